@@ -10,6 +10,8 @@
 //! | [`fidelity`] | plays a model and compares what comes out with its own trace |
 //! | [`run`] | runs an experiment, simulated or emulated, into a run directory |
 //! | [`under`] | runs any program behind an emulated link with background traffic on it |
+//! | [`study`] | runs a study: experiments over combinations, held against a paper's numbers |
+//! | [`generate`] | plays a flow-level model between hosts that run agents |
 //! | [`show`] | opens whatever there is: a run directory, a model, a trace |
 //!
 //! # Examples
@@ -70,6 +72,63 @@
 //! # Ok::<(), groundswell::Error>(())
 //! ```
 //!
+//! A study that the program carries is run, and its verdicts are counted:
+//!
+//! ```no_run
+//! use groundswell::study::{self, Options, Outcome, Overrides};
+//!
+//! let overrides = Overrides { quick: true, ..Overrides::default() };
+//! let study = study::carried(study::bundled("harpoon")?, &overrides)?;
+//! let options = Options { file: "runs.csv".into(), jobs: 4, fresh: false, shard: None };
+//! if let Outcome::Complete(numbers) = study::run(&study, None, &options, &|_progress| {}, &|| false)? {
+//!     let judged = study::judge(&study, None, &numbers, &|| false);
+//!     println!("{:?}", judged.map(|study| study.tally()));
+//! }
+//! # Ok::<(), groundswell::Error>(())
+//! ```
+//!
+//! Two hosts that run `swell agent` play a model for a minute:
+//!
+//! ```no_run
+//! use std::sync::mpsc;
+//!
+//! use groundswell::base::Dur;
+//! use groundswell::generate::{self, Address, ModelPart, Options, Order, Traffic, Trust};
+//!
+//! let part = ModelPart {
+//!     model: String::new(),
+//!     seed: 1,
+//!     load: 1.0,
+//!     compression: 1.0,
+//!     first: 0,
+//!     cycle: true,
+//! };
+//! let traffic = Traffic::of_model("flows.json".as_ref(), part)?;
+//! let options = Options {
+//!     dir: generate::directory(None, false)?,
+//!     name: traffic.name,
+//!     length: traffic.length,
+//!     duration: Some(Dur::from_secs(60)),
+//!     order: Order {
+//!         clients: vec![Address::from("10.0.0.1:8471")],
+//!         servers: vec![Address::from("10.0.0.2:8471")],
+//!         token: "0123456789abcdef0123456789abcdef".into(),
+//!         trust: Trust::Authorities("lab.pem".into()),
+//!         traffic: traffic.part,
+//!         lease: Dur::from_secs(5),
+//!         threads: 1,
+//!         flows: true,
+//!         keep: false,
+//!         dscp: Vec::new(),
+//!         congestion: Vec::new(),
+//!     },
+//! };
+//! let (_send, loads) = mpsc::channel();
+//! let played = generate::generate(&options, &loads, &|_event| {}, &|| false)?;
+//! println!("{} flows, lost agents: {:?}", played.flows, played.agents.lost);
+//! # Ok::<(), groundswell::Error>(())
+//! ```
+//!
 //! # Emulated runs
 //!
 //! They need hosts of this machine. A program that has them calls [`host::helper_main`] first in its `main`, and
@@ -111,10 +170,12 @@
 
 pub mod fidelity;
 pub mod files;
+pub mod generate;
 pub mod learn;
 pub mod model;
 pub mod run;
 pub mod show;
+pub mod study;
 pub mod under;
 
 mod error;

@@ -1,100 +1,64 @@
-//! `swell generate`: drives agents, shows how it goes, keeps what comes home.
+//! `swell generate`: drives agents, shows how it goes.
 
-mod fleet;
-pub(crate) mod keep;
-pub(crate) mod local;
-
+use std::cell::RefCell;
 use std::io::{BufRead, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use groundswell::files::parent_exists;
-use indicatif::ProgressBar;
-use swell_base::{Dur, Severity, Warning};
-use swell_experiment::bundled;
-use swell_generate::agent::{
-    Address, Controller, ModelPart, Order, Standing, StatisticsView, TrafficPart, Trust,
+use groundswell::generate::{
+    self, Address, Controller, Ended, Event, Fleet, Local, ModelPart, Options, Order, Played,
+    StatisticsView, Traffic, TrafficPart, Trust,
 };
+use indicatif::ProgressBar;
+use swell_base::Dur;
 use swell_host::Rights;
-use swell_traffic::flowlevel::FlowModel;
 
-use self::fleet::Fleet;
-use self::keep::{Keeper, Totals};
-use self::local::Local;
 use crate::cli::GenerateArgs;
 use crate::fail::Fail;
 use crate::{interrupt, out, tables};
-
-/// How often agents are asked how they stand.
-const LOOK: Duration = Duration::from_millis(500);
-
-/// Flows are fetched so often at a time, before there is another look.
-const FETCHES: usize = 20;
-
-/// Why the play ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    Played,
-    Duration,
-    Interrupted,
-    Gone,
-}
 
 pub(crate) fn generate(
     args: &GenerateArgs,
     rights: Option<&Rights>,
     json: bool,
 ) -> Result<(), Fail> {
-    let (name, traffic, length) = traffic(args)?;
-    let dir = directory(args)?;
-    let local = rights.map(Local::new).transpose()?;
-    let order = order(args, traffic, local.as_ref())?;
+    let traffic = traffic(args)?;
+    out::warnings(&traffic.doubts);
+    let dir = generate::directory(args.output.as_deref(), args.fresh)?;
+    let program = std::env::current_exe().map_err(Fail::failed)?;
+    let local = rights.map(|rights| Local::new(rights, &program));
+    let local = local.transpose()?;
+    let options = Options {
+        order: order(args, traffic.part, local.as_ref())?,
+        dir,
+        name: traffic.name,
+        length: traffic.length,
+        duration: args.duration,
+    };
     interrupt::wishes();
-    let mut controller = Controller::new(&order).map_err(|e| {
-        let fail = Fail::failed(e);
-        fail.hint("`swell agent` runs on every host; see docs/generate.md")
-    })?;
-    let end = args.duration.or(length);
-    let begun = Keeper::new(&dir, &name, &order, [length, end])
-        .and_then(|keeper| controller.start().map_err(Fail::failed).map(|()| keeper));
-    let mut keeper = match begun {
-        Ok(keeper) => keeper,
-        Err(fail) => {
-            controller.end();
-            return Err(fail);
+    let line = Line::new(args.duration.or(traffic.length), args.quiet || json);
+    let loads = typed_loads(!args.quiet && !json);
+    let say = |text: String| line.bar.suspend(|| out::say(&text));
+    let events = |event: Event<'_>| match event {
+        Event::Look(now, controller) => line.show(now, controller),
+        Event::Returned(agent) => say(format!("{agent} is back")),
+        Event::Loaded(was, load) => say(format!("load {was} is now {load}")),
+        Event::Refused(load, error, playing) => {
+            say(format!("load {load}: {error}; it may still be {playing}"));
         }
     };
-    let line = Line::new(end, args.quiet || json);
-    let loads = typed_loads(!args.quiet && !json);
-    let played = play(&mut controller, &mut keeper, args, &line, &loads);
+    let played = generate::generate(&options, &loads, &events, &interrupt::wished);
     line.bar.finish_and_clear();
-    let lost = lost(&controller);
-    // Whatever happened, agents stop and what they have is fetched.
-    controller.stop();
-    let kept = played.and_then(|how| {
-        while keeper.take(&mut controller)? {}
-        Ok(how)
-    });
-    let (clients, servers) = controller.standing();
-    controller.end();
-    let ended = *kept.as_ref().unwrap_or(&Ended::Gone);
-    let doubts = doubts(&clients, &servers, &lost);
-    let all = Agents {
-        clients: &clients,
-        servers: &servers,
-        lost: &lost,
-    };
-    let finished = keeper.finish(ended, &all, &doubts);
-    kept?;
-    let totals = finished?;
+    let played = played?;
     let how = match (json, args.quiet) {
         (true, _) => Said::Json,
         (false, true) => Said::Doubts,
         (false, false) => Said::All,
     };
-    say(&dir, &totals, &all, &doubts, ended, how);
-    match ended {
+    show(&options.dir, &played, how);
+    let lost = &played.agents.lost;
+    match played.ended {
         Ended::Played | Ended::Duration if lost.len() > args.allow_loss => {
             let names = lost.join(", ");
             let fail = Fail::failed(format!("{} agents were lost: {names}", lost.len()));
@@ -110,124 +74,38 @@ pub(crate) fn generate(
     }
 }
 
-/// How all agents stand at the end.
-pub(crate) struct Agents<'a> {
-    pub clients: &'a [Standing],
-    pub servers: &'a [Standing],
-    /// Those that did not come back, by name.
-    pub lost: &'a [String],
-}
-
-impl Agents<'_> {
-    /// The agents as JSON: clients, then servers.
-    pub fn to_json(&self) -> [serde_json::Value; 2] {
-        [self.clients, self.servers].map(|all| all.iter().map(|s| self.agent(s)).collect())
-    }
-
-    fn agent(&self, s: &Standing) -> serde_json::Value {
-        serde_json::json!({
-            "agent": s.agent,
-            "statistics": s.statistics,
-            "flows_lost": s.lost + s.waiting,
-            "lost": self.lost.contains(&s.agent),
-            "away_s": s.away.as_secs_f64(),
-            "returns": s.returns,
-            "clock": s.beginning.map(|b| serde_json::json!({
-                "offset_s": b.offset_s, "uncertainty_s": b.uncertainty_s,
-            })),
-        })
-    }
-}
-
-/// Agents that play nothing any more: their lease ran out, or they do not answer.
-fn lost(controller: &Controller) -> Vec<String> {
-    let (clients, servers) = controller.standing();
-    let all = clients.iter().chain(&servers);
-    all.filter(|s| s.missing).map(|s| s.agent.clone()).collect()
-}
-
-/// Name, what is played, and how long that takes if it ends.
-fn traffic(args: &GenerateArgs) -> Result<(String, TrafficPart, Option<Dur>), Fail> {
+/// What is played.
+fn traffic(args: &GenerateArgs) -> Result<Traffic, Fail> {
     if let Some(sessions) = args.closed {
-        let part = TrafficPart::Closed {
-            sessions,
-            up: args.up.map_or(100, |b| b.0),
-            down: args.down.map_or(0, |b| b.0),
-        };
-        return Ok(("closed".into(), part, None));
+        return Ok(Traffic {
+            name: "closed".into(),
+            part: TrafficPart::Closed {
+                sessions,
+                up: args.up.map_or(100, |b| b.0),
+                down: args.down.map_or(0, |b| b.0),
+            },
+            length: None,
+            doubts: Vec::new(),
+        });
     }
     let Some(path) = &args.model else {
         let fail = Fail::usage("what is to be played?");
         return Err(fail.hint("a flow-level model, or --closed SESSIONS for a measurement"));
     };
-    let wrong = |e: &dyn std::fmt::Display| Fail::usage(format!("{}: {e}", path.display()));
-    let bytes = match path.to_str().and_then(bundled::flow_model) {
-        Some(bytes) => bytes.to_vec(),
-        None => std::fs::read(path).map_err(|e| {
-            let known: Vec<&str> = bundled::flow_models().collect();
-            wrong(&e).hint(format!(
-                "a flow-level model's file, or a bundled one: {}",
-                known.join(", ")
-            ))
-        })?,
-    };
-    let model = FlowModel::from_slice(&bytes).map_err(|e| {
-        let fail = wrong(&e);
-        fail.hint("live generation plays flow-level models (docs/flow-model.md)")
-    })?;
     let part = ModelPart {
-        model: model.to_json(),
+        model: String::new(),
         seed: args.seed,
         load: args.load,
         compression: args.compress,
         first: args.first,
         cycle: args.cycle,
     };
-    let plan = part.plan(&model).map_err(|e| wrong(&e))?;
-    out::warnings(&model.warnings);
-    out::warnings(quiet_beginning(&model, args).as_slice());
-    Ok((model.name, TrafficPart::Model(part), plan.length()))
-}
-
-/// Whoever waits for traffic that does not come for hours wants to know why.
-fn quiet_beginning(model: &FlowModel, args: &GenerateArgs) -> Option<Warning> {
-    let first = usize::try_from(args.first).ok()?;
-    let left = model.tcp.intervals.get(first..)?;
-    let quiet = left.iter().position(|i| i.connections > 0)?;
-    let time = model.interval.scale(quiet as f64 / args.compress);
-    (quiet > 0).then(|| {
-        let begin = first + quiet;
-        Warning::note(
-            "quiet-beginning",
-            format!(
-                "the model has no connection in the first {time}: --first {begin} begins with one"
-            ),
-        )
-    })
-}
-
-fn directory(args: &GenerateArgs) -> Result<PathBuf, Fail> {
-    let dir = match &args.output {
-        Some(dir) => dir.clone(),
-        None => PathBuf::from("runs").join("generate"),
-    };
-    if args.output.is_some() {
-        parent_exists(&dir)?;
-    }
-    let used = std::fs::read_dir(&dir).is_ok_and(|mut all| all.next().is_some());
-    if used && !args.fresh {
-        let fail = Fail::usage(format!("{} holds a run", dir.display()));
-        return Err(fail.hint("--fresh throws it away, -o DIR keeps it"));
-    }
-    if used {
-        keep::remove_run(&dir)?;
-    }
-    Ok(dir)
+    Traffic::of_model(path, part)
 }
 
 fn order(args: &GenerateArgs, traffic: TrafficPart, local: Option<&Local>) -> Result<Order, Fail> {
     let names = |all: &[String]| all.iter().map(|n| Address::from(n.as_str())).collect();
-    let fleet = args.fleet.as_deref().map(fleet::read).transpose()?;
+    let fleet = args.fleet.as_deref().map(Fleet::read).transpose()?;
     let (clients, servers) = match (local, &fleet) {
         (Some(local), _) => (vec![local.client()], vec![local.server()]),
         (None, Some(fleet)) => fleet.addresses(),
@@ -301,68 +179,10 @@ fn in_foreground() -> bool {
     fields.len() > 5 && fields[2] == fields[5]
 }
 
-fn play(
-    controller: &mut Controller,
-    keeper: &mut Keeper,
-    args: &GenerateArgs,
-    line: &Line,
-    loads: &mpsc::Receiver<f64>,
-) -> Result<Ended, Fail> {
-    let begun = Instant::now();
-    let mut before = None;
-    let mut playing = args.load;
-    loop {
-        let round = Instant::now();
-        for _ in 0..FETCHES {
-            if !keeper.take(controller)? {
-                break;
-            }
-        }
-        for agent in controller.admit() {
-            line.bar.suspend(|| out::say(&format!("{agent} is back")));
-        }
-        keeper.note(begun.elapsed(), controller)?;
-        line.show(begun.elapsed(), controller, &mut before);
-        for load in loads.try_iter() {
-            match controller.set_load(load) {
-                Ok(()) => {
-                    keeper.loaded(begun.elapsed(), load);
-                    let was = std::mem::replace(&mut playing, load);
-                    line.bar
-                        .suspend(|| out::say(&format!("load {was} is now {load}")));
-                }
-                Err(error) => line.bar.suspend(|| {
-                    out::say(&format!("load {load}: {error}; it may still be {playing}"));
-                }),
-            }
-        }
-        let over = |limit: Dur| begun.elapsed().as_secs_f64() >= limit.as_secs_f64();
-        if interrupt::wished() {
-            return Ok(Ended::Interrupted);
-        }
-        if args.duration.is_some_and(over) {
-            return Ok(Ended::Duration);
-        }
-        if controller.is_over() {
-            let (clients, _) = controller.standing();
-            let played = |s: &Standing| {
-                let state = s.statistics.as_ref().map(|s| s.run.state.as_str());
-                state == Some("played")
-            };
-            let any = clients.iter().any(played);
-            return Ok(if any { Ended::Played } else { Ended::Gone });
-        }
-        let left = args.duration.map_or(LOOK, |limit| {
-            let left = limit.as_secs_f64() - begun.elapsed().as_secs_f64();
-            Duration::from_secs_f64(left.max(0.0))
-        });
-        std::thread::sleep(LOOK.saturating_sub(round.elapsed()).min(left));
-    }
-}
-
 /// The line that shows how it goes.
 struct Line {
     bar: ProgressBar,
+    before: RefCell<Before>,
 }
 
 /// Time, bytes up and down, transfers.
@@ -377,10 +197,14 @@ impl Line {
         if quiet {
             bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
         }
-        Line { bar }
+        Line {
+            bar,
+            before: RefCell::default(),
+        }
     }
 
-    fn show(&self, now: Duration, controller: &Controller, before: &mut Before) {
+    fn show(&self, now: Duration, controller: &Controller) {
+        let mut before = self.before.borrow_mut();
         let (clients, _) = controller.standing();
         let sum = |f: &dyn Fn(&StatisticsView) -> u64| -> u64 {
             let all = clients.iter().filter_map(|c| c.statistics.as_ref());
@@ -394,7 +218,7 @@ impl Line {
         let late = clients.iter().filter_map(|c| c.statistics.as_ref());
         let late = late.map(|s| s.late.p99_us).fold(0.0, f64::max);
         self.bar.set_position((now.as_secs_f64() * 10.0) as u64);
-        if let Some((then, old)) = before {
+        if let Some((then, old)) = &*before {
             let span = (now - *then).as_secs_f64().max(1e-3);
             let rate = |i: usize| counts[i].saturating_sub(old[i]) as f64 / span;
             self.bar.set_message(format!(
@@ -410,46 +234,6 @@ impl Line {
     }
 }
 
-/// What to know before trusting the results, agent by agent.
-fn doubts(clients: &[Standing], servers: &[Standing], lost: &[String]) -> Vec<Warning> {
-    let mut all = Vec::new();
-    for standing in clients.iter().chain(servers) {
-        let agent = &standing.agent;
-        if lost.contains(agent) {
-            let text = "was lost: it did not answer for as long as its lease, and plays nothing";
-            all.push(Warning::warning("agent-lost", format!("{agent} {text}")));
-        } else if standing.returns > 0 {
-            let text = format!(
-                "{agent} played nothing for {:.1} s: it was cut off or started anew, and came back \
-                 (times: {})",
-                standing.away.as_secs_f64(),
-                standing.returns
-            );
-            all.push(Warning::warning("agent-returned", text));
-        }
-        if let Some(trouble) = &standing.trouble {
-            let text = format!("{agent} could not be asked at times: {trouble}");
-            all.push(Warning::warning("agent-away", text));
-        }
-        for (flows, why) in [
-            (standing.lost, "it had no more room for them"),
-            (standing.waiting, "it could not be asked for them any more"),
-        ] {
-            if flows > 0 {
-                let text = format!("{flows} flows of {agent} are lost: {why}");
-                all.push(Warning::warning("flows-lost", text));
-            }
-        }
-        let own = standing.statistics.iter().flat_map(|s| &s.warnings);
-        all.extend(own.map(|w| Warning {
-            code: w.code.clone(),
-            severity: Severity::Warning,
-            message: format!("{agent}: {}", w.message),
-        }));
-    }
-    all
-}
-
 /// What is said at the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Said {
@@ -458,26 +242,20 @@ enum Said {
     Json,
 }
 
-fn say(
-    dir: &std::path::Path,
-    totals: &Totals,
-    agents: &Agents<'_>,
-    doubts: &[Warning],
-    ended: Ended,
-    how: Said,
-) {
+fn show(dir: &Path, played: &Played, how: Said) {
+    let agents = &played.agents;
     if how == Said::Json {
         let [clients, servers] = agents.to_json();
         out::json(&serde_json::json!({
-            "run": dir, "ended": keep::word(ended), "seconds": totals.seconds, "flows": totals.flows,
-            "lost": agents.lost, "clients": clients, "servers": servers, "warnings": doubts,
+            "run": dir, "ended": played.ended.word(), "seconds": played.seconds, "flows": played.flows,
+            "lost": agents.lost, "clients": clients, "servers": servers, "warnings": played.doubts,
         }));
         return;
     }
-    out::warnings(doubts);
+    out::warnings(&played.doubts);
     if how == Said::Doubts {
         return;
     }
-    out::data(&tables::agents::list_of(totals.seconds, agents));
-    out::data(&format!("kept: {} ({} flows)", dir.display(), totals.flows));
+    out::data(&tables::agents::list_of(played.seconds, agents));
+    out::data(&format!("kept: {} ({} flows)", dir.display(), played.flows));
 }

@@ -1,19 +1,14 @@
 //! `swell study`.
 
-mod bench;
-mod capacity;
-mod load;
-
 use std::path::{Path, PathBuf};
 
 use groundswell::files::parent_exists;
+use groundswell::study::{self, FileStudy, Hosts, Options, Outcome, Overrides, Progress, RUNS};
 use indicatif::ProgressDrawTarget;
-use swell_experiment::run::LockError;
-use swell_experiment::run::grid::{Ended, GridError, Options, Progress};
 use swell_host::Rights;
 use swell_report::chart::Canvas;
-use swell_study::bundled::{self, Bundled};
-use swell_study::file::{self, FileStudy, Overrides, StudyError, quoted};
+use swell_study::bundled;
+use swell_study::file::{self, quoted};
 use swell_study::{Picture, Study};
 
 use crate::cli::{BundledArgs, GridArgs, StudyCommand, StudyFileArgs};
@@ -21,8 +16,6 @@ use crate::fail::Fail;
 use crate::output::Output;
 use crate::{interrupt, out, pictures, report, run, tables};
 
-/// Name of the table of runs in a study's directory.
-pub(crate) const RUNS: &str = "runs.csv";
 /// Folder of the pictures in a study's directory.
 const PICTURES: &str = "pictures";
 /// Pixels of a picture.
@@ -67,10 +60,9 @@ fn carried(
     rights: Option<&Rights>,
     json: bool,
 ) -> Result<(), Fail> {
-    let none = || Fail::failed(format!("this program carries no study {name}"));
-    let bundled = Bundled::named(name).ok_or_else(none)?;
+    let bundled = study::bundled(name)?;
     if let Some(dir) = &args.write {
-        return written(bundled, dir, json);
+        return written(&study::write_files(bundled, dir)?, dir, json);
     }
     let overrides = Overrides {
         quick: args.quick,
@@ -79,41 +71,22 @@ fn carried(
         columns: columns.to_vec(),
         with: args.with.clone(),
     };
-    let study = bundled.study(&overrides).map_err(unread)?;
+    let study = study::carried(bundled, &overrides)?;
     run_file(&study, args.quick, &args.grid, rights, json)
 }
 
-/// Writes the files of a study, and says how to run them.
-fn written(bundled: &Bundled, dir: &Path, json: bool) -> Result<(), Fail> {
-    parent_exists(dir)?;
-    let paths: Vec<PathBuf> = bundled.files.iter().map(|f| dir.join(f.0)).collect();
-    if let Some(there) = paths.iter().find(|p| p.exists()) {
-        let fail = Fail::usage(format!("{} is there already", there.display()));
-        return Err(
-            fail.hint("name a directory that is new: a study that was changed is not overwritten")
-        );
-    }
-    std::fs::create_dir_all(dir).map_err(|e| Fail::failed(format!("{}: {e}", dir.display())))?;
-    for (path, (_, text)) in paths.iter().zip(bundled.files) {
-        out::write(path, text.as_bytes())?;
-    }
+/// Says which files of a study were written, and how to run them.
+fn written(paths: &[PathBuf], dir: &Path, json: bool) -> Result<(), Fail> {
     let command = format!("swell study file {}", quoted(&dir.join(bundled::STUDY)));
     if json {
         out::json(&serde_json::json!({ "files": paths, "command": command }));
         return Ok(());
     }
-    for path in &paths {
+    for path in paths {
         out::say(&format!("written: {}", path.display()));
     }
     out::data(&command);
     Ok(())
-}
-
-fn unread(error: StudyError) -> Fail {
-    match error {
-        StudyError::Io { .. } | StudyError::Capture { .. } => Fail::failed(error),
-        _ => Fail::usage(error),
-    }
 }
 
 /// A study from a file.
@@ -129,7 +102,7 @@ fn of_file(args: &StudyFileArgs, rights: Option<&Rights>, json: bool) -> Result<
         columns: Vec::new(),
         with: args.with.clone(),
     };
-    let study = FileStudy::read(path, &overrides).map_err(unread)?;
+    let study = study::read(path, &overrides)?;
     if args.list {
         return list(&study, json);
     }
@@ -143,37 +116,25 @@ fn run_file(
     rights: Option<&Rights>,
     json: bool,
 ) -> Result<(), Fail> {
-    if study.is_of_hosts() && grid.shard.is_some() {
-        return Err(Fail::usage(
-            "runs on real hosts are not divided into shards",
-        ));
-    }
-    let mut called = study.name().to_owned();
-    for change in study.changes() {
-        // What may stand in a file's name anywhere, and not too much of it.
-        let plain = change.chars().take(40);
-        let plain = plain.map(|c| {
-            if c.is_ascii_alphanumeric() || c == '.' {
-                c
-            } else {
-                '-'
-            }
-        });
-        called.push('-');
-        called.extend(plain);
-    }
-    let default = default_directory(&called, quick);
-    let dir = made(grid.out.as_deref(), default)?;
-    let bench = rights.map(bench::Hosts::new);
-    let done = with_progress(&dir, |progress| {
+    let dir = made(grid.out.as_deref(), study::directory(study, quick))?;
+    let program = std::env::current_exe().map_err(Fail::failed)?;
+    let hosts = rights.map(|rights| Hosts::new(rights, &program));
+    let outcome = with_progress(|progress| {
         let options = options(grid, &dir);
-        match &bench {
-            Some(hosts) => study.play(hosts, &options, progress, &interrupt::wished),
-            None => study.run(&options, progress, &interrupt::wished),
-        }
+        study::run(
+            study,
+            hosts.as_ref(),
+            &options,
+            progress,
+            &interrupt::wished,
+        )
     })?;
-    let Done::All(numbers) = done else {
-        return shard(&done, grid, &dir, json);
+    let numbers = match outcome {
+        Outcome::Complete(numbers) => numbers,
+        Outcome::Shard { finished, runs } => {
+            run::shard_done(&dir, grid.shard, (finished, runs), json);
+            return Ok(());
+        }
     };
     if study.runs_again() {
         out::say("simulating some runs again for the figures that show their course");
@@ -182,14 +143,9 @@ fn run_file(
         let kept = format!("interrupted; all runs are kept in {}", dir.display());
         interrupt::ends(&kept, "the same command draws the figures");
     }
-    let Some(made) = study.study_unless(&numbers, &interrupt::wished) else {
+    let Some(made) = study::judge(study, hosts.as_ref(), &numbers, &interrupt::wished) else {
         let message = format!("interrupted; all runs are kept in {}", dir.display());
         return Err(Fail::interrupted(message).hint("the same command draws the figures"));
-    };
-    let doubts = bench.iter().flat_map(bench::Hosts::doubts);
-    let made = Study {
-        doubts: made.doubts.iter().cloned().chain(doubts).collect(),
-        ..made
     };
     finish(&made, &dir, json)
 }
@@ -219,11 +175,6 @@ fn list(study: &FileStudy, json: bool) -> Result<(), Fail> {
     Ok(())
 }
 
-fn default_directory(name: &str, quick: bool) -> PathBuf {
-    let quick = if quick { "-quick" } else { "" };
-    Path::new("runs").join(format!("study-{name}{quick}"))
-}
-
 /// The directory asked for or the default, with a place for pictures.
 fn made(asked: Option<&Path>, default: PathBuf) -> Result<PathBuf, Fail> {
     let dir = match asked {
@@ -249,27 +200,10 @@ fn options(args: &GridArgs, dir: &Path) -> Options {
     }
 }
 
-/// What was run: everything, with its numbers, or a shard: so many of so many runs are there.
-enum Done {
-    All(Vec<Vec<f64>>),
-    Shard(usize, usize),
-}
-
-/// Says how far the table of a study is after a shard.
-fn shard(done: &Done, args: &GridArgs, dir: &Path, json: bool) -> Result<(), Fail> {
-    let so_far = match done {
-        Done::All(numbers) => (numbers.len(), numbers.len()),
-        Done::Shard(finished, runs) => (*finished, *runs),
-    };
-    run::shard_done(dir, args.shard, so_far, json);
-    Ok(())
-}
-
-/// Shows how far runs are, and says what became of them.
+/// Shows how far runs are.
 fn with_progress(
-    dir: &Path,
-    work: impl FnOnce(&(dyn Fn(Progress) + Sync)) -> Result<Ended, GridError>,
-) -> Result<Done, Fail> {
+    work: impl FnOnce(&(dyn Fn(Progress) + Sync)) -> Result<Outcome, Fail>,
+) -> Result<Outcome, Fail> {
     interrupt::wishes();
     let bar = out::bar(
         1000,
@@ -293,25 +227,9 @@ fn with_progress(
         bar.set_message(format!("{}/{}", p.done, p.runs));
         log.report("study", p.share * p.runs as f64, p.runs as f64);
     };
-    let ended = work(&progress);
+    let outcome = work(&progress);
     bar.finish_and_clear();
-    match ended {
-        Ok(Ended::Complete(numbers)) => Ok(Done::All(numbers)),
-        Ok(Ended::Shard { finished, runs }) => Ok(Done::Shard(finished, runs)),
-        Ok(Ended::Interrupted { finished, runs }) => Err(Fail::interrupted(format!(
-            "interrupted; {finished} of {runs} runs are kept in {}",
-            dir.display()
-        ))
-        .hint("the same command goes on where it stopped")),
-        Err(error @ GridError::Table { .. }) => {
-            Err(Fail::usage(error).hint("--fresh throws it away; -o DIR writes elsewhere"))
-        }
-        Err(error @ GridError::Run { .. }) => {
-            Err(Fail::failed(error).hint("finished runs are kept; the same command goes on"))
-        }
-        Err(error @ GridError::Lock(LockError::Busy { .. })) => Err(groundswell::run::busy(error)),
-        Err(error) => Err(Fail::failed(error)),
-    }
+    outcome
 }
 
 /// Writes page and pictures, prints the ledgers.

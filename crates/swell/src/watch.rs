@@ -9,14 +9,14 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use groundswell::{generate, study};
 use serde_json::{Value, json};
 use swell_experiment::run::Progress;
 use swell_experiment::run::grid::Seen;
 
 use crate::cli::WatchArgs;
 use crate::fail::Fail;
-use crate::generate::keep;
-use crate::{out, report, study};
+use crate::{out, report};
 
 const PAGE: &str = include_str!("watch.html");
 
@@ -183,7 +183,7 @@ fn rows<'a>(heads: [&str; 2], runs: impl Iterator<Item = ([&'a str; 2], bool)>) 
 }
 
 fn generation(dir: &Path, manifest: &Value) -> Value {
-    let path = dir.join(keep::PROGRESS);
+    let path = dir.join(generate::PROGRESS);
     // There is none before the first look at the agents.
     let seen = fs::read(&path).unwrap_or_default();
     let seen: Value = serde_json::from_slice(&seen).unwrap_or_default();

@@ -3,11 +3,11 @@
 use swell_generate::agent::Standing;
 
 use super::{list, mega, shortened, significant};
-use crate::generate::Agents;
+use groundswell::generate::Agents;
 
 /// What agents did, one line each; for how long they played nothing, where any did.
-pub(crate) fn list_of(seconds: f64, agents: &Agents<'_>) -> String {
-    let all = [("client", agents.clients), ("server", agents.servers)];
+pub(crate) fn list_of(seconds: f64, agents: &Agents) -> String {
+    let all = [("client", &agents.clients), ("server", &agents.servers)];
     let all = || all.iter().flat_map(|(p, s)| s.iter().map(move |s| (p, s)));
     let lost = |s: &Standing| agents.lost.contains(&s.agent);
     let any_away = all().any(|(_, s)| s.returns > 0 || lost(s));

@@ -1,6 +1,7 @@
 //! Runs of studies on hosts of this machine's.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -20,8 +21,9 @@ const FRAME: u32 = 1_514;
 const BURST: Dur = Dur::from_micros(700);
 
 /// Hosts for runs, and what was learnt for them.
-pub(super) struct Hosts<'r> {
+pub struct Hosts<'r> {
     rights: &'r Rights,
+    program: &'r Path,
     state: Mutex<State>,
 }
 
@@ -32,9 +34,11 @@ struct State {
 }
 
 impl<'r> Hosts<'r> {
-    pub fn new(rights: &'r Rights) -> Hosts<'r> {
+    /// Hosts made by these rights. `program` is `swell`, whose agents they run.
+    pub fn new(rights: &'r Rights, program: &'r Path) -> Hosts<'r> {
         Hosts {
             rights,
+            program,
             state: Mutex::default(),
         }
     }
@@ -137,7 +141,7 @@ impl Bencher for Hosts<'_> {
             }
             Bench::Agents(bench) => {
                 let model = self.learnt(&bench.model)?;
-                let measured = capacity::measure(self.rights, &model, bench, seed);
+                let measured = capacity::measure((self.rights, self.program), &model, bench, seed);
                 serde_json::to_value(measured.map_err(|fail| fail.message)?)
             }
         };

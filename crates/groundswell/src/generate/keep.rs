@@ -11,8 +11,8 @@ use swell_generate::Flow;
 use swell_generate::agent::{Controller, FLOWS, Order, Standing, TrafficPart};
 
 use super::{Agents, Ended};
-use crate::fail::Fail;
-use crate::out;
+use crate::Error;
+use crate::files::write;
 
 /// Flows in a part of the table, at most.
 const PART: usize = 200_000;
@@ -26,7 +26,7 @@ const MOST_ROWS: usize = 100_000;
 /// Points of the course that who watches is shown, at most; fewer later.
 const COURSE: usize = 600;
 /// Name of the file for who watches.
-pub(crate) const PROGRESS: &str = "progress.json";
+pub const PROGRESS: &str = "progress.json";
 
 /// What a run came to.
 pub(super) struct Totals {
@@ -62,8 +62,8 @@ impl Keeper {
         name: &str,
         order: &Order,
         [length, end]: [Option<Dur>; 2],
-    ) -> Result<Keeper, Fail> {
-        let fail = |e: std::io::Error| Fail::failed(format!("{}: {e}", dir.display()));
+    ) -> Result<Keeper, Error> {
+        let fail = |e: std::io::Error| Error::failed(format!("{}: {e}", dir.display()));
         std::fs::create_dir_all(dir.join("flows")).map_err(fail)?;
         let names = |all: &[swell_generate::agent::Address]| -> Vec<String> {
             all.iter().map(|a| a.name.clone()).collect()
@@ -109,7 +109,7 @@ impl Keeper {
     }
 
     /// Takes flows home; true if there may be more at once.
-    pub fn take(&mut self, controller: &mut Controller) -> Result<bool, Fail> {
+    pub fn take(&mut self, controller: &mut Controller) -> Result<bool, Error> {
         let fetched = controller.flows();
         let mut most = 0;
         let (clients, _) = controller.standing();
@@ -136,7 +136,7 @@ impl Keeper {
     }
 
     /// Notes how agents stand.
-    pub fn note(&mut self, now: Duration, controller: &Controller) -> Result<(), Fail> {
+    pub fn note(&mut self, now: Duration, controller: &Controller) -> Result<(), Error> {
         if self.noted.is_some_and(|then| now - then < self.spacing) {
             return Ok(());
         }
@@ -180,7 +180,7 @@ impl Keeper {
         let seen = serde_json::json!({
             "seconds": now.as_secs_f64(), "course": self.course, "agents": agents,
         });
-        let _ = out::write(&self.dir.join(PROGRESS), seen.to_string().as_bytes());
+        let _ = write(&self.dir.join(PROGRESS), seen.to_string().as_bytes());
     }
 
     /// The load was changed.
@@ -189,7 +189,7 @@ impl Keeper {
     }
 
     /// Writes what there is.
-    fn write(&mut self) -> Result<(), Fail> {
+    fn write(&mut self) -> Result<(), Error> {
         self.written = Instant::now();
         if !self.flows.is_empty() {
             let path = self.dir.join(format!("flows/{:05}.parquet", self.parts));
@@ -209,19 +209,19 @@ impl Keeper {
     pub fn finish(
         mut self,
         ended: Ended,
-        agents: &Agents<'_>,
+        agents: &Agents,
         doubts: &[Warning],
-    ) -> Result<Totals, Fail> {
+    ) -> Result<Totals, Error> {
         let written = self.write();
         let elapsed = agents.clients.iter().flat_map(|c| &c.statistics);
         let seconds = elapsed.map(|s| s.run.elapsed_s).fold(0.0, f64::max);
         self.show(
             self.begun.elapsed(),
-            &rows(Duration::ZERO, agents.clients, agents.servers),
+            &rows(Duration::ZERO, &agents.clients, &agents.servers),
         );
         let complete = matches!(ended, Ended::Played | Ended::Duration) && written.is_ok();
         self.manifest["complete"] = complete.into();
-        self.manifest["ended"] = word(ended).into();
+        self.manifest["ended"] = ended.word().into();
         self.manifest["wall_s"] = self.begun.elapsed().as_secs_f64().into();
         self.manifest["played_s"] = seconds.into();
         self.manifest["flows"] = self.total.into();
@@ -244,9 +244,9 @@ impl Keeper {
         })
     }
 
-    fn save(&self) -> Result<(), Fail> {
+    fn save(&self) -> Result<(), Error> {
         let text = format!("{:#}\n", self.manifest);
-        out::write(&self.dir.join("manifest.json"), text.as_bytes())
+        write(&self.dir.join("manifest.json"), text.as_bytes())
     }
 }
 
@@ -288,23 +288,13 @@ fn thin(rows: &mut Vec<AgentRow>) {
     });
 }
 
-/// How a run ended, in a word.
-pub(super) fn word(ended: Ended) -> &'static str {
-    match ended {
-        Ended::Played => "played",
-        Ended::Duration => "duration",
-        Ended::Interrupted => "interrupted",
-        Ended::Gone => "gone",
-    }
-}
-
 /// Removes the files of an earlier run, and nothing else.
-pub(super) fn remove_run(dir: &Path) -> Result<(), Fail> {
+pub(super) fn remove_run(dir: &Path) -> Result<(), Error> {
     if !dir.join("manifest.json").exists() {
-        let fail = Fail::usage(format!("{} holds something that is no run", dir.display()));
+        let fail = Error::usage(format!("{} holds something that is no run", dir.display()));
         return Err(fail.hint("-o DIR puts the run elsewhere"));
     }
-    let fail = |e: std::io::Error| Fail::failed(format!("{}: {e}", dir.display()));
+    let fail = |e: std::io::Error| Error::failed(format!("{}: {e}", dir.display()));
     let _ = std::fs::remove_dir_all(dir.join("flows"));
     for name in ["agents.parquet", PROGRESS, "manifest.json"] {
         match std::fs::remove_file(dir.join(name)) {
@@ -319,9 +309,9 @@ pub(super) fn remove_run(dir: &Path) -> Result<(), Fail> {
 fn whole<E: std::fmt::Display>(
     path: &Path,
     write: impl FnOnce(&Path) -> Result<(), E>,
-) -> Result<(), Fail> {
+) -> Result<(), Error> {
     let partial = path.with_extension("partial");
-    let fail = |e: &dyn std::fmt::Display| Fail::failed(format!("{}: {e}", path.display()));
+    let fail = |e: &dyn std::fmt::Display| Error::failed(format!("{}: {e}", path.display()));
     if let Err(error) = write(&partial) {
         let _ = std::fs::remove_file(&partial);
         return Err(fail(&error));

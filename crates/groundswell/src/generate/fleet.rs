@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use swell_generate::agent::{Address, Trust};
 
-use crate::fail::Fail;
+use crate::Error;
 
 /// The agents of a lab.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Fleet {
+pub struct Fleet {
     /// The token that all have. Paths count from the file's own directory.
     token_file: Option<PathBuf>,
     /// Authorities that vouch for those that have no fingerprint here (PEM).
@@ -41,17 +41,20 @@ enum Role {
     Server,
 }
 
-/// Reads the file.
-pub(super) fn read(path: &Path) -> Result<Fleet, Fail> {
-    let wrong = |e: &dyn std::fmt::Display| Fail::usage(format!("{}: {e}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|e| wrong(&e))?;
-    let mut fleet: Fleet = toml::from_str(&text).map_err(|e| wrong(&e))?;
-    fleet.check().map_err(|e| wrong(&e))?;
-    fleet.dir = path.parent().map(Path::to_owned).unwrap_or_default();
-    Ok(fleet)
-}
-
 impl Fleet {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// Where it does not read, or its agents are not clients and servers with names and addresses.
+    pub fn read(path: &Path) -> Result<Fleet, Error> {
+        let wrong = |e: &dyn std::fmt::Display| Error::usage(format!("{}: {e}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|e| wrong(&e))?;
+        let mut fleet: Fleet = toml::from_str(&text).map_err(|e| wrong(&e))?;
+        fleet.check().map_err(|e| wrong(&e))?;
+        fleet.dir = path.parent().map(Path::to_owned).unwrap_or_default();
+        Ok(fleet)
+    }
+
     fn check(&self) -> Result<(), String> {
         let mut names = BTreeSet::new();
         for member in &self.agents {
@@ -83,10 +86,12 @@ impl Fleet {
         (of(Role::Client), of(Role::Server))
     }
 
+    /// The file with the token that all have.
     pub fn token_file(&self) -> Option<PathBuf> {
         self.token_file.as_ref().map(|p| self.dir.join(p))
     }
 
+    /// The file with the authorities that vouch for them.
     pub fn ca(&self) -> Option<PathBuf> {
         self.ca.as_ref().map(|p| self.dir.join(p))
     }

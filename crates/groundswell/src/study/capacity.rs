@@ -1,5 +1,6 @@
 //! What one process at each end can do: agents on two hosts of this machine, driven by this process.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -9,8 +10,8 @@ use swell_host::Rights;
 use swell_study::file::bench::AgentsBench;
 use swell_traffic::flowlevel::{FlowModel, Histogram, Interval};
 
-use crate::fail::Fail;
-use crate::generate::local::Local;
+use crate::Error;
+use crate::generate::Local;
 
 /// Bytes of each of their files: what is measured is how many there are, not how much they carry.
 const FILE: u64 = 3_000;
@@ -45,18 +46,18 @@ pub(super) struct Capacity {
 }
 
 pub(super) fn measure(
-    rights: &Rights,
+    hosts: (&Rights, &Path),
     model: &FlowModel,
     bench: &AgentsBench,
     seed: u64,
-) -> Result<Capacity, Fail> {
+) -> Result<Capacity, Error> {
     let span = Duration::from_nanos(bench.duration.as_nanos());
     let mut capacity = Capacity {
-        bulk: bulk(rights, span)?.bps() as f64,
+        bulk: bulk(hosts, span)?.bps() as f64,
         ..Capacity::default()
     };
     sessions(
-        rights,
+        hosts,
         &many(model, bench.sessions),
         seed,
         span,
@@ -82,15 +83,15 @@ fn order(local: &Local, traffic: TrafficPart) -> Order {
 }
 
 /// Payload of one stream, between two looks.
-fn bulk(rights: &Rights, span: Duration) -> Result<Rate, Fail> {
-    let local = Local::new(rights)?;
+fn bulk((rights, program): (&Rights, &Path), span: Duration) -> Result<Rate, Error> {
+    let local = Local::new(rights, program)?;
     let traffic = TrafficPart::Closed {
         sessions: 1,
         up: 100,
         down: ENDLESS,
     };
-    let mut controller = Controller::new(&order(&local, traffic)).map_err(Fail::failed)?;
-    controller.start().map_err(Fail::failed)?;
+    let mut controller = Controller::new(&order(&local, traffic)).map_err(Error::failed)?;
+    controller.start().map_err(Error::failed)?;
     let begun = Instant::now();
     std::thread::sleep(span);
     controller.stop();
@@ -105,13 +106,13 @@ fn bulk(rights: &Rights, span: Duration) -> Result<Rate, Fail> {
 }
 
 fn sessions(
-    rights: &Rights,
+    (rights, program): (&Rights, &Path),
     model: &FlowModel,
     seed: u64,
     span: Duration,
     capacity: &mut Capacity,
-) -> Result<(), Fail> {
-    let local = Local::new(rights)?;
+) -> Result<(), Error> {
+    let local = Local::new(rights, program)?;
     [capacity.idle_client, capacity.idle_server] = each(local.memory());
     let part = ModelPart {
         model: model.to_json(),
@@ -122,11 +123,11 @@ fn sessions(
         cycle: true,
     };
     let order = order(&local, TrafficPart::Model(part));
-    let mut controller = Controller::new(&order).map_err(Fail::failed)?;
-    controller.start().map_err(Fail::failed)?;
+    let mut controller = Controller::new(&order).map_err(Error::failed)?;
+    controller.start().map_err(Error::failed)?;
     std::thread::sleep(FRESH);
     let before = active_in(&controller);
-    controller.set_load(1.0).map_err(Fail::failed)?;
+    controller.set_load(1.0).map_err(Error::failed)?;
     std::thread::sleep(span.max(FRESH));
     let after = active_in(&controller);
     capacity.reloaded_from = before;

@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use swell_generate::wire::Key;
 use swell_host::scratch::Scratch;
 use swell_host::{CABLE, CableEnd, Host, HostConfig, Program, Rights, Stream, cable};
 
-use crate::fail::Fail;
+use crate::Error;
 
 /// Where agents listen, each on the loopback of its own host.
 const PORT: u16 = 8471;
@@ -22,7 +23,7 @@ const NETWORKS: [(&str, [u8; 4]); 2] = [("client", [10, 201, 0, 0]), ("server", 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Two hosts with agents. Everything goes with the value.
-pub(crate) struct Local {
+pub struct Local {
     hosts: [Arc<Host>; 2],
     /// The agents' processes, client's and server's.
     agents: Vec<u32>,
@@ -31,10 +32,14 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    pub fn new(rights: &Rights) -> Result<Local, Fail> {
+    /// Makes them. `program` is `swell`, which they run as `swell agent`.
+    ///
+    /// # Errors
+    /// Where hosts cannot be made, or an agent does not answer.
+    pub fn new(rights: &Rights, program: &Path) -> Result<Local, Error> {
         let scratch =
-            Scratch::new().map_err(|e| Fail::failed(format!("no temporary directory: {e}")))?;
-        let token = Key::random().map_err(Fail::failed)?.to_hex();
+            Scratch::new().map_err(|e| Error::failed(format!("no temporary directory: {e}")))?;
+        let token = Key::random().map_err(Error::failed)?.to_hex();
         let file = scratch.path().join("token");
         let written = OpenOptions::new()
             .write(true)
@@ -42,8 +47,7 @@ impl Local {
             .mode(0o600)
             .open(&file)
             .and_then(|mut f| f.write_all(token.as_bytes()));
-        written.map_err(Fail::failed)?;
-        let program = std::env::current_exe().map_err(Fail::failed)?;
+        written.map_err(Error::failed)?;
         let ends = NETWORKS.map(|(_, network)| {
             let [a, b, ..] = network;
             let prefix = ipnet::Ipv4Net::new(network.into(), 16);
@@ -57,14 +61,14 @@ impl Local {
         for ((name, _), end) in NETWORKS.iter().zip(ends) {
             let mut config = HostConfig::new(*name, [end.address]);
             config.local = vec![end.prefix];
-            let (host, _) = Host::create(rights, &config).map_err(Fail::failed)?;
+            let (host, _) = Host::create(rights, &config).map_err(Error::failed)?;
             hosts.push(Arc::new(host));
         }
         let hosts: [Arc<Host>; 2] = match hosts.try_into() {
             Ok(hosts) => hosts,
-            Err(_) => return Err(Fail::failed("two hosts were not made")),
+            Err(_) => return Err(Error::failed("two hosts were not made")),
         };
-        cable((&hosts[0], ends[0]), (&hosts[1], ends[1])).map_err(Fail::failed)?;
+        cable((&hosts[0], ends[0]), (&hosts[1], ends[1])).map_err(Error::failed)?;
         let mut agents = Vec::new();
         for (host, end) in hosts.iter().zip(ends) {
             let mut agent = Program::new([program.as_os_str()]);
@@ -78,7 +82,7 @@ impl Local {
                 .argv
                 .extend(["--token-file".into(), file.clone().into()]);
             agent.stderr = Stream::Inherit;
-            let process = host.spawn(agent).map_err(Fail::failed)?;
+            let process = host.spawn(agent).map_err(Error::failed)?;
             agents.push(process.pid());
         }
         let local = Local {
@@ -92,13 +96,13 @@ impl Local {
     }
 
     /// Waits until both agents answer.
-    fn wait(&self) -> Result<(), Fail> {
+    fn wait(&self) -> Result<(), Error> {
         let begun = Instant::now();
         for host in &self.hosts {
             while let Err(error) = reach(host) {
                 if begun.elapsed() > PATIENCE {
                     let name = host.name();
-                    return Err(Fail::failed(format!(
+                    return Err(Error::failed(format!(
                         "the agent of {name} is not there: {error}"
                     )));
                 }
@@ -108,10 +112,12 @@ impl Local {
         Ok(())
     }
 
+    /// The agent that is the client.
     pub fn client(&self) -> Address {
         address(&self.hosts[0])
     }
 
+    /// The agent that is the server.
     pub fn server(&self) -> Address {
         address(&self.hosts[1])
     }
@@ -129,6 +135,7 @@ impl Local {
         Some([of(client)?, of(server)?])
     }
 
+    /// The token that both have.
     pub fn token(&self) -> String {
         self.token.clone()
     }

@@ -1,0 +1,377 @@
+//! Plays traffic between hosts, each of which runs an agent, and keeps what comes home.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use swell_base::{Dur, Severity, Warning};
+use swell_experiment::bundled;
+pub use swell_generate::agent::{
+    Address, Controller, ModelPart, Order, Standing, StatisticsView, TrafficPart, Trust,
+};
+use swell_traffic::flowlevel::FlowModel;
+
+use crate::Error;
+use crate::files::parent_exists;
+
+mod fleet;
+mod keep;
+mod local;
+
+pub use fleet::Fleet;
+pub use keep::PROGRESS;
+pub use local::Local;
+
+use keep::Keeper;
+
+/// How often agents are asked how they stand.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Flows are fetched so often at a time, before there is another look.
+const FETCHES: usize = 20;
+
+/// Why the play ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The model is over.
+    Played,
+    /// The time is over.
+    Duration,
+    /// The caller interrupted it.
+    Interrupted,
+    /// Every client is gone.
+    Gone,
+}
+
+impl Ended {
+    /// In a word, as manifests have it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Ended::Played => "played",
+            Ended::Duration => "duration",
+            Ended::Interrupted => "interrupted",
+            Ended::Gone => "gone",
+        }
+    }
+}
+
+/// What is played.
+pub struct Traffic {
+    /// Its name in tables.
+    pub name: String,
+    /// As agents are told.
+    pub part: TrafficPart,
+    /// How long it takes, if it ends.
+    pub length: Option<Dur>,
+    /// What to doubt in it.
+    pub doubts: Vec<Warning>,
+}
+
+impl Traffic {
+    /// A flow-level model: a bundled one, or a file. `part` says how it is played; its own model does not count.
+    ///
+    /// # Errors
+    /// Where it does not read, or cannot be played so.
+    pub fn of_model(path: &Path, part: ModelPart) -> Result<Traffic, Error> {
+        let wrong = |e: &dyn std::fmt::Display| Error::usage(format!("{}: {e}", path.display()));
+        let bytes = match path.to_str().and_then(bundled::flow_model) {
+            Some(bytes) => bytes.to_vec(),
+            None => std::fs::read(path).map_err(|e| {
+                let known: Vec<&str> = bundled::flow_models().collect();
+                wrong(&e).hint(format!(
+                    "a flow-level model's file, or a bundled one: {}",
+                    known.join(", ")
+                ))
+            })?,
+        };
+        let model = FlowModel::from_slice(&bytes).map_err(|e| {
+            let fail = wrong(&e);
+            fail.hint("live generation plays flow-level models (docs/flow-model.md)")
+        })?;
+        let part = ModelPart {
+            model: model.to_json(),
+            ..part
+        };
+        let plan = part.plan(&model).map_err(|e| wrong(&e))?;
+        let quiet = quiet_beginning(&model, &part);
+        Ok(Traffic {
+            length: plan.length(),
+            part: TrafficPart::Model(part),
+            doubts: model.warnings.iter().cloned().chain(quiet).collect(),
+            name: model.name,
+        })
+    }
+}
+
+/// Whoever waits for traffic that does not come for hours wants to know why.
+fn quiet_beginning(model: &FlowModel, part: &ModelPart) -> Option<Warning> {
+    let first = usize::try_from(part.first).ok()?;
+    let left = model.tcp.intervals.get(first..)?;
+    let quiet = left.iter().position(|i| i.connections > 0)?;
+    let time = model.interval.scale(quiet as f64 / part.compression);
+    (quiet > 0).then(|| {
+        let begin = first + quiet;
+        Warning::note(
+            "quiet-beginning",
+            format!(
+                "the model has no connection in the first {time}: --first {begin} begins with one"
+            ),
+        )
+    })
+}
+
+/// The directory for the results, which is `runs/generate` where none is asked for; `fresh` throws away what it holds.
+///
+/// # Errors
+/// Where its parent is not there, or it holds something.
+pub fn directory(output: Option<&Path>, fresh: bool) -> Result<PathBuf, Error> {
+    if let Some(dir) = output {
+        parent_exists(dir)?;
+    }
+    let dir = output.map_or_else(|| Path::new("runs").join("generate"), Path::to_owned);
+    let used = std::fs::read_dir(&dir).is_ok_and(|mut all| all.next().is_some());
+    if used && !fresh {
+        let fail = Error::usage(format!("{} holds a run", dir.display()));
+        return Err(fail.hint("--fresh throws it away, -o DIR keeps it"));
+    }
+    if used {
+        keep::remove_run(&dir)?;
+    }
+    Ok(dir)
+}
+
+/// What is played, by whom, and where it is kept.
+pub struct Options {
+    /// The directory of the results, from [`directory`].
+    pub dir: PathBuf,
+    /// What agents are told.
+    pub order: Order,
+    /// The name of the traffic in tables.
+    pub name: String,
+    /// How long the traffic takes, if it ends.
+    pub length: Option<Dur>,
+    /// How long it is played at most.
+    pub duration: Option<Dur>,
+}
+
+/// What happens meanwhile.
+pub enum Event<'e> {
+    /// How agents stand after so long, every half second.
+    Look(Duration, &'e Controller),
+    /// This agent is back.
+    Returned(&'e str),
+    /// The load was one, and is another.
+    Loaded(f64, f64),
+    /// A load that could not be set, why, and the load before.
+    Refused(f64, &'e dyn std::fmt::Display, f64),
+}
+
+/// How all agents stand at the end.
+pub struct Agents {
+    /// The clients.
+    pub clients: Vec<Standing>,
+    /// The servers.
+    pub servers: Vec<Standing>,
+    /// Those that did not come back, by name.
+    pub lost: Vec<String>,
+}
+
+/// What came of it.
+pub struct Played {
+    /// Why it ended.
+    pub ended: Ended,
+    /// How long clients played, seconds.
+    pub seconds: f64,
+    /// Flows that are kept.
+    pub flows: u64,
+    /// How agents stand.
+    pub agents: Agents,
+    /// What to know before trusting it.
+    pub doubts: Vec<Warning>,
+}
+
+/// Plays it. Loads that come in by `loads` are set while it goes on. Whatever happens, agents stop, and what they have
+/// is fetched and kept.
+///
+/// # Errors
+/// Where agents cannot be reached or refuse, or what they did cannot be written.
+pub fn generate(
+    options: &Options,
+    loads: &mpsc::Receiver<f64>,
+    events: &dyn Fn(Event<'_>),
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Played, Error> {
+    let mut controller = Controller::new(&options.order).map_err(|e| {
+        let fail = Error::failed(e);
+        fail.hint("`swell agent` runs on every host; see docs/generate.md")
+    })?;
+    let ends = [options.length, options.duration.or(options.length)];
+    let begun = Keeper::new(&options.dir, &options.name, &options.order, ends)
+        .and_then(|keeper| controller.start().map_err(Error::failed).map(|()| keeper));
+    let mut keeper = match begun {
+        Ok(keeper) => keeper,
+        Err(fail) => {
+            controller.end();
+            return Err(fail);
+        }
+    };
+    let how = play(
+        &mut controller,
+        &mut keeper,
+        options,
+        loads,
+        events,
+        cancelled,
+    );
+    let lost = lost(&controller);
+    controller.stop();
+    let kept = how.and_then(|how| {
+        while keeper.take(&mut controller)? {}
+        Ok(how)
+    });
+    let (clients, servers) = controller.standing();
+    controller.end();
+    let ended = *kept.as_ref().unwrap_or(&Ended::Gone);
+    let doubts = doubts(&clients, &servers, &lost);
+    let agents = Agents {
+        clients,
+        servers,
+        lost,
+    };
+    let finished = keeper.finish(ended, &agents, &doubts);
+    kept?;
+    let totals = finished?;
+    Ok(Played {
+        ended,
+        seconds: totals.seconds,
+        flows: totals.flows,
+        agents,
+        doubts,
+    })
+}
+
+impl Agents {
+    /// The agents as JSON: clients, then servers.
+    pub fn to_json(&self) -> [serde_json::Value; 2] {
+        [&self.clients, &self.servers].map(|all| all.iter().map(|s| self.agent(s)).collect())
+    }
+
+    fn agent(&self, s: &Standing) -> serde_json::Value {
+        serde_json::json!({
+            "agent": s.agent,
+            "statistics": s.statistics,
+            "flows_lost": s.lost + s.waiting,
+            "lost": self.lost.contains(&s.agent),
+            "away_s": s.away.as_secs_f64(),
+            "returns": s.returns,
+            "clock": s.beginning.map(|b| serde_json::json!({
+                "offset_s": b.offset_s, "uncertainty_s": b.uncertainty_s,
+            })),
+        })
+    }
+}
+
+/// Agents that play nothing any more: their lease ran out, or they do not answer.
+fn lost(controller: &Controller) -> Vec<String> {
+    let (clients, servers) = controller.standing();
+    let all = clients.iter().chain(&servers);
+    all.filter(|s| s.missing).map(|s| s.agent.clone()).collect()
+}
+
+fn play(
+    controller: &mut Controller,
+    keeper: &mut Keeper,
+    options: &Options,
+    loads: &mpsc::Receiver<f64>,
+    events: &dyn Fn(Event<'_>),
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Ended, Error> {
+    let begun = Instant::now();
+    let mut playing = match &options.order.traffic {
+        TrafficPart::Model(part) => part.load,
+        TrafficPart::Closed { .. } => 1.0,
+    };
+    loop {
+        let round = Instant::now();
+        for _ in 0..FETCHES {
+            if !keeper.take(controller)? {
+                break;
+            }
+        }
+        for agent in controller.admit() {
+            events(Event::Returned(&agent));
+        }
+        keeper.note(begun.elapsed(), controller)?;
+        events(Event::Look(begun.elapsed(), controller));
+        for load in loads.try_iter() {
+            match controller.set_load(load) {
+                Ok(()) => {
+                    keeper.loaded(begun.elapsed(), load);
+                    events(Event::Loaded(std::mem::replace(&mut playing, load), load));
+                }
+                Err(error) => events(Event::Refused(load, &error, playing)),
+            }
+        }
+        let over = |limit: Dur| begun.elapsed().as_secs_f64() >= limit.as_secs_f64();
+        if cancelled() {
+            return Ok(Ended::Interrupted);
+        }
+        if options.duration.is_some_and(over) {
+            return Ok(Ended::Duration);
+        }
+        if controller.is_over() {
+            let (clients, _) = controller.standing();
+            let played = |s: &Standing| {
+                let state = s.statistics.as_ref().map(|s| s.run.state.as_str());
+                state == Some("played")
+            };
+            let any = clients.iter().any(played);
+            return Ok(if any { Ended::Played } else { Ended::Gone });
+        }
+        let left = options.duration.map_or(LOOK, |limit| {
+            let left = limit.as_secs_f64() - begun.elapsed().as_secs_f64();
+            Duration::from_secs_f64(left.max(0.0))
+        });
+        std::thread::sleep(LOOK.saturating_sub(round.elapsed()).min(left));
+    }
+}
+
+/// What to know before trusting the results, agent by agent.
+fn doubts(clients: &[Standing], servers: &[Standing], lost: &[String]) -> Vec<Warning> {
+    let mut all = Vec::new();
+    for standing in clients.iter().chain(servers) {
+        let agent = &standing.agent;
+        if lost.contains(agent) {
+            let text = "was lost: it did not answer for as long as its lease, and plays nothing";
+            all.push(Warning::warning("agent-lost", format!("{agent} {text}")));
+        } else if standing.returns > 0 {
+            let text = format!(
+                "{agent} played nothing for {:.1} s: it was cut off or started anew, and came back \
+                 (times: {})",
+                standing.away.as_secs_f64(),
+                standing.returns
+            );
+            all.push(Warning::warning("agent-returned", text));
+        }
+        if let Some(trouble) = &standing.trouble {
+            let text = format!("{agent} could not be asked at times: {trouble}");
+            all.push(Warning::warning("agent-away", text));
+        }
+        for (flows, why) in [
+            (standing.lost, "it had no more room for them"),
+            (standing.waiting, "it could not be asked for them any more"),
+        ] {
+            if flows > 0 {
+                let text = format!("{flows} flows of {agent} are lost: {why}");
+                all.push(Warning::warning("flows-lost", text));
+            }
+        }
+        let own = standing.statistics.iter().flat_map(|s| &s.warnings);
+        all.extend(own.map(|w| Warning {
+            code: w.code.clone(),
+            severity: Severity::Warning,
+            message: format!("{agent}: {}", w.message),
+        }));
+    }
+    all
+}

@@ -1,0 +1,160 @@
+//! Runs studies: experiments over combinations, held against what a paper says.
+
+use std::path::{Path, PathBuf};
+
+use swell_experiment::run::LockError;
+use swell_experiment::run::grid::{self, GridError};
+pub use swell_experiment::run::grid::{Options, Progress};
+pub use swell_study::Study;
+pub use swell_study::bundled::Bundled;
+pub use swell_study::file::{FileStudy, Overrides};
+use swell_study::file::{StudyError, bench::Bencher};
+
+use crate::Error;
+use crate::files::{parent_exists, write};
+use crate::run::busy;
+
+mod bench;
+mod capacity;
+mod load;
+
+pub use bench::Hosts;
+
+/// Name of the table of runs in a study's directory.
+pub const RUNS: &str = "runs.csv";
+
+/// What was run.
+pub enum Outcome {
+    /// Everything, with its numbers.
+    Complete(Vec<Vec<f64>>),
+    /// A shard: so many of so many runs are there.
+    Shard {
+        /// Runs that are there.
+        finished: usize,
+        /// Runs of the study.
+        runs: usize,
+    },
+}
+
+/// The study in this file.
+///
+/// # Errors
+/// Where it does not read.
+pub fn read(path: &Path, overrides: &Overrides) -> Result<FileStudy, Error> {
+    FileStudy::read(path, overrides).map_err(unread)
+}
+
+/// A study that the program carries.
+///
+/// # Errors
+/// Where there is none of this name.
+pub fn bundled(name: &str) -> Result<&'static Bundled, Error> {
+    Bundled::named(name)
+        .ok_or_else(|| Error::failed(format!("this program carries no study {name}")))
+}
+
+/// A study that the program carries, ready to run.
+///
+/// # Errors
+/// Where overrides are not of this study.
+pub fn carried(study: &Bundled, overrides: &Overrides) -> Result<FileStudy, Error> {
+    study.study(overrides).map_err(unread)
+}
+
+fn unread(error: StudyError) -> Error {
+    match error {
+        StudyError::Io { .. } | StudyError::Capture { .. } => Error::failed(error),
+        _ => Error::usage(error),
+    }
+}
+
+/// Writes the files of a study into a new directory; their paths.
+///
+/// # Errors
+/// Where one of them is there already, or cannot be written.
+pub fn write_files(study: &Bundled, dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    parent_exists(dir)?;
+    let paths: Vec<PathBuf> = study.files.iter().map(|f| dir.join(f.0)).collect();
+    if let Some(there) = paths.iter().find(|p| p.exists()) {
+        let fail = Error::usage(format!("{} is there already", there.display()));
+        return Err(
+            fail.hint("name a directory that is new: a study that was changed is not overwritten")
+        );
+    }
+    std::fs::create_dir_all(dir).map_err(|e| Error::failed(format!("{}: {e}", dir.display())))?;
+    for (path, (_, text)) in paths.iter().zip(study.files) {
+        write(path, text.as_bytes())?;
+    }
+    Ok(paths)
+}
+
+/// Does the runs that are not there yet. Studies of hosts ([`FileStudy::is_of_hosts`]) need `hosts`.
+///
+/// # Errors
+/// Where it was cancelled, a run fails, or the table is another study's, in use or cannot be written.
+pub fn run(
+    study: &FileStudy,
+    hosts: Option<&Hosts<'_>>,
+    options: &Options,
+    progress: &(dyn Fn(Progress) + Sync),
+    cancelled: &(dyn Fn() -> bool + Sync),
+) -> Result<Outcome, Error> {
+    if study.is_of_hosts() && options.shard.is_some() {
+        return Err(Error::usage(
+            "runs on real hosts are not divided into shards",
+        ));
+    }
+    let ended = match hosts {
+        Some(hosts) => study.play(hosts as &dyn Bencher, options, progress, cancelled),
+        None => study.run(options, progress, cancelled),
+    };
+    match ended {
+        Ok(grid::Ended::Complete(numbers)) => Ok(Outcome::Complete(numbers)),
+        Ok(grid::Ended::Shard { finished, runs }) => Ok(Outcome::Shard { finished, runs }),
+        Ok(grid::Ended::Interrupted { finished, runs }) => Err(Error::interrupted(format!(
+            "interrupted; {finished} of {runs} runs are kept in {}",
+            options.file.parent().unwrap_or(&options.file).display()
+        ))
+        .hint("the same command goes on where it stopped")),
+        Err(error @ GridError::Table { .. }) => {
+            Err(Error::usage(error).hint("--fresh throws it away; -o DIR writes elsewhere"))
+        }
+        Err(error @ GridError::Run { .. }) => {
+            Err(Error::failed(error).hint("finished runs are kept; the same command goes on"))
+        }
+        Err(error @ GridError::Lock(LockError::Busy { .. })) => Err(busy(error)),
+        Err(error) => Err(Error::failed(error)),
+    }
+}
+
+/// Claims, figures and doubts of these numbers; `None` where it was cancelled. Some figures simulate runs again.
+pub fn judge(
+    study: &FileStudy,
+    hosts: Option<&Hosts<'_>>,
+    numbers: &[Vec<f64>],
+    cancelled: &(dyn Fn() -> bool + Sync),
+) -> Option<Study> {
+    let mut made = study.study_unless(numbers, cancelled)?;
+    made.doubts
+        .extend(hosts.into_iter().flat_map(Hosts::doubts));
+    Some(made)
+}
+
+/// The directory of its runs where none is asked for: the name, and what was changed of it.
+pub fn directory(study: &FileStudy, quick: bool) -> PathBuf {
+    let mut called = format!("study-{}", study.name());
+    for change in study.changes() {
+        // What may stand in a file's name anywhere, and not too much of it.
+        let plain = change.chars().take(40);
+        let plain = plain.map(|c| match c.is_ascii_alphanumeric() || c == '.' {
+            true => c,
+            false => '-',
+        });
+        called.push('-');
+        called.extend(plain);
+    }
+    if quick {
+        called += "-quick";
+    }
+    Path::new("runs").join(called)
+}
