@@ -239,7 +239,7 @@ impl Experiment {
 }
 
 /// A directory that another process has.
-pub fn busy(error: impl std::fmt::Display) -> Error {
+pub(crate) fn busy(error: impl std::fmt::Display) -> Error {
     Error::failed(error).hint("wait until it is done; -o DIR writes elsewhere")
 }
 
