@@ -376,7 +376,8 @@ fn foreground_section(
     }
 }
 
-/// Interval in brackets, in the unit of `value` and without repeating it; an open end as `?`.
+/// Interval in brackets, in the unit of `value` and without repeating it; an open end as `?`. Its spaces do not break
+/// a line: a narrow column has it on a line of its own.
 pub(crate) fn interval(quantity: Quantity, value: f64, low: f64, high: f64) -> String {
     if low == 0.0 && high.is_infinite() {
         return "no interval".into();
@@ -387,7 +388,7 @@ pub(crate) fn interval(quantity: Quantity, value: f64, low: f64, high: f64) -> S
         Quantity::Ratio => Quantity::Ratio.show(v, 3).replace('×', ""),
         _ => significant(v / unit, 3),
     };
-    format!("[{} … {}]", show(low), show(high))
+    format!("[{}\u{a0}…\u{a0}{}]", show(low), show(high))
 }
 
 /// A slowdown and its interval; only its bound where only that is known.

@@ -79,7 +79,7 @@ fn the_page_has_the_ledger_first_and_every_number() {
     }
     // The table of numbers: 0.2 and t(0.975; 4) x 0.01 / sqrt(5) = 0.0124 on both sides.
     at("20\u{a0}%");
-    at("[18.8 … 21.2]");
+    at("[18.8\u{a0}…\u{a0}21.2]");
 }
 
 #[test]
