@@ -1,6 +1,6 @@
 """Other people's readers open our tables: pandas (pyarrow), Polars and DuckDB, with equal contents.
 
-The run directory comes from the program itself (`swell run --dry-run`): SWELL names the binary,
+The run directory comes from the program itself (`swell run --made-up`): SWELL names the binary,
 default target/release/swell or target/debug/swell.
 """
 
@@ -55,7 +55,7 @@ def binary():
 def run(tmp_path_factory):
     where = tmp_path_factory.mktemp("tables")
     (where / "tables.toml").write_text(EXPERIMENT)
-    command = [binary(), "run", "tables.toml", "-o", "run", "--dry-run"]
+    command = [binary(), "run", "tables.toml", "-o", "run", "--made-up"]
     subprocess.run(command, cwd=where, check=True, capture_output=True)
     return where / "run"
 

@@ -1,4 +1,4 @@
-//! A dry run: plausible numbers out of thin air, to try a plan or a pipeline without a network.
+//! Plausible numbers out of thin air, to try a plan or a pipeline without a network.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ fn observe(spec: &RunSpec) -> Observations {
     let mut observed = Observations {
         warnings: vec![Warning::warning(
             "made-up",
-            "dry run: these numbers are made up and say nothing about any network",
+            "these numbers are made up and say nothing about any network",
         )],
         ..Observations::default()
     };

@@ -302,7 +302,7 @@ fn directory(options: &Options, plan: &Plan) -> PathBuf {
             name += "-quick";
         }
         if options.made_up {
-            name += "-dry";
+            name += "-made-up";
         }
         Path::new("runs").join(name)
     })

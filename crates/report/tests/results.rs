@@ -19,10 +19,10 @@ fn a_run_directory_becomes_a_page_and_the_same_page_again() {
     for needed in [
         "<h1>made up</h1>",
         "Numbers out of thin air.",
-        "dry run: these numbers are made up",
+        "these numbers are made up",
         "small &lt;/script&gt;",
         "experiment.toml -o ",
-        "-again --dry-run",
+        "-again --made-up",
         "20\u{a0}Mbit/s · 10\u{a0}ms · FIFO 1 BDP = 100\u{a0}kB",
         "5\u{a0}Mbit/s · 10\u{a0}ms · FIFO 50 packets",
         "name = &quot;made up&quot;",

@@ -144,9 +144,9 @@ pub(crate) struct RunArgs {
     /// Write what --fail-if and the verdict say as JUnit test cases, which CI systems show.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
-    /// Simulate nothing: make numbers up, to try a plan or a pipeline.
+    /// Simulate nothing: write numbers that are made up, and marked so, to try a plan or a pipeline.
     #[arg(long)]
-    pub dry_run: bool,
+    pub made_up: bool,
     #[command(flatten, next_help_heading = "Emulated runs")]
     pub emulation: EmulationArgs,
 }

@@ -33,7 +33,7 @@ pub(crate) fn options(args: &RunArgs) -> Options {
         quick: args.quick,
         packets: args.packets,
         suite: args.suite.clone(),
-        made_up: args.dry_run,
+        made_up: args.made_up,
         output: args.output.clone(),
         threads: args.threads.map(usize::from),
         fresh: args.fresh,
@@ -110,7 +110,7 @@ pub(crate) fn run(
     report::write(&results, &page)?;
     say(&results, &verdict, &page, json);
     // Numbers that were made up answer nothing.
-    Ok(if args.dry_run {
+    Ok(if args.made_up {
         threshold::ANSWERED
     } else {
         if let Some(file) = &args.junit {
@@ -173,7 +173,7 @@ fn say(results: &Results, verdict: &Verdict, page: &Path, json: bool) {
     doubts(results, verdict);
     for foreground in &verdict.foregrounds {
         out::warnings(&foreground.doubts);
-        out::data(&tables::slowdowns(foreground));
+        out::data(&tables::of_run(results, foreground));
         out::data(&tables::answers(foreground));
     }
     out::data(&format!("report: {}", page.display()));

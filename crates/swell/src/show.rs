@@ -34,7 +34,7 @@ fn run(results: &Results, verdict: &Verdict, args: &ShowArgs, json: bool) -> Res
     doubts(results, verdict);
     for foreground in &verdict.foregrounds {
         out::warnings(&foreground.doubts);
-        out::data(&tables::slowdowns(foreground));
+        out::data(&tables::of_run(results, foreground));
         out::data(tables::answers(foreground).trim_end());
     }
     Ok(())

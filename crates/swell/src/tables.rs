@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, LineStyle, Table, Width, pres
 use groundswell::model::{AnyModel, mean_bps};
 use swell_emulate::backend::{Conditions, Exit};
 use swell_experiment::Results;
+use swell_experiment::made_up::MadeUp;
 use swell_experiment::verdict::{ForegroundVerdict, Known, Paragraph, Quantile};
 use swell_study::Ledger;
 use swell_traffic::Model;
@@ -43,6 +44,15 @@ fn table(header: &[&str]) -> Table {
         }
     }
     table
+}
+
+/// The tables of a foreground; those of a run that was made up say so themselves, since they are copied and pasted.
+pub(crate) fn of_run(results: &Results, v: &ForegroundVerdict) -> String {
+    let mark = match &*results.manifest.backend {
+        MadeUp::NAME => "MADE UP: ",
+        _ => "",
+    };
+    format!("{mark}{}", slowdowns(v))
 }
 
 /// Percentiles and slowdowns of a foreground, a row per background.

@@ -431,7 +431,7 @@ impl Setting<'_> {
     }
 }
 
-/// A foreground as one that fetches objects: what a dry run needs.
+/// A foreground as one that fetches objects: what made-up runs need.
 pub(crate) struct Fetches {
     pub clients: u32,
     pub sizes: Vec<swell_base::Bytes>,
@@ -439,7 +439,7 @@ pub(crate) struct Fetches {
     pub count: Option<u64>,
 }
 
-/// Plausible figures of a dry run.
+/// Plausible figures that are made up.
 pub(crate) struct Plausible {
     /// What it offers up and down, bits per second.
     pub bps: [f64; 2],
@@ -537,12 +537,12 @@ pub(crate) trait Plays {
         Dur::ZERO
     }
 
-    /// What a dry run takes a foreground for; `None` where it makes no requests.
+    /// What made-up runs take a foreground for; `None` where it makes no requests.
     fn fetches(&self) -> Option<Fetches> {
         None
     }
 
-    /// What a dry run takes a background for.
+    /// What made-up runs take a background for.
     fn plausible(&self, at: &Setting<'_>) -> Plausible;
 }
 

@@ -271,7 +271,7 @@ impl Keys for Learnt {
 /// What queues and congestion windows need at the paths of most models.
 const WARM_UP: Dur = Dur::from_secs(5);
 
-/// A little less than proportional, so that the calibration of a dry run has something to do.
+/// A little less than proportional, so that the calibration of made-up runs has something to do.
 pub(super) const LESS: f64 = 0.9;
 
 impl LearntTraffic {

@@ -361,12 +361,12 @@ impl Traffic {
         self.plays().delay()
     }
 
-    /// What a dry run takes a foreground for.
+    /// What made-up runs take a foreground for.
     pub(crate) fn fetches(&self) -> Option<Fetches> {
         self.plays().fetches()
     }
 
-    /// What a dry run takes a background for.
+    /// What made-up runs take a background for.
     pub(crate) fn plausible(&self, at: &Setting<'_>) -> Plausible {
         self.plays().plausible(at)
     }

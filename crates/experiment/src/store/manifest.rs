@@ -24,7 +24,7 @@ pub struct Manifest {
     /// Hash of the resolved experiment, its model files, the backend and the version: runs of
     /// equal hash have equal tables.
     pub hash: String,
-    /// What ran it: `simulated`, or `made-up` for a dry run.
+    /// What ran it: `simulated`, or `made-up` for one that was not run.
     pub backend: String,
     /// The experiment file, as it was named on the command line.
     pub source: String,

@@ -372,10 +372,9 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
     };
     verdict.paragraphs = words::paragraphs(&verdict);
     if results.manifest.backend == MadeUp::NAME {
-        verdict.paragraphs[0].text.insert_str(
-            0,
-            "A dry run: nothing was simulated, and every number here is made up. ",
-        );
+        verdict.paragraphs[0]
+            .text
+            .insert_str(0, "Nothing was simulated: every number here is made up. ");
     }
     let texts: Vec<&str> = verdict.paragraphs.iter().map(|p| &*p.text).collect();
     verdict.sentence = texts.join(" ");

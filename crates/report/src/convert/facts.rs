@@ -135,7 +135,7 @@ pub(super) fn rerun(results: &Results) -> Rerun {
         word("-again")
     );
     if manifest.backend == swell_experiment::made_up::MadeUp::NAME {
-        command += " --dry-run";
+        command += " --made-up";
     }
     Rerun { command, facts }
 }

@@ -84,12 +84,12 @@ fn an_unknown_option_ends_with_2() {
     assert_eq!(run(&dir, &[]).status.code(), Some(2));
 }
 
-/// Fresh processes, one and three threads, once dry and once simulated: the same bytes.
+/// Fresh processes, one and three threads, once made up and once simulated: the same bytes.
 #[test]
 fn same_seed_same_tables_in_fresh_processes_with_any_number_of_threads() {
     let dir = Scratch::new("determinism");
     dir.write("small.toml", EXPERIMENT);
-    for mode in [&["--dry-run"][..], &[]] {
+    for mode in [&["--made-up"][..], &[]] {
         let mut seen = Vec::new();
         for threads in ["1", "3", "1"] {
             let to = format!("out-{}", seen.len());
@@ -156,7 +156,7 @@ fn a_run_leaves_what_the_documentation_says_and_prints_the_verdict() {
 fn the_command_in_the_report_repeats_a_quick_run_with_changed_keys() {
     let dir = Scratch::new("rerun");
     dir.write("small.toml", EXPERIMENT);
-    let options = ["--quick", "--set", "run.seed=5", "--dry-run", "-o", "it's"];
+    let options = ["--quick", "--set", "run.seed=5", "--made-up", "-o", "it's"];
     let out = run(&dir, &[&["run", "small.toml"][..], &options].concat());
     assert!(out.status.success(), "{}", text(&out.stderr));
     let page = std::fs::read_to_string(dir.0.join("it's/report.html")).unwrap();
@@ -183,7 +183,7 @@ fn quick_runs_keep_to_whole_bins() {
     let dir = Scratch::new("bins");
     dir.write("small.toml", EXPERIMENT);
     // Half of 2.1 s and a quarter of 8.9 s are no multiples of 300 ms.
-    let args = "run small.toml --quick --dry-run -o x --set run.bins=300ms --set run.warmup=2100ms --set run.duration=11100ms";
+    let args = "run small.toml --quick --made-up -o x --set run.bins=300ms --set run.warmup=2100ms --set run.duration=11100ms";
     let out = run(&dir, &args.split(' ').collect::<Vec<_>>());
     // What is set wins over --quick.
     assert!(out.status.success(), "{}", text(&out.stderr));
@@ -195,7 +195,7 @@ fn quick_runs_keep_to_whole_bins() {
     );
     let out = run(
         &dir,
-        &["run", "odd.toml", "--quick", "--dry-run", "-o", "y"],
+        &["run", "odd.toml", "--quick", "--made-up", "-o", "y"],
     );
     assert!(out.status.success(), "{}", text(&out.stderr));
     let cut = std::fs::read_to_string(dir.0.join("y/experiment.toml")).unwrap();
@@ -207,7 +207,7 @@ fn quick_runs_keep_to_whole_bins() {
 fn a_missing_parent_directory_is_named_and_not_made() {
     let dir = Scratch::new("parent");
     dir.write("small.toml", EXPERIMENT);
-    let out = run(&dir, &["run", "small.toml", "--dry-run", "-o", "resluts/a"]);
+    let out = run(&dir, &["run", "small.toml", "--made-up", "-o", "resluts/a"]);
     let said = text(&out.stderr);
     assert_eq!(out.status.code(), Some(2), "{said}");
     assert!(
@@ -216,10 +216,18 @@ fn a_missing_parent_directory_is_named_and_not_made() {
     );
     assert!(!dir.0.join("resluts").exists());
     // The default has its parent made.
-    let out = run(&dir, &["run", "small.toml", "--dry-run"]);
+    let out = run(&dir, &["run", "small.toml", "--made-up"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
-    assert!(text(&out.stdout).contains("every number here is made up"));
-    let out = run(&dir, &["report", "runs/small-dry", "-o", "pgaes/x.html"]);
+    let said = text(&out.stdout);
+    assert!(said.contains("every number here is made up"), "{said}");
+    let table = said.lines().find(|l| l.contains("slowdown (95 %"));
+    assert!(table.unwrap().starts_with("MADE UP: web"), "{said}");
+    let shown = run(&dir, &["show", "runs/small-made-up"]);
+    assert!(text(&shown.stdout).starts_with("MADE UP: web"));
+    let out = run(
+        &dir,
+        &["report", "runs/small-made-up", "-o", "pgaes/x.html"],
+    );
     let said = text(&out.stderr);
     assert_eq!(out.status.code(), Some(2), "{said}");
     assert!(said.contains("there is no directory pgaes"), "{said}");
@@ -244,7 +252,7 @@ fn warnings_are_wrapped_and_few_samples_are_told_once_per_background() {
 fn a_directory_of_another_experiment_is_not_overwritten() {
     let dir = Scratch::new("other");
     dir.write("small.toml", EXPERIMENT);
-    let first = run(&dir, &["run", "small.toml", "-o", "x", "--dry-run"]);
+    let first = run(&dir, &["run", "small.toml", "-o", "x", "--made-up"]);
     assert!(first.status.success(), "{}", text(&first.stderr));
     let out = run(
         &dir,
@@ -253,7 +261,7 @@ fn a_directory_of_another_experiment_is_not_overwritten() {
             "small.toml",
             "-o",
             "x",
-            "--dry-run",
+            "--made-up",
             "--set",
             "run.seed=9",
         ],
@@ -475,7 +483,7 @@ fn a_suite_says_what_is_sufficient_or_what_is_missing() {
     let learnt = "kind = \"learnt\"\nmodel = \"isi-2pm\"";
     let with = EXPERIMENT.replace("kind = \"poisson\"", learnt);
     dir.write("small.toml", &with);
-    let arguments = ["run", "small.toml", "--suite", "--dry-run", "-o", "it"];
+    let arguments = ["run", "small.toml", "--suite", "--made-up", "-o", "it"];
     let said = text(&run(&dir, &arguments).stdout).replace('\n', " ");
     assert!(said.contains("sufficient for web here"), "{said}");
     assert!(said.contains("Cheapest first:"), "{said}");
@@ -496,7 +504,7 @@ fn a_suite_says_what_is_sufficient_or_what_is_missing() {
     dir.write("small.toml", EXPERIMENT);
     let out = run(
         &dir,
-        &["run", "small.toml", "--suite", "--dry-run", "-o", "other"],
+        &["run", "small.toml", "--suite", "--made-up", "-o", "other"],
     );
     assert_eq!(out.status.code(), Some(2));
     assert!(text(&out.stderr).contains("no background of kind learnt"));
