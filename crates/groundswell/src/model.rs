@@ -3,10 +3,10 @@
 use std::io;
 use std::path::Path;
 
-use swell_base::Warning;
+use swell_base::{Dur, Warning};
 use swell_experiment::{bundled, file};
-use swell_traffic::Model;
 use swell_traffic::flowlevel::{FlowModel, Law};
+use swell_traffic::{Exchange, Model};
 
 use crate::Error;
 
@@ -114,6 +114,77 @@ pub fn mean_bps(model: &Model) -> [f64; 2] {
     })
 }
 
+/// By what backgrounds differ: a row of the bench.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Character {
+    /// By how many decibels an octave the energy of the larger direction rises from 8 ms to 1 s. Independent packets have
+    /// 0, traffic with long memory has more. None where there was no trace.
+    pub energy_slope_db: Option<f64>,
+    /// Round trips of TCP connections from end to end, seconds: 10, 50 and 90 % of them are at most this.
+    pub rtt_s: Option<[f64; 3]>,
+    /// Share of the bytes that wait for congestion: those of TCP connections.
+    pub elasticity: f64,
+}
+
+/// Octaves of 1 ms whose energies make the slope: 8 ms to 1 s.
+const SLOPE: std::ops::RangeInclusive<usize> = 3..=10;
+
+/// By what a background differs from others.
+pub fn character(model: &Model) -> Character {
+    let larger = usize::from(model.totals.bytes[1] > model.totals.bytes[0]);
+    let energies = &model.load.lsd[larger];
+    let points: Vec<(f64, f64)> = SLOPE
+        .filter_map(|octave| {
+            let energy = *energies.get(octave - 1)?;
+            energy.is_finite().then_some((octave as f64, energy))
+        })
+        .collect();
+    let whole = points.len() == SLOPE.count() && model.load.lsd_bin == Dur::from_millis(1);
+    let (mut rtts, mut bytes) = (Vec::new(), [0.0; 2]);
+    for session in &model.sessions {
+        for connection in session.connections() {
+            let datagrams = matches!(connection.exchange, Exchange::Datagrams(_));
+            let sum: f64 = connection.exchange.bytes().iter().map(|&b| b as f64).sum();
+            bytes[usize::from(datagrams)] += session.weight * sum;
+            if !datagrams {
+                let ends = [
+                    model.client_paths.get(session.client as usize),
+                    model.server_paths.get(connection.server as usize),
+                ];
+                let rtt: f64 = ends.iter().flatten().map(|p| p.rtt.as_secs_f64()).sum();
+                rtts.push((rtt, session.weight));
+            }
+        }
+    }
+    let all = bytes[0] + bytes[1];
+    Character {
+        energy_slope_db: whole.then(|| 10.0 * 2f64.log10() * slope(&points)),
+        rtt_s: (!rtts.is_empty()).then(|| [0.1, 0.5, 0.9].map(|p| weighted(&mut rtts, p))),
+        elasticity: if all > 0.0 { bytes[0] / all } else { 0.0 },
+    }
+}
+
+/// Of the line of least squares.
+fn slope(points: &[(f64, f64)]) -> f64 {
+    let n = points.len() as f64;
+    let (x, y) = (points.iter()).fold((0.0, 0.0), |(x, y), p| (x + p.0 / n, y + p.1 / n));
+    let cross: f64 = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum();
+    cross / points.iter().map(|p| (p.0 - x).powi(2)).sum::<f64>()
+}
+
+/// The least value that a share `p` of the weight does not exceed; there is one value at least.
+fn weighted(values: &mut [(f64, f64)], p: f64) -> f64 {
+    values.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut left = p * values.iter().map(|v| v.1).sum::<f64>();
+    for &(value, weight) in &*values {
+        left -= weight;
+        if left <= 0.0 {
+            return value;
+        }
+    }
+    values.last().map_or(0.0, |v| v.0)
+}
+
 /// A model in figures.
 fn summary(model: &Model) -> serde_json::Value {
     let t = &model.totals;
@@ -184,4 +255,48 @@ fn flow_summary(model: &FlowModel) -> serde_json::Value {
         "sessions": tcp.intervals.iter().map(|i| i.sessions).collect::<Vec<_>>(),
         "udp": udp.collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_has_its_character() {
+        let mut model = Model::from_slice(bundled::model("browsing").unwrap()).unwrap();
+        // Energies that double with each octave.
+        model.load.lsd_bin = Dur::from_millis(1);
+        model.load.lsd = [0, 1].map(|_| (1..14).map(f64::from).collect());
+        let c = character(&model);
+        assert!((c.energy_slope_db.unwrap() - 3.0103).abs() < 1e-3, "{c:?}");
+        model.load.lsd = [0, 1].map(|_| vec![4.0; 5]);
+        assert_eq!(character(&model).energy_slope_db, None);
+        model.sessions.clear();
+        assert_eq!(character(&model).rtt_s, None);
+    }
+
+    #[test]
+    fn quantiles_are_weighted() {
+        let mut values = [(3.0, 1.0), (1.0, 8.0), (2.0, 1.0)];
+        assert_eq!(
+            [0.1, 0.5, 0.8, 0.85, 0.95].map(|p| weighted(&mut values, p)),
+            [1.0, 1.0, 1.0, 2.0, 3.0]
+        );
+    }
+
+    #[test]
+    fn bundled_models_differ_in_character() {
+        let of = |name: &str| {
+            let model = Model::from_slice(bundled::model(name).unwrap()).unwrap();
+            character(&model)
+        };
+        let slow = of("auckland").rtt_s.unwrap();
+        let fast = of("auckland-hb").rtt_s.unwrap();
+        assert_eq!(fast, [0.004; 3]);
+        assert!(slow[1] > 0.02, "{slow:?}");
+        // Web only, and web beside calls.
+        assert_eq!(of("isi-2pm").elasticity, 1.0);
+        let mixed = of("access-link").elasticity;
+        assert!((0.5..0.99).contains(&mixed), "{mixed}");
+    }
 }

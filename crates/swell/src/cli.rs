@@ -73,7 +73,7 @@ pub(crate) enum Command {
     /// Print a JSON schema: of experiment files, or of what --json prints.
     Schema(SchemaArgs),
     /// List the bundled traffic models.
-    Models,
+    Models(ModelsArgs),
     /// Print the completions of a shell: bash, elvish, fish, powershell or zsh.
     #[command(
         after_help = "swell completions bash > ~/.local/share/bash-completion/completions/swell"
@@ -88,6 +88,13 @@ pub(crate) enum Command {
         /// The directory; it must be there.
         dir: PathBuf,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ModelsArgs {
+    /// By what they differ: energy over timescales, round trips, elasticity, fidelity.
+    #[arg(long)]
+    pub bench: bool,
 }
 
 #[derive(Debug, Args)]

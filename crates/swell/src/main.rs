@@ -118,7 +118,7 @@ fn other(command: Command, json: bool) -> Result<(), Fail> {
         Command::Show(args) => show::show(&args, json),
         Command::Fidelity(args) => fidelity::fidelity(&args, json),
         Command::Schema(args) => schema(&args),
-        Command::Models => models(json),
+        Command::Models(args) => models(args.bench, json),
         Command::Completions { shell } => completions(shell),
         Command::Man { dir } => clap_mangen::generate_to(Cli::command(), &dir)
             .map_err(|e| Fail::failed(format!("{}: {e}", dir.display()))),
@@ -140,7 +140,7 @@ fn schema(args: &SchemaArgs) -> Result<(), Fail> {
     Ok(())
 }
 
-fn models(json: bool) -> Result<(), Fail> {
+fn models(bench: bool, json: bool) -> Result<(), Fail> {
     let mut listed = Vec::new();
     for name in swell_experiment::bundled::models() {
         let bytes = swell_experiment::bundled::model(name).unwrap_or_default();
@@ -169,12 +169,14 @@ fn models(json: bool) -> Result<(), Fail> {
                 serde_json::json!({
                     "name": name, "kind": "packets", "note": m.provenance.note, "duration_s": m.duration.as_secs_f64(),
                     "mean_bps": groundswell::model::mean_bps(m), "sessions": m.sessions.len(), "warnings": m.warnings,
-                    "fidelity": m.provenance.certificate,
+                    "fidelity": m.provenance.certificate, "character": groundswell::model::character(m),
                 })
             })
             .chain(of_flows)
             .collect();
         out::json(&items.into());
+    } else if bench {
+        out::data(&tables::bench(&listed));
     } else if listed.is_empty() {
         out::say("no model is bundled; `swell learn TRACE -o MODEL` makes one");
     } else {

@@ -315,12 +315,48 @@ pub(crate) fn models(listed: &[(&str, Model)]) -> String {
     let notes: Vec<String> = listed
         .iter()
         .filter_map(|(name, m)| {
-            let parts = [m.provenance.note.clone(), fidelity(m).unwrap_or_default()];
+            let note = m.provenance.note.trim_end_matches('.').to_owned();
+            let parts = [note, fidelity(m).unwrap_or_default()];
             let parts: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).collect();
             (!parts.is_empty()).then(|| wrapped(&format!("{name}: {}", parts.join("; "))))
         })
         .collect();
     format!("{table}\n{SIDES}\n\n{}", notes.join("\n"))
+}
+
+/// By what the bundled models differ.
+pub(crate) fn bench(listed: &[(&str, Model)]) -> String {
+    let mut table = list(&[
+        "model",
+        "Mbit/s\nright, left",
+        "dB/octave",
+        "RTT, ms\n10, 50, 90 %",
+        "elastic",
+        "fidelity",
+    ]);
+    for (name, model) in listed {
+        let [right, left] = mean_bps(model);
+        let c = groundswell::model::character(model);
+        let known = "–".to_owned();
+        table.add_row([
+            (*name).to_owned(),
+            format!("{}, {}", mega(right), mega(left)),
+            c.energy_slope_db
+                .map_or(known.clone(), |s| format!("{s:.1}")),
+            c.rtt_s.map_or(known.clone(), |q| {
+                q.map(|s| format!("{:.0}", s * 1e3)).join(", ")
+            }),
+            format!("{:.0} %", c.elasticity * 100.0),
+            (model.provenance.certificate.as_ref())
+                .map_or(known, |by| format!("{} of {}", by.met, by.rows)),
+        ]);
+    }
+    let key = wrapped(
+        "dB/octave: how fast the energy of the larger direction rises from 8 ms to 1 s; 0 is Poisson. \
+         elastic: bytes of TCP, which wait for congestion. fidelity: quantities of the trace that come back. \
+         –: made without a trace.",
+    );
+    format!("{table}\n{SIDES}\n{key}")
 }
 
 /// A model in figures: totals, then classes.

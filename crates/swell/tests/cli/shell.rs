@@ -104,3 +104,24 @@ fn what_is_there_but_is_not_a_file_does_not_suggest_itself() {
     assert!(said.contains("mine.toml: Is a directory"), "{said}");
     assert!(!said.contains("did you mean"), "{said}");
 }
+
+/// The bench has a row for each bundled model, within a terminal, and says what a variant varies.
+#[test]
+fn the_bench_tells_models_apart() {
+    let dir = Scratch::new("bench");
+    let done = run(&dir, &["models", "--bench"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let table = text(&done.stdout);
+    for line in table.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    let row = |name: &str| {
+        let found = table.lines().find(|l| l.starts_with(&format!("{name} ")));
+        found
+            .unwrap_or_else(|| panic!("{name}: {table}"))
+            .to_owned()
+    };
+    assert!(row("auckland-hb").contains("4, 4, 4"));
+    assert!(row("isi-2pm").contains("100 %"));
+    assert!(row("access-link").contains(" of "));
+}
