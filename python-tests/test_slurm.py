@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -43,6 +44,20 @@ def until(what, condition, seconds=60):
     while not condition():
         assert time.monotonic() < end, f"{what}: not within {seconds} s"
         time.sleep(0.2)
+
+
+def steps(place):
+    """Processes of jobs' steps, which outlive the node's daemon: those that write its log."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "comm").read_text().strip() == "slurmstepd" and any(
+                os.readlink(fd).startswith(str(place)) for fd in (process / "fd").iterdir()
+            ):
+                found.append(int(process.name))
+        except OSError:
+            pass  # it has ended
+    return found
 
 
 @pytest.fixture
@@ -110,6 +125,10 @@ PartitionName=all Nodes={name} Default=YES State=UP
                 process.wait(20)
             except subprocess.TimeoutExpired:
                 process.kill()
+        # A step whose end nobody takes any more waits for ever.
+        for step in steps(place):
+            os.kill(step, signal.SIGKILL)
+        until("the end of all steps", lambda: not steps(place), 10)
 
 
 def test_a_job_array_gives_the_tables_of_one_machine(slurm, tmp_path):
