@@ -1,4 +1,4 @@
-//! Access paths: made when first used, shared by key, given back when empty.
+//! Access paths: built on first use, shared by key, and removed with their last flow.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use swell_workload::Access;
 
 use crate::flow::{LinkIndex, NONE};
 
-/// The two links of an access path, and how many flows use them.
+/// The two links of an access path, and the number of flows that use them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pair {
     pub up: LinkIndex,
     pub down: LinkIndex,
     pub users: u32,
-    /// Under which it is shared.
+    /// The name under which the path is shared.
     name: Name,
 }
 
-/// Workload, queue that the host sends onto (hosts on the left are not those on the right), key.
+/// Workload, the queue that the host sends onto (it separates hosts on the left from those on the right), and key.
 type Name = (u32, LinkIndex, u64);
 
-/// Access paths in use by handle.
+/// Access paths in use, by handle.
 #[derive(Debug, Default)]
 pub(crate) struct Accesses {
     pairs: BTreeMap<u32, Pair>,
@@ -30,15 +30,15 @@ pub(crate) struct Accesses {
     next: u32,
 }
 
-/// A host right at the bottleneck.
+/// Handle of a host without an access link: it is attached directly to a shared link.
 pub(crate) const AT_BOTTLENECK: u32 = 0;
 
-/// Names of the two links of a path, in which their random streams are rooted.
+/// Names of the two links of an access path. Their random streams derive from these names.
 pub(crate) const UP: &str = "access/up";
 pub(crate) const DOWN: &str = "access/down";
 
 impl Accesses {
-    /// The path for `access`: its handle and links. `make` builds a link.
+    /// Returns the handle and the links of the path for `access`. `make` builds a link.
     pub fn take(
         &mut self,
         (workload, side): (u32, LinkIndex),
@@ -84,7 +84,7 @@ impl Accesses {
         (handle, pair)
     }
 
-    /// A flow no longer uses `handle`; returns the links to remove if it was the last.
+    /// Removes one user of `handle`. Returns the links to remove if it was the last user.
     pub fn give_back(&mut self, handle: u32) -> Option<Pair> {
         let pair = self.pairs.get_mut(&handle)?;
         pair.users -= 1;
@@ -99,9 +99,9 @@ impl Accesses {
     }
 }
 
-/// An access link queues a quarter of a second at its rate, and at least 64 KiB: room for a window
-/// of slow start, as home routers and modems give (Dischinger et al., IMC 2007, measure 100 ms to
-/// seconds).
+/// Configuration of an access link; `None` if it has no delay, no rate and no loss. It queues a quarter of a second
+/// at its rate, but at least 64 KiB, which holds a slow-start window. Home routers and modems buffer similar amounts:
+/// Dischinger et al., IMC 2007, measure 100 ms to seconds.
 pub(crate) fn link(delay: Dur, rate: Option<Rate>, loss: f64) -> Option<LinkConfig> {
     if delay == Dur::ZERO && rate.is_none() && loss <= 0.0 {
         return None;

@@ -1,11 +1,11 @@
-//! Prefetching for the events that come next.
+//! Prefetches memory for upcoming events.
 //!
-//! In a world of thousands of flows nearly every event misses the caches several times, and each cache line leads to the
-//! next: event, packet, flow, endpoint. So the lines of upcoming events are prefetched in steps. For an event that is some
-//! events away it is the packet, for a nearer one the flow of the packet, and so on. No step waits for memory: a line is
-//! there when the next step reads it. Packets that arrive from a shared link follow each other and get the same steps.
+//! With thousands of flows, nearly every event misses the caches several times. Each cache line leads to the next:
+//! event, packet, flow, endpoint. So the lines of upcoming events are prefetched in steps. A distant event has its
+//! packet prefetched, a nearer event the flow of its packet, and so on. No step waits for memory, because its line
+//! was prefetched by the step before. Packets that arrive directly from a shared link get the same steps.
 //!
-//! Prefetching changes no state. If the expected events do not come, only time is lost.
+//! Prefetching changes no state. If the expected events do not happen, only time is lost.
 
 use swell_base::fetch;
 use swell_path::Place;
@@ -16,33 +16,33 @@ use crate::links::ACCESS;
 use crate::wake::{Arrives, Due, Wake};
 use crate::world::World;
 
-/// Fewer events than this are not worth the effort.
+/// Look-ahead is not worth its cost with fewer pending events than this.
 const LEAST: usize = 8;
-/// From one step to the next it is so many events: in their time memory answers.
+/// Number of events between two steps of the same event: long enough for a memory access to complete.
 const APART: usize = 2;
-/// Steps of an event, and of a packet in a row.
+/// Number of steps for an event, and for a packet that arrives directly from a shared link.
 const STEPS: usize = 7;
 const ROW_STEPS: usize = 6;
-/// How far away an event is looked at first.
+/// Distance, in events, at which an event gets its first step.
 const AWAY: usize = STEPS * APART;
-/// Fewer packets than this fit a cache, and so does all that they are about.
+/// With fewer packets than this, the packets and their flows fit in the caches.
 const MANY: usize = 4096;
 
-/// How far it was looked ahead.
+/// Progress of the look-ahead.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
-    /// How many events of the present bucket were to come then.
+    /// Number of pending events in the current bucket at the previous call.
     events: usize,
-    /// Of the events looked at, the latest in the lowest bit, those that have more than the first step.
+    /// One bit per event looked at, the latest in the lowest bit: set if the event has more than one step.
     long: u32,
-    /// For each queue: packets looked at, and the flows that the latest of them reach.
+    /// For each queue: number of packets looked at, and the flows that the latest of these packets reach.
     rows: Vec<(usize, [Next; ROOM])>,
 }
 
-/// Enough for those between the first step and the last.
+/// Enough entries for the packets between their first and their last step.
 const ROOM: usize = (ROW_STEPS * APART).next_power_of_two();
 
-/// The bits of [`Ahead::long`] of which a later step is due.
+/// The bits of [`Ahead::long`] whose events are due for a later step.
 const LATER: u32 = {
     let (mut bits, mut step) = (0, 1);
     while step < STEPS {
@@ -52,17 +52,17 @@ const LATER: u32 = {
     bits
 };
 
-/// Something that is about to happen to a flow.
+/// An upcoming event of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Next {
     flow: u32,
     end: u8,
-    /// It may send; otherwise it receives and acknowledges.
+    /// The endpoint may send data; otherwise it receives and acknowledges.
     sends: bool,
 }
 
 impl World {
-    /// Called with each event.
+    /// Called before each event.
     #[inline]
     pub(crate) fn look_ahead(&mut self) {
         let events = self.links.queue.ahead().len();
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// The first step of the event that is so far away, and later ones of those before it.
+    /// Does the first step of the event at distance `AWAY`, and the due later steps of nearer events.
     #[inline(never)]
     fn look_step(&mut self) {
         let ahead = self.links.queue.ahead();
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// All steps of events of which none were done, but for the first one of the last.
+    /// Does all steps that a new bucket of events has missed, except the first step of the event at distance `AWAY`.
     #[inline(never)]
     fn look_anew(&mut self) {
         let ahead = self.links.queue.ahead();
@@ -115,7 +115,7 @@ impl World {
         self.ahead.long = long;
     }
 
-    /// Does a step of an event: asks for what the next one reads. The last are those of the flow that it is about.
+    /// Does one step for an event: prefetches what the next step reads. The last steps prefetch its flow.
     #[inline]
     fn fetch_event(&self, wake: Wake, step: usize) {
         match self.timers.look(wake) {
@@ -140,7 +140,7 @@ impl World {
                     }
                 }
             },
-            // Most timers of endpoints have been postponed by then, and then only the flow is read.
+            // Most TCP timers have been postponed by then. An expired wake-up then reads only the flow.
             Due::Tcp { flow, end } if step <= 2 => {
                 let sends = false;
                 self.fetch_flow(Next { flow, end, sends }, step);
@@ -149,7 +149,7 @@ impl World {
         }
     }
 
-    /// The same for the packet that reaches a host next over an access link that is not plain.
+    /// As [`World::fetch_event`], for the next packet that reaches a host over a general (not plain) access link.
     #[inline]
     fn fetch_other(&self, access: LinkIndex, step: usize) {
         if let Some(place) = self.links.next_at_host(access) {
@@ -157,8 +157,8 @@ impl World {
         }
     }
 
-    /// The same of a flow: where it is, itself, its endpoint and the access link that this sends onto, and what these two
-    /// lead to.
+    /// Does one step for a flow. In order: its table entry, the flow, its endpoint and first access link, and the
+    /// data that these two refer to.
     #[inline]
     fn fetch_flow(&self, next: Next, step: usize) {
         if step == 0 {
@@ -202,7 +202,7 @@ impl World {
         }
     }
 
-    /// Called with each packet that reaches a host right after a queue.
+    /// Called for each packet that reaches a host directly from a shared link.
     #[inline]
     pub(crate) fn look_along(&mut self, queue: LinkIndex) {
         if self.links.pool.places() >= MANY && !self.links.off.has(FastPath::LookAhead) {
@@ -210,7 +210,7 @@ impl World {
         }
     }
 
-    /// The same of the packets that come next in a row.
+    /// Does one step for each of the next packets of the queue.
     #[inline(never)]
     fn look_row(&mut self, queue: LinkIndex) {
         let number = queue as usize;
@@ -245,8 +245,7 @@ impl World {
 }
 
 impl<T> Flow<T> {
-    /// The access link that what an end sends comes onto first: its own, or, where it is right at a shared link, that
-    /// of the other end.
+    /// The first access link that packets from an end enter: its own, or the other end's if it has none.
     #[inline]
     fn first_access(&self, end: usize) -> LinkIndex {
         if self.first[end] < ACCESS {

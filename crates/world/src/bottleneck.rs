@@ -1,14 +1,14 @@
-//! What is counted at a link.
+//! Counters of a link.
 
 use swell_path::{Census, Element, Ledger, Link, Meter};
 
-/// A shared link in a direction, to be looked at. When something happens on it the world knows
-/// ([`World::poll_at`](crate::World::poll_at)); the link alone does not, for its packets lie with those of all links.
+/// Read access to one direction of a shared link. It does not offer the link's next deadline: use
+/// [`World::poll_at`](crate::World::poll_at), because the packets of all links share one pool.
 #[derive(Clone, Copy, Debug)]
 pub struct Bottleneck<'a>(pub(crate) &'a Link);
 
 impl<'a> Bottleneck<'a> {
-    /// What came in, went out and was dropped.
+    /// Counts of packets that arrived, left and were dropped.
     pub fn ledger(self) -> Ledger {
         self.0.ledger()
     }
@@ -23,7 +23,7 @@ impl<'a> Bottleneck<'a> {
         self.0.census()
     }
 
-    /// Packets that the queue marked instead of dropping them, so far.
+    /// Number of packets that the queue has marked instead of dropping.
     pub fn marked(self) -> u64 {
         self.0.marked()
     }

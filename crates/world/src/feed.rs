@@ -1,13 +1,13 @@
-//! Sources that write to a connection with a backlog.
+//! Sources that write to a connection that already has a send backlog.
 //!
-//! A source that submits more than its connection can send needs an event for each write, and each write only
-//! lengthens the backlog. With thousands of such sources these events are most of the work. So the timer is suspended if two
+//! If a source submits more than its connection can send, each write costs an event and only lengthens the backlog.
+//! With thousands of such sources these events are most of the work. So the timer of the source is suspended if two
 //! conditions hold: it does nothing but write ([`TimedWrite::alone`](swell_workload::TimedWrite::alone)), and the
-//! endpoint [has a backlog](swell_tcp::Endpoint::defers_writes). The writes that became due are made when the endpoint has sent the backlog.
-//! The timer runs again once it is ahead of the present.
+//! endpoint [has a backlog](swell_tcp::Endpoint::defers_writes). When the endpoint has sent the backlog, it catches
+//! up on the writes that became due. The timer resumes once its next write lies in the future.
 //!
-//! Packets and the random numbers of sources are the same as without this. The one difference: an event at the very
-//! nanosecond of a suspended write may come before that write instead of after it.
+//! Packets and the random numbers of sources do not change. One difference remains: an event at the same nanosecond
+//! as a suspended write may come before that write instead of after it.
 
 use swell_base::{EventQueue, Time, fetch};
 use swell_tcp::Endpoint;
@@ -18,19 +18,19 @@ use crate::worker::Workers;
 /// No suspended timer.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// How many writes are made at once: a few more than are needed now cost less than another call.
+/// Largest number of writes per call. Making a few writes more than are needed now costs less than another call.
 const SOME: u32 = 16;
 
 /// A suspended timer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Feed {
-    /// When it would have been due.
+    /// When the timer would have been due.
     pub due: Time,
     pub token: u64,
     pub workload: u32,
 }
 
-/// Whether a handle is that of a timer which writes to this end of the connection.
+/// Whether `handle` refers to a timer that writes to this end of the connection.
 #[inline]
 pub(crate) fn is_of(handle: u32, end: u8) -> bool {
     handle != NONE && handle & 1 == u32::from(end)
@@ -59,7 +59,7 @@ impl Feeds {
         place << 1 | u32::from(end)
     }
 
-    /// [Asks](fetch()) for a timer, if there is one.
+    /// [Prefetches](fetch()) a timer, if there is one.
     #[inline]
     pub fn fetch(&self, handle: u32) {
         if let Some(feed) = self.feeds.get((handle >> 1) as usize) {
@@ -67,21 +67,21 @@ impl Feeds {
         }
     }
 
-    /// The workload whose timer it is.
+    /// The workload that owns the timer.
     #[inline]
     pub fn workload(&self, handle: u32) -> Option<u32> {
         Some(self.feeds.get((handle >> 1) as usize)?.workload)
     }
 
-    /// Forgets a timer, if there is one.
+    /// Releases a timer, if there is one.
     pub fn forget(&mut self, handle: &mut u32) {
         if *handle != NONE {
             self.free.push(std::mem::replace(handle, NONE) >> 1);
         }
     }
 
-    /// Makes writes that became due until there is a backlog again. False if nothing was due. If there is still no backlog,
-    /// the timer runs again.
+    /// Makes overdue writes until there is a backlog again. Returns false if no write was overdue. If there is still
+    /// no backlog, resumes the timer.
     #[inline(never)]
     pub fn catch_up(
         &mut self,
@@ -102,8 +102,8 @@ impl Feeds {
         wrote
     }
 
-    /// Makes all writes that became due and resumes the timer, because something else happens to the endpoint: its state
-    /// must be what it would be without suspension.
+    /// Makes all overdue writes and resumes the timer. Needed before anything else acts on the endpoint, whose state
+    /// must be the same as without suspension.
     #[inline(never)]
     pub fn go_on(
         &mut self,
@@ -120,8 +120,8 @@ impl Feeds {
 }
 
 impl Feed {
-    /// Makes some of the writes that became due before `now`. A write due at `now` comes later, as its event would.
-    /// False if nothing was due.
+    /// Makes some of the writes that became due before `now`. A write due at `now` is made by its own event. Returns
+    /// false if no write was overdue.
     fn write_some(&mut self, endpoint: &mut Endpoint, workers: &mut Workers, now: Time) -> bool {
         if self.due >= now {
             return false;
@@ -134,7 +134,7 @@ impl Feed {
 
     fn run_again(&self, timers: &mut Timers, (now, queue): (Time, &mut EventQueue<Wake>)) {
         let wake = timers.set(self.workload, self.token);
-        // A source whose timed writes have ended is asked once more, as by any timer.
+        // If the timed writes of the source have ended, this timer calls it once more, as without suspension.
         queue.push(self.due.max(now), wake);
     }
 }

@@ -1,4 +1,4 @@
-//! What the world knows of a connection.
+//! Per-flow state of the world.
 
 use crate::path::Bound;
 use crate::port::Port;
@@ -6,70 +6,70 @@ use swell_base::{FlowId, Head, Packet, Paged, Tag, Time};
 use swell_tcp::Endpoint;
 use swell_workload::{Conn, End, Info, Wire};
 
-/// A queue of a shared link, or an access link: see [`crate::links`]. `NONE` where a host is right at a shared link.
+/// Number of a shared link's queue or of an access link: see [`crate::links`]. `NONE`: no access link.
 pub(crate) type LinkIndex = u32;
 pub(crate) const NONE: LinkIndex = u32::MAX;
 
-/// Whose packets a tap sees.
+/// Identity of the flow whose packet a tap sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parties {
-    /// Number of the workload; `u32::MAX` where packets come in by a port.
+    /// Number of the workload; `u32::MAX` for packets between ports.
     pub workload: u32,
     /// The connection.
     pub conn: Conn,
-    /// Application class, as the workload numbers them.
+    /// Application class, as numbered by the workload.
     pub class: u32,
-    /// Keys of the client's and the server's access paths: equal keys, equal hosts.
+    /// Keys of the client's and the server's access paths. Equal keys mean the same host.
     pub hosts: [u64; 2],
-    /// The client is on the right of the link that is looked at.
+    /// The client is on the right of the tapped link.
     pub from_right: bool,
-    /// A TCP connection, not a datagram flow.
+    /// True for a TCP connection, false for a datagram flow.
     pub tcp: bool,
-    /// What was asked for of its packets.
+    /// Packet options that the workload requested.
     pub wire: Wire,
-    /// Caps on the client's and the server's receive windows, bytes; 0 = the profile's.
+    /// Caps on the client's and the server's receive windows, bytes; 0 = the profile's buffer size.
     pub windows: [u32; 2],
 }
 
-/// Sees every packet at both ends of a shared link, in the order of time.
+/// Observes every packet at both ends of a shared link, in order of time.
 pub trait Tap: Send {
-    /// A packet left the link at `at`, going `to_server` or back.
+    /// A packet left the link at `at`, towards the server if `to_server`, otherwise towards the client.
     fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet);
 
-    /// A packet arrived at the link's queue at `at`, going `to_server` or back; the queue has
-    /// yet to decide whether it takes it. Does nothing unless it is written.
+    /// A packet arrived at the link's queue at `at`. The queue has not yet decided whether to accept it. The default
+    /// implementation does nothing.
     fn arrival(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
         let _ = (at, parties, to_server, packet);
     }
 }
 
-/// A flow over a transport `T`. Begins with a cache line that says what everything needs; each endpoint of a TCP
-/// connection begins with a line of its own.
+/// A flow over a transport `T`. The fields that every event needs share the first cache line; each endpoint of a TCP
+/// connection begins on a cache line of its own.
 #[repr(C, align(64))]
 pub(crate) struct Flow<T> {
     pub workload: u32,
     pub conn: Conn,
-    /// The link that the client and the server send onto.
+    /// The first link that packets of the client and of the server enter.
     pub first: [LinkIndex; 2],
-    /// Where what the client and the server send is bound for.
+    /// Destinations of packets from the client and from the server.
     pub bound: [Bound; 2],
-    /// Handles of the two hosts' access paths, given back some time after the flow is over.
+    /// Handles of the two hosts' access paths, released some time after the flow has closed.
     pub access: [u32; 2],
-    /// The timer that [rests](crate::feed), of a source that writes to one of its ends, if there is one.
+    /// The [suspended timer](crate::feed) of a source that writes to one of the ends, if there is one.
     pub feed: u32,
     pub tag: Tag,
-    /// Its workload does not want to know what arrives.
+    /// The workload does not want to be notified of arriving data.
     pub silent: bool,
-    /// Somebody looks at its inside.
+    /// A probe samples this flow.
     pub probed: bool,
     pub transport: T,
 }
 
-/// A flow of any kind; each takes the memory that its own kind needs.
+/// A flow of any kind. Boxed, so that each takes only the memory that its kind needs.
 pub(crate) enum AnyFlow {
     Tcp(Box<Flow<TcpPair>>),
     Datagrams(Box<Flow<Datagrams>>),
-    /// Packets of real programs between two ports.
+    /// Packets of real programs, sent between two ports.
     Ports(Box<Flow<[Port; 2]>>),
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct TcpPair {
     pub wake_at: [Time; 2],
     pub ends: [Endpoint; 2],
     pub closed: [bool; 2],
-    /// From when on nothing waits in a host that is right at a shared link and took its time.
+    /// Only for hosts without an access link: from this instant on, no delayed packet of the host is pending.
     pub silent_at: [Time; 2],
 }
 
@@ -92,11 +92,11 @@ pub(crate) struct Datagrams {
     pub received: [u64; 2],
 }
 
-/// The flows that are open, by number. Numbers are not used again.
+/// Open flows by number. Numbers are never reused.
 #[derive(Default)]
 pub(crate) struct Flows {
     open: Paged<AnyFlow>,
-    /// How many there have been.
+    /// Number of flows opened so far.
     count: u32,
 }
 
@@ -111,7 +111,7 @@ impl Flows {
         self.count += 1;
     }
 
-    /// The flow is over.
+    /// Removes a flow that has closed.
     pub fn remove(&mut self, index: u32) -> Option<AnyFlow> {
         self.open.remove(index)
     }
@@ -126,7 +126,7 @@ impl Flows {
         self.open.get_mut(index)
     }
 
-    /// A flow that is a TCP connection.
+    /// The flow, if it is a TCP connection.
     #[inline]
     pub fn tcp(&self, index: u32) -> Option<&Flow<TcpPair>> {
         match self.open.get(index)? {
@@ -143,7 +143,7 @@ impl Flows {
         }
     }
 
-    /// A flow of datagrams.
+    /// The flow, if it carries datagrams.
     #[inline]
     pub fn datagrams_mut(&mut self, index: u32) -> Option<&mut Flow<Datagrams>> {
         match self.open.get_mut(index)? {
@@ -152,7 +152,7 @@ impl Flows {
         }
     }
 
-    /// A flow between two ports.
+    /// The flow, if it is between two ports.
     #[inline]
     pub fn ports(&self, index: u32) -> Option<&Flow<[Port; 2]>> {
         match self.open.get(index)? {
@@ -161,14 +161,14 @@ impl Flows {
         }
     }
 
-    /// [Asks](swell_base::fetch()) for what leads to a flow.
+    /// [Prefetches](swell_base::fetch()) the table entry of a flow.
     #[inline]
     pub fn fetch(&self, index: u32) {
         self.open.fetch(index);
     }
 }
 
-/// What closing a flow needs to know of it.
+/// The parts of a flow that closing it requires.
 pub(crate) struct Ended {
     pub workload: u32,
     pub conn: Conn,
@@ -196,7 +196,7 @@ impl AnyFlow {
         }
     }
 
-    /// What the transport knows of it.
+    /// Transport statistics of the flow.
     pub fn info(&self) -> Info {
         let pair = match self {
             AnyFlow::Tcp(flow) => &flow.transport,

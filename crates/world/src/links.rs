@@ -1,15 +1,15 @@
 //! The links of a world.
 //!
-//! *Shared* links are where flows meet; each direction of one is a *queue* with a number of its own
+//! Flows meet on *shared* links. Each direction of a shared link is a *queue* with a number of its own
 //! ([`crate::path`]). *Access* links lead from a host to a queue, or from a queue to a host.
 //!
-//! The aim is few events per packet:
+//! The design minimizes the number of events per packet:
 //!
-//! * **From a queue to an access link: none.** When the transmission begins, the packet enters the access link at once,
-//!   with the instant of its arrival there. No other queue feeds this link, so the order is right.
-//! * **From a queue to another queue: one.** Packets of other queues may arrive there earlier.
-//! * **Over a plain access link: one**, the arrival at its end, which is known when the packet enters.
-//! * **Over other access links: one wake-up** for the link, not for each packet. These links hold their packets.
+//! * **From a queue to an access link: none.** When the transmission begins, the packet enters the access link at
+//!   once, with the future instant of its arrival there. Only this queue feeds the link, so packets stay in order.
+//! * **From a queue to another queue: one.** Packets from other queues may arrive there earlier.
+//! * **Over a plain access link: one**, the arrival at its far end, which is known when the packet enters.
+//! * **Over a general access link: one wake-up** for the link, not one per packet. These links hold their packets.
 //! * **Queues: none in the event queue.** Each has one next deadline ([`Soonest`]).
 
 use std::collections::BTreeSet;
@@ -26,38 +26,38 @@ use crate::soonest::Soonest;
 use crate::wake::Wake;
 use crate::watch::Watches;
 
-/// Access links have numbers from this one up, queues below.
+/// Access links are numbered from here; queues have lower numbers.
 pub(crate) const ACCESS: LinkIndex = 1 << 16;
 
 pub(crate) struct Links {
-    /// The world's present.
+    /// The current instant of the world.
     pub now: Time,
     /// The world's events.
     pub queue: EventQueue<Wake>,
     pub paths: Paths,
-    /// Taps that see what arrives at shared links and what crosses them.
+    /// Taps that observe packets as they arrive at shared links and as they leave them.
     pub watches: Watches,
-    /// Where the packets of all links lie.
+    /// Storage of the packets of all links.
     pub pool: PacketPool,
     queues: Vec<Link>,
-    /// The next deadline of each queue. Events would cost one more for each packet that reaches a host right after a
-    /// shared link.
+    /// The next deadline of each queue. Events instead would cost one more event for each packet that reaches a host
+    /// directly from a shared link.
     due: Soonest,
     access: Vec<AccessLink>,
-    /// Access links ever added.
+    /// Number of access links ever added, modulo 2^16.
     added: u16,
     free: Vec<LinkIndex>,
-    /// Access links that no flow uses any more. Their places are reused once they are empty.
+    /// Access links that no flow uses any more. Their slots are reused once the links are empty.
     unused: BTreeSet<LinkIndex>,
     /// Fast paths that are switched off.
     pub off: Off,
-    /// Packets completely received at the far end of a link that leads onto a queue.
+    /// Packets that have arrived at a queue from another link. `World::hops` adds the arrivals at hosts.
     pub hops: u64,
     /// TCP segments and datagrams that hosts sent.
     pub packets: u64,
-    /// The seed of what hosts draw before they send.
+    /// Seed of the random delays of hosts before they send.
     jitter: u64,
-    /// The shared links as they were asked for; their rates as they were set last.
+    /// Configurations of the shared links. Rates are updated by [`crate::World::set_link`].
     pub shared: Vec<Duplex>,
 }
 
@@ -66,22 +66,22 @@ pub(crate) struct Links {
 struct AccessLink {
     /// When the one wake-up queued for it is due; `MAX` if there is none.
     wake_at: Time,
-    /// The link, if it is not plain.
+    /// The general link, if this one is not plain.
     other: Option<Box<Link>>,
     /// The queue that it leads onto; `NONE` if it leads to a host.
     onto: LinkIndex,
-    /// How often this place was reused. A packet that carries an older number was bound for a former link and does not
-    /// enter.
+    /// Incremented when no flow uses the link any more. A packet that carries an older number was bound for a former
+    /// link in this slot and does not enter.
     generation: u16,
-    /// How many were added before it. Among packets that reach a queue at the same instant, that of the older link is
-    /// first. The place does not say which is older, because places are reused in any order. Sixteen bits fit here, and
-    /// packets that meet belong to links of about the same age.
+    /// Number of access links added before this one. Of packets that reach a queue at the same instant, the one from
+    /// the older link comes first. The slot number does not tell which link is older, because slots are reused in any
+    /// order. Sixteen bits fit here; links that compete are of about the same age, so wrapping does little harm.
     serial: u16,
     plain: PlainLink,
 }
 
 impl Links {
-    /// The queues of all shared links, the paths over them, and the seed of what hosts draw.
+    /// Takes the queues of all shared links, the paths over them, and the seed of the hosts' random delays.
     pub fn new(queues: Vec<Link>, (shared, paths): (Vec<Duplex>, Paths), jitter: u64) -> Links {
         Links {
             now: Time::ZERO,
@@ -103,7 +103,8 @@ impl Links {
         }
     }
 
-    /// Adds an access link that leads onto a queue, or to a host (`NONE`); a link called `name` under `seed`.
+    /// Adds an access link that leads to a queue, or to a host (`NONE`). Its random streams derive from `seed` and
+    /// `name`.
     pub fn add_access(
         &mut self,
         config: &LinkConfig,
@@ -116,7 +117,7 @@ impl Links {
         }
     }
 
-    /// Adds an access link that can do more than carry packets: it counts, or keeps what it drops.
+    /// Adds a general access link, which can also count packets and keep those that it drops.
     pub fn add_counting(&mut self, link: Link, onto: LinkIndex) -> LinkIndex {
         self.add(PlainLink::default(), Some(Box::new(link)), onto)
     }
@@ -145,7 +146,7 @@ impl Links {
         self.queues.len() + self.access.len() - self.free.len()
     }
 
-    /// How many queues there are: two for each shared link.
+    /// Number of queues: two for each shared link.
     pub fn queues(&self) -> LinkIndex {
         self.queues.len() as LinkIndex
     }
@@ -158,7 +159,7 @@ impl Links {
         &mut self.queues[index as usize]
     }
 
-    /// A queue, or a [counting](Links::add_counting) access link.
+    /// A queue, or a [general](Links::add_counting) access link.
     pub fn link(&self, index: LinkIndex) -> Option<&Link> {
         match index.checked_sub(ACCESS) {
             None => self.queues.get(index as usize),
@@ -166,7 +167,7 @@ impl Links {
         }
     }
 
-    /// The same, to change it.
+    /// As [`Links::link`], mutable.
     pub fn link_mut(&mut self, index: LinkIndex) -> Option<&mut Link> {
         match index.checked_sub(ACCESS) {
             None => self.queues.get_mut(index as usize),
@@ -174,7 +175,7 @@ impl Links {
         }
     }
 
-    /// What packets carry that take a way and then an access link, if that is not `NONE`.
+    /// The note of packets that follow a way and then enter an access link, unless that is `NONE`.
     pub fn bound(&self, way: u16, access: LinkIndex) -> Bound {
         let generation = self.access_at(access).map_or(0, |link| link.generation);
         self.paths.bound(way, access, generation)
@@ -185,7 +186,7 @@ impl Links {
         &mut self.access[(index - ACCESS) as usize]
     }
 
-    /// The packet whose turn it is to reach the host that an access link leads to, as far as the link knows.
+    /// The next packet to reach the host at the end of a general access link; `None` for other links.
     #[inline]
     pub fn next_at_host(&self, index: LinkIndex) -> Option<Place> {
         let link = self.access_at(index)?;
@@ -198,12 +199,12 @@ impl Links {
         }
     }
 
-    /// When there may be something to do on a queue or a [counting](Links::add_counting) access link.
+    /// The next deadline of a queue or of a [general](Links::add_counting) access link.
     pub fn poll_at(&self, index: LinkIndex) -> Option<Time> {
         self.link(index)?.due()
     }
 
-    /// A host sends the packet in the pool's spare place onto its first link, bound for another host.
+    /// A host sends the packet in the pool's spare slot onto its first link.
     #[inline(always)]
     pub fn send(&mut self, first: LinkIndex, spare: Place, bound: Bound) {
         self.packets += 1;
@@ -211,7 +212,7 @@ impl Links {
         self.push(first, spare);
     }
 
-    /// How long an end of a connection takes now before it sends data.
+    /// Random delay of one end of a connection before it sends data now.
     #[inline]
     pub fn jitter(
         &self,
@@ -224,8 +225,9 @@ impl Links {
         drawn_at(self.jitter, who, self.now, most)
     }
 
-    /// As [`Links::send`], from a host that takes so long, or that sent something from which it is `silent_at` a later
-    /// instant only. What it sends keeps its order: an access link sees to that; onto a queue packets go by events.
+    /// As [`Links::send`], but the packet leaves after the delay `after`, and not before earlier packets of the host.
+    /// An access link keeps the order itself. Without one, packets reach the queue by events, and `silent_at` keeps
+    /// their order.
     #[inline(never)]
     pub fn send_late(
         &mut self,
@@ -246,7 +248,7 @@ impl Links {
         self.queue.push(at, Wake::at_queue(spare, first));
     }
 
-    /// A host sends a packet in the place of one that it received, as [`Links::send`].
+    /// As [`Links::send`], for a packet that reuses the slot of a packet that the host received.
     #[inline(always)]
     pub fn send_back(&mut self, first: LinkIndex, place: Place, bound: Bound) {
         self.packets += 1;
@@ -254,7 +256,7 @@ impl Links {
         self.push(first, place);
     }
 
-    /// The same for a packet that is not in the pool yet.
+    /// As [`Links::send`], for a packet that is not in the pool yet.
     #[inline]
     pub fn put(&mut self, first: LinkIndex, packet: &Packet, bound: Bound) {
         let place = self.pool.spare();
@@ -262,7 +264,7 @@ impl Links {
         self.send(first, place, bound);
     }
 
-    /// The packet in `place` arrives at a link now.
+    /// The packet in `place` enters a link now.
     #[inline]
     fn push(&mut self, index: LinkIndex, place: Place) {
         let now = self.now;
@@ -294,7 +296,7 @@ impl Links {
     fn push_other(&mut self, index: LinkIndex, at: Time, place: Place) {
         let access = &mut self.access[(index - ACCESS) as usize];
         if let Some(link) = &mut access.other {
-            // The plain link beside it has no rate: all it does is to keep the order.
+            // The unused plain link has no rate. It only keeps the order of packets with random delays.
             let at = access.plain.push(at, 0).unwrap_or(at);
             link.push_place(&mut self.pool, at, place);
             if let Some(due) = link.due() {
@@ -325,7 +327,7 @@ impl Links {
         self.arm(index);
     }
 
-    /// Brings a queue up to date.
+    /// Processes all transmissions of a queue that have begun by now.
     #[inline]
     pub fn advance(&mut self, index: LinkIndex) {
         while let Some(begun) = self.queues[index as usize].begin(&mut self.pool, self.now) {
@@ -333,7 +335,7 @@ impl Links {
         }
     }
 
-    /// Makes a change that no schedule has ([`Link::change`]).
+    /// Applies an unscheduled change ([`Link::change`]).
     pub fn change(
         &mut self,
         index: LinkIndex,
@@ -346,8 +348,8 @@ impl Links {
         at
     }
 
-    /// A packet begins to leave a queue: for another queue, for the access link that it is bound for, or for a host
-    /// right after the shared link.
+    /// A packet begins its transmission on a queue. It goes on to another queue, to its access link, or directly to a
+    /// host.
     #[inline]
     fn cross(&mut self, index: LinkIndex, begun: Begun) {
         let bound = Bound::from(begun.note);
@@ -357,7 +359,7 @@ impl Links {
         self.cross_last(index, begun, bound);
     }
 
-    /// The same if there is a tap, or if another queue may follow.
+    /// The general case of [`Links::cross`]: there is a tap, or another queue may follow.
     #[inline(never)]
     fn cross_seldom(&mut self, index: LinkIndex, begun: Begun, bound: Bound) {
         let Begun { arrival, place, .. } = begun;
@@ -373,7 +375,7 @@ impl Links {
         }
     }
 
-    /// A packet begins to leave the last queue of its way.
+    /// A packet begins its transmission on the last queue of its way.
     #[inline(always)]
     fn cross_last(&mut self, index: LinkIndex, begun: Begun, bound: Bound) {
         let Begun { arrival, place, .. } = begun;
@@ -389,29 +391,29 @@ impl Links {
         }
     }
 
-    /// Notes when there is something to do on a queue.
+    /// Records the next deadline of a queue.
     #[inline(always)]
     fn arm(&mut self, index: LinkIndex) {
         let at = self.queues[index as usize].touch_at();
         self.due.set(index, at.unwrap_or(Time::MAX));
     }
 
-    /// When there is something to do on a queue, and on which. At one instant it comes after the events of the same
+    /// The earliest deadline of all queues, and its queue. At one instant it comes after the events of the same
     /// [rank](Wake::link).
     #[inline]
     pub fn next_due(&self) -> (Time, LinkIndex) {
         self.due.first()
     }
 
-    /// When anything is due next.
+    /// When the next event or deadline is due.
     pub fn next_at(&self) -> Option<Time> {
         let (due, _) = self.next_due();
         let next = self.queue.next_at().unwrap_or(Time::MAX).min(due);
         (next != Time::MAX).then_some(next)
     }
 
-    /// Deals with an access link's wake-up, if it is the present one. True if packets may have reached a host, which
-    /// are to be [taken](Links::take_from_other).
+    /// Handles the wake-up of an access link, unless it is outdated. Returns true if packets may have reached a host.
+    /// The caller then [takes](Links::take_from_other) them.
     #[inline]
     pub fn due(&mut self, index: LinkIndex) -> bool {
         let access = &mut self.access[(index - ACCESS) as usize];
@@ -431,7 +433,7 @@ impl Links {
         to_host
     }
 
-    /// Packets that have crossed an access link that is not plain enter its queue.
+    /// Moves packets that have crossed a general access link to its queue.
     #[inline(never)]
     fn go_onto_queue(&mut self, index: LinkIndex) {
         let onto = self.access_mut(index).onto;
@@ -440,23 +442,23 @@ impl Links {
         }
     }
 
-    /// A packet that crossed a plain access link arrives at the first queue of its way.
+    /// A packet that has crossed a plain access link arrives at the first queue of its way.
     #[inline(always)]
     pub fn reach_first(&mut self, place: Place) {
         let bound = Bound::from(self.pool.note(place));
         self.reach_queue(self.paths.first(bound.way()), place);
     }
 
-    /// A packet that crossed another link arrives at a queue.
+    /// A packet that has crossed another link arrives at a queue.
     #[inline(always)]
     pub fn reach_queue(&mut self, index: LinkIndex, place: Place) {
         self.hops += 1;
         self.push_queue(index, place);
     }
 
-    /// The next packet that has reached a host right after a shared link, which is to release it; if there is none,
-    /// when there will be one is noted. To be called after [`Links::advance`] and again when everything that a packet
-    /// caused has happened.
+    /// Takes the next packet that has reached a host directly from a shared link; the caller releases it. If there is
+    /// none, records the queue's next deadline. Call this after [`Links::advance`], and again after all consequences
+    /// of a packet have been processed.
     #[inline]
     pub fn take_from_queue(&mut self, index: LinkIndex) -> Option<Place> {
         let place = self.queues[index as usize].take_arrived(self.now);
@@ -466,7 +468,8 @@ impl Links {
         place
     }
 
-    /// The same for an access link that is not plain, after [`Links::due`]. A wake-up is queued.
+    /// As [`Links::take_from_queue`], for a general access link, after [`Links::due`]. If there is no packet, queues
+    /// a wake-up.
     #[inline(never)]
     pub fn take_from_other(&mut self, index: LinkIndex) -> Option<Place> {
         let access = &mut self.access[(index - ACCESS) as usize];
@@ -482,7 +485,7 @@ impl Links {
         place
     }
 
-    /// No wake-up is queued for an access link: if no flow uses it, its place is given away when nothing is on it.
+    /// An access link has no wake-up queued: if no flow uses it and it is empty, its slot becomes free.
     #[inline]
     fn rest(&mut self, index: LinkIndex) {
         if !self.unused.is_empty() {
@@ -503,7 +506,7 @@ impl Links {
         }
     }
 
-    /// No flow uses the access link any more: packets that are still bound for it do not enter it.
+    /// No flow uses the access link any more. Packets that are still bound for it will not enter it.
     pub fn leave_unused(&mut self, index: LinkIndex) {
         self.unused.insert(index);
         let link = self.access_mut(index);
@@ -515,7 +518,7 @@ impl Links {
 }
 
 impl AccessLink {
-    /// Queues a wake-up, if none is queued that is as early.
+    /// Queues a wake-up, unless one is queued that is at least as early.
     #[inline]
     fn wake_by(&mut self, due: Time, index: LinkIndex, queue: &mut EventQueue<Wake>) {
         if due < self.wake_at {
@@ -525,22 +528,21 @@ impl AccessLink {
     }
 }
 
-/// Whether a packet is nothing but an acknowledgement: it carries neither data nor marks nor selective
-/// acknowledgements.
+/// Whether a packet is a pure ACK: no data, no ECN marks, no SACK blocks.
 #[inline]
 fn is_bare(packet: &Head) -> bool {
     let seg = &packet.seg;
     seg.len == 0 && seg.flags == Flags::ACK && seg.ecn == 0 && seg.sacks == 0
 }
 
-// For looking ahead: see [`crate::ahead`].
+// Prefetching: see [`crate::ahead`].
 impl Links {
     #[inline]
     fn access_at(&self, index: LinkIndex) -> Option<&AccessLink> {
         self.access.get(index.wrapping_sub(ACCESS) as usize)
     }
 
-    /// [Asks](fetch()) for an access link.
+    /// [Prefetches](fetch()) an access link.
     #[inline]
     pub fn fetch(&self, index: LinkIndex) {
         if let Some(link) = self.access_at(index) {
@@ -548,7 +550,7 @@ impl Links {
         }
     }
 
-    /// Asks for what packets need that wait there, too.
+    /// Prefetches an access link and the data that a packet entering it needs.
     #[inline]
     pub fn fetch_whole(&self, index: LinkIndex) {
         if let Some(link) = self.access_at(index) {
@@ -557,7 +559,7 @@ impl Links {
         }
     }
 
-    /// Asks for where it is noted what waits there; reads the whole link.
+    /// Prefetches the list of waiting packets of an access link. Reads the whole link.
     #[inline]
     pub fn fetch_waiting(&self, index: LinkIndex) {
         if let Some(link) = self.access_at(index) {
@@ -565,7 +567,7 @@ impl Links {
         }
     }
 
-    /// The packet that reaches a host right after a queue when so many others have.
+    /// The packet that reaches a host directly from the queue after `n` others have.
     #[inline]
     pub fn behind(&self, index: LinkIndex, n: usize) -> Option<Place> {
         self.queues[index as usize].behind(n)

@@ -1,17 +1,18 @@
 //! Paths: which links packets cross, and in which order.
 //!
-//! A link has two *queues*, one for each direction: queue `2 * link + direction`. A packet's *way* is the list of queues
-//! that it crosses from one host to the other. A packet carries the number of its way, so a hop needs no lookup of its flow.
+//! A link has two *queues*, one for each direction: queue `2 * link + direction`. A packet's *way* is its route: the
+//! list of queues that it crosses from one host to the other. A packet carries the number of its way, so no hop has
+//! to look up its flow.
 
 use swell_base::{Direction, Dur};
 use swell_path::{LinkConfig, Note};
 
 use crate::flow::{LinkIndex, NONE};
 
-/// A duplex link: what it is called and its two directions. Random streams are rooted in the name.
+/// A duplex link: its name and its two directions. Its random streams derive from the name.
 #[derive(Clone, Debug)]
 pub struct Duplex {
-    /// Its name: links of one name under one seed lose the same packets.
+    /// Links with the same name and seed lose the same packets.
     pub name: String,
     /// Left to right, right to left.
     pub directions: [LinkConfig; 2],
@@ -24,26 +25,26 @@ impl Duplex {
     }
 }
 
-/// A link of a path.
+/// One link of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// Its number in the world.
+    /// Number of the link in the world.
     pub link: usize,
-    /// The path's left end is on the link's right-hand side.
+    /// The path crosses the link from right to left.
     pub reversed: bool,
 }
 
-/// A path of a world; the default takes all links in their order.
+/// A path of a world. The default path takes all links in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub(crate) u16);
 
 impl PathId {
-    /// Its number: paths are numbered from 0, the default one, in the order in which they were added.
+    /// Number of the path. Paths are numbered in the order in which they were added; 0 is the default path.
     pub fn number(self) -> u16 {
         self.0
     }
 
-    /// The path of a number, which a world may not [have](crate::World::has_path).
+    /// The path with this number, which [may not exist](crate::World::has_path) in a given world.
     pub fn of_number(number: u16) -> PathId {
         PathId(number)
     }
@@ -52,15 +53,15 @@ impl PathId {
 /// The number of a way.
 type WayId = u16;
 
-/// The queues of a way.
+/// A route: the sequence of queues from one end of a path to the other.
 #[derive(Debug)]
 struct Way {
     first: LinkIndex,
-    /// By queue, the one that follows it; `NONE` for the last and for those that are not on the way.
+    /// Next queue, indexed by queue; `NONE` for the last queue and for queues that are not on the way.
     next: Box<[LinkIndex]>,
-    /// More than one queue.
+    /// The way has more than one queue.
     long: bool,
-    /// The longest of its queues' slots.
+    /// Transmission time of a full packet on the slowest queue.
     slot: Dur,
 }
 
@@ -70,15 +71,15 @@ pub(crate) struct Paths {
     ways: Vec<Way>,
     /// The ways of each path, from its left end and from its right end.
     paths: Vec<[WayId; 2]>,
-    /// By queue, what a full packet takes to be sent at first.
+    /// Initial transmission time of a full packet, by queue.
     slots: Vec<Dur>,
 }
 
-/// Paths have numbers below this: two ways each, and a bit of a note says whether a way is long.
+/// Upper bound on path numbers. Each path has two ways, and one bit of a 16-bit field says whether a way is long.
 const MOST: usize = 1 << 14;
 
 impl Paths {
-    /// No paths yet, over queues that take so long to send a full packet.
+    /// No paths yet. `slots` holds the transmission time of a full packet for each queue.
     pub fn over(slots: Vec<Dur>) -> Paths {
         Paths {
             slots,
@@ -86,7 +87,8 @@ impl Paths {
         }
     }
 
-    /// A path over some of `links` links, none of them twice.
+    /// Adds a path. `None` if it has no hop, crosses a link twice, names a link that is not among the first `links`,
+    /// or exceeds the largest number of paths.
     pub fn add(&mut self, hops: &[Hop], links: usize) -> Option<PathId> {
         let mut seen = vec![false; links];
         let fresh = |hop: &Hop| {
@@ -119,7 +121,7 @@ impl Paths {
         Some(PathId((self.paths.len() - 1) as u16))
     }
 
-    /// Whether there is such a path.
+    /// Whether the path exists.
     pub fn has(&self, path: PathId) -> bool {
         usize::from(path.0) < self.paths.len()
     }
@@ -130,7 +132,7 @@ impl Paths {
         self.paths[usize::from(path.0)]
     }
 
-    /// What the slowest link of a way takes to send a full packet.
+    /// Transmission time of a full packet on the slowest link of a way.
     #[inline]
     pub fn slot(&self, way: WayId) -> Dur {
         self.ways[usize::from(way)].slot
@@ -148,14 +150,14 @@ impl Paths {
         self.ways[usize::from(way)].next[queue as usize]
     }
 
-    /// The queues of a way in their order.
+    /// The queues of a way, in order.
     pub fn queues(&self, way: WayId) -> impl Iterator<Item = LinkIndex> {
         std::iter::successors(Some(self.first(way)), move |&q| {
             Some(self.next(way, q)).filter(|&q| q != NONE)
         })
     }
 
-    /// The note of packets that take this way and then this access link.
+    /// The note of packets that follow this way and then enter this access link.
     pub fn bound(&self, way: WayId, access: LinkIndex, generation: u16) -> Bound {
         let long = u64::from(self.ways[usize::from(way)].long);
         let bits = u64::from(access)
@@ -178,8 +180,8 @@ fn direction(down: bool) -> Direction {
     }
 }
 
-/// Where a packet is bound for, as its [note](Note) says it: its way, and the access link at the end of that with the
-/// generation in which it is meant. An access link that was given to other hosts since has another generation.
+/// Destination of a packet, encoded in its [note](Note): its way, the access link at the end of the way, and the
+/// generation of that access link. The generation changes when the access link is reassigned to other hosts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bound(u64);
 
@@ -200,7 +202,7 @@ impl Bound {
     pub fn way(self) -> WayId {
         (self.0 >> WAY_AT) as u16 & (u16::MAX >> 1)
     }
-    /// Its way has more than one queue.
+    /// The way has more than one queue.
     #[inline]
     pub fn is_long(self) -> bool {
         self.0 >> LONG_AT != 0

@@ -1,8 +1,9 @@
 //! Ports: where packets of real programs enter and leave the world.
 //!
-//! The caller keeps the bytes of a packet and gives the world a *handle*. The handle comes back exactly once: with the
-//! instant at which the packet has crossed the world ([`Delivery`]), or with the reason of its drop ([`PacketDrop`]).
-//! A port is a host with an access path like any other, and its packets wait in the same queues.
+//! The caller keeps the bytes of a packet and gives the world a *handle*. The world returns each handle exactly once.
+//! It comes either with the instant at which the packet left the world ([`Delivery`]) or with the reason why it was
+//! dropped ([`PacketDrop`]). A port is a host with an access path like any other, and its packets wait in the same
+//! queues.
 
 use std::collections::VecDeque;
 
@@ -16,34 +17,34 @@ use crate::flow::{AnyFlow, Flow, LinkIndex, NONE, Parties};
 use crate::path::PathId;
 use crate::world::World;
 
-/// With more ports than this, asking each port takes longer than waking for every event.
+/// With more ports than this, polling each port costs more than waking for every event.
 const FEW: usize = 16;
 
-/// A port, numbered in the order in which they were added.
+/// A port. Ports are numbered in the order in which they were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Port(pub u32);
 
-/// Where a port is.
+/// Position of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PortConfig {
-    /// The path that its packets take.
+    /// The path of its packets.
     pub path: PathId,
-    /// At the right-hand end of the path instead of the left.
+    /// The port is at the right end of the path instead of the left.
     pub right: bool,
-    /// Access path between the port and that end.
+    /// Access path between the port and that end of the path.
     pub access: Access,
 }
 
 /// A packet that has left the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// When; never later than the world's present.
+    /// When it left; never later than the world's current instant.
     pub at: Time,
-    /// Where.
+    /// The port where it left.
     pub port: Port,
     /// Its flow.
     pub flow: FlowId,
-    /// What it was injected with.
+    /// The handle given to [`World::inject`].
     pub handle: u64,
     /// ECN codepoint of the IP header, which a queue may have marked.
     pub ecn: u8,
@@ -54,9 +55,9 @@ pub struct Delivery {
 pub struct PacketDrop {
     /// When it was dropped.
     pub at: Time,
-    /// What it was injected with.
+    /// The handle given to [`World::inject`].
     pub handle: u64,
-    /// Why.
+    /// Why it was dropped.
     pub reason: DropReason,
 }
 
@@ -64,10 +65,10 @@ pub struct PacketDrop {
 #[derive(Debug, Default)]
 pub(crate) struct Ports {
     places: Vec<Place>,
-    /// Access links that can drop.
+    /// Access links of ports that can drop packets.
     dropping: Vec<LinkIndex>,
     pub delivered: VecDeque<Delivery>,
-    /// Packets injected that have neither been delivered nor dropped.
+    /// Packets that were injected and have neither been delivered nor dropped.
     inside: u64,
 }
 
@@ -75,9 +76,9 @@ pub(crate) struct Ports {
 struct Place {
     path: PathId,
     right: bool,
-    /// The link that it sends onto.
+    /// The first link that packets from the port enter.
     first: LinkIndex,
-    /// The link that leads to it.
+    /// The access link that leads to the port.
     last: LinkIndex,
 }
 
@@ -93,14 +94,14 @@ impl World {
             let mut link = Link::new(c, seed, way);
             link.keep_dropped();
             let index = self.links.add_counting(link, onto);
-            // Without a rate there is no queue.
+            // A link without a rate never queues, so only loss can drop packets there.
             if c.rate.is_some() || c.loss != Loss::None {
                 self.ports.dropping.push(index);
             }
             index
         };
         let up = link(access.delay, access.up, access.loss_up).map_or(NONE, |c| add(&c, UP, queue));
-        // Even without delay, so that `ports_due` can ask it when a packet arrives.
+        // Needed even without delay, so that `ports_due` can ask it for the next arrival.
         let to = link(access.delay, access.down, access.loss_down).unwrap_or_default();
         let last = add(&to, DOWN, NONE);
         for any in 0..self.links.queues() {
@@ -115,8 +116,8 @@ impl World {
         Port(number)
     }
 
-    /// Opens a flow of packets between two ports at the two ends of one path. `None` if they are at the same end or
-    /// on different paths: no way leads from one to the other. Disciplines that separate flows separate this one.
+    /// Opens a flow of packets between two ports at opposite ends of one path. `None` if they are at the same end or
+    /// on different paths, because no route connects them. Flow-based disciplines treat it as one flow.
     pub fn join(&mut self, ports: [Port; 2], tag: Tag) -> Option<FlowId> {
         let [a, b] = ports.map(|p| self.ports.places[p.0 as usize]);
         if a.right == b.right || a.path != b.path {
@@ -153,8 +154,8 @@ impl World {
         Some(FlowId(index))
     }
 
-    /// A packet of `size` network-layer bytes enters the world now: from the first port of its flow
-    /// (`back` = false) or from the second.
+    /// A packet of `size` network-layer bytes enters the world now. It comes from the first port of its flow, or from
+    /// the second if `back` is set.
     pub fn inject(&mut self, flow: FlowId, back: bool, size: u16, ecn: u8, handle: u64) {
         let Some(known) = self.flows.ports(flow.0) else {
             return;
@@ -178,12 +179,12 @@ impl World {
         self.links.put(first, &packet, bound);
     }
 
-    /// Packets that have left the world, in the order in which they did.
+    /// Takes the next packet that has left the world, in order of departure.
     pub fn take_delivery(&mut self) -> Option<Delivery> {
         self.ports.delivered.pop_front()
     }
 
-    /// Packets of ports that were dropped since the last call.
+    /// Calls `each` for every packet of a port that was dropped since the last call.
     pub fn take_drops(&mut self, each: &mut dyn FnMut(PacketDrop)) {
         for link in (0..self.links.queues()).chain(self.ports.dropping.iter().copied()) {
             let dropped = self.links.link_mut(link).map(Link::take_dropped);
@@ -200,11 +201,11 @@ impl World {
         }
     }
 
-    /// No packet leaves the world by a port before this instant, unless one is injected. So the emulator can sleep until then: events
-    /// of simulated flows cause no wake-ups. `None`: no packet is inside.
+    /// Lower bound on when a packet next leaves the world by a port, unless another is injected; `None` if no packet
+    /// is inside. The emulator can sleep until then: events of simulated flows do not wake it.
     ///
-    /// The arrival of a packet that has begun to cross its last shared link is known to the nanosecond. Every other packet has
-    /// yet to cross a shared link, so it needs at least the shortest delay of one.
+    /// The arrival of a packet that has begun to cross its last shared link is known to the nanosecond. Any other
+    /// packet has yet to cross a shared link, which takes at least the shortest delay of all shared links.
     pub fn ports_due(&self) -> Option<Time> {
         if self.ports.inside == 0 {
             return None;
@@ -222,14 +223,14 @@ impl World {
         known.chain(waiting).chain(later).min()
     }
 
-    /// Packets of ports that are in the world.
+    /// Number of port packets in the world.
     pub fn inside(&self) -> u64 {
         self.ports.inside
     }
 }
 
 impl Ports {
-    /// A packet has reached the end of its route.
+    /// A packet has arrived at its port.
     pub fn deliver(&mut self, at: Time, port: Port, packet: &Head) {
         self.inside -= 1;
         self.delivered.push_back(Delivery {

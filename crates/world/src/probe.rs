@@ -1,36 +1,36 @@
-//! The inside of chosen connections over time.
+//! Internal TCP state of selected connections over time.
 
 use swell_base::{Dur, Time};
 use swell_tcp::Endpoint;
 use swell_workload::Conn;
 
-/// What a sender thought at an instant.
+/// State of a sender at one instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// When.
+    /// When the sample was taken.
     pub at: Time,
     /// Congestion window, bytes.
     pub cwnd: u64,
     /// Slow-start threshold, bytes; `u64::MAX` when unlimited.
     pub ssthresh: u64,
-    /// Bytes thought to be in the network.
+    /// The sender's estimate of bytes in the network.
     pub in_flight: u64,
-    /// Smoothed round trip; none before the first sample.
+    /// Smoothed round-trip time; `None` before the first sample.
     pub srtt: Option<Dur>,
-    /// Segments sent again so far.
+    /// Number of retransmitted segments so far.
     pub retransmitted: u64,
 }
 
-/// One end of one connection, sampled whenever something happened to it.
+/// One end of a connection, sampled after every event that concerned it.
 #[derive(Clone, Debug)]
 pub struct Probe {
     /// Number of the workload.
     pub workload: u32,
     /// The connection.
     pub conn: Conn,
-    /// 0 = its client, 1 = its server.
+    /// 0 = the client, 1 = the server.
     pub end: usize,
-    /// Samples in order of time; equal neighbours are left out.
+    /// Samples in order of time; consecutive equal samples are merged.
     pub samples: Vec<Sample>,
 }
 

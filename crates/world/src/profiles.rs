@@ -1,4 +1,4 @@
-//! The TCP configurations of a workload's connections: one for each set of settings, shared.
+//! TCP configurations of a workload's connections. Connections with the same settings share one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use swell_tcp::Config;
 use swell_workload::{Open, Wire, WireEnd};
 
-/// What a connection may have of its own: receive window, timestamps, SACK, IPv6, the end, the congestion
-/// window that it goes on with.
+/// Settings that can differ between connections: receive window, timestamps, SACK, IPv6, settings of the end, and the
+/// initial window of a connection that is already under way.
 type Key = (
     u32,
     Option<bool>,
@@ -17,7 +17,7 @@ type Key = (
     Option<u32>,
 );
 
-/// The profile of a workload and its variants made so far.
+/// The TCP profile of a workload and the variants of it created so far.
 pub(crate) struct Profiles {
     profile: Arc<Config>,
     variants: BTreeMap<Key, Arc<Config>>,
@@ -34,7 +34,7 @@ impl Profiles {
     /// The configuration of end `end` of a connection.
     pub fn of(&mut self, open: &Open, end: usize) -> Arc<Config> {
         let profile = &self.profile;
-        // 0: it is not capped.
+        // 0 means that the window is not capped.
         let cap = [open.client_window, open.server_window][end];
         let wire = &open.wire;
         let capped = cap != 0 && cap < profile.recv_buffer;
@@ -60,7 +60,7 @@ impl Profiles {
 }
 
 fn variant_of(profile: &Config, window: u32, wire: &Wire, end: WireEnd) -> Config {
-    // The profile is the user's choice. A host that was seen without a feature does not get it.
+    // The user chooses the profile. A host that was observed without a feature does not get it.
     let sack = wire.sack != Some(false);
     let mut config = Config {
         sack: profile.sack && sack,
@@ -68,7 +68,7 @@ fn variant_of(profile: &Config, window: u32, wire: &Wire, end: WireEnd) -> Confi
         frto: profile.frto && sack,
         rack_tlp: profile.rack_tlp && sack,
         recv_buffer: window,
-        // What was measured holds.
+        // A window or ACK behaviour that was measured is not tuned.
         recv_tuning: profile.recv_tuning
             && window == profile.recv_buffer
             && end.quick_acks.is_none(),

@@ -1,4 +1,4 @@
-//! What is set of a link while its world runs.
+//! Changes to a link while the world runs.
 
 use swell_base::{Direction, Dur, QueueLimit, Rate, Time};
 use swell_path::{Capacity, Change, Loss, NewQueue};
@@ -6,26 +6,26 @@ use swell_path::{Capacity, Change, Loss, NewQueue};
 use crate::path::queue;
 use crate::world::World;
 
-/// What is to be different about one direction of a link from now on; what is `None` stays as it is.
+/// New settings for one direction of a link. `None` leaves a setting unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkSetting {
-    /// The rate of the serializer, above zero.
+    /// Transmission rate, above zero.
     pub rate: Option<Rate>,
-    /// Propagation delay. Packets stay in order where it falls.
+    /// Propagation delay. Packets stay in order when it decreases.
     pub delay: Option<Dur>,
-    /// Loss on the wire.
+    /// Loss on the wire, after the queue.
     pub loss: Option<Loss>,
-    /// How much may wait, in a new queue of the discipline that the link began with; what waits moves over, and what
-    /// finds no room is dropped.
+    /// Limit of a new queue with the link's initial discipline. Queued packets move to the new queue; packets that do
+    /// not fit are dropped.
     pub queue: Option<QueueLimit>,
 }
 
 impl World {
-    /// Sets something about a link, as a scheduled change would ([`Change`]): now, or right after the transmission that has
-    /// begun. Returns that instant; `None` where the link stands still for ever.
+    /// Changes settings of a link, as a scheduled change would ([`Change`]). The change applies now, or after the
+    /// current transmission. Returns that instant, or `None` if the link has stopped for ever.
     ///
     /// # Panics
-    /// Where there is no such link.
+    /// If there is no such link.
     pub fn set_link(
         &mut self,
         link: usize,

@@ -2,10 +2,10 @@
 
 use swell_base::Time;
 
-/// The instants of some numbers, and the earliest of them; of equal ones that of the lowest number.
+/// A map from numbers to instants that knows the earliest. Ties go to the lowest number.
 ///
-/// A winner tree: each node names the earlier of its two children, so a change costs the logarithm of how many there
-/// are. The event queue would do the same with an event for each change.
+/// A winner tree: each node holds the number of the earlier of its two children, so an update takes O(log n). The
+/// event queue could do the same, but with one event per update.
 #[derive(Debug)]
 pub(crate) struct Soonest {
     at: Vec<Time>,
@@ -15,7 +15,7 @@ pub(crate) struct Soonest {
 }
 
 impl Soonest {
-    /// So many numbers, none of which has an instant.
+    /// A map for `count` numbers, none of which has an instant yet.
     pub fn new(count: usize) -> Soonest {
         let leaves = count.next_power_of_two().max(2);
         let mut soonest = Soonest {
@@ -32,7 +32,7 @@ impl Soonest {
         soonest
     }
 
-    /// The instant of a number, `Time::MAX` for none.
+    /// Sets the instant of a number; `Time::MAX` for none.
     #[inline]
     pub fn set(&mut self, number: u32, at: Time) {
         self.at[number as usize] = at;
@@ -44,7 +44,7 @@ impl Soonest {
                 false => a,
             };
             if winner == self.winners[node] && winner != number {
-                // Nothing above looks at what changed.
+                // Nodes further up do not depend on what changed.
                 return;
             }
             self.winners[node] = winner;
@@ -54,7 +54,7 @@ impl Soonest {
         self.first = (self.at[winner as usize], winner);
     }
 
-    /// The earliest instant, and whose it is.
+    /// The earliest instant and its number.
     #[inline]
     pub fn first(&self) -> (Time, u32) {
         self.first
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use swell_base::Stream;
 
-    /// The oracle: the minimum of a list.
+    /// The oracle is the minimum of a list.
     #[test]
     fn it_is_the_first_minimum_of_all() {
         for count in [1, 2, 3, 5, 8, 20, 200] {

@@ -1,4 +1,4 @@
-//! What is due at an instant, in eight bytes: the event queue moves a lot of them.
+//! Events in eight bytes each, because the event queue moves many of them.
 
 use swell_base::Ranked;
 use swell_path::Place;
@@ -6,11 +6,11 @@ use swell_path::Place;
 use crate::flow::LinkIndex;
 use crate::links::ACCESS;
 
-/// Something due, as a word: its rank in the highest bits, then what it is about, and the kind in the lowest.
+/// An event in one word: its rank in the highest bits, then its subject, and its kind in the lowest bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wake(u64);
 
-/// Where a packet arrives that crossed a link by itself.
+/// Where a packet arrives after it has crossed a link with an event of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrives {
     /// At the first queue of its way.
@@ -21,41 +21,42 @@ pub(crate) enum Arrives {
     Host,
 }
 
-/// The same, opened.
+/// A decoded [`Wake`].
 pub(crate) enum Due {
     /// A packet arrives.
     Packet(Place, Arrives),
-    /// There may be something to do on a link.
+    /// A link may have work to do.
     Link(LinkIndex),
-    /// A timer of an endpoint.
+    /// A timer of a TCP endpoint expires.
     Tcp { flow: u32, end: u8 },
-    /// A timer of a workload.
+    /// A timer of a workload expires.
     Work { workload: u32, token: u64 },
-    /// The last packets of a flow have had time to arrive.
+    /// The last packets of a closed flow have had time to arrive.
     Reap(u32),
 }
 
 impl Wake {
-    /// The rank of [what may have to be done on a link](Self::link).
+    /// The rank of [wake-ups of links](Self::link).
     pub const RANK_OF_LINKS: u32 = rank::OTHER;
 
     #[inline]
     const fn new(rank: u32, about: u32, kind: u64) -> Wake {
         Wake((rank as u64) << RANK_AT | (about as u64) << ABOUT_AT | kind)
     }
-    /// A packet reaches the end of its way; it may be a `bare` acknowledgement.
+    /// A packet reaches the end of its way. `bare`: it is a pure ACK.
     #[inline]
     pub fn at_host(place: Place, bare: bool) -> Wake {
         let rank = if bare { rank::BARE } else { rank::OTHER };
         Wake::new(rank, place.number(), kind::AT_HOST)
     }
-    /// A packet reaches the first queue of its way, over an access link with this serial number that carried so many others right before it.
+    /// A packet reaches the first queue of its way over an access link. `serial` is the serial number of that link;
+    /// `before` counts the packets that it carried back to back before this one.
     #[inline]
     pub fn at_first(place: Place, serial: u16, before: u32) -> Wake {
         let order = (before.min(MOST_BEFORE) << LINK_BITS) | u32::from(serial);
         Wake::new(rank::AT_QUEUE + order, place.number(), kind::AT_FIRST)
     }
-    /// A packet reaches a queue from the one before it.
+    /// A packet reaches a queue from the previous queue of its way.
     #[inline]
     pub fn at_queue(place: Place, queue: LinkIndex) -> Wake {
         Wake::new(rank::AT_QUEUE + queue, place.number(), kind::AT_QUEUE)
@@ -72,7 +73,7 @@ impl Wake {
     pub fn reap(flow: u32) -> Wake {
         Wake::new(rank::OTHER, flow, kind::REAP)
     }
-    /// A packet reaches a queue.
+    /// Whether this is the arrival of a packet at a queue.
     #[inline]
     pub fn is_at_queue(self) -> bool {
         matches!(self.kind(), kind::AT_FIRST | kind::AT_QUEUE)
@@ -85,7 +86,7 @@ impl Wake {
     fn about(self) -> u32 {
         (self.0 >> ABOUT_AT) as u32
     }
-    /// The packet that it is about, if it is about one, and where that arrives.
+    /// The packet that arrives and where, if this is the arrival of a packet.
     #[inline]
     fn of_packet(self) -> Option<(Place, Arrives)> {
         let at = match self.kind() {
@@ -107,12 +108,12 @@ mod kind {
     pub(super) const AT_FIRST: u64 = 1;
     pub(super) const AT_QUEUE: u64 = 2;
     pub(super) const LINK: u64 = 3;
-    /// This one or the next, by end.
+    /// This value for the client, the next for the server.
     pub(super) const TCP: u64 = 4;
     pub(super) const REAP: u64 = 6;
-    /// A timer that fits a word.
+    /// A workload timer that fits in a word.
     pub(super) const WORK: u64 = 7;
-    /// A timer that has a place.
+    /// A workload timer stored in [`Timers`](super::Timers).
     pub(super) const PLACED_WORK: u64 = 8;
 }
 
@@ -121,22 +122,21 @@ mod rank {
     pub(super) const OTHER: u32 = 1;
     pub(super) const TIMER: u32 = 2;
     pub(super) const WORK: u32 = 3;
-    /// This one and all above.
+    /// Lowest rank of packets that reach queues; they use all higher ranks.
     pub(super) const AT_QUEUE: u32 = 4;
 }
 
-/// What happens at one instant to one end of a connection comes in an order that does not depend on when the events
-/// were queued: bare acknowledgements arrive first, then other packets, then its timers are due, then workloads
-/// write.
+/// Orders the events at one instant independently of when they were queued. Pure ACKs arrive first, then other
+/// packets; then endpoint timers expire, then workload timers.
 ///
 /// Queues of shared links have no events, because each has a single next deadline
-/// ([`Links::next_due`](crate::links::Links::next_due)). Packets that reach hosts right after a shared link come after
-/// packets that reach other hosts at the same instant, in the order of the queues.
+/// ([`Links::next_due`](crate::links::Links::next_due)). Packets that reach hosts directly from a shared link come
+/// after packets that reach other hosts at the same instant. They are ordered by queue number.
 ///
-/// Packets that reach queues come last, in an order of their own. The first is the one whose access link carried the fewest packets
-/// right before it: that host began to send last. With packets of one size this is the order of a simulator such as ns-2,
-/// which schedules an arrival when its transmission begins. A packet from another queue counts as one with no packet
-/// before it. Among equals the access link that was added first comes first.
+/// Packets that reach queues come last, in an order of their own. They are ordered by the number of packets that
+/// their access link carried back to back before them, fewest first: that host was the last to begin sending. With
+/// packets of one size, ns-2 has the same order, because it schedules an arrival when the transmission begins. A
+/// packet from another queue counts as having no packet before it. Ties go to the access link that was added first.
 impl Ranked for Wake {
     #[inline]
     fn rank(&self) -> u32 {
@@ -147,11 +147,11 @@ impl Ranked for Wake {
 const LINK_BITS: u32 = u16::BITS;
 const MOST_BEFORE: u32 = (1 << (u64::BITS - RANK_AT - LINK_BITS)) - 2;
 
-/// Workloads and tokens below these fit a word and need no place in [`Timers`].
+/// Timers with workload and token below these values fit in a word and need no entry in [`Timers`].
 const SMALL_WORKLOAD: u32 = 1 << 20;
 const SMALL_TOKEN: u64 = 1 << 12;
 
-/// Timers of workloads that are set and do not fit a word: their wake-ups name a place here.
+/// Pending workload timers that do not fit in a word. Their wake-ups hold an index into this table.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     set: Vec<(u32, u64)>,
@@ -159,7 +159,7 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// The wake-up of a new timer.
+    /// Sets a timer and returns its wake-up.
     #[inline]
     pub fn set(&mut self, workload: u32, token: u64) -> Wake {
         if workload < SMALL_WORKLOAD && token < SMALL_TOKEN {
@@ -182,7 +182,7 @@ impl Timers {
         }
     }
 
-    /// What a wake-up is about; a timer is thereby spent.
+    /// Decodes a wake-up when it is due, and releases the entry of a timer.
     #[inline]
     pub fn open(&mut self, wake: Wake) -> Due {
         if wake.kind() == kind::PLACED_WORK {
@@ -191,7 +191,7 @@ impl Timers {
         self.look(wake)
     }
 
-    /// What a wake-up is about.
+    /// Decodes a wake-up.
     #[inline]
     pub fn look(&self, wake: Wake) -> Due {
         if let Some((place, at)) = wake.of_packet() {

@@ -1,4 +1,4 @@
-//! Taps on shared links, shown every packet in the order of time.
+//! Taps on shared links, which observe every packet in order of time.
 
 use std::collections::VecDeque;
 
@@ -6,33 +6,34 @@ use swell_base::{Packet, Paged, Time};
 
 use crate::flow::{LinkIndex, Parties, Tap};
 
-/// Where a [`Watch`] keeps arrivals at either queue; what crosses has the queue's direction.
+/// Index of the list of arrivals (both directions) in a [`Watch`]. Crossings use the index of their direction.
 const ARRIVALS: usize = 2;
 
 /// The taps of a world.
 #[derive(Default)]
 pub(crate) struct Watches {
-    /// By shared link.
+    /// Indexed by shared link.
     each: Vec<Option<Watch>>,
-    /// The two ends of each flow, until none of its packets is on the way.
+    /// The two ends of each flow, kept until none of its packets is in the network.
     parties: Paged<Parties>,
 }
 
-/// A packet is shown when it arrives at a link, and again when it has crossed it. The second instant is known when the transmission
-/// begins, which is earlier, so crossings wait here until their time. Both directions are merged.
+/// A tap and its pending observations. A packet is observed when it arrives at a link, and again when it has crossed
+/// the link. The second instant is known when the transmission begins, so crossings wait here until they are due.
+/// Both directions are merged.
 struct Watch {
     tap: Box<dyn Tap>,
-    /// Crossings by direction, then arrivals, each in the order of their instants.
+    /// Crossings by direction, then arrivals, each in order of time.
     seen: [VecDeque<Sight>; ARRIVALS + 1],
-    /// Sights so far.
+    /// Number of observations so far.
     count: u64,
 }
 
 struct Sight {
     at: Time,
-    /// Orders sights at one instant: a cause is seen before its effect.
+    /// Orders observations at one instant: causes come before effects.
     number: u64,
-    /// It crosses the link from left to right.
+    /// The packet crosses the link from left to right.
     up: bool,
     packet: Packet,
 }
@@ -44,7 +45,7 @@ impl Watches {
         !self.each.is_empty()
     }
 
-    /// Shows what crosses a link from now on to `tap`.
+    /// Attaches `tap` to a link from now on.
     pub fn set(&mut self, link: usize, tap: Box<dyn Tap>) {
         if self.each.len() <= link {
             self.each.resize_with(link + 1, || None);
@@ -56,7 +57,7 @@ impl Watches {
         });
     }
 
-    /// A packet arrives at a queue, whichever follows.
+    /// A packet arrives at a queue, which may accept or drop it.
     #[cold]
     #[inline(never)]
     pub fn arrives(&mut self, queue: LinkIndex, at: Time, packet: Packet) {
@@ -65,7 +66,7 @@ impl Watches {
         }
     }
 
-    /// A packet will have left a queue and its link at `at`.
+    /// A packet will have crossed a queue and its link at `at`.
     #[cold]
     #[inline(never)]
     pub fn crosses(&mut self, queue: LinkIndex, at: Time, packet: Packet) {
@@ -78,7 +79,7 @@ impl Watches {
         self.each.get_mut(queue as usize / 2)?.as_mut()
     }
 
-    /// Shows what has happened by `now`, link by link.
+    /// Passes observations up to `now` to the taps, link by link.
     #[cold]
     #[inline(never)]
     pub fn show(&mut self, now: Time) {
@@ -94,7 +95,7 @@ impl Watches {
         }
     }
 
-    /// Nothing of a flow is on its way any more.
+    /// No packet of a flow is in the network any more.
     pub fn forget(&mut self, flow: u32) {
         self.parties.remove(flow);
     }
@@ -128,7 +129,7 @@ impl Watch {
                 continue;
             };
             let to_server = packet.way == 0;
-            // Sides are those of the link, which a path may cross from its right end.
+            // Sides are relative to the link, which a path may cross from right to left.
             let parties = &Parties {
                 from_right: to_server != up,
                 ..*parties

@@ -1,4 +1,4 @@
-//! The workloads of a world and the flows of their connections.
+//! Workloads of a world and the flows of their connections.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::profiles::Profiles;
 
 const CLOSED: u32 = u32::MAX;
 
-/// Workloads by number. What a timer needs of one lies close together for all of them: there may be thousands.
+/// Workloads by number. The fields that a timer needs are in dense arrays, because there may be thousands of workloads.
 #[derive(Default)]
 pub(crate) struct Workers {
     machines: Vec<Box<dyn Workload>>,
-    /// Flow of the first connection of each, the only one that many workloads have.
+    /// Flow of each workload's first connection. Many workloads have only this one.
     first: Vec<u32>,
     rest: Vec<Worker>,
 }
 
 struct Worker {
-    /// Flow of each open connection; workloads number theirs from zero up.
+    /// Flow of each open connection. Workloads number their connections from zero.
     flows: Paged<u32>,
     tag: Tag,
     path: PathId,
@@ -60,12 +60,12 @@ impl Workers {
         &mut *self.machines[workload as usize]
     }
 
-    /// What the packets of a workload carry.
+    /// The tag on the packets of a workload.
     pub fn tag(&self, workload: u32) -> Tag {
         self.rest[workload as usize].tag
     }
 
-    /// The path that they take.
+    /// The path of a workload's packets.
     pub fn path(&self, workload: u32) -> PathId {
         self.rest[workload as usize].path
     }
@@ -74,20 +74,20 @@ impl Workers {
         &mut self.rest[workload as usize].profiles
     }
 
-    /// [Asks](fetch()) for what leads to a workload and to its flow.
+    /// [Prefetches](fetch()) the table entries of a workload and of its first flow.
     #[inline]
     pub fn fetch(&self, workload: u32) {
         fetch(&self.first[workload as usize]);
         fetch(&self.machines[workload as usize]);
     }
 
-    /// Asks for a workload.
+    /// Prefetches the workload itself.
     #[inline]
     pub fn fetch_machine(&self, workload: u32) {
         fetch(self.machine(workload));
     }
 
-    /// The flow of an open connection; `None` where there is none, or no such workload.
+    /// The flow of an open connection; `None` if there is no such connection or workload.
     #[inline]
     pub fn flow(&self, workload: u32, conn: Conn) -> Option<u32> {
         let flow = match conn.0 {
@@ -116,7 +116,7 @@ impl Workers {
         }
     }
 
-    /// The run ends; `all` are the world's flows.
+    /// Ends the run for all workloads; `all` are the world's flows.
     pub fn finish(&mut self, all: &Flows) {
         for (machine, Worker { flows, .. }) in self.machines.iter_mut().zip(&self.rest) {
             machine.finish(&|conn| {
@@ -126,7 +126,7 @@ impl Workers {
         }
     }
 
-    /// Connections that are open.
+    /// Number of open connections.
     pub fn open(&self) -> usize {
         self.rest.iter().map(|w| w.open).sum()
     }

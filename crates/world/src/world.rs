@@ -1,4 +1,4 @@
-//! The world itself.
+//! The main loop: events, endpoints and workloads.
 
 mod life;
 mod network;
@@ -23,12 +23,11 @@ use crate::probe::Probe;
 use crate::wake::{Arrives, Due, Timers, Wake};
 use crate::worker::Workers;
 
-/// IPv4 and UDP headers (RFC 791, RFC 768), and IPv6 and UDP headers (RFC 8200).
+/// Header bytes: IPv4 and UDP (RFC 791, RFC 768), and IPv6 and UDP (RFC 8200).
 const UDP_HEADERS: [u32; 2] = [28, 48];
-/// Largest packet that a datagram is sent in.
+/// Largest IP packet that carries datagrams, bytes.
 const MTU: u32 = 1500;
-/// How long the access links of a closed flow are kept. Its last packets may still be on the way, and they need
-/// these links to arrive.
+/// How long the access links of a closed flow are kept, because its last packets still need them to arrive.
 const LINGER: Dur = Dur::from_secs(10);
 
 /// Links, paths over them, and the hosts, transports and workloads at the ends of these paths.
@@ -39,7 +38,7 @@ pub struct World {
     pub(crate) links: Links,
     accesses: Accesses,
     pub(crate) flows: Flows,
-    /// Access paths of flows that are over, by flow, for packets that are still on the way.
+    /// Access paths of closed flows, by flow, for packets that are still in the network.
     pub(crate) lingering: Paged<[u32; 2]>,
     pub(crate) workers: Workers,
     pub(crate) feeds: Feeds,
@@ -47,14 +46,14 @@ pub struct World {
     pub(crate) touched: Vec<(u32, u8)>,
     pub(crate) actions: Vec<Action>,
     probes: Vec<Probe>,
-    /// A [census](World::take_census) is taken.
+    /// A [census](World::take_census) is being taken.
     counting: bool,
     pub(crate) ports: Ports,
     hops: u64,
 }
 
 impl World {
-    /// Samples the inside of one end of a connection from its beginning, which must lie ahead.
+    /// Samples the TCP state of one end of a connection. Call this before the connection is opened.
     pub fn probe(&mut self, workload: usize, conn: Conn, end: End) {
         self.probes.push(Probe {
             workload: workload as u32,
@@ -64,18 +63,18 @@ impl World {
         });
     }
 
-    /// What probes have seen, in the order in which they were asked for.
+    /// All probes with their samples, in the order in which they were added.
     pub fn probes(&self) -> &[Probe] {
         &self.probes
     }
 
-    /// Adds a workload whose packets carry `tag` and take the default path, and whose connections use `tcp`; its
-    /// first event is due now. Returns its number.
+    /// Adds a workload on the default path. Its packets carry `tag`, its connections use `tcp`, and it starts now.
+    /// Returns its number.
     pub fn add(&mut self, machine: Box<dyn Workload>, tag: Tag, tcp: Arc<TcpConfig>) -> usize {
         self.add_on(PathId::default(), machine, tag, tcp)
     }
 
-    /// As [`World::add`], on any path. Its left is the path's left end.
+    /// As [`World::add`], on any path. The workload's left side is the path's left end.
     pub fn add_on(
         &mut self,
         path: PathId,
@@ -89,17 +88,17 @@ impl World {
         index
     }
 
-    /// The present instant.
+    /// The current instant.
     pub fn now(&self) -> Time {
         self.links.now
     }
 
-    /// When something is due next.
+    /// When the next event is due.
     pub fn poll_at(&self) -> Option<Time> {
         self.links.next_at()
     }
 
-    /// Processes every event up to and including `until`, and brings the counts of all links up to date.
+    /// Processes every event up to and including `until`, and brings the counters of all links up to date.
     pub fn advance(&mut self, until: Time) {
         self.happen(until);
         for queue in 0..self.links.queues() {
@@ -110,18 +109,19 @@ impl World {
         }
     }
 
-    /// As [`World::advance`], but the counts of a link may lag behind until its next event.
+    /// As [`World::advance`], but the counters of a link may lag until its next event.
     ///
-    /// The result does not depend on how time is divided into calls: the same events happen in the same order,
-    /// ties included. `advance` lacks this property, because it touches links. So the replay of a journal uses this method.
+    /// The result does not depend on how time is divided into calls: the same events happen in the same order, ties
+    /// included. `advance` lacks this property, because it touches links. So the replay of a journal uses this
+    /// method.
     pub fn happen(&mut self, until: Time) {
         self.run(until);
         self.links.now = self.links.now.max(until);
     }
 
-    /// Processes everything that is due by `until`. At one instant shared links come after the events of access
-    /// links and before timers. Shared links have no events in the queue: each has one next deadline, and
-    /// [`Links::next_due`] finds the earliest without an event for each packet.
+    /// Processes everything that is due by `until`. At one instant, shared links come after the events of access
+    /// links and before timers. Shared links have no events in the event queue: each has one next deadline, and
+    /// [`Links::next_due`] finds the earliest.
     pub(crate) fn run(&mut self, until: Time) {
         // `Time::MAX` means never.
         let until = until.min(Time::MAX - Dur::from_nanos(1));
@@ -166,12 +166,12 @@ impl World {
         }
     }
 
-    /// Records of what workload `index` finished since the last call.
+    /// Takes the records of what workload `index` has finished since the last call.
     pub fn take_records(&mut self, index: usize) -> Vec<Record> {
         self.workers.machine_mut(index as u32).take_records()
     }
 
-    /// Values of measures that workload `index` took since the last call.
+    /// Takes the measured values of workload `index` since the last call.
     pub fn take_samples(&mut self, index: usize) -> Vec<Sample> {
         self.workers.machine_mut(index as u32).take_samples()
     }
@@ -184,28 +184,28 @@ impl World {
         Some(ends.each_ref().map(Endpoint::stats))
     }
 
-    /// Ends the run: every workload turns what is unfinished into records.
+    /// Ends the run: every workload turns unfinished work into records.
     pub fn finish(&mut self) {
         self.workers.finish(&self.flows);
     }
 
-    /// Packet-hops so far: packets completely received at the far end of a link.
+    /// Number of packet hops so far: packets completely received at the far end of a link.
     pub fn hops(&self) -> u64 {
         self.hops + self.links.hops
     }
 
-    /// TCP segments and datagrams sent so far.
+    /// Number of TCP segments and datagrams sent so far.
     pub fn packets(&self) -> u64 {
         self.links.packets
     }
 
-    /// Flows that are open.
+    /// Number of open flows.
     pub fn open_flows(&self) -> usize {
         self.workers.open()
     }
 
-    /// Packets in the world's pool: all packets on links, except those in a discipline other than drop tail, which
-    /// keeps its own. Slow: for checks.
+    /// Number of packets in the world's pool: all packets on links, except those in disciplines other than drop tail,
+    /// which store their own. Slow; meant for checks.
     pub fn pooled(&self) -> usize {
         self.links.pool.in_use()
     }
@@ -217,8 +217,8 @@ impl World {
 
     // Packets.
 
-    /// Delivers packets that have crossed their last shared link and have no access link. Each packet causes
-    /// everything that it causes before the next one is looked at, because its consequences may reach this link again.
+    /// Delivers packets that have reached a host directly from a shared link. All consequences of a packet are
+    /// processed before the next packet is taken, because they may reach this link again.
     #[inline]
     fn queue_due(&mut self, queue: LinkIndex) {
         self.links.advance(queue);
@@ -230,7 +230,7 @@ impl World {
         }
     }
 
-    /// The same for access links that are not plain.
+    /// As [`World::queue_due`], for general access links.
     #[inline]
     fn access_due(&mut self, access: LinkIndex) {
         if self.links.due(access) {
@@ -243,8 +243,8 @@ impl World {
         }
     }
 
-    /// A packet has crossed a plain access link at the end of its way. The shared link before it counts here too: its
-    /// crossing had no event.
+    /// A packet has reached a host over a plain access link. This counts two hops, because crossing the shared link
+    /// before it had no event.
     #[inline]
     fn reach_host(&mut self, place: Place) {
         self.hops += 2;
@@ -263,7 +263,8 @@ impl World {
                 let endpoint = &mut flow.transport.ends[end];
                 let now = self.links.now;
                 if endpoint.take_expected(now, &packet.seg) {
-                    // The usual case of a bulk receiver. Probes are not asked: the sender's state is unchanged.
+                    // The usual case of a bulk receiver. Probes are skipped, because the sender's state does not
+                    // change.
                     if endpoint.only_acknowledges() && !endpoint.has_events(!flow.silent) {
                         return acknowledge(flow, end, place, &mut self.links);
                     }
@@ -271,7 +272,7 @@ impl World {
                     let sacks = self.links.pool.sacks(place);
                     endpoint.handle_segment(now, &packet.seg, sacks);
                 }
-                // Released before the answer is sent: the answer then reuses this place, which is in the cache.
+                // Released before the answer is sent, so that the answer reuses this slot while it is in the cache.
                 self.links.pool.release(place);
                 return self.answer(index, end as u8);
             }
@@ -293,7 +294,7 @@ impl World {
         self.links.pool.release(place);
     }
 
-    /// Delivers the events of a segment to the workload, then sends what the endpoint has to send.
+    /// Delivers the events that a segment caused to the workload, then sends what the endpoint has to send.
     #[inline(always)]
     fn answer(&mut self, index: u32, end: u8) {
         let Some(flow) = self.flows.tcp_mut(index) else {
@@ -325,8 +326,8 @@ impl World {
         self.settle();
     }
 
-    /// The endpoint, if its earliest wake-up is due now, and the instant of that wake-up. Older wake-ups stay in the event queue
-    /// and are ignored here: removing them would cost more.
+    /// The endpoint and its wake-up instant, if its earliest wake-up is due now. Older wake-ups stay in the event
+    /// queue and are ignored here, because removing them would cost more.
     #[inline]
     fn timed(&mut self, index: u32, end: u8, now: Time) -> Option<(&mut Endpoint, &mut Time)> {
         let pair = &mut self.flows.tcp_mut(index)?.transport;
@@ -335,7 +336,7 @@ impl World {
         (*wake_at == now).then_some((&mut pair.ends[e], wake_at))
     }
 
-    /// Lets workloads react to all events and endpoints send what follows, until nothing is left to do.
+    /// Processes all pending events of workloads and lets endpoints send, until nothing is left to do.
     #[inline]
     fn settle(&mut self) {
         if !self.touched.is_empty() || !self.inbox.is_empty() {
@@ -411,8 +412,8 @@ impl World {
         self.actions.clear();
     }
 
-    /// Delivers the events of an endpoint to its workload, then sends. The data that the workload writes leaves in the same
-    /// segments as the endpoint's own acknowledgement, as in a real host.
+    /// Delivers the events of an endpoint to its workload, then sends. Data that the workload writes thus leaves in
+    /// the same segments as the endpoint's own ACK, as in a real host.
     #[inline]
     fn drain(&mut self, index: u32, end: u8) {
         if let Some(flow) = self.flows.tcp_mut(index)
@@ -481,7 +482,7 @@ impl World {
         }
     }
 
-    /// Applies `act` to an endpoint. It returns whether the endpoint may have something to send afterwards.
+    /// Applies `act` to an endpoint. `act` returns whether the endpoint may have something to send afterwards.
     #[inline]
     fn endpoint(&mut self, w: u32, conn: Conn, end: End, act: impl FnOnce(&mut Endpoint) -> bool) {
         let Some(index) = self.workers.flow(w, conn) else {
@@ -526,7 +527,7 @@ impl World {
     }
 }
 
-/// Sends what an endpoint has to send and sets its timer. True if both ends of the connection are closed.
+/// Sends what an endpoint has to send and sets its timer. Returns true if both ends of the connection are closed.
 #[inline(always)]
 fn send_all(
     flow: &mut Flow<TcpPair>,
@@ -537,12 +538,12 @@ fn send_all(
     let (now, e) = (links.now, usize::from(end & 1));
     let pair = &mut flow.transport;
     let endpoint = &mut pair.ends[e];
-    // What a host sends at one instant is late by the same time.
+    // All segments that a host sends at one instant have the same random delay.
     let (who, mut late) = ((flow.workload, flow.conn, end), None);
     loop {
         while !endpoint.is_quiet() {
-            // The segment is written straight into its place in the pool: a copy per packet would cost more than all
-            // else here.
+            // The segment is written straight into its slot in the pool. A copy per packet would cost more than
+            // everything else here.
             let place = links.pool.spare();
             let (packet, sacks) = links.pool.parts_mut(place);
             let sent = endpoint.transmit_into(now, &mut packet.seg, sacks);
@@ -585,8 +586,8 @@ fn send_all(
     pair.closed == [true; 2]
 }
 
-/// Sends an acknowledgement and nothing else. It overwrites the packet in `place` that it acknowledges, so no place is
-/// released and taken again.
+/// Sends a pure ACK. It overwrites the packet in `place` that it acknowledges, so no slot has to be released and
+/// taken again.
 #[inline(always)]
 fn acknowledge(flow: &mut Flow<TcpPair>, end: usize, place: Place, links: &mut Links) {
     let endpoint = &mut flow.transport.ends[end];

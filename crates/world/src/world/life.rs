@@ -13,7 +13,7 @@ use crate::flow::{AnyFlow, Datagrams, Ended, Flow, NONE, Parties, TcpPair};
 use crate::wake::Wake;
 
 impl World {
-    /// Both ends of a TCP connection are closed.
+    /// Closes a TCP connection, both ends of which are closed.
     pub(super) fn close(&mut self, index: u32) {
         if let Some((flow, ended)) = self.forget(index) {
             let event = Event::Closed(ended.conn, flow.info());
@@ -21,7 +21,7 @@ impl World {
         }
     }
 
-    /// The workload is done with a flow. Its hosts' access links stay for a while, for packets on the way.
+    /// Removes a flow. The access links of its hosts stay for a while, for packets in the network.
     fn forget(&mut self, index: u32) -> Option<(AnyFlow, Ended)> {
         let flow = self.flows.remove(index)?;
         let mut ended = flow.ended();
@@ -103,7 +103,7 @@ impl World {
         }
     }
 
-    /// Opens a flow over a transport, of which it is one `kind`.
+    /// Opens a flow over `transport`. `kind` is the variant of [`AnyFlow`] for that transport.
     fn open<T>(
         &mut self,
         workload: u32,
@@ -113,7 +113,7 @@ impl World {
         kind: fn(Box<Flow<T>>) -> AnyFlow,
     ) -> u32 {
         let index = self.flows.next();
-        // The way from the client to the server, and back.
+        // The way from the client to the server, and the way back.
         let mut ways = self.links.paths.ways(self.workers.path(workload));
         if open.from_right {
             ways.reverse();
@@ -136,7 +136,7 @@ impl World {
             if pair.up != NONE {
                 first[i] = pair.up;
             }
-            // What goes to the server ends on the server's access link.
+            // Packets to the server end on the server's access link.
             last[i ^ 1] = pair.down;
         }
         if self.counting {

@@ -28,10 +28,10 @@ impl World {
         World::with_links(&[only], seed)
     }
 
-    /// A world with these links and nothing else. The default path takes all of them in their order.
+    /// A world with these links and nothing else. The default path crosses all of them in order.
     ///
     /// # Panics
-    /// Without any link, and with more than 32 768.
+    /// If there are no links, or more than 32 768.
     pub fn with_links(links: &[Duplex], seed: u64) -> World {
         assert!(
             (1..=ACCESS as usize / 2).contains(&links.len()),
@@ -78,18 +78,19 @@ impl World {
         world
     }
 
-    /// Adds a path over some of the links; `None` where there is no hop, no such link, or one comes twice.
+    /// Adds a path over some of the links. `None` if it has no hops, names a link that does not exist, or crosses one
+    /// twice, or if there are already 16 384 paths.
     pub fn add_path(&mut self, hops: &[Hop]) -> Option<PathId> {
         let links = self.links.queues() as usize / 2;
         self.links.paths.add(hops, links)
     }
 
-    /// Whether there is such a path.
+    /// Whether the path exists.
     pub fn has_path(&self, path: PathId) -> bool {
         self.links.paths.has(path)
     }
 
-    /// Counts what passes each link, in bins of these widths.
+    /// Measures the traffic on each link in bins of these widths.
     pub fn meter(&mut self, fine: Dur, coarse: Dur) {
         for queue in 0..self.links.queues() {
             let link = self.links.queue_mut(queue);
@@ -97,8 +98,8 @@ impl World {
         }
     }
 
-    /// Keeps account, at each link, of the packets of each workload: groups of the
-    /// [`Census`] are the workloads' numbers. To be called before any workload is added.
+    /// Counts the packets of each workload at each link. The groups of the [`Census`] are workload numbers. Call this
+    /// before any workload is added.
     pub fn take_census(&mut self) {
         self.counting = true;
         for queue in 0..self.links.queues() {
@@ -106,37 +107,36 @@ impl World {
         }
     }
 
-    /// Does without a fast path from now on, for benches and checks. To be called before any
-    /// workload or port is added.
+    /// Disables a fast path, for benches and checks. Call this before any workload or port is added.
     pub fn switch_off(&mut self, path: FastPath) {
         self.links.off.add(path);
     }
 
-    /// Shows every packet that arrives at the first link or leaves it to `tap`. To be called before any workload or
-    /// port is added.
+    /// Attaches a tap to the first link. It observes every packet that arrives at the link or leaves it. Call this
+    /// before any workload or port is added.
     pub fn set_tap(&mut self, tap: Box<dyn Tap>) {
         self.set_tap_on(0, tap);
     }
 
-    /// As [`World::set_tap`], of any link.
+    /// As [`World::set_tap`], for any link.
     pub fn set_tap_on(&mut self, link: usize, tap: Box<dyn Tap>) {
         self.links.watches.set(link, tap);
     }
 
-    /// The first link in a direction.
+    /// One direction of the first link.
     pub fn bottleneck(&self, direction: Direction) -> Bottleneck<'_> {
         self.link(0, direction)
     }
 
-    /// How many shared links there are.
+    /// Number of shared links.
     pub fn duplexes(&self) -> usize {
         self.links.queues() as usize / 2
     }
 
-    /// A link in a direction.
+    /// One direction of a shared link.
     ///
     /// # Panics
-    /// Where there is no such link.
+    /// If there is no such link.
     pub fn link(&self, link: usize, direction: Direction) -> Bottleneck<'_> {
         Bottleneck(self.links.queue(queue(link, direction)))
     }
