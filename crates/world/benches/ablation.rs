@@ -1,21 +1,21 @@
-//! What the engine's fast paths gain, on the cases that users run and on the one that peers are compared by.
+//! Measures the gain of the engine's fast paths on typical user scenarios and on the scenario used to compare peers.
 //!
 //! | scenario | what |
 //! |---|---|
 //! | `learnt` | the bundled model `access-link` at about 60 % of 100 Mbit/s: lossy access links, flows that open and close |
-//! | `learnt-1g` | the same at 60 % of 1 Gbit/s |
-//! | `learnt-over` | 1.5 times what 100 Mbit/s carries |
-//! | `linux` | 10 000 clients of the scenario of [`hops`](../hops.rs), with the TCP of Linux |
-//! | `ns2` | 60 of them, with the Reno of ns-2: what `scripts/bench-peers` runs |
-//! | `chain` | the same across four links, of which the first is that of `ns2` |
+//! | `learnt-1g` | the same model at 60 % of 1 Gbit/s |
+//! | `learnt-over` | the same model at 1.5 times the capacity of 100 Mbit/s |
+//! | `linux` | 10 000 clients of the scenario of [`hops`](../hops.rs), with Linux TCP |
+//! | `ns2` | 60 of these clients, with ns-2's Reno; `scripts/bench-peers` runs this one |
+//! | `chain` | `ns2` across four links, the first of which is the link of `ns2` |
 //!
 //! ```text
 //! cargo bench -p swell-world --bench ablation                          every scenario, each fast path switched off in turn
 //! cargo bench -p swell-world --bench ablation -- SCENARIO [SECONDS [WARM-UP]] [without=PATH[,PATH]]
 //! ```
 //!
-//! One run prints packets that arrived at the bottleneck per CPU-second of the measured part, the flows that were open at
-//! its end, and the memory in use then.
+//! One run prints the packets that arrived at the bottleneck per CPU second of the measured part. It also prints the
+//! flows that were open at the end and the memory in use then.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 #![expect(
@@ -36,7 +36,7 @@ use swell_workload::{
 };
 use swell_world::{Direction, Duplex, FastPath, World};
 
-/// Scenarios with the seconds that are measured and those before.
+/// Scenarios with the measured seconds and the warm-up seconds before them.
 const SCENARIOS: [(&str, u64, u64); 6] = [
     ("learnt", 60, 120),
     ("learnt-1g", 10, 60),
@@ -45,11 +45,11 @@ const SCENARIOS: [(&str, u64, u64); 6] = [
     ("ns2", 200, 0),
     ("chain", 200, 0),
 ];
-/// Runs of each kind in alternation, when all are compared.
+/// Number of runs of each kind. The kinds alternate.
 const ROUNDS: usize = 3;
 
 fn main() {
-    // Cargo adds `--bench`.
+    // Cargo adds `--bench` to the arguments.
     let arguments: Vec<String> = std::env::args()
         .skip(1)
         .filter(|a| !a.starts_with("--"))
@@ -68,7 +68,7 @@ fn main() {
     run(name, seconds, warm_up, &without);
 }
 
-/// Every scenario with everything, and without each fast path, in alternation: one process each.
+/// Runs every scenario with all fast paths, and without each one in turn. Each run is a process of its own.
 fn compare() {
     let me = std::env::current_exe().expect("the bench has a path");
     let speed = |scenario: &str, without: Option<&str>| {
@@ -141,7 +141,7 @@ fn arrivals(world: &World) -> u64 {
     of(Direction::Up) + of(Direction::Down)
 }
 
-/// The bundled model, its sessions so many times, through a link of so many Mbit/s.
+/// The bundled model with `sessions` times its sessions, on a link of `mbps` Mbit/s.
 fn learnt(sessions: f64, mbps: u64, duration: Dur, without: &[&str]) -> World {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -183,7 +183,7 @@ fn reno() -> Config {
     }
 }
 
-/// The scenario of `hops`: Poisson sources over TCP. The gateway's link may be followed by others as fast.
+/// The scenario of `hops`: Poisson sources over TCP. More links of the same rate may follow the gateway's link.
 fn clients(count: u64, links: usize, tcp: &Config, without: &[&str]) -> World {
     let scale = count as f64 / 60.0;
     let gateway = LinkConfig {
@@ -225,7 +225,7 @@ fn clients(count: u64, links: usize, tcp: &Config, without: &[&str]) -> World {
     world
 }
 
-/// Fast paths that can be switched off.
+/// Fast paths that this bench can switch off.
 const FAST_PATHS: [(&str, FastPath); 3] = [
     ("look-ahead", FastPath::LookAhead),
     ("plain-links", FastPath::PlainLinks),
@@ -247,7 +247,7 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// A line of this process's status file, in megabytes; zero where there is none.
+/// A line of this process's status file, in megabytes; zero if the file or the line does not exist.
 fn memory(line: &str) -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let found = status.lines().find_map(|l| l.strip_prefix(line));

@@ -1,11 +1,10 @@
-//! Packet-hops per CPU-second on the scenario of Tinnakornsrisuphap, Feng & Philp (table 1): M
-//! clients at 10 Mbit/s and 25 ms each submit 1500-byte packets with exponential gaps of 10 ms on
-//! average over Reno, through a gateway of 50 Mbit/s, 25 ms and 50 packets, scaled by M/60 above 60.
+//! Packet hops per CPU second on the scenario of Tinnakornsrisuphap, Feng & Philp (table 1). M clients at 10 Mbit/s
+//! and 25 ms each submit 1500-byte packets over Reno, with exponential gaps of 10 ms on average. They share a gateway
+//! of 50 Mbit/s, 25 ms and 50 packets, which is scaled by M/60 above 60 clients.
 //!
-//! A packet-hop is one packet completely received at the far end of one link. Run with
-//! `cargo bench -p swell-world --bench hops -- [M] [seconds] [greedy]`; `scripts/bench-peers` runs the same in
-//! ns-2 beside it. With `greedy` the clients always have something to send, for peers whose TCP takes no packets
-//! from an application.
+//! A packet hop is one packet completely received at the far end of one link. Run with `cargo bench -p swell-world
+//! --bench hops -- [M] [seconds] [greedy]`; `scripts/bench-peers` runs the same scenario in ns-2 for comparison. With
+//! `greedy` the clients always have data to send, for peers whose TCP takes no packets from an application.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 #![expect(

@@ -1,4 +1,4 @@
-//! Laws of worlds with several links.
+//! Properties of worlds with several links.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -23,7 +23,7 @@ fn link(mbps: u64, delay: Dur) -> LinkConfig {
     }
 }
 
-/// A link that is the same both ways.
+/// A link with the same configuration in both directions.
 fn duplex(name: usize, both: &LinkConfig) -> Duplex {
     Duplex {
         name: format!("link {name}"),
@@ -45,7 +45,7 @@ fn hop(link: usize) -> Hop {
     }
 }
 
-/// Sends datagrams of one size at given instants, and tells when each was sent and arrived.
+/// Sends datagrams of one size at given instants, and reports when each was sent and arrived.
 struct Datagrams {
     at: Vec<Time>,
     next: usize,
@@ -94,7 +94,7 @@ impl Workload for Datagrams {
     fn finish(&mut self, _: &dyn Fn(Conn) -> Info) {}
 }
 
-/// How long datagrams of so many bytes, sent at these instants, take over a path.
+/// Transit times of datagrams of a given size over a path, sent at the given instants.
 fn crossings(
     world: &mut World,
     path: PathId,
@@ -124,8 +124,8 @@ fn crossings(
     took
 }
 
-/// Over 1, 2, 10 and 100 links, both ways, and over a link turned round: delays and transmissions add up to the
-/// nanosecond.
+/// Delays and transmission times add up to the nanosecond over 1, 2, 10 and 100 links, in both directions, and over a
+/// reversed link.
 #[test]
 fn delays_add_up() {
     for links in [1, 2, 10, 100] {
@@ -174,14 +174,14 @@ fn poisson(load: f64, count: usize) -> Vec<Time> {
     (0..count).map(|_| next()).collect()
 }
 
-/// A chain of M/D/1 queues: what waits at one of them waits at none that is as fast, and in whichever order the links
-/// come, every packet takes as long (Friedman, Operations Research 1965). The mean is that of Pollaczek and Khinchine
-/// for the slowest.
+/// A chain of M/D/1 queues. A packet that waits at one queue does not wait at a later queue of at least the same
+/// rate. The total time of each packet does not depend on the order of the links (Friedman, Operations Research
+/// 1965). The mean wait is that of Pollaczek and Khinchine for the slowest link.
 #[test]
 fn a_chain_of_md1_queues_waits_as_its_slowest() {
     let packets = 40_000;
     let load = 0.7;
-    // 8, 16 and 32 Mbit/s: 1, 0.5 and 0.25 ms for a packet.
+    // 8, 16 and 32 Mbit/s: 1, 0.5 and 0.25 ms per packet.
     let waits = |order: &[u64]| {
         let links: Vec<LinkConfig> = order.iter().map(|&m| link(m, Dur::ZERO)).collect();
         let mut world = chain(&links, 1);
@@ -219,7 +219,7 @@ fn greedy(connections: u32, from_right: bool, host: Access) -> Box<Greedy> {
     }))
 }
 
-/// A greedy flow fills the slowest link, wherever that is, and drops are there alone.
+/// A greedy flow fills the slowest link, at any position in the chain, and packets are dropped only there.
 #[test]
 fn the_slowest_link_is_the_bottleneck() {
     let queue = QueueLimit::Packets(50);
@@ -253,8 +253,8 @@ fn the_slowest_link_is_the_bottleneck() {
     }
 }
 
-/// Random traffic over random paths: on each link, in each direction, what came in went out, was dropped or is there;
-/// in the end nothing is. The same again, in other steps, gives the same counts.
+/// Random traffic over random paths. On each link and in each direction, every packet that arrived has departed, was
+/// dropped or is still there. At the end none is left. Another run with other time steps gives the same counts.
 #[test]
 fn what_enters_a_link_leaves_it_or_is_accounted_for() {
     let run = |seed: u64, step: Dur| {
@@ -343,7 +343,7 @@ fn what_enters_a_link_leaves_it_or_is_accounted_for() {
     }
 }
 
-/// Traffic on a path does not notice links beside it: the same as in a world that has only those of its path.
+/// Links that a path does not use have no effect: the result is the same as in a world with only the links of the path.
 #[test]
 fn a_link_that_a_path_does_not_use_changes_nothing() {
     let config = LinkConfig {
@@ -383,8 +383,8 @@ fn a_link_that_a_path_does_not_use_changes_nothing() {
     assert_eq!(run(&[3, 5], 1), alone);
 }
 
-/// Ports at the two ends of a chain: it is known in time when a packet leaves, and the two ends of different paths are
-/// not joined.
+/// Ports at the two ends of a chain. `ports_due` announces each departure in time, and ports of different paths
+/// cannot be joined.
 #[test]
 fn ports_reach_one_another_over_a_chain() {
     let same = link(8, Dur::from_millis(3));
@@ -405,7 +405,7 @@ fn ports_reach_one_another_over_a_chain() {
     for (handle, back) in [(1, false), (2, true)] {
         world.inject(flow, back, 1000, 0, handle);
     }
-    // Three times a delay and a millisecond of transmission.
+    // Three times the delay and the transmission time of 1 ms.
     let leaves = world.now() + Dur::from_millis(12);
     let mut steps = 0;
     while let Some(due) = world.ports_due() {

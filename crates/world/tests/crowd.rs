@@ -1,4 +1,4 @@
-//! Worlds so large that what comes next is looked at ahead, in the event queue and along shared links.
+//! Worlds that are large enough for look-ahead, in the event queue and along shared links.
 
 #![expect(clippy::print_stdout, reason = "says how large it was")]
 
@@ -23,8 +23,8 @@ fn gateway() -> LinkConfig {
     }
 }
 
-/// Every third client behind a rate that does not divide; datagrams, sources that write to several connections, senders
-/// on the right, and greedy ones among them.
+/// Two of three clients have an access link whose packet time is not a whole number of nanoseconds. Datagram sources,
+/// sources that write to several connections, senders on the right and greedy sources are mixed in.
 fn workload(i: u64, tcp: &mut Config) -> Box<dyn Workload> {
     let rate = if i.is_multiple_of(3) {
         10_000_000
@@ -64,7 +64,7 @@ fn workload(i: u64, tcp: &mut Config) -> Box<dyn Workload> {
     Box::new(Parametric::new(config, i))
 }
 
-/// What a run comes to, and the most packets that lay in its pool.
+/// A text with all results of a run, and the largest number of packets in its pool.
 fn run(look_ahead: bool, handshake: bool, cut: Dur) -> (String, usize) {
     let mut world = World::new(&[gateway(), gateway()], 1);
     if !look_ahead {
@@ -97,7 +97,7 @@ fn run(look_ahead: bool, handshake: bool, cut: Dur) -> (String, usize) {
     (format!("{seen:?}"), pooled)
 }
 
-/// Looking ahead changes nothing, nor does cutting time into other pieces.
+/// Look-ahead changes nothing, and neither does advancing time in other steps.
 #[test]
 fn looking_ahead_changes_nothing() {
     for handshake in [false, true] {

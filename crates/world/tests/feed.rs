@@ -1,4 +1,4 @@
-//! Sources whose timers rest while more waits than can be sent: nobody sees a difference.
+//! Suspending the timers of sources with a backlog makes no observable difference.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -12,7 +12,7 @@ use swell_workload::{
 };
 use swell_world::{Direction, Parties, Tap, World};
 
-/// A source that does not say that its timer does nothing else; counts how often it was asked.
+/// A source that may hide that its timer only writes. It counts how often it is asked.
 struct Restless {
     source: Parametric,
     alone: bool,
@@ -24,7 +24,7 @@ impl Workload for Restless {
         self.source.handle(now, event, actions);
     }
     fn timed_write(&mut self, token: u64) -> Option<TimedWrite> {
-        let _ = self.asked.send(()); // somebody may count
+        let _ = self.asked.send(()); // the receiver may be gone
         let write = self.source.timed_write(token)?;
         Some(TimedWrite {
             alone: write.alone && self.alone,
@@ -39,10 +39,10 @@ impl Workload for Restless {
     }
 }
 
-/// When, whose, which way, what.
+/// Instant, workload, whether the packet goes to the server, packet.
 type Sight = (Time, u32, bool, Packet);
 
-/// Every packet at both ends of the bottleneck.
+/// Records every packet at both ends of the bottleneck.
 struct Log(Sender<Sight>);
 
 impl Tap for Log {
@@ -55,10 +55,10 @@ impl Tap for Log {
     }
 }
 
-/// What a run shows.
+/// All observable results of a run.
 #[derive(Debug, PartialEq)]
 struct Outcome {
-    /// All packets at both ends of the bottleneck, where there is a tap.
+    /// All packets at both ends of the bottleneck, if there is a tap.
     sights: Vec<Sight>,
     ledgers: [Ledger; 2],
     hops: u64,
@@ -76,7 +76,7 @@ fn link(mbit: u64, loss: Loss) -> LinkConfig {
     }
 }
 
-/// Runs for so many seconds, in steps, since who looks on must not matter either.
+/// Runs for a number of seconds, in steps, because observing the run must not matter either.
 fn run(
     (there, seed): (LinkConfig, u64),
     machines: Vec<Box<dyn Workload>>,
@@ -108,7 +108,7 @@ fn run(
     }
 }
 
-/// Five clients at 5 Mbit/s, and how often they were asked.
+/// Runs five clients at 5 Mbit/s. Also returns how often they were asked.
 fn clients(tcp: &Config, law: Law, mbit: u64, alone: bool, tap: bool) -> (Outcome, usize) {
     let (asked, times) = channel();
     let client = |i: u32| {
@@ -160,20 +160,20 @@ fn packets_are_the_same_to_the_last_bit_whether_timers_rest_or_not() {
             nagle: true,
             ..with(Algorithm::Reno, Config::classic())
         },
-        // Writes run into one another: they must not rest.
+        // Writes are merged into segments here, so timers must not be suspended.
         Config::classic(),
         Config::linux(),
     ];
     for (i, tcp) in profiles.iter().enumerate() {
-        // Less than the link carries, as much, and more.
+        // Less than the link carries, the same, and more.
         for mbit in [3, 5, 9] {
             for law in [Law::Poisson, Law::Constant] {
                 for tap in [true, false] {
                     let (rests, few) = clients(tcp, law, mbit, true, tap);
                     let (never, many) = clients(tcp, law, mbit, false, tap);
                     assert!(rests == never, "profile {i}, {mbit} Mbit/s, {law:?}");
-                    // Twice as much as is sent: many writes have yet to be asked for. Nagle's rule and pacing mind
-                    // every write, and so does who sends writes together.
+                    // At 9 Mbit/s half the writes can stay pending. Nagle's rule, pacing and merged writes are
+                    // exceptions, because they depend on every write.
                     let minds = tcp.nagle || tcp.algorithm == Algorithm::Bbr || !tcp.packets;
                     assert!(mbit < 9 || minds || few < many, "{few} of {many}");
                 }
@@ -182,7 +182,7 @@ fn packets_are_the_same_to_the_last_bit_whether_timers_rest_or_not() {
     }
 }
 
-/// A tail loss probe is new data if the window has room for what waits.
+/// A tail loss probe sends new data if the receive window has room for the backlog.
 #[test]
 fn probes_see_what_would_wait() {
     let lossy = Loss::GilbertElliott {
@@ -196,7 +196,7 @@ fn probes_see_what_would_wait() {
         let tcp = Config {
             packets: true,
             recv_tuning: false,
-            recv_buffer: 15_600, // no whole number of writes
+            recv_buffer: 15_600, // not a whole number of writes
             ..Config::linux()
         };
         let go = |alone| {
@@ -231,7 +231,7 @@ fn probes_see_what_would_wait() {
     assert!(probes > 50, "{probes}");
 }
 
-/// A source whose connection has other things done to it.
+/// A source on whose connection other operations happen as well.
 struct Busy {
     what: What,
     over: bool,
@@ -245,7 +245,7 @@ enum What {
     Writes,
     Closes,
     Aborts,
-    /// Aborts, and the timed writes end.
+    /// Aborts the connection and ends the timed writes.
     Ends,
 }
 

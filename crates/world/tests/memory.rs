@@ -1,4 +1,4 @@
-//! What a connection takes in memory when nothing happens on it.
+//! Memory of an idle connection.
 
 #![expect(
     unsafe_code,
@@ -16,12 +16,12 @@ use swell_tcp::{Algorithm, Config};
 use swell_workload::{Access, Action, Conn, End, Event, Info, Open, Record, Workload};
 use swell_world::World;
 
-/// The system's allocator, which counts what is in use.
+/// The system's allocator, which also counts the bytes in use.
 struct Counting;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is passed on to the system's allocator as it came.
+// SAFETY: every call is passed on unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
@@ -38,13 +38,13 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Enough of them that what a world takes by itself, most of it room in its event queue, is little beside them.
+/// So many that the fixed memory of a world, mostly its event queue, hardly matters.
 const CONNECTIONS: u32 = 20_000;
 
-/// Opens connection after connection; on each goes a request and a response, and then nothing.
+/// Opens one connection after another. Each carries a request and a response, then stays idle.
 struct Idle {
     access: Access,
-    /// Between the openings of two: few are busy at a time.
+    /// Time between two openings, so that few connections are busy at a time.
     apart: Dur,
     request: u64,
     response: u64,
@@ -78,8 +78,8 @@ impl Workload for Idle {
     fn finish(&mut self, _: &dyn Fn(Conn) -> Info) {}
 }
 
-/// Bytes per connection when all are idle, each after a request of 1 kB, and how many of them lost something.
-/// Responses go through `back`.
+/// Bytes per connection when all are idle, each after a request of 1 kB, and the number of connections with a loss.
+/// Responses cross `back`.
 fn idle(tcp: &Config, access: Access, back: &LinkConfig, apart: Dur, response: u64) -> [usize; 2] {
     let before = IN_USE.load(Ordering::Relaxed);
     let mut world = World::new(&[gateway(), back.clone()], 1);
@@ -113,15 +113,16 @@ fn gateway() -> LinkConfig {
 
 const KIBIBYTE: usize = 1024;
 
-/// One test, since all count in one place. With all that the world has beside: flows, routes, the workload's table,
-/// packets, events.
+/// One test, because all cases share one counter. The figure includes everything that the world keeps: flows, routes,
+/// the workload's table, packets, events.
 #[test]
 fn an_idle_connection_takes_less_than_a_kibibyte() {
     after_requests_and_responses();
     after_losses();
 }
 
-/// Behind stay room for one segment in flight, and the receive window of who got more than a few bytes.
+/// An idle connection keeps space for one segment in flight. Receivers of more than a few bytes also keep the state
+/// of the receive window.
 fn after_requests_and_responses() {
     let with = |algorithm, base| Config { algorithm, ..base };
     let own_path = Access {
@@ -135,7 +136,7 @@ fn after_requests_and_responses() {
         ("Linux", Config::linux(), KIBIBYTE),
         ("ns-2 era", Config::ns2_era(), KIBIBYTE),
         ("ns-2 modern", Config::ns2_modern(), KIBIBYTE),
-        // A round trip's worth of measurements.
+        // Vegas keeps the measurements of one round trip.
         ("Vegas", with(Algorithm::Vegas, Config::ns2_modern()), 1400),
     ] {
         let bytes = |access, response| {
@@ -155,7 +156,7 @@ fn after_requests_and_responses() {
     }
 }
 
-/// Losses in the response leave counters behind, and CUBIC's memory of the window.
+/// Losses in the response leave counters in memory, and CUBIC's record of the window.
 fn after_losses() {
     let narrow = LinkConfig {
         rate: Some(Rate::from_bps(10_000_000)),

@@ -1,7 +1,8 @@
-//! Three links in a row beside ns-2: eight long flows cross all of them, and four flows cross each link alone.
+//! A parking lot of three links compared with ns-2. Eight long flows cross all links, and four flows cross each link
+//! alone.
 //!
-//! `benches/peers/parking-lot.tcl` is the scenario in ns-2.35, and `parking-lot.csv` beside it what that delivers from 20
-//! starts. TCP over full queues is chaotic, so single runs are not compared, but their means.
+//! `benches/peers/parking-lot.tcl` is the scenario for ns-2.35; `parking-lot.csv` beside it holds its results from 20
+//! different starts. TCP over full queues is chaotic, so the test compares means, not single runs.
 
 use std::sync::Arc;
 
@@ -14,10 +15,11 @@ use swell_world::{Direction, Duplex, Hop, World};
 const LINKS: usize = 3;
 const SECONDS: u64 = 200;
 const RUNS: u64 = 6;
-/// Bits per second. They differ, so that packets from one link do not arrive for ever at the instants of departures
-/// from the next: which of the two comes first would decide who loses.
+/// Bits per second. The rates differ. With equal rates, arrivals from one link would always coincide with departures
+/// from the next, and the order at ties would decide which flow loses.
 const RATES: [u64; LINKS] = [10_000_000, 10_070_000, 9_960_000];
-/// Columns of the table: what the long flows delivered, then of each link what its own flows did, arrivals and drops.
+/// Columns of the table: bytes delivered by the long flows; then for each link the delivery of its own flows,
+/// arrivals and drops.
 const COLUMNS: usize = 1 + 3 * LINKS;
 
 fn ns2() -> Vec<[f64; COLUMNS]> {
@@ -108,7 +110,7 @@ fn moments(rows: &[[f64; COLUMNS]], column: usize) -> (f64, f64) {
     (mean, (squares / (n - 1.0)).sqrt())
 }
 
-/// Every column agrees with ns-2's within four standard errors of the difference of the two means, or within 2 %.
+/// Every column agrees with ns-2's, within four standard errors of the difference of the means or within 2 %.
 #[test]
 fn a_parking_lot_is_shared_as_in_ns2() {
     let theirs = ns2();

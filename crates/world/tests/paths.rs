@@ -1,4 +1,4 @@
-//! Hosts' paths as played: capacity and loss of either direction are its own, and never the other's.
+//! Capacity and loss of a host's access path apply to their own direction only.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use swell_traffic::{Knobs, Model, Network, Schedule};
 use swell_workload::{FlowRecord, Record, Structural};
 use swell_world::World;
 
-/// One client and one server, each with a path `[rtt, up, down, loss up, loss down]`, and an exchange.
+/// Runs one exchange between a client and a server, each with a path `[rtt, up, down, loss up, loss down]`.
 fn play(
     client: &str,
     server: &str,
@@ -61,13 +61,13 @@ fn play(
 
 const FREE: &str = "10000,null,null,0,0";
 
-/// Ten thousand datagrams each way over a path that loses in one direction: that one loses its share, the other
+/// Ten thousand datagrams in each direction over a path with loss in one. That direction loses its share, the other
 /// nothing.
 #[test]
 fn losses_are_of_their_own_direction() {
     let run = "[0,50000000,10000,1000000,100,100]";
     let exchange = format!(r#""runs":[[{run}],[{run}]]"#);
-    // From the host, to the host; of 10 000 at 5 %, 500 give or take 4 standard deviations of 22.
+    // Loss from the host, loss to the host. At 5 %, 500 of 10 000 are lost, give or take 4 standard deviations of 22.
     for (client, server, lost_up, lost_down) in [
         ("10000,null,null,0.05,0", FREE, true, false),
         ("10000,null,null,0,0.05", FREE, false, true),
@@ -78,7 +78,7 @@ fn losses_are_of_their_own_direction() {
             let flow = play(client, server, "dns", true, &exchange, outside);
             for (got, lossy) in [(flow.up, lost_up), (flow.down, lost_down)] {
                 let lost = 10_000 - got / 100;
-                // The last that are under way when all have been sent are not waited for.
+                // The test does not wait for the last datagrams in flight.
                 let expected = if lossy { 412..=592 } else { 0..=4 };
                 assert!(expected.contains(&lost), "{client} {server}: {lost} lost");
             }
@@ -86,8 +86,8 @@ fn losses_are_of_their_own_direction() {
     }
 }
 
-/// A megabyte over a line of 2 Mbit/s takes four seconds in the direction of that line, and no time to speak of in
-/// the other.
+/// A megabyte over an access link of 2 Mbit/s takes four seconds in the direction of that link, and hardly any time
+/// in the other.
 #[test]
 fn capacities_are_of_their_own_direction() {
     let up = r#""turns":[[1000000,0,100,0]]"#;
@@ -107,7 +107,8 @@ fn capacities_are_of_their_own_direction() {
             assert_eq!(flow.up + flow.down, 1_000_100);
             let end = flow.end.expect("it is over");
             let seconds = end.since(flow.start).as_secs_f64();
-            // 1500 bytes on the line for 1448; slow start and losses at its queue cost some round trips.
+            // 1500 bytes on the link per 1448 of payload. Slow start and losses at its queue cost a few more round
+            // trips.
             let ideal = 8e6 / 2e6 * 1500.0 / 1448.0;
             if slow {
                 assert!(

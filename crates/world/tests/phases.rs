@@ -1,9 +1,9 @@
-//! Phases: which of several long flows finds a full drop-tail queue full.
+//! Phase effects: which of several long flows meet a full drop-tail queue.
 //!
-//! Without noise, packets of a flow arrive for ever at the same phase of the transmissions before them, and the phase
-//! decides who loses (S. Floyd, V. Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992). Hosts that take a
-//! random time of up to one transmission end this. The oracle is ns-2 with its `overhead_`:
-//! `benches/peers/phases.tcl` is the scenario, `phases.csv` what it delivers.
+//! Without noise, packets of a flow always arrive at the same phase of the transmissions before them, and the phase
+//! decides who loses (S. Floyd, V. Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992). A random
+//! host delay of up to one transmission time removes the effect. The oracle is ns-2 with its `overhead_`.
+//! `benches/peers/phases.tcl` is the scenario, `phases.csv` holds its results.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -16,7 +16,7 @@ use swell_world::{Direction, FastPath, Parties, Tap, World};
 
 const SECONDS: u64 = 120;
 
-/// Long flows in two groups over one link.
+/// Two groups of long flows over one link.
 struct Scene {
     rate: u64,
     packets: u64,
@@ -25,7 +25,7 @@ struct Scene {
     flows: u64,
 }
 
-/// Five with a round trip of 40 ms, five of 160 ms; a packet takes 1.2 ms.
+/// Five flows with a round trip of 40 ms, five with 160 ms; a packet takes 1.2 ms.
 const ROUND: Scene = Scene {
     rate: 10_000_000,
     packets: 50,
@@ -62,7 +62,7 @@ impl Scene {
         (world, flows)
     }
 
-    /// Mbit/s of the far group.
+    /// Goodput of the group with the longer delay, Mbit/s.
     fn far(&self, tcp: &Config, seed: u64) -> f64 {
         let (world, flows) = self.run(tcp, seed, SECONDS);
         let acked = |&flow: &usize| world.tcp_stats(flow, Conn(0)).expect("it is open")[0].acked;
@@ -70,7 +70,7 @@ impl Scene {
         far as f64 * 8.0 / SECONDS as f64 / 1e6
     }
 
-    /// The least and the most that the far group gets under several seeds.
+    /// Smallest and largest goodput of that group over several seeds.
     fn range(&self, tcp: &Config) -> (f64, f64) {
         let all: Vec<f64> = (0..6).map(|seed| self.far(tcp, seed)).collect();
         let most = all.iter().copied().fold(0.0, f64::max);
@@ -85,7 +85,7 @@ fn without(tcp: &Config) -> Config {
     }
 }
 
-/// Whether seeds differ by less than a quarter with the default, and by more than `factor` without.
+/// Asserts that seeds differ by less than a quarter with the default delay, and by more than `factor` without it.
 fn seeds_agree(scene: &Scene, tcp: &Config, factor: f64) {
     let (least, most) = scene.range(&without(tcp));
     assert!(most > factor * least, "locked: {least:.2} to {most:.2}");
@@ -96,7 +96,7 @@ fn seeds_agree(scene: &Scene, tcp: &Config, factor: f64) {
 #[test]
 fn seeds_agree_where_hosts_take_their_time_and_do_not_where_phases_are_locked() {
     seeds_agree(&ROUND, &Config::classic(), 5.0);
-    // Another rate, other round trips, a Linux that is not Reno.
+    // Another rate, other round trips, and Linux TCP with an algorithm other than Reno.
     let other = Scene {
         rate: 4_000_000,
         packets: 25,
@@ -136,7 +136,8 @@ fn far_flows_get_what_ns2_with_overhead_gives_them() {
     }
 }
 
-/// What [`swell_path::Meter::phases`] is for: a part of a transmission at which segments are lost much more often.
+/// Purpose of [`swell_path::Meter::phases`]: it shows a phase of the transmission at which segments are lost much
+/// more often.
 #[test]
 fn losses_show_locked_phases() {
     let excess = |tcp: &Config| {
@@ -144,7 +145,7 @@ fn losses_show_locked_phases() {
         let meter = world.bottleneck(Direction::Up).meter().expect("metered");
         let losses = f64::from(meter.phases.iter().sum::<u32>());
         let all: u64 = meter.bins.iter().map(|b| u64::from(b.dropped[1])).sum();
-        // A SYN may be lost, too.
+        // A SYN may be lost as well.
         assert!(losses as u64 <= all && losses > 0.9 * all as f64);
         let fair = losses / PHASES as f64;
         let squares = meter.phases.iter().map(|&n| (f64::from(n) - fair).powi(2));
@@ -182,7 +183,8 @@ fn plain_links_and_others_draw_and_keep_the_same() {
             };
             Box::new(Greedy::new(config))
         };
-        // Right at the link, without a rate, with a rate that does not divide, with one that the flow fills.
+        // No access link; no rate; a rate whose packet time is not a whole number of nanoseconds; a rate that the
+        // flow fills.
         let ups = [None, None, Some(33_000_001), Some(2_000_000)];
         let flows: Vec<usize> = (0..4)
             .map(|i| {
@@ -203,7 +205,7 @@ fn plain_links_and_others_draw_and_keep_the_same() {
     assert_eq!(plain, run(true));
 }
 
-/// The numbers of the segments of one flow, in the order in which they reach the link.
+/// Reports the sequence numbers of one flow's segments in order of arrival at the link.
 struct Order(Sender<u64>);
 
 impl Tap for Order {
@@ -216,7 +218,7 @@ impl Tap for Order {
     }
 }
 
-/// A host that takes long sends in order all the same, whatever it sends onto.
+/// A host with random delays sends in order, with or without an access link.
 #[test]
 fn a_host_that_takes_its_time_keeps_the_order() {
     for (delay, up) in [(0, None), (1, None), (1, Some(20_000_000))] {
@@ -252,7 +254,7 @@ fn a_host_that_takes_its_time_keeps_the_order() {
     }
 }
 
-/// Where nothing queues, hosts take no time: one segment in flight goes round as without.
+/// Hosts add no delay if nothing queues: with one segment in flight, the result equals that without jitter.
 #[test]
 fn an_idle_path_is_exact() {
     let stats = |jitter| {

@@ -1,4 +1,4 @@
-//! Packets of real programs: what goes in by a port comes out, or is accounted for.
+//! Packets of real programs: every packet that enters by a port leaves by one or is accounted for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn ports(world: &mut World) -> [Port; 2] {
     ]
 }
 
-/// A world with constant packets, and greedy TCP, beside the ports.
+/// A world with constant-rate packets and greedy TCP in addition to the ports.
 fn busy(discipline: Discipline, loss: Loss) -> (World, [Port; 2]) {
     let both = bottleneck(discipline, loss);
     let mut world = World::new(&[both.clone(), both], 11);
@@ -66,7 +66,7 @@ fn busy(discipline: Discipline, loss: Loss) -> (World, [Port; 2]) {
     (world, ports)
 }
 
-/// Arrivals at the ports: when, which way, size; bursts as real hosts send them.
+/// Arrivals at the ports: instant, direction, size. They come in bursts, as from real hosts.
 fn arrivals(seed: u64) -> Vec<(Time, bool, u16)> {
     let mut rng = Stream::new(seed, "arrivals");
     let mut at = Time::ZERO;
@@ -81,7 +81,7 @@ fn arrivals(seed: u64) -> Vec<(Time, bool, u16)> {
     list
 }
 
-/// Plays the arrivals; `until` says up to when the world is advanced before each (and how often).
+/// Injects the arrivals. `until` says up to which instants the world is advanced before each.
 fn play(
     (mut world, ports): (World, [Port; 2]),
     list: &[(Time, bool, u16)],
@@ -154,7 +154,7 @@ fn however_time_is_cut_the_same_packets_leave_at_the_same_instants() {
     }
 }
 
-/// Who sleeps until `ports_due` misses nothing: up to the instant before, nothing leaves.
+/// Nothing leaves before `ports_due`, so a caller that sleeps until then misses nothing.
 #[test]
 fn nothing_leaves_before_it_is_due() {
     let list = arrivals(5);
@@ -178,7 +178,7 @@ fn nothing_leaves_before_it_is_due() {
         world.take_drops(&mut |_| {});
     }
     assert!(out > 1000);
-    // A wake-up for what leaves, and few in vain.
+    // One wake-up per packet that leaves, and few without effect.
     assert!(waits < 2 * out, "{waits} wake-ups for {out} packets");
 }
 
@@ -191,7 +191,7 @@ fn a_port_alone_sees_serialization_and_delay() {
     world.happen(Time::from_secs_f64(1.0));
     world.inject(flow, false, 1500, 0, 7);
     world.inject(flow, false, 1500, 0, 8);
-    // 12 us on the first hop and 2 ms behind it, 1.2 ms on the bottleneck and 7 ms behind it.
+    // 12 us and 2 ms on the access link, 1.2 ms and 7 ms on the bottleneck.
     let first = Time::from_nanos(1_000_000_000 + 12_000 + 2_000_000 + 1_200_000 + 7_000_000);
     world.happen(Time::from_secs_f64(2.0));
     let d = world.take_delivery().unwrap();
@@ -200,7 +200,7 @@ fn a_port_alone_sees_serialization_and_delay() {
     assert_eq!((next.at, next.handle), (first + Dur::from_micros(1200), 8));
     assert_eq!(world.take_delivery(), None);
     assert_eq!(world.ports_due(), None);
-    // Neighbours are none of the world's business.
+    // Ports at the same end cannot be joined.
     assert_eq!(world.join([ports[0], ports[0]], Tag::Foreground), None);
     assert_eq!(world.inside(), 0);
 }

@@ -1,4 +1,4 @@
-//! Packets of a flow that is over, and whose access link has become another flow's.
+//! Packets of a closed flow whose access link has been reassigned to another flow.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -9,8 +9,8 @@ use swell_tcp::Config;
 use swell_workload::{Access, Action, Conn, End, Event, Info, Open, Record, Workload};
 use swell_world::{Direction, World};
 
-/// Sends 20 datagrams at once and forgets the flow; opens another to a host like the first when the first
-/// has been forgotten by everybody.
+/// Sends 20 datagrams at once and aborts the flow. After the world has released its access links, opens another flow
+/// to a similar host.
 struct Reborn;
 
 impl Workload for Reborn {
@@ -47,8 +47,8 @@ impl Workload for Reborn {
     fn finish(&mut self, _: &dyn Fn(Conn) -> Info) {}
 }
 
-/// At 8 kbit/s one datagram of the first flow crosses each second: ten before it is forgotten, over their access
-/// link, and ten after, which must not enter it.
+/// At 8 kbit/s one datagram of the first flow crosses each second. Ten cross before the flow is released, over their
+/// access link. The later ones must not enter the link.
 #[test]
 fn packets_of_a_flow_that_is_over_stay_off_links_that_became_another_flows() {
     let link = LinkConfig {
@@ -61,15 +61,15 @@ fn packets_of_a_flow_that_is_over_stay_off_links_that_became_another_flows() {
     world.add(Box::new(Reborn), Tag::Background, tcp);
     world.advance(Time::from_secs_f64(60.0));
     assert_eq!(world.bottleneck(Direction::Up).ledger().departed, 23);
-    // The bottleneck and the access link: 11 datagrams of the first flow, the last of them begun at 10 s, and 3 of the
-    // second. The bottleneck alone: the 9 others.
+    // 11 datagrams of the first flow, the last of which begins at 10 s, and 3 of the second cross the bottleneck and
+    // the access link. The other 9 cross the bottleneck only.
     assert_eq!(world.hops(), 2 * (11 + 3) + 9);
     assert_eq!(world.pooled(), 0);
 }
 
 const GROUP: u32 = 6;
 
-/// Every second six hosts at once send a datagram each, and are forgotten when it arrives.
+/// Every second, six hosts send one datagram each at the same instant. Each flow is aborted when its datagram arrives.
 struct Groups(Sender<u32>);
 
 impl Workload for Groups {
@@ -105,7 +105,7 @@ impl Workload for Groups {
     fn finish(&mut self, _: &dyn Fn(Conn) -> Info) {}
 }
 
-/// After ten seconds hosts get the places of former ones. This must not change who comes first.
+/// After ten seconds, new hosts reuse the slots of former ones. The order of packets must not change.
 #[test]
 fn packets_that_meet_keep_the_order_of_their_hosts_however_places_are_reused() {
     let link = LinkConfig {

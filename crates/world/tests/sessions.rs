@@ -1,4 +1,4 @@
-//! A known trace, learnt as flow records and played back over simulated TCP.
+//! A known trace, learnt from flow records and replayed over simulated TCP.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use swell_traffic::flowlevel::{
 use swell_workload::{Access, FlowRecord, Sessions, SessionsConfig};
 use swell_world::World;
 
-/// Length of the trace, and of its intervals, in seconds.
+/// Length of the trace and of its intervals, in seconds.
 const LENGTH: u64 = 360;
 const INTERVAL: u64 = 60;
 
-/// The trace: flows and bytes of each interval, by the starts of connections.
+/// The trace: flows and bytes in each interval, by the start times of connections.
 #[derive(Default)]
 struct Known {
     records: Vec<Record>,
@@ -46,15 +46,15 @@ fn record(from: u128, to: u128, ports: (u16, u16), at: f64, payload: u64) -> Rec
     }
 }
 
-/// Sessions of one to five minutes, up to twice as many at one time as at another; Pareto sizes (1.3, from
-/// 3000 bytes, at most 5 MB), exponential gaps of 3 s, requests of 200 to 1400 bytes in half of them.
+/// Sessions of one to five minutes, with a rate that varies by a factor of two; Pareto sizes (1.3, from 3000 bytes,
+/// at most 5 MB); exponential gaps of 3 s; requests of 200 to 1400 bytes in half of them.
 fn known(sessions: u64) -> Known {
     let mut s = Stream::new(1, "known trace");
     let mut known = Known::default();
     let length = LENGTH as f64;
     for session in 0..sessions {
         let half = 30.0 + 120.0 * s.uniform();
-        // Until the shape of the day takes it.
+        // Rejection sampling of the daily profile.
         let middle = loop {
             let at = s.uniform() * (length + 2.0 * half) - half;
             let day = (std::f64::consts::TAU * at / length).sin();
@@ -126,8 +126,8 @@ fn play(model: &FlowModel, playback: &Playback, seconds: u64, seed: u64) -> Vec<
         .collect()
 }
 
-/// The bar: flows and bytes within 3 % over the run, bytes within 5 % in 95 % of the intervals. The program
-/// released in 2005 plays back 52 % of the flows of such a trace.
+/// The bar: flows and bytes within 3 % over the run, bytes within 5 % in 95 % of the intervals. The program released
+/// in 2005 replays 52 % of the flows of such a trace.
 #[test]
 fn a_known_trace_comes_back_over_simulated_tcp() {
     let known = known(2_000);
@@ -172,7 +172,7 @@ fn the_same_seed_gives_the_same_run_and_time_can_be_compressed() {
     assert_ne!(once, play(&model, &fast, 40, 6));
     let slow = play(&model, &Playback::default(), LENGTH + 30, 5);
     let ratio = slow.len() as f64 / once.len() as f64;
-    // Some 3000 and 300 starts of independent sessions.
+    // About 3000 and 300 starts of independent sessions.
     assert!((8.0..12.0).contains(&ratio), "{ratio}");
 }
 

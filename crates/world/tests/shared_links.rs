@@ -1,4 +1,4 @@
-//! What shared links have to do is no event: hosts right after them are reached in time all the same, and in order.
+//! Shared links have no events in the event queue, yet hosts directly after them are reached in time and in order.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,17 +11,17 @@ use swell_world::{PortConfig, World};
 
 const SHARED: Dur = Dur::from_millis(5);
 const ACCESS: Dur = Dur::from_millis(1);
-/// When everything happens.
+/// The instant at which all packets arrive.
 const THEN: Time = Time::from_nanos(20_000_000);
 
-/// A flow of datagrams to a host right after a shared link, or to one that is so much farther away.
+/// A datagram flow to a host directly at a shared link, or to one at the end of an access link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Path {
     from_right: bool,
     behind: Dur,
 }
 
-/// Sends a datagram over each path so that all arrive at [`THEN`], when a timer may be due too.
+/// Sends a datagram over each path so that all arrive at [`THEN`]. A timer may be due at the same instant.
 struct Once {
     paths: Vec<Path>,
     timer: bool,
@@ -108,7 +108,8 @@ fn a_host_right_after_a_shared_link_is_reached_at_its_instant() {
     assert_eq!(world.poll_at(), None);
 }
 
-/// Packets from access links come first, then those of the link up, then down, then timers; whatever is sent first.
+/// Packets from access links come first, then packets from the up link, then the down link, then timers. The order of
+/// sending does not matter.
 #[test]
 fn at_one_instant_there_is_one_order() {
     let order = [OVER_ACCESS, RIGHT_AFTER, THE_OTHER_WAY];
@@ -141,7 +142,7 @@ fn the_end_of_time_is_reached() {
     assert_eq!(world.poll_at(), None);
 }
 
-/// Of many ports it is not asked what is on the way to each, but what is due next in the whole world.
+/// With many ports, `ports_due` uses the next event of the whole world instead of polling each port.
 #[test]
 fn many_ports_are_told_when_something_leaves() {
     let link = LinkConfig {

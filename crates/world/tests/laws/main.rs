@@ -1,4 +1,4 @@
-//! Laws of whole worlds.
+//! Properties of whole worlds.
 
 mod observers;
 
@@ -76,8 +76,8 @@ fn seconds(r: &RequestRecord) -> f64 {
 
 #[test]
 fn transfers_of_4_kb_and_1_mb_take_what_slow_start_takes() {
-    // 100 Mbit/s, so fast that a window is a burst; RTT 40 ms. IW 10 of 1448 bytes: 4 KB is one
-    // flight; 1 MB needs flights of 10, 20, 40, ... segments: 691 segments in 7 flights.
+    // The link is so fast that a window leaves as a burst; RTT 40 ms. IW 10 of 1448 bytes: 4 KB is one flight; 1 MB
+    // needs flights of 10, 20, 40, ... segments: 691 segments in 7 flights.
     let tcp = Arc::new(Config {
         algorithm: Algorithm::NewReno,
         ..Config::linux()
@@ -95,7 +95,7 @@ fn transfers_of_4_kb_and_1_mb_take_what_slow_start_takes() {
         let rounds = 1 + flights;
         let propagation = f64::from(rounds) * 0.040;
         let took = seconds(&got[0]);
-        // What is left is transmission at 1 Gbit/s: 12 us a packet, less than the object's.
+        // The rest is transmission at 1 Gbit/s: 12 us a packet, less than the time of the whole object.
         let transmission = (object as f64 + 100_000.0) * 8.0 / 1e9;
         assert!(
             took >= propagation && took < propagation + transmission,
@@ -120,7 +120,7 @@ fn a_window_limited_transfer_runs_at_window_per_round_trip() {
     let took = seconds(&requests(&mut world, w)[0]);
     let rate = 20_000_000.0 / took;
     let window = (64_000 / 1448 * 1448) as f64;
-    // The window's last segment is acknowledged a round trip and its own transmission later.
+    // The ACK of the window's last segment arrives after a round trip and the segment's own transmission time.
     let law = window / (0.100 + 64_000.0 * 8.0 / 100e6);
     assert!((rate / law - 1.0).abs() < 0.07, "{rate} against {law}");
 }
@@ -167,12 +167,12 @@ fn equal_flows_share_equally() {
     let (sum, squares) = got.iter().fold((0.0, 0.0), |(s, q), x| (s + x, q + x * x));
     let jain = sum * sum / (8.0 * squares);
     assert!(jain > 0.95, "{jain}: {got:?}");
-    // And together they fill the link: payload is 1448 of 1500 bytes.
+    // Together they fill the link: 1448 of 1500 bytes are payload.
     let used = sum * 8.0 / 120.0 / 20e6 * 1500.0 / 1448.0;
     assert!(used > 0.95, "{used}");
 }
 
-/// Everything that happened, as text.
+/// All results of a run, as text.
 fn story(seed: u64, steps: u64) -> String {
     let mut config = link("8Mbit", Dur::from_millis(10), "30pkt");
     config.loss = Loss::Independent { p: 0.01 };
@@ -211,7 +211,7 @@ fn story(seed: u64, steps: u64) -> String {
     let records = [a, b, c].map(|i| world.take_records(i));
     let meters = [Direction::Up, Direction::Down].map(|d| world.bottleneck(d).meter().cloned());
     let ledgers = [Direction::Up, Direction::Down].map(|d| world.bottleneck(d).ledger());
-    // Two accounts of the same packets, kept apart.
+    // Ledger and meter count the same packets independently.
     for (l, meter) in ledgers.iter().zip(&meters) {
         let bins = &meter.as_ref().expect("metered").bins;
         let count = |of: fn(&swell_path::CoarseBin) -> [u32; 2]| -> u64 {
@@ -268,7 +268,7 @@ fn flows_and_access_paths_are_given_back() {
         "{} flows open",
         world.open_flows()
     );
-    // Four links per flow, kept ten seconds after it: not one set per flow for ever.
+    // Access links are kept for ten seconds after a flow, four per flow. They must not accumulate for ever.
     assert!(
         world.links() < got.len(),
         "{} links for {} flows",
@@ -295,8 +295,8 @@ fn a_queue_limit_in_packets_is_what_waits() {
 
 #[test]
 fn packets_that_outlive_their_flow_disturb_nobody() {
-    // Access links so slow that what a flow sent is on the way for a minute after it ended; new
-    // flows take its place meanwhile.
+    // Access links are so slow that packets of a flow remain in the network for a minute after it has ended.
+    // Meanwhile new flows open.
     let mut world = dumbbell("10Mbit", 5, "100pkt", 1);
     let slow = Access {
         up: Some(Rate::from_bps(12_000)),
@@ -326,7 +326,7 @@ fn packets_that_outlive_their_flow_disturb_nobody() {
 
 #[test]
 fn no_packet_leaves_its_place_behind() {
-    // Losses of every kind: by a full queue, an early drop and the wire, at the bottleneck and before it.
+    // Losses of every kind: by a full queue, early drop and on the wire, at the bottleneck and before it.
     let slow = Access {
         up: Some(Rate::from_bps(1_500_000)),
         loss_down: 0.01,
@@ -368,7 +368,7 @@ fn no_packet_leaves_its_place_behind() {
         let w = world.add(Box::new(Web::new(fetches)), Tag::Foreground, tcp.clone());
         let bursts = Bursts {
             path: slow,
-            packets: 100, // more than the access link has room for
+            packets: 100, // more than the access link can queue
             opened: 0,
         };
         world.add(Box::new(bursts), Tag::Background, tcp);
@@ -388,7 +388,7 @@ fn no_packet_leaves_its_place_behind() {
     }
 }
 
-/// A datagram flow every two seconds that sends a burst and ends at once.
+/// Opens a datagram flow every two seconds, sends a burst on it and aborts it at once.
 #[derive(Debug)]
 struct Bursts {
     path: Access,
@@ -440,7 +440,7 @@ fn a_replay_arrives_at_its_own_times_and_loses_nothing_on_a_wide_link() {
         Tag::Background,
         Arc::new(Config::linux()),
     );
-    // To the nanosecond: nothing waits, so what has arrived at an instant is what was due by then.
+    // Exact to the nanosecond: nothing queues, so the packets that have arrived are those that were due.
     for i in [0, 1, 500, 999] {
         world.advance(Time::ZERO + up[i].0);
         let due = up.iter().filter(|p| p.0 <= up[i].0).count() as u64;
@@ -479,7 +479,7 @@ fn a_stretched_replay_on_a_grid_keeps_the_order_and_the_grid() {
     world.advance(Time::from_secs_f64(1.0));
     let meter = world.bottleneck(Direction::Up).meter().expect("metered");
     let bins = &meter.fine_packets[1];
-    // Half-millisecond bins: whatever lies on the grid is in an even one.
+    // Half-millisecond bins: all packets lie on the millisecond grid, so only even bins are used.
     assert!(bins.iter().skip(1).step_by(2).all(|&n| n == 0));
     assert_eq!(bins.iter().sum::<u32>(), 100);
     assert_eq!(bins.len() / 2, 99 * 730 * 2 / 1000 + 1);
@@ -504,8 +504,8 @@ fn a_greedy_transfer_fills_the_link() {
     assert!(rate < payload_share * 10e6, "{rate}");
 }
 
-/// Two classes in strict priority without preemption: the mean wait of the upper one is the residual
-/// transmission over one minus its own load (Cobham 1954), whatever the lower class is.
+/// Two classes in strict priority without preemption. The mean wait of the upper class is the mean residual
+/// transmission time divided by one minus its own load (Cobham 1954).
 #[test]
 fn the_wait_under_priority_is_the_formula_of_m_g_1() {
     let fast = |rate| LinkConfig {
@@ -540,7 +540,7 @@ fn the_wait_under_priority_is_the_formula_of_m_g_1() {
         (lower, residual / ((1.0 - 0.3) * (1.0 - 0.8))),
     ] {
         let wait = census.tally(who as u32).mean_wait().as_secs_f64();
-        // A million packets; the lower class's correlated waits make its mean the rougher one.
+        // A million packets. The waits of the lower class are correlated, so its mean is less precise.
         assert!(
             (wait / formula - 1.0).abs() < 0.02,
             "{wait} against {formula}"

@@ -1,4 +1,4 @@
-//! Probes, counts and taps see what happens and change nothing.
+//! Probes, counters and taps observe a run and change nothing.
 
 use super::*;
 
@@ -17,10 +17,10 @@ fn a_probe_sees_the_sawtooth() {
     assert!(samples.windows(2).all(|w| w[0].at <= w[1].at));
     let last = samples.last().expect("there are some");
     let rtt = last.srtt.expect("there are samples").as_secs_f64();
-    // 40 ms on the way and at most 40 packets of 1.2 ms in the queue.
+    // 40 ms of propagation and at most 40 packets of 1.2 ms in the queue.
     assert!((0.040..0.090).contains(&rtt), "{rtt}");
     assert!(last.retransmitted > 0);
-    // Halvings: the window after one is about half of that before.
+    // The window after a halving is about half the window before it.
     let steady = samples.iter().filter(|s| s.at > Time::from_secs_f64(20.0));
     let windows = steady.map(|s| s.cwnd).collect::<Vec<_>>();
     let (low, high) = windows
@@ -30,7 +30,7 @@ fn a_probe_sees_the_sawtooth() {
     assert!((0.35..0.6).contains(&ratio), "{low} to {high}");
 }
 
-/// It only receives and acknowledges, from the first packet on.
+/// An endpoint that only receives and acknowledges is sampled from its first packet on.
 #[test]
 fn a_probe_sees_who_only_receives() {
     let mut world = dumbbell("10Mbit", 20, "40pkt", 1);
@@ -46,7 +46,7 @@ fn a_probe_sees_who_only_receives() {
     );
     world.advance(Time::from_secs_f64(1.0));
     let samples = &world.probes()[0].samples;
-    // The first packet, after 20 ms and its transmission; nothing of what it sends changes after that.
+    // One sample, for the first packet after 20 ms and its transmission. The sender state does not change after that.
     let [first] = samples.as_slice() else {
         panic!("{samples:?}");
     };
@@ -55,7 +55,7 @@ fn a_probe_sees_who_only_receives() {
 
 #[test]
 fn acknowledgements_behind_data_are_compressed_and_alone_are_not() {
-    // Zhang, Shenker & Clark: data on the way back makes acknowledgements leave in bunches.
+    // ACK compression (Zhang, Shenker & Clark): data in the reverse direction makes ACKs leave in bunches.
     let compression = |both_ways: bool| {
         let mut world = dumbbell("10Mbit", 20, "50pkt", 1);
         world.take_census();
@@ -79,11 +79,10 @@ fn acknowledgements_behind_data_are_compressed_and_alone_are_not() {
     assert!(behind_data > 0.3, "{behind_data}");
 }
 
-/// What a tap is shown: when, whether it arrives or has crossed, which way, and what tells a datagram
-/// from others.
+/// One observation: instant, arrival or crossing, direction, and the identity of a datagram.
 type Sight = (Time, bool, usize, Option<(FlowId, u8, u64)>);
 
-/// Tells what it is shown.
+/// Reports every observation of a tap.
 struct Tells(mpsc::Sender<Sight>);
 
 impl Tells {
@@ -158,7 +157,7 @@ fn a_tap_sees_every_arrival_and_every_crossing_and_changes_nothing() {
     assert!(dropped > 100, "{dropped}");
     for (d, ledger) in ledgers.iter().enumerate() {
         assert_eq!(arrivals[d], ledger.arrived);
-        // Ten may wait, one is being sent, and 10 ms of 5 Mbit/s have room for 120 of 52 bytes.
+        // Ten packets may wait and one is being sent. 10 ms at 5 Mbit/s hold 120 packets of 52 bytes.
         let lost: u64 = ledger.dropped.iter().sum();
         let under_way = ledger.arrived - lost - crossings[d];
         assert!(under_way <= 131, "{under_way}");
