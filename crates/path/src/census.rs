@@ -1,4 +1,4 @@
-//! What happened at a link to the packets of each group of flows.
+//! Per-group packet counts and waiting times at a link.
 
 use std::collections::VecDeque;
 
@@ -7,72 +7,71 @@ use swell_base::{Dur, Flags, Head, Time};
 /// Buckets of a [`Histogram`] per factor of two.
 const PER_OCTAVE: u32 = 8;
 
-/// Counts packets and how long they waited, by group. A group is a number that the caller gives to
-/// flows: the workload they belong to.
+/// Counts packets and their waiting times by group. A group is a number that the caller assigns to flows, for example
+/// the workload that they belong to.
 #[derive(Clone, Debug, Default)]
 pub struct Census {
     /// Group of each flow.
     groups: Vec<u32>,
     tallies: Vec<Tally>,
-    /// Waiting packets by flow, as (sequence number, acknowledgement, arrival). Packets themselves have no field for
-    /// this.
+    /// Waiting packets by flow, as (sequence number, acknowledgement number, arrival). Packets have no field for
+    /// their arrival.
     waiting: Vec<VecDeque<(u64, u64, Time)>>,
-    /// Arrival and beginning of transmission of the latest pure acknowledgement, by flow.
+    /// Arrival and start of transmission of the latest pure ACK, by flow.
     last_ack: Vec<Option<(Time, Time)>>,
-    /// When packets of which flows were dropped, in order.
+    /// Instants and flows of dropped packets, in order of time.
     drops: Vec<(Time, u32)>,
-    /// Which flows have come, and how many.
+    /// Whether a packet of each flow has arrived, and the number of such flows.
     came: Vec<bool>,
     flows: u32,
 }
 
-/// What happened to the packets of a group.
+/// Counts of one group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
     /// Packets that arrived at the queue.
     pub arrived: u64,
-    /// Their network-layer bytes.
+    /// Network-layer bytes of these packets.
     pub arrived_bytes: u64,
     /// Packets whose transmission began.
     pub sent: u64,
-    /// Their network-layer bytes.
+    /// Network-layer bytes of these packets.
     pub sent_bytes: u64,
     /// Packets dropped at the queue.
     pub dropped: u64,
-    /// Time between arrival and beginning of transmission, summed over the packets sent,
-    /// nanoseconds.
+    /// Sum of the waiting times of the packets sent, from arrival to start of transmission, nanoseconds.
     pub wait: u128,
-    /// The packets sent, by their waits.
+    /// The packets sent, by waiting time.
     pub waits: Histogram,
-    /// Pure acknowledgements sent after another of their flow.
+    /// Pure ACKs sent after an earlier one of the same flow.
     pub acks: u64,
-    /// Those of them that left at less than half the distance at which they came: ACK compression
-    /// (Zhang, Shenker & Clark, SIGCOMM 1991), as far as this queue makes it.
+    /// Those ACKs whose gap to the previous ACK more than halved in the queue. This is the ACK compression (Zhang,
+    /// Shenker & Clark, SIGCOMM 1991) that this queue causes.
     pub compressed_acks: u64,
 }
 
 impl Tally {
-    /// Mean time in the queue of packets sent; zero for none.
+    /// Mean waiting time of the packets sent; zero if there are none.
     pub fn mean_wait(&self) -> Dur {
         Dur::from_nanos((self.wait / u128::from(self.sent.max(1))) as u64)
     }
 
-    /// Share of the acknowledgements that the queue compressed.
+    /// Share of the ACKs that the queue compressed.
     pub fn compression(&self) -> f64 {
         self.compressed_acks as f64 / self.acks.max(1) as f64
     }
 }
 
-/// What was sent after waits of about one length.
+/// Packets sent after waits of similar length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bucket {
     /// Packets.
     pub packets: u64,
-    /// Their network-layer bytes.
+    /// Network-layer bytes of these packets.
     pub bytes: u64,
-    /// The squares of their sizes, summed: what a queue's residual time follows from.
+    /// Sum of their squared sizes, from which a queue's mean residual transmission time follows.
     pub squares: u128,
-    /// Their waits, summed, nanoseconds.
+    /// Sum of their waiting times, nanoseconds.
     pub wait: u128,
 }
 
@@ -94,11 +93,11 @@ impl Bucket {
     }
 }
 
-/// Packets by their waits, in buckets that grow by an eighth of an octave: within 9 % of the truth,
-/// from a nanosecond to centuries.
+/// Packets by waiting time, in eight buckets of equal width per octave, from a nanosecond to centuries. The upper
+/// edge of a bucket is at most 12.5 % above the lower one; below eight nanoseconds edges are rounded up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// Without any wait.
+    /// Packets that did not wait.
     zero: Bucket,
     buckets: Vec<Bucket>,
 }
@@ -117,7 +116,7 @@ impl Histogram {
             return;
         }
         let octave = ns.ilog2();
-        // The three bits below the highest.
+        // The three bits after the leading one.
         let eighth = (ns << 3 >> octave) as u32 & (PER_OCTAVE - 1);
         let i = (octave * PER_OCTAVE + eighth) as usize;
         if self.buckets.len() <= i {
@@ -126,14 +125,14 @@ impl Histogram {
         self.buckets[i].add(&packet);
     }
 
-    /// Everything together.
+    /// The sum of all buckets.
     pub fn sum(&self) -> Bucket {
         let mut all = self.zero;
         self.buckets.iter().for_each(|b| all.add(b));
         all
     }
 
-    /// What was added since `earlier`, which is this histogram as it was.
+    /// The difference between this histogram and an `earlier` state of it.
     #[must_use]
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         let before = earlier.buckets.iter().chain(std::iter::repeat(&NOTHING));
@@ -144,12 +143,12 @@ impl Histogram {
         }
     }
 
-    /// Buckets that are not empty, as (from, to, what), ascending; from = to for zero.
+    /// Non-empty buckets as (from, to, contents), ascending; from = to for packets that did not wait.
     pub fn buckets(&self) -> impl Iterator<Item = (Dur, Dur, Bucket)> + '_ {
         let zero = (self.zero.packets > 0).then_some((Dur::ZERO, Dur::ZERO, self.zero));
         let edge = |i: usize| {
             let (octave, eighth) = (i as u32 / PER_OCTAVE, i as u128 % u128::from(PER_OCTAVE));
-            // Rounded up: below eight nanoseconds eighths of an octave are no whole numbers.
+            // Rounded up, because below eight nanoseconds an eighth of an octave is not a whole number.
             Dur::from_nanos(((8 + eighth) << octave).div_ceil(8) as u64)
         };
         let each = self.buckets.iter().enumerate();
@@ -159,7 +158,7 @@ impl Histogram {
         )
     }
 
-    /// The upper edge of the bucket in which the share `q` of all packets is reached.
+    /// Upper edge of the bucket that contains quantile `q`.
     pub fn quantile(&self, q: f64) -> Dur {
         let rank = (q * self.sum().packets as f64).ceil() as u64;
         let mut sum = 0;
@@ -181,7 +180,7 @@ const NOTHING: Bucket = Bucket {
 };
 
 impl Census {
-    /// Assigns a flow to a group, before its first packet. Other flows are in group 0.
+    /// Assigns a flow to a group, before its first packet. Unassigned flows are in group 0.
     pub fn assign(&mut self, flow: u32, group: u32) {
         let i = flow as usize;
         if self.groups.len() <= i {
@@ -190,7 +189,7 @@ impl Census {
         self.groups[i] = group;
     }
 
-    /// What happened to a group; nothing, where it sent nothing.
+    /// Counts of a group; zero if it sent nothing.
     pub fn tally(&self, group: u32) -> Tally {
         self.tallies
             .get(group as usize)
@@ -198,12 +197,12 @@ impl Census {
             .unwrap_or_default()
     }
 
-    /// When packets were dropped at the queue, and of which flows, in order of time.
+    /// Instants and flows of packets dropped at the queue, in order of time.
     pub fn drops(&self) -> &[(Time, u32)] {
         &self.drops
     }
 
-    /// Flows of which a packet arrived.
+    /// Number of flows with at least one arrived packet.
     pub fn flows(&self) -> u32 {
         self.flows
     }
@@ -233,7 +232,7 @@ impl Census {
 
     /// The transmission of a packet begins.
     pub(crate) fn begins(&mut self, at: Time, packet: &Head) {
-        // Disciplines keep the order within a flow: this is the first that waits.
+        // Disciplines keep the order within a flow, so this is the flow's first waiting packet.
         let arrival = self.take(packet, false).unwrap_or(at);
         let wait = at.since(arrival);
         let tally = self.tally_of(packet.flow.0);
@@ -262,14 +261,14 @@ impl Census {
         }
     }
 
-    /// A packet was dropped; `refused`: as it came.
+    /// A packet was dropped. `refused`: the arriving packet itself.
     pub(crate) fn count_drop(&mut self, at: Time, packet: &Head, refused: bool) {
         self.take(packet, refused);
         self.drops.push((at, packet.flow.0));
         self.tally_of(packet.flow.0).dropped += 1;
     }
 
-    /// Forgets a waiting packet and says when it came.
+    /// Removes a waiting packet and returns its arrival. `newest` selects the latest match.
     fn take(&mut self, packet: &Head, newest: bool) -> Option<Time> {
         let queue = self.waiting.get_mut(packet.flow.0 as usize)?;
         let same =

@@ -1,25 +1,24 @@
-//! Packet-delivery traces: when a radio link let how many packets through.
+//! Packet-delivery traces: when, and how often, a radio link could deliver packets.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
 use swell_base::{Bytes, Dur, Rate, Time};
 
-/// Nanobits in a byte: a link of one bit per second carries one in a nanosecond.
+/// Nanobits per byte. At one bit per second, one nanobit takes one nanosecond.
 pub(crate) const BYTE: u64 = 8_000_000_000;
 
-/// Digits of the largest stamp, and some more.
+/// Longest accepted line, longer than the largest stamp, bytes.
 const LINE: usize = 24;
-/// Most milliseconds with deliveries that a trace may have: 80 MB, and hours of a fast link.
+/// Largest number of milliseconds with deliveries in a trace: 80 MB, and hours of a fast link.
 const MOST: usize = 10_000_000;
-/// A day: nothing runs longer.
+/// Latest stamp: a day in milliseconds.
 const LATEST: u32 = 86_400_000;
 const MILLI: u64 = 1_000_000;
 
-/// A packet-delivery trace in the format of mahimahi (Netravali et al., USENIX ATC 2015; the
-/// recordings of Winstein, Sivaraman & Balakrishnan, NSDI 2013, have it): a line for each opportunity
-/// to deliver a packet, with whole milliseconds since the beginning. After its last stamp the trace
-/// begins again, that stamp being the new beginning.
+/// A packet-delivery trace in mahimahi's format (Netravali et al., USENIX ATC 2015), which the recordings of
+/// Winstein, Sivaraman & Balakrishnan (NSDI 2013) use. Each line is an opportunity to deliver a packet, in whole
+/// milliseconds since the beginning. After its last stamp the trace repeats, with that stamp as the new beginning.
 ///
 /// ```
 /// use swell_base::{Dur, Rate};
@@ -33,8 +32,7 @@ const MILLI: u64 = 1_000_000;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deliveries {
-    /// Milliseconds in which something may be delivered, ascending, and how many opportunities each
-    /// has.
+    /// Milliseconds with opportunities, ascending, and the number of opportunities in each.
     instants: Vec<(u32, u32)>,
     opportunities: u64,
 }
@@ -47,49 +45,49 @@ pub enum DeliveriesError {
         "line {line}: `{text}` is not a whole number of milliseconds within a day (0 to 86400000)"
     )]
     NoStamp {
-        /// From 1.
+        /// Line number, from 1.
         line: u64,
-        /// Its beginning.
+        /// Beginning of the line.
         text: String,
     },
-    /// Stamps go back.
+    /// Stamps decrease.
     #[error("line {line}: {stamp} comes after {before}: stamps must not go back")]
     Unsorted {
-        /// From 1.
+        /// Line number, from 1.
         line: u64,
-        /// Its stamp.
+        /// Stamp on this line.
         stamp: u32,
-        /// The stamp before it.
+        /// Stamp on the previous line.
         before: u32,
     },
-    /// More than can be held.
+    /// The trace exceeds the supported length.
     #[error(
         "line {line}: the trace is too long; ten million milliseconds with deliveries are kept"
     )]
     TooLong {
-        /// From 1.
+        /// Line number, from 1.
         line: u64,
     },
-    /// No line at all.
+    /// The trace has no lines.
     #[error("the trace is empty: it needs a line for each packet that may be delivered")]
     Empty,
-    /// All stamps are zero, so that repeating takes no time.
+    /// All stamps are zero, so a repetition would take no time.
     #[error("the last stamp is 0: a trace must last for some time before it begins again")]
     NoTime,
-    /// The source failed.
+    /// Reading the source failed.
     #[error("{0}")]
     Read(#[from] io::Error),
 }
 
 impl Deliveries {
-    /// What an opportunity carries: the largest packet of a TUN device with its four bytes of packet
-    /// information (mahimahi, `link_queue.hh`, PACKET_SIZE).
+    /// Capacity of an opportunity: the largest packet of a TUN device with its four bytes of packet information
+    /// (mahimahi, `link_queue.hh`, PACKET_SIZE).
     pub const OPPORTUNITY: Bytes = Bytes(1504);
-    /// What each packet counts more than its network-layer bytes: TUN's packet information, which
-    /// mahimahi carries along. A packet of 1500 bytes so fills an opportunity.
+    /// Bytes added to the network-layer size of each packet: TUN's packet information, which mahimahi carries along.
+    /// So a packet of 1500 bytes fills an opportunity.
     pub const HEADER: Bytes = Bytes(4);
 
-    /// Reads a trace: a stamp on each line. Memory is bounded whatever comes.
+    /// Reads a trace with one stamp per line. Memory is bounded for any input.
     ///
     /// # Errors
     /// If a line is not a stamp, stamps go back, or the trace is empty or too long.
@@ -136,7 +134,7 @@ impl Deliveries {
         }
     }
 
-    /// After how long the trace begins again: never zero.
+    /// Time after which the trace repeats; never zero.
     pub fn period(&self) -> Dur {
         let last = self.instants.last().map_or(1, |i| u64::from(i.0));
         Dur::from_nanos(last * MILLI)
@@ -147,7 +145,7 @@ impl Deliveries {
         self.opportunities
     }
 
-    /// Mean rate in network-layer bytes, if every packet has 1500.
+    /// Mean rate in network-layer bits per second if all packets have 1500 bytes.
     pub fn rate(&self) -> Rate {
         let bytes = Deliveries::OPPORTUNITY.0 - Deliveries::HEADER.0;
         let nanobits = u128::from(self.opportunities) * u128::from(bytes * BYTE);
@@ -156,11 +154,11 @@ impl Deliveries {
     }
 }
 
-/// The stamp on a line, its end included.
+/// Parses a line, which may include its line ending.
 fn stamp(line: &[u8]) -> Option<u32> {
     let text = line.strip_suffix(b"\n").unwrap_or(line);
     let text = text.strip_suffix(b"\r").unwrap_or(text);
-    // Nothing but digits: `parse` would take a sign.
+    // Digits only: `parse` would accept a sign.
     if text.len() > LINE || !text.iter().all(u8::is_ascii_digit) {
         return None;
     }
@@ -168,26 +166,26 @@ fn stamp(line: &[u8]) -> Option<u32> {
     (stamp <= LATEST).then_some(stamp)
 }
 
-/// A place in a trace that repeats: an opportunity, and what is left of it.
+/// Position in a repeating trace: an opportunity and its remaining capacity.
 #[derive(Clone, Debug)]
 pub(crate) struct Position {
     trace: Arc<Deliveries>,
-    /// When the trace came into force, and how far into it that was.
+    /// When the trace took effect, and the offset into the trace at that instant.
     since: Time,
     phase: u64,
-    /// Periods before this one.
+    /// Number of completed periods.
     turn: u64,
-    /// Which millisecond, and which of its opportunities.
+    /// Index of the millisecond, and of the opportunity within it.
     index: usize,
     nth: u32,
-    /// Nanobits left of the opportunity.
+    /// Remaining capacity of the opportunity, nanobits.
     left: u64,
 }
 
 impl Position {
     const FULL: u64 = Deliveries::OPPORTUNITY.0 * BYTE;
 
-    /// The first opportunity of a trace that comes into force at `since`, `phase` after its beginning.
+    /// The first opportunity of a trace that takes effect at `since`, starting `phase` after its beginning.
     pub fn new(trace: &Arc<Deliveries>, phase: Dur, since: Time) -> Position {
         let mut position = Position {
             trace: Arc::clone(trace),
@@ -202,7 +200,7 @@ impl Position {
         position
     }
 
-    /// When the opportunity is.
+    /// The instant of the opportunity.
     pub fn instant(&self) -> Time {
         let within = u128::from(self.trace.instants[self.index].0) * u128::from(MILLI);
         let period = u128::from(self.trace.period().as_nanos());
@@ -211,7 +209,7 @@ impl Position {
         Time::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
-    /// Goes to the first opportunity not before `at`.
+    /// Moves to the first opportunity at or after `at`.
     pub fn seek(&mut self, at: Time) {
         match (at.since(self.since).as_nanos()).checked_add(self.phase) {
             Some(0) => {
@@ -223,27 +221,27 @@ impl Position {
         }
     }
 
-    /// Goes to the first opportunity later than `at`.
+    /// Moves to the first opportunity after `at`.
     pub fn seek_beyond(&mut self, at: Time) {
         let elapsed = at.since(self.since).as_nanos();
         self.after(elapsed.saturating_add(self.phase));
     }
 
-    /// Goes to the first opportunity later than `elapsed` nanoseconds of traces one after another. The
-    /// last of a period and the first of the next may be at one instant: they come in this order.
+    /// Moves to the first opportunity later than `elapsed` nanoseconds of the repeating trace. The last opportunity
+    /// of a period may coincide with the first of the next; they come in this order.
     fn after(&mut self, elapsed: u64) {
         let period = self.trace.period().as_nanos();
         self.turn = elapsed / period;
         let rest = elapsed % period;
         let earlier = |i: &(u32, u32)| u64::from(i.0) * MILLI <= rest;
-        // The last stamp is the period, and the rest is less: there is one.
+        // The last stamp equals the period, and `rest` is less than the period, so an opportunity exists.
         self.index = self.trace.instants.partition_point(earlier);
         self.nth = 0;
         self.left = Position::FULL;
     }
 
-    /// Spends opportunities earlier than `before` on `work` nanobits: the instant of the last one, or
-    /// what remains to be done.
+    /// Spends opportunities earlier than `before` on `work` nanobits. Returns the instant of the last opportunity
+    /// used, or the remaining work.
     pub fn spend(&mut self, mut work: u128, before: Time) -> Result<Time, u128> {
         loop {
             let instant = self.instant();

@@ -1,30 +1,30 @@
-//! The contract of everything a packet passes through.
+//! The interface of everything that packets pass through.
 
 use swell_base::{Packet, Time};
 
 use crate::Ledger;
 
-/// A stage of a path. See the crate's front page for what it promises.
+/// A stage of a path. The crate's front page lists its guarantees.
 pub trait Element {
     /// A packet arrives; `at` never decreases from call to call.
     fn push(&mut self, at: Time, packet: Packet);
 
-    /// When `pop` may next yield: never later than the next departure.
+    /// When `pop` may next return a packet: never later than the next departure.
     fn poll_at(&self) -> Option<Time>;
 
-    /// The next departure if it is not later than `now`, with its own instant.
+    /// The next departure and its instant, if that is not later than `now`.
     fn pop(&mut self, now: Time) -> Option<(Time, Packet)>;
 
-    /// What came in, went out and was dropped.
+    /// Counts of packets that arrived, departed and were dropped.
     fn ledger(&self) -> Ledger;
 }
 
-/// One element after another.
+/// Two elements in series.
 #[derive(Clone, Debug)]
 pub struct Chain<A, B> {
-    /// Where packets enter.
+    /// The element that packets enter.
     pub first: A,
-    /// Where they leave.
+    /// The element that packets leave.
     pub second: B,
 }
 
@@ -41,7 +41,7 @@ impl<A: Element, B: Element> Element for Chain<A, B> {
     }
 
     fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
-        // Every departure of the first by `now` enters the second before the second is asked for output.
+        // Every departure from the first by `now` must enter the second before the second is asked for output.
         while let Some((at, packet)) = self.first.pop(now) {
             self.second.push(at, packet);
         }

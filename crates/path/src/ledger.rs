@@ -1,13 +1,13 @@
-//! What came in, went out and was dropped.
+//! Packet counts of an element.
 
-/// Packet counts of an element. `arrived - departed - dropped` is what it holds.
+/// Packet counts of an element. It holds `arrived - departed - dropped` packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Packets that came in.
+    /// Packets that arrived.
     pub arrived: u64,
-    /// Packets that went out.
+    /// Packets that departed.
     pub departed: u64,
-    /// Packets dropped, by [`DropReason`](swell_base::DropReason) in the order of its `ALL`.
+    /// Packets dropped, by [`DropReason`](swell_base::DropReason), in the order of its `ALL`.
     pub dropped: [u64; 3],
 }
 
@@ -16,7 +16,7 @@ impl Ledger {
     pub fn dropped_total(&self) -> u64 {
         self.dropped.iter().sum()
     }
-    /// Packets inside.
+    /// Packets currently held.
     pub fn held(&self) -> u64 {
         self.arrived - self.departed - self.dropped_total()
     }

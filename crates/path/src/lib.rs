@@ -1,8 +1,8 @@
 //! Link elements and queueing disciplines.
 //!
-//! An [`Element`] takes packets at instants and gives them back at later ones. A [`Link`] is the
-//! element everything is made of: a queueing discipline in front of a serializer of some rate, a
-//! wire that may lose packets, and a propagation delay; each part may be left out.
+//! An [`Element`] accepts packets and returns them at the same or a later instant. The basic element is a [`Link`]: a
+//! queueing discipline, a serializer with a rate, a wire that may lose packets, and a propagation delay. Each part is
+//! optional.
 //!
 //! ```
 //! use swell_base::{Dur, Head, QueueLimit, Rate, Time};
@@ -21,26 +21,25 @@
 //! assert_eq!(link.poll_at(), Some(Time::from_nanos(26_200_000)));
 //! ```
 //!
-//! **A queue holds waiting packets; a delay line holds propagating ones.** Packets in transmission or propagating
-//! count against no limit. Rates count network-layer bytes plus a per-packet overhead that is
-//! zero unless set.
+//! **A queue holds waiting packets; a delay line holds propagating ones.** Packets in transmission or propagation do
+//! not count against the queue limit. Rates count network-layer bytes, plus a per-packet overhead that is zero by
+//! default.
 //!
-//! Used as an element, a link keeps its packets itself. Many links share a
-//! [`PacketPool`]: a packet stays in its [`Place`] from one drop-tail link to the next
-//! ([`Link::accept`], [`Link::begin`]). A [`PlainLink`] is the most frequent kind: it says when a packet arrives
-//! and leaves the rest to the caller.
+//! Used as an element, a link stores its packets itself. Many links can share a [`PacketPool`]: a packet then keeps
+//! its slot ([`Place`]) from one drop-tail link to the next ([`Link::accept`], [`Link::begin`]). A [`PlainLink`]
+//! covers the most frequent configuration: it only computes when a packet arrives, and the caller keeps the packet.
 //!
-//! A link may change on a schedule ([`LinkConfig::changes`]): rate, delay, loss and queue at exact
-//! instants, outages, and a packet-delivery trace ([`Deliveries`]) as its rate.
+//! A link may change on a schedule ([`LinkConfig::changes`]): rate, delay, loss and queue at exact instants, outages,
+//! or a packet-delivery trace ([`Deliveries`]) as its rate.
 //!
-//! What every element promises, and the shared tests in `tests/contract.rs` check:
+//! Every element guarantees the following, which the shared tests in `tests/contract.rs` check:
 //!
-//! * polling late changes when events are learnt, never the events;
+//! * polling late changes when events become known, never the events themselves;
 //! * a departure is never earlier than its arrival, and departures never go back in time;
-//! * in = out + held + dropped, at every instant; nothing held if and only if `poll_at` is `None`;
-//! * at one instant departures come before arrivals: a queue has room for a packet that arrives
-//!   just as another one's transmission begins;
-//! * random losses and drops come from streams named after the element.
+//! * arrived = departed + held + dropped at every instant, and `poll_at` is `None` if and only if nothing is held;
+//! * at one instant, departures come before arrivals: a queue has space for a packet that arrives just as another
+//!   transmission begins;
+//! * random losses and drops use streams named after the element.
 
 mod census;
 mod deliveries;

@@ -19,23 +19,23 @@ use varied::Varied;
 /// Nanoseconds that a byte takes at one bit per second.
 pub(crate) const BYTE: u64 = 8_000_000_000;
 
-/// What a link is made of. The default passes packets on at once.
+/// Configuration of a link. The default passes packets on at once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// Rate of the serializer; none = transmission takes no time and nothing ever waits.
+    /// Rate of the serializer. Without a rate, transmission takes no time and packets never wait.
     pub rate: Option<Rate>,
     /// Propagation delay.
     pub delay: Dur,
     /// Queueing discipline.
     pub discipline: Discipline,
-    /// How much may wait.
+    /// Limit on waiting packets.
     pub queue: QueueLimit,
     /// Bytes that the link layer adds to each packet on the wire (0 = rates count network-layer
     /// bytes).
     pub overhead: u16,
     /// Loss on the wire, after transmission.
     pub loss: Loss,
-    /// What changes, and when.
+    /// Scheduled changes.
     pub changes: Vec<Change>,
 }
 
@@ -53,61 +53,61 @@ impl Default for LinkConfig {
     }
 }
 
-/// A transmission that begins.
+/// The start of a transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// When the packet arrives at the far end.
     pub arrival: Time,
     /// The packet.
     pub place: Place,
-    /// Its note: a caller that needs only this does not touch the memory of the packet.
+    /// Note of the packet. A caller that needs only the note does not touch the memory of the packet.
     pub note: Note,
 }
 
 /// A queueing discipline, a serializer, a lossy wire and a propagation delay.
 ///
-/// As soon as a transmission begins, its end is known; the packet then moves to the delay line with
-/// its arrival at the far end, so a packet costs one wake-up per link. The queue is brought up to
-/// date, each dequeue at its own instant, whenever the link is touched.
+/// The end of a transmission is known when it begins. The packet then moves to the delay line with its arrival at the
+/// far end, so it costs one wake-up per link. Whenever the link is touched, it processes all dequeues that were due,
+/// each at its own instant.
 ///
-/// A link is used in one of two ways, never in both. As an [`Element`] it keeps its packets in its own pool: `push`,
-/// `poll_at`, `pop` and [`Link::backlog`]. With many links it works on places of a shared pool: the methods with a
-/// [`PacketPool`] argument, which must always be the same pool. Then [`Link::due`] takes the place of `poll_at`, and
-/// debug builds panic if one of those four is called while the link holds packets. Counts ([`Element::ledger`], meter,
-/// census, marks) are the same in both.
+/// A link is used in one of two ways, never both. As an [`Element`] it stores packets in its own pool, with `push`,
+/// `poll_at`, `pop` and [`Link::backlog`]. With many links it uses slots of a shared pool, with the methods that take
+/// a [`PacketPool`], which must always be the same pool. Then [`Link::due`] replaces `poll_at`, and debug builds
+/// panic if one of those four is called while the link holds packets. Counters ([`Element::ledger`], meter, census,
+/// marks) are the same in both.
 ///
-/// Fields are in the order of use: first those for a packet that finds the link idle, then those for one that
-/// waits. With thousands of links, cache misses are most of the cost of a hop.
+/// Fields are in order of use: first those for a packet that finds the link idle, then those for a packet that waits.
+/// With thousands of links, cache misses dominate the cost of a hop.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Link {
-    /// End of the last transmission begun.
+    /// End of the latest transmission that has begun.
     free_at: Time,
     delay: Dur,
-    /// Nanoseconds per byte where the rate makes that a whole number, else zero.
+    /// Nanoseconds per byte if that is a whole number at this rate, else zero.
     per_byte: u64,
-    /// Packets waiting.
+    /// Number of waiting packets.
     waiting: u32,
-    /// The queue wants to see packets too that find the serializer idle and nothing waiting.
+    /// The discipline must also see packets that find the serializer idle and the queue empty.
     sees_all: bool,
-    /// Packets under way, and when each arrives at the far end.
+    /// Packets in flight, with their arrival at the far end.
     flight: VecDeque<(Time, Place)>,
     arrived: u64,
     departed: u64,
-    /// Features that few links have.
+    /// Features that few links use.
     extra: Option<Box<Extra>>,
-    /// Bits per second; zero = transmission takes no time, or how much it takes changes.
+    /// Bits per second; zero if transmission takes no time or the link changes.
     rate: u64,
-    /// What the division of bits by rate left over in this busy period, so that rates do not drift.
+    /// Remainder of dividing bits by rate in this busy period, so that rounding does not accumulate.
     carry: u64,
     dropped: [u64; 3],
     queue: AnyQdisc,
-    /// Where its packets lie if it is used as an [`Element`], by itself.
+    /// The link's own pool, if it is used as an [`Element`].
     own: PacketPool,
 }
 
 impl Link {
-    /// A link called `name`, whose random stream derives from `seed` and the name.
+    /// A link whose random streams derive from `seed` and `name`.
     pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Link {
         let constant = config.rate.filter(|_| config.changes.is_empty());
         let rate = constant.map_or(0, Rate::bps);
@@ -132,7 +132,7 @@ impl Link {
         let queue = AnyQdisc::new(&config.discipline, &outlet, seed, name);
         Link {
             free_at: Time::ZERO,
-            // For a link that changes, its shortest delay ever: callers wait at most this long.
+            // For a link that changes, this is its shortest delay ever, so that wake-ups are never too late.
             delay: varied_delay.unwrap_or(config.delay),
             per_byte: if rate > 0 && BYTE.is_multiple_of(rate) {
                 BYTE / rate
@@ -153,7 +153,7 @@ impl Link {
         }
     }
 
-    /// Counts what passes from now on.
+    /// Measures the traffic from now on.
     pub fn set_meter(&mut self, meter: Meter) {
         self.extra.get_or_insert_default().meter = Some(meter);
     }
@@ -163,7 +163,7 @@ impl Link {
         self.extra.as_deref()?.meter.as_ref()
     }
 
-    /// Keeps account of groups of flows from now on.
+    /// Counts packets of groups of flows from now on.
     pub fn set_census(&mut self, census: Census) {
         self.extra.get_or_insert_default().census = Some(census);
     }
@@ -173,12 +173,12 @@ impl Link {
         self.extra.as_deref()?.census.as_ref()
     }
 
-    /// The same, to assign flows.
+    /// The census, mutable, to assign flows.
     pub fn census_mut(&mut self) -> Option<&mut Census> {
         self.extra.as_deref_mut()?.census.as_mut()
     }
 
-    /// Keeps what is dropped from now on until it is taken.
+    /// Keeps dropped packets from now on until they are taken.
     pub fn keep_dropped(&mut self) {
         self.extra
             .get_or_insert_default()
@@ -186,23 +186,23 @@ impl Link {
             .get_or_insert_default();
     }
 
-    /// What was dropped since the last call, in the order in which that became known: when, what, why.
+    /// Packets dropped since the last call as (instant, packet, reason), in the order in which the drops became known.
     pub fn take_dropped(&mut self) -> Vec<(Time, Packet, DropReason)> {
         let lost = self.extra.as_deref_mut().and_then(|e| e.lost.as_mut());
         lost.map(std::mem::take).unwrap_or_default()
     }
 
-    /// Propagation delay; of a link that changes, the shortest it ever has.
+    /// Propagation delay. For a link that changes, the shortest delay that it ever has.
     pub fn delay(&self) -> Dur {
         self.delay
     }
 
-    /// When the transmission of the first packet that waits begins; `None` where none waits.
+    /// When the transmission of the first waiting packet begins; `None` if none waits.
     pub fn next_start(&self) -> Option<Time> {
         (self.waiting > 0).then_some(self.free_at)
     }
 
-    /// What waits in the queue at `now`.
+    /// Waiting packets and bytes at `now`.
     pub fn backlog(&mut self, now: Time) -> Backlog {
         self.with_own(|link, pool| {
             link.advance(pool, now);
@@ -211,7 +211,7 @@ impl Link {
         self.queue.backlog()
     }
 
-    /// Does something with the link's own pool.
+    /// Runs `act` with the link's own pool.
     fn with_own<T>(&mut self, act: impl FnOnce(&mut Link, &mut PacketPool) -> T) -> T {
         let mut pool = std::mem::take(&mut self.own);
         let result = act(self, &mut pool);
@@ -221,7 +221,7 @@ impl Link {
         result
     }
 
-    /// Every packet that the link holds has a place in its own pool, and no other has.
+    /// Checks that the own pool holds exactly the packets of this link.
     #[cfg(debug_assertions)]
     fn check_places(&self, own: &PacketPool) {
         assert_eq!(
@@ -231,14 +231,14 @@ impl Link {
         );
     }
 
-    /// Packets that the queue marked instead of dropping them, so far.
+    /// Number of packets that the queue has marked instead of dropping.
     pub fn marked(&self) -> u64 {
         let extra = self.extra.as_deref();
         let before = extra.and_then(|e| Some(e.varied.as_ref()?.marked_before));
         self.queue.marked() + before.unwrap_or(0)
     }
 
-    /// Begins the next transmission due by `now`, if there is one that the wire does not lose. The caller must then either
+    /// Begins the next transmission due by `now` whose packet the wire does not lose. The caller must then either
     /// take the packet ([`Link::leaves`]) or leave it in the link ([`Link::flies`]).
     #[inline]
     pub fn begin(&mut self, pool: &mut PacketPool, now: Time) -> Option<Begun> {
@@ -297,7 +297,7 @@ impl Link {
         None
     }
 
-    /// Begins the transmission of a packet at `start`; when it arrives, if the wire does not lose it.
+    /// Begins the transmission of a packet at `start`. Returns its arrival, unless the wire loses it.
     #[inline(always)]
     fn transmit(&mut self, pool: &mut PacketPool, start: Time, place: Place) -> Option<Time> {
         let packet = pool.packet(place);
@@ -311,20 +311,20 @@ impl Link {
         self.launch(pool, end, place)
     }
 
-    /// How long the transmission of that many bytes takes, at a rate that does not change.
+    /// Transmission time of `bytes` at a constant rate.
     #[inline(always)]
     fn transmission(&mut self, bytes: u64) -> Dur {
         Dur::from_nanos(if self.per_byte > 0 {
             bytes * self.per_byte
         } else {
-            // Sizes are 16 bits and a second has 1e9 nanoseconds: 2^17 * 8e9 + rate fits 64 bits.
+            // Sizes have 16 bits and a second has 1e9 nanoseconds: 2^17 * 8e9 + rate fits in 64 bits.
             let work = bytes * BYTE + self.carry;
             self.carry = work % self.rate;
             work / self.rate
         })
     }
 
-    /// The last bit leaves at `end`.
+    /// The last bit of a packet leaves at `end`. Returns its arrival, unless the wire loses it.
     #[inline]
     fn launch(&mut self, pool: &mut PacketPool, end: Time, place: Place) -> Option<Time> {
         if let Some(extra) = &mut self.extra
@@ -338,9 +338,9 @@ impl Link {
         Some(end + self.delay)
     }
 
-    /// A packet arrives. If its transmission begins at once, returns when it arrives at the far end, as
-    /// [`Link::begin`]. Call it only when everything due by `at` has begun. If it returns `None`, another transmission may
-    /// have become due.
+    /// A packet arrives. If its transmission begins at once, returns its arrival at the far end, as [`Link::begin`]
+    /// does. All transmissions due by `at` must have begun. If this returns `None`, another transmission may have
+    /// become due.
     #[inline(always)]
     pub fn accept(&mut self, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
         self.arrived += 1;
@@ -348,7 +348,7 @@ impl Link {
             return self.accept_any(pool, at, place);
         }
         if self.free_at < at {
-            // The serializer was idle: the remainder of the last busy period is void.
+            // The serializer was idle, so the remainder of the last busy period is dropped.
             self.free_at = at;
             self.carry = 0;
         }
@@ -377,7 +377,7 @@ impl Link {
             return self.launch(pool, at, place);
         }
         if self.free_at < at {
-            // The serializer was idle: a new busy period owes nothing.
+            // The serializer was idle, so the remainder of the last busy period is dropped.
             self.free_at = at;
             self.carry = 0;
         }
@@ -430,15 +430,15 @@ impl Link {
         }
     }
 
-    /// A packet whose transmission has begun is under way until `arrival`, and known to have arrived when it
-    /// is [taken](Link::take_arrived).
+    /// Keeps a packet whose transmission has begun in the link until `arrival`. It counts as departed when it is
+    /// [taken](Link::take_arrived).
     #[inline]
     pub fn flies(&mut self, arrival: Time, place: Place) {
         self.flight.push_back((arrival, place));
     }
 
-    /// A packet whose transmission has begun is the caller's from now on. This saves a wake-up for its arrival. The
-    /// caller must touch the link by [`Link::touch_at`].
+    /// The caller takes over a packet whose transmission has begun. This saves a wake-up for its arrival. The caller
+    /// must touch the link no later than [`Link::touch_at`].
     #[inline]
     pub fn leaves(&mut self) {
         self.departed += 1;
@@ -452,7 +452,7 @@ impl Link {
         }
     }
 
-    /// As [`Element::push`] of a packet that lies in `pool`, which stays in the link until it has arrived.
+    /// As [`Element::push`], for a packet in `pool`. The packet stays in the link until it has arrived.
     #[inline]
     pub fn push_place(&mut self, pool: &mut PacketPool, at: Time, place: Place) {
         self.advance(pool, at);
@@ -462,42 +462,42 @@ impl Link {
         }
     }
 
-    /// When a caller of [`Link::begin`] must call again: the next packet in the link arrives, or a waiting one could
-    /// arrive.
+    /// When a caller of [`Link::begin`] must call again: the next packet in the link arrives, or a waiting packet
+    /// could arrive.
     #[inline]
     pub fn touch_at(&self) -> Option<Time> {
         self.next_arrival()
             .or_else(|| (self.waiting > 0).then(|| self.free_at + self.delay))
     }
 
-    /// [`Element::poll_at`] of a link whose packets lie in `pool`.
+    /// As [`Element::poll_at`], for a link whose packets are in `pool`.
     #[inline]
     pub fn due(&self) -> Option<Time> {
-        // The packet in transmission may have been lost on the wire while others wait.
+        // There may be no packet in flight while others wait: the wire may have lost the packet in transmission.
         self.next_arrival()
             .or_else(|| (self.waiting > 0).then_some(self.free_at))
     }
 
-    /// When the first packet under way arrives.
+    /// When the first packet in flight arrives.
     #[inline]
     fn next_arrival(&self) -> Option<Time> {
         Some(self.flight.front()?.0)
     }
 
-    /// Packets under way to the far end, in the order of their arrival. Those that wait are not under way yet.
+    /// Packets in flight to the far end, in order of arrival. Waiting packets are not in flight yet.
     #[inline]
     pub fn flying(&self) -> impl Iterator<Item = Place> {
         self.flight.iter().map(|&(_, place)| place)
     }
 
-    /// The packet with `n` others under way before it.
+    /// The packet that arrives after `n` other packets in flight.
     #[inline]
     pub fn behind(&self, n: usize) -> Option<Place> {
         Some(self.flight.get(n)?.1)
     }
 
-    /// The first packet under way if it has arrived by `now`: as [`Element::pop`], of a link that was
-    /// advanced to `now`. It is the caller's to send on or to release.
+    /// Takes the first packet in flight if it has arrived by `now`, as [`Element::pop`] does. The link must have been
+    /// advanced to `now`. The caller must send the packet on or release it.
     #[inline]
     pub fn take_arrived(&mut self, now: Time) -> Option<Place> {
         let &(arrival, place) = self.flight.front()?;

@@ -38,7 +38,7 @@ fn one() -> f64 {
 }
 
 impl Loss {
-    /// Long-run share of packets lost.
+    /// Long-run fraction of packets lost.
     pub fn mean(&self) -> f64 {
         match *self {
             Loss::None => 0.0,
@@ -68,7 +68,7 @@ pub struct LossProcess {
 }
 
 impl LossProcess {
-    /// The process `loss`, starting in the good state, drawing from `rng`.
+    /// A process that starts in the good state and draws from `rng`.
     pub fn new(loss: Loss, rng: Stream) -> LossProcess {
         LossProcess {
             loss,
@@ -77,7 +77,7 @@ impl LossProcess {
         }
     }
 
-    /// Is another process from now on, in its good state; the random stream goes on.
+    /// Switches to another process in its good state. The random stream continues.
     pub fn becomes(&mut self, loss: Loss) {
         self.loss = loss;
         self.bad = false;
@@ -139,7 +139,7 @@ mod tests {
         );
         let bursts = lost.windows(2).filter(|w| !w[0] && w[1]).count();
         let mean_burst = rate * lost.len() as f64 / bursts as f64;
-        // Sojourn in the bad state is geometric with mean 1/to_good = 4.
+        // The number of packets per visit to the bad state is geometric with mean 1/to_good = 4.
         assert!((mean_burst - 4.0).abs() < 0.2, "{mean_burst}");
     }
 }

@@ -1,11 +1,11 @@
-//! Counting what passes a link, over time.
+//! Time series of the traffic on a link.
 
 use swell_base::{Dur, Flags, Head, Tag, Time};
 
 use crate::Backlog;
 
-/// Counts a link's arrivals in fine bins (for burstiness) and everything else in coarse ones.
-/// Index 0 of every pair is foreground, 1 background.
+/// Counts arrivals in fine bins (for burstiness) and everything else in coarse bins. In every pair, index 0 is
+/// foreground and index 1 is background.
 #[derive(Clone, Debug)]
 pub struct Meter {
     fine: u64,
@@ -14,16 +14,17 @@ pub struct Meter {
     pub fine_bytes: [Vec<u32>; 2],
     /// Packets that arrived at the queue, per fine bin.
     pub fine_packets: [Vec<u32>; 2],
-    /// Network-layer bytes of the background whose transmission ended, per fine bin: what a link had left for others.
+    /// Network-layer bytes of background packets by end of transmission, per fine bin. The rest of the capacity was
+    /// available to the foreground.
     pub fine_departed: Vec<u32>,
-    /// The rest, per coarse bin.
+    /// Other counts, per coarse bin.
     pub bins: Vec<CoarseBin>,
-    /// TCP segments with data that found the queue full, by how much of the transmission in progress was left, in parts of
-    /// the segment's own transmission. Only at a rate that does not change.
+    /// TCP data segments that found the queue full. They are binned by the remaining time of the transmission in
+    /// progress, relative to the segment's own transmission time. Meaningful at a constant rate only.
     pub phases: [u32; PHASES],
 }
 
-/// Into so many parts a transmission is divided in [`Meter::phases`].
+/// Number of bins in [`Meter::phases`].
 pub const PHASES: usize = 16;
 
 /// One coarse bin.
@@ -37,9 +38,9 @@ pub struct CoarseBin {
     pub departed: [u64; 2],
     /// Packets dropped at the queue or on the wire.
     pub dropped: [u32; 2],
-    /// Longest backlog that an arrival found, bytes.
+    /// Largest backlog found by an arrival, bytes.
     pub queue_max: u64,
-    /// Sum of the backlogs that arrivals found, bytes.
+    /// Sum of the backlogs found by arrivals, bytes.
     pub queue_sum: u64,
 }
 
@@ -94,7 +95,8 @@ impl Meter {
         self.bin(at).dropped[who(packet.tag)] += 1;
     }
 
-    /// A packet found the queue full when `left` of the transmission in progress was left; its own would take `whole`.
+    /// A packet found the queue full. `left` is the remaining time of the transmission in progress, `whole` the
+    /// packet's own transmission time.
     pub(crate) fn refuses(&mut self, packet: &Head, left: Dur, whole: Dur) {
         if packet.seg.len > 0 && packet.seg.flags.has(Flags::ACK) {
             let phase = left.as_nanos() * PHASES as u64 / whole.as_nanos().max(1);

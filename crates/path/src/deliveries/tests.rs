@@ -39,7 +39,7 @@ fn errors_say_the_line() {
 
 #[test]
 fn a_line_without_end_takes_no_memory() {
-    // Two gigabytes of digits in one line, none of which is kept.
+    // Two gigabytes of digits in one line, which must not be kept in memory.
     let endless = io::BufReader::new(io::repeat(b'7').take(2 << 30));
     let error = Deliveries::read(endless).unwrap_err();
     assert!(matches!(error, DeliveriesError::NoStamp { line: 1, .. }));
@@ -57,7 +57,7 @@ fn a_source_that_fails_is_an_error() {
     assert_eq!(error.to_string(), "gone");
 }
 
-/// Whatever bytes come: an error, or a trace that says the same when it is written and read again.
+/// Any input gives an error, or a trace that survives writing and reading again.
 #[test]
 fn random_text_is_read_or_refused() {
     let mut rng = Stream::new(3, "traces");
@@ -87,7 +87,7 @@ fn random_text_is_read_or_refused() {
     assert!(understood > 5_000, "{understood}");
 }
 
-/// Seeking against walking.
+/// Compares seeking with stepping.
 #[test]
 fn a_position_found_is_the_position_walked_to() {
     let mut rng = Stream::new(9, "positions");

@@ -1,4 +1,4 @@
-//! What some links have beside a queue and a rate.
+//! Features that only some links use.
 
 use swell_base::{DropReason, Head, Packet, Time};
 
@@ -13,9 +13,9 @@ pub(super) struct Extra {
     pub(super) loss: Option<LossProcess>,
     pub(super) meter: Option<Meter>,
     pub(super) census: Option<Census>,
-    /// Dropped packets that have not been taken, if they are kept.
+    /// Dropped packets that have not been taken yet, if drops are kept.
     pub(super) lost: Option<Vec<(Time, Packet, DropReason)>>,
-    /// The course of a link that changes.
+    /// State of a link that changes.
     pub(super) varied: Option<Box<Varied>>,
 }
 
@@ -51,14 +51,14 @@ impl Extra {
         self.keep(at, packet, reason);
     }
 
-    /// Counts a departure and says whether the wire loses the packet.
+    /// Counts a departure and returns whether the wire loses the packet.
     pub(super) fn loses(&mut self, end: Time, packet: &Head) -> bool {
         let lost = self.loss.as_mut().is_some_and(LossProcess::loses);
         self.leaves(end, packet, lost);
         lost
     }
 
-    /// Counts a departure, of a packet that the wire may have lost.
+    /// Counts a departure and, if the wire lost the packet, a drop.
     #[inline]
     pub(super) fn leaves(&mut self, end: Time, packet: &Head, lost: bool) {
         if let Some(m) = &mut self.meter {

@@ -1,8 +1,8 @@
 //! A link that changes on a schedule.
 //!
 //! Every change takes effect at its own instant, although the link is touched only when packets arrive or leave. The
-//! end of a transmission is computed in advance through the changes of rate ([`Wire`]). The queue is replaced between the
-//! dequeues before and after the change.
+//! end of a transmission is computed in advance, across all rate changes until then ([`Wire`]). The queue is replaced
+//! between the dequeues before and after the change.
 
 use swell_base::{DropReason, Dur, Packet, Stream, Time};
 
@@ -17,23 +17,23 @@ use crate::{Change, Loss, LossProcess, Outlet, PacketPool};
 #[derive(Clone, Debug)]
 pub(super) struct Varied {
     wire: Wire,
-    /// Changes of the queue, with the facts that they need.
+    /// Scheduled changes of the queue.
     queues: Timeline,
     exchanged: u64,
     seed: u64,
     name: String,
     overhead: u16,
     delay: Dur,
-    /// Shortest delay.
+    /// The shortest delay that the link ever has.
     shortest: Dur,
-    /// When the packet sent last arrives: none arrives before.
+    /// Arrival of the latest packet sent. Later packets do not arrive earlier.
     last: Time,
-    /// Packets that the queues before this one marked.
+    /// Packets that earlier queues have marked.
     pub marked_before: u64,
 }
 
 impl Varied {
-    /// `None` if nothing about the link changes.
+    /// `None` if the link has no scheduled changes.
     pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Option<Varied> {
         let delays = config.changes.iter().filter_map(|c| c.delay);
         let shortest = delays.chain([config.delay]).min().unwrap_or_default();
@@ -55,7 +55,7 @@ impl Varied {
         self.shortest
     }
 
-    /// The same of a link that has not changed until now, and whose last packet arrives at `last`.
+    /// State of a link that has not changed until now and whose last packet arrives at `last`.
     fn so_far(wire: Wire, overhead: u16, last: Time, (seed, name): (u64, &str)) -> Varied {
         Varied {
             queues: Timeline::new(&[], |_| false),
@@ -71,7 +71,7 @@ impl Varied {
         }
     }
 
-    /// The queue that takes over by `now`, and when.
+    /// The next queue that takes over by `now`, and the instant when it does.
     fn next_queue(&mut self, now: Time) -> Option<(Time, AnyQdisc)> {
         let (at, change) = self.queues.take(now)?;
         let new = change.queue.as_ref()?;
@@ -94,9 +94,9 @@ impl Link {
         self.extra.as_deref_mut()?.varied.as_deref_mut()
     }
 
-    /// Makes a change that no schedule has, as if it had: at `now`, or right after the transmission that has begun. Returns
-    /// that instant; `None` where the link stands still for ever. The link must be up to date ([`Link::advance`]), and
-    /// `seed` and `name` those of [`Link::new`].
+    /// Applies an unscheduled change at `now`, or right after the transmission in progress. Returns that instant, or
+    /// `None` if the link has stopped for ever. The link must be up to date ([`Link::advance`]), and `seed` and
+    /// `name` must be those of [`Link::new`].
     pub fn change(
         &mut self,
         now: Time,
@@ -106,7 +106,8 @@ impl Link {
         if self.free_at == Time::MAX {
             return None;
         }
-        // What ends at the instant of a change would see it, and this packet has not.
+        // A transmission that ends at the instant of a change is affected by it. The end of this one is already
+        // computed.
         let at = now.max(self.free_at + Dur::from_nanos(1));
         let mut change = change.clone();
         (change.at, change.every) = (at, None);
@@ -135,7 +136,7 @@ impl Link {
         Some(at)
     }
 
-    /// [`Link::accept`] of a packet that is already among those that arrived.
+    /// As [`Link::accept`], for a packet that is already counted as arrived.
     #[cold]
     #[inline(never)]
     pub(super) fn accept_varied(
@@ -144,8 +145,8 @@ impl Link {
         at: Time,
         place: Place,
     ) -> Option<Time> {
-        // Changes of the queue may have become due since the last transmission began. The packet must meet the queue of
-        // this instant.
+        // Changes of the queue may have become due since the last transmission began. The packet must enter the queue
+        // that is in place now.
         while self.exchange(pool, at) {}
         if let Some(extra) = &mut self.extra {
             extra.arrival(at, pool.packet(place), &self.queue);
@@ -164,8 +165,8 @@ impl Link {
         None
     }
 
-    /// Makes every exchange of the queue due by `now` and begins the next transmission, each at its
-    /// instant; exchanges come first.
+    /// Replaces the queue as often as due by `now` and begins the next transmission, each at its own instant. At one
+    /// instant, replacements come first.
     #[cold]
     #[inline(never)]
     pub(super) fn dequeue_varied(
@@ -179,7 +180,7 @@ impl Link {
                 continue;
             }
             if start > now || start == Time::MAX {
-                // A link that never transmits again keeps its packets.
+                // A link that never transmits again keeps its waiting packets.
                 break;
             }
             let (dropped, extra) = (&mut self.dropped, &mut self.extra);
@@ -196,7 +197,7 @@ impl Link {
         None
     }
 
-    /// Makes the first exchange of the queue due by `now`; false if there is none.
+    /// Makes the first replacement of the queue that is due by `now`. Returns false if there is none.
     pub(super) fn exchange(&mut self, pool: &mut PacketPool, now: Time) -> bool {
         let Some(varied) = self.varied() else {
             return false;
@@ -243,7 +244,7 @@ impl Link {
         if !sent.lost {
             varied.last = arrival;
         }
-        // A packet that never leaves is in no bin.
+        // A packet whose transmission never ends is not counted in any bin.
         if sent.end < Time::MAX {
             extra.leaves(sent.end, packet, sent.lost);
             if sent.lost {
