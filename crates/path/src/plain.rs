@@ -1,4 +1,4 @@
-//! The most frequent kind of link, computed in advance.
+//! The most frequent kind of link, whose arrivals are computed in advance.
 
 use std::collections::VecDeque;
 
@@ -7,48 +7,49 @@ use swell_base::{Dur, QueueLimit, Stream, Time, fetch};
 use crate::link::BYTE;
 use crate::{Discipline, LinkConfig, Loss, LossProcess};
 
-/// A [`Link`](crate::Link) with common features only: drop tail by bytes, a constant rate, a delay, independent
+/// A [`Link`](crate::Link) restricted to common features: drop tail by bytes, a constant rate, a delay, independent
 /// loss, no counters. Later packets do not change when a packet of such a link arrives. So the arrival is known at
-/// once, the link holds no packets, and it needs no wake-up. A learnt model has hundreds of thousands of such links.
+/// once, the link stores no packets, and it needs no wake-up. A learnt model has hundreds of thousands of such links.
 ///
 /// It accepts and drops the same packets as a `Link`, at the same nanoseconds.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct PlainLink {
-    /// End of the last transmission.
+    /// End of the latest transmission.
     free_at: Time,
     delay: Dur,
-    /// Bytes of the packets in `row`.
+    /// Total bytes of the packets in `row`.
     waiting: u32,
-    /// Bytes that may wait.
+    /// Limit on waiting bytes.
     limit: u32,
-    /// Nanoseconds per byte where the rate makes that a whole number, else zero.
+    /// Nanoseconds per byte if that is a whole number at this rate, else zero.
     per_byte: u32,
-    /// Packets before the last one in this busy period.
+    /// Number of packets sent back to back before the latest one in this busy period.
     before: u32,
     // Every packet needs the fields above; they share a cache line.
-    /// Sizes of the packets that waited when the last one of them arrived.
+    /// Sizes of the packets that were waiting when the latest one was queued. Entries are removed lazily.
     row: VecDeque<u16>,
-    /// When the transmission of the first of them begins.
+    /// When the transmission of the first packet in `row` begins.
     begins: Time,
-    /// The remainder of the division at that time.
+    /// Remainder of the division at that instant.
     begins_carry: u64,
-    /// Loss on the wire, if there is any; few links of a network lose packets, all of a learnt model's may.
+    /// Loss on the wire, if any. Boxed, because it is rare except in learnt models.
     loss: Option<Box<LossProcess>>,
     /// Bits per second; zero = transmission takes no time.
     rate: u64,
-    /// What the division of bits by rate left over in this busy period, so that rates do not drift.
+    /// Remainder of dividing bits by rate in this busy period, so that rounding does not accumulate.
     carry: u64,
 }
 
-/// Above this many packets the memory of a row is given back when nothing waits.
+/// If `row` has grown beyond this many packets, its memory is released when nothing waits.
 const KEEP: usize = 64;
 
 impl PlainLink {
-    /// Its first bytes, which every packet needs; the others are for packets that wait and rates that do not divide.
+    /// Size of the fields that every packet needs. The others are for waiting packets and for rates without a whole
+    /// number of nanoseconds per byte.
     pub const HOT: usize = std::mem::offset_of!(PlainLink, row);
 
-    /// The link that `config` describes, if it is a plain one. Its loss draws from the same stream as that of a
+    /// The link described by `config`, if it has no other features. Its loss draws from the same stream as that of a
     /// [`Link`](crate::Link) with this seed and name.
     pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Option<PlainLink> {
         let loss = match config.loss {
@@ -82,13 +83,13 @@ impl PlainLink {
         })
     }
 
-    /// A packet of `size` bytes arrives at `at`, or right after the one before it if that is later. When it will arrive at
-    /// the far end; `None` where it finds the queue full or the wire loses it.
+    /// A packet of `size` bytes enters at `at`, or right after the previous packet if that is later. Returns its
+    /// arrival at the far end, or `None` if the queue is full or the wire loses the packet.
     #[inline(always)]
     pub fn push(&mut self, at: Time, size: u16) -> Option<Time> {
         let idle = self.free_at < at;
         if self.free_at > at {
-            // Without a rate nothing waits: packets keep their order, and that is all.
+            // Without a rate no packet waits in the queue; packets only keep their order.
             if self.rate > 0 && !self.wait(at, size) {
                 return None;
             }
@@ -112,17 +113,17 @@ impl PlainLink {
         Some(self.free_at + self.delay)
     }
 
-    /// Transmits where the rate does not divide.
+    /// Transmits at a rate without a whole number of nanoseconds per byte.
     #[inline(never)]
     fn transmit_seldom(&mut self, size: u16, idle: bool) {
-        // The remainder of the last busy period is void.
+        // The remainder of the last busy period is dropped.
         let carry = if idle { 0 } else { self.carry };
         let (took, carry) = self.transmission(size, carry);
         self.free_at += took;
         self.carry = carry;
     }
 
-    /// How long a transmission takes, and what the division leaves over.
+    /// Transmission time, and the remainder of the division.
     #[inline]
     fn transmission(&self, size: u16, carry: u64) -> (Dur, u64) {
         if self.per_byte > 0 {
@@ -132,7 +133,7 @@ impl PlainLink {
         if self.rate == 0 {
             return (Dur::ZERO, 0);
         }
-        // Sizes are 16 bits and a second has 1e9 nanoseconds: 2^16 * 8e9 + rate fits 64 bits.
+        // Sizes have 16 bits and a second has 1e9 nanoseconds: 2^16 * 8e9 + rate fits in 64 bits.
         let work = u64::from(size) * BYTE + carry;
         (Dur::from_nanos(work / self.rate), work % self.rate)
     }
@@ -162,7 +163,7 @@ impl PlainLink {
         room
     }
 
-    /// Nothing waits any more.
+    /// Empties the queue.
     #[inline(never)]
     fn rest(&mut self) {
         self.waiting = 0;
@@ -170,13 +171,13 @@ impl PlainLink {
         self.row.shrink_to(KEEP);
     }
 
-    /// [Asks](fetch()) for what only packets need that wait.
+    /// [Prefetches](fetch()) the fields that only waiting packets need.
     #[inline]
     pub fn fetch(&self) {
         fetch(&self.row);
     }
 
-    /// Asks for where those are noted; reads what the former asks for.
+    /// Prefetches the list of waiting packets. Reads the fields that [`PlainLink::fetch`] prefetches.
     #[inline]
     pub fn fetch_waiting(&self) {
         if let Some(first) = self.row.front() {
@@ -184,13 +185,13 @@ impl PlainLink {
         }
     }
 
-    /// How many packets were transmitted right before the last one that was taken, without a pause.
+    /// Number of packets transmitted back to back before the latest accepted one.
     #[inline]
     pub fn before(&self) -> u32 {
         self.before
     }
 
-    /// When the last packet that was taken arrives, or earlier where it has.
+    /// When the latest accepted packet arrives, or an earlier instant if it has already arrived.
     #[inline]
     pub fn empty_at(&self) -> Time {
         self.free_at + self.delay
@@ -201,14 +202,14 @@ impl PlainLink {
         self.delay
     }
 
-    /// Whether a packet needs time to be transmitted.
+    /// Whether transmission takes time.
     pub fn has_rate(&self) -> bool {
         self.rate > 0
     }
 }
 
 impl Default for PlainLink {
-    /// Passes packets on at once.
+    /// A link that passes packets on at once.
     fn default() -> Self {
         PlainLink {
             free_at: Time::ZERO,
@@ -235,8 +236,8 @@ mod tests {
         Bytes, DropReason, Flags, FlowId, Head, Packet, Rate, Segment, Stamps, Stream, Tag,
     };
 
-    /// The oracle: the link itself. Rates that divide and rates that do not, idle and crowded, polled in
-    /// time and late.
+    /// The oracle is `Link`. Covers rates with and without a whole number of nanoseconds per byte, light and heavy
+    /// load, and timely and late polling.
     #[test]
     fn it_does_what_a_link_does() {
         let (mut drops, mut arrivals, mut most, mut lost) = (0, 0, 0, 0);
@@ -301,14 +302,15 @@ mod tests {
                 while let Some(want) = link.pop(now) {
                     assert_eq!(flying.pop_front(), Some(want));
                 }
-                // A link draws the loss of a packet that waits when its transmission begins.
+                // A `Link` draws the loss of a waiting packet when its transmission begins, so it may hold more
+                // packets.
                 let held = link.ledger().held();
                 match config.loss {
                     Loss::None => assert_eq!(flying.len() as u64, held),
                     _ => assert!(flying.len() as u64 <= held),
                 }
             }
-            // All that is left arrives, and nothing else.
+            // The remaining packets arrive, and no others.
             now += Dur::from_secs(1000);
             while let Some(want) = link.pop(now) {
                 assert_eq!(flying.pop_front(), Some(want));
@@ -320,11 +322,11 @@ mod tests {
         }
         assert!(drops > arrivals / 50 && drops < arrivals / 2, "{drops}");
         assert!(lost > arrivals / 100, "{lost} lost on the wire");
-        // What has begun is forgotten: no more than fits the queue.
+        // Packets in transmission are removed from the row, so its length is limited by the queue.
         assert!(most > 10 && most <= 20_000 / 40, "{most}");
     }
 
-    /// A packet that comes earlier than the one before it enters right after it.
+    /// A packet that comes earlier than the previous one enters right after it.
     #[test]
     fn packets_keep_their_order() {
         for seed in 0..100 {

@@ -1,55 +1,54 @@
-//! The pool in which packets lie from when they are sent until they have arrived.
+//! Storage for packets from sending to arrival.
 
 use swell_base::{Head, Packet, SackBlocks, fetch};
 
-/// No place: the end of the list of those that are free.
+/// Not a slot: the end of the free list.
 const END: u32 = u32::MAX;
 
-/// Where a packet lies in a [`PacketPool`].
+/// The slot of a packet in a [`PacketPool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(u32);
 
 impl Place {
-    /// Its number, for callers that pack it into a word.
+    /// Number of the slot, for callers that pack it into a word.
     #[inline]
     pub fn number(self) -> u32 {
         self.0
     }
 
-    /// The place with this number.
+    /// The slot with this number.
     #[inline]
     pub fn numbered(number: u32) -> Place {
         Place(number)
     }
 }
 
-/// Packets that wait or are under way. A packet stays where it was written however many links it crosses, as
-/// long as it waits in drop-tail queues alone (the other disciplines hold packets themselves); queues are
-/// rows of places.
+/// Packets that wait or are in flight. A packet keeps its slot across any number of links, as long as all their
+/// queues are drop tail. Drop-tail queues are lists of slots; other disciplines store packets themselves.
 ///
-/// The place that was released last is taken next. So the memory in use is proportional to the packets under way now, and
+/// The slot released last is reused first. So the memory in use is proportional to the current number of packets, and
 /// stays in the cache.
 ///
-/// The caller that takes a packet off its last link must [release](Self::release) its place. Debug builds check that only
-/// places in use are released, read and queued.
+/// The caller that takes a packet off its last link must [release](Self::release) its slot. Debug builds check that
+/// only slots in use are released, read and queued.
 #[derive(Clone, Debug)]
 pub struct PacketPool {
     slots: Vec<Slot>,
-    /// Of each place the selective acknowledgements. Few packets have any, and only theirs are touched.
+    /// SACK blocks by slot. They are stored apart, because few packets have any.
     sacks: Vec<SackBlocks>,
-    /// First of the places that are not in use.
+    /// First slot of the free list.
     free: u32,
-    /// How many places are in use.
+    /// Number of slots in use.
     #[cfg(debug_assertions)]
     used: usize,
 }
 
-/// A packet without its selective acknowledgements: one cache line.
+/// A packet without its SACK blocks: one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Slot {
     packet: Head,
-    /// The next place that is free, if this one is.
+    /// The next slot of the free list, if this one is free.
     next: u32,
     #[cfg(debug_assertions)]
     in_use: bool,
@@ -72,7 +71,7 @@ impl Default for PacketPool {
 }
 
 impl PacketPool {
-    /// The place that is taken next: a packet may be written there before it is known that there is one.
+    /// The slot that is taken next. A packet may be written there before it is known whether it is sent.
     #[inline]
     pub fn spare(&mut self) -> Place {
         if self.free == END {
@@ -94,7 +93,7 @@ impl PacketPool {
         self.sacks.push(SackBlocks::default());
     }
 
-    /// The [spare](Self::spare) place is no longer free.
+    /// Takes the [spare](Self::spare) slot.
     #[inline]
     pub fn take_spare(&mut self, spare: Place, note: Note) {
         debug_assert_eq!(self.free, spare.0, "only the spare place can be taken");
@@ -108,7 +107,7 @@ impl PacketPool {
         }
     }
 
-    /// Finds a place for a packet.
+    /// Stores a packet.
     #[inline]
     pub fn put(&mut self, packet: &Packet) -> Place {
         let place = self.spare();
@@ -117,19 +116,19 @@ impl PacketPool {
         place
     }
 
-    /// What was noted with a packet.
+    /// The note of a packet.
     #[inline]
     pub fn note(&self, place: Place) -> Note {
         Note(self.slots[place.0 as usize].packet.note)
     }
 
-    /// Notes something else with a packet.
+    /// Sets the note of a packet.
     #[inline]
     pub fn set_note(&mut self, place: Place, note: Note) {
         self.slots[place.0 as usize].packet.note = note.0;
     }
 
-    /// A packet is gone: its place is taken next.
+    /// Releases the slot of a packet. It is reused next.
     #[inline]
     pub fn release(&mut self, place: Place) {
         #[cfg(debug_assertions)]
@@ -142,7 +141,7 @@ impl PacketPool {
         self.free = place.0;
     }
 
-    /// The packet in a place that is in use, but for its selective acknowledgements.
+    /// The packet in a slot that is in use, without its SACK blocks.
     #[inline]
     pub fn packet(&self, place: Place) -> &Head {
         #[cfg(debug_assertions)]
@@ -150,7 +149,7 @@ impl PacketPool {
         &self.slots[place.0 as usize].packet
     }
 
-    /// The selective acknowledgements that belong to it, as many as it has.
+    /// The SACK blocks of a packet. Its head says how many are valid.
     #[inline]
     pub fn sacks(&self, place: Place) -> &SackBlocks {
         #[cfg(debug_assertions)]
@@ -158,7 +157,7 @@ impl PacketPool {
         &self.sacks[place.0 as usize]
     }
 
-    /// A copy of the whole packet in a place that is in use.
+    /// A copy of the whole packet in a slot that is in use.
     #[inline]
     pub fn copy(&self, place: Place) -> Packet {
         let head = *self.packet(place);
@@ -169,14 +168,14 @@ impl PacketPool {
         Packet { head, sacks }
     }
 
-    /// Both parts of the packet in a place, to write them; of the [spare](Self::spare) place too.
+    /// Both parts of the packet in a slot, for writing. The slot may be the [spare](Self::spare) one.
     #[inline(always)]
     pub fn parts_mut(&mut self, place: Place) -> (&mut Head, &mut SackBlocks) {
         let place = place.0 as usize;
         (&mut self.slots[place].packet, &mut self.sacks[place])
     }
 
-    /// Writes a whole packet into a place, which may be the [spare](Self::spare) one.
+    /// Writes a whole packet into a slot, which may be the [spare](Self::spare) one.
     #[inline]
     pub fn write(&mut self, place: Place, packet: &Packet) {
         let (head, sacks) = self.parts_mut(place);
@@ -186,7 +185,7 @@ impl PacketPool {
         }
     }
 
-    /// [Asks](fetch()) for a place.
+    /// [Prefetches](fetch()) a slot.
     #[inline]
     pub fn fetch(&self, place: Place) {
         if let Some(slot) = self.slots.get(place.0 as usize) {
@@ -194,20 +193,20 @@ impl PacketPool {
         }
     }
 
-    /// How many places there are, in use or not: as many as packets were under way at once at some time.
+    /// Number of slots, used or free: the largest number of packets that existed at one time.
     #[inline]
     pub fn places(&self) -> usize {
         self.slots.len()
     }
 
-    /// How many places are in use. It takes time in proportion to those that are not: for checks.
+    /// Number of slots in use. Takes time proportional to the number of free slots; meant for checks.
     pub fn in_use(&self) -> usize {
         let slot = |place: u32| self.slots.get(place as usize);
         let free = std::iter::successors(slot(self.free), |s| slot(s.next)).count();
         self.slots.len() - free
     }
 
-    /// The same in no time.
+    /// As [`PacketPool::in_use`], in constant time.
     #[cfg(debug_assertions)]
     pub(crate) fn used(&self) -> usize {
         self.used
@@ -230,7 +229,7 @@ mod tests {
         assert_eq!((size_of::<Slot>(), align_of::<Slot>()), (64, 64));
     }
 
-    /// The oracle: a map of the standard library.
+    /// The oracle is a map of the standard library.
     #[test]
     fn a_place_holds_what_was_put_there() {
         let mut rng = Stream::new(5, "pool");

@@ -1,4 +1,4 @@
-//! Queueing disciplines: what waits in front of a serializer, in which order, and what is refused.
+//! Queueing disciplines: they decide which packets wait for a serializer, in which order, and which are dropped.
 
 mod classifier;
 mod codel;
@@ -29,7 +29,7 @@ pub use red::{RedMeasure, RedVictim};
 
 use swell_base::Time;
 
-/// What waits.
+/// Packets and bytes that wait in a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Packets waiting.
@@ -49,12 +49,11 @@ impl Backlog {
     }
 }
 
-/// A queueing discipline. `now` never decreases from call to call. Every packet is at every
-/// instant in one of four states: waiting ([`Qdisc::backlog`]), returned by `dequeue`, refused by
-/// `enqueue`, or passed to `dropped`.
+/// A queueing discipline. `now` never decreases from call to call. At every instant each packet is in exactly one of
+/// four states: waiting ([`Qdisc::backlog`]), returned by `dequeue`, refused by `enqueue`, or passed to `dropped`.
 pub trait Qdisc {
-    /// Accepts a packet, or refuses it with a reason. Packets that are dropped to make room are passed
-    /// to `dropped`. The new one may be among them.
+    /// Accepts a packet, or refuses it with a reason. Packets that are dropped to make space are passed to `dropped`.
+    /// The new packet may be among them.
     fn enqueue(
         &mut self,
         now: Time,
@@ -62,21 +61,21 @@ pub trait Qdisc {
         dropped: &mut dyn FnMut(Packet, DropReason),
     ) -> Result<(), DropReason>;
 
-    /// The next packet to transmit. Packets that the discipline drops instead are passed to
-    /// `dropped`. It may drop all of them and return `None`.
+    /// The next packet to transmit. Packets that the discipline drops are passed to `dropped`. It may drop all of
+    /// them and return `None`.
     fn dequeue(&mut self, now: Time, dropped: &mut dyn FnMut(Packet, DropReason))
     -> Option<Packet>;
 
-    /// What waits.
+    /// Packets and bytes that wait.
     fn backlog(&self) -> Backlog;
 
-    /// Packets marked Congestion Experienced instead of dropped, so far.
+    /// Number of packets marked Congestion Experienced instead of dropped.
     fn marked(&self) -> u64 {
         0
     }
 }
 
-/// Which discipline a link has, with its parameters. `docs/queues.md` has a chapter on each.
+/// The discipline of a link, with its parameters. `docs/queues.md` has a chapter on each.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Discipline {
     /// First in, first out; a packet that finds the queue full is dropped (drop tail).
@@ -90,18 +89,18 @@ pub enum Discipline {
     Drr(DrrConfig),
     /// Controlled delay.
     CoDel(CoDelConfig),
-    /// A controlled-delay queue for each flow, served in turn.
+    /// A CoDel queue for each flow, served in turn.
     FqCoDel(FqCoDelConfig),
     /// Proportional integral controller, enhanced.
     Pie(PieConfig),
 }
 
-/// What a discipline may know of the link it serves.
+/// Properties of the link that a discipline serves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outlet {
-    /// How much may wait.
+    /// Limit on waiting packets.
     pub limit: QueueLimit,
-    /// Rate of the serializer; none = nothing ever waits.
+    /// Rate of the serializer. Without a rate, packets never wait.
     pub rate: Option<Rate>,
     /// Bytes that the link layer adds to each packet.
     pub overhead: u16,
@@ -109,14 +108,14 @@ pub struct Outlet {
     pub delay: Dur,
 }
 
-/// The disciplines in front of a link's serializer. The hot one takes packets where they lie.
+/// The discipline of a link. FIFO is the hot case and works on slots of the packet pool.
 #[derive(Clone, Debug)]
 pub(crate) enum AnyQdisc {
     Fifo(PlaceQueue),
     Other(Other),
 }
 
-/// The others, which store packets themselves.
+/// The other disciplines, which store packets themselves.
 #[derive(Clone, Debug)]
 pub(crate) enum Other {
     Red(Box<Red>),
@@ -128,9 +127,9 @@ pub(crate) enum Other {
 }
 
 impl AnyQdisc {
-    /// The queue of the link called `name`, whose random stream derives from `seed` and the name.
+    /// The queue of the link `name`. Its random stream derives from `seed` and the name.
     pub(crate) fn new(d: &Discipline, outlet: &Outlet, seed: u64, name: &str) -> AnyQdisc {
-        // Not the name itself: that is the stream of the link's losses.
+        // The name alone is already used for the stream of the link's losses.
         let stream = || Stream::new(seed, &format!("{name}/queue"));
         AnyQdisc::Other(match d {
             Discipline::Fifo => return AnyQdisc::Fifo(PlaceQueue::new(outlet.limit, outlet.rate)),
@@ -143,9 +142,9 @@ impl AnyQdisc {
         })
     }
 
-    /// Whether packets matter to it that find the serializer idle and nothing waiting: averages,
-    /// first-packet-above times and drop probabilities are made of such packets too. The others keep
-    /// no state that would miss them; a deficit is forgotten with the last packet of its class.
+    /// Whether the discipline must also see packets that find the serializer idle and the queue empty. Such packets
+    /// affect averages, first-packet-above times and drop probabilities. The other disciplines keep no state across
+    /// an empty queue; DRR resets a deficit when its queue empties.
     pub(crate) fn sees_all(&self) -> bool {
         match self {
             AnyQdisc::Fifo(_) | AnyQdisc::Other(Other::Priority(_) | Other::Drr(_)) => false,
@@ -153,7 +152,7 @@ impl AnyQdisc {
         }
     }
 
-    /// As [`Qdisc::enqueue`] of the packet in `place`, where a refused packet stays.
+    /// As [`Qdisc::enqueue`], for the packet in `place`. A refused packet keeps its slot.
     #[inline]
     pub(crate) fn enqueue(
         &mut self,
@@ -182,7 +181,7 @@ impl AnyQdisc {
         }
     }
 
-    /// What waits.
+    /// Packets and bytes that wait.
     #[inline]
     pub(crate) fn backlog(&self) -> Backlog {
         match self {
@@ -191,7 +190,7 @@ impl AnyQdisc {
         }
     }
 
-    /// Packets that wait outside of the pool.
+    /// Number of packets stored outside the pool.
     #[cfg(debug_assertions)]
     pub(crate) fn holds(&self) -> u64 {
         match self {
@@ -200,7 +199,7 @@ impl AnyQdisc {
         }
     }
 
-    /// Packets waiting; more than 2^32 are more than memory.
+    /// Number of waiting packets. More than 2^32 do not fit in memory.
     #[inline]
     pub(crate) fn waiting(&self) -> u32 {
         self.backlog().packets as u32
@@ -214,8 +213,9 @@ impl AnyQdisc {
         }
     }
 
-    /// Returns the next waiting packet in the order of service, for a discipline that takes over. It dequeues at time zero:
-    /// then no packet has waited, so no discipline drops one. Do not use it for anything else afterwards.
+    /// Returns the next waiting packet in order of service, for a discipline that takes over. It dequeues at time
+    /// zero, when no packet has waited yet, so that no discipline drops one. The queue must not be used for anything
+    /// else afterwards.
     pub(crate) fn give_up(
         &mut self,
         pool: &mut PacketPool,
@@ -248,7 +248,7 @@ impl Other {
         }
     }
 
-    // Not inlined, so that a link contains the FIFO and one call.
+    // Not inlined, so that a link contains the FIFO code and a single call.
 
     #[cold]
     #[inline(never)]

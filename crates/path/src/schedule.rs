@@ -1,4 +1,4 @@
-//! What changes about a link, and when.
+//! Scheduled changes of a link.
 
 use std::sync::Arc;
 
@@ -6,71 +6,71 @@ use swell_base::{Dur, QueueLimit, Rate, Time};
 
 use crate::{Deliveries, Discipline, Loss};
 
-/// What a link can carry.
+/// Transmission capacity of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Capacity {
     /// Transmission takes no time.
     Unlimited,
-    /// So many bits per second; at 0 nothing moves.
+    /// Bits per second; at 0 nothing is transmitted.
     Rate(Rate),
-    /// What a delivery trace lets through.
+    /// Capacity given by a delivery trace.
     Deliveries {
-        /// The trace, over and over.
+        /// The trace, which repeats.
         trace: Arc<Deliveries>,
-        /// How far into it it begins.
+        /// Offset at which the trace begins.
         phase: Dur,
     },
 }
 
-/// A time during which nothing gets through.
+/// An interval during which no packet gets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// How long.
+    /// Length of the outage.
     pub length: Dur,
-    /// The link transmits all the same, and what it transmits is lost, be it one bit of a packet.
-    /// Else the transmitter stands still, and packets wait.
+    /// If true, the link keeps transmitting and loses every packet of which at least one bit is transmitted during
+    /// the outage. Otherwise the transmitter stops and packets wait.
     pub lossy: bool,
 }
 
-/// A new queue for what waits.
+/// A new queue that takes over the waiting packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewQueue {
     /// The discipline.
     pub discipline: Discipline,
-    /// How much may wait.
+    /// Limit on waiting packets.
     pub limit: QueueLimit,
-    /// The rate with which limits in time, and disciplines that ask for a rate, count.
+    /// The rate that converts limits in time, and that disciplines use which need a rate.
     pub rate: Option<Rate>,
 }
 
-/// What changes about a link at an instant; what is `None` stays as it is.
+/// Changes of a link at one instant. `None` leaves a property unchanged.
 ///
-/// At one instant changes come before departures, and those before arrivals; among changes, those
-/// come first that are named first.
+/// At one instant, changes come before departures, and departures before arrivals. Simultaneous changes apply in the
+/// order in which they are listed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Change {
-    /// When.
+    /// When the change happens.
     pub at: Time,
-    /// And again after each of these spans, without end; none or zero = once.
+    /// Interval at which it repeats for ever; `None` or zero = once.
     pub every: Option<Dur>,
-    /// What it can carry from now on. Of a packet in transmission the rest goes at the new rate, as on
-    /// a radio link whose modulation changes.
+    /// New capacity. The rest of a packet in transmission uses the new rate, as on a radio link whose modulation
+    /// changes.
     pub capacity: Option<Capacity>,
-    /// Propagation delay of packets whose last bit leaves from now on. When it falls, what was sent
-    /// later does not overtake: it arrives together with what was sent before, as on a wire. (Linux
-    /// netem inserts by time of delivery, `net/sched/sch_netem.c`, `tfifo_enqueue`, and so reorders.)
+    /// New propagation delay, for packets whose last bit leaves from now on. When the delay falls, later packets do
+    /// not overtake earlier ones but arrive together with them, as on a wire. (Linux netem inserts by time of
+    /// delivery, `net/sched/sch_netem.c`, `tfifo_enqueue`, and so reorders.)
     pub delay: Option<Dur>,
-    /// Loss of packets whose last bit leaves from now on. A process with states begins in the good one.
+    /// New loss process, for packets whose last bit leaves from now on. A process with states begins in the good state.
     pub loss: Option<Loss>,
-    /// A new queue. What waits moves over in the order in which it would have been served, as if it
-    /// came now; what finds no room is dropped. (Linux drops all that waits when a qdisc is replaced.)
+    /// A new queue. Waiting packets move over in order of service, as if they arrived now; packets that do not fit
+    /// are dropped. (Linux drops all waiting packets when a qdisc is replaced.)
     pub queue: Option<NewQueue>,
-    /// Nothing gets through for a while, whatever the capacity is and becomes. Outages may overlap.
+    /// An outage, which blocks the link whatever its capacity is or becomes. Outages may overlap.
     pub outage: Option<Outage>,
 }
 
 impl Change {
-    /// Whether it concerns the serializer and what comes after it.
+    /// Whether the change affects the serializer or the wire after it.
     pub(crate) fn of_wire(&self) -> bool {
         self.capacity.is_some()
             || self.delay.is_some()
@@ -79,18 +79,18 @@ impl Change {
     }
 }
 
-/// Changes in their order, each at its instant.
+/// Changes in order of time.
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline {
     changes: Arc<[Change]>,
-    /// When each is due next; `MAX` = never again.
+    /// When each change is due next; `MAX` = never again.
     due: Vec<Time>,
-    /// The earliest of them, and which it is.
+    /// The earliest of these instants, and its index.
     next: (Time, usize),
 }
 
 impl Timeline {
-    /// Those of `changes` that `concern`.
+    /// A timeline of those `changes` for which `concern` returns true.
     pub fn new(changes: &[Change], concern: impl Fn(&Change) -> bool) -> Timeline {
         let changes: Arc<[Change]> = changes.iter().filter(|c| concern(c)).cloned().collect();
         let mut timeline = Timeline {
@@ -102,20 +102,20 @@ impl Timeline {
         timeline
     }
 
-    /// One more change; it comes after those that are at the same instant.
+    /// Adds a change. It comes after other changes at the same instant.
     pub fn add(&mut self, change: Change) {
         self.due.push(change.at);
         self.changes = self.changes.iter().cloned().chain([change]).collect();
         self.look();
     }
 
-    /// When the next change is; `MAX` = never.
+    /// When the next change is due; `MAX` = never.
     pub fn next_at(&self) -> Time {
         self.next.0
     }
 
-    /// The next change if it is due by `now`. The end of time is never reached: what comes back for
-    /// ever has no last time.
+    /// The next change if it is due by `now`. Nothing is due at `Time::MAX`, because repeating changes would never
+    /// end there.
     pub fn take(&mut self, now: Time) -> Option<(Time, &Change)> {
         let (at, index) = self.next;
         if at > now || now == Time::MAX {

@@ -1,5 +1,5 @@
-//! The serializer of a link that changes. The end of a transmission is computed in advance, through every
-//! change until then.
+//! The serializer of a link that changes. It computes the end of a transmission in advance, across all changes until
+//! then.
 
 use swell_base::{Dur, Rate, Stream, Time};
 
@@ -7,8 +7,8 @@ use crate::deliveries::{BYTE, Position};
 use crate::schedule::Timeline;
 use crate::{Capacity, Change, Deliveries, LinkConfig, LossProcess};
 
-/// Bound on the changes through which a transmission is followed. One that is not over by then counts as never over. So
-/// the work is bounded, even for a link that changes every nanosecond.
+/// Largest number of changes during one transmission. A transmission that takes more counts as never ending. So the
+/// work is bounded, even for a link that changes every nanosecond.
 const PATIENCE: u32 = 10_000_000;
 
 #[derive(Clone, Debug)]
@@ -19,25 +19,25 @@ enum Supply {
     Deliveries(Position),
 }
 
-/// The state of capacity, outages, delay and loss after every change up to some instant.
+/// State of capacity, outages, delay and loss after all changes up to some instant.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     timeline: Timeline,
     supply: Supply,
-    /// End of the latest outage in which packets wait, and of the latest in which they are lost.
+    /// End of the latest outage in which packets wait, and of the latest in which packets are lost.
     stopped_until: Time,
     dead_until: Time,
-    /// Nanobits of the next packet that went in the last nanosecond of the one before.
+    /// Nanobits of the next packet that were already sent in the last nanosecond of the previous one.
     carry: u128,
     pub delay: Dur,
     loss: LossProcess,
 }
 
-/// How a transmission ends.
+/// Result of a transmission.
 pub(crate) struct Sent {
     /// When the last bit leaves; `MAX` = never.
     pub end: Time,
-    /// The wire lost it.
+    /// Whether the wire lost the packet.
     pub lost: bool,
 }
 
@@ -57,8 +57,8 @@ impl Wire {
         }
     }
 
-    /// The wire of a link that has not changed until now: its rate (bit/s, 0 = unlimited), what the division of its last
-    /// packet's bits left over, and its loss.
+    /// The wire of a link that has not changed until now. Takes its rate (bit/s, 0 = unlimited), the remainder of its
+    /// last division of bits by rate, and its loss.
     pub fn so_far((rate, carry): (u64, u64), delay: Dur, loss: LossProcess) -> Wire {
         Wire {
             timeline: Timeline::new(&[], |_| false),
@@ -74,20 +74,20 @@ impl Wire {
         }
     }
 
-    /// One more change, not before the instant reached.
+    /// Adds a change at or after the instant reached.
     pub fn add(&mut self, change: Change) {
         self.timeline.add(change);
     }
 
-    /// When a transmission may begin on a serializer that is idle at `at`. `free_at` is its last answer, not later than
-    /// `at`.
+    /// When a transmission may begin on a serializer that is idle at `at`. `free_at` is the previous result, which is
+    /// not later than `at`.
     pub fn wake(&mut self, at: Time, free_at: Time) -> Time {
         if at == Time::MAX {
             return Time::MAX;
         }
         self.reach(at);
         if free_at < at {
-            // The remainder of the last busy period is void.
+            // The remainder of the last busy period is dropped.
             self.carry = 0;
         }
         if let Supply::Deliveries(position) = &mut self.supply {
@@ -97,7 +97,7 @@ impl Wire {
         self.ready(at)
     }
 
-    /// Transmits `bytes` from `start` on, the instant that it gave as ready.
+    /// Transmits `bytes` from `start` on, which must be an instant that this wire returned as ready.
     pub fn send(&mut self, start: Time, bytes: u64) -> Sent {
         const NEVER: Sent = Sent {
             end: Time::MAX,
@@ -122,7 +122,7 @@ impl Wire {
                     let most = rate * u128::from(until.since(at).as_nanos());
                     if work <= most {
                         self.carry = work % rate;
-                        // At most the span until the boundary, which has 64 bits.
+                        // At most the time until the boundary, which fits in 64 bits.
                         return self.sent(at + Dur::from_nanos((work / rate) as u64), lost);
                     }
                     work -= most;
@@ -174,7 +174,7 @@ impl Wire {
         Time::MAX
     }
 
-    /// Nanobits that could be transmitted from `from`, the instant reached, to `to`.
+    /// Nanobits that could be transmitted between `from`, the instant reached, and `to`.
     pub fn offers(&mut self, from: Time, to: Time) -> u128 {
         let mut sum = 0;
         let mut at = from;
@@ -199,7 +199,7 @@ impl Wire {
         sum
     }
 
-    /// What carries at `at`; `None` in an outage.
+    /// The supply at `at`; `None` in an outage.
     fn supply_at(&mut self, at: Time) -> Option<&mut Supply> {
         if self.stopped_until > at {
             return None;
@@ -212,7 +212,7 @@ impl Wire {
         Some(&mut self.supply)
     }
 
-    /// The first instant after `at`, the one reached, at which it could carry more or less.
+    /// The first instant after `at`, the instant reached, at which the supply may change.
     fn boundary(&self, at: Time) -> Time {
         let next = self.timeline.next_at();
         if self.stopped_until > at {
@@ -222,7 +222,7 @@ impl Wire {
         }
     }
 
-    /// Makes every change up to and including `at`.
+    /// Applies every change up to and including `at`.
     fn reach(&mut self, at: Time) {
         while let Some((when, change)) = self.timeline.take(at) {
             if let Some(capacity) = &change.capacity {
@@ -254,11 +254,10 @@ impl Wire {
     }
 }
 
-/// Network-layer bits that a link can carry, as a mean rate over each of `bins` bins of `width` from
-/// the beginning: what its changes make of its rate. Outages in which packets are lost count as
-/// capacity, since the link transmits.
+/// Mean rate in bits per second that a link can carry in each of `bins` bins of `width` from time zero, with all its
+/// scheduled changes. Outages in which packets are lost count as capacity, because the link transmits.
 ///
-/// Link-layer overhead is left in; a link without a rate offers nothing that could be counted.
+/// Link-layer overhead is not subtracted. While a link has no rate, it counts as zero.
 pub fn offered(config: &LinkConfig, width: Dur, bins: usize) -> Vec<Rate> {
     let mut wire = Wire::new(config, 0, "");
     let width = width.as_nanos().max(1);
@@ -271,7 +270,7 @@ pub fn offered(config: &LinkConfig, width: Dur, bins: usize) -> Vec<Rate> {
         .collect()
 }
 
-/// The mean rate that a link can carry from `from` to `to`, as [`offered`] counts.
+/// Mean rate that a link can carry from `from` to `to`, by the definition of [`offered`].
 pub fn mean_offered(config: &LinkConfig, from: Time, to: Time) -> Rate {
     let mut wire = Wire::new(config, 0, "");
     let span = u128::from(to.since(from).as_nanos().max(1));

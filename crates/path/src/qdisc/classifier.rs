@@ -1,9 +1,9 @@
-//! Which of a discipline's classes a packet belongs to.
+//! Maps packets to classes of a discipline.
 
 use swell_base::{FlowId, Head, Tag, derived};
 
-/// From a packet to its class: a band of a priority queue, a queue of a round robin. A class beyond
-/// the last means the last.
+/// Maps a packet to its class: a band of a priority queue, or a queue of a round robin. A class number beyond the
+/// last class means the last class.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Classifier {
     /// Foreground or background.
@@ -13,16 +13,16 @@ pub enum Classifier {
         /// Class of everything else.
         background: u16,
     },
-    /// By ranges of flow numbers: each entry is the first flow of a range and its class; entries in
-    /// ascending order. Flows before the first entry are in class 0.
+    /// By ranges of flow numbers. Each entry is the first flow of a range and its class, in ascending order. Flows
+    /// before the first entry are in class 0.
     FlowsFrom(Vec<(FlowId, u16)>),
-    /// By a salted hash of flow and direction, so that each flow has a class of its own, up to
-    /// collisions (McKenney 1990).
+    /// By a salted hash of flow and direction, so that each flow has its own class unless hashes collide (McKenney
+    /// 1990).
     Hash,
 }
 
 impl Classifier {
-    /// The class of `packet`, below `classes` (which is at least 1).
+    /// The class of `packet`. It is less than `classes`, which must be at least 1.
     pub(super) fn class(&self, packet: &Head, classes: usize, salt: u64) -> usize {
         let class = match self {
             Classifier::Tag {
@@ -37,7 +37,7 @@ impl Classifier {
                 after.checked_sub(1).map_or(0, |i| usize::from(ranges[i].1))
             }
             Classifier::Hash => {
-                // The directions differ. Index 0 would give the salt itself.
+                // The two directions are different flows. The 1 is added because index 0 would return the salt itself.
                 let flow = u64::from(packet.flow.0) << 1 | u64::from(packet.way);
                 return (derived(salt, flow + 1) % classes as u64) as usize;
             }

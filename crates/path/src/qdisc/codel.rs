@@ -35,7 +35,7 @@ impl Default for CoDelConfig {
     }
 }
 
-/// A queue under CoDel.
+/// A queue managed by CoDel.
 #[derive(Clone, Debug)]
 pub struct CoDel {
     config: CoDelConfig,
@@ -46,7 +46,7 @@ pub struct CoDel {
 }
 
 impl CoDel {
-    /// The discipline in front of `outlet`.
+    /// The discipline for the link `outlet`.
     pub fn new(config: &CoDelConfig, outlet: &Outlet) -> CoDel {
         CoDel {
             config: *config,
@@ -93,30 +93,30 @@ impl Qdisc for CoDel {
     }
 }
 
-/// What became of a packet that CoDel signalled with.
+/// What happened to a packet that CoDel selected.
 pub(super) enum Fate {
-    /// It goes on, marked.
+    /// It was marked and continues.
     Marked,
-    /// It is gone.
+    /// It was dropped.
     Dropped(Packet),
 }
 
 /// The control loop, one per queue (RFC 8289 section 5.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Control {
-    /// When the delay will have been above the target for an interval; none = it is below.
+    /// When the delay will have been above the target for an interval; `None` if it is below the target.
     first_above: Option<Time>,
     /// When the next packet is due to be dropped.
     drop_next: Time,
-    /// Drops since this dropping state began.
+    /// Number of drops since this dropping state began.
     count: u32,
-    /// `count` as that state began.
+    /// Value of `count` when this dropping state began.
     last_count: u32,
     dropping: bool,
 }
 
 impl Control {
-    /// The next packet of `queue` that is not dropped (RFC 8289 section 5.5).
+    /// The next packet of `queue` that CoDel does not drop (RFC 8289 section 5.5).
     pub fn dequeue(
         &mut self,
         now: Time,
@@ -135,7 +135,7 @@ impl Control {
             while self.dropping && now >= self.drop_next {
                 self.count = self.count.saturating_add(1);
                 if config.ecn && mark(&mut packet) {
-                    // One signal was given; the packet goes on (Linux `codel_dequeue`).
+                    // The mark is the signal, so the packet continues (Linux `codel_dequeue`).
                     tell(Fate::Marked);
                     self.drop_next = self.law(config, self.drop_next);
                     break;
@@ -160,11 +160,11 @@ impl Control {
                 Some(packet)
             } else {
                 tell(Fate::Dropped(packet));
-                // Whatever comes next is let through: the law begins with this drop.
+                // The next packet is never dropped: the control law starts with this drop.
                 self.take(now, config, queue).map(|(p, _)| p)
             };
             self.dropping = true;
-            // Soon after the last time, the rate that controlled the queue then is tried again.
+            // If the last dropping state ended recently, resume at the drop rate that controlled the queue then.
             let delta = self.count.saturating_sub(self.last_count);
             let recent = now.since(self.drop_next) < config.interval * 16;
             self.count = if delta > 1 && recent { delta } else { 1 };
@@ -175,7 +175,7 @@ impl Control {
         Some(packet)
     }
 
-    /// Takes a packet and says whether the delay has been too long for an interval (section 5.6,
+    /// Takes a packet and returns whether the delay has been above the target for an interval (section 5.6,
     /// `dodequeue`).
     fn take(
         &mut self,
@@ -201,8 +201,8 @@ impl Control {
         }
     }
 
-    /// The control law: gaps between drops shrink with the square root of their number, so that the
-    /// throughput of a TCP sender falls linearly (section 5.6, `control_law`).
+    /// The control law: gaps between drops shrink with the square root of the number of drops, so that TCP throughput
+    /// falls linearly (section 5.6, `control_law`).
     fn law(&self, config: &CoDelConfig, from: Time) -> Time {
         from + config.interval.scale(1.0 / f64::from(self.count).sqrt())
     }

@@ -10,19 +10,19 @@ use super::{Backlog, Classifier, Outlet, Qdisc};
 /// Deficit round robin (Shreedhar & Varghese, SIGCOMM 1995 and ToN 4(3), 1996).
 #[derive(Clone, Debug, PartialEq)]
 pub struct DrrConfig {
-    /// Which queue a packet belongs to.
+    /// Maps packets to queues.
     pub classifier: Classifier,
-    /// How many queues (at least 1).
+    /// Number of queues, at least 1.
     pub queues: u16,
-    /// Bytes that a queue may send more in each round (0 counts as 1). With at least the largest
-    /// packet each visit sends one, and the work per packet is constant.
+    /// Bytes added to a queue's deficit in each round; 0 counts as 1. If it is at least the largest packet, each
+    /// visit sends a packet and the work per packet is constant.
     pub quantum: u32,
-    /// Quanta of single queues, where they differ: shares of the rate are in proportion to them.
+    /// Quanta of individual queues, by index. Rates are shared in proportion to the quanta.
     pub quanta: Vec<u32>,
 }
 
 impl Default for DrrConfig {
-    /// Every flow for itself, in as many queues as FQ-CoDel has, a full packet in each round.
+    /// One class per flow, as many queues as FQ-CoDel has, and a full packet per round.
     fn default() -> Self {
         DrrConfig {
             classifier: Classifier::Hash,
@@ -33,13 +33,13 @@ impl Default for DrrConfig {
     }
 }
 
-/// Deficit round robin. When no room is left, the longest queue (in bytes) loses its last packet:
-/// the paper's buffer stealing, after McKenney 1990.
+/// Deficit round robin. If the buffer is full, the longest queue (in bytes) loses its last packet. This is the
+/// paper's buffer stealing, after McKenney 1990.
 #[derive(Clone, Debug)]
 pub struct Drr {
     classifier: Classifier,
     queues: Vec<Queue>,
-    /// Queues with packets, in the order of their turns.
+    /// Non-empty queues, in order of service.
     active: VecDeque<u16>,
     bound: Bound,
     total: Backlog,
@@ -52,12 +52,12 @@ struct Queue {
     bytes: u64,
     deficit: u64,
     quantum: u64,
-    /// Whether this turn's quantum was already given.
+    /// Whether this turn's quantum has been added.
     served: bool,
 }
 
 impl Drr {
-    /// The discipline in front of `outlet`; `stream` salts the hash.
+    /// The discipline for the link `outlet`; `stream` salts the hash.
     pub fn new(config: &DrrConfig, outlet: &Outlet, mut stream: Stream) -> Drr {
         let queue = |i| Queue {
             waiting: VecDeque::new(),
@@ -76,7 +76,7 @@ impl Drr {
         }
     }
 
-    /// The last packet of the longest queue; the first of equals.
+    /// Removes the last packet of the longest queue. Ties go to the lowest number.
     fn steal(&mut self) -> Option<Packet> {
         let longest = *self
             .active
@@ -95,7 +95,7 @@ impl Drr {
 }
 
 impl Queue {
-    /// An empty queue saves nothing up.
+    /// Resets a queue that has become empty: it must not save up a deficit.
     fn rest(&mut self) {
         self.deficit = 0;
         self.served = false;

@@ -9,7 +9,7 @@ use super::{Backlog, Qdisc};
 use crate::pool::Place;
 use crate::{Note, PacketPool};
 
-/// First in, first out with a limit on what waits: packets, bytes or time at the link's rate.
+/// First in, first out, with a limit in packets, bytes or time at the link's rate.
 #[derive(Clone, Debug)]
 pub struct Fifo {
     row: PlaceQueue,
@@ -17,9 +17,8 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// A queue holding at most `limit`. A limit in time is turned into bytes at `rate` (without a
-    /// rate nothing ever waits); one in bandwidth-delay products must have been resolved before and
-    /// counts as unlimited here.
+    /// A queue with the limit `limit`. A limit in time is converted to bytes at `rate`; without a rate, packets never
+    /// wait. A limit in bandwidth-delay products must have been resolved before, and counts as unlimited here.
     pub fn new(limit: QueueLimit, rate: Option<Rate>) -> Fifo {
         Fifo {
             row: PlaceQueue::new(limit, rate),
@@ -61,7 +60,7 @@ impl Qdisc for Fifo {
     }
 }
 
-/// A [`Fifo`] of packets that lie in a shared pool: the queue of a link without another discipline.
+/// A [`Fifo`] of packets in a shared pool: the queue of a link without another discipline.
 #[derive(Clone, Debug)]
 pub(crate) struct PlaceQueue {
     queue: VecDeque<Waiting>,
@@ -69,7 +68,7 @@ pub(crate) struct PlaceQueue {
     bound: Bound,
 }
 
-/// The facts about a waiting packet that the queue and its caller need. The packet itself may have left the cache.
+/// The data on a waiting packet that the queue and its caller need. The packet itself may have left the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub place: Place,
@@ -88,7 +87,7 @@ impl PlaceQueue {
         }
     }
 
-    /// Accepts the packet in `place` or refuses it, which leaves it where it is.
+    /// Accepts the packet in `place`, or refuses it. A refused packet keeps its slot.
     #[inline]
     pub fn enqueue(&mut self, pool: &PacketPool, place: Place) -> Result<(), DropReason> {
         let packet = pool.packet(place);
@@ -102,7 +101,7 @@ impl PlaceQueue {
         Ok(())
     }
 
-    /// The first packet.
+    /// Removes the first packet.
     #[inline]
     pub fn dequeue(&mut self) -> Option<Waiting> {
         let first = self.queue.pop_front()?;
@@ -110,7 +109,7 @@ impl PlaceQueue {
         Some(first)
     }
 
-    /// What waits.
+    /// Packets and bytes that wait.
     #[inline]
     pub fn backlog(&self) -> Backlog {
         self.waiting

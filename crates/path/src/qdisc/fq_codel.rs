@@ -1,4 +1,4 @@
-//! Flow queues under CoDel (FQ-CoDel).
+//! FQ-CoDel: one CoDel queue per flow.
 
 use std::collections::VecDeque;
 
@@ -8,16 +8,16 @@ use super::codel::{Control, Fate};
 use super::store::{Bound, Stamped};
 use super::{Backlog, Classifier, CoDelConfig, Outlet, Qdisc};
 
-/// Flow queues under CoDel, RFC 8290.
+/// FQ-CoDel, RFC 8290.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FqCoDelConfig {
     /// Number of queues that flows are hashed to (section 5.2.5: 1024; at least 1).
     pub flows: u16,
     /// Bytes that a queue may send in each round (section 5.2.4: 1514; 0 counts as 1).
     pub quantum: u32,
-    /// Most packets dropped at once when the limit is exceeded (section 4.1: 64).
+    /// Largest number of packets dropped at once when the limit is exceeded (section 4.1: 64).
     pub drop_batch: u16,
-    /// The CoDel of each queue.
+    /// CoDel parameters of each queue.
     pub codel: CoDelConfig,
 }
 
@@ -27,7 +27,7 @@ impl Default for FqCoDelConfig {
             flows: 1024,
             quantum: 1514,
             drop_batch: 64,
-            // Section 5.2.6: marks by default.
+            // Section 5.2.6 enables marking by default.
             codel: CoDelConfig {
                 ecn: true,
                 ..CoDelConfig::default()
@@ -36,15 +36,15 @@ impl Default for FqCoDelConfig {
     }
 }
 
-/// Queues of flows, served in rounds, new ones first, each under its own CoDel.
+/// One queue per flow, each managed by CoDel. Queues are served in rounds, new queues first.
 #[derive(Clone, Debug)]
 pub struct FqCoDel {
     config: FqCoDelConfig,
     bound: Bound,
     queues: Vec<Queue>,
-    /// Queues that became active since their last turn (section 4.1), by number.
+    /// Queues that became active and have not yet had a turn (section 4.1), by number.
     new: VecDeque<u16>,
-    /// The others that are active.
+    /// All other active queues.
     old: VecDeque<u16>,
     total: Backlog,
     salt: u64,
@@ -56,12 +56,12 @@ struct Queue {
     waiting: Stamped,
     control: Control,
     credits: i64,
-    /// Whether it is on one of the lists.
+    /// Whether the queue is on one of the two lists.
     active: bool,
 }
 
 impl FqCoDel {
-    /// The discipline in front of `outlet`; `stream` salts the hash.
+    /// The discipline for the link `outlet`; `stream` salts the hash.
     pub fn new(config: &FqCoDelConfig, outlet: &Outlet, mut stream: Stream) -> FqCoDel {
         FqCoDel {
             config: config.clone(),
@@ -79,9 +79,9 @@ impl FqCoDel {
         i64::from(self.config.quantum.max(1))
     }
 
-    /// Half the packets of the fattest queue, from its head, but no more than a batch (section 4.1).
+    /// Drops half the packets of the queue with the most bytes from its head, but at most one batch (section 4.1).
     fn shed(&mut self, dropped: &mut dyn FnMut(Packet, DropReason)) {
-        // Of equals the one with the lowest number, so that the choice has one answer.
+        // Ties go to the lowest number, so that the choice is deterministic.
         let fattest = self
             .queues
             .iter_mut()
@@ -129,7 +129,7 @@ impl Qdisc for FqCoDel {
     ) -> Option<Packet> {
         let quantum = self.quantum();
         loop {
-            // Section 4.2: the new ones first.
+            // Section 4.2: new queues come first.
             let is_new = !self.new.is_empty();
             let list = if is_new { &mut self.new } else { &mut self.old };
             let index = *list.front()?;
@@ -161,7 +161,8 @@ impl Qdisc for FqCoDel {
             }
             list.pop_front();
             if is_new {
-                // Once through the old ones, so that a flow of single packets cannot starve them.
+                // An emptied new queue takes a turn on the old list. Otherwise a flow of single packets could starve
+                // the old queues.
                 self.old.push_back(index);
             } else {
                 q.active = false;

@@ -66,10 +66,10 @@ pub enum PieDelay {
     DepartureRate,
 }
 
-/// Bytes over which the rate of departures is measured (RFC 8033 section 5.2, DQ_THRESHOLD).
+/// Bytes over which the departure rate is measured (RFC 8033 section 5.2, DQ_THRESHOLD).
 const MEASURED: u64 = 1 << 14;
 
-/// A queue under PIE.
+/// A queue managed by PIE.
 #[derive(Clone, Debug)]
 pub struct Pie {
     config: PieConfig,
@@ -79,21 +79,21 @@ pub struct Pie {
     probability: f64,
     /// Sum of probabilities since the last drop.
     accumulated: f64,
-    /// Delay at the last computation.
+    /// Delay at the previous update.
     delay_old: Dur,
-    /// What the packet last taken has waited.
+    /// Waiting time of the packet that was dequeued last.
     last_wait: Dur,
     burst_allowance: Dur,
     next_update: Time,
-    /// Departures in bytes per second; 0 = not known.
+    /// Departure rate in bytes per second; 0 = unknown.
     departure_rate: f64,
-    /// Beginning of the measurement under way and the bytes sent since.
+    /// Start of the current measurement, and the bytes sent since.
     measuring: Option<(Time, u64)>,
     marked: u64,
 }
 
 impl Pie {
-    /// The discipline in front of `outlet`, drawing from `rng`.
+    /// The discipline for the link `outlet`, drawing from `rng`.
     pub fn new(config: &PieConfig, outlet: &Outlet, rng: Stream) -> Pie {
         Pie {
             config: PieConfig {
@@ -115,17 +115,16 @@ impl Pie {
         }
     }
 
-    /// The drop probability as last computed.
+    /// The current drop probability.
     pub fn probability(&self) -> f64 {
         self.probability
     }
 
-    /// Computes the probability at every instant due by `now`. Nothing happens to the queue between
-    /// two calls, so this is what a timer would have done.
+    /// Does all updates due by `now`. The queue does not change between two calls, so this is equivalent to a timer.
     fn advance(&mut self, now: Time) {
         while self.next_update <= now {
             if self.resting() {
-                // Nothing will change any more: over the rest in one step.
+                // All state is at rest, so later updates change nothing: skip them.
                 let step = self.config.update.as_nanos();
                 let steps = now.since(self.next_update).as_nanos() / step;
                 self.next_update += Dur::from_nanos(steps * step);
@@ -160,7 +159,7 @@ impl Pie {
         let delay = self.current_delay();
         let (now, old) = (delay.as_secs_f64(), self.delay_old.as_secs_f64());
         let mut step = c.alpha * (now - c.target.as_secs_f64()) + c.beta * (now - old);
-        // The steps are scaled to the probability's size, so that the loop stays stable.
+        // The step is scaled to the size of the probability, so that the control loop stays stable.
         step /= match self.probability {
             p if p < 0.000_001 => 2048.0,
             p if p < 0.000_01 => 512.0,
@@ -188,8 +187,7 @@ impl Pie {
         self.delay_old = delay;
     }
 
-    /// Whether an arriving packet is dropped or marked (RFC 8033 sections 4.1 and 5.4, appendix A,
-    /// `drop_early`).
+    /// Whether to drop or mark an arriving packet (RFC 8033 sections 4.1 and 5.4, appendix A, `drop_early`).
     fn chooses(&mut self) -> bool {
         let c = &self.config;
         if self.burst_allowance > Dur::ZERO
@@ -216,9 +214,9 @@ impl Pie {
         chosen
     }
 
-    /// Measures the rate of departures (RFC 8033 section 5.2). Bytes count once their transmission
-    /// is over, that is when the packet behind them is taken; the RFC counts them as they are
-    /// taken, which over 16 KiB of full packets is a tenth too many.
+    /// Measures the departure rate (RFC 8033 section 5.2). Bytes count when their transmission ends, that is when the
+    /// next packet is dequeued. The RFC counts bytes when they are dequeued, which overestimates the rate by a tenth
+    /// over 16 KiB of full packets.
     fn measure(&mut self, now: Time, packet: &Packet, before: Backlog) {
         if let Some((start, bytes)) = self.measuring
             && bytes >= MEASURED
@@ -241,7 +239,7 @@ impl Pie {
             *bytes += u64::from(packet.size);
         }
         if before.packets == 1 {
-            // The link may rest now, and a rest is no departure.
+            // The link may become idle now, and idle time must not lower the rate.
             self.measuring = None;
         }
     }

@@ -7,19 +7,19 @@ use swell_base::{DropReason, Packet, QueueLimit, Time};
 use super::store::Bound;
 use super::{Backlog, Classifier, Outlet, Qdisc};
 
-/// Bands of first-in-first-out queues; a band is served only while those above it are empty.
+/// FIFO bands; a band is served only while all bands before it are empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PriorityConfig {
-    /// Which band a packet belongs to; 0 is served first.
+    /// Maps packets to bands; band 0 is served first.
     pub classifier: Classifier,
-    /// How many bands (at least 1).
+    /// Number of bands, at least 1.
     pub bands: u16,
-    /// How much may wait in each band; bands without an entry take the link's limit, each its own.
+    /// Limit of each band. A band without an entry has the link's limit, which it does not share with other bands.
     pub limits: Vec<QueueLimit>,
 }
 
 impl Default for PriorityConfig {
-    /// The application under study before everything else.
+    /// The application under study has priority over everything else.
     fn default() -> Self {
         PriorityConfig {
             classifier: Classifier::Tag {
@@ -32,7 +32,7 @@ impl Default for PriorityConfig {
     }
 }
 
-/// Strict priority without preemption: a transmission once begun is finished.
+/// Strict priority without preemption: a transmission that has begun is completed.
 #[derive(Clone, Debug)]
 pub struct Priority {
     classifier: Classifier,
@@ -48,7 +48,7 @@ struct Band {
 }
 
 impl Priority {
-    /// The discipline in front of `outlet`.
+    /// The discipline for the link `outlet`.
     pub fn new(config: &PriorityConfig, outlet: &Outlet) -> Priority {
         let band = |i| Band {
             waiting: VecDeque::new(),

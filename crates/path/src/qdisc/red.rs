@@ -12,8 +12,7 @@ pub use config::{
     RedAdaptive, RedConfig, RedDialect, RedMeasure, RedSpacing, RedThresholds, RedVictim, RedWeight,
 };
 
-/// Random early detection: arriving packets are dropped, or marked, with a probability that grows
-/// with the average of the queue.
+/// Random early detection: arriving packets are dropped or marked with a probability that grows with the average queue.
 #[derive(Clone, Debug)]
 pub struct Red {
     config: RedConfig,
@@ -23,44 +22,44 @@ pub struct Red {
     rng: Stream,
     waiting: VecDeque<Packet>,
     backlog: Backlog,
-    /// Thresholds in the unit of `average`.
+    /// Thresholds, in the unit of `average`.
     min: f64,
     max: f64,
     weight: f64,
-    /// Packets of mean size that the link sends in a second.
+    /// Packets of mean size that the link can send per second.
     packet_rate: f64,
-    /// Packets or bytes, as `config.measure` says.
+    /// Average queue in packets or bytes, as `config.measure` says.
     average: f64,
     max_p: f64,
-    /// Least value of `max_p` under adaptation.
+    /// Smallest value of `max_p` under adaptation.
     floor: f64,
     /// Packets and bytes since the last drop or mark.
     count: i64,
     count_bytes: i64,
     /// Whether the last arrival found the average above the lower threshold (ns-2 `old`).
     above: bool,
-    /// When the transmission of the last packet given out ends.
+    /// When the transmission of the last dequeued packet ends.
     busy_until: Time,
     adapted: Time,
     marked: u64,
 }
 
-/// What early detection decided for a packet.
+/// Decision of early detection about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Pass,
-    /// Chosen at random: it is dropped, or marked where that is allowed.
+    /// Chosen at random: the packet is dropped, or marked if that is allowed.
     Chosen {
         may_mark: bool,
     },
-    /// The average is too high: dropped whatever the sender understands.
+    /// The average is too high: the packet is dropped even if its sender supports ECN.
     Forced,
 }
 
 impl Red {
-    /// The discipline in front of `outlet`, drawing from `rng`.
+    /// The discipline for the link `outlet`, drawing from `rng`.
     pub fn new(config: &RedConfig, outlet: &Outlet, rng: Stream) -> Red {
-        // Without a rate nothing ever waits and no parameter matters.
+        // Without a rate packets never wait, so no parameter matters.
         let rate = outlet.rate.unwrap_or(Rate::from_bps(1));
         let mean = f64::from(config.mean_packet.max(1));
         let packet_rate = rate.bps() as f64 / (8.0 * mean);
@@ -84,8 +83,8 @@ impl Red {
             average: 0.0,
             max_p: config.max_p,
             floor: config.adaptive.map_or(0.0, |a| a.floor(rate)),
-            // The paper's count is -1 while the average is low, so that the first packet above the
-            // threshold has count 0; ns-2's counts from 0.
+            // In the paper the count is -1 while the average is low, so that the first packet above the threshold has
+            // count 0. In ns-2 it starts at 0.
             count: match config.dialect {
                 RedDialect::Paper => -1,
                 RedDialect::Ns2 => 0,
@@ -103,17 +102,17 @@ impl Red {
         self.average
     }
 
-    /// The drop probability at the upper threshold, as adapted so far.
+    /// The current drop probability at the upper threshold, which adaptation may change.
     pub fn max_p(&self) -> f64 {
         self.max_p
     }
 
-    /// The averaging weight in force.
+    /// The averaging weight.
     pub fn weight(&self) -> f64 {
         self.weight
     }
 
-    /// The queue as it is averaged.
+    /// Current queue length, in the unit of the average.
     fn length(&self) -> f64 {
         match self.config.measure {
             RedMeasure::Packets => self.backlog.packets as f64,
@@ -121,10 +120,9 @@ impl Red {
         }
     }
 
-    /// Brings the average up to the arrival at `now`. While the link was idle, as many packets
-    /// count as arrived to an empty queue as could have been sent (Floyd & Jacobson 1993, section
-    /// 4 and fig. 2; ns-2 `REDQueue::estimator`, which takes whole packets and lets the arriving
-    /// one count besides).
+    /// Updates the average for an arrival at `now`. After an idle period, it assumes as many arrivals to an empty
+    /// queue as the link could have sent packets. Sources: Floyd & Jacobson 1993, section 4 and fig. 2; ns-2
+    /// `REDQueue::estimator`, which uses whole packets and adds one for the arriving packet.
     fn estimate(&mut self, now: Time) {
         let keep = 1.0 - self.weight;
         if self.backlog.packets > 0 {
@@ -140,8 +138,8 @@ impl Red {
         self.adapt(now);
     }
 
-    /// Adaptive RED: keeps the average near the middle between the thresholds (Floyd, Gummadi &
-    /// Shenker 2001), looked at when a packet arrives.
+    /// Adaptive RED: keeps the average near the middle between the thresholds (Floyd, Gummadi & Shenker 2001).
+    /// Evaluated when packets arrive.
     fn adapt(&mut self, now: Time) {
         let Some(a) = self.config.adaptive else {
             return;
@@ -158,7 +156,7 @@ impl Red {
         } else {
             changed = false;
         }
-        // ns-2 looks again at every arrival until it has changed something.
+        // ns-2 evaluates at every arrival until it has changed something.
         if changed || self.config.dialect == RedDialect::Paper {
             self.adapted = now;
         }
@@ -167,12 +165,12 @@ impl Red {
     /// Probability by the average alone (p_b of the paper), for averages of at least `min`.
     fn base(&self) -> f64 {
         let p = if self.average < self.max {
-            // Equal thresholds leave nothing between them.
+            // Equal thresholds have a width of zero, which must not divide.
             let width = (self.max - self.min).max(f64::MIN_POSITIVE);
             self.max_p * (self.average - self.min) / width
         } else if self.config.gentle {
-            // From max_p at the threshold to 1 at its double (Floyd 2000, "gentle"). ns-2 computes
-            // this line once, from the first max_p.
+            // From max_p at the upper threshold to 1 at twice that (Floyd 2000, "gentle"). ns-2 computes this line
+            // once, from the initial max_p.
             let from = match self.config.dialect {
                 RedDialect::Paper => self.max_p,
                 RedDialect::Ns2 => self.config.max_p,
@@ -184,7 +182,7 @@ impl Red {
         p.min(1.0)
     }
 
-    /// Spreads drops out: from the probability by the average to the one for this packet (p_a).
+    /// Spaces drops: converts the probability by the average (p_b) to the probability for this packet (p_a).
     fn spaced(&self, base: f64, size: u16) -> f64 {
         let mean = f64::from(self.config.mean_packet.max(1));
         let share = if self.config.by_size {
@@ -193,7 +191,7 @@ impl Red {
             1.0
         };
         let (p, count, after) = match self.config.dialect {
-            // Section 4: the size scales p_b, before it is spread.
+            // Section 4: the size scales p_b before spacing.
             RedDialect::Paper => ((base * share).min(1.0), self.count.max(0) as f64, 1.0),
             // ns-2 `modify_p`: the count is in whole mean packets, and the size scales the result.
             RedDialect::Ns2 if self.config.by_size => {
@@ -213,7 +211,7 @@ impl Red {
         if p < 1.0 { (p * after).min(1.0) } else { 1.0 }
     }
 
-    /// Early detection as the paper has it (Floyd & Jacobson 1993, fig. 2).
+    /// Early detection as in the paper (Floyd & Jacobson 1993, fig. 2).
     fn judge_paper(&mut self, packet: &Packet) -> Verdict {
         if self.average < self.min {
             self.count = -1;
@@ -234,9 +232,9 @@ impl Red {
         Verdict::Pass
     }
 
-    /// Early detection as ns-2.35 has it (queue/red.cc, `REDQueue::enque` and `drop_early`): a
-    /// queue of one packet (in bytes: of one byte) is left alone, and so is the first packet that
-    /// finds the average above the threshold.
+    /// Early detection as in ns-2.35 (queue/red.cc, `REDQueue::enque` and `drop_early`). It never drops from a queue
+    /// of one packet (in byte mode: of one byte). It also spares the first packet that finds the average above the
+    /// threshold.
     fn judge_ns2(&mut self, packet: &Packet) -> Verdict {
         let size = i64::from(packet.size);
         self.count += 1;
@@ -258,7 +256,7 @@ impl Red {
         }
         let base = self.base();
         let p = self.spaced(base, packet.size);
-        // Not `chance`: a probability of 1 must drop always, one of 0 never.
+        // `chance` is not used here: a probability of 1 must always drop, and 0 never.
         if p > 0.0 && self.rng.uniform() <= p {
             self.start_count();
             return self.chosen(base);
@@ -266,7 +264,7 @@ impl Red {
         Verdict::Pass
     }
 
-    /// Chosen at probability `base` by the average.
+    /// The verdict for a packet chosen with the average-based probability `base`.
     fn chosen(&self, base: f64) -> Verdict {
         let gently = self.config.mark_below.is_none_or(|most| base <= most);
         Verdict::Chosen {
@@ -284,7 +282,7 @@ impl Red {
         self.waiting.push_back(packet);
     }
 
-    /// Drops `packet` or another one, because the queue is full or the average is too high.
+    /// Drops `packet` or another packet, because the queue is full or the average is too high.
     fn force(
         &mut self,
         packet: Packet,
@@ -293,7 +291,7 @@ impl Red {
     ) -> Result<(), DropReason> {
         let index = match self.config.victim {
             RedVictim::Arriving => return Err(reason),
-            // ns-2 takes the second, if there is one beside the arriving packet.
+            // ns-2 drops the second packet in the queue, if there is one besides the arriving packet.
             RedVictim::Front => self.waiting.len().min(1),
             RedVictim::Random => self.rng.below(self.waiting.len() as u64 + 1) as usize,
         };
@@ -301,7 +299,7 @@ impl Red {
             None => Err(reason),
             Some(victim) => {
                 self.backlog.remove(victim.size);
-                // The victim may have been smaller than the packet it makes room for.
+                // The victim may be smaller than the arriving packet, which then still does not fit.
                 if reason == DropReason::QueueFull && self.bound.refuses(self.backlog, &packet) {
                     dropped(victim, reason);
                     return Err(reason);

@@ -1,5 +1,4 @@
-//! What the disciplines share: a bound on what waits, a queue that knows when each packet came,
-//! the mark of RFC 3168.
+//! Parts shared by the disciplines: a limit, a queue with arrival times, and ECN marking (RFC 3168).
 
 use std::collections::VecDeque;
 
@@ -7,7 +6,7 @@ use swell_base::{Head, Packet, QueueLimit, Rate, Time};
 
 use super::Backlog;
 
-/// A limit on what waits, in packets and in bytes.
+/// A limit on waiting packets and bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bound {
     packets: u64,
@@ -15,9 +14,8 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// At most `limit`. A limit in time is turned into bytes at `rate` (without a rate nothing ever
-    /// waits); one in bandwidth-delay products must have been resolved before and counts as
-    /// unlimited here.
+    /// The limit `limit`. A limit in time is converted to bytes at `rate`; without a rate, packets never wait. A
+    /// limit in bandwidth-delay products must have been resolved before, and counts as unlimited here.
     pub fn new(limit: QueueLimit, rate: Option<Rate>) -> Bound {
         let (packets, bytes) = match limit {
             QueueLimit::Packets(n) => (n, u64::MAX),
@@ -28,19 +26,19 @@ impl Bound {
         Bound { packets, bytes }
     }
 
-    /// Whether `packet` does not fit.
+    /// Whether `packet` does not fit in a queue with this backlog.
     #[inline]
     pub fn refuses(&self, waiting: Backlog, packet: &Head) -> bool {
         waiting.packets >= self.packets || waiting.bytes + u64::from(packet.size) > self.bytes
     }
 
-    /// Whether more waits than allowed.
+    /// Whether the backlog exceeds the limit.
     pub fn exceeded(&self, waiting: Backlog) -> bool {
         waiting.packets > self.packets || waiting.bytes > self.bytes
     }
 }
 
-/// First in, first out, each packet with the instant it came.
+/// A FIFO that stores the arrival of each packet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stamped {
     packets: VecDeque<(Time, Packet)>,
@@ -65,8 +63,8 @@ impl Stamped {
     }
 }
 
-/// Sets Congestion Experienced (RFC 3168 section 5) if the sender understands it; false where only
-/// a drop is understood. The codepoint is the lower two bits, as in the header's octet.
+/// Sets Congestion Experienced (RFC 3168 section 5) if the transport is ECN-capable; returns false otherwise. The
+/// codepoint is the lower two bits, as in the octet of the IP header.
 pub(super) fn mark(packet: &mut Head) -> bool {
     const CE: u8 = 0b11;
     let capable = packet.seg.ecn & CE != 0;

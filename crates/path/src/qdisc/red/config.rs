@@ -1,40 +1,39 @@
-//! RED's parameters and named sets of them.
+//! RED's parameters and named parameter sets.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Rate};
 
-/// Random early detection. Named sets: [`RedConfig::classic`] (the default), [`RedConfig::adaptive`],
+/// Random early detection. Named parameter sets: [`RedConfig::classic`] (the default), [`RedConfig::adaptive`],
 /// [`RedConfig::ns2_era`], [`RedConfig::ns2_modern`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedConfig {
-    /// Between which averages drops become likelier.
+    /// Thresholds of the average between which the drop probability grows.
     pub thresholds: RedThresholds,
-    /// Drop probability as the average reaches the upper threshold, 0..=1.
+    /// Drop probability when the average reaches the upper threshold, 0..=1.
     pub max_p: f64,
     /// Weight of the newest sample in the average.
     pub weight: RedWeight,
-    /// Mean packet in bytes: what thresholds and idle times are counted in.
+    /// Mean packet size in bytes, the unit of thresholds and idle times.
     pub mean_packet: u16,
-    /// What is averaged (ns-2 `queue_in_bytes_`).
+    /// Unit of the average (ns-2 `queue_in_bytes_`).
     pub measure: RedMeasure,
-    /// Whether a packet is dropped in proportion to its size over the mean packet's (ns-2 `bytes_`).
+    /// Whether the drop probability is proportional to packet size over mean packet size (ns-2 `bytes_`).
     pub by_size: bool,
-    /// How drops are spread out.
+    /// Spacing of drops.
     pub spacing: RedSpacing,
-    /// Whether the probability goes on to 1 at twice the upper threshold instead of jumping there.
+    /// Whether the probability rises to 1 at twice the upper threshold, instead of jumping there at the threshold.
     pub gentle: bool,
-    /// Whether `max_p` is only where adaptation begins.
+    /// Adaptation of `max_p`, if any; `max_p` is then the initial value.
     pub adaptive: Option<RedAdaptive>,
-    /// Mark packets of senders that understand it instead of dropping them (RFC 3168), as far as
-    /// they are chosen at random.
+    /// Mark packets of ECN-capable senders instead of dropping them (RFC 3168), unless the drop is forced.
     pub ecn: bool,
-    /// Marks only while the probability by the average is at most this (ns-2 `mark_p_`); none = at
-    /// any probability below the upper threshold, where drops are forced (ns-2 `use_mark_p_` off).
+    /// Mark only while the probability by the average is at most this value (ns-2 `mark_p_`). `None`: mark at any
+    /// probability below the upper threshold, where drops are forced (ns-2 `use_mark_p_` off).
     pub mark_below: Option<f64>,
-    /// Which packet goes when the drop is forced.
+    /// Which packet is dropped when a drop is forced.
     pub victim: RedVictim,
-    /// Which description of the algorithm.
+    /// Which description of the algorithm applies.
     pub dialect: RedDialect,
 }
 
@@ -62,8 +61,8 @@ impl RedConfig {
         }
     }
 
-    /// Floyd, Gummadi & Shenker 2001: thresholds from a target delay of 5 ms, a weight that looks
-    /// back over a second, gentle, `max_p` between 0.01 and 0.5.
+    /// Floyd, Gummadi & Shenker 2001: thresholds from a target delay of 5 ms, a weight with a time constant of one
+    /// second, gentle, `max_p` between 0.01 and 0.5.
     pub fn adaptive() -> RedConfig {
         RedConfig {
             thresholds: RedThresholds::Delay(Dur::from_millis(5)),
@@ -75,8 +74,8 @@ impl RedConfig {
         }
     }
 
-    /// ns-2 as of 1999-2000, re-created with 2.35's switches: thresholds 5 and 15 packets, weight
-    /// 0.002, not gentle, packets.
+    /// ns-2 as of 1999-2000, re-created with the switches of ns-2.35: thresholds 5 and 15 packets, weight 0.002, not
+    /// gentle, in packets.
     pub fn ns2_era() -> RedConfig {
         RedConfig {
             max_p: 0.1, // linterm_ 10
@@ -86,7 +85,7 @@ impl RedConfig {
         }
     }
 
-    /// ns-2.35 as released: thresholds and weight by themselves, gentle, bytes.
+    /// ns-2.35 as released: automatic thresholds and weight, gentle, in bytes.
     pub fn ns2_modern() -> RedConfig {
         RedConfig {
             thresholds: RedThresholds::Delay(Dur::from_millis(5)), // targetdelay_
@@ -111,18 +110,18 @@ impl Default for RedConfig {
 pub enum RedThresholds {
     /// In packets of mean size, `min <= max`.
     Packets {
-        /// Below it nothing is dropped.
+        /// No packet is dropped below this average.
         min: f64,
-        /// From it on everything is, unless gentle.
+        /// Every packet is dropped from this average on, unless gentle.
         max: f64,
     },
-    /// The lower one is half of what the link sends in this time, at least 5 packets; the upper
-    /// one three times that (Floyd, Gummadi & Shenker 2001; ns-2 with `thresh_` 0).
+    /// The lower threshold is half of what the link sends in this time, at least 5 packets. The upper one is three
+    /// times the lower one (Floyd, Gummadi & Shenker 2001; ns-2 with `thresh_` 0).
     Delay(Dur),
 }
 
 impl RedThresholds {
-    /// Both in packets, for a link that sends `packet_rate` mean packets in a second.
+    /// Both thresholds in packets, for a link that sends `packet_rate` mean packets per second.
     pub(super) fn packets(self, packet_rate: f64) -> (f64, f64) {
         match self {
             RedThresholds::Packets { min, max } => (min, max),
@@ -139,16 +138,16 @@ impl RedThresholds {
 pub enum RedWeight {
     /// As given, 0..=1.
     Fixed(f64),
-    /// A time constant of one second: 1 - exp(-1/C), C the link's rate in mean packets a second
-    /// (Floyd, Gummadi & Shenker 2001; ns-2 `q_weight_` 0).
+    /// A time constant of one second: 1 - exp(-1/C), where C is the link's rate in mean packets per second (Floyd,
+    /// Gummadi & Shenker 2001; ns-2 `q_weight_` 0).
     OneSecond,
-    /// A time constant of ten round trips of three link delays and transmissions, each round trip
-    /// at least 100 ms (ns-2 `q_weight_` -1).
+    /// A time constant of ten round trips. A round trip is three link delays and transmissions, at least 100 ms (ns-2
+    /// `q_weight_` -1).
     TenRoundTrips,
 }
 
 impl RedWeight {
-    /// The weight on a link that sends `packet_rate` mean packets a second and delays by `delay`.
+    /// The weight for a link with `packet_rate` mean packets per second and propagation delay `delay`.
     pub(super) fn value(self, packet_rate: f64, delay: Dur) -> f64 {
         let samples = match self {
             RedWeight::Fixed(w) => return w,
@@ -202,8 +201,8 @@ pub enum RedVictim {
     Random,
 }
 
-/// The description that RED follows. They differ in where the count of packets since the last drop
-/// begins, in how sizes and idle times enter, and in whether a queue of one packet is spared.
+/// The description that RED follows. They differ in where the count of packets since the last drop begins, in how
+/// sizes and idle times are used, and in whether a queue of one packet is spared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RedDialect {
     /// Floyd & Jacobson 1993, figure 2.
@@ -216,16 +215,16 @@ pub enum RedDialect {
 /// How adaptive RED moves `max_p` (Floyd, Gummadi & Shenker 2001).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedAdaptive {
-    /// How often it is looked at.
+    /// Time between adaptations.
     pub interval: Dur,
-    /// Added where the average is too high, but no more than a quarter of `max_p`.
+    /// Added if the average is too high, but at most a quarter of `max_p`.
     pub increase: f64,
-    /// Factor where the average is too low.
+    /// Multiplied if the average is too low.
     pub decrease: f64,
-    /// Greatest value.
+    /// Largest value of `max_p`.
     pub ceiling: f64,
-    /// Least value; none = 0.01 or, on fast links, what one connection with 1000-byte packets and
-    /// a round trip of 100 ms sends in a round trip (ns-2 `bottom_` 0).
+    /// Smallest value of `max_p`. `None` = 0.01 or, on fast links, 80 kbit/s over the link's rate (ns-2 `bottom_` 0). A
+    /// connection that sends one 1000-byte packet per round trip of 100 ms has that rate.
     pub floor: Option<f64>,
 }
 
