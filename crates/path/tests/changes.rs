@@ -1,5 +1,5 @@
-//! Links that change: against closed forms, against themselves without changes, and against a
-//! straightforward replay of delivery traces.
+//! Links that change, compared with closed forms, with links that do not change, and with a simple replay of delivery
+//! traces.
 
 mod common;
 #[path = "changes/deliveries.rs"]
@@ -51,7 +51,7 @@ fn outage(at: Time, length: Dur, lossy: bool) -> Change {
     }
 }
 
-/// Everything that comes out of `link`: when, and which.
+/// All departures from `link`: instant and packet number.
 fn out(link: &mut Link) -> Vec<(u64, u64)> {
     let pop = || link.pop(Time::from_nanos(u64::MAX - 1));
     std::iter::from_fn(pop)
@@ -59,7 +59,7 @@ fn out(link: &mut Link) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// What comes of packets of 1250 bytes, a millisecond each at 10 Mbit/s, at these milliseconds.
+/// Departures of packets of 1250 bytes (a millisecond each at 10 Mbit/s) that arrive at these milliseconds.
 fn sent(config: &LinkConfig, arrivals: &[u64]) -> Vec<(u64, u64)> {
     let mut link = Link::new(config, 1, "link");
     for (id, &at) in arrivals.iter().enumerate() {
@@ -110,7 +110,7 @@ fn a_lossy_outage_takes_whatever_it_touches() {
         sent(&lossy, &[0, 0, 0, 0, 0]),
         [(MS, 0), (4 * MS, 3), (5 * MS, 4)]
     );
-    // What left as it begins and what begins as it ends are not touched.
+    // A packet that ends when the outage begins is not lost, nor is one that begins when the outage ends.
     let whole = config(10, vec![outage(ms(1), Dur::from_millis(1), true)]);
     assert_eq!(sent(&whole, &[0, 0, 0]), [(MS, 0), (3 * MS, 2)]);
     let mut link = Link::new(&whole, 1, "link");
@@ -135,7 +135,7 @@ fn overlapping_outages_last_as_long_as_the_longer() {
     let changes = vec![
         outage(ms(10), Dur::from_millis(20), false),
         outage(ms(15), Dur::from_millis(5), false),
-        // Whatever the capacity becomes meanwhile counts afterwards.
+        // The new capacity applies after the outage.
         rate(ms(25), 20_000_000),
     ];
     assert_eq!(
@@ -162,7 +162,7 @@ fn what_was_sent_later_does_not_overtake_when_the_delay_falls() {
         ],
     );
     falls.delay = Dur::from_millis(30);
-    // Last bits leave at 1, 2 (as the delay falls), 3, 31 and 41 ms.
+    // Last bits leave at 1, 2 (when the delay falls), 3, 31 and 41 ms.
     assert_eq!(
         sent(&falls, &[0, 0, 0, 30, 40]),
         [
@@ -217,7 +217,7 @@ fn a_link_that_stands_still_for_good_keeps_what_it_has() {
     assert_eq!(out(&mut link), [(MS, 0)]);
     assert_eq!((link.ledger().held(), link.poll_at()), (3, Some(Time::MAX)));
     assert!(link.meter().unwrap().bins.len() < 3);
-    // Nor does it take long to find out where there are changes without end.
+    // The search also ends quickly if there are changes without end.
     let hopeless = [outage(ms(0), Dur::from_secs(2), false), rate(ms(0), 1)];
     let again = hopeless.map(|c| Change {
         every: Some(Dur::from_secs(1)),
@@ -226,13 +226,13 @@ fn a_link_that_stands_still_for_good_keeps_what_it_has() {
     assert_eq!(sent(&config(10, again.to_vec()), &[5, 6]), []);
 }
 
-/// The end of the n-th of back-to-back transmissions, by the sum of what was carried.
+/// The end of each of several back-to-back transmissions equals the integral of the rate.
 #[test]
 fn departures_are_those_of_the_integral_of_the_rate() {
     for seed in 0..200 {
         let mut rng = Stream::new(seed, "rates");
         let mut at = 0u64;
-        // Spans and rates; some of them zero.
+        // Spans and rates, some of which are zero.
         let spans: Vec<(u64, u64)> = (0..12)
             .map(|_| {
                 let from = at;
@@ -242,7 +242,7 @@ fn departures_are_those_of_the_integral_of_the_rate() {
             })
             .chain([(40_000_000, 3_000_000)])
             .collect();
-        // Bits times 1e9 carried until `t`.
+        // Nanobits carried until `t`.
         let carried = |t: u64| -> u128 {
             let ends = spans.iter().skip(1).map(|s| s.0).chain([u64::MAX]);
             let each = spans.iter().zip(ends).map(|(&(from, bps), to)| {
@@ -260,7 +260,7 @@ fn departures_are_those_of_the_integral_of_the_rate() {
             let size = rng.below(1460) as u16 + 40;
             link.push(Time::ZERO, packet(size, id));
             work += u128::from(size) * 8_000_000_000;
-            // The first nanosecond by whose end all of it is carried.
+            // The first nanosecond by the end of which the packet has been carried completely.
             let (mut low, mut high) = (0u64, 1 << 40);
             while low < high {
                 let middle = low.midpoint(high);
@@ -270,7 +270,7 @@ fn departures_are_those_of_the_integral_of_the_rate() {
                     low = middle + 1
                 }
             }
-            // Within that nanosecond, unless it is over exactly at its end: times are rounded down.
+            // Times are rounded down, so the packet ends within that nanosecond, unless it ends exactly at its end.
             expected.push((if carried(low) == work { low } else { low - 1 }, id));
         }
         assert_eq!(out(&mut link), expected, "seed {seed}");
@@ -352,7 +352,7 @@ fn a_shorter_queue_drops_its_tail() {
     for id in 0..10 {
         link.push(Time::ZERO, packet(1250, id));
     }
-    // Packet 1 is in transmission; of 2 to 9 the first three stay.
+    // Packet 1 is in transmission; the first three of packets 2 to 9 are kept.
     let ids: Vec<u64> = out(&mut link).into_iter().map(|x| x.1).collect();
     assert_eq!(ids, [0, 1, 2, 3, 4]);
     assert_eq!(link.ledger().dropped, [5, 0, 0]);
@@ -367,7 +367,7 @@ fn an_arrival_finds_the_queue_of_its_own_instant() {
         queue: QueueLimit::Packets(100),
         ..config(10, vec![shorter])
     };
-    // The queue is exchanged between two transmissions, seen by nobody, or somebody looks before or after.
+    // The queue is replaced between two transmissions. The link is not touched, or touched before or after that.
     for looked in [None, Some(1_200_000), Some(1_600_000)] {
         let mut link = Link::new(&exchanged, 1, "link");
         link.set_meter(Meter::new(Dur::from_millis(1), Dur::from_micros(100)));
@@ -379,7 +379,7 @@ fn an_arrival_finds_the_queue_of_its_own_instant() {
             assert_eq!(gone.map(|(at, _)| at), Some(ms(1)));
         }
         link.push(Time::from_nanos(1_700_000), packet(1250, 10));
-        // It finds three packets waiting, and no room.
+        // The packet finds three packets waiting and a full queue.
         let bin = &link.meter().unwrap().bins[17];
         assert_eq!((bin.queue_max, bin.dropped[0]), (3_750, 1), "{looked:?}");
     }
@@ -392,7 +392,7 @@ fn what_waits_moves_over_in_the_order_of_service() {
         interval: Dur::from_nanos(1),
         ..CoDelConfig::default()
     };
-    // A discipline that would drop nearly everything it is asked for gives all of it up.
+    // A discipline that would drop nearly everything still hands over all its packets.
     for from in [
         Discipline::Fifo,
         Discipline::Drr(DrrConfig::default()),
@@ -403,7 +403,7 @@ fn what_waits_moves_over_in_the_order_of_service() {
     ] {
         let moved = LinkConfig {
             discipline: from.clone(),
-            // Packet 0 is in transmission until the queue is another one.
+            // Packet 0 is in transmission until the queue has been replaced.
             ..config(10, vec![new_queue(ms(1), Discipline::Fifo, "100pkt")])
         };
         let mut link = Link::new(&moved, 1, "link");
@@ -413,7 +413,7 @@ fn what_waits_moves_over_in_the_order_of_service() {
         let ids: Vec<u64> = out(&mut link).into_iter().map(|x| x.1).collect();
         assert_eq!(ids, (0..20).collect::<Vec<_>>(), "{from:?}");
     }
-    // To priority: one band passes the other from then on.
+    // To priority: from then on one band overtakes the other.
     let priority = config(
         10,
         vec![new_queue(
@@ -448,7 +448,7 @@ fn loss_changes() {
     assert_eq!(ids, (0..100).chain(200..300).collect::<Vec<_>>());
 }
 
-/// A change that comes by surprise is the same as one that was scheduled for the instant at which it took effect.
+/// An unscheduled change has the same effect as one scheduled for the instant at which it took effect.
 #[test]
 fn a_change_from_outside_is_one_that_was_scheduled() {
     let later = |at: u64, change: &Change| Change {
@@ -463,7 +463,7 @@ fn a_change_from_outside_is_one_that_was_scheduled() {
         for id in 0..3_000u64 {
             at += rng.below(2_200_000);
             while let Some(change) = changes.next_if(|c| c.at.as_nanos() <= at) {
-                // What has begun by now begins first.
+                // Transmissions due by now begin first.
                 link.backlog(change.at);
                 let took = link.change(change.at, change, (1, "link"));
                 effective.extend(took.map(|t| later(t.as_nanos(), change)));
@@ -501,7 +501,7 @@ fn a_change_from_outside_is_one_that_was_scheduled() {
         let (surprised, effective) = made(&mut Link::new(&base, 1, "link"), &asked);
         assert_eq!(effective.len(), count);
         for (wanted, took) in asked.iter().zip(&effective) {
-            // At most the transmission of one packet later.
+            // At most the transmission time of one packet later.
             assert!(took.at >= wanted.at && took.at.since(wanted.at) < Dur::from_millis(5));
         }
         let scheduled = LinkConfig {

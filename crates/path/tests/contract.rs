@@ -1,4 +1,4 @@
-//! The contract, run over every element and over random chains of them.
+//! Checks the contract for every element and for random chains of elements.
 
 #[path = "contract/changes.rs"]
 mod changes;
@@ -62,7 +62,7 @@ fn random_element(seed: u64) -> Box<dyn Element> {
     })
 }
 
-/// Which selective acknowledgements a packet has, by its number: none, or up to three.
+/// SACK blocks of a packet, by its number: none, or up to three.
 fn acknowledges(number: u64) -> impl Iterator<Item = (i32, i32)> {
     let first = number as i32;
     (0..[0, 1, 0, 3, 2][number as usize % 5]).map(move |k| (first + k, first + 7 * k + 1))
@@ -86,7 +86,7 @@ fn arrivals(seed: u64) -> Vec<(Time, Packet)> {
                     tag: [Tag::Foreground, Tag::Background][rng.below(2) as usize],
                     ..Head::default()
                 });
-                // Who it is: flows come back, and some disciplines tell them apart.
+                // The packet's identity: flow numbers repeat, and some disciplines separate flows.
                 packet.seg.seq = i;
                 packet.seg.ecn = rng.below(4) as u8;
                 for (start, end) in acknowledges(i) {
@@ -99,8 +99,8 @@ fn arrivals(seed: u64) -> Vec<(Time, Packet)> {
         .collect()
 }
 
-/// Drives `element`, checking its promises; polls as soon as it asks to be, and besides at random
-/// late moments if `late`.
+/// Drives `element` and checks its guarantees. Polls whenever a poll is due and, if `late`, also at random late
+/// instants.
 fn drive(mut element: Box<dyn Element>, seed: u64, late: bool) -> Vec<(Time, u64)> {
     let mut rng = Stream::new(seed, "poller");
     let mut arrived_at = std::collections::BTreeMap::new();
@@ -125,7 +125,7 @@ fn drive(mut element: Box<dyn Element>, seed: u64, late: bool) -> Vec<(Time, u64
             while let Some(due) = element.poll_at().filter(|&d| d <= at) {
                 let before = out.len();
                 collect(&mut element, due, &mut out);
-                // An early call may yield nothing, but then the next deadline must move on.
+                // An early poll may return nothing, but then the next deadline must move on.
                 assert!(
                     out.len() > before || element.poll_at() != Some(due),
                     "stuck at {due}"
@@ -142,7 +142,7 @@ fn drive(mut element: Box<dyn Element>, seed: u64, late: bool) -> Vec<(Time, u64
         assert_eq!(l.departed, out.len() as u64);
         assert!(l.arrived >= l.departed + l.dropped_total());
         if !late {
-            // A chain may have learnt of a drop it has not been polled for; a link knows at once.
+            // A chain may only notice a drop when it is polled; a link notices at once.
             assert_eq!(
                 element.poll_at().is_none(),
                 l.held() == 0,
@@ -198,7 +198,8 @@ fn a_link_alone_has_its_own_random_stream() {
     assert_ne!(pattern(1, "a"), pattern(2, "a"));
 }
 
-/// A link that does not count goes shorter ways than one that does; whatever it is made of, the same comes out.
+/// A link without counters takes shorter code paths than one with counters, but gives the same output in any
+/// configuration.
 #[test]
 fn counting_changes_nothing() {
     let (mut drops, mut seen) = (0, 0);
@@ -240,7 +241,7 @@ fn counting_changes_nothing() {
     assert!(drops > 1_000 && seen > 10_000, "{drops} {seen}");
 }
 
-/// In debug builds: in others it has nothing to say.
+/// Debug builds only: other builds do not check this.
 #[cfg(debug_assertions)]
 #[test]
 #[should_panic(expected = "used by itself")]

@@ -1,4 +1,4 @@
-//! What queueing theory says a link must do.
+//! Results of queueing theory that a link must reproduce.
 
 use swell_base::{Dur, Head, Packet, QueueLimit, Rate, Stream, Time};
 use swell_path::{Element, Link, LinkConfig};
@@ -27,7 +27,7 @@ fn packet(size: u16) -> Packet {
     })
 }
 
-/// Waiting time (before transmission) of each of `n` packets arriving with the given gaps.
+/// Waiting times before transmission of `n` packets that arrive with the given gaps.
 fn waits(n: u32, mut gap: impl FnMut() -> Dur) -> Vec<f64> {
     let mut link = link("1000000pkt");
     let mut at = Time::ZERO;
@@ -54,8 +54,8 @@ fn m_d_1_waiting_time() {
         });
         let mean = waits.iter().sum::<f64>() / waits.len() as f64;
         let theory = rho * SERVICE / (2.0 * (1.0 - rho));
-        // Waits are correlated over about 1/(1-rho)^2 packets; at rho = 0.8 the standard error of
-        // the mean is about 1 %.
+        // Waits are correlated over about 1/(1-rho)^2 packets. At rho = 0.8 the standard error of the mean is about 1
+        // %.
         assert!(
             (mean / theory - 1.0).abs() < 0.03,
             "rho {rho}: {mean} against {theory}"
@@ -90,8 +90,8 @@ fn constant_rate_above_capacity_loses_the_excess() {
 
 #[test]
 fn no_rate_drifts() {
-    // 3 Mbit/s and 1000 bytes: 2 666 666.67 ns each. A million of them back to back take the exact
-    // time, not a million roundings less.
+    // 3 Mbit/s and 1000 bytes: 2 666 666.67 ns each. A million packets back to back take the exact time, without a
+    // million rounding errors.
     let config = LinkConfig {
         rate: Some(Rate::from_bps(3_000_000)),
         queue: QueueLimit::Packets(u64::MAX),
@@ -110,8 +110,8 @@ fn no_rate_drifts() {
 
 #[test]
 fn what_flies_counts_against_no_limit() {
-    // A satellite: 10 Mbit/s, 300 ms, room for a single waiting packet; a source that paces itself
-    // at 99 % of the rate loses nothing although hundreds of packets are under way.
+    // A satellite link: 10 Mbit/s, 300 ms, and a queue of one packet. A source paced at 99 % of the rate loses
+    // nothing, although hundreds of packets are in flight.
     let config = LinkConfig {
         rate: Some(RATE),
         delay: Dur::from_millis(300),
@@ -133,8 +133,8 @@ fn a_departure_makes_room_for_an_arrival_at_the_same_instant() {
     let mut link = link("1pkt");
     link.push(Time::ZERO, packet(SIZE)); // in transmission until 1 ms
     link.push(Time::ZERO, packet(SIZE)); // waits
-    link.push(Time::ZERO, packet(SIZE)); // no room
+    link.push(Time::ZERO, packet(SIZE)); // the queue is full
     assert_eq!(link.ledger().dropped_total(), 1);
-    link.push(Time::from_nanos(1_000_000), packet(SIZE)); // the waiting one just left the queue
+    link.push(Time::from_nanos(1_000_000), packet(SIZE)); // the waiting packet has just left the queue
     assert_eq!(link.ledger().dropped_total(), 1);
 }

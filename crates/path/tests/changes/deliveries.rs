@@ -1,4 +1,4 @@
-//! Delivery traces against a straightforward replay, millisecond by millisecond.
+//! Delivery traces compared with a simple replay, millisecond by millisecond.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -10,10 +10,10 @@ use swell_path::{Capacity, Change, Deliveries, Element, Link, LinkConfig, mean_o
 
 use super::{MS, out, packet};
 
-/// Arrivals of packets (nanoseconds, network-layer bytes) to departures (nanoseconds, number), through
-/// a queue of `room` packets: opportunities of 1504 bytes at each stamp, over and over; a packet
-/// counts four bytes more than its size; what an opportunity does not use is gone, what a packet lacks
-/// it gets from the next. A packet leaves the queue when its first byte is sent.
+/// Replays arrivals (nanoseconds, network-layer bytes) through a queue of `room` packets and returns departures
+/// (nanoseconds, number). Each stamp of the repeating trace is an opportunity of 1504 bytes, and each packet counts
+/// four bytes more than its size. The rest of an opportunity that finds the queue empty is lost; a packet that
+/// exceeds an opportunity continues in the next. A packet leaves the queue when its first byte is sent.
 fn replayed(stamps: &[u64], arrivals: &[(u64, u16)], room: usize) -> Vec<(u64, u64)> {
     let mut departures = Vec::new();
     let mut queue: VecDeque<(u64, u64)> = VecDeque::new();
@@ -73,7 +73,7 @@ fn through(trace: &Arc<Deliveries>, arrivals: &[(u64, u16)], room: u64) -> Vec<(
     out(&mut link)
 }
 
-/// Packets at random instants, some of them at whole milliseconds, some together.
+/// Packets at random instants, some of them at whole milliseconds and some at the same instant.
 fn arrivals(rng: &mut Stream, n: u64, gap: u64) -> Vec<(u64, u16)> {
     let mut at = 0;
     let mut next = || {
@@ -112,7 +112,7 @@ fn small_traces() {
     }
 }
 
-/// Every recording there is, more than once around, half full and overfull.
+/// Every recorded trace, repeated, at moderate load and at overload.
 #[test]
 fn recorded_traces() {
     for name in [

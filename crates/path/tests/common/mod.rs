@@ -1,4 +1,4 @@
-//! Disciplines with random parameters, wild ones included.
+//! Disciplines with random parameters, including extreme ones.
 
 use swell_base::{Bytes, Dur, FlowId, QueueLimit, Stream};
 use swell_path::{

@@ -1,4 +1,4 @@
-//! Changes with random parameters, wild ones included.
+//! Changes with random parameters, including extreme ones.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use swell_path::{Capacity, Change, Deliveries, Loss, NewQueue, Outage};
 
 use crate::common;
 
-/// A delivery trace of some tens of milliseconds.
+/// A delivery trace that lasts some tens of milliseconds.
 fn random_trace(rng: &mut Stream) -> Arc<Deliveries> {
     let mut stamp = 0;
     let mut text = String::new();
@@ -31,7 +31,7 @@ fn random_capacity(rng: &mut Stream) -> Capacity {
     }
 }
 
-/// What may happen to a link in the second in which it is used. It stops often, and never for good.
+/// Random changes of a link during the second in which it is used. The link stops often, but never for good.
 pub fn random_changes(rng: &mut Stream) -> Vec<Change> {
     let mut changes: Vec<Change> = (0..=rng.below(6)).map(|_| random_change(rng)).collect();
     changes.push(Change {
@@ -64,7 +64,7 @@ fn random_change(rng: &mut Stream) -> Change {
                 .chance(0.8)
                 .then(|| Rate::from_bps(rng.below(50_000_000) + 7)),
         }),
-        // Six of them leave a quarter of the time.
+        // Up to six such outages leave at least a quarter of the time.
         outage: rng.chance(0.3).then(|| Outage {
             length: every / 8,
             lossy: rng.chance(0.5),

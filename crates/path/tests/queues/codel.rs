@@ -1,12 +1,12 @@
-//! CoDel against RFC 8289.
+//! CoDel compared with RFC 8289.
 
 use swell_base::{DropReason, Dur, Packet, QueueLimit, Stream, Time};
 use swell_path::{CoDel, CoDelConfig, Outlet, Qdisc};
 
 use crate::{at_ms, never, outlet, packet};
 
-/// A literal port of the RFC's pseudocode (sections 5.3 to 5.6) in nanoseconds over a plain list,
-/// without marks. What it delivers and what it drops are numbers.
+/// A literal port of the RFC's pseudocode (sections 5.3 to 5.6), without marks, in nanoseconds and on a plain list.
+/// Delivered and dropped packets are given by number.
 struct Rfc {
     list: Vec<(u64, u64, u64)>, // number, size, tstamp
     target: u64,
@@ -113,11 +113,11 @@ fn delivers_and_drops_what_the_rfc_does() {
                 rfc.list.push((number, size, arrival));
                 number += 1;
                 if number % 1000 == 0 {
-                    // Times of overload and times of recovery.
+                    // The load alternates between overload and recovery.
                     load = rng.uniform() * 0.8 + 0.6;
                 }
                 arrival += rng.exponential(600_000.0 / load) as u64 + 1;
-                // The queue is asked only while it has something, as a link does.
+                // Dequeue only while packets are waiting, as a link does.
             } else {
                 if ours.backlog().packets > 0 {
                     let now = Time::from_nanos(service);
@@ -137,8 +137,8 @@ fn delivers_and_drops_what_the_rfc_does() {
     assert!(signals > 1_000, "the comparison saw drops: {signals}");
 }
 
-/// A standing queue: a packet of 1000 bytes comes every millisecond, beginning with `ahead` at
-/// once, and one is taken every millisecond. Returns what is delivered and dropped, with times.
+/// A standing queue. A packet of 1000 bytes arrives every millisecond after an initial burst of `ahead` packets, and
+/// one is dequeued every millisecond. Returns delivered and dropped packets with their instants.
 type Outcome = Vec<(u64, u64)>;
 fn standing(ahead: u64, ms: u64, config: &CoDelConfig, ecn: u8) -> (Outcome, Outcome, Vec<Packet>) {
     let mut q = CoDel::new(config, &outlet());
@@ -163,11 +163,11 @@ fn standing(ahead: u64, ms: u64, config: &CoDelConfig, ecn: u8) -> (Outcome, Out
 
 #[test]
 fn the_packet_that_is_due_is_dropped_and_the_next_one_delivered() {
-    // Two emulators deliver the packet that CoDel decided to drop and destroy the one behind it,
-    // because an inner variable has the name of an outer one.
+    // Two emulators deliver the packet that CoDel decided to drop, and drop the next one, because an inner variable
+    // shadows an outer one.
     let (sent, dropped, _) = standing(40, 160, &CoDelConfig::default(), 0);
-    // Packet 0 is taken at 1 ms, 4 at 5 ms: the delay reaches the target, and an interval later,
-    // at 105 ms, packet 104 is at the head.
+    // Packet 0 is dequeued at 1 ms, packet 4 at 5 ms, when the delay reaches the target. An interval later, at 105
+    // ms, packet 104 is at the head.
     assert_eq!(dropped, [(105, 104)]);
     let around: Vec<_> = sent
         .iter()
@@ -180,8 +180,8 @@ fn the_packet_that_is_due_is_dropped_and_the_next_one_delivered() {
 #[test]
 fn gaps_between_drops_follow_the_square_root() {
     let (_, dropped, _) = standing(4_000, 1_500, &CoDelConfig::default(), 0);
-    // Drops are due at multiples of nothing: 105 ms, then each 100/sqrt(n) later; they happen at
-    // the first millisecond at or after that.
+    // Drops are due at 105 ms and then 100/sqrt(n) ms apart. They happen at the first whole millisecond at or after
+    // that.
     let mut due = 105.0;
     let mut expected = vec![105];
     for n in 1.. {
@@ -198,7 +198,7 @@ fn gaps_between_drops_follow_the_square_root() {
 
 #[test]
 fn a_short_burst_is_let_through() {
-    // 40 packets at once drain within 40 ms: their delay is above the target, but not for 100 ms.
+    // A burst of 40 packets drains within 40 ms: the delay exceeds the target, but not for 100 ms.
     let mut q = CoDel::new(&CoDelConfig::default(), &outlet());
     for i in 0..40 {
         assert_eq!(q.enqueue(at_ms(0), packet(0, i, 1000), &mut never), Ok(()));
@@ -216,7 +216,7 @@ fn a_single_full_packet_may_be_as_late_as_it_likes() {
     };
     let mut q = CoDel::new(&CoDelConfig::default(), &slow);
     for t in 0..500 {
-        // Two wait, 1 s apart; one of full size remains when the other is taken.
+        // Two packets wait, 1 s apart. When one is dequeued, one packet of full size remains.
         assert_eq!(
             q.enqueue(at_ms(1000 * t), packet(0, t, 1500), &mut never),
             Ok(())
@@ -238,7 +238,7 @@ fn with_ecn_the_same_signals_are_marks() {
     assert!(none.is_empty());
     let marks = packets.iter().filter(|p| p.seg.ecn == 3).count();
     assert_eq!(marks, dropped.len());
-    // Senders that do not understand marks lose packets.
+    // Senders that are not ECN-capable lose packets.
     let (_, lost, unmarked) = standing(4_000, 1_500, &marking, 0);
     assert_eq!(lost, dropped);
     assert!(unmarked.iter().all(|p| p.seg.ecn == 0));

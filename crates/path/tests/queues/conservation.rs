@@ -1,5 +1,5 @@
-//! What holds for every discipline: nothing is lost track of, nothing comes twice, flows keep their
-//! order, and equal seeds do equal things.
+//! Properties of every discipline: no packet is lost without account or duplicated, flows keep their order, and equal
+//! seeds give equal results.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ enum Fate {
     Dropped(u64, DropReason),
 }
 
-/// Runs a random discipline through random calls, keeping an own account of what it holds.
+/// Runs a random discipline through random calls, with an independent record of the packets it holds.
 fn run(seed: u64) -> Vec<Fate> {
     let mut rng = Stream::new(seed, "calls");
     let discipline = common::random_discipline(&mut rng);
@@ -81,7 +81,7 @@ fn run(seed: u64) -> Vec<Fate> {
         };
         assert_eq!(q.backlog(), held, "{discipline:?}");
     }
-    // Everything comes out in the end.
+    // All packets come out in the end.
     while !inside.is_empty() {
         now += Dur::from_millis(1);
         let mut gone = Vec::new();

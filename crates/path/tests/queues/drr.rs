@@ -1,11 +1,11 @@
-//! Deficit round robin against Shreedhar & Varghese 1996.
+//! Deficit round robin compared with Shreedhar & Varghese 1996.
 
 use swell_base::{DropReason, FlowId, QueueLimit, Stream, Time};
 use swell_path::{Classifier, Drr, DrrConfig, Outlet, Qdisc};
 
 use crate::{never, outlet, packet};
 
-/// Flow k in queue k.
+/// Maps flow k to queue k.
 fn by_number(queues: u16) -> Classifier {
     Classifier::FlowsFrom((0..queues).map(|k| (FlowId(u32::from(k)), k)).collect())
 }
@@ -23,7 +23,7 @@ fn drr(config: &DrrConfig) -> Drr {
     Drr::new(config, &outlet(), Stream::new(1, "drr"))
 }
 
-/// The paper's algorithm over plain lists: a whole visit at a time.
+/// The paper's algorithm on plain lists, one whole visit at a time.
 fn rounds(queues: &[Vec<u64>], quanta: &[u64]) -> Vec<usize> {
     let mut queues = queues.to_vec();
     let mut deficit = vec![0; queues.len()];
@@ -56,7 +56,7 @@ fn serves_in_the_order_of_the_paper() {
         let mut rng = Stream::new(seed, "sizes");
         let quanta: Vec<u32> = (0..4).map(|_| rng.below(3000) as u32 + 50).collect();
         let mut q = drr(&config(1, &quanta));
-        // The queues become active in the order of their numbers.
+        // The queues become active in order of their numbers.
         let mut queues = vec![Vec::new(); 4];
         for i in 0..200 {
             let k = if i < 4 { i } else { rng.below(4) as usize };
@@ -76,8 +76,8 @@ fn serves_in_the_order_of_the_paper() {
 
 #[test]
 fn backlogged_flows_differ_by_no_more_than_the_papers_bound() {
-    // The paper's fairness theorem: over any interval, for flows with packets waiting throughout, bytes
-    // over share differ by at most Quantum + 2 Max.
+    // The paper's fairness theorem: over any interval, for flows that are always backlogged, bytes over share differ
+    // by at most Quantum + 2 Max.
     let mut rng = Stream::new(3, "sizes");
     let (quantum, largest) = (2_000.0, 1_500.0);
     let mut q = drr(&config(quantum as u32, &[]));
@@ -137,7 +137,7 @@ fn shares_are_in_proportion_to_quanta() {
         assert_eq!(q.enqueue(Time::ZERO, again, &mut never), Ok(()));
     }
     for (packets, share) in sent.into_iter().zip([1_000, 2_000, 4_000]) {
-        // Within a round of 10 500 bytes.
+        // Within one round of 10 500 bytes.
         assert!(packets.abs_diff(share) <= 11, "{packets} against {share}");
     }
 }
@@ -174,7 +174,7 @@ fn a_queue_that_runs_empty_saves_nothing_up() {
     let mut order = Vec::new();
     for (flow, size, n) in calls {
         if size == 1_400 {
-            // By now flow 0 has left 1400 of its quantum behind.
+            // By now flow 0 has 1400 bytes of its quantum left.
             order.extend((0..2).map(|_| q.dequeue(Time::ZERO, &mut never).map(|p| p.flow.0)));
         }
         for i in 0..n {
@@ -182,12 +182,12 @@ fn a_queue_that_runs_empty_saves_nothing_up() {
             assert_eq!(q.enqueue(Time::ZERO, p, &mut never), Ok(()));
         }
     }
-    // With them it could send two packets at its next turn.
+    // If it had kept them, it could send two packets at its next turn.
     order.extend((0..4).map(|_| q.dequeue(Time::ZERO, &mut never).map(|p| p.flow.0)));
     assert_eq!(order, [0, 1, 0, 1, 0, 1].map(Some));
 }
 
-/// A full discipline drops the last packet of the queue that holds most bytes then, whatever it has sent before.
+/// A full discipline drops the last packet of the queue with the most bytes, whatever that queue has sent before.
 #[test]
 fn the_longest_queue_loses_its_last_packet() {
     for seed in 0..20 {
@@ -197,7 +197,7 @@ fn the_longest_queue_loses_its_last_packet() {
             ..outlet()
         };
         let mut q = Drr::new(&config(1_500, &[]), &narrow, Stream::new(1, "drr"));
-        // Number and size of the packets that wait.
+        // Number and size of the waiting packets.
         let mut waiting: Vec<Vec<(u64, u64)>> = vec![Vec::new(); 4];
         let (mut drops, mut sent) = (0, 0);
         for i in 0..2_000 {
@@ -235,7 +235,7 @@ fn the_longest_queue_loses_its_last_packet() {
     }
 }
 
-/// An emptied queue saves nothing up, neither bytes nor its turn.
+/// An emptied queue saves neither its deficit nor its turn.
 #[test]
 fn an_emptied_queue_begins_anew() {
     let mut q = drr(&config(1_500, &[]));

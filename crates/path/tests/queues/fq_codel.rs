@@ -1,4 +1,4 @@
-//! FQ-CoDel against RFC 8290.
+//! FQ-CoDel compared with RFC 8290.
 
 use swell_base::{DropReason, Dur, Packet, QueueLimit, Stream, Time};
 use swell_path::{CoDel, CoDelConfig, FqCoDel, FqCoDelConfig, Outlet, Qdisc};
@@ -13,7 +13,7 @@ fn fq(config: &FqCoDelConfig, limit: u64) -> FqCoDel {
     FqCoDel::new(config, &outlet, Stream::new(1, "fq"))
 }
 
-/// The scheduler of section 4 over plain lists, one queue per flow, CoDel never stirring.
+/// The scheduler of section 4 on plain lists, one queue per flow, at delays where CoDel never acts.
 #[derive(Default)]
 struct Rfc {
     queues: [Vec<(u64, i64)>; 5],
@@ -101,7 +101,7 @@ fn a_single_flow_has_the_drops_of_codel() {
     let mut number = 0;
     let (mut a, mut b) = (Vec::new(), Vec::new());
     for t in 0..20_000 {
-        // 1000 packets a second are served; 1100 come, in the second half 700.
+        // 1000 packets per second are served. 1100 arrive per second, in the second half 700.
         while rng.chance(if t < 10_000 { 0.524 } else { 0.412 }) {
             let p = packet(7, number, 1000);
             assert_eq!(fq.enqueue(at_ms(t), p, &mut never), Ok(()));
@@ -127,7 +127,7 @@ fn a_sparse_flow_goes_first() {
             assert_eq!(q.enqueue(Time::ZERO, p, &mut never), Ok(()));
         }
     }
-    // A round, so that the ten are old.
+    // One round, after which the ten are old.
     for _ in 0..20 {
         assert!(q.dequeue(Time::ZERO, &mut never).is_some());
     }
@@ -137,7 +137,7 @@ fn a_sparse_flow_goes_first() {
     );
     let next = q.dequeue(Time::ZERO, &mut never);
     assert_eq!(next.map(|p| p.flow.0), Some(99));
-    // But it cannot hold them up: back at once, it is an old one and waits for its turn.
+    // But it cannot starve them: if it returns at once, it is an old queue and waits for its turn.
     assert_eq!(
         q.enqueue(Time::ZERO, packet(99, 1001, 1500), &mut never),
         Ok(())
@@ -180,7 +180,7 @@ fn the_fattest_flow_loses_half_its_packets_from_the_head() {
 
 #[test]
 fn a_flood_does_no_harm_to_the_others() {
-    // Three flows of 250 packets/s and one of 2000 packets/s, of which 1000 can be sent.
+    // Three flows of 250 packets/s and one of 2000 packets/s; the link sends 1000 packets/s.
     let mut q = fq(&FqCoDelConfig::default(), 1000);
     let mut sent = [0u32; 4];
     let mut lost = [0u32; 4];
@@ -199,7 +199,7 @@ fn a_flood_does_no_harm_to_the_others() {
             sent[p.flow.0 as usize] += 1;
         }
     }
-    // Each of the three gets its 5000 within a round, the flood what is left.
+    // Each of the three gets its 5000 packets to within a round; the fast flow gets the rest.
     for (flow, packets) in sent.into_iter().enumerate() {
         assert!(packets.abs_diff(5_000) <= 20, "flow {flow}: {packets}");
     }

@@ -1,4 +1,4 @@
-//! Each queueing discipline against an independent reading of its paper or RFC.
+//! Each queueing discipline, compared with an independent implementation of its paper or RFC.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -15,7 +15,7 @@ mod red;
 use swell_base::{DropReason, Dur, FlowId, Head, Packet, QueueLimit, Rate, Time};
 use swell_path::Outlet;
 
-/// A link of 10 Mbit/s with room for everything.
+/// A link of 10 Mbit/s with an unlimited queue.
 fn outlet() -> Outlet {
     Outlet {
         limit: QueueLimit::Packets(u64::MAX),
@@ -39,13 +39,12 @@ fn at_ms(ms: u64) -> Time {
     Time::ZERO + Dur::from_millis(ms)
 }
 
-/// For disciplines that drop nothing they have accepted.
+/// For disciplines that never drop a packet after accepting it.
 fn never(packet: Packet, reason: DropReason) {
     unreachable!("{packet:?} was dropped: {reason:?}");
 }
 
-/// Pearson's statistic against equal shares is below the value that chance exceeds once in a
-/// thousand times (Wilson & Hilferty 1931).
+/// Asserts that Pearson's statistic against equal shares is below its 99.9 % quantile (Wilson & Hilferty 1931).
 fn assert_equal_shares(counts: &[u64]) {
     let n = counts.len() as f64;
     let expected = counts.iter().sum::<u64>() as f64 / n;

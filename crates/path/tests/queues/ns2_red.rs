@@ -1,5 +1,5 @@
-//! RED against ns-2.35: `benches/peers/red.tcl` feeds its RED queue from an open-loop source, and
-//! what it said is held against ours.
+//! RED compared with ns-2.35. `benches/peers/red.tcl` feeds ns-2's RED queue from an open-loop source; these tests
+//! compare its results with ours.
 
 use swell_base::{Bytes, Dur, QueueLimit, Rate, Stream, Time};
 use swell_path::{Outlet, Qdisc, Red, RedAdaptive, RedConfig, RedThresholds, RedWeight};
@@ -8,11 +8,11 @@ use crate::{never, packet};
 
 const RATE: Rate = Rate::from_bps(10_000_000);
 
-/// A RED queue before a serializer of 10 Mbit/s.
+/// A RED queue in front of a serializer of 10 Mbit/s.
 struct Served {
     red: Red,
     free_at: Time,
-    /// Packets times seconds.
+    /// Integral of the queue length, packets times seconds.
     area: f64,
     last: Time,
 }
@@ -48,7 +48,7 @@ impl Served {
         }
     }
 
-    /// False if the packet is dropped.
+    /// Returns false if the packet is dropped.
     fn arrive(&mut self, at: Time, size: u16) -> bool {
         self.serve(at);
         self.free_at = self.free_at.max(at);
@@ -103,8 +103,8 @@ fn the_average_is_ns2s_at_every_arrival() {
     assert_eq!(compared, 1200);
 }
 
-/// What ns-2.35 said: mean and standard error over seeds of the share of packets dropped and of the
-/// mean queue in packets, in 300 s at that load.
+/// Results of ns-2.35: mean and standard error over seeds, for the share of packets dropped and for the mean queue in
+/// packets, in 300 s at this load.
 struct Row {
     load: f64,
     dropped: (f64, f64),
@@ -126,7 +126,7 @@ fn mean_and_error(x: &[f64]) -> (f64, f64) {
     (mean, (square / n).sqrt())
 }
 
-/// Runs the same as ns-2 with Poisson arrivals of `sizes` in turn, and compares.
+/// Runs the same scenario as ns-2, with Poisson arrivals whose sizes cycle through `sizes`, and compares the results.
 fn compare(name: &str, config: &RedConfig, limit: u64, sizes: &[u16], rows: &[Row]) {
     let mean = sizes.iter().map(|&s| f64::from(s)).sum::<f64>() / sizes.len() as f64;
     for row in rows {
@@ -149,7 +149,7 @@ fn compare(name: &str, config: &RedConfig, limit: u64, sizes: &[u16], rows: &[Ro
             ("dropped", mean_and_error(&dropped), row.dropped),
             ("queue", mean_and_error(&queue), row.queue),
         ] {
-            // 3.3 standard errors: once in a thousand times by chance.
+            // 3.3 standard errors: exceeded by chance once in a thousand times.
             let error = ours.1.hypot(theirs.1);
             assert!(
                 (ours.0 - theirs.0).abs() < 3.3 * error,
@@ -182,7 +182,7 @@ fn drops_and_queue_are_those_of_the_era() {
 
 #[test]
 fn drops_and_queue_are_those_of_the_release() {
-    // Sizes of 40 to 1500 bytes, averages in bytes, drops by size, thresholds in mean packets.
+    // Sizes of 40 to 1500 bytes; average in bytes, drops by size, thresholds in mean packets.
     let config = RedConfig {
         thresholds: TEN_TO_FORTY,
         ..RedConfig::ns2_modern()

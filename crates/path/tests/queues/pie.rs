@@ -1,4 +1,4 @@
-//! PIE against RFC 8033.
+//! PIE compared with RFC 8033.
 
 use swell_base::{DropReason, Dur, QueueLimit, Rate, Stream, Time};
 use swell_path::{Discipline, Element, Link, LinkConfig, Pie, PieConfig, PieDelay, Qdisc};
@@ -9,7 +9,7 @@ fn pie(config: &PieConfig) -> Pie {
     Pie::new(config, &outlet(), Stream::new(1, "pie"))
 }
 
-/// The drop probability by the formulas of section 4.2, 4.4, 5.2 and 5.5, with a timer that fires.
+/// The drop probability by the formulas of sections 4.2, 4.4, 5.2 and 5.5, with a real timer.
 struct Rfc {
     waiting: Vec<f64>, // when each came, seconds
     prob: f64,
@@ -73,7 +73,7 @@ fn the_probability_follows_the_rfcs_formulas() {
             let now = arrival.min(service).min(timer);
             let mut called = false;
             if now == timer {
-                // What the timer does shows at the next call.
+                // The effect of the timer becomes visible at the next call.
                 rfc.timer();
                 timer += 15_000_000;
             } else if now == arrival {
@@ -108,7 +108,7 @@ fn the_probability_follows_the_rfcs_formulas() {
             }
             if called {
                 let difference = (ours.probability() - rfc.prob).abs();
-                // Sums of the same terms in another order, up to tens of thousands of them.
+                // Both sum up to tens of thousands of the same terms, but in different order.
                 assert!(difference < 1e-9, "seed {seed} at {now}: {}", rfc.prob);
             }
             highest = highest.max(rfc.prob);
@@ -117,8 +117,8 @@ fn the_probability_follows_the_rfcs_formulas() {
     }
 }
 
-/// Share of packets dropped after 60 s, and the mean wait of the rest in seconds, of a Poisson
-/// source through a link of 1000 packets per second.
+/// Share of packets dropped after 60 s, and mean wait of the other packets in seconds, for a Poisson source on a link
+/// of 1000 packets per second.
 fn overload(load: f64, config: PieConfig) -> (f64, f64) {
     let mut link = Link::new(
         &LinkConfig {
@@ -162,7 +162,7 @@ fn in_steady_state_the_delay_is_the_target_and_the_drops_the_excess() {
         for load in [1.1, 1.3] {
             let config = PieConfig {
                 delay,
-                // 16 KiB must fit into the target's delay, or no rate is ever measured.
+                // 16 KiB must fit in the target delay, or the rate is never measured.
                 target: Dur::from_millis(40),
                 ..PieConfig::default()
             };
@@ -183,7 +183,7 @@ fn a_burst_within_the_allowance_loses_nothing_and_a_longer_one_does() {
     let mut q = pie(&PieConfig::default());
     let mut first = None;
     for t in 0..400 {
-        // Twice what is served, from the start.
+        // Twice the service rate, from the start.
         for i in 0..2 {
             if q.enqueue(at_ms(t), packet(0, 2 * t + i, 1500), &mut never)
                 .is_err()
@@ -199,7 +199,7 @@ fn a_burst_within_the_allowance_loses_nothing_and_a_longer_one_does() {
 
 #[test]
 fn spread_out_drops_keep_their_distance() {
-    // After a drop at probability p no other within 0.85/p packets (section 5.4).
+    // After a drop at probability p there is no other drop within 0.85/p packets (section 5.4).
     let mut q = pie(&PieConfig::default());
     let mut closest = f64::MAX;
     let mut sum = 0.0;
@@ -247,7 +247,7 @@ fn marks_below_a_tenth_and_drops_above() {
         }
         (q.marked(), dropped)
     };
-    // The source does not answer: marks cannot help, and the probability climbs over a tenth.
+    // The source does not react, so marks do not help and the probability exceeds a tenth.
     let (marked, dropped) = run(1_300, 2);
     assert!(marked > 0 && dropped > 10_000, "{marked} {dropped}");
     assert_eq!(run(1_300, 0).0, 0);

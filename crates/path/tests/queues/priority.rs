@@ -1,4 +1,4 @@
-//! Strict priority against queueing theory.
+//! Strict priority compared with queueing theory.
 
 use std::collections::BTreeMap;
 
@@ -76,8 +76,8 @@ fn m_g_1_waits_of_three_classes() {
         let upto = above + classes[k].0;
         let theory = residual / ((1.0 - above) * (1.0 - upto));
         let mean = sum[k] / n[k];
-        // The lowest class waits in busy periods of 1/(1-0.8)^2 packets: its mean has a standard
-        // error of about 0.7 %; the others less.
+        // The lowest class waits in busy periods of 1/(1-0.8)^2 packets, so its mean has a standard error of about
+        // 0.7 %; the other classes have less.
         assert!(
             (mean / theory - 1.0).abs() < 0.02,
             "class {k}: {mean} against {theory}"
@@ -104,7 +104,7 @@ fn each_band_has_its_own_room() {
             Err(why) => assert_eq!(why, DropReason::QueueFull),
         }
     }
-    // Two packets; 2500 bytes; what the link allows.
+    // Limits: two packets; 2500 bytes; the link's limit.
     assert_eq!(accepted, [2, 2, 4]);
     let order: Vec<u32> = std::iter::from_fn(|| q.dequeue(Time::ZERO, &mut never))
         .map(|p| p.flow.0)
@@ -123,7 +123,8 @@ fn a_transmission_begun_is_finished() {
         1,
         "priority",
     );
-    // 1000 bytes take 1 ms. Two low ones come first, a high one while the first is on the wire.
+    // 1000 bytes take 1 ms. Two low-priority packets arrive first, and a high-priority one during the first
+    // transmission.
     link.push(Time::ZERO, packet(2, 0, 1000));
     link.push(Time::ZERO, packet(2, 1, 1000));
     link.push(Time::from_nanos(500_000), packet(0, 2, 1000));

@@ -1,4 +1,4 @@
-//! RED against Floyd & Jacobson 1993 and Floyd, Gummadi & Shenker 2001.
+//! RED compared with Floyd & Jacobson 1993 and Floyd, Gummadi & Shenker 2001.
 
 use swell_base::{DropReason, Dur, QueueLimit, Rate, Stream, Time};
 use swell_path::{
@@ -12,7 +12,7 @@ fn red(config: &RedConfig) -> Red {
     Red::new(config, &outlet(), Stream::new(1, "red"))
 }
 
-/// The average is the queue itself, and 10 packets of it mean a drop probability of `p`.
+/// The average equals the current queue, and a queue of 10 packets gives the drop probability `p`.
 fn steady(p: f64, spacing: RedSpacing, dialect: RedDialect) -> RedConfig {
     RedConfig {
         thresholds: RedThresholds::Packets {
@@ -27,7 +27,7 @@ fn steady(p: f64, spacing: RedSpacing, dialect: RedDialect) -> RedConfig {
     }
 }
 
-/// Fills the queue to 10 packets, without a drop on the way.
+/// Fills the queue to 10 packets without a drop.
 fn filled(config: &RedConfig, size: u16) -> Red {
     for seed in 0.. {
         let mut q = Red::new(config, &outlet(), Stream::new(seed, "red"));
@@ -41,8 +41,7 @@ fn filled(config: &RedConfig, size: u16) -> Red {
     unreachable!("some seed lets ten packets in")
 }
 
-/// How often each number of packets came from one drop to the next, in `n` arrivals to a queue
-/// that stands at 10 packets.
+/// Histogram of the number of packets between drops, from `n` arrivals to a queue that is kept at 10 packets.
 fn gaps(config: &RedConfig, n: u64) -> Vec<u64> {
     let mut q = filled(config, 1000);
     let mut counts = Vec::new();
@@ -108,7 +107,7 @@ fn gaps_between_drops_are_uniform() {
     );
     assert_eq!(counts.len(), 50);
     assert_equal_shares(&counts[1..]);
-    // ns-2 with `wait_`: none within 1/p, uniform up to 2/p - 1.
+    // ns-2 with `wait_`: no drop within 1/p packets, then uniform up to 2/p - 1.
     let waiting = gaps(&steady(0.02, RedSpacing::Wait, RedDialect::Ns2), 500_000);
     assert_eq!(waiting.len(), 100);
     assert!(waiting[..50].iter().all(|&c| c == 0));
@@ -117,7 +116,7 @@ fn gaps_between_drops_are_uniform() {
 
 #[test]
 fn without_spacing_gaps_are_geometric() {
-    // Section 7, method 1: mean 1/p, and half of them shorter than ln 2 / p.
+    // Section 7, method 1: mean 1/p, and half of the gaps shorter than ln 2 / p.
     let counts = gaps(
         &steady(0.02, RedSpacing::Geometric, RedDialect::Paper),
         1_000_000,
@@ -130,14 +129,14 @@ fn without_spacing_gaps_are_geometric() {
     assert!((short - (1.0 - 0.98f64.powi(34))).abs() < 0.014, "{short}");
 }
 
-/// Share of packets of `size` bytes dropped while the queue stands at 10 packets.
+/// Share of packets of `size` bytes dropped while the queue is kept at 10 packets.
 fn share(config: &RedConfig, size: u16) -> f64 {
     let mut q = filled(config, 1000);
     let n = 200_000;
     let mut dropped = 0;
     for i in 0..n {
         let accepted = q.enqueue(Time::ZERO, packet(0, i, size), &mut never);
-        // The queue is put back to ten packets of 1000 bytes, whatever came.
+        // Restores the queue to ten packets of 1000 bytes.
         match accepted {
             Ok(()) => {
                 q.dequeue(Time::ZERO, &mut never);
@@ -160,7 +159,7 @@ fn the_probability_is_a_line_between_the_thresholds() {
             gentle,
             ..steady(0.0, RedSpacing::Geometric, RedDialect::Paper)
         };
-        // Room for the queue to form: the first ten must come in.
+        // The first ten packets must be accepted.
         share(&config, 1000)
     };
     // 10 packets between 5 and 15: half of max_p; standard error 0.0005.
@@ -182,7 +181,7 @@ fn above_the_upper_threshold_everything_goes() {
     let mut q = filled(&config, 1000);
     let mut p = packet(0, 1, 1000);
     p.seg.ecn = 2;
-    // Even of those who understand marks (RFC 3168 section 7).
+    // Even packets of ECN-capable senders are dropped (RFC 3168 section 7).
     assert_eq!(q.enqueue(Time::ZERO, p, &mut never), Err(DropReason::Aqm));
     let gentle = RedConfig {
         thresholds: RedThresholds::Packets { min: 3.0, max: 4.9 },
@@ -231,7 +230,7 @@ fn while_the_link_rests_small_packets_could_have_been_sent() {
         }
         while q.dequeue(Time::ZERO, &mut never).is_some() {}
         let before = q.average();
-        // The last one is on the wire for 0.4 ms; then 10.2 ms pass: 25.5 packets.
+        // The last packet is in transmission for 0.4 ms; then 10.2 ms pass, which is 25.5 packets.
         let later = Time::ZERO + Dur::from_micros(10_600);
         assert!(q.enqueue(later, packet(0, 9, 500), &mut never).is_ok());
         let expected = before * 0.9f64.powf(missed);
@@ -265,7 +264,7 @@ fn weights_and_thresholds_from_the_link() {
 
 #[test]
 fn adaptation_keeps_the_average_between_the_thresholds() {
-    // Into 0.4 to 0.6 of the way between them.
+    // The average converges to 0.4 to 0.6 of the way between the thresholds.
     for load in [1.05, 1.15, 1.4] {
         let mut q = red(&RedConfig {
             thresholds: RedThresholds::Packets {
@@ -315,7 +314,7 @@ fn those_who_understand_are_marked_as_often_as_others_are_dropped() {
         let share = marked as f64 / n as f64;
         assert!((share - 0.05).abs() < 0.002, "{dialect:?}: {share}");
         assert!(q.marked() - marked <= 10, "the rest is still waiting");
-        // Above `mark_below` nobody is.
+        // Above `mark_below` no packet is marked.
         let strict = RedConfig {
             mark_below: Some(0.04),
             ..config
