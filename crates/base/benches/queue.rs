@@ -1,9 +1,9 @@
-//! Time per event of the queue, an event taken and one added: `cargo bench -p swell-base -- [pending]...`.
+//! Time per queue event (one event popped and one pushed): `cargo bench -p swell-base -- [pending]...`.
 //!
-//! Every event is followed by one 25 or 50 ms later, give or take a millisecond, as packets are. Beside the queue
-//! alone, the same with eight cache lines of other memory read at every event: where thousands of flows pass
-//! between a bucket's being filled and its turn, nothing of it is in a cache by then. With `once` each runs once
-//! and alone, for who counts instructions.
+//! Every event is followed by one 25 or 50 ms later, give or take a millisecond, as with packets. The bench measures
+//! the queue alone, and the queue with eight cache lines of other memory read per event. The second case models
+//! thousands of flows that pass between filling a bucket and its turn, so that the bucket is no longer in any cache.
+//! With `once` each case runs only once, for counting instructions.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -18,11 +18,11 @@ use swell_base::{Dur, EventQueue, Ranked, Stream, Time};
 /// Eight-byte words of other memory: 64 MiB.
 const OTHER: usize = 1 << 23;
 const LINE: usize = 8;
-/// Gaps that are drawn before the clock starts.
+/// Number of gaps drawn before the clock starts.
 const GAPS: usize = 1 << 16;
 const EVENTS: usize = 250_000;
 
-/// Of rank 0, which only its bits say, as in the engine.
+/// An event of rank 0. The rank is computed from its bits, as in the engine.
 #[derive(Clone, Copy)]
 struct Event(u64);
 
@@ -56,7 +56,7 @@ fn main() {
     }
 }
 
-/// Nanoseconds per event, the shortest of twenty runs: what the code costs when nothing else runs.
+/// Nanoseconds per event, the shortest of twenty runs: the cost of the code without interference.
 fn best(pending: usize, gaps: &[Dur], other: &[u64]) -> f64 {
     (0..20)
         .map(|_| run(pending, gaps, other))
@@ -71,7 +71,7 @@ fn run(pending: usize, gaps: &[Dur], other: &[u64]) -> f64 {
     let mut start = Instant::now();
     let mut seen = 0;
     for i in 0..2 * EVENTS {
-        // What was pending first came all at once.
+        // By now all initial events, which were pushed at once, have been popped.
         if i == EVENTS {
             start = Instant::now();
         }

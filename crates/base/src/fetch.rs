@@ -1,8 +1,8 @@
-//! Asking for memory before it is needed.
+//! Prefetching.
 
-/// Asks for the cache line in which a value begins, and waits for nothing: it is only a hint, of which nothing can be
-/// seen but the time that passes. Who knows what will be read some hundred nanoseconds later need not wait for
-/// main memory then. Does nothing on processors that cannot be told from here.
+/// Prefetches the cache line in which a value begins, without waiting. This is only a hint: it affects nothing but
+/// time. Code that knows what it will read some hundred nanoseconds later can thus avoid waiting for main memory.
+/// Does nothing on processors without a supported prefetch instruction.
 #[inline(always)]
 pub fn fetch<T: ?Sized>(value: &T) {
     #[cfg(target_arch = "x86_64")]

@@ -1,5 +1,5 @@
-//! The words every other room uses: instants and spans, rates and sizes, the packet, random streams,
-//! drop reasons and warnings.
+//! Basic types of all other crates: instants and durations, rates and sizes, packets, random streams, drop reasons
+//! and warnings.
 //!
 //! ```
 //! use swell_base::{Bytes, Dur, Rate, Time};
@@ -9,9 +9,9 @@
 //! assert_eq!(Time::ZERO + on_the_wire, Time::from_nanos(1_200_000));
 //! ```
 //!
-//! Units are types with integers inside (nanoseconds, bits per second, bytes), so nothing drifts and
-//! no two units are ever mixed. Random numbers come from named streams ([`Stream`]), so that adding
-//! an element to a world does not change what another one draws.
+//! Units are types around integers (nanoseconds, bits per second, bytes), so rounding errors do not accumulate and
+//! units cannot be mixed up. Random numbers come from named streams ([`Stream`]), so adding an element to a world
+//! does not change the numbers that another one draws.
 
 mod fetch;
 mod packet;

@@ -1,8 +1,8 @@
-//! The packet as the world moves it: a small value, no payload.
+//! Packets as small values without payload bytes.
 
 use std::ops::{Deref, DerefMut};
 
-/// Which flow a packet belongs to; the world maps it to a route and two endpoints.
+/// The flow of a packet; the world maps it to a route and two endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
 
@@ -16,18 +16,18 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Both, in the order of their numbers.
+    /// Both directions, in numerical order.
     pub const BOTH: [Direction; 2] = [Direction::Up, Direction::Down];
 }
 
-/// Whose traffic a packet is: what meters keep apart.
+/// Foreground or background traffic, which meters count separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Tag {
     /// The application under study.
     #[default]
     Foreground,
-    /// Everything else on the link.
+    /// All other traffic on the link.
     Background,
 }
 
@@ -42,7 +42,7 @@ impl Flags {
     pub const SYN: Flags = Flags(0x02);
     /// Reset the connection.
     pub const RST: Flags = Flags(0x04);
-    /// The acknowledgement field counts.
+    /// The acknowledgement field is valid.
     pub const ACK: Flags = Flags(0x10);
     /// ECN echo (RFC 3168).
     pub const ECE: Flags = Flags(0x40);
@@ -53,25 +53,25 @@ impl Flags {
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
-    /// Both sets together.
+    /// The union of both sets of flags.
     pub const fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
 }
 
-/// Room for the selective acknowledgement blocks of a segment (RFC 2018), three at most, each as (start, end)
-/// counted from the segment's `ack`, so that they fit 32 bits. A first block that starts below `ack`, or lies within
-/// the second, names data that arrived twice (RFC 2883).
+/// The SACK blocks of a segment (RFC 2018), at most three. Each is (start, end), relative to the segment's `ack`, so
+/// that both fit in 32 bits. A first block that starts below `ack`, or lies within the second block, reports
+/// duplicate data (RFC 2883).
 ///
-/// How many there are stands in the segment ([`Segment::sacks`]), beside which the blocks lie or travel: who finds
-/// none there does not look here, which in a [pool of packets](Head) is other memory. What lies beyond that
-/// many is left from before and means nothing.
+/// The number of blocks is stored in the segment ([`Segment::sacks`]). Code that finds zero there does not have to
+/// read the blocks, which a [pool of packets](Head) stores in other memory. Blocks beyond that number are stale and
+/// have no meaning.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SackBlocks([[i32; 2]; 3]);
 
 impl SackBlocks {
-    /// Adds a block behind the first `count` if there is room, and counts it; `start` and `end` count from `ack`,
-    /// `start < end`.
+    /// Appends a block after the first `count` blocks if there is space, and increments `count`. Returns whether it
+    /// did. `start` and `end` are relative to `ack`, and `start < end`.
     pub fn push(&mut self, count: &mut u8, start: i32, end: i32) -> bool {
         debug_assert!(start < end, "an empty SACK block");
         match self.0.get_mut(usize::from(*count)) {
@@ -83,21 +83,21 @@ impl SackBlocks {
             None => false,
         }
     }
-    /// The first `count` blocks in the order they were added.
+    /// The first `count` blocks, in the order in which they were added.
     pub fn first(&self, count: u8) -> impl Iterator<Item = (i32, i32)> + '_ {
         let blocks = self.0.iter().take(usize::from(count));
         blocks.map(|&[start, end]| (start, end))
     }
 }
 
-/// The transport part of a packet. Sequence numbers are 64-bit offsets that never wrap: the SYN is
-/// 0, the first byte of data 1. For a datagram `seq` is its number and `len` its payload.
+/// The transport header of a packet. Sequence numbers are 64-bit offsets that never wrap: the SYN is 0, the first
+/// byte of data 1. For a datagram, `seq` is its number and `len` its payload size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Segment {
-    /// First sequence number of the payload (of the SYN or FIN where there is none).
+    /// First sequence number of the payload, or of the SYN or FIN if there is no payload.
     pub seq: u64,
-    /// Next sequence number expected from the other side, where `flags` has ACK.
+    /// Next sequence number expected from the other side, if `flags` has ACK.
     pub ack: u64,
     /// Payload bytes.
     pub len: u32,
@@ -107,22 +107,22 @@ pub struct Segment {
     pub flags: Flags,
     /// ECN codepoint of the IP header (RFC 3168): 0 not-ECT, 1 ECT(1), 2 ECT(0), 3 CE.
     pub ecn: u8,
-    /// How many selective acknowledgements it has; [they themselves](SackBlocks) are kept beside it.
+    /// Number of SACK blocks. [The blocks](SackBlocks) are stored separately.
     pub sacks: u8,
-    /// Time stamps, or what a transport measures one-way delays by.
+    /// TCP timestamps, or a transport's one-way delay measurement.
     pub stamps: Stamps,
 }
 
-/// The time stamps of a segment in the room that a packet has for them: the two times of the option of RFC 7323, in
-/// milliseconds and modulo 2^20, about 17 minutes; or one number of 32 bits where a transport measures one-way delays.
+/// The timestamps of a segment in five bytes. They hold either the two values of the option of RFC 7323, in
+/// milliseconds modulo 2^20 (about 17 minutes), or one number of 32 bits for transports that measure one-way delays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps([u8; 5]);
 
 impl Stamps {
-    /// Times are known modulo this many milliseconds.
+    /// Timestamps are stored modulo this many milliseconds.
     pub const RANGE: u32 = 1 << 20;
 
-    /// TSval and TSecr in milliseconds, of which the lower 20 bits are kept.
+    /// TSval and TSecr in milliseconds. Only the lower 20 bits are stored.
     #[inline]
     pub fn new(value: u32, echo: u32) -> Stamps {
         let range = u64::from(Stamps::RANGE - 1);
@@ -137,33 +137,33 @@ impl Stamps {
         u64::from_le_bytes([a, b, c, d, e, 0, 0, 0])
     }
 
-    /// TSval: when the segment was sent.
+    /// TSval: when the segment was sent, milliseconds.
     #[inline]
     pub fn value(self) -> u32 {
         (self.both() & u64::from(Stamps::RANGE - 1)) as u32
     }
 
-    /// TSecr: the time stamp of the segment that it answers.
+    /// TSecr: the timestamp of the segment that is acknowledged, milliseconds.
     #[inline]
     pub fn echo(self) -> u32 {
         (self.both() >> 20) as u32 // 20 bits
     }
 
-    /// One number.
+    /// Stores a single number of microseconds.
     #[inline]
     pub fn one_way(micros: u32) -> Stamps {
         let [a, b, c, d] = micros.to_le_bytes();
         Stamps([a, b, c, d, 0])
     }
 
-    /// With payload, when the segment was sent, in microseconds, which wraps after 71 minutes; without, how long the
-    /// segment that it answers was under way.
+    /// The number of microseconds. In a segment with payload, it is the time of sending, which wraps after 71
+    /// minutes. In a segment without payload, it is the one-way delay of the segment that is acknowledged.
     #[inline]
     pub fn micros(self) -> u32 {
         self.both() as u32 // the lower half
     }
 
-    /// How much later than `earlier` a time stamp is, in milliseconds; negative where it is earlier.
+    /// Difference between two timestamps in milliseconds; negative if `value` is before `earlier`.
     #[inline]
     pub fn since(value: u32, earlier: u32) -> i32 {
         (value.wrapping_sub(earlier) << 12) as i32 >> 12
@@ -171,7 +171,7 @@ impl Stamps {
 }
 
 impl Segment {
-    /// Sequence space used: payload plus one for SYN and one for FIN.
+    /// Sequence space used: the payload plus one each for SYN and FIN.
     pub fn seq_len(&self) -> u64 {
         u64::from(self.len)
             + u64::from(self.flags.has(Flags::SYN))
@@ -179,45 +179,45 @@ impl Segment {
     }
 }
 
-/// A packet but for its selective acknowledgements, which few have: what is at hand of one that lies in a pool.
-/// Payload is a count, real bytes stay with the port they came in through.
+/// A packet without its SACK blocks, which few packets have. This is the part that a pool stores in one place. The
+/// payload is only a length; real bytes stay with the port through which they entered.
 ///
-/// A copy that is kept must have the blocks with it: that is a [`Packet`].
+/// A copy that must keep the blocks is a [`Packet`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Head {
-    /// For the network that carries it, which notes here where the packet is bound for. Whoever sends leaves it zero.
+    /// Reserved for the network, which stores the packet's destination here. Senders leave it zero.
     pub note: u64,
     /// The flow.
     pub flow: FlowId,
     /// Network-layer size in bytes: IP header, transport header and payload.
     pub size: u16,
-    /// Which way it goes: 0 to the server, 1 to the client.
+    /// Direction of travel: 0 to the server, 1 to the client.
     pub way: u8,
-    /// Whose traffic it is.
+    /// Foreground or background.
     pub tag: Tag,
     /// Transport fields.
     pub seg: Segment,
 }
 
-/// A whole packet, for who holds it himself; it reads as its [`Head`].
+/// A whole packet, for code outside a pool. It dereferences to its [`Head`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packet {
-    /// All but the selective acknowledgements.
+    /// The packet without its SACK blocks.
     pub head: Head,
-    /// As many of them as `head.seg.sacks` says.
+    /// The SACK blocks; `head.seg.sacks` says how many are valid.
     pub sacks: SackBlocks,
 }
 
 impl Packet {
-    /// Its selective acknowledgements, counted from its `ack`.
+    /// The SACK blocks, relative to `ack`.
     pub fn sacks(&self) -> impl Iterator<Item = (i32, i32)> + '_ {
         self.sacks.first(self.head.seg.sacks)
     }
 }
 
 impl From<Head> for Packet {
-    /// A packet without selective acknowledgements.
+    /// A packet without SACK blocks.
     fn from(mut head: Head) -> Packet {
         head.seg.sacks = 0;
         Packet {
@@ -250,8 +250,7 @@ impl PartialEq for Packet {
 
 impl Eq for Packet {}
 
-/// Headers of a datagram in bytes, over IPv4 (RFC 791: 20) and over IPv6 (RFC 8200: 40), with UDP's own
-/// (RFC 768: 8).
+/// Header bytes of a datagram over IPv4 (RFC 791: 20) and IPv6 (RFC 8200: 40), including UDP's own (RFC 768: 8).
 pub const UDP_HEADERS: [u32; 2] = [28, 48];
 
 /// Why a packet was dropped.
@@ -267,10 +266,10 @@ pub enum DropReason {
 }
 
 impl DropReason {
-    /// Every reason, in the order of their numbers.
+    /// All reasons, in numerical order.
     pub const ALL: [DropReason; 3] = [DropReason::QueueFull, DropReason::Aqm, DropReason::Loss];
 
-    /// The name used in tables.
+    /// The name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             DropReason::QueueFull => "queue_full",
@@ -319,7 +318,7 @@ mod tests {
         assert_eq!(sacked, other);
         other.sacks.push(&mut 0, 1, 3);
         assert_ne!(sacked, other, "another block");
-        // What lies beyond the count means nothing.
+        // Blocks beyond the count have no meaning.
         assert_eq!(Packet::from(other.head), Packet::default());
         other.head.seg.sacks = 0;
         assert_eq!(other, Packet::default());

@@ -1,11 +1,11 @@
-//! A table whose old entries give their memory back.
+//! A sparse table that frees the memory of old entries.
 
 use crate::fetch;
 
-/// Entries under numbers that are given out in ascending order, of which only some are there at a time.
+/// A table for numbers that are assigned in ascending order, of which only some have an entry at a time.
 ///
-/// Entries lie in pages; a page in which nothing is left is freed. So memory is in proportion to what is there, but
-/// for a word per page that ever was.
+/// Entries are stored in pages, and an empty page is freed. So memory is proportional to the entries, plus one word
+/// for every page that ever existed.
 #[derive(Clone, Debug)]
 pub struct Paged<T> {
     pages: Vec<Option<Box<Page<T>>>>,
@@ -26,7 +26,7 @@ impl<T> Default for Paged<T> {
     }
 }
 
-/// Page and place there.
+/// Page of a number, and index within the page.
 #[inline]
 fn place(number: u32) -> (usize, usize) {
     ((number >> BITS) as usize, number as usize % ENTRIES)
@@ -40,15 +40,14 @@ impl<T> Paged<T> {
         self.pages.get(page)?.as_deref()?.entries[i].as_ref()
     }
 
-    /// The same, to change it.
+    /// As [`Paged::get`], mutable.
     #[inline]
     pub fn get_mut(&mut self, number: u32) -> Option<&mut T> {
         let (page, i) = place(number);
         self.pages.get_mut(page)?.as_deref_mut()?.entries[i].as_mut()
     }
 
-    /// Puts an entry under a number; gives back the one that was there. Takes memory for all lower numbers, too: a
-    /// word for some of them.
+    /// Inserts an entry and returns the previous one, if any. Also allocates one word for each page of lower numbers.
     pub fn insert(&mut self, number: u32, entry: T) -> Option<T> {
         let (at, i) = place(number);
         if self.pages.len() <= at {
@@ -65,7 +64,7 @@ impl<T> Paged<T> {
         before
     }
 
-    /// Takes an entry out.
+    /// Removes and returns an entry.
     pub fn remove(&mut self, number: u32) -> Option<T> {
         let (at, i) = place(number);
         let slot = self.pages.get_mut(at)?;
@@ -78,7 +77,7 @@ impl<T> Paged<T> {
         Some(entry)
     }
 
-    /// All entries in the order of their numbers.
+    /// All entries in order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let pages = self.pages.iter().enumerate();
         let pages = pages.filter_map(|(p, page)| Some((p as u32, page.as_deref()?)));
@@ -88,7 +87,7 @@ impl<T> Paged<T> {
         })
     }
 
-    /// [Asks](fetch()) for the memory of an entry.
+    /// [Prefetches](fetch()) an entry.
     #[inline]
     pub fn fetch(&self, number: u32) {
         let (at, i) = place(number);
@@ -105,7 +104,7 @@ mod tests {
     use super::*;
     use crate::Stream;
 
-    /// The oracle: a map of the standard library.
+    /// The oracle is a map of the standard library.
     #[test]
     fn it_holds_what_a_map_holds_and_frees_the_rest() {
         let mut rng = Stream::new(1, "paged");

@@ -1,4 +1,4 @@
-//! The event queue: sorted buckets for what is near, a radix wheel for what is far.
+//! The event queue: sorted buckets for near events and a radix wheel for far ones.
 
 mod far;
 mod near;
@@ -8,49 +8,49 @@ use crate::Time;
 use self::far::Far;
 use self::near::{BUCKETS, Near};
 
-/// A bucket spans 2^16 ns, 66 us: one event at ten thousand a second, and so many at a million that what they are
-/// about can be looked at together. All [`BUCKETS`] of them reach 268 ms ahead, nearly all round trips.
+/// A bucket spans 2^16 ns, 66 us: less than one event on average at ten thousand per second. At a million per second,
+/// a bucket holds enough events to prefetch for them as a batch. All [`BUCKETS`] together reach 268 ms ahead, which
+/// covers nearly all round trips.
 const BUCKET_BITS: u32 = 16;
 
-/// What a bucket is sorted by, in one number: its 16 bits of time, then the rank, then the place among
-/// all its events, if there are not more.
+/// The sort key of an event within its bucket, in one number: its 16 bits of time, then its rank, then its index in
+/// the bucket. Larger buckets than the index allows are sorted otherwise.
 const RANK_BITS: u32 = 29;
 const PLACE_BITS: u32 = u64::BITS - BUCKET_BITS - RANK_BITS;
-/// Fewer events than these are sorted as they are.
+/// Buckets with fewer events are sorted in place.
 const FEW: usize = 8;
 
-/// An event of an [`EventQueue`].
+/// An event in an [`EventQueue`].
 pub trait Ranked: Copy {
-    /// Which of several events at one instant comes first: that of the lowest rank, which is below 2^29.
+    /// Orders events at one instant: the lowest rank comes first. Ranks are below 2^29.
     fn rank(&self) -> u32 {
         0
     }
 }
 
-/// Events ordered by time; events at one instant come out in the order of their [rank](Ranked::rank), and those of one
-/// rank in the order they went in.
+/// Events ordered by time. Events at one instant are popped in order of their [rank](Ranked::rank), and those of
+/// equal rank in the order in which they were pushed.
 ///
-/// A calendar: an event that is due within the next 4096 buckets is added to its bucket;
-/// a bucket is sorted (stably) when its turn comes. What is due later waits in a radix wheel and
-/// moves into its bucket the moment that bucket comes within reach, before anything else can be
-/// put there, so that equal times keep their order. An event is thus touched about twice, however
-/// many are pending.
+/// This is a calendar queue. An event that is due within the next 4096 buckets is added to its bucket, and a bucket
+/// is sorted (stably) when its turn comes. Later events wait in a radix wheel. They move to their bucket when it
+/// comes within reach, before anything else can be added to it, so equal times keep their order. An event is thus
+/// touched about twice, however many are pending.
 ///
-/// An event may lie before the last one popped: it comes next.
+/// An event may be earlier than the last one popped. It is then popped next.
 #[derive(Debug)]
 pub struct EventQueue<T> {
-    /// The present bucket, latest first: the next event is the last, and of equal times the one
-    /// added first is nearer to the end.
+    /// The current bucket in reverse order: the next event is the last element. Of events with equal keys, the one
+    /// pushed first is nearer to the end.
     active: Vec<(Time, T)>,
-    /// Number of the present bucket: time >> BUCKET_BITS.
+    /// Number of the current bucket: time >> BUCKET_BITS.
     bucket: u64,
-    /// Room to sort a bucket in: its events as they are taken out, and a number for each of them.
+    /// Scratch space to sort a bucket: its events, and a sort key for each.
     taken: Vec<(Time, T)>,
     keys: Vec<u64>,
     near: Near<T>,
     far: Far<T>,
     len: usize,
-    /// The bucket whose successor is looked at, and the event there that was looked at last.
+    /// The bucket whose successor is being prefetched, and the link prefetched last.
     looked_in: u64,
     looked_at: u32,
 }
@@ -62,7 +62,7 @@ impl<T: Ranked> Default for EventQueue<T> {
 }
 
 impl<T: Ranked> EventQueue<T> {
-    /// An empty queue at the beginning of time.
+    /// An empty queue at time zero.
     pub fn new() -> Self {
         EventQueue {
             active: Vec::new(),
@@ -77,12 +77,12 @@ impl<T: Ranked> EventQueue<T> {
         }
     }
 
-    /// Events pending.
+    /// Number of pending events.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing is pending.
+    /// Whether no event is pending.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -92,7 +92,7 @@ impl<T: Ranked> EventQueue<T> {
     pub fn push(&mut self, at: Time, event: T) {
         self.len += 1;
         let bucket = at.as_nanos() >> BUCKET_BITS;
-        // Of the present bucket and earlier ones this is beyond all others.
+        // For the current bucket and earlier ones, the subtraction wraps around and `ahead` is very large.
         let ahead = bucket.wrapping_sub(self.bucket + 1);
         if ahead < BUCKETS as u64 - 1 {
             self.near.push(bucket, at, event);
@@ -104,7 +104,7 @@ impl<T: Ranked> EventQueue<T> {
     #[inline(never)]
     fn push_elsewhere(&mut self, bucket: u64, at: Time, event: T) {
         if bucket <= self.bucket {
-            // After everything that comes no later.
+            // Behind all events with an equal or smaller key.
             let key = (at, event.rank());
             let before = self.active.partition_point(|e| (e.0, e.1.rank()) > key);
             self.active.insert(before, (at, event));
@@ -113,14 +113,14 @@ impl<T: Ranked> EventQueue<T> {
         }
     }
 
-    /// Takes the earliest event if it is not later than `until`.
+    /// Pops the earliest event if it is not later than `until`.
     #[inline]
     pub fn pop_until(&mut self, until: Time) -> Option<(Time, T)> {
         self.pop_before(until, u32::MAX)
     }
 
-    /// Takes the earliest event if it is due before `until`, or at `until` and its rank is at most `rank`: for who has
-    /// events elsewhere too.
+    /// Pops the earliest event if it is due before `until`, or at `until` with a rank of at most `rank`. This is for
+    /// callers that merge events of other sources.
     #[inline(always)]
     pub fn pop_before(&mut self, until: Time, rank: u32) -> Option<(Time, T)> {
         let next = match self.active.last() {
@@ -133,7 +133,7 @@ impl<T: Ranked> EventQueue<T> {
             }
             None => {
                 let bucket = self.turn(until)?;
-                // Where pending events are few, most buckets hold one.
+                // If few events are pending, most buckets hold one.
                 match self.near.take_only(bucket, |e| !is_after(e, until, rank)) {
                     Some(only) => only,
                     None => self.pop_first_of(bucket, until, rank)?,
@@ -144,10 +144,10 @@ impl<T: Ranked> EventQueue<T> {
         Some(next)
     }
 
-    /// The earliest event of a bucket whose turn it is, if it comes in time.
+    /// Pops the earliest event of a bucket whose turn has come, unless it is too late.
     #[inline(never)]
     fn pop_first_of(&mut self, bucket: u64, until: Time, rank: u32) -> Option<(Time, T)> {
-        // A bucket gives its latest addition first: sorting keeps equal ones that way round.
+        // A bucket yields its latest addition first. The stable sort keeps equal events in that order.
         self.near.take(bucket, &mut self.active);
         if (FEW..=1 << PLACE_BITS).contains(&self.active.len()) {
             self.sort_many();
@@ -158,7 +158,7 @@ impl<T: Ranked> EventQueue<T> {
         self.active.pop_if(|e| !is_after(*e, until, rank))
     }
 
-    /// Sorts a bucket as numbers, the smaller the later: events are moved once, not with every comparison.
+    /// Sorts a bucket in descending order by numeric keys, so that each event moves only once.
     fn sort_many(&mut self) {
         std::mem::swap(&mut self.active, &mut self.taken);
         self.keys.clear();
@@ -166,7 +166,7 @@ impl<T: Ranked> EventQueue<T> {
         self.keys.extend(taken.map(|(place, &(at, event))| {
             let rank = event.rank();
             debug_assert!(rank < 1 << RANK_BITS, "rank {rank}");
-            // What a time has above the bits of a bucket is shifted out.
+            // The shift drops the bits above the time within the bucket.
             let early = at.as_nanos() << RANK_BITS | u64::from(rank);
             !early << PLACE_BITS | place as u64
         }));
@@ -178,8 +178,8 @@ impl<T: Ranked> EventQueue<T> {
         self.taken.clear();
     }
 
-    /// [Asks](crate::fetch()) for some events in the bucket after the present one, for others with each call. What is
-    /// near lies in lists, and a list can only be followed from one place to the next.
+    /// [Prefetches](crate::fetch()) the next part of the bucket after the current one, a different part with each
+    /// call. Buckets are linked lists, so each link must be read before the next one can be prefetched.
     #[inline]
     pub fn look_on(&mut self) {
         if self.looked_in != self.bucket {
@@ -191,8 +191,8 @@ impl<T: Ranked> EventQueue<T> {
         self.near.fetch(self.looked_at);
     }
 
-    /// Events known to come next, the first of them last; empty where few are pending. More may come
-    /// in between. For who wants to have at hand what they are about.
+    /// The events of the current bucket, the next one last; often empty if few are pending. Other events may still be
+    /// inserted between them. Callers use this for prefetching.
     #[inline]
     pub fn ahead(&self) -> &[(Time, T)] {
         &self.active
@@ -209,13 +209,13 @@ impl<T: Ranked> EventQueue<T> {
         }
     }
 
-    /// Goes on to the next bucket that holds something, if it begins by `until`, and says which.
+    /// Advances to the next non-empty bucket, if it begins by `until`, and returns its number.
     #[inline]
     fn turn(&mut self, until: Time) -> Option<u64> {
         let last = until.as_nanos() >> BUCKET_BITS;
         let next = match self.near.next_after(self.bucket) {
             Some(bucket) => bucket,
-            // When exactly the earliest of all is due takes time to find.
+            // This bound avoids the search for the exact earliest event.
             None if self.far.earliest() > last => return None,
             None => self.far.next_at()?.as_nanos() >> BUCKET_BITS,
         };
@@ -223,7 +223,7 @@ impl<T: Ranked> EventQueue<T> {
             return None;
         }
         self.bucket = next;
-        // What comes within reach of the new present moves up before anything is added there.
+        // Far events that come within reach move to the calendar before anything else is added to their buckets.
         let reached = self.bucket + (BUCKETS as u64 - 1);
         if self.far.earliest() <= reached {
             self.reach(reached);
@@ -239,7 +239,7 @@ impl<T: Ranked> EventQueue<T> {
     }
 }
 
-/// Whether an event comes after all that have this rank at `until`.
+/// Whether an event comes after `until`, or at `until` with a higher rank.
 #[inline]
 fn is_after<T: Ranked>((at, event): (Time, T), until: Time, rank: u32) -> bool {
     at > until || (at == until && event.rank() > rank)
@@ -251,7 +251,7 @@ mod tests {
     use crate::Stream;
     use std::collections::BTreeMap;
 
-    /// An event whose number says which rank it has.
+    /// An event whose rank is computed from its number.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     struct Numbered(u32);
 
@@ -279,7 +279,7 @@ mod tests {
                         3 => rng.below(1 << 28),
                         _ => rng.below(1 << 45),
                     };
-                    // Now and then something that should have happened before.
+                    // Sometimes an event in the past.
                     let at = if rng.chance(0.05) {
                         now.saturating_sub(gap)
                     } else {
@@ -292,7 +292,7 @@ mod tests {
                 } else {
                     let first = map.first_key_value().map(|(k, ())| *k);
                     let (until, rank) = match first {
-                        // Something of some rank is due elsewhere at the same instant.
+                        // Another source has an event of some rank at the same instant.
                         Some((at, ..)) if rng.chance(0.3) => (at, rng.below(4) as u32),
                         _ => (now + rng.below(1 << 30), u32::MAX),
                     };
@@ -313,7 +313,7 @@ mod tests {
             }
         }
     }
-    /// Pushes events at these times, in this order, and compares with what a stable sort says.
+    /// Pushes events at these times, in this order, and compares with a stable sort.
     fn in_order(times: impl Iterator<Item = u64>) {
         let mut queue = EventQueue::new();
         let mut want: Vec<(u64, Numbered)> = times.zip((0..).map(Numbered)).collect();
@@ -328,7 +328,7 @@ mod tests {
         assert!(queue.is_empty());
     }
 
-    /// Many events in one bucket, several of one rank at each instant.
+    /// Many events in one bucket, several of equal rank at each instant.
     #[test]
     fn a_crowded_bucket_keeps_equal_times_in_order() {
         let mut rng = Stream::new(1, "crowd");
@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    /// More than there are places in the numbers that a bucket is sorted by.
+    /// More events than a bucket's sort keys can index.
     #[test]
     fn an_overcrowded_bucket_keeps_equal_times_in_order() {
         in_order((0..(1 << PLACE_BITS) + 9).map(|i| (1 << 20) + i % 3));

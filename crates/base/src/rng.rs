@@ -1,4 +1,4 @@
-//! Named random streams and the samplers on them.
+//! Named random streams and their samplers.
 
 mod gap;
 
@@ -7,17 +7,17 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::{Dur, Time};
 
-/// A random stream with a name. Equal (seed, name) gives equal numbers on every machine and in
-/// every version that keeps the golden values in this file's tests; different names give
-/// independent streams. The generator is xoshiro256++ (Blackman & Vigna 2019), seeded through
-/// SplitMix64 from an FNV-1a hash of the name; logarithms come from `libm`, not from the platform.
+/// A random stream with a name. Equal (seed, name) gives equal numbers on every machine, in every version that keeps
+/// the golden values in this file's tests. Different names give independent streams. The generator is xoshiro256++
+/// (Blackman & Vigna 2019), seeded through SplitMix64 from an FNV-1a hash of the name. Logarithms come from `libm`,
+/// not from the platform.
 #[derive(Clone, Debug)]
 pub struct Stream {
     rng: Xoshiro256PlusPlus,
 }
 
-/// The seed of the `index`-th member of a family under `seed`. Not linear in either, so that neighbours
-/// of one seed are nobody's under another; the seed itself for index 0.
+/// The seed of member `index` of a family under `seed`; for index 0, the seed itself. The mapping is not linear, so
+/// that the members of one seed do not coincide with those of another.
 pub fn derived(seed: u64, index: u64) -> u64 {
     if index == 0 {
         return seed;
@@ -26,8 +26,8 @@ pub fn derived(seed: u64, index: u64) -> u64 {
     mixed(a ^ index.wrapping_mul(0xd1b5_4a32_d192_ed03))
 }
 
-/// Uniform in [0, `most`): what member `who` of a family under `seed` draws for the instant `at`. Whoever asks again for
-/// the same instant gets the same answer, and nothing has to be kept from one instant to the next.
+/// Uniform in [0, `most`): the value that member `who` of a family under `seed` draws for the instant `at`. The same
+/// arguments always give the same value, so no state is kept between instants.
 #[inline]
 pub fn drawn_at(seed: u64, who: u64, at: Time, most: Dur) -> Dur {
     let z = seed
@@ -45,21 +45,21 @@ fn mixed(mut z: u64) -> u64 {
 }
 
 impl Stream {
-    /// The stream called `name` under `seed`.
+    /// The stream `name` under `seed`.
     pub fn new(seed: u64, name: &str) -> Stream {
         // FNV-1a, 64 bit: offset basis and prime from the authors' page (Fowler, Noll, Vo).
         let mut h: u64 = 0xcbf2_9ce4_8422_2325;
         for b in name.bytes() {
             h = (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3);
         }
-        // One SplitMix64 step decorrelates neighbouring seeds before they meet the name.
+        // One SplitMix64 step decorrelates neighbouring seeds before they are combined with the name.
         let z = mixed(seed.wrapping_add(0x9e37_79b9_7f4a_7c15));
         Stream {
             rng: Xoshiro256PlusPlus::seed_from_u64(z ^ h),
         }
     }
 
-    /// The `index`-th child of the stream called `name`: for the members of a family.
+    /// Stream `name` of member `index` of a family under `seed`.
     pub fn indexed(seed: u64, name: &str, index: u64) -> Stream {
         Stream::new(derived(seed, index), name)
     }
@@ -100,7 +100,7 @@ impl Stream {
         -mean * libm::log(1.0 - self.uniform())
     }
 
-    /// Puts `items` into random order (Fisher & Yates).
+    /// Shuffles `items` (Fisher & Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             let j = self.below(i as u64 + 1) as usize;
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn draws_for_instants_are_uniform_and_have_nothing_to_do_with_each_other() {
         let most = Dur::from_micros(1200);
-        // The instants of a clock that ticks as regularly as a full link.
+        // Instants as regular as the departures from a saturated link.
         let drawn = |seed, who| {
             let at = |i| Time::ZERO + Dur::from_micros(1200) * i;
             (0..20_000).map(move |i| drawn_at(seed, who, at(i), most).as_nanos())

@@ -1,4 +1,4 @@
-//! Instants, spans, rates and sizes.
+//! Instants, durations, rates and sizes.
 
 use std::fmt;
 use std::iter::Sum;
@@ -7,11 +7,11 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An instant: nanoseconds since the world began.
+/// An instant: nanoseconds since time zero of the world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
-/// A span of time in nanoseconds, never negative.
+/// A duration in nanoseconds, never negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dur(u64);
 
@@ -24,56 +24,56 @@ pub struct Rate(u64);
 pub struct Bytes(pub u64);
 
 impl Time {
-    /// The beginning of the world.
+    /// Time zero.
     pub const ZERO: Time = Time(0);
     /// Later than every event.
     pub const MAX: Time = Time(u64::MAX);
 
-    /// The instant `ns` nanoseconds after the beginning.
+    /// The instant `ns` nanoseconds after time zero.
     pub const fn from_nanos(ns: u64) -> Time {
         Time(ns)
     }
-    /// The instant `s` seconds after the beginning; negative and NaN give the beginning.
+    /// The instant `s` seconds after time zero. Negative numbers and NaN give time zero.
     pub fn from_secs_f64(s: f64) -> Time {
         Time(Dur::from_secs_f64(s).0)
     }
-    /// Nanoseconds since the beginning.
+    /// Nanoseconds since time zero.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
-    /// Seconds since the beginning.
+    /// Seconds since time zero.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
-    /// The span from `earlier` to here; zero if `earlier` is later.
+    /// The duration from `earlier` to this instant; zero if `earlier` is later.
     pub const fn since(self, earlier: Time) -> Dur {
         Dur(self.0.saturating_sub(earlier.0))
     }
 }
 
 impl Dur {
-    /// No time at all.
+    /// Zero duration.
     pub const ZERO: Dur = Dur(0);
     /// Longer than every run.
     pub const MAX: Dur = Dur(u64::MAX);
 
-    /// A span of `ns` nanoseconds.
+    /// A duration of `ns` nanoseconds.
     pub const fn from_nanos(ns: u64) -> Dur {
         Dur(ns)
     }
-    /// A span of `us` microseconds.
+    /// A duration of `us` microseconds.
     pub const fn from_micros(us: u64) -> Dur {
         Dur(us * 1_000)
     }
-    /// A span of `ms` milliseconds.
+    /// A duration of `ms` milliseconds.
     pub const fn from_millis(ms: u64) -> Dur {
         Dur(ms * 1_000_000)
     }
-    /// A span of `s` seconds.
+    /// A duration of `s` seconds.
     pub const fn from_secs(s: u64) -> Dur {
         Dur(s * 1_000_000_000)
     }
-    /// A span of `s` seconds, to the nearest nanosecond; negative and NaN give zero.
+    /// A duration of `s` seconds, to the nearest nanosecond. Negative numbers and NaN give zero.
     pub fn from_secs_f64(s: f64) -> Dur {
         // A float-to-integer cast saturates and maps NaN to zero.
         Dur((s * 1e9 + 0.5) as u64)
@@ -90,11 +90,11 @@ impl Dur {
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 / 1e6
     }
-    /// The difference, or zero where `other` is longer.
+    /// The difference, or zero if `other` is longer.
     pub const fn saturating_sub(self, other: Dur) -> Dur {
         Dur(self.0.saturating_sub(other.0))
     }
-    /// This span scaled by `k` (at least zero), to the nearest nanosecond.
+    /// This duration times `k` (at least zero), to the nearest nanosecond.
     pub fn scale(self, k: f64) -> Dur {
         Dur((self.0 as f64 * k + 0.5) as u64)
     }
@@ -105,7 +105,7 @@ impl Rate {
     pub const fn from_bps(bps: u64) -> Rate {
         Rate(bps)
     }
-    /// `bps` bits per second, to the nearest bit; negative and NaN give zero.
+    /// `bps` bits per second, to the nearest integer. Negative numbers and NaN give zero.
     pub fn from_bps_f64(bps: f64) -> Rate {
         Rate((bps + 0.5) as u64)
     }
@@ -117,8 +117,8 @@ impl Rate {
     pub fn as_mbit(self) -> f64 {
         self.0 as f64 / 1e6
     }
-    /// How long `size` takes on a wire of this rate, rounded down to a nanosecond. A zero rate
-    /// never finishes. Use a link's serializer where remainders must not be lost.
+    /// Transmission time of `size` at this rate, rounded down to a nanosecond; `Dur::MAX` at rate zero. Use a link's
+    /// serializer if remainders must not be lost.
     pub fn transmit(self, size: Bytes) -> Dur {
         if self.0 == 0 {
             return Dur::MAX;
@@ -131,7 +131,7 @@ impl Rate {
         let b = u128::from(self.0) * u128::from(span.0) / 8_000_000_000;
         Bytes(u64::try_from(b).unwrap_or(u64::MAX))
     }
-    /// This rate scaled by `k` (at least zero).
+    /// This rate times `k` (at least zero).
     pub fn scale(self, k: f64) -> Rate {
         Rate::from_bps_f64(self.0 as f64 * k)
     }
@@ -167,7 +167,7 @@ impl AddAssign for Dur {
 }
 impl Sub for Dur {
     type Output = Dur;
-    /// Saturates at zero: a span is never negative.
+    /// Saturates at zero, because a duration is never negative.
     fn sub(self, d: Dur) -> Dur {
         self.saturating_sub(d)
     }
@@ -211,20 +211,20 @@ impl Sum for Bytes {
     }
 }
 
-/// Why a quantity could not be read.
+/// Why a quantity could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// There is no number at the front.
+    /// The text does not begin with a number.
     #[error("`{0}` does not start with a number; write for example `{1}`")]
     NoNumber(String, &'static str),
-    /// The number has no unit, or one that is not known.
+    /// The number has no unit or an unknown one.
     #[error("`{text}`: unknown unit `{unit}`; use one of {known}")]
     BadUnit {
         /// The whole text.
         text: String,
         /// The part after the number.
         unit: String,
-        /// The units that would have been understood.
+        /// The known units.
         known: &'static str,
     },
     /// The value is negative or too large.
@@ -336,15 +336,15 @@ impl FromStr for Bytes {
     }
 }
 
-/// How much a queue may hold: `100pkt`, `64KiB`, `50ms` (at the link's rate) or `1.5BDP`
-/// (rate times round-trip propagation delay, resolved by whoever knows both).
+/// Limit of a queue: `100pkt`, `64KiB`, `50ms` (at the link's rate) or `1.5BDP` (rate times round-trip propagation
+/// delay; resolved by the caller, who knows both).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueLimit {
     /// Packets waiting.
     Packets(u64),
     /// Bytes waiting.
     Bytes(Bytes),
-    /// Time that a packet may wait, at the link's rate.
+    /// Waiting time at the link's rate.
     Time(Dur),
     /// Multiples of the bandwidth-delay product, in bytes.
     Bdp(f64),
@@ -374,7 +374,7 @@ impl FromStr for QueueLimit {
     }
 }
 
-/// Writes `value` in the largest unit that keeps it exact; the inverse of parsing.
+/// Writes `value` in the largest unit that represents it exactly; the inverse of parsing.
 fn exact(f: &mut fmt::Formatter<'_>, value: u64, units: &[(u64, &str)]) -> fmt::Result {
     let &(scale, name) = units
         .iter()
@@ -383,7 +383,7 @@ fn exact(f: &mut fmt::Formatter<'_>, value: u64, units: &[(u64, &str)]) -> fmt::
     if value.is_multiple_of(scale) {
         write!(f, "{}{name}", value / scale)
     } else {
-        // At most three decimals remain, by the search above.
+        // The search above leaves at most three decimals.
         let thousandths = value / (scale / 1000);
         let text = format!("{}.{:03}", thousandths / 1000, thousandths % 1000);
         write!(f, "{}{name}", text.trim_end_matches('0'))
@@ -448,7 +448,7 @@ impl fmt::Display for QueueLimit {
     }
 }
 
-/// In files a quantity is a string with its unit; a bare number is an error that says so.
+/// In files a quantity is a string with its unit. A bare number is an error, and the message says so.
 macro_rules! as_string {
     ($($t:ident, $example:literal, $pattern:literal;)*) => {$(
         impl Serialize for $t {

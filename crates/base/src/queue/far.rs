@@ -1,4 +1,4 @@
-//! What is due later than the calendar reaches: an array-bucket radix wheel over bucket numbers.
+//! Events beyond the reach of the calendar: an array-bucket radix wheel over bucket numbers.
 
 use crate::Time;
 
@@ -8,21 +8,21 @@ const BITS: u32 = 6;
 const SLOTS: usize = 1 << BITS;
 const LEVELS: usize = (u64::BITS - BUCKET_BITS).div_ceil(BITS) as usize;
 
-/// A radix wheel (a monotone radix heap with array buckets): an event lies on the level of the
-/// highest digit in which its bucket number differs from the wheel's, in the slot of that digit.
-/// The lowest non-empty slot holds the earliest event; it is dealt out, in order, when its
-/// beginning comes within reach, so that equal times (which always share a slot) keep their order.
+/// A radix wheel (a monotone radix heap with array buckets). The level of an event is the highest digit in which its
+/// bucket number differs from the wheel's, and its slot is that digit. The lowest non-empty slot holds the earliest
+/// event. A slot is redistributed, in order, when its beginning comes within reach. Equal times always share a slot,
+/// so they keep their order.
 #[derive(Debug)]
 pub(super) struct Far<T> {
     /// `slots[level * SLOTS + digit]`.
     slots: Vec<Vec<(Time, T)>>,
-    /// A bit per slot that is not empty.
+    /// A bit per non-empty slot.
     occupied: [u64; LEVELS],
-    /// A bit per level that is not empty.
+    /// A bit per non-empty level.
     levels: u32,
-    /// Bucket number that the levels count from; no event lies before it.
+    /// The wheel's bucket number, from which levels are computed. No event is in an earlier bucket.
     now: u64,
-    /// No event lies in a bucket before this.
+    /// No event is in an earlier bucket than this.
     earliest: u64,
 }
 
@@ -37,13 +37,13 @@ impl<T: Copy> Far<T> {
         }
     }
 
-    /// No event lies in a bucket before this; the maximum if there is none.
+    /// A lower bound on the bucket of the earliest event; the maximum if there is no event.
     #[inline]
     pub fn earliest(&self) -> u64 {
         self.earliest
     }
 
-    /// Adds an event; its bucket must lie beyond what was ever within reach.
+    /// Adds an event. Its bucket must be beyond all buckets passed to [`Far::reach`] so far.
     #[inline]
     pub fn push(&mut self, at: Time, event: T) {
         let bucket = at.as_nanos() >> BUCKET_BITS;
@@ -51,7 +51,7 @@ impl<T: Copy> Far<T> {
         self.place(bucket, at, event);
     }
 
-    /// Hands out, in order, every event whose bucket is not beyond `last`.
+    /// Hands out, in order, every event whose bucket is at most `last`.
     pub fn reach(&mut self, last: u64, mut hand_out: impl FnMut(u64, Time, T)) {
         loop {
             let Some((level, digit)) = self.first() else {
@@ -59,7 +59,7 @@ impl<T: Copy> Far<T> {
                 return;
             };
             let shift = level as u32 * BITS;
-            // The slot's beginning: the wheel's number with this digit, and nothing below it.
+            // The first bucket of the slot: the wheel's number above this digit, this digit, and zeros below.
             let above = self.now.checked_shr(shift + BITS).unwrap_or(0);
             let start = (above.checked_shl(BITS).unwrap_or(0) | digit as u64) << shift;
             if start > last {
@@ -78,7 +78,7 @@ impl<T: Copy> Far<T> {
                     self.place(bucket, at, event);
                 }
             }
-            // The array keeps its room for the next events that land here.
+            // The array keeps its capacity for later events in this slot.
             events.clear();
             let slot = &mut self.slots[index];
             if slot.is_empty() {

@@ -1,4 +1,4 @@
-//! What is due soon: a calendar of unsorted buckets over common pools.
+//! Near events: a calendar of unsorted buckets that share memory pools.
 
 use crate::{Time, fetch};
 
@@ -6,56 +6,56 @@ use super::BUCKET_BITS;
 
 const _: () = assert!(BUCKET_BITS <= u16::BITS);
 
-/// Buckets ahead of the present one. A power of two, at most 64 words of bits.
+/// Number of buckets ahead of the current one. A power of two; the bitmap has at most 64 words.
 pub(super) const BUCKETS: usize = 4096;
 const WORDS: usize = BUCKETS / 64;
 
-/// Buckets by number modulo [`BUCKETS`], each a list, latest addition first. The event added first has
-/// an entry of its own: those of a few hundred pending events stay in the first-level cache, where a
-/// vector per bucket would walk through a cache of memory once per turn of the calendar. What is added
-/// after it lies in chunks, so that a crowded bucket is read with one wait for memory per chunk.
+/// Buckets by number modulo [`BUCKETS`], each a list with the latest addition first. The first event of a bucket has
+/// a small entry of its own. So the entries of a few hundred pending events stay in the first-level cache, whereas a
+/// vector per bucket would touch new cache lines throughout each turn of the calendar. Further events go into chunks,
+/// so a full bucket is read with one cache miss per chunk.
 #[derive(Debug)]
 pub(super) struct Near<T> {
-    /// The beginning of each bucket's list.
+    /// The head of each bucket's list.
     heads: Box<[Link; BUCKETS]>,
-    /// One at most for each bucket.
+    /// At most one for each bucket.
     entries: Vec<Entry<T>>,
     chunks: Vec<Chunk<T>>,
-    /// First of the entries that are not in use, and of the chunks.
+    /// Heads of the free lists of entries and of chunks.
     free: Link,
     free_chunk: Link,
-    /// A bit per bucket that is not empty, and a bit per word that is not zero.
+    /// A bit per non-empty bucket, and a bit per non-zero word.
     occupied: [u64; WORDS],
     words: u64,
 }
 
-/// A place in a list: that of an entry, which is the last of its list; or [`CHUNK`], the place of a
-/// chunk and how many events it holds, so that who adds one need not read the chunk; or [`END`].
+/// A link of a list. It is the index of an entry, which ends its list; or [`CHUNK`] with the index of a chunk and the
+/// number of its events; or [`END`]. With the number in the link, adding an event does not read the chunk.
 type Link = u32;
 const CHUNK: Link = 1 << 31;
 const FILLED_BITS: u32 = 3;
-/// The end of the free lists, and the beginning of an empty bucket.
+/// The end of the free lists, and the head of an empty bucket.
 const END: Link = Link::MAX;
 
-/// Events in a chunk: of eight bytes each, what a cache line holds.
+/// Number of events in a chunk: events of eight bytes then fill a cache line.
 const ROOM: usize = 6;
 const _: () = assert!(ROOM < (1 << FILLED_BITS) - 1);
 
-/// An event of eight bytes makes four to a cache line.
+/// With events of eight bytes, four entries fit in a cache line.
 #[derive(Clone, Copy, Debug)]
 struct Entry<T> {
     event: T,
-    /// The next that is not in use.
+    /// The next free entry.
     next: Link,
     /// Nanoseconds after the beginning of the bucket.
     after: u16,
 }
 
-/// With events of eight bytes, a cache line.
+/// With events of eight bytes, one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Chunk<T> {
-    /// In the order in which they were added; behind those in use, whatever was there.
+    /// In the order in which they were added. Elements beyond the number in use are stale.
     events: [T; ROOM],
     after: [u16; ROOM],
     next: Link,
@@ -71,7 +71,7 @@ fn filled(link: Link) -> usize {
     (link % (1 << FILLED_BITS)) as usize
 }
 
-/// The time so many nanoseconds after the beginning of a bucket.
+/// The time `after` nanoseconds after the beginning of a bucket.
 #[inline]
 fn time(bucket: u64, after: u16) -> Time {
     Time::from_nanos(bucket << BUCKET_BITS | u64::from(after))
@@ -93,7 +93,7 @@ impl<T: Copy> Near<T> {
     #[inline(always)]
     pub fn push(&mut self, bucket: u64, at: Time, event: T) {
         let i = bucket as usize % BUCKETS;
-        // A bucket is shorter than 2^16 ns.
+        // A bucket spans 2^16 ns.
         let after = (at.as_nanos() % (1 << BUCKET_BITS)) as u16;
         if self.heads[i] != END {
             self.push_behind(i, after, event);
@@ -101,7 +101,7 @@ impl<T: Copy> Near<T> {
         }
         if let Some(unused) = self.entries.get_mut(self.free as usize) {
             self.heads[i] = std::mem::replace(&mut self.free, unused.next);
-            // One by one: put together first, they would be read again before they are written.
+            // Two separate stores: an entry that is assembled first would be copied through memory.
             unused.event = event;
             unused.after = after;
         } else {
@@ -115,7 +115,7 @@ impl<T: Copy> Near<T> {
         self.words |= 1 << (i / 64);
     }
 
-    /// Adds to bucket `i`, which is not empty.
+    /// Adds an event to bucket `i`, which is not empty.
     #[inline(never)]
     fn push_behind(&mut self, i: usize, after: u16, event: T) {
         let head = self.heads[i];
@@ -148,7 +148,7 @@ impl<T: Copy> Near<T> {
         self.entries.len() as Link - 1
     }
 
-    /// Adds a chunk of one event.
+    /// Adds a chunk with one event.
     #[cold]
     #[inline(never)]
     fn grow_chunks(&mut self, chunk: Chunk<T>) -> Link {
@@ -158,8 +158,8 @@ impl<T: Copy> Near<T> {
         CHUNK | (place as Link) << FILLED_BITS | 1
     }
 
-    /// Takes the only event of a bucket that holds one, if it is `wanted`; `None` where there are more, or it is
-    /// not.
+    /// Takes the only event of a bucket if it is `wanted`. `None` if the bucket has more events, or if the event is
+    /// not wanted.
     #[inline]
     pub fn take_only(
         &mut self,
@@ -168,7 +168,7 @@ impl<T: Copy> Near<T> {
     ) -> Option<(Time, T)> {
         let i = bucket as usize % BUCKETS;
         let head = self.heads[i];
-        // The place of a chunk is that of no entry.
+        // A link to a chunk is out of the range of entries.
         let entry = self.entries.get_mut(head as usize)?;
         let only = (time(bucket, entry.after), entry.event);
         if !wanted(only) {
@@ -190,7 +190,7 @@ impl<T: Copy> Near<T> {
         }
     }
 
-    /// Moves what a bucket holds to the end of `to`, latest addition first.
+    /// Moves all events of a bucket to the end of `to`, latest addition first.
     #[inline]
     pub fn take(&mut self, bucket: u64, to: &mut Vec<(Time, T)>) {
         let i = bucket as usize % BUCKETS;
@@ -213,13 +213,13 @@ impl<T: Copy> Near<T> {
         self.empty(i);
     }
 
-    /// The beginning of a bucket's list; the end of all lists if it is empty.
+    /// The head of a bucket's list; [`END`] if it is empty.
     #[inline]
     pub fn first_in(&self, bucket: u64) -> Link {
         self.heads[bucket as usize % BUCKETS]
     }
 
-    /// [Asks](fetch()) for a link of a list.
+    /// [Prefetches](fetch()) the target of a link.
     #[inline]
     pub fn fetch(&self, link: Link) {
         if link < CHUNK {
@@ -231,7 +231,7 @@ impl<T: Copy> Near<T> {
         }
     }
 
-    /// What follows in a list, read from what is there.
+    /// The next link of a list. Reads the target of `link`.
     #[inline]
     pub fn behind(&self, link: Link) -> Link {
         if link >= CHUNK {
@@ -257,7 +257,7 @@ impl<T: Copy> Near<T> {
         earliest.map(|&after| time(bucket, after))
     }
 
-    /// The next bucket after `present` that holds something, going round.
+    /// The next non-empty bucket after `present`, cyclically.
     #[inline]
     pub fn next_after(&self, present: u64) -> Option<u64> {
         if self.words == 0 {
@@ -270,7 +270,7 @@ impl<T: Copy> Near<T> {
         let found = if rest != 0 {
             from + rest.trailing_zeros() as usize
         } else {
-            // Words after this one first, then from the beginning up to this one.
+            // First the words after this one, then from the beginning up to this one.
             let w = (word + 1 + self.words.rotate_right(word as u32 + 1).trailing_zeros() as usize)
                 % WORDS;
             w * 64 + self.occupied[w].trailing_zeros() as usize

@@ -1,17 +1,17 @@
-//! Exponential gaps in whole nanoseconds, without a full logarithm for each.
+//! Exponential gaps in whole nanoseconds, mostly without a full logarithm.
 
 use crate::{Dur, Stream};
 
-/// Intervals of [1, 2) in the table. With five terms of the series the logarithm is off by less than
-/// 2^-44, of which the rest of the error (table, additions) is a small part.
+/// Number of intervals of [1, 2) in the table. With five terms of the series, the error of the logarithm is below
+/// 2^-44. The other errors (table, additions) are small in comparison.
 const STEPS: usize = 64;
-/// Far more than the error of either way to the result, relative to the mean gap.
+/// Bound on the relative error, far above the true error of either computation, relative to the mean gap.
 const DOUBT: f64 = 1.0 / (1u64 << 40) as f64;
 
 /// 2^52.
 const WHOLE: f64 = (1u64 << 52) as f64;
 
-/// For each interval the reciprocal of its middle, and the middle's logarithm.
+/// Reciprocal and logarithm of the midpoint of each interval.
 static MIDDLES: [(f64, f64); STEPS] = middles();
 
 const fn middles() -> [(f64, f64); STEPS] {
@@ -37,7 +37,7 @@ const fn logarithm(x: f64) -> f64 {
     2.0 * sum
 }
 
-/// The gap that `Dur::from_secs_f64(-mean * libm::log(share / 2^53))` gives, for `share` in 1..=2^53.
+/// The same result as `Dur::from_secs_f64(-mean * libm::log(share / 2^53))`, for `share` in 1..=2^53.
 #[inline]
 pub(super) fn gap(mean: f64, share: u64) -> Dur {
     match short(mean, share) {
@@ -46,22 +46,22 @@ pub(super) fn gap(mean: f64, share: u64) -> Dur {
     }
 }
 
-/// A shorter way to it, where its error cannot matter to the nanosecond.
+/// A faster computation. `None` if its error could change the rounded nanosecond.
 #[inline(always)]
 fn short(mean: f64, share: u64) -> Option<Dur> {
-    // By way of a signed number, which is one instruction.
+    // Converting from a signed number takes a single instruction.
     let bits = (share as i64 as f64).to_bits();
     let exponent = (bits >> 52) as i32 - (1023 + 53);
     let mantissa = f64::from_bits(bits << 12 >> 12 | 1023 << 52);
     let (reciprocal, logarithm) = MIDDLES[(bits >> 46) as usize % STEPS];
     let r = mantissa * reciprocal - 1.0;
-    // ln(1 + r), the terms in pairs.
+    // ln(1 + r), with the terms in pairs.
     let square = r * r;
     let series = (r - 0.5 * square) + square * r * ((1.0 / 3.0 - 0.25 * r) + 0.2 * square);
     let scale = mean * 1e9;
     let nanos = -scale * (f64::from(exponent) * std::f64::consts::LN_2 + (logarithm + series));
-    // Between 2^52 and 2^53 neighbouring numbers are one apart: adding rounds, and leaves the result in
-    // the low bits.
+    // Between 2^52 and 2^53 neighbouring floats differ by one. So the addition rounds, and leaves the result in the
+    // low bits.
     let least = (nanos - scale * DOUBT + WHOLE).to_bits();
     let most = (nanos + scale * DOUBT + WHOLE).to_bits();
     let sure = least == most && most >> 52 == WHOLE.to_bits() >> 52;
@@ -92,7 +92,7 @@ mod tests {
         for mean in [0.01, 1e-6, 1e-9, 0.0, 3.7, 86_400.0, 1e12, f64::INFINITY] {
             let edges = (0..200).flat_map(|i| [1 + i, (1 << 53) - i]);
             let draws = (0..100_000).map(|_| (1 << 53) - (s.bits() >> 11));
-            // Near the edges of the table's intervals too, in every octave.
+            // Includes values near the edges of the table's intervals, in every octave.
             let near = (0..53 * STEPS as u64).flat_map(|i| {
                 let share = (STEPS as u64 + i % STEPS as u64) << 47 >> (i / STEPS as u64);
                 [share.max(2) - 1, share.max(1), share + 1]
@@ -112,16 +112,16 @@ mod tests {
             assert_eq!(gap, Dur::from_secs_f64(b.exponential(0.01)));
             longest = longest.max(gap);
         }
-        // Mean plus eight: seldom less than five means, or something is cut off.
+        // The maximum is expected at the mean plus eight means. Less than five means would indicate a truncated tail.
         assert!(longest > Dur::from_millis(50), "{longest}");
     }
 
-    /// How often the long way is needed does not change a result, but speed hangs on it.
+    /// How often the slow path is needed does not change results, but affects speed.
     #[test]
     fn doubt_is_rare() {
         let mut s = Stream::new(6, "gap");
         let doubted = (0..10_000).filter(|_| short(0.01, (1 << 53) - (s.bits() >> 11)).is_none());
-        // Each with a probability of twice the doubt, 2e7 ns / 2^40 of a nanosecond: 0.2 are expected.
+        // Each with a probability of twice the bound, 2e7 ns / 2^40 of a nanosecond: 0.2 are expected.
         assert!(doubted.count() < 10);
     }
 }
