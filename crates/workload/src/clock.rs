@@ -1,14 +1,16 @@
-//! A workload on a clock that runs now faster, now slower: more energy at one timescale, and the same mean.
+//! Runs a workload on a clock of varying speed: more energy at one timescale, and the same mean.
 //!
-//! The clock's speed is 1 + a m(t), where m is a sum of cosines of random phase whose frequencies lie in the middle of
-//! one octave, from 0.6/T to 0.9/T. Its variance is one. Every timer of the workload runs on this clock. What a source sends by a
-//! schedule then has its intensity times the speed, so a Poisson process stays one given the speed (time change of point
-//! processes: Daley & Vere-Jones, Introduction to the Theory of Point Processes, section 7.4). Users who wait for answers
-//! begin and think by it. The network keeps its own time: what transfers take is as before.
+//! The clock's speed is 1 + a m(t). Here m is a sum of cosines with random phases and frequencies in the middle of
+//! one octave, from 0.6/T to 0.9/T; its variance is one. Every timer of the workload runs on this clock. A source
+//! that follows a schedule then has its intensity times the speed, so a Poisson process remains Poisson given the
+//! speed (time change of point processes: Daley & Vere-Jones, Introduction to the Theory of Point Processes, section
+//! 7.4). Users who wait for responses start sessions and think by this clock. The network keeps real time, so
+//! transfers take as long as before.
 //!
-//! Energy at octave j of a log-scale diagram is that of frequencies from 2^-(j+1) to 2^-j per bin, so T is 2^j bins. A
-//! band leaks nothing itself. Daubechies' wavelet with three vanishing moments sees [`SEEN`] of this one at its octave,
-//! and leaks the rest to the neighbours: 1.4 dB where the octave has 6 dB more. Haar wavelets would leak themselves.
+//! Octave j of a log-scale diagram holds the energy of frequencies from 2^-(j+1) to 2^-j per bin, so T is 2^j bins.
+//! The band itself lies within one octave. Daubechies' wavelet with three vanishing moments sees the share [`SEEN`]
+//! of its energy at that octave, and leaks the rest to the neighbours: 1.4 dB if the octave has 6 dB more. Haar
+//! wavelets leak more.
 
 use std::f64::consts::TAU;
 
@@ -17,54 +19,56 @@ use swell_base::{Dur, Stream, Time};
 use crate::windows::moved;
 use crate::{Action, Conn, Event, Info, Record, Sample, Workload};
 
-/// Points of the clock's table in T: a cosine of period T between them is a line within 0.02.
+/// Points of the clock's table per T. Between points, linear interpolation of a cosine with period T is accurate to
+/// 0.02.
 const POINTS: f64 = 32.0;
 
-/// Cosines: as many as make the speed about normal.
+/// Number of cosines, enough for an approximately normal speed.
 const COSINES: usize = 64;
 
 /// The band, in 1/T.
 const BAND: [f64; 2] = [0.6, 0.9];
 
-/// The energy that Daubechies' wavelet with three vanishing moments has at the band's octave, of what a process of this
-/// variance has that fills an octave evenly.
+/// Energy that Daubechies' wavelet with three vanishing moments sees at the band's octave, relative to a process of
+/// the same variance that fills the octave evenly.
 const SEEN: f64 = 0.757;
 
-/// A clock is never slower than this, or it could not be read backwards.
+/// Lowest speed of a clock. It is above zero, so that the clock can be inverted.
 const SLOWEST: f64 = 0.02;
 
-/// Points of the table, 8 bytes each.
+/// Largest number of points in the table, 8 bytes each.
 const MOST: f64 = 1.6e7;
 
-/// A clock that runs now faster, now slower.
+/// A clock of varying speed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clock {
     /// Nanoseconds between points.
     step: f64,
-    /// What it reads at each point, nanoseconds; the first is zero.
+    /// Clock reading at each point, nanoseconds; the first is zero.
     reads: Vec<f64>,
 }
 
-/// Why there is no such clock.
+/// Why a clock cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoClock {
-    /// The run is too short to hold several turns.
+    /// The run is too short for several periods.
     #[error("a run of less than 16 times the timescale has no energy there")]
     TooShort,
-    /// The table would not fit.
+    /// The table would be too large.
     #[error("the run is more than 500000 times the timescale")]
     TooLong,
 }
 
 impl Clock {
-    /// The deviation of the speed that raises the energy at a timescale by `db`, where counts per
-    /// timescale have `variance` over their squared mean, as far as that octave goes: for Poisson packets one over their
-    /// mean number.
+    /// Standard deviation of the speed that raises the energy at a timescale by `db`. `variance` is the variance of
+    /// counts per timescale over their squared mean, in that octave. For Poisson packets this is one over their mean
+    /// number.
     pub fn deviation(db: f64, variance: f64) -> f64 {
         libm::sqrt((libm::pow(10.0, db / 10.0) - 1.0) * variance / SEEN)
     }
 
-    /// The clock of a run of length `duration`, whose speed has standard deviation `a` at `timescale`. Over the whole run it is right. Speeds below zero, which a normal speed of large `a` would have,
+    /// The clock of a run of length `duration`, whose speed has standard deviation `a` at `timescale`. At the end of
+    /// the run it agrees with real time. Speeds below the minimum, which a normal speed with large `a` would have,
     /// are cut off.
     ///
     /// # Errors
@@ -79,8 +83,8 @@ impl Clock {
             return Err(NoClock::TooLong);
         }
         let mut rng = Stream::new(seed, "clock");
-        // Harmonics of the run, one of each of as many parts of the octave as there are cosines: they sum to zero over
-        // the run, and do not come again within it.
+        // Harmonics of the run, so that the sum is zero over the run and does not repeat within it. The band is
+        // divided into as many parts as there are cosines, with one cosine in each.
         let [low, high] = BAND.map(|b| b * turns);
         let wide = high - low;
         let count = COSINES.min(wide as usize);
@@ -114,7 +118,7 @@ impl Clock {
         })
     }
 
-    /// What it reads at `real`. After the run it is right.
+    /// Clock reading at real time `real`. After the run it equals `real`.
     pub fn read(&self, real: Dur) -> Dur {
         let at = real.as_nanos() as f64 / self.step;
         let i = at as usize;
@@ -127,7 +131,7 @@ impl Clock {
         }
     }
 
-    /// When it reads `own`, rounded up.
+    /// Real time at which the clock reads `own`, rounded up.
     pub fn when(&self, own: Dur) -> Dur {
         let nanos = own.as_nanos() as f64;
         let i = self.reads.partition_point(|&r| r <= nanos);
@@ -139,7 +143,7 @@ impl Clock {
     }
 }
 
-/// A cosine, point after point.
+/// A cosine, evaluated point by point.
 struct Wave {
     at: [f64; 2],
     turn: [f64; 2],
@@ -161,7 +165,7 @@ pub struct Clocked {
 }
 
 impl Clocked {
-    /// `machine` by `clock`.
+    /// Runs `machine` on `clock`.
     pub fn new(machine: Box<dyn Workload>, clock: Clock) -> Clocked {
         Clocked {
             machine,
@@ -236,7 +240,7 @@ mod tests {
                 assert!(own >= last);
                 last = own;
                 let back = clock.when(own);
-                // A nanosecond of the clock is at most fifty.
+                // A nanosecond of the clock is at most fifty real ones.
                 let error = back.max(real).saturating_sub(back.min(real));
                 assert!(error <= Dur::from_nanos(60), "{real:?} {back:?}");
                 assert!(clock.read(back) >= own.saturating_sub(Dur::from_nanos(1)));
@@ -248,8 +252,8 @@ mod tests {
         assert_eq!(long, Err(NoClock::TooLong));
     }
 
-    /// Poisson packets on a clock: energies by octave over those without, in dB, and the same of the mean count. Bins are
-    /// a sixteenth of the timescale, so that it is octave 4.
+    /// Energies of Poisson packets on a clock relative to those without, by octave in dB, and the same for the mean
+    /// count. A bin is a sixteenth of the timescale, so the timescale is octave 4.
     fn raised(timescale: Dur, db: f64) -> (Vec<f64>, f64) {
         let bins = 1u64 << 18;
         let bin = timescale / 16;
@@ -275,8 +279,8 @@ mod tests {
         (over.take(9).collect(), mean)
     }
 
-    /// At every octave from 4 ms to 8 s: what was asked there within 1 dB, at most 2.5 dB beside it and 0.5 dB elsewhere,
-    /// and the mean within 1 %.
+    /// For octaves from 4 ms to 8 s: the requested increase within 1 dB at the octave, at most 2.5 dB beside it and
+    /// 0.5 dB elsewhere, and the mean within 1 %.
     #[test]
     fn the_energy_of_one_octave_rises_by_what_was_asked() {
         for k in 2..=13 {

@@ -1,4 +1,4 @@
-//! A foreground: viewers who fetch segments of media over TCP, each at a bitrate that they choose.
+//! A foreground: viewers who fetch media segments over TCP, each at a bitrate that the player chooses.
 
 mod rules;
 
@@ -8,42 +8,43 @@ pub use rules::{Known, Rule};
 
 use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Sample, Workload};
 
-/// Measures of a viewing, as [`Sample`]s; [`SPEED`](measures::SPEED) of each segment.
+/// Measures of a viewing, as [`Sample`]s. [`SPEED`](measures::SPEED) is taken for each segment.
 pub mod measures {
-    /// From the request to the first segment played, seconds.
+    /// From the request to the start of playback, seconds.
     pub const STARTUP: &str = "start-up";
-    /// How often playing stopped because nothing was left to play.
+    /// Number of times playback stopped because the buffer was empty.
     pub const STALLS: &str = "stall count";
-    /// How long it stopped in all, seconds.
+    /// Total time for which playback was stopped, seconds.
     pub const STALLED: &str = "stall time";
-    /// Mean bitrate of the segments that came, bits per second.
+    /// Mean bitrate of the segments received, bits per second.
     pub const RATE: &str = "mean rate";
-    /// How often the bitrate changed from one segment to the next.
+    /// Number of bitrate changes between consecutive segments.
     pub const SWITCHES: &str = "switch count";
-    /// How fast a segment came, from its request to its last byte, bits per second.
+    /// Throughput of a segment, from its request to its last byte, bits per second.
     pub const SPEED: &str = "throughput";
 }
 
-/// What is watched, and how.
+/// Media, player and viewers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DashConfig {
-    /// Bitrates there are, in ascending order.
+    /// Available bitrates, in ascending order.
     pub ladder: Vec<Rate>,
-    /// Media in a segment.
+    /// Media time per segment.
     pub segment: Dur,
-    /// Media that the buffer holds at most.
+    /// Largest amount of media in the buffer.
     pub buffer: Dur,
-    /// How the next bitrate is chosen.
+    /// Rule that chooses the next bitrate.
     pub rule: Rule,
-    /// How long it plays.
+    /// Media time of a video.
     pub length: Dur,
     /// Request size.
     pub request: Bytes,
-    /// Viewers, each with a path of its own.
+    /// Number of viewers, each with its own path.
     pub viewers: u32,
-    /// From the beginning of what a viewer watches to that of the next; none: when it is over.
+    /// Time between the starts of a viewer's successive viewings; `None`: a viewing starts when the previous one is
+    /// over.
     pub every: Option<Dur>,
-    /// When the first segments are asked for.
+    /// When the first segments are requested.
     pub start: Dur,
     /// Path of every viewer.
     pub client: Access,
@@ -51,36 +52,37 @@ pub struct DashConfig {
     pub server: Access,
 }
 
-/// What is watched takes so much longer than it plays.
+/// Time beyond the length of the media after which a viewing ends.
 const GRACE: Dur = Dur::from_secs(10);
-/// A connection that was reset is opened again after so long.
+/// Pause before a connection that was reset is reopened.
 const PAUSE: Dur = Dur::from_secs(1);
 
 impl DashConfig {
-    /// How long is watched, from the first request on.
+    /// Duration of a viewing, from the first request.
     pub fn watched(&self) -> Dur {
         self.length + GRACE
     }
 
-    /// Segments of what is watched.
+    /// Number of segments in a video.
     fn count(&self) -> usize {
         (self.length.as_secs_f64() / self.segment.as_secs_f64()).round() as usize
     }
 
-    /// Bytes of a segment.
+    /// Size of a segment, bytes.
     fn size(&self, rung: usize) -> u64 {
         let rate = self.ladder.get(rung).copied().unwrap_or_default();
         rate.carried_in(self.segment).0.max(1)
     }
 }
 
-/// Viewers who fetch segments over one kept connection each, and play them as they come. A viewer waits where the buffer has
-/// no room for a segment. It watches for a fixed time, so that what a bad network leaves undone counts.
+/// Viewers who fetch segments, each over one persistent connection, and play them as they arrive. A viewer pauses
+/// fetching while the buffer has no space for a segment. A viewing lasts for a fixed time, so that segments which a
+/// bad network does not deliver in time have an effect.
 #[derive(Debug)]
 pub struct Dash {
     config: DashConfig,
     viewings: Vec<Viewing>,
-    /// Viewing of each connection, by connection number.
+    /// Viewing of each connection, indexed by connection number.
     owner: Vec<u32>,
     records: Vec<Record>,
     samples: Vec<Sample>,
@@ -93,11 +95,11 @@ struct Viewing {
     conn: Option<Conn>,
     fetch: Option<Fetch>,
     received: u64,
-    /// Bitrates of the segments that came.
+    /// Bitrates of the segments received, as indices into the ladder.
     rungs: Vec<usize>,
     speeds: Vec<f64>,
     started: Option<Time>,
-    /// When nothing will be left to play.
+    /// When the buffer runs empty.
     empty: Time,
     stalls: u32,
     stalled: Dur,
@@ -111,13 +113,13 @@ struct Fetch {
     received: u64,
 }
 
-// Timer tokens: what is due, and for which viewer or viewing.
+// Timer tokens: the event, and the viewer or viewing.
 const BEGIN: u64 = 0;
 const NEXT: u64 = 1 << 32;
 const OVER: u64 = 2 << 32;
 
 impl Dash {
-    /// Viewers as configured.
+    /// Viewers with the given configuration.
     pub fn new(config: DashConfig) -> Dash {
         Dash {
             config,
@@ -149,7 +151,7 @@ impl Dash {
         self.next(now, v, actions);
     }
 
-    /// Asks for the next segment, or waits until there is room for it.
+    /// Requests the next segment, or waits until the buffer has space for it.
     fn next(&mut self, now: Time, v: u32, actions: &mut Vec<Action>) {
         let config = &self.config;
         let viewing = &mut self.viewings[v as usize];
@@ -189,7 +191,7 @@ impl Dash {
         actions.push(Action::Send(conn, End::Client, config.request.0.max(1)));
     }
 
-    /// Bytes of a segment came.
+    /// Bytes of a segment arrive.
     fn receive(&mut self, now: Time, conn: Conn, n: u64, actions: &mut Vec<Action>) {
         let config = &self.config;
         let Some((v, viewing)) = of(&self.owner, &mut self.viewings, conn) else {
@@ -279,7 +281,7 @@ impl Dash {
     }
 }
 
-/// The viewing whose present connection this is.
+/// The viewing that currently uses this connection.
 fn of<'v>(
     owner: &[u32],
     viewings: &'v mut [Viewing],
@@ -294,7 +296,7 @@ impl Workload for Dash {
     fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
         match event {
             Event::Start => {
-                // Spread over the time from the beginning of a viewing to that of the next.
+                // Spreads the viewers over the time between two viewings.
                 let config = &self.config;
                 let span = config.every.unwrap_or_else(|| config.watched());
                 for viewer in 0..config.viewers {

@@ -1,23 +1,24 @@
-//! The endless transfer.
+//! Endless transfers.
 
 use swell_base::{Dur, Time};
 
 use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
 
-/// What a greedy source does.
+/// Configuration of a greedy source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GreedyConfig {
-    /// Connections, each of which always has something to send.
+    /// Number of connections, each of which always has data to send.
     pub connections: u32,
     /// Data flows from right to left instead of from left to right.
     pub from_right: bool,
-    /// When it begins.
+    /// When the source starts.
     pub start: Dur,
-    /// Time between the beginnings of one connection and the next.
+    /// Time between the starts of consecutive connections.
     pub stagger: Dur,
-    /// How much later than that each connection begins; those that are not listed do not.
+    /// Additional delay of each connection's start; zero for connections that are not listed.
     pub later: Vec<Dur>,
-    /// One-way delay of each connection's paths, at both ends; those that are not listed have the paths'.
+    /// One-way delay of each connection's access paths, at both ends. Connections that are not listed have the delays
+    /// of `sender` and `receiver`.
     pub delays: Vec<Dur>,
     /// Path of the sender.
     pub sender: Access,
@@ -41,23 +42,23 @@ impl Default for GreedyConfig {
     }
 }
 
-/// Connections that send as much as the transport lets them until the run ends: "infinite FTP".
+/// Connections that send as fast as the transport allows until the run ends ("infinite FTP").
 #[derive(Debug)]
 pub struct Greedy {
     config: GreedyConfig,
-    /// Every other connection goes the other way.
+    /// Every other connection sends in the opposite direction.
     both: bool,
-    /// When each begins, in order of time, and which one it is in the lists of the configuration.
+    /// Start of each connection, in order of time, and its index in the lists of the configuration.
     starts: Vec<(Dur, usize)>,
     opened: Vec<Time>,
     records: Vec<Record>,
 }
 
-/// More than any run can send.
+/// More bytes than any run can send.
 const ENDLESS: u64 = 1 << 60;
 
 impl Greedy {
-    /// The source, ready to start.
+    /// A source with the given configuration.
     pub fn new(config: GreedyConfig) -> Greedy {
         let one = |i: u32| {
             let i = i as usize;
@@ -75,7 +76,7 @@ impl Greedy {
         }
     }
 
-    /// The source of whose connections every other one goes the other way.
+    /// A source of which every other connection sends in the opposite direction.
     pub fn both_ways(config: GreedyConfig) -> Greedy {
         Greedy {
             both: true,
@@ -83,7 +84,7 @@ impl Greedy {
         }
     }
 
-    /// Whether a connection, by its place in the lists, carries data from right to left.
+    /// Whether the connection with this index carries data from right to left.
     fn goes_left(&self, which: usize) -> bool {
         self.config.from_right != (self.both && which % 2 == 1)
     }

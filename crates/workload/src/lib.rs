@@ -1,28 +1,27 @@
-//! The machines that *send*: backgrounds and foregrounds, one contract.
+//! Workloads: the applications that send foreground and background traffic, behind one interface.
 //!
-//! A [`Workload`] is told what happened ([`Event`]) and answers with what it wants done
-//! ([`Action`]); it never asks how fast the network is. Its pauses run from *observed* completions,
-//! which is what makes traffic responsive. The same machine runs over simulated and over kernel
-//! sockets.
+//! A [`Workload`] receives events ([`Event`]) and returns actions ([`Action`]). It never asks how fast the network
+//! is. Its pauses start at *observed* completions, which is what makes traffic responsive. The same workload runs
+//! over simulated and over kernel sockets.
 //!
 //! | machine | what it sends |
 //! |---|---|
 //! | [`Web`] | foreground: fetches objects, back to back or with think times |
-//! | [`Page`] | foreground: browsers that load pages of objects that name each other |
+//! | [`Page`] | foreground: browsers that load pages of objects that refer to each other |
 //! | [`Dash`] | foreground: media in segments over TCP, at bitrates that the player chooses |
 //! | [`Stream`] | foreground: media streams over datagrams, with a play-out buffer and repair |
 //! | [`Parametric`] | background: constant or Poisson packets over UDP or TCP |
-//! | [`Sources`] | the same with a schedule for each source |
-//! | [`Greedy`] | connections that always have something to send |
+//! | [`Sources`] | background: as [`Parametric`], with a schedule for each source |
+//! | [`Greedy`] | connections that always have data to send |
 //! | [`Replay`] | background: the packets of a trace at their own times |
-//! | the same, of the packets of [`OnOff`] | background: on/off sources, self-similar together |
+//! | [`Replay`] of [`OnOff`] packets | background: on/off sources, self-similar in aggregate |
 //! | [`Sessions`] | background: sessions of files and datagram sources of a flow-level model |
 //! | [`Structural`] | background: users, sessions and exchanges of a learnt traffic model |
-//! | [`Windows`] | any of these, in windows of time only |
+//! | [`Windows`] | any of these, in given time windows only |
 //! | [`Clocked`] | any of these, with more energy at one timescale |
 //!
-//! A workload plays both ends of its connections ([`End`]); each end acts only on what that end
-//! could know.
+//! A workload controls both ends of its connections ([`End`]). Each end acts only on information that is available at
+//! that end.
 
 mod clock;
 mod dash;

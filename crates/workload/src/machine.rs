@@ -1,13 +1,13 @@
-//! The contract between a workload and whatever carries it: the simulator or kernel sockets.
+//! The interface between a workload and its carrier: the simulator or kernel sockets.
 
 use swell_base::{Dur, Rate, Time};
 use swell_traffic::Wire;
 
 use crate::{Record, Sample};
 
-/// IPv4 and TCP headers with timestamps in bytes (RFC 7323), as the `linux` profile sends them. Sources
-/// that follow a schedule take them off a packet's size where TCP carries it, whatever its profile: what is
-/// written is then the payload of such a packet.
+/// Bytes of IPv4 and TCP headers with timestamps (RFC 7323), as the `linux` profile sends them. Sources that follow a
+/// schedule over TCP subtract them from the packet size, whatever the profile. They thus write the payload of such a
+/// packet.
 pub const TCP_HEADERS: u32 = 52;
 
 /// A connection or datagram flow, numbered by the workload that opened it.
@@ -23,72 +23,73 @@ pub enum End {
     Server,
 }
 
-/// What happened to a workload.
+/// Events passed to a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The world begins. Sent once, first.
+    /// The run begins. Sent once, before all other events.
     Start,
     /// A timer set by [`Action::Timer`] with this token is due.
     Timer(u64),
     /// The handshake is complete at this end.
     Connected(Conn, End),
-    /// That many new bytes can be read at this end.
+    /// The given number of new bytes can be read at this end.
     Received(Conn, End, u64),
-    /// Everything sent at this end so far is acknowledged.
+    /// Everything sent at this end so far has been acknowledged.
     Drained(Conn, End),
-    /// The other end has closed; all its data was received.
+    /// The other end has closed, and all its data has been received.
     Eof(Conn, End),
-    /// The connection was reset or gave up.
+    /// The connection was reset or timed out.
     Reset(Conn, End),
-    /// Both directions are closed; the connection is gone. With its last transport facts.
+    /// Both directions are closed and the connection is gone. Includes its final transport statistics.
     Closed(Conn, Info),
     /// The answer to [`Action::Ask`].
     Info(Conn, Info),
-    /// A datagram of that many payload bytes arrived at this end. With its number among all packets that both ends of
-    /// the flow sent, from 0. Over kernel sockets the first eight bytes of the payload carry it: shorter ones have none.
+    /// A datagram with this many payload bytes arrived at this end. The last field is its number, from 0, among all
+    /// datagrams that both ends of the flow have sent. Over kernel sockets the first eight payload bytes carry the
+    /// number, so shorter datagrams have none.
     Datagram(Conn, End, u32, Option<u64>),
 }
 
-/// What a workload wants done.
+/// Actions that a workload requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Open a TCP connection.
     Connect(Conn, Box<Open>),
-    /// Open a datagram flow; nothing is sent.
+    /// Open a datagram flow. This sends nothing.
     Datagrams(Conn, Box<Open>),
     /// Send bytes on a connection.
     Send(Conn, End, u64),
-    /// Send one datagram of that many payload bytes.
+    /// Send one datagram with this many payload bytes.
     SendDatagram(Conn, End, u32),
-    /// No more data from this end.
+    /// Close this end: it sends no more data.
     Close(Conn, End),
-    /// Reset the connection, forget it. For a datagram flow: forget it.
+    /// Reset the connection and forget it. For a datagram flow: forget it.
     Abort(Conn),
-    /// Call back after this long.
+    /// Send [`Event::Timer`] with this token after this time.
     Timer(Dur, u64),
-    /// Answer with [`Event::Info`]: facts for the records, never for deciding what to send.
+    /// Answer with [`Event::Info`]. The statistics are for records, never for deciding what to send.
     Ask(Conn),
 }
 
-/// The life of a source that follows a schedule: [`Action::Send`], then [`Action::Timer`] with the token of
-/// the timer that was due.
+/// The result of a timer of a source that follows a schedule. It is equivalent to [`Action::Send`] followed by
+/// [`Action::Timer`] with the token of the expired timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedWrite {
-    /// The connection that is written to,
+    /// The connection.
     pub conn: Conn,
-    /// by which end,
+    /// The end that writes.
     pub end: End,
-    /// and how much.
+    /// Number of bytes.
     pub bytes: u64,
-    /// Until the next.
+    /// Time until the next write.
     pub pause: Dur,
-    /// Every later write of this timer writes to this end of this connection too, whatever events there are. While
-    /// what was written before still waits there, more changes nothing: the next timed writes may be asked for late, when
-    /// what they write is needed, in their order and with the pauses that they give.
+    /// All later writes of this timer also go to this end of this connection, whatever other events happen. While
+    /// earlier data still waits there, further writes have no effect. So the carrier may ask for the next timed
+    /// writes late, when their data is needed. It must keep their order and their pauses.
     pub alone: bool,
 }
 
-/// What the transport knows about a connection (kernel sockets: `TCP_INFO`).
+/// Transport statistics of a connection (kernel sockets: `TCP_INFO`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Info {
     /// Segments retransmitted by the client.
@@ -101,8 +102,7 @@ pub struct Info {
     pub received: [u64; 2],
 }
 
-/// Where a connection runs.
-/// The default has both hosts right at the bottleneck.
+/// Parameters of a new connection. By default both hosts are directly at the bottleneck.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Open {
     /// The client is on the right-hand side of the bottleneck instead of the left.
@@ -111,57 +111,57 @@ pub struct Open {
     pub client: Access,
     /// Path between the bottleneck and the server.
     pub server: Access,
-    /// Application class, as an index into the model's classes; 0 where there is no model. For
-    /// taps: nothing on the way looks at it.
+    /// Application class, as an index into the model's classes; 0 without a model. For taps: the network ignores it.
     pub class: u32,
     /// Cap on the client's receive window, bytes; 0 = the profile's.
     pub client_window: u32,
     /// Cap on the server's receive window, bytes; 0 = the profile's.
     pub server_window: u32,
-    /// Headers, segment sizes and acknowledgements where they are known; the rest is the profile's.
+    /// Headers, segment sizes and ACK behaviour, if known; the profile determines the rest.
     pub wire: Wire,
-    /// The connection was established before the world began: it has no handshake, and the client's and the
-    /// server's congestion windows hold so many segments. Kernel sockets, which cannot begin so, connect.
+    /// The connection was established before the run began. It has no handshake, and these are the congestion windows
+    /// of the client and the server, in segments. Kernel sockets cannot start in this state and connect normally.
     pub under_way: Option<[u32; 2]>,
-    /// [`Event::Received`] and [`Event::Datagram`] are not wanted: what arrives is counted in
-    /// [`Info::received`] only. For sources that nothing answers, which would do no more than count.
+    /// The workload does not need [`Event::Received`] and [`Event::Datagram`]; arrivals are counted in
+    /// [`Info::received`] only. For sources that would only count them.
     pub silent: bool,
 }
 
-/// A path between a host and the bottleneck.
+/// An access path between a host and the bottleneck.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Access {
     /// One-way delay.
     pub delay: Dur,
-    /// Capacity from the host; none = unlimited.
+    /// Rate from the host; `None` = unlimited.
     pub up: Option<Rate>,
-    /// Capacity to the host; none = unlimited.
+    /// Rate to the host; `None` = unlimited.
     pub down: Option<Rate>,
-    /// Loss from the host, 0..1.
+    /// Loss probability from the host, 0..1.
     pub loss_up: f64,
-    /// Loss to the host, 0..1.
+    /// Loss probability to the host, 0..1.
     pub loss_down: f64,
-    /// Connections with equal keys share the path's links; 0 = a path of its own.
+    /// Connections with equal keys share the path's links; 0 = a separate path.
     pub key: u64,
 }
 
-/// A workload: events in, actions out. It never asks how fast the network is; pauses run from
-/// *observed* completions, which is what makes traffic responsive.
+/// A workload: events in, actions out. It never asks how fast the network is. Its pauses start at *observed*
+/// completions, which is what makes traffic responsive.
 pub trait Workload: Send {
-    /// Handles one event at `now`, appending what it wants done to `actions`.
+    /// Handles one event at `now` and appends the resulting actions to `actions`.
     fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>);
 
-    /// The timer with this token is due, as [`Event::Timer`] says, if all that comes of it is a [`TimedWrite`]; else
-    /// `None`, and nothing has happened. Whoever asks instead of calling [`handle`](Workload::handle) saves the
-    /// list of actions, which is a large part of what a source costs that does nothing else.
+    /// Handles the expiry of this timer, if a [`TimedWrite`] is its only result. Otherwise returns `None` and changes
+    /// nothing; the caller then sends [`Event::Timer`]. This avoids the list of actions, which is a large part of the
+    /// cost of a simple source.
     fn timed_write(&mut self, token: u64) -> Option<TimedWrite> {
         let _ = token;
         None
     }
 
-    /// Several [timed writes](Workload::timed_write) of a timer that is [alone](TimedWrite::alone): at most `most` writes of one size, of
-    /// those due before `now`. `due` is when the first is due, and is set to when the next will be. How many bytes
-    /// each of them writes, and how many they are; zero of them where there are no timed writes.
+    /// Makes several [timed writes](Workload::timed_write) of a timer that is [alone](TimedWrite::alone): at most
+    /// `most` writes of equal size that are due before `now`. `due` is the instant of the first write, and is updated
+    /// to that of the next. Returns the bytes per write and the number of writes, which is zero if there are no timed
+    /// writes.
     fn timed_writes(&mut self, token: u64, due: &mut Time, now: Time, most: u32) -> (u64, u32) {
         if most == 0 || *due >= now {
             return (0, 0);
@@ -175,28 +175,26 @@ pub trait Workload: Send {
         }
     }
 
-    /// The connection that the timer with this token is likely to be about: a hint, so that what is
-    /// known of it is at hand when the timer is due.
+    /// The connection that this timer probably concerns. This is only a hint, for prefetching.
     fn about(&self, token: u64) -> Option<Conn> {
         let _ = token;
         None
     }
 
-    /// Whether connections are to leave records; by default they do. They take memory as long as a run goes on.
-    /// Foregrounds and sources with few connections leave theirs all the same.
+    /// Sets whether to keep records of connections; the default is to keep them. Records use memory until the end of
+    /// the run. Foregrounds and sources with few connections may keep them regardless.
     fn keep_records(&mut self, keep: bool) {
         let _ = keep;
     }
 
-    /// What was finished since the last call, for the tables, in order of completion.
+    /// Takes the records of work finished since the last call, in order of completion.
     fn take_records(&mut self) -> Vec<Record>;
 
-    /// Values of measures since the last call, of those that rate what they see themselves.
+    /// Takes the measured values since the last call, from workloads that measure themselves.
     fn take_samples(&mut self) -> Vec<Sample> {
         Vec::new()
     }
 
-    /// The run ends: what was begun and is not finished becomes a record too. `info` knows the
-    /// transport facts of connections that are still there.
+    /// Ends the run: unfinished work also becomes records. `info` returns the transport statistics of open connections.
     fn finish(&mut self, info: &dyn Fn(Conn) -> Info);
 }

@@ -1,13 +1,12 @@
-//! Packets of many on/off sources: traffic that is self-similar by construction, without a trace.
+//! Packets of many on/off sources: self-similar traffic by construction, without a trace.
 //!
-//! The superposition of sources whose on and off times have a heavy tail of shape a is self-similar with
-//! a Hurst parameter of (3 - a) / 2 (Willinger, Taqqu, Sherman & Wilson, IEEE/ACM ToN 5(1), 1997). While
-//! a source is on, its packets have exponential gaps; sources that are never off are one Poisson process.
+//! The superposition of sources whose on and off times have a heavy tail of shape a is self-similar with a Hurst
+//! parameter of (3 - a) / 2 (Willinger, Taqqu, Sherman & Wilson, IEEE/ACM ToN 5(1), 1997). While a source is on, its
+//! packets have exponential gaps. Sources that are never off form one Poisson process.
 //!
-//! The uniform numbers are those of the Mersenne Twister as Python's `random.Random(seed).random()`
-//! gives them, in the order in which the functions below draw, so that a script of thirty lines makes
-//! the same packets for another simulator. Logarithms and powers come from `libm`: of a microsecond's
-//! rounding here or there nothing depends.
+//! The uniform numbers are those of the Mersenne Twister, as Python's `random.Random(seed).random()` returns them, in
+//! the order in which the functions below draw. So a Python script of thirty lines can generate the same packets for
+//! another simulator. Logarithms and powers come from `libm`. Rounding differences of a microsecond do not matter.
 
 use rand_mt::Mt;
 use swell_base::Dur;
@@ -17,34 +16,34 @@ use crate::Packets;
 /// Packets of on/off sources in one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OnOff {
-    /// Mean rate of all sources, bits per second of network-layer bytes; positive.
+    /// Mean rate of all sources together, bits per second of network-layer bytes; positive.
     pub rate: f64,
-    /// Network-layer sizes, bytes, with their shares of the packets, which sum to one.
+    /// Network-layer sizes in bytes and their shares of the packets; the shares sum to one.
     pub sizes: Vec<(u32, f64)>,
-    /// Sources, at least one.
+    /// Number of sources, at least one.
     pub sources: u32,
-    /// Mean time for which a source is on; positive.
+    /// Mean on time of a source; positive.
     pub on: Dur,
-    /// Mean time for which it is off; zero: never, and `sources` and `on` say nothing.
+    /// Mean off time of a source. Zero means never off; `sources` and `on` are then ignored.
     pub off: Dur,
-    /// Shape of the Pareto law of both times, above one.
+    /// Shape of the Pareto distribution of both times, above one.
     pub shape: f64,
 }
 
-/// On/off sources that send more than a run can hold: their mean says little about a few sources that are on
-/// for a small share of the time, and all of them may be on.
+/// On/off sources draw more packets than a run can hold. The mean rate does not prevent this: if a few sources are on
+/// for a small share of the time, all of them may be on at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "on/off sources draw more than {most} packets in a run: write a lower rate, larger packets, more sources, \
      a shorter `off` or a shorter run"
 )]
 pub struct TooManyPackets {
-    /// How many one direction may have.
+    /// Largest number of packets in one direction.
     pub most: usize,
 }
 
 impl OnOff {
-    /// Packets of one direction at most, of 16 bytes each: twice the mean that an experiment file may ask for.
+    /// Largest number of packets in one direction, 16 bytes each: twice the mean that an experiment file may request.
     pub const MOST: usize = 40_000_000;
 
     /// Mean size of a packet, bytes.
@@ -52,11 +51,11 @@ impl OnOff {
         self.sizes.iter().map(|s| f64::from(s.0) * s.1).sum()
     }
 
-    /// The packets of `duration`, at whole microseconds as captures have them.
+    /// The packets of `duration`, at whole microseconds as in captures.
     ///
     /// # Errors
     ///
-    /// If they are more than [`OnOff::MOST`].
+    /// If there are more than [`OnOff::MOST`].
     pub fn packets(&self, seed: u64, duration: Dur) -> Result<Packets, TooManyPackets> {
         self.draw(seed, duration, OnOff::MOST)
     }
@@ -120,7 +119,7 @@ impl OnOff {
     }
 }
 
-/// Times of packets, seconds, up to `most`.
+/// Packet times in seconds, at most `most`.
 struct Times {
     seconds: Vec<f64>,
     most: usize,
@@ -141,13 +140,13 @@ struct Random(Mt);
 
 impl Random {
     fn new(seed: u64) -> Random {
-        // Python takes the words of an integer, the lowest first, without leading zeros.
+        // Python seeds with the 32-bit words of the integer, lowest first, without leading zero words.
         let words = [seed as u32, (seed >> 32) as u32];
         let used = if words[1] == 0 { 1 } else { 2 };
         Random(Mt::new_with_key(words.into_iter().take(used)))
     }
 
-    /// 53 bits of two words, as in the reference implementation's `genrand_res53` (Matsumoto & Nishimura).
+    /// 53 bits from two words, as in the reference implementation's `genrand_res53` (Matsumoto & Nishimura).
     fn uniform(&mut self) -> f64 {
         let high = f64::from(self.0.next_u32() >> 5);
         let low = f64::from(self.0.next_u32() >> 6);
@@ -158,7 +157,7 @@ impl Random {
         -mean * libm::log(1.0 - self.uniform())
     }
 
-    /// Pareto with this mean.
+    /// Pareto with the given mean and shape.
     fn pareto(&mut self, mean: f64, shape: f64) -> f64 {
         mean * (shape - 1.0) / shape / libm::pow(1.0 - self.uniform(), 1.0 / shape)
     }
@@ -195,7 +194,7 @@ mod tests {
         }
     }
 
-    /// The first values of `random.Random(1)` and of `random.Random(2**40 + 7)`, as any Python prints them.
+    /// The first values of `random.Random(1)` and `random.Random(2**40 + 7)` in Python.
     #[test]
     fn the_generator_is_pythons() {
         let draw = |seed| {
@@ -220,7 +219,7 @@ mod tests {
         );
     }
 
-    /// What the script that made the traces for ns-2.35 reported for 600 s.
+    /// Statistics that the script which generated the traces for ns-2.35 reported for 600 s.
     #[test]
     fn packets_are_those_that_ns_2_was_given() {
         let heavy = Dur::from_secs(2);
@@ -240,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_rate_is_the_one_asked_for() {
-        // 384 000 packets of independent sizes: a standard deviation of 0.24 %.
+        // 384 000 packets of independent sizes: the standard deviation is 0.24 %.
         let poisson = sources(2e6, Dur::ZERO);
         let packets = poisson.packets(5, Dur::from_secs(600));
         let packets = packets.expect("far fewer than the most");
@@ -249,7 +248,7 @@ mod tests {
         assert!((rate / 2e6 - 1.0).abs() < 0.012, "{rate}");
     }
 
-    /// A source that is on when the run begins sends ten thousand times the mean.
+    /// A source that is on when the run begins sends ten thousand times the mean rate.
     #[test]
     fn a_source_that_is_rarely_on_ends_at_the_most() {
         let rare = OnOff {
@@ -258,7 +257,7 @@ mod tests {
             ..sources(1e5, Dur::from_secs(100_000))
         };
         let draw = |most| rare.draw(12_214, Dur::from_secs(10), most);
-        // The mean is 32 a second.
+        // The mean is 32 packets a second.
         assert_eq!(draw(100_000), Err(TooManyPackets { most: 100_000 }));
         let always = sources(1e6, Dur::ZERO);
         let all = always.packets(1, Dur::from_secs(10)).map(|p| p.len());

@@ -1,4 +1,4 @@
-//! A foreground: browsers that load pages, trees of objects that name each other.
+//! A foreground: browsers that load pages, which are trees of objects that refer to each other.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,41 +12,41 @@ use crate::{
 /// An object of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// Bytes of the response, headers among them.
+    /// Response bytes, including headers.
     pub size: u64,
-    /// Bytes of the request.
+    /// Request bytes.
     pub request: u64,
-    /// The object that names it, earlier in the list; the browser knows of it when that one is whole. None: of the page
-    /// itself, which is known at once.
+    /// The object that refers to this one; it comes earlier in the list. The browser discovers this object when the
+    /// parent is complete. `None`: the object belongs to the page itself and is known at once.
     pub parent: Option<u32>,
-    /// From there to the request: reading, running scripts.
+    /// Time from discovery to the request, for parsing and scripts.
     pub wait: Dur,
-    /// Which of the page's hosts has it: connections are to one host.
+    /// The host that serves the object. A connection is to one host.
     pub host: u32,
 }
 
-/// What the browsers do.
+/// Configuration of the browsers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageConfig {
-    /// The objects of the page; those that name others come first.
+    /// The objects of the page; parents come before the objects that they refer to.
     pub objects: Arc<Vec<Object>>,
-    /// Connections to each host at most.
+    /// Largest number of connections to each host.
     pub connections: u32,
-    /// Requests do not wait for earlier answers on the same connection: streams of HTTP/2. The server answers them in their
-    /// order, as browsers ask it to.
+    /// Requests do not wait for earlier responses on the same connection, as with HTTP/2 streams. The server responds
+    /// in order of the requests.
     pub streams: bool,
     /// Whether connections begin with a handshake of TLS 1.3 (RFC 8446 section 2).
     pub tls: bool,
-    /// Whether connections are kept for the next page.
+    /// Whether connections are reused for the next page.
     pub keep: bool,
-    /// Browsers, each with a path of its own.
+    /// Number of browsers, each with its own path.
     pub clients: u32,
-    /// From the beginning of a page to that of the next. A page that is not there by then is given up. None: `think` after
-    /// it is there.
+    /// Time between the starts of successive pages. A page that is not complete by then is aborted. `None`: the next
+    /// page starts `think` after the previous one is complete.
     pub every: Option<Dur>,
-    /// Pause after a page.
+    /// Pause after a complete page.
     pub think: Dur,
-    /// When the first page is asked for.
+    /// When the first page is requested.
     pub start: Dur,
     /// Path of every browser.
     pub client: Access,
@@ -54,9 +54,9 @@ pub struct PageConfig {
     pub server: Access,
 }
 
-/// ClientHello, and the server's flight with its certificates: usual sizes, bytes.
+/// Sizes of the ClientHello and of the server's flight with its certificates: typical values, bytes.
 const HELLO: [u64; 2] = [517, 4000];
-/// A browser that was refused tries again, but not in the same instant for ever.
+/// Pause before a browser that was refused tries again, so that it does not retry endlessly at one instant.
 const PAUSE: Dur = Dur::from_secs(1);
 
 /// Browsers that load a page again and again.
@@ -76,7 +76,7 @@ struct Browser {
     conns: Vec<Conn>,
 }
 
-/// A page on its way.
+/// A page that is being loaded.
 #[derive(Debug)]
 struct Load {
     start: Time,
@@ -85,11 +85,11 @@ struct Load {
     last_byte: Option<Time>,
     bytes: u64,
     retransmissions: u32,
-    /// Objects that are not there yet.
+    /// Number of objects that are not complete.
     left: usize,
-    /// Objects that could be asked for, where a connection were free.
+    /// Objects that can be requested when a connection is free.
     ready: VecDeque<u32>,
-    /// Connections whose transport was asked for its facts.
+    /// Number of connections whose transport statistics are pending.
     asked: usize,
 }
 
@@ -98,23 +98,23 @@ struct Load {
 struct Line {
     browser: u32,
     host: u32,
-    /// Whether TCP's handshake is done.
+    /// Whether the TCP handshake is complete.
     there: bool,
-    /// Whether the client may send requests: TLS is done.
+    /// Whether the client may send requests, because the TLS handshake (if any) is complete.
     open: bool,
-    /// Objects that were asked for and are not there, in their order.
+    /// Objects assigned to this connection that are not complete, in order.
     wanted: VecDeque<u32>,
-    /// Of how many of these the server has the request.
+    /// Number of these objects whose request has reached the server.
     answered: usize,
-    /// What the server has of the handshake or of the next request.
+    /// Bytes of the handshake or of the next request that the server has received.
     requested: u64,
-    /// What the client has of the handshake or of the first of them.
+    /// Bytes of the handshake or of the first of these objects that the client has received.
     received: u64,
-    /// The server's retransmissions before the page.
+    /// The server's retransmissions before this page.
     before: u32,
 }
 
-// Timer tokens: what is due, for which browser, and for which object of which page.
+// Timer tokens: the event, the browser, and the object and page number.
 const BEGIN: u64 = 0;
 const READY: u64 = 1 << 62;
 
@@ -126,7 +126,7 @@ fn ready(browser: u32, index: u32, object: u32) -> u64 {
 }
 
 impl Page {
-    /// Browsers as configured: at most a million, and as many objects.
+    /// Browsers with the given configuration; at most a million browsers and a million objects.
     pub fn new(config: PageConfig) -> Page {
         Page {
             browsers: (0..config.clients).map(|_| Browser::default()).collect(),
@@ -158,7 +158,7 @@ impl Page {
         self.ask(now, b, actions);
     }
 
-    /// The objects that `parent` names are known.
+    /// Discovers the objects to which `parent` refers.
     fn know_of(&mut self, parent: Option<u32>, b: u32, actions: &mut Vec<Action>) {
         let browser = &mut self.browsers[b as usize];
         let Some(load) = &mut browser.load else {
@@ -175,7 +175,7 @@ impl Page {
         }
     }
 
-    /// Asks for what can be asked for.
+    /// Requests every object that has a free connection.
     fn ask(&mut self, now: Time, b: u32, actions: &mut Vec<Action>) {
         let config = &self.config;
         let browser = &mut self.browsers[b as usize];
@@ -194,7 +194,7 @@ impl Page {
                 own().find(|conn| config.streams || lines[conn.0 as usize].wanted.is_empty());
             let conn = match idle {
                 Some(conn) => {
-                    // A kept connection is there already; another one's handshake says when it is.
+                    // A reused connection is already established. A new one reports when its handshake completes.
                     if load.connected.is_none() && lines[conn.0 as usize].there {
                         load.connected = Some(now);
                     }
@@ -240,7 +240,7 @@ impl Page {
         load.ready = waiting;
     }
 
-    /// Bytes reached the server.
+    /// Bytes arrive at the server.
     fn serve(&mut self, conn: Conn, n: u64, actions: &mut Vec<Action>) {
         let Some(line) = self.lines.get_mut(conn.0 as usize) else {
             return;
@@ -264,7 +264,7 @@ impl Page {
         }
     }
 
-    /// Bytes reached the browser.
+    /// Bytes arrive at the browser.
     fn take(&mut self, now: Time, conn: Conn, n: u64, actions: &mut Vec<Action>) {
         let Some(line) = self.lines.get_mut(conn.0 as usize) else {
             return;
@@ -315,7 +315,7 @@ impl Page {
         }
     }
 
-    /// The transport says what happened on a connection of a page that is there.
+    /// Transport statistics of a connection arrive after the page is complete.
     fn told(&mut self, now: Time, conn: Conn, info: Info, actions: &mut Vec<Action>) {
         let Some(line) = self.lines.get_mut(conn.0 as usize) else {
             return;
@@ -344,7 +344,7 @@ impl Page {
         }
     }
 
-    /// A page that is not there comes no more: what is on its way is in the way of the next.
+    /// Aborts an incomplete page and its connections, because its remaining data would delay the next page.
     fn give_up(
         &mut self,
         until: Option<Time>,
@@ -374,7 +374,7 @@ impl Page {
             last_byte: load.last_byte,
             bytes: load.bytes,
             retransmissions: load.retransmissions,
-            // Its last byte came; only the transport's facts are missing.
+            // If the last byte has arrived, only transport statistics are missing, and the page counts as done.
             outcome: match load.last_byte {
                 Some(_) => Outcome::Done,
                 None => outcome,

@@ -1,4 +1,4 @@
-//! Backgrounds with a law instead of a memory: constant bit rate and Poisson.
+//! Backgrounds defined by a distribution instead of a model or trace: constant bit rate and Poisson.
 
 use swell_base::{Dur, Rate, Stream, Time, UDP_HEADERS};
 
@@ -7,7 +7,7 @@ use crate::{
     Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, TimedWrite, Workload,
 };
 
-/// When packets are submitted.
+/// Distribution of the times at which packets are submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
     /// At constant intervals.
@@ -16,27 +16,27 @@ pub enum Law {
     Poisson,
 }
 
-/// What carries them.
+/// Transport protocol of the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// Datagrams: nothing is retransmitted, nothing slows down.
+    /// Datagrams, without retransmission or congestion control.
     Udp,
-    /// A TCP connection per source: the law governs when data is submitted, TCP when it is sent.
+    /// A TCP connection per source. The law determines when data is submitted, and TCP when it is sent.
     Tcp,
 }
 
 /// A parametric background.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParametricConfig {
-    /// When packets are submitted.
+    /// Law of the submission times.
     pub law: Law,
-    /// What carries them.
+    /// Transport protocol.
     pub transport: Transport,
     /// Network-layer size of a packet in bytes, headers included.
     pub packet: u32,
-    /// Mean network-layer rate left to right and right to left, all sources together.
+    /// Mean network-layer rate of all sources together, left to right and right to left.
     pub rate: [Rate; 2],
-    /// Sources per direction that share the rate evenly.
+    /// Number of sources per direction, which share the rate evenly.
     pub sources: u32,
     /// Path of the hosts on the left.
     pub left: Access,
@@ -44,30 +44,30 @@ pub struct ParametricConfig {
     pub right: Access,
 }
 
-/// Sources that submit packets of one size by a law.
+/// Sources that submit packets of one size according to a law.
 ///
-/// All sources of a direction together follow one schedule and take turns, so that the aggregate
-/// is exactly constant, or exactly Poisson, whatever their number.
+/// All sources of a direction follow one schedule and take turns, so the aggregate is exactly constant or exactly
+/// Poisson for any number of sources.
 #[derive(Debug)]
 pub struct Parametric {
     /// Left to right and right to left.
     ways: [Way; 2],
     config: ParametricConfig,
-    /// When each connection was opened, until its record is written.
+    /// When each connection was opened; `None` once its record is written.
     opened: Vec<Option<Time>>,
     records: Vec<Record>,
 }
 
-/// All that a packet needs: one cache line, since there may be thousands of backgrounds.
+/// All data that a packet needs, in one cache line, because there may be thousands of backgrounds.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Way {
     rng: Stream,
     /// Mean gap in seconds.
     mean_gap: f64,
-    /// Remainder of the constant gap in 1/rate nanoseconds, so that it does not drift.
+    /// Remainder of the constant gap in 1/rate nanoseconds, so that rounding does not accumulate.
     carry: u64,
-    /// Which source is next, and how many there are.
+    /// Index of the next source, and the number of sources.
     turn: u32,
     sources: u32,
     /// Payload bytes of a packet.
@@ -77,7 +77,7 @@ struct Way {
 }
 
 impl Parametric {
-    /// Sources as configured, drawing from streams of `seed`.
+    /// Sources with the given configuration, which draw from streams of `seed`.
     pub fn new(config: ParametricConfig, seed: u64) -> Parametric {
         let flows = config.sources as usize * 2;
         let bits = f64::from(config.packet) * 8.0;
@@ -118,8 +118,8 @@ impl Parametric {
         }
     }
 
-    /// The timer of a direction: which connection submits a packet of how many payload bytes, and how long
-    /// until the next.
+    /// The timer of a direction is due. Returns the connection that submits a packet, its payload bytes, and the time
+    /// until the next packet.
     #[inline]
     fn submit(&mut self, token: u64) -> (Conn, u32, Dur) {
         let direction = token as usize & 1;
@@ -131,8 +131,8 @@ impl Parametric {
         (conn, payload, self.gap(direction))
     }
 
-    /// Before the first packet: a constant stream begins at a random point of its interval, so that
-    /// runs with different seeds differ; a Poisson process has no memory.
+    /// Delay of the first packet. A constant stream begins at a random point of its interval, so that runs with
+    /// different seeds differ. A Poisson process has no memory and begins with a gap.
     fn first(&mut self, direction: usize) -> Dur {
         let gap = self.gap(direction);
         match self.config.law {
@@ -151,7 +151,7 @@ impl Workload for Parametric {
                         continue;
                     }
                     for i in 0..self.config.sources {
-                        // The sender opens, so direction 1 is opened from the right.
+                        // The sender opens the connection, so connections of direction 1 are opened from the right.
                         let conn = Conn(direction * self.config.sources + i);
                         let (left, right) = (self.config.left, self.config.right);
                         let (client, server) = if direction == 0 {
@@ -236,7 +236,7 @@ impl Parametric {
         let Some(start) = self.opened[conn.0 as usize].take() else {
             return;
         };
-        // The sender opens, so what counts arrived at the server.
+        // The sender opens the connection, so the payload arrives at the server.
         let bytes = info.received[1];
         let (up, down) = if conn.0 < self.config.sources {
             (bytes, 0)

@@ -1,13 +1,13 @@
-//! What workloads leave for the tables.
+//! Records of workloads for the result tables.
 
 use swell_base::{Dur, Time};
 
-/// A finished (or cut off) piece of work.
+/// A finished or interrupted unit of work.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Record {
-    /// A request of a foreground.
+    /// A request of a foreground workload.
     Request(RequestRecord),
-    /// A connection or datagram flow of a background.
+    /// A connection or datagram flow.
     Flow(FlowRecord),
 }
 
@@ -25,36 +25,36 @@ pub enum Outcome {
 /// A request of a foreground.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestRecord {
-    /// Which client.
+    /// Number of the client.
     pub client: u32,
-    /// Which request of that client, from 0.
+    /// Number of the request at that client, from 0.
     pub index: u32,
-    /// When the client wanted it.
+    /// When the client issued the request.
     pub start: Time,
-    /// Connection established (equal to `start` on a kept connection).
+    /// When the connection was established; equal to `start` on a reused connection.
     pub connected: Option<Time>,
-    /// First byte of the response.
+    /// When the first byte of the response arrived.
     pub first_byte: Option<Time>,
-    /// Last byte of the response.
+    /// When the last byte of the response arrived.
     pub last_byte: Option<Time>,
     /// Response bytes received.
     pub bytes: u64,
-    /// Segments that the server retransmitted meanwhile.
+    /// Segments that the server retransmitted during the request.
     pub retransmissions: u32,
     /// How it ended.
     pub outcome: Outcome,
-    /// Until when it was watched, where that was over before the run was.
+    /// When observation of the request ended, if that was before the end of the run.
     pub watched_until: Option<Time>,
 }
 
-/// A connection or datagram flow of a background.
+/// A connection or datagram flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowRecord {
     /// Index of its class in the model; 0 for a parametric background.
     pub class: u32,
-    /// Opened.
+    /// When it was opened.
     pub start: Time,
-    /// Last byte of its last exchange; none if the run ended first.
+    /// Last byte of its last exchange; `None` if the run ended first.
     pub end: Option<Time>,
     /// Application bytes received by the server.
     pub up: u64,
@@ -73,6 +73,6 @@ pub struct Sample {
     pub measure: &'static str,
     /// The value, in the unit of the measure.
     pub value: f64,
-    /// Of when it is.
+    /// The instant to which the value belongs.
     pub at: Time,
 }

@@ -1,4 +1,4 @@
-//! The replay of a packet trace, open loop.
+//! Open-loop replay of a packet trace.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use crate::{
     Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Transport, Workload,
 };
 
-/// Packets of one direction: (time since the beginning, network-layer size in bytes), in order of
-/// time.
+/// Packets of one direction as (time since the beginning, network-layer size in bytes), in order of time.
 pub type Packets = Arc<[(Dur, u32)]>;
 
 /// How a trace is replayed.
@@ -18,18 +17,17 @@ pub type Packets = Arc<[(Dur, u32)]>;
 pub struct ReplayConfig {
     /// Packets from left to right and from right to left.
     pub packets: [Packets; 2],
-    /// Over UDP every packet is a datagram of its size at its time, whatever happens to it. Over TCP
-    /// one connection per direction is given the packets as writes at their times, and sends them
-    /// when it may.
+    /// Over UDP every packet is a datagram of its size, sent at its time regardless of the network. Over TCP one
+    /// connection per direction receives the packets as writes at their times, and TCP decides when to send.
     pub transport: Transport,
-    /// Where in the trace the replay begins, in the trace's own time.
+    /// Position in the trace at which the replay begins, in trace time.
     pub phase: Dur,
-    /// After how long, in the trace's own time, it begins again, at least its last packet's time and a
-    /// nanosecond; none: it ends.
+    /// Period after which the trace repeats, in trace time. At least the time of the last packet plus a nanosecond.
+    /// `None`: the trace does not repeat.
     pub period: Option<Dur>,
-    /// Times are multiplied by this (more than 1: slower), at least 0.
+    /// Factor on times, at least 0; above 1 is slower.
     pub stretch: f64,
-    /// Times are rounded up to multiples of this; zero leaves them exact.
+    /// Times are rounded up to multiples of this; zero keeps them exact.
     pub grid: Dur,
     /// Path of the host on the left.
     pub left: Access,
@@ -38,7 +36,7 @@ pub struct ReplayConfig {
 }
 
 impl ReplayConfig {
-    /// The exact replay of `packets` over UDP between hosts right at the bottleneck.
+    /// The exact replay of `packets` over UDP, between hosts directly at the bottleneck.
     pub fn exact(packets: [Packets; 2]) -> ReplayConfig {
         ReplayConfig {
             packets,
@@ -53,12 +51,12 @@ impl ReplayConfig {
     }
 }
 
-/// Replays a trace. It does not react to anything; over TCP the transport does.
+/// Replays a trace. It does not react to the network; over TCP the transport does.
 #[derive(Debug)]
 pub struct Replay {
     config: ReplayConfig,
     start: Time,
-    /// Next packet of each direction, and how often the trace has begun again.
+    /// Index of the next packet in each direction, and the number of completed repetitions.
     next: [usize; 2],
     round: [u64; 2],
     period: Option<u64>,
@@ -66,7 +64,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// The replay, ready to start.
+    /// A replay with the given configuration.
     pub fn new(config: ReplayConfig) -> Replay {
         let ends = config.packets.each_ref().map(|p| p.last().map(|p| p.0));
         let last = ends.into_iter().flatten().max().unwrap_or_default();
@@ -75,7 +73,7 @@ impl Replay {
             .each_ref()
             .map(|p| p.partition_point(|p| p.0 < config.phase));
         Replay {
-            // A trace pressed into an instant would begin again without end.
+            // A trace with stretch zero would repeat endlessly at one instant.
             period: config
                 .period
                 .filter(|_| config.stretch > 0.0)
@@ -88,8 +86,7 @@ impl Replay {
         }
     }
 
-    /// The next packet of a direction: its time since the beginning of the replay, in the trace's
-    /// time, and its size.
+    /// The next packet of a direction: its time since the beginning of the replay, in trace time, and its size.
     fn peek(&mut self, d: usize) -> Option<(Dur, u32)> {
         let packets = &self.config.packets[d];
         if self.next[d] == packets.len()
@@ -106,7 +103,7 @@ impl Replay {
         Some((at.saturating_sub(self.config.phase), size))
     }
 
-    /// When a packet of the trace is due, since the beginning.
+    /// Run time of a packet since the beginning of the replay, after stretching and rounding.
     fn due(&self, at: Dur) -> Dur {
         let at = if self.config.stretch == 1.0 {
             at
@@ -120,7 +117,7 @@ impl Replay {
         Dur::from_nanos(at.as_nanos().div_ceil(grid).saturating_mul(grid))
     }
 
-    /// Sends what is due now in a direction and waits for what comes then.
+    /// Sends the packets of a direction that are due and sets the timer for the next one.
     fn send(&mut self, d: usize, now: Time, actions: &mut Vec<Action>) {
         let conn = Conn(d as u32);
         while let Some((at, size)) = self.peek(d) {

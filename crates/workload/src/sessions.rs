@@ -1,32 +1,32 @@
-//! A background: the sessions of a flow-level model, as Harpoon plays them.
+//! A background: the sessions of a flow-level model, generated as in Harpoon.
 
 use swell_base::{Dur, Time};
 use swell_traffic::flowlevel::{Due, Exchange, Pacer, Player, Transfer, UdpSource};
 
 use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
 
-/// After its last datagram a source's flow is kept for those under way.
+/// How long the flow of a source is kept after its last datagram, for datagrams in the network.
 const LINGER: Dur = Dur::from_secs(2);
 
-/// How the sessions of a flow-level model are played.
+/// Configuration of the sessions of a flow-level model.
 #[derive(Debug)]
 pub struct SessionsConfig {
-    /// What is due when.
+    /// Schedule of transfers and datagram sources.
     pub player: Player,
-    /// Seed of the datagram sources' pauses.
+    /// Seed of the pauses of datagram sources.
     pub seed: u64,
-    /// The clients, on the left, are on the right-hand side of the bottleneck instead.
+    /// The clients are on the right of the bottleneck instead of the left.
     pub from_right: bool,
-    /// Path of every client: flow records say nothing of paths.
+    /// Path of every client, because flow records contain no path properties.
     pub client: Access,
     /// Path of every server.
     pub server: Access,
-    /// Transfers in progress at the beginning, with what is left of them.
+    /// Transfers in progress at the beginning, with their remaining bytes.
     pub under_way: Vec<Transfer>,
 }
 
 impl SessionsConfig {
-    /// Clients on the left, and one path for everybody.
+    /// Clients on the left, and the same path for all hosts.
     pub fn alike(player: Player, seed: u64, access: Access) -> SessionsConfig {
         SessionsConfig {
             player,
@@ -39,18 +39,18 @@ impl SessionsConfig {
     }
 }
 
-/// Opens a connection for every transfer when it is due, whatever becomes of those before; on it the client
-/// sends its file, then the server its own (at once, where the client has none), and closes. How long that
-/// takes is the network's and TCP's affair. Datagram sources keep to their schedule; their servers answer
-/// what arrives.
+/// Opens a connection for every transfer when it is due, regardless of earlier transfers. The client sends its file,
+/// then the server sends its own and closes; if the client has no file, the server starts at once. The network and
+/// TCP determine how long that takes. Datagram sources follow their schedule; their servers respond to arriving
+/// datagrams.
 ///
-/// Records have class 0 for TCP and 1 for datagrams.
+/// Records have class 0 for TCP and class 1 for datagrams.
 #[derive(Debug)]
 pub struct Sessions {
     config: SessionsConfig,
-    /// One entry per connection or datagram flow opened, emptied when it is gone.
+    /// One entry per connection or datagram flow ever opened; `None` once it is gone.
     flows: Vec<Option<Box<Live>>>,
-    /// Finished connections, if somebody wants to know.
+    /// Records of finished connections, if records are kept.
     records: Vec<Record>,
     keeps_records: bool,
 }
@@ -58,7 +58,7 @@ pub struct Sessions {
 #[derive(Debug)]
 struct Live {
     start: Time,
-    /// Payload that arrived at the client and at the server.
+    /// Payload bytes that arrived at the client and at the server.
     received: [u64; 2],
     what: What,
 }
@@ -69,30 +69,30 @@ enum What {
         transfer: Transfer,
         /// The server has sent its file.
         answered: bool,
-        /// Which ends have closed.
+        /// Which ends have been closed.
         closed: [bool; 2],
-        /// All has arrived.
+        /// All data has arrived.
         finished: bool,
     },
     Source {
         source: Box<UdpSource>,
         pacer: Box<Pacer>,
-        /// The exchange that comes next.
+        /// The next exchange.
         next: Option<Exchange>,
-        /// Datagrams that the server owes for what has arrived, in part ones.
+        /// Datagrams that the server still has to send in response, including a fraction.
         owed: f64,
         last: Time,
     },
 }
 
-// Timer tokens: kind in the top byte, index below.
+// Timer tokens: kind in the top byte, index in the lower bytes.
 const PLAYER: u64 = 0;
 const SOURCE: u64 = 1 << 56;
 const OVER: u64 = 2 << 56;
 const KIND: u64 = 0xff << 56;
 
 impl Sessions {
-    /// Plays as configured.
+    /// Sessions with the given configuration.
     pub fn new(config: SessionsConfig) -> Sessions {
         Sessions {
             config,
@@ -102,7 +102,7 @@ impl Sessions {
         }
     }
 
-    /// Starts what is due, and waits for what comes next.
+    /// Starts everything that is due and sets the timer for the next start.
     fn play(&mut self, now: Time, actions: &mut Vec<Action>) {
         while let Some(due) = self.config.player.pop(now) {
             match due {
@@ -116,7 +116,7 @@ impl Sessions {
     }
 
     fn path(&self, source: u64, destination: u64) -> Box<Open> {
-        // Hosts share their path where it has a capacity to share.
+        // Connections of a host share its access path, if the path has a rate to share.
         let keyed = |access: Access, side: u64, rank: u64| Access {
             key: match access.up.or(access.down) {
                 Some(_) => (rank + 1) << 1 | side,
@@ -153,7 +153,7 @@ impl Sessions {
     fn begin(&mut self, source: UdpSource, now: Time, actions: &mut Vec<Action>) {
         let conn = Conn(self.flows.len() as u32);
         let mut pacer = source.pace(self.config.seed);
-        // A source that ends before its first exchange sends nothing.
+        // A source without exchanges sends nothing.
         let Some(next) = pacer.next() else { return };
         actions.push(Action::Datagrams(
             conn,
@@ -256,7 +256,7 @@ impl Sessions {
             for _ in 0..due.up {
                 actions.push(Action::SendDatagram(conn, End::Client, source.up.payload));
             }
-            // A server that nobody asks sends by the schedule; the others answer what arrives.
+            // A server without requests sends by the schedule; other servers respond to arriving datagrams.
             if source.up.datagrams == 0.0 {
                 for _ in 0..due.down {
                     actions.push(Action::SendDatagram(conn, End::Server, source.down.payload));

@@ -1,4 +1,4 @@
-//! Sources that each keep their own schedule.
+//! Sources with a separate schedule each.
 
 use swell_base::{Time, derived};
 
@@ -6,24 +6,23 @@ use crate::{
     Action, Conn, Event, Info, Parametric, ParametricConfig, Record, TimedWrite, Workload,
 };
 
-/// Several parametric machines as one: source `i` draws from streams of its own, under the seed
-/// `derived(seed, i)`.
+/// Several parametric workloads as one. Source `i` draws from its own streams, under the seed `derived(seed, i)`.
 ///
-/// A [`Parametric`] has one schedule for all its sources, which take turns; here each has its own, so
-/// that sources are independent of one another, as the clients of a paper are.
+/// A [`Parametric`] has one schedule for all its sources, which take turns. Here each source has its own schedule, so
+/// sources are independent of each other, as the clients in published scenarios are.
 #[derive(Debug)]
 pub struct Sources {
     each: Vec<Parametric>,
 }
 
-/// Connections of a machine of one source: one for each direction.
+/// Connections per source: one for each direction.
 const CONNS: u32 = 2;
-/// Its timers: one for each direction.
+/// Timers per source: one for each direction.
 const TIMERS: u64 = 2;
 
 impl Sources {
-    /// As many sources as `config` says, each as if it were alone; they share the rates evenly. The
-    /// first has number `first` among all sources of a run.
+    /// As many sources as `config` requests. They share the rates evenly. `first` is the number of the first source
+    /// among all sources of a run.
     pub fn new(config: &ParametricConfig, first: u32, seed: u64) -> Sources {
         let count = u64::from(config.sources.max(1));
         let one = ParametricConfig {
@@ -41,7 +40,7 @@ impl Sources {
     }
 }
 
-/// What machine `i` calls `conn`, as all call it.
+/// The common number of connection `conn` of source `i`.
 fn common(i: usize, conn: Conn) -> Conn {
     Conn(i as u32 * CONNS + conn.0)
 }
@@ -63,7 +62,7 @@ impl Workload for Sources {
                     actions.extend(own.drain(..).map(|a| renamed(i, a)));
                 }
             }
-            // A source submits whatever happens.
+            // A source does not react to other events.
             _ => {}
         }
     }
@@ -133,7 +132,7 @@ mod tests {
         }
     }
 
-    /// When each source submits, up to an instant.
+    /// When each source submits packets, up to an instant.
     fn submitted(machine: &mut dyn Workload, until: Time) -> Vec<(Time, Conn)> {
         let mut timers: Vec<(Time, u64)> = Vec::new();
         let mut out = Vec::new();

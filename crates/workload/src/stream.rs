@@ -1,4 +1,4 @@
-//! A foreground: viewers of media streams, sent as datagrams at the pace at which they are played.
+//! A foreground: viewers of media streams, sent as datagrams at playback speed.
 
 mod config;
 
@@ -8,47 +8,48 @@ use swell_base::{Dur, Time};
 
 use crate::{Action, Conn, End, Event, FlowRecord, Info, Open, Record, Sample, Workload};
 
-/// Measures of a stream, as [`Sample`]s: of packets, of seconds, then of whole streams.
+/// Measures of a stream, as [`Sample`]s: first per packet, then per second, then per stream.
 pub mod measures {
-    /// Time between packets that arrive one after the other, seconds.
+    /// Time between consecutive arrivals of packets, seconds.
     pub const GAP: &str = "inter-arrival";
-    /// Interarrival jitter of RFC 3550 section 6.4.1, once for every second of media, seconds.
+    /// Interarrival jitter of RFC 3550 section 6.4.1, sampled for every second of media, seconds.
     pub const JITTER: &str = "jitter";
-    /// Share of the frames that came after they were to be played.
+    /// Share of frames that became complete after their playback time.
     pub const LATE: &str = "late frame share";
-    /// Share of the frames that did not come.
+    /// Share of frames that did not become complete.
     pub const LOST: &str = "lost frame share";
-    /// How often playing stopped because nothing was left to play.
+    /// Number of times playback stopped because no frame was left to play.
     pub const STALLS: &str = "stall count";
-    /// How long it stopped in all, seconds.
+    /// Total time for which playback was stopped, seconds.
     pub const STALLED: &str = "stall time";
     /// From the request to the first frame played, seconds.
     pub const STARTUP: &str = "start-up";
-    /// Payload that the server sent again, bytes.
+    /// Payload that the server retransmitted, bytes.
     pub const AGAIN: &str = "retransmitted";
-    /// Share of the seconds in which the whole rate arrived, to within a frame.
+    /// Share of seconds in which the full media rate arrived, to within a frame.
     pub const FULL: &str = "full rate";
 }
 
 pub use config::StreamConfig;
 
-/// A request that nothing answers is made again.
+/// Timeout after which a request without a response is repeated.
 const PATIENCE: Dur = Dur::from_secs(1);
 /// Payload of a request.
 const ASK: u32 = 100;
-/// Payload of a request for packets: RTCP and feedback header, then 4 bytes each (RFC 4585 section 6.2.1).
+/// Payload of a NACK: RTCP and feedback header, then 4 bytes per packet (RFC 4585 section 6.2.1).
 const NACK: [u32; 2] = [12, 4];
-/// Packets that one of them names at most.
+/// Largest number of packets in a NACK.
 const NAMED: usize = 300;
 
-/// Viewers of streams.
+/// Viewers of media streams.
 ///
-/// The server sends at the pace of the media, ahead of it until the viewer's buffer is full. The viewer plays when it
-/// has the buffer; a frame that is not there when it is to be played is left out where a later one is, else playing stops
-/// until the buffer is full again. A gap in the packet numbers is asked for at once, and again after a round trip
-/// and a frame's time; or after a frame's time alone, where it is needed within two round trips.
+/// The server sends at playback speed, and faster until the viewer's buffer is full. The viewer starts playback when
+/// the buffer is full. A frame that is incomplete at its playback time is skipped if a later frame is complete.
+/// Otherwise playback stops until the buffer is full again. A gap in the packet numbers is requested at once, and
+/// again after a round trip and a frame time. If the packet is needed within two round trips, it is requested again
+/// after a frame time.
 ///
-/// A stream is watched for a fixed time, so that what a bad network leaves undone counts.
+/// A viewing lasts for a fixed time, so that packets which a bad network does not deliver in time have an effect.
 #[derive(Debug)]
 pub struct Stream {
     config: StreamConfig,
@@ -57,7 +58,7 @@ pub struct Stream {
     samples: Vec<Sample>,
 }
 
-/// A datagram, by what it holds.
+/// Content of a datagram.
 #[derive(Clone, Debug, PartialEq)]
 enum Sent {
     Ask,
@@ -65,7 +66,7 @@ enum Sent {
     Media { packet: u32, again: bool },
 }
 
-/// A packet that is missing.
+/// A missing packet.
 #[derive(Clone, Copy, Debug)]
 struct Missing {
     asked: Time,
@@ -73,23 +74,23 @@ struct Missing {
     next: Time,
 }
 
-/// A stream, at both ends.
+/// State of a stream, at both ends.
 #[derive(Debug)]
 struct Viewing {
     asked: Time,
     over: bool,
-    /// Datagrams of both ends, by their numbers.
+    /// Datagrams of both ends, by number.
     sent: Vec<Sent>,
-    // The server's.
+    // Server state.
     begun: Option<Time>,
-    /// When packets were sent, for the first time.
+    /// When each packet was first sent.
     sent_at: Vec<Time>,
     again: u64,
-    // The viewer's.
+    // Viewer state.
     got: Vec<bool>,
-    /// Packets that frames lack.
+    /// Number of missing packets in each frame.
     lacks: Vec<u32>,
-    /// Packets below were looked for.
+    /// Packets below this number have been checked for gaps.
     seen: u32,
     missing: BTreeMap<u32, Missing>,
     repair_at: Time,
@@ -97,28 +98,28 @@ struct Viewing {
     first: Option<Time>,
     last: Time,
     received: u64,
-    /// Bytes of media by second since the first came.
+    /// Media bytes per second since the first arrival.
     seconds: Vec<u64>,
-    /// The last packet's time on its way, seconds.
+    /// Transit time of the last packet, seconds.
     transit: Option<f64>,
     jitter: f64,
     jittered: u32,
-    // The player's.
-    /// The latest frame that is whole, plus one.
+    // Player state.
+    /// The latest complete frame, plus one.
     top: u32,
-    /// The next frame to be played.
+    /// The next frame to play.
     next: u32,
-    /// Which frame was or will be played when, while it plays.
+    /// A frame and its playback time, from which other playback times follow; `None` while playback is stopped.
     clock: Option<(u32, Time)>,
     stopped: Option<Time>,
     stalls: u32,
     stalled: Dur,
     started: Option<Time>,
-    /// Frames that were left out.
+    /// Skipped frames.
     left_out: Vec<u32>,
 }
 
-// Timer tokens: what is due, and for which viewer or stream.
+// Timer tokens: the event, and the viewer or stream.
 const BEGIN: u64 = 0;
 const RETRY: u64 = 1 << 32;
 const SEND: u64 = 2 << 32;
@@ -128,7 +129,7 @@ const TAIL: u64 = 5 << 32;
 const OVER: u64 = 6 << 32;
 
 impl Stream {
-    /// Viewers as configured.
+    /// Viewers with the given configuration.
     pub fn new(config: StreamConfig) -> Stream {
         Stream {
             config,
@@ -193,7 +194,7 @@ impl Stream {
         }
     }
 
-    /// The server sends what is due.
+    /// The server sends the next packet.
     fn send(&mut self, now: Time, conn: u64, actions: &mut Vec<Action>) {
         let viewing = &mut self.viewings[conn as usize];
         let Some(begun) = viewing.begun else { return };
@@ -301,7 +302,7 @@ impl Stream {
         self.whole(now, conn, packet / per_frame, actions);
     }
 
-    /// A packet of a frame arrived.
+    /// A packet of a frame arrives for the first time.
     fn whole(&mut self, now: Time, conn: u64, frame: u32, actions: &mut Vec<Action>) {
         let viewing = &mut self.viewings[conn as usize];
         let lacks = &mut viewing.lacks[frame as usize];
@@ -323,7 +324,7 @@ impl Stream {
         }
     }
 
-    /// A frame is to be played.
+    /// The next frame is due for playback.
     fn play(&mut self, now: Time, conn: u64, actions: &mut Vec<Action>) {
         let viewing = &mut self.viewings[conn as usize];
         let (Some((frame, at)), next) = (viewing.clock, viewing.next) else {
@@ -349,14 +350,14 @@ impl Stream {
         actions.push(Action::Timer(due.since(now), PLAY | conn));
     }
 
-    /// Asks for what is missing and due, and sees to it that it is asked for again.
+    /// Requests missing packets that are due, and sets the timer to repeat the requests.
     fn ask_again(&mut self, now: Time, conn: u64, actions: &mut Vec<Action>) {
         let (per_frame, _) = self.config.cut();
         let (frame_time, fps) = (self.config.frame_time(), f64::from(self.config.frames));
         let viewing = &mut self.viewings[conn as usize];
         let (next, clock) = (viewing.next, viewing.clock);
         viewing.missing.retain(|j, _| j / per_frame >= next);
-        // What comes waits for what is sent before it.
+        // A retransmitted packet waits behind the packets that were sent before it.
         let round_trip = viewing.round_trip + frame_time;
         let mut due = Vec::new();
         for (&j, missing) in &mut viewing.missing {
@@ -395,7 +396,7 @@ impl Stream {
         }
     }
 
-    /// The time for which a stream is watched is over.
+    /// The viewing ends.
     fn over(&mut self, now: Time, conn: u64) {
         let viewing = &mut self.viewings[conn as usize];
         viewing.over = true;
@@ -442,7 +443,7 @@ impl Stream {
             min_rtt: None,
             retransmissions: 0,
         }));
-        // What was noted of packets is not needed any more.
+        // The state of packets is not needed any more.
         viewing.sent = Vec::new();
         viewing.sent_at = Vec::new();
     }
@@ -461,7 +462,7 @@ impl Stream {
             PLAY => self.play(now, conn, actions),
             REPAIR => self.ask_again(now, conn, actions),
             TAIL => {
-                // Nothing follows that would show what is missing.
+                // No later packet will reveal gaps at the end of the stream.
                 let viewing = &mut self.viewings[conn as usize];
                 viewing.look_for(viewing.got.len() as u32, now);
                 if self.config.repair {
@@ -477,7 +478,7 @@ impl Stream {
 }
 
 impl Viewing {
-    /// Packets before `end` should be there.
+    /// Marks packets before `end` that have not arrived as missing.
     fn look_for(&mut self, end: u32, now: Time) {
         for j in self.seen..end {
             if !self.got[j as usize] {
@@ -497,7 +498,7 @@ impl Workload for Stream {
     fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
         match event {
             Event::Start => {
-                // Spread over the time from one stream of a viewer to the next.
+                // Spreads the viewers over the time between two streams of a viewer.
                 let config = &self.config;
                 let span = config.every.unwrap_or_else(|| config.watched());
                 for viewer in 0..u64::from(config.viewers) {

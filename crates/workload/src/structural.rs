@@ -1,4 +1,4 @@
-//! A background: the users, sessions and exchanges of a traffic model.
+//! A background: the users, sessions and exchanges of a learnt traffic model.
 
 mod script;
 
@@ -10,51 +10,51 @@ use swell_traffic::{Exchange, Model, Path, Schedule, Session, Start};
 use self::script::{Place, Script, Step};
 use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
 
-/// Plays a traffic model, closed loop: a session's next group waits for the last one to have come as
-/// far as it had in the trace (its connections may go on beside the next), a request for the response before it, a response for its request. Only the starts of
-/// sessions, the starts of connections within a group and the packets of datagram flows follow the
-/// model's own times.
+/// Generates the traffic of a model in a closed loop. The next group of a session starts when the current group has
+/// progressed as far as it had in the trace. Its connections may continue alongside the next group. A request waits
+/// for the preceding response, and a response for its request. Only the starts of sessions, the starts of connections
+/// within a group and the packets of datagram flows follow the model's own times.
 #[derive(Debug)]
 pub struct Structural {
     model: Arc<Model>,
     starts: Vec<Start>,
     next_start: usize,
-    /// Sessions in progress at the beginning, and how long each still pauses.
+    /// Sessions in progress at the beginning, and the remaining pause of each.
     entered: Vec<(Visit, Dur)>,
-    /// Congestion windows of connections in progress then, by session of the model from `whole` on: those are
-    /// what is left of others.
+    /// Congestion windows of connections in progress at the beginning. Indexed by session of the model from `whole`
+    /// on: these sessions hold the rest of interrupted groups.
     under_way: Vec<Vec<Option<[u32; 2]>>>,
     whole: u32,
-    /// Sessions under way.
+    /// Sessions in progress.
     visits: Paged<Visit>,
-    /// How many have begun.
+    /// Number of sessions that have begun.
     begun: u32,
-    /// Connections under way.
+    /// Connections in progress.
     flows: Paged<Box<Live>>,
-    /// How many were opened.
+    /// Number of connections opened.
     opened: u32,
-    /// Finished connections, if somebody wants to know.
+    /// Records of finished connections, if records are kept.
     records: Vec<Record>,
     keeps_records: bool,
 }
 
-/// A session under way.
+/// A session in progress.
 #[derive(Debug)]
 struct Visit {
     session: u32,
-    /// Which appearance of the session in this run it is.
+    /// Number of this copy of the session in the run.
     copy: u32,
     group: u32,
-    /// Next connection of the group to open.
+    /// The next connection of the group to open.
     next: u32,
-    /// Connections of the group that are opened and that the next group still waits for.
+    /// Number of open connections of the group for which the next group still waits.
     open: u32,
-    /// Where it goes on after the groups of `session`: a session entered in the middle of a group plays
-    /// what was left of that group first.
+    /// Session and group at which to continue after the groups of `session`. A session that is entered in the middle
+    /// of a group first completes that group.
     then: Option<(u32, u32)>,
 }
 
-/// A connection under way.
+/// A connection in progress.
 #[derive(Debug)]
 struct Live {
     visit: u32,
@@ -62,12 +62,12 @@ struct Live {
     start: Time,
     received: [u64; 2],
     finished: bool,
-    /// The session's next group does not wait for it any more.
+    /// The session's next group no longer waits for this connection.
     passed: bool,
     script: Script,
 }
 
-// Timer tokens: kind in the top byte, index below; the script's own token in the byte between.
+// Timer tokens: kind in the top byte, the script's own token in the next byte, index below.
 const SESSION: u64 = 0;
 const GROUP: u64 = 1 << 56;
 const OPEN: u64 = 2 << 56;
@@ -75,7 +75,7 @@ const SCRIPT: u64 = 3 << 56;
 const KIND: u64 = 0xff << 56;
 
 impl Structural {
-    /// Plays `schedule` of `model` (with the knobs already applied to it: `Model::varied`).
+    /// Follows `schedule` of `model`. Knobs must already have been applied to the model (`Model::varied`).
     pub fn new(mut model: Arc<Model>, schedule: &Schedule) -> Structural {
         let mut entered = Vec::with_capacity(schedule.entered.len());
         let mut under_way = Vec::new();
@@ -131,7 +131,7 @@ impl Structural {
         }
     }
 
-    /// Goes on with the sessions in progress.
+    /// Continues the sessions in progress.
     fn enter(&mut self, actions: &mut Vec<Action>) {
         for (visit, pause) in std::mem::take(&mut self.entered) {
             let v = self.begun;
@@ -185,7 +185,7 @@ impl Structural {
         }
     }
 
-    /// Waits for the start of the group's next connection, if it has one left.
+    /// Sets the timer for the group's next connection, if one is left.
     fn await_connection(&mut self, v: u32, actions: &mut Vec<Action>) {
         let Some(visit) = self.visits.get(v) else {
             return;
@@ -261,7 +261,7 @@ impl Structural {
             |side: u64, index: u32| (u64::from(copy) + 1) << 33 | side << 32 | u64::from(index);
         let open = Box::new(Open {
             from_right: session.outside,
-            // What the model has as one host shares one access path, in each copy of its sessions.
+            // Connections to the same host of the model share an access path, in each copy of a session.
             client: access(client, host(0, session.client)),
             server: access(server, host(1, connection.server)),
             class: session.class,
@@ -279,7 +279,7 @@ impl Structural {
                 actions.push(Action::Datagrams(conn, open));
             }
         }
-        // Before anything happens on it: that may already be all that the next group waits for.
+        // This comes first, because the start alone may satisfy the condition of the next group.
         self.await_connection(v, actions);
         if matches!(
             connection.exchange,
@@ -296,7 +296,7 @@ impl Structural {
         *windows.get(place.connection as usize)?
     }
 
-    /// Lets the script of `conn` react and does what it says.
+    /// Lets the script of `conn` react to an event and carries out its steps.
     fn play(
         &mut self,
         conn: Conn,
@@ -326,7 +326,7 @@ impl Structural {
         }
     }
 
-    /// The session's next group waits no longer for `conn`.
+    /// The session's next group no longer waits for `conn`.
     fn pass(&mut self, conn: Conn, actions: &mut Vec<Action>) {
         let Some(live) = self.flows.get_mut(conn.0) else {
             return;

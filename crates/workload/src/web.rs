@@ -6,24 +6,24 @@ use crate::{
     Access, Action, Conn, End, Event, Info, Open, Outcome, Record, RequestRecord, Workload,
 };
 
-/// What the clients do.
+/// Configuration of the clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebConfig {
-    /// Clients, each fetching on its own.
+    /// Number of clients, which fetch independently.
     pub clients: u32,
-    /// Response sizes, taken in turn.
+    /// Response sizes, used in turn.
     pub objects: Vec<Bytes>,
     /// Request size. httperf's requests are around a hundred bytes.
     pub request: Bytes,
-    /// Server's pause before it answers.
+    /// Pause of the server before it responds.
     pub server_think: Dur,
-    /// Client's pause after a response before the next request.
+    /// Pause of the client between a response and the next request.
     pub think: Dur,
-    /// One connection for all requests of a client, instead of one each.
+    /// All requests of a client use one connection, instead of one connection each.
     pub keep: bool,
-    /// Requests per client; none = until the run ends.
+    /// Requests per client; `None` = until the run ends.
     pub count: Option<u32>,
-    /// When the first requests go out.
+    /// When the first requests are sent.
     pub start: Dur,
     /// Path of every client.
     pub client: Access,
@@ -31,12 +31,12 @@ pub struct WebConfig {
     pub server: Access,
 }
 
-/// Clients that fetch objects, each waiting for one before it asks for the next.
+/// Clients that fetch objects. Each waits for one object before it requests the next.
 #[derive(Debug)]
 pub struct Web {
     config: WebConfig,
     clients: Vec<Client>,
-    /// Client of each connection, by connection number.
+    /// Client of each connection, indexed by connection number.
     owner: Vec<u32>,
     records: Vec<Record>,
 }
@@ -46,7 +46,7 @@ struct Client {
     index: u32,
     conn: Option<Conn>,
     current: Option<Fetch>,
-    /// Server retransmissions on the present connection before the current request.
+    /// Server retransmissions on the current connection before this request.
     retransmitted_before: u32,
 }
 
@@ -61,12 +61,12 @@ struct Fetch {
     requested: u64,
 }
 
-// Timer tokens: what is due, and for which client.
+// Timer tokens: the event, and the client.
 const NEXT: u64 = 0;
 const ANSWER: u64 = 1 << 32;
 
 impl Web {
-    /// Clients as configured.
+    /// Clients with the given configuration.
     pub fn new(config: WebConfig) -> Web {
         let clients = vec![Client::default(); config.clients as usize];
         Web {
@@ -119,7 +119,7 @@ impl Web {
         client.current = Some(fetch);
     }
 
-    /// The client whose present connection this is.
+    /// The client that currently uses this connection.
     fn client(&mut self, conn: Conn) -> Option<(u32, &mut Client)> {
         let c = *self.owner.get(conn.0 as usize)?;
         let client = &mut self.clients[c as usize];
@@ -246,7 +246,7 @@ impl Workload for Web {
                 };
                 client.conn = None;
                 self.record(c, Info::default(), Outcome::Failed);
-                // A client that is refused tries again, but not in the same instant for ever.
+                // A client that is refused retries after a pause, not endlessly at one instant.
                 let pause = self.config.think.max(Dur::from_secs(1));
                 actions.push(Action::Timer(pause, NEXT | u64::from(c)));
             }

@@ -1,4 +1,4 @@
-//! A workload that sends in windows of time only.
+//! Restricts workloads to time windows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,36 +8,36 @@ use crate::{
     Action, Conn, Event, FlowRecord, Info, Outcome, Record, RequestRecord, Sample, Workload,
 };
 
-/// Opens the next window.
+/// Timer token: the next window opens.
 const OPEN: u64 = 0;
-/// Its time is over.
+/// Timer token: the window ends.
 const CLOSE: u64 = 1;
-/// The last facts of its connections are known.
+/// Timer token: the final statistics of its connections have arrived.
 const FINISH: u64 = 2;
-/// Tokens from here on are those of machines.
+/// Tokens from here on belong to the wrapped workloads.
 const FIRST: u64 = 3;
 
-/// A machine and the time in which it runs.
+/// A workload and the time window in which it runs.
 pub struct Window {
-    /// From here, since the beginning of the run,
+    /// Beginning of the window, relative to the beginning of the run.
     pub begin: Dur,
-    /// to here; `None` until the run is over.
+    /// End of the window; `None` = the end of the run.
     pub end: Option<Dur>,
-    /// The machine, whose time begins with the window.
+    /// The workload. Its time zero is the beginning of the window.
     pub machine: Box<dyn Workload>,
 }
 
-/// Runs a machine of its own in each of several windows that do not overlap. At the end of a window all its
-/// connections are reset: what is under way is cut off there.
+/// Runs a separate workload in each of several disjoint time windows. At the end of a window all its connections are
+/// reset, which interrupts unfinished work.
 pub struct Windows {
-    /// Those to come, the next last.
+    /// Future windows, the next one last.
     later: Vec<Window>,
     open: Option<Open>,
     /// Beginning of the run.
     start: Time,
-    /// Connections below this belonged to earlier windows.
+    /// Connections with lower numbers belonged to earlier windows.
     base: u32,
-    /// One more than the highest connection so far.
+    /// The highest connection number so far, plus one.
     next: u32,
     timers: Timers,
     keep: bool,
@@ -46,21 +46,21 @@ pub struct Windows {
     scratch: Vec<Action>,
 }
 
-/// The window that is open.
+/// The open window.
 struct Open {
     machine: Box<dyn Workload>,
     begin: Time,
     end: Option<Dur>,
     conns: BTreeSet<Conn>,
     facts: BTreeMap<Conn, Info>,
-    /// Its time is over: facts are for us, and not for the machine.
+    /// The window has ended, so statistics go to [`Windows`] and not to the workload.
     closing: bool,
 }
 
-/// Tokens of machines by the tokens that were given to the carrier.
+/// Maps the carrier's timer tokens to tokens of the workloads.
 #[derive(Default)]
 struct Timers {
-    /// Window and token of each.
+    /// Window (by its beginning) and token of each timer.
     set: Vec<(Time, u64)>,
     free: Vec<usize>,
 }
@@ -84,7 +84,7 @@ impl Timers {
 }
 
 impl Windows {
-    /// The machines of `windows`, which are in order of time.
+    /// Runs the given windows, which must be in order of time.
     pub fn new(mut windows: Vec<Window>) -> Windows {
         windows.reverse();
         Windows {
@@ -101,7 +101,7 @@ impl Windows {
         }
     }
 
-    /// Opens the next window if its time has come, or asks to be woken then.
+    /// Opens the next window if it is due, or sets a timer for it.
     fn begin(&mut self, now: Time, actions: &mut Vec<Action>) {
         let Some(next) = self.later.last() else {
             return;
@@ -132,7 +132,7 @@ impl Windows {
         }
     }
 
-    /// Hands an event to the open machine, and its answers to the carrier.
+    /// Passes an event to the open workload, and its actions to the carrier.
     fn tell(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
         let Some(open) = &mut self.open else { return };
         let mut answers = std::mem::take(&mut self.scratch);
@@ -169,7 +169,7 @@ impl Windows {
         self.scratch = answers;
     }
 
-    /// Cuts off what is under way. `info` knows the last facts.
+    /// Ends the open window and its unfinished work. `info` returns final statistics.
     fn cut(&mut self, at: Option<Time>, info: &dyn Fn(Conn) -> Info) -> BTreeSet<Conn> {
         let Some(mut open) = self.open.take() else {
             return BTreeSet::new();
@@ -188,7 +188,7 @@ impl Windows {
         open.conns
     }
 
-    /// The event as the open machine knows it; `None` where it is about an earlier window.
+    /// Translates an event for the open workload; `None` if it concerns an earlier window.
     fn own(&mut self, event: Event) -> Option<Event> {
         let base = self.base;
         let inner = |conn: Conn| conn.0.checked_sub(base).map(Conn);
@@ -234,12 +234,12 @@ impl Windows {
     }
 }
 
-/// A record of a machine whose time began `by` after the run.
+/// Shifts a record of a workload whose time zero is `by` after that of the run.
 fn later(record: Record, by: Dur) -> Record {
     moved(record, |t| t + by)
 }
 
-/// A record of a machine with a time of its own, which `real` turns into the run's.
+/// Converts the times of a record from the workload's own time to that of the run.
 pub(crate) fn moved(record: Record, real: impl Fn(Time) -> Time) -> Record {
     match record {
         Record::Flow(f) => Record::Flow(FlowRecord {
@@ -257,7 +257,7 @@ pub(crate) fn moved(record: Record, real: impl Fn(Time) -> Time) -> Record {
     }
 }
 
-/// The record of something that was watched until `at`, where that was cut off.
+/// Sets when observation of an unfinished request ended, if that was before the end of the run.
 fn until(record: Record, at: Option<Time>) -> Record {
     match record {
         Record::Request(r) => Record::Request(RequestRecord {
@@ -282,7 +282,7 @@ impl Workload for Windows {
                     && open.end.is_some_and(over)
                 {
                     open.closing = true;
-                    // Facts come before a timer of no length.
+                    // The carrier answers these before a timer of zero length.
                     actions.extend(open.conns.iter().map(|&conn| Action::Ask(conn)));
                     actions.push(Action::Timer(Dur::ZERO, FINISH));
                 }
@@ -360,7 +360,7 @@ mod tests {
         Dur::from_secs(n)
     }
 
-    /// The connection that is opened.
+    /// The connection that is opened, if any.
     fn opened(actions: &[Action]) -> Option<Conn> {
         actions.iter().find_map(|a| match a {
             Action::Connect(conn, _) => Some(*conn),
@@ -399,7 +399,8 @@ mod tests {
             Event::Connected(conn, End::Client),
         );
 
-        // At the end of the window it is asked about, then reset, and its request is a record.
+        // At the end of the window, statistics of the connection are requested; then it is reset, and its request
+        // becomes a record.
         let ask = told(&mut windows, seconds(3), Event::Timer(close));
         assert!(ask.contains(&Action::Ask(conn)), "{ask:?}");
         let finish = timer(&ask, Dur::ZERO);
@@ -413,7 +414,7 @@ mod tests {
         assert_eq!(request.start, Time::ZERO + seconds(1));
         assert_eq!(request.watched_until, Some(Time::ZERO + seconds(3)));
 
-        // The next window's connections have other numbers, and late news of the first is nobody's.
+        // Connections of the next window have other numbers, and late events of the first window are ignored.
         let again = told(
             &mut windows,
             seconds(5),

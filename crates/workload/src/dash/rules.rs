@@ -1,32 +1,32 @@
-//! Which bitrate a player of segments asks for next.
+//! Rules for the bitrate of the next segment.
 
 use swell_base::{Dur, Rate};
 
 /// How a player chooses bitrates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// By how much is buffered: BBA-0 (Huang, Johari, McKeown, Trunnell & Watson, SIGCOMM 2014).
+    /// By buffer level: BBA-0 (Huang, Johari, McKeown, Trunnell & Watson, SIGCOMM 2014).
     Bba,
-    /// By how much is buffered: BOLA (Spiteri, Urgaonkar & Sitaraman, INFOCOM 2016).
+    /// By buffer level: BOLA (Spiteri, Urgaonkar & Sitaraman, INFOCOM 2016).
     Bola,
-    /// By how fast segments came: the harmonic mean of FESTIVE (Jiang, Sekar & Zhang, CoNEXT 2012).
+    /// By throughput of past segments: the harmonic mean of FESTIVE (Jiang, Sekar & Zhang, CoNEXT 2012).
     Throughput,
 }
 
-/// What a player knows when it chooses.
+/// Inputs of a choice.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'k> {
-    /// The bitrates there are, in ascending order.
+    /// Available bitrates, in ascending order.
     pub ladder: &'k [Rate],
-    /// Media in a segment.
+    /// Media time per segment.
     pub segment: Dur,
-    /// Media that the buffer holds at most.
+    /// Largest amount of media in the buffer.
     pub buffer: Dur,
-    /// Media that it holds.
+    /// Current amount of media in the buffer.
     pub level: Dur,
-    /// The bitrate of the segment before, as an index into the ladder.
+    /// Bitrate of the previous segment, as an index into the ladder.
     pub before: Option<usize>,
-    /// How fast segments came, the latest last, bits per second.
+    /// Throughput of each segment so far, the latest last, bits per second.
     pub speeds: &'k [f64],
 }
 
@@ -41,19 +41,21 @@ impl Rule {
     }
 }
 
-/// Of a buffer of 240 s the paper keeps 90 s as a reservoir, and the map from level to rate rises over the next 126 s, up to
-/// nine tenths of the buffer (section 4). Other buffers are divided alike.
+/// The paper reserves 90 s of a buffer of 240 s. The map from level to rate rises over the next 126 s, up to nine
+/// tenths of the buffer (section 4). Other buffers are divided in the same proportions.
 const RESERVOIR: f64 = 90.0 / 240.0;
 const CUSHION: f64 = 126.0 / 240.0;
 
-/// BBA-0, algorithm 1 of the paper: the lowest rate while only the reservoir is filled, the highest beyond the cushion; between,
-/// a line from one to the other. The rate changes when the line reaches the next one, up or down.
+/// BBA-0, algorithm 1 of the paper. It chooses the lowest rate within the reservoir and the highest beyond the
+/// cushion. In between, a line maps the level to a rate, and the choice changes when the line reaches the next rate,
+/// up or down.
 fn bba(known: &Known<'_>) -> usize {
     let rate = |i: usize| known.ladder.get(i).map_or(0.0, |r| r.bps() as f64);
     let top = known.ladder.len().saturating_sub(1);
     let buffer = known.buffer.as_secs_f64();
     let reservoir = RESERVOIR * buffer;
-    // A small buffer is never fuller than a segment less than full when a rate is chosen: the highest must be in reach.
+    // When a rate is chosen, the buffer has space for at least one segment. In a small buffer the highest rate must
+    // be reachable at that level.
     let reach = buffer - known.segment.as_secs_f64() - reservoir;
     let cushion = f64::min(CUSHION * buffer, reach).max(0.0);
     let level = known.level.as_secs_f64();
@@ -75,12 +77,12 @@ fn bba(known: &Known<'_>) -> usize {
     }
 }
 
-/// The paper's weight of playing without stops against quality (section V).
+/// The paper's weight of uninterrupted playback relative to quality (section V).
 const SMOOTHNESS: f64 = 5.0;
 
-/// BOLA-BASIC, section III: the rate with the largest (V (v + g) - Q) / S, where Q are the segments in the buffer, S the
-/// size of a segment and v = ln(S / S of the lowest rate); V is such that nothing is fetched when there is no room for a
-/// segment.
+/// BOLA-BASIC, section III: the rate with the largest (V (v + g) - Q) / S. Q is the number of segments in the buffer,
+/// S the size of a segment, and v = ln(S / S of the lowest rate). V is chosen so that nothing is fetched when the
+/// buffer has no space for a segment.
 fn bola(known: &Known<'_>) -> usize {
     let lowest = known.ladder.first().map_or(1.0, |r| r.bps() as f64);
     let utility = |rate: f64| libm::log(rate / lowest);
@@ -100,11 +102,12 @@ fn bola(known: &Known<'_>) -> usize {
     best.0
 }
 
-/// Segments whose speeds count, and the share of their mean that is used.
+/// Number of segments averaged, and the share of the mean that is used.
 const SPEEDS: usize = 20;
 const SHARE: f64 = 0.85;
 
-/// The highest rate below 0.85 of the harmonic mean of the last 20 segments' speeds; the lowest before there are any.
+/// The highest rate that is at most 0.85 of the harmonic mean throughput of the last 20 segments; the lowest rate
+/// before the first segment.
 fn throughput(known: &Known<'_>) -> usize {
     let recent = &known.speeds[known.speeds.len().saturating_sub(SPEEDS)..];
     let inverse: f64 = recent.iter().map(|speed| 1.0 / speed).sum();
@@ -125,7 +128,7 @@ mod tests {
         kbit.iter().map(|k| Rate::from_bps(k * 1000)).collect()
     }
 
-    /// The line of the paper's buffer and Netflix's ladder: 235 + 5565 (B - 90) / 126 kbit/s, by hand.
+    /// The map for the paper's buffer and Netflix's ladder: 235 + 5565 (B - 90) / 126 kbit/s, computed by hand.
     #[test]
     fn bba_follows_the_line_with_hysteresis() {
         let ladder = rates(&[235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300, 5800]);
@@ -141,15 +144,15 @@ mod tests {
         };
         assert_eq!((at(0, 9), at(90, 9)), (0, 0));
         assert_eq!((at(216, 0), at(240, 3)), (9, 9));
-        // 3017.5 kbit/s: from 3000 neither 4300 nor 2350 is reached, from below it is 3000, from above 4300.
+        // 3017.5 kbit/s. From 3000, neither 4300 nor 2350 is reached. From below, the result is 3000; from above, 4300.
         assert_eq!((at(153, 7), at(153, 4), at(153, 9)), (7, 7, 8));
-        // 4298.3 and 4342.5: the next rate is taken when the line reaches it.
+        // 4298.3 and 4342.5 kbit/s: the next rate is chosen when the line reaches it.
         assert_eq!((at(182, 7), at(183, 7)), (7, 8));
-        // 2355 and 2310.8: the rate stays until the line falls to the next lower one.
+        // 2355 and 2310.8 kbit/s: the rate stays until the line falls to the next lower one.
         assert_eq!((at(138, 7), at(137, 7)), (7, 6));
     }
 
-    /// Sizes 1, 2 and 4 with V = 1: scores are equal at Q = 5 - ln 2 and at Q = 5, by hand.
+    /// Sizes 1, 2 and 4 with V = 1: scores are equal at Q = 5 - ln 2 and at Q = 5, computed by hand.
     #[test]
     fn bola_changes_where_the_scores_cross() {
         let ladder = rates(&[1000, 2000, 4000]);
@@ -182,9 +185,9 @@ mod tests {
             })
         };
         assert_eq!(at(&[]), 0);
-        // 3.53 Mbit/s is the least of which 0.85 is 3 Mbit/s.
+        // 3.53 Mbit/s is the smallest throughput of which 0.85 is 3 Mbit/s.
         assert_eq!((at(&[3.52e6]), at(&[3.54e6])), (1, 2));
-        // 2 and 6: the harmonic mean is 3, the arithmetic 4. What is older than twenty segments does not count.
+        // 2 and 6: the harmonic mean is 3, the arithmetic mean 4. Segments before the last twenty do not count.
         assert_eq!(at(&[2e6, 6e6]), 1);
         let mut speeds = vec![1e3];
         speeds.extend([6e6; 20]);

@@ -1,31 +1,31 @@
-//! What is watched, and what follows from it.
+//! Configuration of media streams, and the quantities derived from it.
 
 use swell_base::{Bytes, Dur, Rate};
 
 use crate::Access;
 
-/// What is watched, and how.
+/// Media, server and viewers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamConfig {
-    /// Rate of the media, without headers.
+    /// Media rate, without headers.
     pub rate: Rate,
     /// Frames per second.
     pub frames: u32,
-    /// How long it plays.
+    /// Media time of a stream.
     pub length: Dur,
-    /// Media that a viewer waits for before playing begins, and after it stopped.
+    /// Media time that a viewer buffers before playback starts, and after it has stopped.
     pub buffer: Dur,
-    /// How many times faster than it plays the server sends until that much is sent.
+    /// Speed relative to playback at which the server sends until the buffer's amount of media has been sent.
     pub preroll: f64,
-    /// The most media in a packet: frames are cut into equal packets.
+    /// Largest amount of media in a packet. Frames are divided into packets of equal size.
     pub packet: Bytes,
-    /// Whether viewers ask for what is missing.
+    /// Whether viewers request missing packets.
     pub repair: bool,
-    /// Viewers, each with a path of its own.
+    /// Number of viewers, each with its own path.
     pub viewers: u32,
-    /// From the beginning of a viewer's stream to that of the next; none: when it is over.
+    /// Time between the starts of a viewer's successive streams; `None`: a stream starts when the previous one is over.
     pub every: Option<Dur>,
-    /// When the first stream is asked for.
+    /// When the first stream is requested.
     pub start: Dur,
     /// Path of every viewer.
     pub client: Access,
@@ -33,11 +33,11 @@ pub struct StreamConfig {
     pub server: Access,
 }
 
-/// A stream is watched so much longer than it takes where packets take no time.
+/// Time added to a viewing beyond its duration on an ideal network.
 const GRACE: Dur = Dur::from_secs(2);
 
 impl StreamConfig {
-    /// Frames of a stream.
+    /// Number of frames in a stream.
     pub(super) fn count(&self) -> u32 {
         (self.length.as_secs_f64() * f64::from(self.frames)).round() as u32
     }
@@ -46,7 +46,7 @@ impl StreamConfig {
         Dur::from_secs_f64(1.0 / f64::from(self.frames))
     }
 
-    /// Packets of a frame, and payload of each: rounded up, so that all are equal.
+    /// Number of packets in a frame, and payload of each. The payload is rounded up, so that all packets are equal.
     pub(super) fn cut(&self) -> (u32, u32) {
         let frame = self.rate.bps() as f64 / 8.0 / f64::from(self.frames);
         let n = (frame / self.packet.0 as f64).ceil().max(1.0);
@@ -58,19 +58,19 @@ impl StreamConfig {
         self.cut().1
     }
 
-    /// Packets of a second, as they are played.
+    /// Packets per second of playback.
     pub fn packets_per_second(&self) -> f64 {
         f64::from(self.frames * self.cut().0)
     }
 
-    /// When the server sends packet `j`, after it was asked.
+    /// When the server sends packet `j`, relative to the request.
     pub(super) fn offset(&self, j: u32) -> Dur {
         let media = Dur::from_secs_f64(f64::from(j) / self.packets_per_second());
         let ahead = media.min(self.buffer);
         ahead.scale(1.0 / self.preroll) + media.saturating_sub(ahead)
     }
 
-    /// How long a stream is watched, from the request on.
+    /// Duration of a viewing, from the request.
     pub fn watched(&self) -> Dur {
         self.buffer.min(self.length).scale(1.0 / self.preroll) + self.length + GRACE
     }

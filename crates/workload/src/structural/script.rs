@@ -1,4 +1,4 @@
-//! What one connection does: the exchange of the model as a small state machine.
+//! The behaviour of one connection: an exchange of the model as a small state machine.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use paced::PacedWrite;
 
 mod paced;
 
-/// Where in the model an exchange is: session, group, connection.
+/// Position of an exchange in the model: session, group, connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub session: u32,
@@ -19,7 +19,7 @@ pub(super) struct Place {
     pub connection: u32,
 }
 
-/// What the script wants.
+/// An operation that the script requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Step {
     Send(End, u64),
@@ -29,18 +29,18 @@ pub(super) enum Step {
     Finished,
 }
 
-/// An exchange under way.
+/// An exchange in progress.
 #[derive(Debug)]
 pub(super) struct Script {
     model: Arc<Model>,
     place: Place,
-    /// Round trips between the link where pauses were seen and the client, and the server.
+    /// Round-trip times from the link where pauses were observed to the client and to the server.
     rtt: [Dur; 2],
-    /// Capacities of the client's and the server's access paths away from them.
+    /// Rates of the client's and the server's access paths in the sending direction.
     up: [Option<Rate>; 2],
-    /// Next turn, chunk or SYN, by end where both go on their own.
+    /// Next turn, unit or SYN; by end if both ends act independently.
     next: [u32; 2],
-    /// The next datagram of a flow, and how far the flow has been walked through.
+    /// The next datagram of a flow, and the position in the flow.
     packet: Option<(End, u32)>,
     cursor: Cursor,
     /// Bytes received so far and bytes that the script waits for, by receiving end.
@@ -48,19 +48,19 @@ pub(super) struct Script {
     awaited: [u64; 2],
     /// When data last arrived, by receiving end.
     arrived: [Time; 2],
-    /// What the client and the server are writing.
+    /// Writes in progress of the client and the server.
     writes: [PacedWrite; 2],
-    /// The pause before an end's next unit runs.
+    /// Whether the pause before an end's next unit is running.
     pausing: [bool; 2],
-    /// Units of the other end that arrived completely, and their bytes, by receiving end.
+    /// Number of complete units received from the other end, and their bytes, by receiving end.
     heard: [(u32, u64); 2],
     state: State,
-    /// Datagrams sent, SYNs among them.
+    /// Datagrams sent, including SYNs.
     sent: u64,
-    /// What the session's next group waits for: bytes at the client and at the server of a TCP
-    /// connection, or datagrams sent; none: until all is over.
+    /// Condition for the session's next group: bytes at the client and at the server of a TCP connection, or
+    /// datagrams sent. `None`: the exchange must be complete.
     awaited_by_next: Option<Awaited>,
-    /// Whether the last datagram was the client's, and nanoseconds it was late.
+    /// Whether the client sent the last datagram, and how late that was in nanoseconds.
     from_client: bool,
     late: i64,
 }
@@ -73,15 +73,15 @@ enum Awaited {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
-    /// Nothing under way, or a timer is.
+    /// Nothing is in progress, or a timer is running.
     Idle,
-    /// The server is to receive the request.
+    /// The server is receiving the request.
     Request,
-    /// The client is to receive the response.
+    /// The client is receiving the response.
     Response,
-    /// The end's data is to be acknowledged before it goes on by itself.
+    /// The end waits until its data is acknowledged, then continues without input from the other end.
     Drain(End),
-    /// Both ends go on their own.
+    /// Both ends act independently.
     Both,
 }
 
@@ -93,10 +93,10 @@ const PACKET: u8 = 4;
 const WRITE_UP: u8 = 5;
 const WRITE_DOWN: u8 = 6;
 
-/// Payload of the datagram that stands for a SYN: with 28 bytes of headers, the 60 bytes of a SYN
-/// with the options that Linux sends.
+/// Payload of the datagram that represents a SYN. With 28 bytes of headers it has the 60 bytes of a SYN with Linux's
+/// options.
 const SYN: u32 = 32;
-/// The same for a bare RST of 40 bytes.
+/// Payload of the datagram that represents a bare RST of 40 bytes.
 const RST: u32 = 12;
 
 impl Script {
@@ -124,12 +124,12 @@ impl Script {
         }
     }
 
-    /// From end to end, without queues.
+    /// End-to-end round-trip time without queueing.
     fn rtt(&self) -> Dur {
         self.rtt[0] + self.rtt[1]
     }
 
-    /// Whether it has come as far as it had when the session's next group began.
+    /// Whether the exchange has progressed as far as it had when the session's next group began.
     pub fn passed(&self) -> bool {
         match self.awaited_by_next {
             None => false,
@@ -145,7 +145,7 @@ impl Script {
         )
     }
 
-    /// The connection is there.
+    /// The connection is established.
     pub fn begin(&mut self, steps: &mut Vec<Step>) {
         let model = Arc::clone(&self.model);
         match exchange(&model, self.place) {
@@ -154,8 +154,9 @@ impl Script {
                 self.state = State::Both;
                 self.awaited = [total(down), total(up)];
                 self.next_unit(End::Client, Some(Dur::ZERO), steps);
-                // The client learns that the connection is there half its round trip before its ACK,
-                // from which pauses count, is on the link; the server's data takes half of its own.
+                // Pauses count from the instant when the client's ACK passes the link. The client considers the
+                // connection established half its round-trip time before that, and the server's data takes half of
+                // the server's own to reach the link.
                 if let Some(unit) = down.first().filter(|u| u.after == 0) {
                     let pause = unit.pause + self.rtt[0] / 2 - self.rtt[1] / 2;
                     steps.push(Step::Wait(pause, CHUNK_DOWN));
@@ -226,9 +227,9 @@ impl Script {
 
     pub fn drained(&mut self, end: End, now: Time, steps: &mut Vec<Step>) {
         let model = Arc::clone(&self.model);
-        // The pause runs, on the link where it was seen, from the passing of the last data: half
-        // a round trip before `end` could see it arrive. An acknowledgement that was delayed took
-        // longer, and the pause has run for that long, too.
+        // The pause was observed on the link and starts when the last data passes there, half a round-trip time
+        // before `end` could see it arrive. If the acknowledgement was delayed, the pause has been running for that
+        // time, too.
         if self.writes[end as usize].left > 0 {
             return;
         }
@@ -243,11 +244,11 @@ impl Script {
                     .copied()
                     .unwrap_or_default();
                 match end {
-                    // A request without a response.
+                    // A request without a response: the client continues.
                     End::Client => {
                         steps.push(Step::Wait(turn.client_think - waited, NEXT_TURN));
                     }
-                    // The response goes on without a request.
+                    // The server continues without another request.
                     End::Server => {
                         self.next[0] += 1;
                         let pause = turns
@@ -270,7 +271,7 @@ impl Script {
         }
     }
 
-    /// Begins the turn `next`.
+    /// Begins the next turn.
     fn turn(&mut self, steps: &mut Vec<Step>) {
         let model = Arc::clone(&self.model);
         let Exchange::Sequential(turns) = exchange(&model, self.place) else {
@@ -290,7 +291,7 @@ impl Script {
         }
     }
 
-    /// The request (if there was one) is at the server.
+    /// The request, if any, has arrived at the server.
     fn answer(&mut self, steps: &mut Vec<Step>) {
         let model = Arc::clone(&self.model);
         let Exchange::Sequential(turns) = exchange(&model, self.place) else {
@@ -311,7 +312,7 @@ impl Script {
         }
     }
 
-    /// The response is at the client.
+    /// The response has arrived at the client.
     fn after_response(&mut self, steps: &mut Vec<Step>) {
         let model = Arc::clone(&self.model);
         let Exchange::Sequential(turns) = exchange(&model, self.place) else {
@@ -324,13 +325,13 @@ impl Script {
             (Some(turn), Some(next)) if next.request > 0 || next.response == 0 => {
                 steps.push(Step::Wait(turn.client_think, NEXT_TURN));
             }
-            // The server goes on by itself; it learns that its data arrived from the ACK.
+            // The server continues without another request. The ACK tells it that its data has arrived.
             _ => self.state = State::Drain(End::Server),
         }
     }
 
-    /// Waits for the next unit of `end`'s chain, if the time has come: what it comes after has
-    /// arrived, or, where that is nothing new, the unit before it was sent `sent` ago.
+    /// Starts the pause before the next unit of `end`, if its condition holds. Either the units of the other end that
+    /// it follows have arrived. Or it follows no new unit, and the end's previous unit was sent `sent` ago.
     fn next_unit(&mut self, end: End, sent: Option<Dur>, steps: &mut Vec<Step>) {
         let model = Arc::clone(&self.model);
         let Exchange::Concurrent { up, down } = exchange(&model, self.place) else {
@@ -347,7 +348,7 @@ impl Script {
             return;
         };
         let after = unit.after as usize;
-        // Count what has arrived: units of the other end, complete.
+        // Count the complete units received from the other end.
         while let Some(o) = other.get(self.heard[e].0 as usize)
             && self.heard[e].1.saturating_add(o.bytes) <= self.received[e]
         {
@@ -376,7 +377,7 @@ impl Script {
                 self.write(end, unit.bytes, steps);
             } else {
                 self.next_unit(end, Some(Dur::ZERO), steps);
-                // Nothing will arrive that tells the other end.
+                // No data will arrive to trigger the other end, so check it here.
                 let other = match end {
                     End::Client => End::Server,
                     End::Server => End::Client,
@@ -405,7 +406,7 @@ impl Script {
                 self.next[0] += 1;
                 steps.push(Step::Wait(pause, PACKET));
             }
-            // A refusal is answered, or lost, within a round trip.
+            // A refusal arrives, or is lost, within a round trip.
             None if self.state == State::Idle => {
                 self.state = State::Both;
                 steps.push(Step::Wait(self.rtt() + Dur::from_secs(1), PACKET));
@@ -418,8 +419,8 @@ impl Script {
         }
     }
 
-    /// The pause before a datagram for it to pass the link `gap` after the one before: the two may have
-    /// different ways there. What cannot be kept is made up for later.
+    /// The pause after which a datagram must be sent to pass the link `gap` after the previous one. The ends may have
+    /// different delays to the link. If the pause would be negative, later gaps make up for it.
     fn at_link(&mut self, gap: Dur, client: bool) -> Dur {
         let way = |clients: bool| signed(self.rtt[usize::from(!clients)]) / 2;
         let pause = signed(gap) + way(self.from_client) - way(client) - self.late;
@@ -428,7 +429,7 @@ impl Script {
         Dur::from_nanos(pause.max(0).unsigned_abs())
     }
 
-    /// Waits for the next packet of a datagram flow.
+    /// Sets the timer for the next packet of a datagram flow.
     fn await_packet(&mut self, steps: &mut Vec<Step>) {
         let model = Arc::clone(&self.model);
         let Exchange::Datagrams(d) = exchange(&model, self.place) else {
@@ -440,8 +441,8 @@ impl Script {
         };
         self.packet = Some((if client { End::Client } else { End::Server }, bytes));
         let pause = self.at_link(gap, client);
-        // Even a burst of simultaneous packets goes through the timer, one after another, so that
-        // a long flow never recurses.
+        // Simultaneous packets of a burst also go through the timer, one after another, so that a long flow never
+        // recurses.
         steps.push(Step::Wait(pause.max(Dur::from_nanos(1)), PACKET));
     }
 }
@@ -451,7 +452,7 @@ fn signed(d: Dur) -> i64 {
     i64::try_from(d.as_nanos()).unwrap_or(i64::MAX / 4)
 }
 
-/// What the session's next group waits for. An attempt is over for its user with its last SYN.
+/// The condition for the session's next group. For its user, an attempt is over with its last SYN.
 fn awaited(c: &Connection) -> Option<Awaited> {
     let sum = |units: &mut dyn Iterator<Item = u64>| units.fold(0u64, u64::saturating_add);
     let overlap = c.overlap.map(|o| o.map(|n| n as usize));

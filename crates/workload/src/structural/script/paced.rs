@@ -1,4 +1,4 @@
-//! Writing a unit of data as its application did: in pieces, each at its time.
+//! Writes a unit of data as its application did: in pieces at the observed times.
 
 use std::sync::Arc;
 
@@ -8,31 +8,31 @@ use swell_traffic::{Connection, Exchange, Turn};
 use super::{ANSWER, NEXT_TURN, Script, State, Step, WRITE_DOWN, WRITE_UP, connection};
 use crate::End;
 
-/// What is written and not yet at the other end may be so much before the writer has to wait: Linux's
-/// send buffer, 16 KiB to begin with (`tcp_wmem`), grown to twice a window of some hundred segments.
+/// Bytes that may be written but not yet received before the writer blocks. This is Linux's send buffer, 16 KiB
+/// initially (`tcp_wmem`), grown to twice a window of some hundred segments.
 const SEND_BUFFER: u64 = 256 << 10;
-/// Payload of a full segment where the model does not say.
+/// Payload of a full segment if the model does not specify it.
 const FULL: u64 = 1448;
-/// Segments of an initial window (RFC 6928): so much leaves without waiting for acknowledgements.
+/// Segments of an initial window (RFC 6928), which are sent without waiting for acknowledgements.
 const AT_ONCE: u64 = 10;
 
-/// One end's unit under way.
+/// The unit that one end is writing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PacedWrite {
     /// Bytes of the unit not yet written.
     pub left: u64,
-    /// The buffer is full: what is left waits for some of it to arrive.
+    /// The buffer is full: the remaining bytes wait until some data arrives.
     pub blocked: bool,
-    /// The next place in the model's list of writes, and the bytes written since the last.
+    /// Index of the next entry in the model's list of writes, and the bytes written since the previous entry.
     place: u32,
     since: u64,
-    /// Bytes written altogether.
+    /// Total bytes written.
     written: u64,
-    /// How long after it was written the last of it has left the host, where that is known.
+    /// Time from writing the last piece until it has left the host, if known; otherwise zero.
     pub leaving: Dur,
 }
 
-/// The token with which an end writes on.
+/// The token of the timer with which an end continues writing.
 fn more(end: End) -> u8 {
     match end {
         End::Client => WRITE_UP,
@@ -41,13 +41,13 @@ fn more(end: End) -> u8 {
 }
 
 impl Script {
-    /// `end` has `bytes` to send.
+    /// `end` starts to send `bytes`.
     pub(super) fn write(&mut self, end: End, bytes: u64, steps: &mut Vec<Step>) {
         let model = Arc::clone(&self.model);
         let places = &connection(&model, self.place).writes[end as usize];
         let write = &mut self.writes[end as usize];
         write.left += bytes;
-        // The place lies between this unit and the one before.
+        // The entry lies exactly between the previous unit and this one, so the pause between units covers it.
         if let Some(w) = places.get(write.place as usize)
             && write.since >= w.after
         {
@@ -57,8 +57,7 @@ impl Script {
         self.write_some(end, steps);
     }
 
-    /// Data of `end` arrived at the other end. If it had to wait for that, it goes on when the
-    /// acknowledgement is back.
+    /// Data of `end` arrived at the other end. If `end` was blocked, it continues when the acknowledgement arrives.
     pub(super) fn unblock(&mut self, end: End, steps: &mut Vec<Step>) {
         let there = self.received[1 - end as usize];
         let back = self.rtt() / 2;
@@ -69,7 +68,7 @@ impl Script {
         }
     }
 
-    /// Writes up to the next place.
+    /// Writes up to the next entry of the model's list.
     pub(super) fn write_some(&mut self, end: End, steps: &mut Vec<Step>) {
         let model = Arc::clone(&self.model);
         let connection = connection(&model, self.place);
@@ -95,12 +94,12 @@ impl Script {
         }
         write.place += 1;
         write.since = 0;
-        // Two writes at one instant would be one.
+        // Two writes at one instant would be merged.
         let gap = place.map_or(Dur::ZERO, |w| w.gap).max(Dur::from_nanos(1));
         steps.push(Step::Wait(gap, more(end)));
     }
 
-    /// If the next unit of turns is the same end's, waits for it from when the last has left.
+    /// If the next unit belongs to the same end, waits for its pause, starting when the current unit has left the host.
     fn goes_on(&mut self, turns: &[Turn], end: End, steps: &mut Vec<Step>) {
         let here = self.next[0] as usize;
         let (Some(turn), Some(next)) = (turns.get(here), turns.get(here + 1)) else {
@@ -122,8 +121,8 @@ impl Script {
         }
     }
 
-    /// The unit is written, last a piece of `bytes`. What fits a window with all that is under way leaves at
-    /// once: where the same end goes on by itself, its pause runs from then, not from the acknowledgement.
+    /// The unit has been written; its last piece had `bytes`. If all outstanding data fits in a window, it leaves at
+    /// once. If the same end continues, its pause then starts at that instant and not at the acknowledgement.
     fn wrote(&mut self, connection: &Connection, end: End, bytes: u64, steps: &mut Vec<Step>) {
         let full = match connection.wire.ends[end as usize].mss {
             0 => FULL,
