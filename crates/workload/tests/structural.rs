@@ -1,4 +1,4 @@
-//! The structural background over an ideal network: what a model says is what is done.
+//! The structural background over an ideal network does exactly what its model specifies.
 
 mod common;
 
@@ -47,7 +47,7 @@ fn turn(request: u64, server_think: u64, response: u64, client_think: u64) -> Tu
     }
 }
 
-/// A model of one session, whose path has the round-trip time of the ideal network.
+/// A model of one session. Its path has the round-trip time of the ideal network.
 fn model(groups: Vec<Group>) -> Model {
     let path = Path {
         rtt: DELAY,
@@ -133,7 +133,7 @@ fn sends(log: &[(Time, Action)]) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// The same is done, whoever wants to know of it.
+/// Keeping records does not change what the workload does.
 #[test]
 fn records_are_left_only_where_they_are_wanted() {
     let exchange = Exchange::Sequential(vec![turn(100, 5, 1000, 7), turn(200, 5, 2000, 0)]);
@@ -157,8 +157,9 @@ fn turns_wait_for_each_other() {
         connections: vec![connection(Dur::ZERO, Exchange::Sequential(turns))],
     };
     let (flows, log) = play(vec![group]);
-    // Open at 1000; connected at 1020; request arrives 1030; 50 ms of thought; response sent 1080,
-    // there at 1090; 200 ms of thought; request at 1290, there at 1300, response at 1300.
+    // Open at 1000; connected at 1020; the request arrives at 1030. 50 ms of server think time; the response is sent
+    // at 1080 and arrives at 1090. 200 ms of client think time; the request is sent at 1290 and arrives at 1300;
+    // response at 1300.
     assert_eq!(
         sends(&log),
         [(1020, 300), (1080, 5000), (1290, 400), (1300, 6000)]
@@ -175,7 +176,7 @@ fn a_response_that_goes_on_by_itself_waits_from_the_acknowledgement() {
         connections: vec![connection(Dur::ZERO, Exchange::Sequential(turns))],
     };
     let (flows, log) = play(vec![group]);
-    // Sent at 1030, acknowledged at 1050, which is one round trip of the 700 ms.
+    // Sent at 1030, acknowledged at 1050. That is one round trip of the 700 ms.
     assert_eq!(sends(&log), [(1020, 300), (1030, 5000), (1730, 800)]);
     assert_eq!(flows[0].down, 5800);
 }
@@ -200,12 +201,12 @@ fn groups_wait_for_the_last_connection_and_the_user() {
         .filter(|a| matches!(a.1, Action::Connect(..)))
         .map(|a| ms(a.0))
         .collect();
-    // The second connection is finished at 1005 + 40, and the user thinks for 4 s.
+    // The second connection finishes at 1005 + 40, and the user thinks for 4 s.
     assert_eq!(opened, [1000, 1005, 5045]);
     assert_eq!(flows.len(), 3);
 }
 
-/// A heartbeat each minute keeps a connection open; the user goes on beside it.
+/// A heartbeat each minute keeps a connection open, while the user continues in parallel.
 #[test]
 fn a_group_waits_for_no_more_than_it_did() {
     let beats = vec![turn(10, 0, 20, 60_000); 5];
@@ -226,15 +227,15 @@ fn a_group_waits_for_no_more_than_it_did() {
         .filter(|a| matches!(a.1, Action::Connect(..)))
         .map(|a| ms(a.0))
         .collect();
-    // The first beat is answered at 1040, the connection beside it is over at 1045; then 40 s, and
-    // the gap of 5 ms before each connection.
+    // The first beat is answered at 1040, and the parallel connection is over at 1045. Then follow 40 s and the gap
+    // of 5 ms before each connection.
     assert_eq!(opened, [1000, 1005, 41_050, 81_095]);
     assert_eq!(flows.len(), 4);
     let last = flows.iter().map(|f| ms(f.end.unwrap())).max();
     assert_eq!(last, Some(1_000 + 40 + 4 * 60_020));
 }
 
-/// Of chains, SYNs and datagrams as well.
+/// The same for chains, SYNs and datagrams.
 #[test]
 fn every_kind_of_exchange_may_go_on_beside_the_next_group() {
     let both = Exchange::Concurrent {
@@ -293,9 +294,9 @@ fn both_directions_at_once() {
     let (flows, log) = play(vec![group]);
     let mut sent = sends(&log);
     sent.sort_unstable();
-    // What fits a segment leaves at once, and the pause after it runs from there. After more than that
-    // it runs from half a round trip before the acknowledgement. What comes after something new of
-    // the other end's waits for that to arrive.
+    // Data that fits in a segment leaves at once, and the pause after it starts then. After more data the pause
+    // starts half a round trip before the acknowledgement. A unit that follows a new unit of the other end waits for
+    // that to arrive.
     assert_eq!(
         sent,
         [
@@ -321,7 +322,7 @@ fn units_are_written_in_pieces() {
         after,
         gap: MS * gap,
     };
-    // Inside the first request; inside the first response, before the second, beyond all.
+    // Write boundaries: inside the first request; inside the first response, before the second, and beyond all data.
     c.writes = [
         vec![place(40, 7)],
         vec![place(1_000, 9), place(4_000, 50), place(1_000, 3)],
@@ -336,7 +337,7 @@ fn units_are_written_in_pieces() {
         [
             (1020, 40),
             (1027, 60),
-            // The server waits for all of it, the client for all of the response.
+            // The server waits for the whole request, the client for the whole response.
             (1057, 1_000),
             (1066, 4_000),
             (1376, 60),
@@ -372,7 +373,7 @@ fn datagrams_keep_their_own_times() {
     assert_eq!(sent, [(1000, 40), (1020, 400), (1025, 41)]);
 }
 
-/// A second of 1 Mbyte every ten, and reports meanwhile: each burst where it was, in this order.
+/// Bursts of 1 Mbyte during one second in ten, with reports in between: every burst keeps its position and order.
 #[test]
 fn a_long_datagram_flow_keeps_its_bursts() {
     let burst = |n: u64| Run {
@@ -425,7 +426,7 @@ fn a_long_datagram_flow_keeps_its_bursts() {
     assert_eq!(ups.len(), 61);
     assert_eq!((ups[0], ups[1], ups[60]), (500, 1_000, 30_500));
     assert_eq!(sent.iter().sum::<u64>(), 4_004_006);
-    // The row is written with the last datagram sent: what is under way then is not in it.
+    // The record is written when the last datagram is sent, so datagrams in flight then are not counted.
     assert_eq!(
         (flows[0].up, flows[0].down),
         (2_440, 4_004_006 - 10 * 1_020)
@@ -464,7 +465,7 @@ fn a_refused_attempt_sends_its_syns_and_gets_its_resets() {
     assert_eq!(flows.len(), 1);
 }
 
-/// Loss and capacity are a direction's own, and a side's.
+/// Loss and capacity apply to one direction on one side only.
 #[test]
 fn paths_are_played_as_they_are() {
     let exchange = Exchange::Sequential(vec![turn(100, 0, 100, 0)]);

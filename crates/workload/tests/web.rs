@@ -44,8 +44,8 @@ fn back_to_back_over_new_connections() {
         [1000, 50, 1000, 50]
     );
     for (i, r) in got.iter().enumerate() {
-        // Two round trips each: handshake, then request and response (the request was queued
-        // with the connection, and over this network it does not wait for the handshake).
+        // Two round trips each: the handshake, then request and response. The request is queued when the connection
+        // opens, and on this network it does not wait for the handshake.
         let start = 1000 + 20 * i as u64;
         assert_eq!((ms(Some(r.start)), r.index), (start, i as u32));
         assert_eq!((ms(r.connected), ms(r.last_byte)), (start + 20, start + 20));

@@ -1,4 +1,4 @@
-//! Whatever sound model comes, the player plays all of it.
+//! For any valid model, the workload carries out the whole model.
 
 mod common;
 #[path = "wild/models.rs"]

@@ -1,5 +1,5 @@
-//! An ideal network: every byte arrives after a fixed one-way delay, in order, acknowledged a delay
-//! later.
+//! An ideal network: every byte arrives in order after a fixed one-way delay, and its acknowledgement arrives after
+//! another delay.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ pub struct Ideal<W> {
     seq: u64,
     due: BTreeMap<(Time, u64), Event>,
     closed: BTreeSet<(Conn, End)>,
-    /// Everything it did: when and what.
+    /// All actions of the workload, with their instants.
     pub log: Vec<(Time, Action)>,
 }
 
@@ -38,7 +38,7 @@ impl<W: Workload> Ideal<W> {
         self.due.insert((self.now + pause, self.seq), event);
     }
 
-    /// Runs for `span`, at most a million events; returns the records of what was finished.
+    /// Runs for `span`, but at most a million events. Returns the records of finished work.
     pub fn run(&mut self, span: Dur) -> Vec<Record> {
         for _ in 0..1_000_000 {
             let Some((&(at, seq), _)) = self.due.first_key_value() else {

@@ -1,4 +1,4 @@
-//! Arbitrary sound models, and what must hold when they are played: shared by the tests and the fuzz target.
+//! Arbitrary valid models and their required behaviour, shared by the tests and the fuzz target.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use swell_workload::{Record, Structural};
 
 use crate::common::Ideal;
 
-/// Bytes taken one after the other; zeros when they are used up.
+/// A source of bytes; zeros when the data is used up.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -22,11 +22,11 @@ impl Bytes<'_> {
         self.0 = rest;
         *first
     }
-    /// Below `n`.
+    /// A number below `n`.
     fn below(&mut self, n: u8) -> u8 {
         self.next() % n
     }
-    /// Up to three seconds, small ones most often.
+    /// A pause of up to three seconds; short ones are the most frequent.
     fn pause(&mut self) -> Dur {
         let b = u64::from(self.next());
         Dur::from_micros(match b >> 6 {
@@ -36,7 +36,7 @@ impl Bytes<'_> {
             _ => b * 12_000,
         })
     }
-    /// None, few or many bytes.
+    /// A size of zero, few or many bytes.
     fn size(&mut self) -> u64 {
         let b = u64::from(self.next());
         match b >> 6 {
@@ -55,7 +55,7 @@ fn exchange(b: &mut Bytes<'_>, udp: bool) -> Exchange {
             refused: b.below(2) == 1,
         },
         (false, 1) => {
-            // No unit waits for one of the other end that comes after it: units go in one common order.
+            // A unit never waits for a later unit of the other end, because all units are created in one common order.
             let mut chains: [Vec<Unit>; 2] = Default::default();
             for _ in 0..b.below(9) {
                 let end = usize::from(b.below(2));
@@ -138,7 +138,7 @@ fn connection(b: &mut Bytes<'_>, udp: bool) -> Connection {
     }
 }
 
-/// The model that bytes stand for.
+/// The model encoded by these bytes.
 pub fn model(data: &[u8]) -> Model {
     let b = &mut Bytes(data);
     let path = Path {
@@ -196,11 +196,11 @@ pub fn model(data: &[u8]) -> Model {
     }
 }
 
-/// Plays a model for ten seconds of starts over a network that loses nothing, to its end. Whatever it is, every
-/// connection of every session comes to be, once, and carries what it says.
+/// Runs ten seconds of session starts of a model over a loss-free network, until everything has finished. Every
+/// connection of every session must be opened once and carry its data.
 ///
 /// # Panics
-/// If it does not.
+/// If one does not.
 pub fn played(model: &Model, seed: u64) {
     model.check().expect("a sound model");
     let knobs = Knobs {
@@ -215,7 +215,7 @@ pub fn played(model: &Model, seed: u64) {
         Structural::new(Arc::clone(&model), &schedule),
         Dur::from_millis(20),
     );
-    // Pauses sum up to minutes at most.
+    // The sum of all pauses is a few minutes at most.
     let records = network.run(Dur::from_secs(3_600));
     let mut carried: Vec<(u32, u64, u64)> = Vec::new();
     for record in records {
@@ -244,6 +244,6 @@ pub fn played(model: &Model, seed: u64) {
             carried.swap_remove(found);
         }
     }
-    // The last datagrams of a flow are under way when it ends, and not waited for.
+    // The last datagrams of a flow are in flight when it ends, and the workload does not wait for them.
     assert_eq!(carried.len(), datagrams, "{carried:?}");
 }
