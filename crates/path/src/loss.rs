@@ -11,7 +11,7 @@ pub enum Loss {
     /// No random loss.
     #[default]
     None,
-    /// Each packet is lost on its own.
+    /// Each packet is lost independently.
     Independent {
         /// Probability that a packet is lost.
         p: f64,

@@ -12,15 +12,15 @@ use super::{Backlog, Outlet, Qdisc};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Codel")]
 pub struct CoDelConfig {
-    /// Standing delay that is tolerated (section 5.3, TARGET: 5 ms).
+    /// Acceptable standing delay (section 5.3, TARGET: 5 ms).
     pub target: Dur,
-    /// How long the delay must stay above the target before the first drop, about a worst round
-    /// trip (section 5.3, INTERVAL: 100 ms).
+    /// How long the delay must stay above the target before the first drop, about a worst-case round-trip time
+    /// (section 5.3, INTERVAL: 100 ms).
     pub interval: Dur,
-    /// Bytes that may wait whatever their delay: a packet of maximal size, so that the link never
-    /// runs dry (section 5.2, `maxpacket_`).
+    /// Bytes that may wait regardless of their delay: a packet of maximum size, so that the link never becomes idle
+    /// (section 5.2, `maxpacket_`).
     pub mtu: Bytes,
-    /// Mark packets of senders that understand it instead of dropping them (RFC 3168).
+    /// Mark packets of ECN-capable senders instead of dropping them (RFC 3168).
     pub ecn: bool,
 }
 

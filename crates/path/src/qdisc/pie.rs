@@ -12,27 +12,27 @@ use super::{Backlog, Outlet, Qdisc};
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Pie")]
 pub struct PieConfig {
-    /// Delay to be kept (section 4.2, QDELAY_REF: 15 ms).
+    /// Target delay (section 4.2, QDELAY_REF: 15 ms).
     pub target: Dur,
-    /// How often the drop probability is computed (section 4.2, T_UPDATE: 15 ms).
+    /// Interval between updates of the drop probability (section 4.2, T_UPDATE: 15 ms).
     pub update: Dur,
-    /// How long a burst may last before anything is dropped (section 4.4, MAX_BURST: 150 ms).
+    /// Duration of a burst within which no packet is dropped (section 4.4, MAX_BURST: 150 ms).
     pub max_burst: Dur,
-    /// Gain on the distance from the target, per second (section 4.2: 1/8).
+    /// Gain on the deviation from the target, per second (section 4.2: 1/8).
     pub alpha: f64,
-    /// Gain on the change since the last computation, per second (section 4.2: 1 + 1/4).
+    /// Gain on the change of delay since the last update, per second (section 4.2: 1 + 1/4).
     pub beta: f64,
-    /// Size of a mean packet: a queue of two is left alone (section 4.1, MEAN_PKTSIZE).
+    /// Mean packet size. No packet is dropped while at most two such packets wait (section 4.1, MEAN_PKTSIZE).
     pub mean_packet: Bytes,
-    /// How the delay is learnt.
+    /// How the delay is measured.
     pub delay: PieDelay,
-    /// Whether drops are spread out (section 5.4).
+    /// Whether drops are spaced evenly (section 5.4).
     pub derandomize: bool,
-    /// Whether the probability grows by 2 % at most once it has reached 10 % (section 5.5).
+    /// Whether the probability grows by at most 2 % per update once it has reached 10 % (section 5.5).
     pub capped: bool,
-    /// Mark packets of senders that understand it instead of dropping them (section 5.1).
+    /// Mark packets of ECN-capable senders instead of dropping them (section 5.1).
     pub ecn: bool,
-    /// Above this probability packets are dropped all the same (section 5.1: 10 %).
+    /// Above this probability packets are dropped even if their sender is ECN-capable (section 5.1: 10 %).
     pub mark_below: f64,
 }
 
@@ -54,15 +54,15 @@ impl Default for PieConfig {
     }
 }
 
-/// How PIE learns the delay (RFC 8033 sections 4.3 and 5.2).
+/// How PIE measures the delay (RFC 8033 sections 4.3 and 5.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PieDelay {
-    /// The time that the packet last taken has waited; zero when nothing waits.
+    /// The waiting time of the packet that was dequeued last; zero if the queue is empty.
     #[default]
     Timestamps,
-    /// Little's law: backlog over the rate of departures, measured over 16 KiB at a time and
-    /// averaged with weight 1/8.
+    /// Little's law: backlog over departure rate. The rate is measured over 16 KiB at a time and averaged with weight
+    /// 1/8.
     DepartureRate,
 }
 

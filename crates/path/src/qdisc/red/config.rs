@@ -173,31 +173,31 @@ pub enum RedMeasure {
     Bytes,
 }
 
-/// How RED spreads its drops out.
+/// How RED spaces its drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Spacing")]
 pub enum RedSpacing {
-    /// Each packet for itself: gaps are geometric (Floyd & Jacobson 1993, section 7, method 1).
+    /// Independent drops: gaps are geometric (Floyd & Jacobson 1993, section 7, method 1).
     Geometric,
-    /// Gaps are uniform (method 2, the paper's choice).
+    /// Uniform gaps (method 2, the paper's choice).
     #[default]
     Uniform,
-    /// No drop within 1/p packets of the last, gaps uniform after that (ns-2 `wait_`).
+    /// No drop within 1/p packets of the last one, then uniform gaps (ns-2 `wait_`).
     Wait,
 }
 
-/// Which packet goes when RED must drop one: the queue is full or the average too high.
+/// Which packet RED drops when the queue is full or the average is too high.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Victim")]
 pub enum RedVictim {
-    /// The one that arrives.
+    /// The arriving packet.
     #[default]
     Arriving,
-    /// The second in the queue (ns-2 `drop_front_`).
+    /// The second packet in the queue (ns-2 `drop_front_`).
     Front,
-    /// Any (ns-2 `drop_rand_`).
+    /// A random packet (ns-2 `drop_rand_`).
     Random,
 }
 
