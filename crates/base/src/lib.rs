@@ -9,7 +9,7 @@
 //! assert_eq!(Time::ZERO + on_the_wire, Time::from_nanos(1_200_000));
 //! ```
 //!
-//! Units are types around integers (nanoseconds, bits per second, bytes), so rounding errors do not accumulate and
+//! Units are types around integers: nanoseconds, bits per second, bytes. So rounding errors do not accumulate, and
 //! units cannot be mixed up. Random numbers come from named streams ([`Stream`]), so adding an element to a world
 //! does not change the numbers that another one draws.
 

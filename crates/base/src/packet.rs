@@ -113,8 +113,9 @@ pub struct Segment {
     pub stamps: Stamps,
 }
 
-/// The timestamps of a segment in five bytes. They hold either the two values of the option of RFC 7323, in
-/// milliseconds modulo 2^20 (about 17 minutes), or one number of 32 bits for transports that measure one-way delays.
+/// The timestamps of a segment in five bytes. For TCP they hold both values of the option of RFC 7323, in
+/// milliseconds modulo 2^20 (about 17 minutes). For transports that measure one-way delays they hold one number of 32
+/// bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps([u8; 5]);
 

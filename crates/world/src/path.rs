@@ -87,8 +87,8 @@ impl Paths {
         }
     }
 
-    /// Adds a path. `None` if it has no hop, crosses a link twice, names a link that is not among the first `links`,
-    /// or exceeds the largest number of paths.
+    /// Adds a path. Returns `None` if it has no hop, crosses a link twice or names a link that is not among the first
+    /// `links`, or if there are too many paths.
     pub fn add(&mut self, hops: &[Hop], links: usize) -> Option<PathId> {
         let mut seen = vec![false; links];
         let fresh = |hop: &Hop| {

@@ -1,6 +1,6 @@
 //! Phase effects: which of several long flows meet a full drop-tail queue.
 //!
-//! Without noise, packets of a flow always arrive at the same phase of the transmissions before them, and the phase
+//! Without noise, packets of a flow always arrive at the same phase of the transmissions before them. The phase then
 //! decides who loses (S. Floyd, V. Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992). A random
 //! host delay of up to one transmission time removes the effect. The oracle is ns-2 with its `overhead_`.
 //! `benches/peers/phases.tcl` is the scenario, `phases.csv` holds its results.

@@ -11,9 +11,9 @@ pub(super) const BUCKETS: usize = 4096;
 const WORDS: usize = BUCKETS / 64;
 
 /// Buckets by number modulo [`BUCKETS`], each a list with the latest addition first. The first event of a bucket has
-/// a small entry of its own. So the entries of a few hundred pending events stay in the first-level cache, whereas a
-/// vector per bucket would touch new cache lines throughout each turn of the calendar. Further events go into chunks,
-/// so a full bucket is read with one cache miss per chunk.
+/// a small entry of its own, so the entries of a few hundred pending events stay in the first-level cache. A vector
+/// per bucket would touch new cache lines throughout each turn of the calendar. Further events go into chunks, so a
+/// full bucket is read with one cache miss per chunk.
 #[derive(Debug)]
 pub(super) struct Near<T> {
     /// The head of each bucket's list.

@@ -201,8 +201,8 @@ pub enum RedVictim {
     Random,
 }
 
-/// The description that RED follows. They differ in where the count of packets since the last drop begins, in how
-/// sizes and idle times are used, and in whether a queue of one packet is spared.
+/// The description that RED follows. The two count packets since the last drop from different starting values. They
+/// also use sizes and idle times differently, and only ns-2 spares a queue of one packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RedDialect {
     /// Floyd & Jacobson 1993, figure 2.
