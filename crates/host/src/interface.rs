@@ -282,7 +282,7 @@ impl Nic for Interface {
         }
         let (packet, checksum, size) = self.train.whole();
         let virtio = VnetHeader::of(packet, checksum, size).bytes(ETHERNET);
-        // Built here so that the borrow of the train ends before the train is cleared.
+        // Not `self.send`, because the train is still mutably borrowed here.
         let parts = [&virtio[..], &self.train_prefix, packet].map(IoSlice::new);
         let written = loop {
             match rustix::io::writev(&self.socket, &parts) {

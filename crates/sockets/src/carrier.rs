@@ -370,7 +370,7 @@ impl Carrier {
         }
     }
 
-    /// Handles the expiry of a token after the end of its connection.
+    /// Frees what is left of a connection or flow once its waiting time is over.
     fn reap(&mut self, token: u64) {
         let Some((slot, _)) = self.slots.of(token) else {
             return;
