@@ -43,8 +43,9 @@ impl Sender {
         Some(moved)
     }
 
-    /// Whether the next segment, if any, is new data: something is in flight and no loss is known. Ignoring
-    /// validation is harmless while the window is the limit.
+    /// Whether the fast path of sending applies. Then the next segment, if any, is new data: something is in flight
+    /// and no loss is known. Window validation must be off, because the fast path does not record whether the window
+    /// was the limit.
     #[inline]
     pub(crate) fn sends_briskly(&self, cfg: &Config) -> bool {
         self.simple
