@@ -1,11 +1,11 @@
-//! How much crosses two devices and nothing else: a program between two hosts, a thread that carries every
-//! packet from one to the other.
+//! Throughput of two devices without an emulator: a program between two hosts, in which a thread carries every packet
+//! from one to the other.
 //!
 //! ```text
 //! cargo run --release -p swell-live --example ferry [segment|pass|off] -- iperf3
 //! ```
-//! The first host, 10.0.0.1, runs `iperf3 -c 10.0.0.2 -t 3`, the second `iperf3 -s -1`. The ferry's own
-//! processor time per packet is printed at the end.
+//! The first host, 10.0.0.1, runs `iperf3 -c 10.0.0.2 -t 3`, the second `iperf3 -s -1`. At the end the program prints
+//! its own CPU time per packet.
 #![expect(clippy::print_stdout, reason = "an example talks on stdout")]
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -94,7 +94,7 @@ fn run() -> Result<(), Box<dyn Error>> {
 fn carry(from: &mut Device, to: &mut Device, buffer: &mut Vec<u8>) -> io::Result<u64> {
     let mut refused = 0;
     let mut packets = 0;
-    // A bounded number of reads, so that the other direction has its turn.
+    // A bounded number of reads, so that the other direction gets its turn.
     for _ in 0..16 {
         let shown = from.read(&mut |wire| {
             buffer.clear();

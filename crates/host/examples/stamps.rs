@@ -1,4 +1,4 @@
-//! One-way delays of datagrams, from the sender's clock to the receiving kernel's stamp.
+//! One-way delays of datagrams, from the sender's clock to the receiving kernel's timestamp.
 //!
 //! ```text
 //! stamps receive PORT [DELAY]               prints delays when the sender says that it is done; by how
@@ -6,7 +6,7 @@
 //! stamps send HOST PORT RATE SECONDS SIZE   RATE datagrams of SIZE payload bytes a second
 //! ```
 //!
-//! Both must be on one machine, whose clock they read: under `swell under` they are.
+//! Both ends must be on one machine, because they read its clock; under `swell under` they are.
 
 #![expect(
     unsafe_code,
@@ -56,7 +56,7 @@ fn send(to: (&str, u16), rate: f64, seconds: f64, size: usize) -> Result<(), Any
     let mut packet = vec![0; size.max(16)];
     for i in 0..count {
         let due = Duration::from_secs_f64(i as f64 / rate);
-        // Sleeping for less than this takes longer than that.
+        // A sleep shorter than this takes longer than intended.
         let early = due
             .saturating_sub(begun.elapsed())
             .saturating_sub(Duration::from_micros(60));
@@ -68,7 +68,7 @@ fn send(to: (&str, u16), rate: f64, seconds: f64, size: usize) -> Result<(), Any
         }
         packet[..8].copy_from_slice(&i.to_be_bytes());
         packet[8..16].copy_from_slice(&epoch().to_be_bytes());
-        // What cannot be sent is lost, as on a wire.
+        // A datagram that cannot be sent is lost, as on a wire.
         let _ = socket.send(&packet);
     }
     packet[..8].copy_from_slice(&u64::MAX.to_be_bytes());
@@ -115,15 +115,15 @@ fn receive(port: u16, nominal: Option<i64>) -> Result<(), Any> {
     }
 }
 
-/// A datagram and the kernel's stamp on it.
+/// Receives a datagram with the kernel's timestamp.
 fn stamped(socket: &UdpSocket, packet: &mut [u8]) -> io::Result<(usize, u64)> {
     let mut control = [0u64; 16];
     let mut part = libc::iovec {
         iov_base: packet.as_mut_ptr().cast(),
         iov_len: packet.len(),
     };
-    // SAFETY: a msghdr of zeros is one without parts; the pointers set below live during the call, with
-    // their lengths. Control messages are walked by the kernel's own macros over what it wrote.
+    // SAFETY: an all-zero msghdr has no parts. The pointers set below live during the call and have the right
+    // lengths. Control messages are walked by the kernel's own macros over the kernel's output.
     unsafe {
         let mut message: libc::msghdr = zeroed();
         message.msg_iov = &raw mut part;

@@ -3,7 +3,7 @@
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use swell_base::Dur;
 
-/// Nanoseconds of `CLOCK_MONOTONIC`, which no one sets.
+/// Nanoseconds of `CLOCK_MONOTONIC`, which cannot be set.
 pub fn monotonic() -> u64 {
     nanos(clock_gettime(ClockId::Monotonic))
 }
@@ -17,7 +17,7 @@ fn nanos(t: Timespec) -> u64 {
     u64::try_from(t.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(t.tv_nsec).unwrap_or(0)
 }
 
-/// A span for the kernel.
+/// A duration as the kernel's `timespec`.
 pub fn timespec(span: Dur) -> Timespec {
     let ns = span.as_nanos();
     Timespec {

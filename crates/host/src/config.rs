@@ -1,4 +1,4 @@
-//! What a host is to be.
+//! Configuration of a host.
 
 use super::device::DeviceConfig;
 use super::error::Error;
@@ -7,39 +7,39 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-/// Everything about a host that is chosen before it is made.
+/// All settings of a host that are chosen before it is created.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
-    /// Its name: what `hostname` says inside, and one of the names that resolve there.
+    /// Its name: the output of `hostname` inside, and one of the names that resolve there.
     pub name: String,
-    /// Its own addresses, at least one. The first of each family is the source of what it sends.
+    /// Its own addresses, at least one. The first of each family is the source address of its packets.
     pub addresses: Vec<IpAddr>,
-    /// Prefixes of which every address is the host's own too, without configuration per address: a thousand
-    /// nodes in one namespace (`ip route add local PREFIX dev lo`).
+    /// Prefixes of which every address belongs to the host, without configuring each address (`ip route add local
+    /// PREFIX dev lo`). One namespace can thus hold a thousand nodes.
     pub local: Vec<IpNet>,
     /// The names that resolve inside.
     pub names: Vec<(String, IpAddr)>,
-    /// A name server to ask for other names, reached through the world; without one only `names` resolve.
+    /// A name server for other names, reached through the emulated network. Without it only `names` resolve.
     pub resolver: Option<IpAddr>,
-    /// The congestion control of every connection through the device. The kernel's own default differs from
-    /// machine to machine, so it is always set.
+    /// The congestion control of every connection through the device. It is always set, because the kernel's default
+    /// differs between machines.
     pub congestion_control: String,
     /// The device.
     pub device: DeviceConfig,
-    /// Files below `/proc/sys/net` and what to write there, for instance `("ipv4/tcp_rmem", "4096 131072
+    /// Files below `/proc/sys/net` and the values to write to them, for example `("ipv4/tcp_rmem", "4096 131072
     /// 33554432")`.
     pub sysctls: Vec<(String, String)>,
-    /// The largest buffers of a TCP connection grow to so many bytes at least, where the machine's own limits (the last
-    /// numbers of `tcp_rmem` and `tcp_wmem`, 4 and 6 MB as a rule) are lower. One connection carries no more than a
-    /// buffer each round trip.
+    /// Minimum for the maximum size of TCP buffers, in bytes. It applies if the machine's own limits (the last
+    /// numbers of `tcp_rmem` and `tcp_wmem`, usually 4 and 6 MB) are lower. The buffer matters because one connection
+    /// carries at most one buffer per round trip.
     pub tcp_buffers: u64,
-    /// The executable that calls [`helper_main`](super::helper_main) first of all: this one, unless this
-    /// process belongs to another program, such as a Python interpreter.
+    /// The executable that calls [`helper_main`](super::helper_main) first of all. This is the running executable,
+    /// unless the process belongs to another program, such as a Python interpreter.
     pub helper: PathBuf,
 }
 
 impl HostConfig {
-    /// A host with one name and these addresses, and what is common elsewhere: CUBIC, 1500 bytes.
+    /// A host with one name and these addresses, and common defaults: CUBIC, an MTU of 1500 bytes.
     pub fn new(name: impl Into<String>, addresses: impl Into<Vec<IpAddr>>) -> HostConfig {
         HostConfig {
             name: name.into(),
@@ -62,7 +62,7 @@ impl HostConfig {
                 reason,
             })
         };
-        // sethostname(2) takes 64 bytes; a hosts file is split at blanks.
+        // sethostname(2) takes 64 bytes; a hosts file is split at white space.
         let names = self.names.iter().map(|(name, _)| name);
         for name in names.chain([&self.name]) {
             if name.is_empty() || name.len() > 64 {
@@ -89,7 +89,7 @@ impl HostConfig {
         Ok(())
     }
 
-    /// The first address of a family, which packets have as source unless the program binds another.
+    /// The first address of a family, the source address of packets unless the program binds another.
     pub(super) fn source(&self, v6: bool) -> Option<IpAddr> {
         self.addresses.iter().copied().find(|a| a.is_ipv6() == v6)
     }
@@ -106,15 +106,15 @@ impl HostConfig {
     pub(super) fn resolv_file(&self) -> String {
         match self.resolver {
             Some(server) => format!("nameserver {server}\n"),
-            // nsswitch.conf keeps the C library from asking at all. What reads this file itself is refused
-            // at once on the loopback, where nothing listens.
+            // nsswitch.conf keeps the C library from asking at all. Other programs that read this file are refused at
+            // once on the loopback, where nothing listens.
             None => {
                 "# Names are in /etc/hosts; there is no name server.\nnameserver 127.0.0.1\n".into()
             }
         }
     }
 
-    /// The line of nsswitch.conf(5) that says where names come from.
+    /// The line of nsswitch.conf(5) that names the sources of host names.
     pub(super) fn nsswitch_line(&self) -> String {
         match self.resolver {
             Some(_) => "hosts: files dns\n".into(),

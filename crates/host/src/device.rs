@@ -1,4 +1,4 @@
-//! The one way out of a host: a device whose other end is this process.
+//! The only link of a host: a device whose other end is held by this process.
 
 use super::merge::Train;
 use super::netlink::Netlink;
@@ -12,32 +12,31 @@ use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// What the kernel of a host may leave to the device.
+/// Offloads that the host's kernel may use on the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offload {
-    /// The kernel delivers super-packets, as it does to a network card, and [`Nic::read`] cuts them:
-    /// the world sees what the wire would carry, the host pays no more than with a real card. What it
-    /// receives at once is put together, as a card does too.
+    /// The kernel delivers super-packets, as it does to a network card, and [`Nic::read`] segments them. The
+    /// emulation sees the packets of the wire, and the host's cost is that of a real card. Packets that arrive
+    /// together are merged on receive, as a card does.
     #[default]
     Segment,
-    /// Super-packets are shown whole. The cheapest, but the world sees one packet of up to 64 KiB where the
-    /// wire would have 45: queues, losses and spacing are wrong by that factor.
+    /// Super-packets are shown whole. This is the cheapest, but the emulation sees one packet of up to 64 KiB where
+    /// the wire would have 45. Queues, losses and spacing are wrong by that factor.
     Pass,
-    /// The kernel segments and sums itself.
+    /// The kernel segments and computes checksums itself.
     Off,
 }
 
 /// Settings of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceConfig {
-    /// Largest packet in bytes of the network layer, 1280 to 65 535 (IPv6 needs 1280).
+    /// Maximum packet size in bytes at the network layer, 1280 to 65 535 (IPv6 needs 1280).
     pub mtu: u16,
-    /// Which kind; by default TUN where it can be opened.
+    /// The kind of device; by default TUN if it can be opened.
     pub kind: Option<DeviceKind>,
-    /// What is left to the device.
+    /// The offloads to use.
     pub offload: Offload,
-    /// Packets (super-packets, where there are any) that wait for [`Nic::read`] before the kernel
-    /// drops.
+    /// Queue length in packets (super-packets with offloads) that wait for [`Nic::read`] before the kernel drops.
     pub queue: u32,
 }
 
@@ -47,17 +46,17 @@ impl Default for DeviceConfig {
             mtu: 1500,
             kind: None,
             offload: Offload::Segment,
-            // Five thousand packets are 60 ms at 1 Gbit/s: longer than a stall of a busy machine.
+            // Ten thousand packets of 1500 bytes are 120 ms at 1 Gbit/s: longer than a stall of a busy machine.
             queue: 10_000,
         }
     }
 }
 
-/// A device: what a host sends is read here, what is written here the host receives. It works from any
-/// thread; a TUN device dies with its file descriptor, a veth with its host.
+/// A device: packets that a host sends are read here, and packets written here are received by the host. It works
+/// from any thread. A TUN device disappears with its file descriptor, a veth with its host.
 pub struct Device {
     way: Way,
-    /// Frames that the packet socket of a veth had no room for.
+    /// Frames that the packet socket of a veth dropped for lack of buffer space.
     overflown: Cell<u64>,
     /// In a cell, so that counters can be read without mutable access.
     netlink: RefCell<Netlink>,
@@ -68,13 +67,13 @@ pub struct Device {
     header: Vec<u8>,
     train: Train,
     malformed: u64,
-    /// When the last packet that was read came, where the kernel says it.
+    /// When the last packet that was read arrived, if the kernel stamps packets.
     stamp: Option<u64>,
-    /// Beside a TUN device, which stamps nothing itself.
+    /// For a TUN device, which does not stamp packets itself.
     stamps: Option<Stamps>,
 }
 
-/// A packet of 64 KiB and its header before it.
+/// Size of a packet of 64 KiB with the header before it.
 const BUFFER: usize = VNET_HEADER + (1 << 16) + 256;
 
 impl Device {
@@ -86,13 +85,13 @@ impl Device {
         let way = match config.kind {
             Some(DeviceKind::Tun) => tun()?,
             Some(DeviceKind::Veth) => veth()?,
-            // The reason for the missing TUN device is the more useful one.
+            // If both fail, report why there is no TUN device, which is the more useful error.
             None => tun().or_else(|e| veth().map_err(|_| e))?,
         };
         let index = netlink.index(DEVICE_NAME)?;
         let stamps = match way.stamps() {
             true => None,
-            // Without, packets are stamped when they are read.
+            // Without stamps, packets get the time at which they are read.
             false => Stamps::of(index).ok(),
         };
         Ok(Device {
@@ -111,8 +110,8 @@ impl Device {
         })
     }
 
-    /// Packets that the kernel dropped at the device since it was made: the host sent faster than they
-    /// were read, or could not receive what was written. No model asked for these losses.
+    /// Packets that the kernel dropped at the device since it was created. Either the host sent faster than they were
+    /// read, or it could not receive those that were written. No network model asked for these losses.
     pub fn dropped(&self) -> io::Result<u64> {
         let mut netlink = self.netlink.borrow_mut();
         let mut lost = 0;
@@ -127,8 +126,8 @@ impl Device {
         Ok(lost + self.overflown.get())
     }
 
-    /// Super-packets that could not be cut because their header made no sense: none, unless the host
-    /// sends by raw sockets.
+    /// Number of super-packets that could not be segmented because of an invalid header. Zero, unless the host uses
+    /// raw sockets.
     pub fn malformed(&self) -> u64 {
         self.malformed
     }
@@ -143,8 +142,8 @@ impl Nic for Device {
         self.way.socket.as_fd()
     }
 
-    /// Packets cut from one super-packet arrived at the same instant, as they leave a real card back to
-    /// back; an access link in front of a queue gives them the spacing of a wire.
+    /// Packets segmented from one super-packet carry the same arrival time, because a real card sends them back to
+    /// back. An access link in front of a queue gives them the spacing of a wire.
     fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
         loop {
             let length = match self.way.read(&mut self.buffer) {
@@ -186,8 +185,8 @@ impl Nic for Device {
         }
     }
 
-    /// A partial checksum is passed on as it is, and the host takes the packet for verified. Packets that go on
-    /// where the one before ends are written with it.
+    /// A partial checksum is passed on unchanged, and the host treats the packet as verified. A packet that continues
+    /// the previous one is merged with it and written together.
     fn write(&mut self, packet: &[u8], checksum: Checksum) -> u64 {
         let refused = match self.offload {
             Offload::Segment if self.train.push(packet, checksum) => return 0,
@@ -204,7 +203,7 @@ impl Nic for Device {
         }
         let (packet, checksum, mut size) = self.train.whole();
         if size.is_none() && packet.len() > self.mtu {
-            // A super-packet as `Offload::Pass` shows them.
+            // A super-packet as shown with `Offload::Pass`.
             let header = Layout::of(packet, checksum).map_or(0, |l| l.header);
             size = Some(self.mtu.saturating_sub(header).max(1) as u16);
         }
@@ -224,7 +223,7 @@ impl Nic for Device {
 
     /// As [`Device::dropped`].
     fn lost(&self) -> u64 {
-        // The socket is ours, so that it answers as long as the process lives.
+        // The netlink socket belongs to this device, so it answers as long as the process lives.
         self.dropped().unwrap_or(0)
     }
 
@@ -248,8 +247,8 @@ impl AsFd for Device {
     }
 }
 
-/// Bytes of `struct virtio_net_hdr` (linux/virtio_net.h, virtio 1.2 section 5.1.6) without its optional
-/// last field. In the legacy form that TUN uses by default, numbers are in the machine's byte order.
+/// Size of `struct virtio_net_hdr` (linux/virtio_net.h, virtio 1.2 section 5.1.6) without its optional last field.
+/// TUN uses the legacy form by default, in which numbers are in native byte order.
 pub(super) const VNET_HEADER: usize = 10;
 const NEEDS_CSUM: u8 = 1;
 const GSO_TCPV4: u8 = 1;
@@ -265,7 +264,7 @@ pub(super) struct VnetHeader {
 }
 
 impl VnetHeader {
-    /// That of a packet of TCP, or of several with `size` bytes of payload each.
+    /// The header of a TCP packet, or of several with `size` bytes of payload each.
     pub fn of(packet: &[u8], checksum: Checksum, size: Option<u16>) -> VnetHeader {
         VnetHeader {
             gso: match size {
@@ -278,7 +277,7 @@ impl VnetHeader {
         }
     }
 
-    /// Reads a header; positions count from the packet, which is behind `frame` bytes.
+    /// Reads a header. Its positions count from the packet, which follows `frame` bytes of link-layer header.
     pub fn parse(bytes: &[u8; VNET_HEADER], frame: usize) -> VnetHeader {
         let [flags, gso, _, _, s0, s1, c0, c1, o0, o1] = *bytes;
         VnetHeader {
@@ -295,7 +294,7 @@ impl VnetHeader {
         }
     }
 
-    /// The length of the headers is left at zero: the kernel takes it for a hint and parses itself.
+    /// The length of the headers stays zero: the kernel uses it only as a hint and parses the packet itself.
     pub fn bytes(&self, frame: usize) -> [u8; VNET_HEADER] {
         let mut bytes = [0; VNET_HEADER];
         bytes[1] = self.gso;

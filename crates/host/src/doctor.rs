@@ -1,4 +1,4 @@
-//! What this machine grants to emulations, and what earlier ones left behind, which should be nothing.
+//! Checks what this machine permits to emulations, and whether earlier ones left anything, which they should not.
 
 use super::device::{Device, DeviceConfig};
 use super::helper::{HELPER, INIT, PROBE};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// Whether something is as it should be.
+/// The state of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// As it should be.
@@ -24,20 +24,19 @@ pub enum State {
     Missing,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is.
+    /// Name of the check.
     pub what: &'static str,
     /// Whether it is as it should be.
     pub state: State,
-    /// What was found, and what would help where something is missing.
+    /// What was found, and what would help if something is missing.
     pub detail: String,
 }
 
-/// Looks at everything that emulations need. `helper` is the executable that calls
-/// [`helper_main`](super::helper_main): `/proc/self/exe`, as a rule. What could be changed is tried in
-/// processes and threads that end at once.
+/// Checks everything that emulations need. `helper` is the executable that calls [`helper_main`](super::helper_main),
+/// usually `/proc/self/exe`. Tests with side effects run in processes and threads that end at once.
 pub fn examine(helper: &Path) -> Vec<Finding> {
     let mut findings = vec![kernel()];
     findings.extend(probe(helper));
@@ -58,7 +57,7 @@ fn kernel() -> Finding {
     }
 }
 
-/// The frequency of the scheduler's tick, where the distribution installs its kernel's configuration.
+/// The frequency of the scheduler's tick, if the distribution installs the kernel's configuration.
 fn tick(release: &str) -> Option<u32> {
     fs::read_to_string(format!("/boot/config-{release}"))
         .ok()?
@@ -66,7 +65,7 @@ fn tick(release: &str) -> Option<u32> {
         .find_map(|line| line.strip_prefix("CONFIG_HZ=")?.parse().ok())
 }
 
-/// Asks a helper, since entering a user namespace changes the process that does.
+/// Runs a helper for the check, because entering a user namespace changes the calling process.
 fn probe(helper: &Path) -> Vec<Finding> {
     let answer = Command::new(helper)
         .args([HELPER, PROBE])
@@ -110,8 +109,8 @@ fn probe(helper: &Path) -> Vec<Finding> {
 
 const OPEN_TO_ALL: &str = "`chmod 666 /dev/net/tun` as root allows it to everyone";
 
-/// What the helper says: for namespaces and for the device a word, a line break and details, separated by a
-/// zero byte.
+/// The answer of the helper. For namespaces and for the device it has one word, a line break and details; the two are
+/// separated by a zero byte.
 pub(super) fn probe_answer() -> String {
     let rights = match Rights::obtain() {
         Ok(rights) => rights,
@@ -147,7 +146,7 @@ pub(super) fn probe_answer() -> String {
 }
 
 fn punctuality() -> Finding {
-    // Tried on a thread of its own, since nothing undoes it.
+    // Tried on a separate thread, because it cannot be undone.
     let precision = thread::Builder::new()
         .spawn(|| be_punctual(true))
         .ok()
@@ -205,7 +204,7 @@ fn leftovers() -> Finding {
     }
 }
 
-/// Ends hosts whose maker is gone, should there ever be any; says how many there were.
+/// Kills hosts whose creator is gone, if there are any, and returns their number.
 pub fn clean_up() -> usize {
     orphans()
         .into_iter()
@@ -213,8 +212,8 @@ pub fn clean_up() -> usize {
         .count()
 }
 
-/// First processes of hosts that were handed to the machine's own first process. Where that is this program itself, as in a
-/// container made of it alone, they are those of a run that lives.
+/// First processes of hosts that were reparented to process 1. If process 1 runs this executable, as in a container
+/// with nothing else, they belong to a live run and are excluded.
 fn orphans() -> Vec<Pid> {
     let Ok(processes) = fs::read_dir("/proc") else {
         return Vec::new();

@@ -1,33 +1,33 @@
-//! What can go wrong when hosts are made, and what to do about it.
+//! Errors of creating hosts, with advice.
 
 use super::segment::SegmentError;
 use std::io;
 
-/// Why hosts cannot be made here.
+/// The reason why hosts cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Own user namespaces are refused, and the caller is not root.
+    /// User namespaces are refused, and the caller is not root.
     #[error("this user may not make network namespaces: {reason}\nhint: {advice}, or run as root")]
     Refused {
-        /// What the kernel refuses, as far as it is known.
+        /// What the kernel refuses, as far as known.
         reason: String,
         /// What would change that.
         advice: String,
     },
-    /// The process had threads already.
+    /// The process already had threads.
     #[error(
         "the process has {0} threads already; an own user namespace can only be entered before any other \
          thread starts"
     )]
     Threads(usize),
-    /// A step of making a host failed.
+    /// A step of creating a host failed.
     #[error("host `{host}`: {step}: {source}")]
     Step {
         /// The host's name.
         host: String,
-        /// What was being done.
+        /// The step.
         step: String,
-        /// What the kernel answered.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The kernel does not know the congestion control.
@@ -43,7 +43,7 @@ pub enum Error {
         /// What `tcp_available_congestion_control` lists.
         available: String,
     },
-    /// The configuration makes no sense.
+    /// The configuration is invalid.
     #[error("host `{host}`: {reason}")]
     Config {
         /// The host's name.
@@ -54,24 +54,24 @@ pub enum Error {
     /// A program could not be started.
     #[error("cannot start `{program}`: {reason}")]
     Program {
-        /// The program's name as it was given.
+        /// The program's name as given.
         program: String,
-        /// Why.
+        /// The reason.
         reason: String,
-        /// The exit code that shells give this: 127 where there is no such program, 126 where it cannot be
-        /// executed (POSIX.1-2017 XCU section 2.8.2).
+        /// The exit code that shells use: 127 if there is no such program, 126 if it cannot be executed (POSIX.1-2017
+        /// XCU section 2.8.2).
         code: u8,
     },
 }
 
-/// The device delivered something that is not a packet.
+/// The device delivered data that is not a packet.
 impl From<SegmentError> for io::Error {
     fn from(error: SegmentError) -> io::Error {
         io::Error::new(io::ErrorKind::InvalidData, error)
     }
 }
 
-/// Names the step that failed.
+/// Adds the name of the failed step to an error.
 pub(super) trait During<T> {
     fn during(self, host: &str, step: impl Into<String>) -> Result<T, Error>;
 }

@@ -1,8 +1,8 @@
-//! The executable started again, as what runs inside a host: its first process, and the short-lived one
-//! that turns into a program.
+//! Re-execution of the executable for processes inside a host: its first process, and the short-lived one that
+//! becomes a program.
 //!
-//! A process with threads may not safely fork and go on, so whatever has to happen between fork and the
-//! program happens in a fresh execution of the same file. [`helper_main`] recognises it.
+//! A process with threads cannot safely continue after fork. Everything between fork and the program therefore
+//! happens in a fresh execution of the same file, which [`helper_main`] recognises.
 
 use super::doctor;
 use super::inside;
@@ -23,18 +23,18 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-/// First argument of a helper, followed by what it is to be.
+/// First argument of a helper, followed by its role.
 pub(super) const HELPER: &str = "__swell-host";
 pub(super) const INIT: &str = "init";
 pub(super) const RUN: &str = "run";
 pub(super) const PROBE: &str = "probe";
 
-/// What becomes of a helper that could not report its failure: the number that shells use for a command
-/// that cannot be executed.
+/// Exit code of a helper that could not report its failure. Shells use this number for a command that cannot be
+/// executed.
 const CANNOT_EXECUTE: u8 = 126;
 
-/// To be called first in `main`, before any thread: if the process is a helper of a host it does its work
-/// here and `main` must return the code; otherwise this does nothing.
+/// Must be called first in `main`, before any thread starts. If the process is a helper of a host, it does its work
+/// here and `main` must return the code. Otherwise this does nothing.
 #[must_use = "a helper must end with this code"]
 pub fn helper_main() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
@@ -46,7 +46,7 @@ pub fn helper_main() -> Option<ExitCode> {
         let written = io::stdout().write_all(doctor::probe_answer().as_bytes());
         return Some(ExitCode::from(u8::from(written.is_err())));
     }
-    // The other side speaks through standard input: a descriptor that any process has, without races.
+    // The other side is connected to standard input, a descriptor that every process has without races.
     let Ok(socket) = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3) else {
         return Some(ExitCode::from(CANNOT_EXECUTE));
     };
@@ -59,10 +59,10 @@ pub fn helper_main() -> Option<ExitCode> {
     Some(ExitCode::from(CANNOT_EXECUTE))
 }
 
-/// The first process of a host's process namespace: when it ends, the kernel kills all others. It ends when
-/// the process that made it does, in whichever way.
+/// The first process of a host's process namespace. When it ends, the kernel kills all others. It ends when its
+/// creator does, for any reason.
 fn init(mut socket: UnixStream) {
-    // Before anything is made: if the parent ended earlier, the read below fails.
+    // Set before anything else. If the parent has already ended, the read below fails.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     sys::reap_automatically();
     let _ = rustix::thread::set_name(c"swell-host");
@@ -82,7 +82,7 @@ fn init(mut socket: UnixStream) {
     if write_text(&mut socket, &message).is_err() {
         return;
     }
-    // Nothing more ever comes: the read returns when the other end is closed.
+    // No further data ever arrives: the read returns when the other end is closed.
     while let Err(e) = socket.read(&mut [0]) {
         if e.kind() != io::ErrorKind::Interrupted {
             return;
@@ -90,7 +90,7 @@ fn init(mut socket: UnixStream) {
     }
 }
 
-/// Becomes a program inside the host. Returns only where that failed; then the reason is in the socket.
+/// Becomes a program inside the host. Returns only on failure, after writing the reason to the socket.
 fn run(mut socket: UnixStream, arguments: Vec<OsString>) {
     let failure = become_program(&socket, &arguments);
     let code = failure.raw_os_error().unwrap_or(libc::EIO);
@@ -110,12 +110,12 @@ fn become_program(socket: &UnixStream, arguments: &[OsString]) -> io::Error {
         ] {
             move_into_link_name_space(namespace.as_fd(), Some(kind))?;
         }
-        // Entering a mount namespace goes to its root directory.
+        // Entering a mount namespace changes the working directory to its root.
         std::env::set_current_dir(directory)?;
         rustix::stdio::dup2_stdin(&stdin)?;
         rustix::stdio::dup2_stdout(&stdout)?;
         rustix::stdio::dup2_stderr(&stderr)?;
-        // The default of Linux, should the thread that started us have been made punctual.
+        // Linux's default, in case the thread that started this process had a smaller timer slack.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(50_000));
         drop_privileges()?;
         Ok(())
@@ -126,7 +126,7 @@ fn become_program(socket: &UnixStream, arguments: &[OsString]) -> io::Error {
     }
 }
 
-/// A user who is not root gives the program no more than it would have had; root stays root.
+/// For a user who is not root, the program gets no more privileges than it had outside; root stays root.
 fn drop_privileges() -> rustix::io::Result<()> {
     if rustix::process::geteuid().is_root() {
         return Ok(());
@@ -180,13 +180,13 @@ fn receive(socket: &UnixStream) -> io::Result<[OwnedFd; 6]> {
         .map_err(|_| io::Error::from(Errno::PROTO))
 }
 
-/// A text with its length before it.
+/// Writes a text preceded by its length.
 pub(super) fn write_text(socket: &mut UnixStream, text: &str) -> io::Result<()> {
     socket.write_all(&(text.len() as u32).to_ne_bytes())?;
     socket.write_all(text.as_bytes())
 }
 
-/// The text that [`write_text`] wrote.
+/// Reads a text written by [`write_text`].
 pub(super) fn read_text(socket: &mut UnixStream) -> io::Result<String> {
     let mut length = [0; 4];
     socket.read_exact(&mut length)?;

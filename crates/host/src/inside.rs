@@ -1,5 +1,5 @@
-//! How a host looks from inside: its name, its files, what is out of sight. Done by its first process, in
-//! mount and host name namespaces of their own; nothing is ever written to the machine's disks.
+//! The view from inside a host: its name, its files, and what is hidden. Set up by its first process in separate
+//! mount and UTS (host name) namespaces. Nothing is ever written to the machine's disks.
 
 use super::sys::devices as sys;
 use rustix::mount::{
@@ -11,9 +11,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A step that failed, to be reported to the other side.
+/// A failed step, to be reported to the other side.
 pub struct Failed {
-    /// What was being done.
+    /// The step.
     pub step: String,
     /// The error number.
     pub code: i32,
@@ -30,7 +30,7 @@ impl Failed {
     }
 }
 
-/// Directories below /run in which some systems keep the system itself rather than its sockets.
+/// Directories below /run in which some systems keep parts of the system itself, not only sockets.
 const KEPT: [&str; 4] = [
     "/run/current-system",
     "/run/wrappers",
@@ -38,8 +38,8 @@ const KEPT: [&str; 4] = [
     "/run/host",
 ];
 
-/// Gives the calling process its own view: host name, the files that name resolution reads, an empty /run,
-/// so that no local daemon can be asked, and /proc and /sys of its own where the kernel lets us.
+/// Gives the calling process its own view: the host name, the files of name resolution, and an empty /run, so that no
+/// local daemon can be asked. It also gets its own /proc and /sys if the kernel permits them.
 pub fn furnish(name: &str, hosts: &str, resolv: &str, nsswitch: &str) -> Result<(), Failed> {
     sys::unshare(UnshareFlags::NEWNS | UnshareFlags::NEWUTS | UnshareFlags::NEWIPC)
         .map_err(Failed::step("make mount and host name namespaces"))?;
@@ -49,8 +49,7 @@ pub fn furnish(name: &str, hosts: &str, resolv: &str, nsswitch: &str) -> Result<
     )
     .map_err(Failed::step("make mounts private"))?;
     rustix::system::sethostname(name.as_bytes()).map_err(Failed::step("set the host name"))?;
-    // Where /etc/resolv.conf is a symbolic link it points into /run as a rule, so that it has to be
-    // resolved before.
+    // A symbolic link /etc/resolv.conf usually points into /run, so it must be resolved before /run is replaced.
     let files = [
         ("/etc/hosts", hosts.to_owned()),
         ("/etc/resolv.conf", resolv.to_owned()),
@@ -67,8 +66,8 @@ pub fn furnish(name: &str, hosts: &str, resolv: &str, nsswitch: &str) -> Result<
     Ok(())
 }
 
-/// The machine's nsswitch.conf, since users and groups may come from anywhere, with another source of
-/// names.
+/// The machine's nsswitch.conf with a different source of host names. The rest is kept, because users and groups may
+/// come from anywhere.
 fn with_hosts_line(line: &str) -> String {
     let before = fs::read_to_string("/etc/nsswitch.conf").unwrap_or_default();
     let kept = before
@@ -79,12 +78,12 @@ fn with_hosts_line(line: &str) -> String {
     text
 }
 
-/// Where the file really is; `None` where there is none (a machine without the C library's nsswitch.conf).
+/// The real path of the file; `None` if there is none (a machine without the C library's nsswitch.conf).
 fn resolved(path: &Path) -> Option<PathBuf> {
     if let Ok(place) = fs::canonicalize(path) {
         return Some(place);
     }
-    // A dangling link, because its daemon does not run.
+    // A dangling link, because the daemon that creates the file is not running.
     let target = fs::read_link(path).ok()?;
     let place = path.parent()?.join(target);
     let directory = place.parent()?;
@@ -113,7 +112,7 @@ fn hide_run() -> Result<(), Failed> {
             Some(c"mode=755"),
         )
     };
-    // What is to stay is held open while the directory above it disappears.
+    // Directories that must remain are held open while the one above them is replaced.
     let kept: Vec<(&str, fs::File)> = KEPT
         .iter()
         .filter_map(|path| Some((*path, fs::File::open(path).ok()?)))
@@ -133,10 +132,10 @@ fn hide_run() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Lets the file at `place` have this text.
+/// Makes the file at `place` contain this text.
 fn put(place: &Path, text: &str) -> Result<(), Failed> {
     let step = || format!("put {} in place", place.display());
-    // Below /run there is room of our own; elsewhere a file of ours is laid over the machine's.
+    // Below /run there is a file system of our own. Elsewhere a file of ours is mounted over the machine's.
     if !place.exists() {
         if let Some(directory) = place.parent() {
             fs::create_dir_all(directory).map_err(Failed::step(step()))?;
@@ -149,8 +148,8 @@ fn put(place: &Path, text: &str) -> Result<(), Failed> {
     mount_bind(&ours, place).map_err(Failed::step(step()))
 }
 
-/// Where this is refused, as in containers that cover parts of /proc, programs see the machine's: correct
-/// for themselves, but with others' processes and devices beside.
+/// If this is refused, as in containers that cover parts of /proc, programs see the machine's /proc and /sys. These
+/// are correct for themselves, but also show other processes and devices.
 fn own_proc_and_sys() {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     let _ = mount("proc", "/proc", "proc", flags, None);

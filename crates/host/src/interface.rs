@@ -1,5 +1,5 @@
-//! An interface that is there already, one end of a bridge: every frame that comes in by it is read, frames that are
-//! written leave by it. This machine's own packets on it are left alone.
+//! An existing interface, as one end of a bridge. Every frame that arrives on it is read, and frames that are written
+//! leave by it. This machine's own packets on it are not affected.
 
 use std::cell::Cell;
 use std::io::{self, IoSlice};
@@ -17,33 +17,33 @@ use super::sys::ring::Ring;
 use crate::wire::{ETHERNET, network};
 use crate::{Checksum, Nic, Wire};
 
-/// What is to be known of an interface before anything is joined to it.
+/// Properties of an interface, to be checked before it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceFacts {
     /// Its name.
     pub name: String,
-    /// Largest packet in bytes of the network layer.
+    /// MTU: maximum packet size in bytes at the network layer.
     pub mtu: u32,
-    /// It is switched on.
+    /// It is up.
     pub up: bool,
-    /// A bridge or bond of the kernel has it.
+    /// It belongs to a bridge or bond of the kernel.
     pub enslaved: bool,
-    /// It has a link layer of Ethernet.
+    /// Its link layer is Ethernet.
     pub ethernet: bool,
-    /// Addresses of this machine on it, as far as they reach beyond the link.
+    /// This machine's addresses of global scope on it.
     pub addresses: Vec<String>,
 }
 
 /// One end of a bridge.
 pub struct Interface {
     socket: OwnedFd,
-    /// What was received and fits in a place of it. Without, the socket holds everything.
+    /// Received frames that fit into a slot of the ring. Without a ring, the socket holds all frames.
     ring: Option<Ring>,
-    /// The header of virtio, a frame of 64 KiB, and room for what comes before.
+    /// The virtio header, a frame of 64 KiB, and space for what precedes it.
     buffer: Box<[u8]>,
     cutter: Cutter,
     train: Train,
-    /// What stands before the packets of the train.
+    /// The link-layer header of the packets in the train.
     train_prefix: Vec<u8>,
     overflown: Cell<u64>,
     malformed: u64,
@@ -52,18 +52,18 @@ pub struct Interface {
 
 const BUFFER: usize = VNET_HEADER + (1 << 16) + 256;
 
-/// Shows frames with their tags, and cuts what the sender's card was to cut.
+/// Shows frames with their tags, and performs the segmentation that the sender left to its card.
 #[derive(Default)]
 struct Cutter {
-    /// Ethernet header and tags of the frame that was read last.
+    /// Ethernet header and tags of the last frame that was read.
     prefix: Vec<u8>,
-    /// A frame put together again, and the header that segments are made of.
+    /// A reassembled frame, and the header from which segments are built.
     whole: Vec<u8>,
     header: Vec<u8>,
 }
 
 impl InterfaceFacts {
-    /// Those of an interface of the calling thread's network namespace.
+    /// Reads the properties of an interface of the calling thread's network namespace.
     ///
     /// # Errors
     /// If there is no such interface.
@@ -94,7 +94,7 @@ impl Interface {
     /// Opens an interface of the calling thread's network namespace.
     ///
     /// # Errors
-    /// Where there is none of that name, or this process may not read frames.
+    /// If there is no such interface, or this process may not read frames.
     pub fn open(name: &str) -> io::Result<Interface> {
         let index = Netlink::open()?.index(name)?;
         let (socket, ring) = sys::ringed_socket(index)?;
@@ -124,7 +124,7 @@ impl Interface {
     }
 }
 
-/// A checksum whose place is counted from `by` bytes later on.
+/// A checksum whose position is counted from a point `by` bytes later.
 fn later(checksum: Checksum, by: usize) -> Checksum {
     match checksum {
         Checksum::Full => Checksum::Full,
@@ -135,7 +135,7 @@ fn later(checksum: Checksum, by: usize) -> Checksum {
     }
 }
 
-/// A checksum whose place is counted from `by` bytes before.
+/// A checksum whose position is counted from a point `by` bytes earlier.
 fn earlier(checksum: Checksum, by: usize) -> Checksum {
     match checksum {
         Checksum::Full => Checksum::Full,
@@ -147,7 +147,7 @@ fn earlier(checksum: Checksum, by: usize) -> Checksum {
 }
 
 impl Cutter {
-    /// Shows what came with a header of virtio before it; `None` where that made no sense.
+    /// Shows a frame preceded by a virtio header; returns `None` if it is invalid.
     fn show(
         &mut self,
         bytes: &[u8],
@@ -208,13 +208,14 @@ impl Nic for Interface {
         self.socket.as_fd()
     }
 
-    /// Shows frames, with their tags. What the sender's card was to cut is cut.
+    /// Shows frames with their tags. Super-packets are segmented.
     fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
         loop {
             let slot = match &self.ring {
                 Some(ring) => match ring.slot(0) {
                     None => {
-                        // An interface that was switched off is told once, and until then the socket is ready.
+                        // An interface that was switched off is reported once, and until that is read the socket
+                        // stays ready.
                         let _ = rustix::net::sockopt::socket_error(&self.socket);
                         return Ok(0);
                     }
@@ -236,9 +237,9 @@ impl Nic for Interface {
                         self.cutter.show(bytes, received.tag, each)
                     }
                     Err(Errno::INTR) => continue,
-                    // What the ring announced is there.
+                    // The frame that the ring announced should be there.
                     Err(Errno::AGAIN) if self.ring.is_some() => None,
-                    // The interface was switched off: nothing comes until it is on again.
+                    // The interface is down: nothing arrives until it is up again.
                     Err(Errno::AGAIN | Errno::NETDOWN) => return Ok(0),
                     Err(e) => return Err(e.into()),
                 },
@@ -253,7 +254,7 @@ impl Nic for Interface {
         }
     }
 
-    /// As [`Device`](super::Device) does; a tagged frame, and one without an IP packet, is written alone.
+    /// As for [`Device`](super::Device). A tagged frame, and one without an IP packet, is written on its own.
     fn write(&mut self, frame: &[u8], checksum: Checksum) -> u64 {
         let Some((prefix, packet)) = frame
             .split_at_checked(ETHERNET)
@@ -281,7 +282,7 @@ impl Nic for Interface {
         }
         let (packet, checksum, size) = self.train.whole();
         let virtio = VnetHeader::of(packet, checksum, size).bytes(ETHERNET);
-        // The borrow of the train ends before the socket is used.
+        // Not `self.send`, because the train is still mutably borrowed here.
         let parts = [&virtio[..], &self.train_prefix, packet].map(IoSlice::new);
         let written = loop {
             match rustix::io::writev(&self.socket, &parts) {
@@ -293,9 +294,9 @@ impl Nic for Interface {
         if written.is_ok() { 0 } else { count }
     }
 
-    /// Frames that the socket had no room for, and those that made no sense.
+    /// Frames that the socket dropped for lack of space, and invalid ones.
     fn lost(&self) -> u64 {
-        // The socket is ours, so that it answers as long as the process lives.
+        // The socket belongs to this interface, so it answers as long as the process lives.
         let more = sys::packet_drops(self.socket.as_fd()).unwrap_or(0);
         self.overflown.set(self.overflown.get() + more);
         self.overflown.get() + self.malformed

@@ -1,16 +1,16 @@
-//! How late things were that had a time of their own.
+//! Lateness of events that had a due time.
 
 use hdrhistogram::Histogram;
 use swell_base::{Dur, Warning};
 
-/// A loop that is away for longer has stalled.
+/// A loop that is delayed by more than this has stalled.
 const STALL: Dur = Dur::from_millis(1);
 
-/// ModelNet's bound (Vahdat et al., OSDI 2002): within a millisecond of the target.
+/// ModelNet's bound (Vahdat et al., OSDI 2002): within a millisecond of the due time.
 const TOO_LATE: Dur = Dur::from_millis(1);
 
-/// By how much things happened later than they were due, on the wall clock, and for how long the loop that
-/// sees to them was away.
+/// Statistics of lateness: how much later than due events happened on the wall clock, and for how long the event loop
+/// was delayed.
 #[derive(Clone, Debug)]
 pub struct Lateness {
     by: Histogram<u64>,
@@ -29,10 +29,10 @@ impl Default for Lateness {
     }
 }
 
-/// Lateness in numbers.
+/// Statistics of lateness.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Late {
-    /// Events: packets that left, transfers that began, timers that ran.
+    /// Number of events: packets sent, transfers started, timers run.
     pub count: u64,
     /// Median.
     pub p50: Dur,
@@ -40,22 +40,22 @@ pub struct Late {
     pub p99: Dur,
     /// 99.9th percentile.
     pub p999: Dur,
-    /// The latest.
+    /// Maximum.
     pub max: Dur,
-    /// Times that the loop was away for more than a millisecond, where that is measured.
+    /// Number of times that the loop was delayed by more than a millisecond, if that is measured.
     pub stalls: u64,
-    /// The longest of them.
+    /// The longest stall.
     pub longest_stall: Dur,
 }
 
 impl Lateness {
-    /// Something happened `by` later than it was due.
+    /// Records an event that happened `by` later than it was due.
     #[inline]
     pub fn add(&mut self, by: Dur) {
         self.by.saturating_record(by.as_nanos().max(1));
     }
 
-    /// The loop came back `by` later than it wanted to. Returns whether that is a stall.
+    /// Records that the loop resumed `by` later than planned. Returns whether that is a stall.
     #[inline]
     pub fn back(&mut self, by: Dur) -> bool {
         let stalled = by > STALL;
@@ -66,7 +66,7 @@ impl Lateness {
         stalled
     }
 
-    /// The numbers.
+    /// The statistics so far.
     pub fn late(&self) -> Late {
         let at = |q| Dur::from_nanos(self.by.value_at_quantile(q));
         Late {
@@ -82,13 +82,13 @@ impl Lateness {
 }
 
 impl Late {
-    /// Whether the network that the programs saw could have been another than the world's.
+    /// Whether the network that programs saw may have differed from the configured one.
     pub fn too_late(&self) -> bool {
         self.p99 > TOO_LATE
     }
 
-    /// What a reader of the result must know. The words are the same for all runs, so that a report says
-    /// them once and how many runs they are about.
+    /// Warnings for readers of the result. The wording is the same for all runs, so that a report can print it once
+    /// together with the number of runs.
     pub fn doubts(&self) -> Vec<Warning> {
         let mut doubts = Vec::new();
         if self.stalls > 0 {

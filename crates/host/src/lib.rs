@@ -1,8 +1,8 @@
-//! Hosts: network namespaces whose only way out is a device that this process holds.
+//! Hosts: network namespaces that are connected only to a device held by this process.
 //!
-//! A [`Host`] is what a program sees as its machine; its [`Device`] is the other end of the only cable. What
-//! the host sends is read from the device as packets of the wire, what is written to the device the host
-//! receives. Whoever ferries packets between devices is the network.
+//! A [`Host`] is what a program sees as its machine. Its [`Device`] is the other end of its only link: packets that
+//! the host sends are read from the device, and packets written to the device are received by the host. The code that
+//! moves packets between devices is the network.
 //!
 //! ```no_run
 //! use std::process::ExitCode;
@@ -25,13 +25,13 @@
 //! }
 //! ```
 //!
-//! Nothing has a name outside: namespaces are held by a process and by open files, the device by its file
-//! descriptor. When this process ends, in whichever way, the kernel ends the first process of every host,
-//! with it everything that runs there, and then the namespaces and devices are gone. So there is nothing to
-//! clean up, and two emulations cannot meet.
+//! Nothing has a global name. A process and open files hold the namespaces, and a file descriptor holds the device.
+//! When this process ends, for any reason, the kernel kills the first process of every host, and with it everything
+//! that runs there. The namespaces and devices then disappear. So there is nothing to clean up, and two emulations
+//! cannot interfere.
 //!
-//! *Not promised*: a host keeps programs from the network, not from the machine. Files are shared except
-//! for /run and the files of name resolution, and root outside is root inside.
+//! *Not promised*: a host isolates programs from the network, not from the machine. Files are shared, except /run and
+//! the files of name resolution, and root inside is root outside.
 
 mod cable;
 pub mod clock;
@@ -96,7 +96,7 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// A network namespace with a first process, alive as long as this value, at most as long as this process.
+/// A network namespace with its first process. It lives as long as this value, and at most as long as this process.
 pub struct Host {
     name: String,
     helper: PathBuf,
@@ -106,7 +106,7 @@ pub struct Host {
     programs: Mutex<Vec<SharedChild>>,
     netlink: Mutex<Netlink>,
     device: u32,
-    /// The thread whose end would end the first process; it waits for this sender to be dropped.
+    /// The thread whose end would kill the first process. It waits until this sender is dropped.
     keeper: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
@@ -120,27 +120,27 @@ struct Namespaces {
 }
 
 impl Host {
-    /// Makes a host and its device. The device works from any thread, also after the host has gone.
+    /// Creates a host and its device. The device works from any thread, even after the host is gone.
     pub fn create(_: &Rights, config: &HostConfig) -> Result<(Host, Device), Error> {
         config.check()?;
         let own = config.clone();
         let (stop, stopped) = mpsc::channel::<()>();
         let (made, result) = mpsc::sync_channel(1);
-        // The signal that ends the first process comes when the *thread* that made it ends
-        // (PR_SET_PDEATHSIG(2const)), so a thread of the host's own makes it and stays.
+        // The signal that kills the first process is sent when the *thread* that created it ends
+        // (PR_SET_PDEATHSIG(2const)). Hence each host has its own thread, which creates the process and stays.
         let keeper = thread::Builder::new()
             .name(format!("host {}", config.name))
             .spawn(move || {
                 let answer = make(&own);
                 let succeeded = answer.is_ok();
                 if made.send(answer).is_ok() && succeeded {
-                    // Nothing is ever sent: the error is the other end's disappearance.
+                    // Nothing is ever sent: `recv` returns an error when the sender is dropped.
                     let _ = stopped.recv();
                 }
             })
             .during(&config.name, "start a thread")?;
         let Ok(answer) = result.recv() else {
-            // The thread ended without an answer, so it panicked, and that is a fault of ours.
+            // The thread ended without an answer, so it panicked. That is a bug of this crate.
             return match keeper.join() {
                 Err(panic) => resume_unwind(panic),
                 Ok(()) => Err(io::Error::other("no answer")).during(&config.name, "make it"),
@@ -156,28 +156,27 @@ impl Host {
         &self.name
     }
 
-    /// Starts a program inside. A program that does not exist or cannot be executed is an error here, with
-    /// its name.
+    /// Starts a program inside. Returns an error with the program's name if it does not exist or cannot be executed.
     pub fn spawn(&self, program: Program) -> Result<Process, Error> {
         let name = program.name();
         self.start(program).map_err(|e| program_failed(&name, e))
     }
 
-    /// Runs `work` on a thread whose network is the host's. Sockets made there stay the host's wherever they
+    /// Runs `work` on a thread in the host's network namespace. Sockets created there remain the host's wherever they
     /// are used. Only the network differs: files and names are those outside.
     pub fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> io::Result<R> {
         self.beside(false, || Ok(work()))
     }
 
-    /// A descriptor of its network namespace, to make sockets there.
+    /// A descriptor of the network namespace, for creating sockets there.
     ///
     /// # Errors
-    /// Where this process has no more descriptors.
+    /// If this process is out of descriptors.
     pub fn network(&self) -> io::Result<OwnedFd> {
         Ok(self.namespaces.net.try_clone()?.into())
     }
 
-    /// The congestion control of each default route (one per family of addresses), as the kernel says.
+    /// The congestion control of each default route (one per address family), as read from the kernel.
     pub fn congestion_controls(&self) -> io::Result<Vec<String>> {
         self.netlink
             .lock()
@@ -185,8 +184,8 @@ impl Host {
             .congestion_controls(self.device)
     }
 
-    /// Runs `work` on a thread in the network namespace, and if wanted with children in the process
-    /// namespace.
+    /// Runs `work` on a thread in the network namespace. If `processes` is set, its children are created in the
+    /// process namespace.
     fn beside<R: Send>(
         &self,
         processes: bool,
@@ -239,7 +238,7 @@ impl Host {
             command.process_group(0);
         }
         let child = self.beside(true, || command.spawn())?;
-        // Our copy of the helper's end of the socket is in the command.
+        // The command still holds our copy of the helper's end of the socket.
         drop(command);
         let n = &self.namespaces;
         let mut process = Process::new(
@@ -262,8 +261,8 @@ impl Host {
                 n.ipc.as_fd(),
             ],
         )?;
-        // The socket closes when the program takes the helper's place; before that only a reason for failure
-        // can come.
+        // The socket closes when the helper executes the program. Before that, it only delivers the reason of a
+        // failure.
         let mut reason = Vec::new();
         ours.read_to_end(&mut reason)?;
         match reason.first_chunk() {
@@ -292,12 +291,12 @@ fn program_failed(program: &str, error: io::Error) -> Error {
 }
 
 impl Drop for Host {
-    /// Ends everything that runs in the host.
+    /// Kills everything that runs in the host.
     fn drop(&mut self) {
         let _ = self.control.shutdown(Shutdown::Both);
         let _ = self.init.kill();
-        // The first process stays until every process of its namespace was reaped, and programs are ours to
-        // reap. They die with it; a signal each spares the wait for that.
+        // The first process exists until every process of its namespace was reaped, and programs are children of this
+        // process. They die with the first process; killing each of them avoids waiting for that.
         let programs = self
             .programs
             .get_mut()
@@ -315,7 +314,7 @@ impl Drop for Host {
     }
 }
 
-/// Makes a host; the calling thread's network is the host's from then on.
+/// Creates a host and moves the calling thread into its network namespace.
 fn make(config: &HostConfig) -> Result<(Host, Device), Error> {
     let name = config.name.as_str();
     sys::devices::unshare(UnshareFlags::NEWNET | UnshareFlags::NEWPID).map_err(|e| match e {
@@ -361,7 +360,7 @@ fn make(config: &HostConfig) -> Result<(Host, Device), Error> {
     Ok((host, device))
 }
 
-/// Starts the first process and waits until it has arranged what is seen inside.
+/// Starts the first process and waits until it has set up the view from inside.
 fn start_init(config: &HostConfig) -> Result<(Child, UnixStream), Error> {
     let name = config.name.as_str();
     let (mut ours, theirs) = UnixStream::pair().during(name, "make a socket")?;
@@ -371,7 +370,7 @@ fn start_init(config: &HostConfig) -> Result<(Child, UnixStream), Error> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .current_dir("/")
-        // Ctrl-C is for programs, not for the host under them.
+        // Ctrl-C is meant for programs, not for the host.
         .process_group(0)
         .spawn()
         .during(name, "start the first process")?;
@@ -396,7 +395,7 @@ fn start_init(config: &HostConfig) -> Result<(Child, UnixStream), Error> {
     }
 }
 
-/// A first process of which no [`Host`] is made yet: it ends where an error ends the making.
+/// A first process without a [`Host`]: it is killed if creating the host fails.
 struct Unborn(Option<Child>);
 
 impl Drop for Unborn {
@@ -408,7 +407,7 @@ impl Drop for Unborn {
     }
 }
 
-/// Links, addresses, routes and settings of the calling thread's network namespace.
+/// Sets up links, addresses, routes and settings of the calling thread's network namespace.
 fn connect_network(config: &HostConfig, netlink: &mut Netlink, device: u32) -> Result<(), Error> {
     let name = config.name.as_str();
     let has_v6 = config.source(true).is_some() || config.local.iter().any(|p| p.addr().is_ipv6());
@@ -424,13 +423,13 @@ fn connect_network(config: &HostConfig, netlink: &mut Netlink, device: u32) -> R
             .during(name, format!("write {value} to /proc/sys/net/{path}"))?;
     }
     raise_buffers(config.tcp_buffers).during(name, "let TCP's buffers grow")?;
-    // For ping without privileges (icmp(7)); in a user namespace the kernel knows one group only.
+    // For ping without privileges (icmp(7)). In a user namespace only one group is mapped.
     let group = rustix::process::getegid().as_raw();
     if write_setting("ipv4/ping_group_range", "0 2147483647").is_err() {
         let _ = write_setting("ipv4/ping_group_range", &format!("{group} {group}"));
     }
-    // Connections over the loopback follow the namespace's own setting. It may be refused, where the
-    // machine does not allow the algorithm to everyone; the routes below decide what goes out.
+    // Connections over the loopback device use the namespace's own setting. It may be refused if the machine
+    // restricts the algorithm. The routes below set it for all other connections.
     let _ = write_setting("ipv4/tcp_congestion_control", &config.congestion_control);
     netlink
         .raise(LOOPBACK)
@@ -466,8 +465,8 @@ fn connect_network(config: &HostConfig, netlink: &mut Netlink, device: u32) -> R
     await_addresses(config, netlink)
 }
 
-/// A new IPv6 address is tentative until a worker of the kernel has seen it, even without duplicate
-/// detection (net/ipv6/addrconf.c, `addrconf_dad_begin`). What comes for it before is dropped.
+/// A new IPv6 address is tentative until a kernel worker has processed it, even without duplicate address detection
+/// (net/ipv6/addrconf.c, `addrconf_dad_begin`). Packets for it are dropped until then.
 fn await_addresses(config: &HostConfig, netlink: &mut Netlink) -> Result<(), Error> {
     let start = Instant::now();
     for &address in &config.addresses {
@@ -482,18 +481,18 @@ fn await_addresses(config: &HostConfig, netlink: &mut Netlink) -> Result<(), Err
     Ok(())
 }
 
-/// How long the kernel may take for what it does in the background: far more than a busy machine needs.
+/// Time limit for background work of the kernel, far more than a busy machine needs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Files below /proc/sys/net, what they must hold, and whether a host is wrong without.
+/// Files below /proc/sys/net, their values, and whether the host is unusable without them.
 fn settings(v6: bool) -> Vec<(&'static str, &'static str, bool)> {
-    // A new namespace takes some of these from the machine (net.core.devconf_inherit_init_net).
+    // A new namespace inherits some of these from the machine (net.core.devconf_inherit_init_net).
     let mut all = vec![
         ("ipv4/ip_forward", "0", false),
         ("ipv4/conf/all/rp_filter", "0", false),
         ("ipv4/conf/default/rp_filter", "0", false),
         ("ipv4/conf/swell0/rp_filter", "0", false),
-        // What one connection learnt about the path must not decide how the next begins.
+        // Metrics cached from one connection must not affect the start of the next.
         ("ipv4/tcp_no_metrics_save", "1", false),
     ];
     if v6 {
@@ -501,11 +500,11 @@ fn settings(v6: bool) -> Vec<(&'static str, &'static str, bool)> {
             ("ipv6/conf/all/disable_ipv6", "0", false),
             ("ipv6/conf/swell0/disable_ipv6", "0", false),
             ("ipv6/conf/all/forwarding", "0", false),
-            // Without it no address of a local prefix can be bound; IPv4 does not ask.
+            // Without it no address of a local prefix can be bound; IPv4 does not need it.
             ("ipv6/ip_nonlocal_bind", "1", true),
         ]);
     }
-    // Nothing may be sent that no program sent: no link-local address, so no solicitations and no reports.
+    // Only programs may send: no link-local address, so no router solicitations and no multicast reports.
     all.extend([
         ("ipv6/conf/swell0/addr_gen_mode", "1", false),
         ("ipv6/conf/swell0/accept_ra", "0", false),
@@ -519,7 +518,7 @@ fn write_setting(path: &str, value: &str) -> io::Result<()> {
     fs::write(Path::new("/proc/sys/net").join(path), value)
 }
 
-/// Lets the largest of TCP's buffers be of so many bytes at least (tcp(7): least, first, largest).
+/// Raises the maximum of TCP's buffers to at least this many bytes (tcp(7): minimum, default, maximum).
 fn raise_buffers(bytes: u64) -> io::Result<()> {
     for path in ["ipv4/tcp_rmem", "ipv4/tcp_wmem"] {
         let text = fs::read_to_string(Path::new("/proc/sys/net").join(path))?;

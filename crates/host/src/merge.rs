@@ -1,10 +1,9 @@
-//! TCP packets that leave at once, put together as the receive offload of a network card does.
+//! Merging TCP packets that are due together, like the receive offload of a network card.
 //!
-//! A host's kernel works on a super-packet as fast as on a packet, and the packets that are due when the
-//! loop looks are often of one connection. Only what is due at once is put together, so nothing
-//! waits. The rules are the kernel's own (`tcp_gro_receive` in net/ipv4/tcp_offload.c), a little stricter:
-//! headers are equal but for what must grow, so that cutting the whole again gives the packets that
-//! were put in.
+//! A host's kernel processes a super-packet as fast as a single packet, and packets that are due together often
+//! belong to one connection. Only packets that are due at once are merged, so nothing waits. The rules are those of
+//! the kernel (`tcp_gro_receive` in net/ipv4/tcp_offload.c), slightly stricter: headers must be equal except for
+//! fields that necessarily change. Segmenting the result again therefore gives the original packets.
 
 use super::segment::{Layout, PSH, TCP_CHECKSUM};
 use super::sum::{adjust, be16, be32, fold};
@@ -13,24 +12,24 @@ use crate::Checksum;
 const ACK: u8 = 0x10;
 /// Position of the flags in the TCP header (RFC 9293 section 3.1).
 const FLAGS: usize = 13;
-/// Don't fragment, in the upper byte of IPv4's flags and offset (RFC 791 section 3.1).
+/// Don't Fragment, in the upper byte of IPv4's flags and fragment offset (RFC 791 section 3.1).
 const DF: u8 = 0x40;
-/// Largest IP packet.
+/// Maximum size of an IP packet.
 const LARGEST: usize = 0xffff;
 
-/// Packets of one connection, each beginning where the one before ends; or one packet of any kind.
+/// Packets of one connection, each starting where the previous one ends; or one packet of any kind.
 #[derive(Debug, Default)]
 pub struct Train {
     bytes: Vec<u8>,
     checksum: Checksum,
     count: u16,
-    /// Bytes of payload of every packet but the last.
+    /// Payload bytes of every packet except the last.
     size: usize,
-    /// `None`: nothing can follow.
+    /// `None` if no further packet can be appended.
     open: Option<Open>,
 }
 
-/// What the next packet must go on from.
+/// The state that the next packet must continue.
 #[derive(Debug)]
 struct Open {
     layout: Layout,
@@ -38,7 +37,7 @@ struct Open {
 }
 
 impl Train {
-    /// Takes a packet if it is the first, or goes on where the last one ends.
+    /// Adds a packet if it is the first or continues the last one. Returns whether it was added.
     pub fn push(&mut self, packet: &[u8], checksum: Checksum) -> bool {
         if self.count == 0 {
             self.bytes.extend_from_slice(packet);
@@ -75,12 +74,12 @@ impl Train {
         true
     }
 
-    /// How many packets there are.
+    /// Number of packets.
     pub fn count(&self) -> u16 {
         self.count
     }
 
-    /// The whole, its checksum, and the bytes of payload of its packets where there are several.
+    /// The merged packet, its checksum, and the payload bytes per packet if there are several.
     pub fn whole(&mut self) -> (&[u8], Checksum, Option<u16>) {
         self.close();
         let size = (self.count > 1).then_some(self.size as u16);
@@ -94,7 +93,7 @@ impl Train {
         self.open = None;
     }
 
-    /// Nothing follows: the header becomes that of the whole.
+    /// Completes the train: its header becomes that of the merged packet.
     fn close(&mut self) {
         if let Some(open) = self.open.take()
             && self.count > 1
@@ -105,8 +104,8 @@ impl Train {
 }
 
 impl Open {
-    /// What may follow on a packet; nothing, unless it is TCP with a checksum to be completed, without
-    /// options of IP, and carries payload and no flag but ACK.
+    /// The state for packets that may follow. `None` unless this is a TCP packet with a partial checksum, without IP
+    /// options, with payload and with no flag except ACK.
     fn of(packet: &[u8], checksum: Checksum) -> Option<Open> {
         let layout = Layout::of(packet, checksum).ok()?;
         let plain = layout.transport == if layout.version == 4 { 20 } else { 40 };
@@ -118,7 +117,7 @@ impl Open {
         Some(Open { layout, seq })
     }
 
-    /// Whether `next`, longer than the header, goes on where `first` and those after it end.
+    /// Whether `next`, which is longer than the header, continues `first` and the packets after it.
     fn precedes(&self, first: &[u8], count: u16, next: &[u8]) -> bool {
         let Layout {
             version,
@@ -132,7 +131,7 @@ impl Open {
         } else {
             same(0, 4) && same(6, 40)
         };
-        // Between the ports and the options: sequence number, flags and checksum may differ.
+        // The fields between the ports and the options may differ: sequence number, flags, checksum.
         ip && same(t, t + 4)
             && be32(next, t + 4) == self.seq
             && same(t + 8, t + FLAGS)
@@ -142,7 +141,7 @@ impl Open {
     }
 }
 
-/// Makes the header of a packet of `size` bytes of payload that of all the bytes.
+/// Changes the header of a packet with `size` bytes of payload to cover all the bytes.
 fn lengthen(bytes: &mut [u8], layout: &Layout, size: usize) {
     let Layout {
         version,
@@ -157,7 +156,7 @@ fn lengthen(bytes: &mut [u8], layout: &Layout, size: usize) {
     } else {
         bytes[4..6].copy_from_slice(&((after - 40) as u16).to_be_bytes());
     }
-    // The sum of the pseudo-header is not complemented, and grows with the length in it.
+    // The sum of the pseudo-header is not complemented, and it grows with the length that it contains.
     let partial = u64::from(be16(bytes, t + TCP_CHECKSUM)) + (after - before) as u64;
     bytes[t + TCP_CHECKSUM..t + TCP_CHECKSUM + 2].copy_from_slice(&fold(partial).to_be_bytes());
 }

@@ -1,5 +1,4 @@
-//! Links, addresses and routes of one network namespace, by rtnetlink(7), so that no tool need be
-//! installed.
+//! Links, addresses and routes of one network namespace, by rtnetlink(7), so that no external tool is needed.
 
 use ipnet::IpNet;
 use netlink_packet_core::{
@@ -23,14 +22,14 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
 
-/// The index of the loopback device: the first of every namespace.
+/// The index of the loopback device, the first device of every namespace.
 pub const LOOPBACK: u32 = 1;
 
-/// The table of addresses that are the host's own (linux/rtnetlink.h).
+/// The routing table of local addresses (linux/rtnetlink.h).
 const TABLE_LOCAL: u8 = 255;
 
-/// A conversation with the kernel about the network namespace in which it was opened; it stays with that
-/// namespace, whichever thread uses it.
+/// A netlink connection to the network namespace in which it was opened. It stays with that namespace, whichever
+/// thread uses it.
 pub struct Netlink {
     socket: Socket,
     sequence: u32,
@@ -69,8 +68,8 @@ impl Netlink {
             .ok_or_else(|| io::Error::other("the kernel keeps no counters of this device"))
     }
 
-    /// Makes two devices of which each receives what the other sends (veth(4)); the other one in the network
-    /// namespace that `there` is a descriptor of, if any.
+    /// Creates a veth pair (veth(4)). The device `other` is created in the network namespace of which `there` is a
+    /// descriptor, if any.
     pub fn add_pair(&mut self, name: &str, other: &str, there: Option<RawFd>) -> io::Result<()> {
         let named = |n: &str| {
             let mut message = LinkMessage::default();
@@ -89,14 +88,14 @@ impl Netlink {
         Ok(())
     }
 
-    /// Everything about a device.
+    /// All attributes of a device.
     pub fn link_of(&mut self, index: u32) -> io::Result<LinkMessage> {
         let mut message = LinkMessage::default();
         message.header.index = index;
         self.link(message)
     }
 
-    /// Addresses of a device that reach beyond its link.
+    /// Addresses of global scope of a device.
     pub fn addresses(&mut self, index: u32) -> io::Result<Vec<String>> {
         let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
         let answers = self.ask(request, NLM_F_DUMP)?;
@@ -128,7 +127,7 @@ impl Netlink {
             .ok_or_else(|| io::Error::other("the device has no hardware address"))
     }
 
-    /// Sets attributes of a device and raises flags.
+    /// Sets attributes and flags of a device.
     pub fn set_link(
         &mut self,
         index: u32,
@@ -149,7 +148,7 @@ impl Netlink {
         self.set_link(index, LinkFlags::Up, Vec::new())
     }
 
-    /// Sends what is for `prefix` out of the device to the neighbour `via`, from `source`.
+    /// Adds a route for `prefix` to the neighbour `via` on the device, with source address `source`.
     pub fn add_neighbour_route(
         &mut self,
         index: u32,
@@ -165,7 +164,7 @@ impl Netlink {
             protocol: RouteProtocol::Static,
             scope: RouteScope::Universe,
             kind: RouteType::Unicast,
-            // The neighbour is on the cable, whatever the addresses look like.
+            // The neighbour is on the link, whatever its address is.
             flags: RouteFlags::Onlink,
             ..RouteHeader::default()
         };
@@ -182,7 +181,7 @@ impl Netlink {
         Ok(())
     }
 
-    /// Gives the device a host address, without a route to any neighbour.
+    /// Gives the device a host address, without a route to neighbours.
     pub fn add_address(&mut self, index: u32, address: IpAddr) -> io::Result<()> {
         let mut message = AddressMessage::default();
         message.header.family = family(address);
@@ -195,7 +194,7 @@ impl Netlink {
             AddressAttribute::Address(address),
         ];
         if address.is_ipv6() {
-            // Nobody on the wire could answer, so duplicate detection would only delay the start.
+            // Nobody on the link could answer, so duplicate address detection would only delay the start.
             message
                 .attributes
                 .push(AddressAttribute::Flags(AddressFlags::Nodad));
@@ -207,7 +206,7 @@ impl Netlink {
         Ok(())
     }
 
-    /// Makes every address of a prefix the host's own (`ip route add local PREFIX dev lo`).
+    /// Makes every address of a prefix local (`ip route add local PREFIX dev lo`).
     pub fn add_local(&mut self, prefix: IpNet) -> io::Result<()> {
         let mut message = RouteMessage::default();
         message.header = RouteHeader {
@@ -230,7 +229,7 @@ impl Netlink {
         Ok(())
     }
 
-    /// Whether packets to the address would be taken as the host's own.
+    /// Whether the host would accept packets to the address as its own.
     pub fn is_local(&mut self, address: IpAddr) -> io::Result<bool> {
         let mut message = RouteMessage::default();
         message.header.address_family = family(address);
@@ -242,7 +241,7 @@ impl Netlink {
         }))
     }
 
-    /// Sends everything else out of the device. Connections over the route use the congestion control.
+    /// Adds a default route to the device. Connections over it use the given congestion control.
     pub fn add_default(
         &mut self,
         index: u32,
@@ -274,7 +273,7 @@ impl Netlink {
         Ok(())
     }
 
-    /// The congestion control of each default route through the device, as the kernel says.
+    /// The congestion control of each default route to the device, as read from the kernel.
     pub fn congestion_controls(&mut self, index: u32) -> io::Result<Vec<String>> {
         let mut message = RouteMessage::default();
         message.header.address_family = AddressFamily::Unspec;
@@ -298,7 +297,7 @@ impl Netlink {
         Ok(found)
     }
 
-    /// What leaves the device goes through a token bucket (tc-tbf(8)) with a drop-tail queue of bytes before it.
+    /// Adds a token bucket (tc-tbf(8)) with a drop-tail queue, limited in bytes, for packets that leave the device.
     pub fn add_token_bucket(&mut self, index: u32, bucket: &TokenBucket) -> io::Result<()> {
         let mut message = queue_of(index);
         message.attributes = vec![
@@ -312,7 +311,7 @@ impl Netlink {
         Ok(())
     }
 
-    /// Packets that the device's queueing discipline has dropped.
+    /// Packets dropped by the device's queueing discipline.
     pub fn queue_drops(&mut self, index: u32) -> io::Result<u64> {
         let request = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
         let mut drops = 0;
@@ -340,7 +339,7 @@ impl Netlink {
             .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 
-    /// One request and everything the kernel answers to it.
+    /// Sends one request and collects all answers of the kernel.
     fn ask(
         &mut self,
         message: RouteNetlinkMessage,
@@ -350,7 +349,7 @@ impl Netlink {
         let mut request = NetlinkMessage::from(message);
         request.header.sequence_number = self.sequence;
         request.header.flags = NLM_F_REQUEST | flags;
-        // A dump ends with its own message; anything else is acknowledged.
+        // A dump ends with its own message; other requests are acknowledged.
         if flags & NLM_F_DUMP != NLM_F_DUMP {
             request.header.flags |= NLM_F_ACK;
         }
@@ -386,18 +385,18 @@ impl Netlink {
     }
 }
 
-/// A rate, and what waits for it.
+/// A token bucket with a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
-    /// Bytes per second, with the headers of the link layer.
+    /// Bytes per second, including link-layer headers.
     pub rate: u64,
-    /// Bytes that go at once after a silence.
+    /// Bytes that can be sent at once after an idle time.
     pub burst: u32,
-    /// Bytes that wait.
+    /// Queue limit in bytes.
     pub queue: u32,
 }
 
-// Of linux/pkt_sched.h: attributes and structures of `tbf`.
+// Attributes and structures of `tbf`, from linux/pkt_sched.h.
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_TBF_BURST: u16 = 6;
@@ -406,7 +405,7 @@ const TC_LINKLAYER_ETHERNET: u8 = 1;
 const TICK_SHIFT: u32 = 6;
 
 impl TokenBucket {
-    /// `struct tc_tbf_qopt` and the attributes for what it has no room for.
+    /// `struct tc_tbf_qopt`, and attributes for values that do not fit into it.
     fn options(&self) -> Vec<TcOption> {
         // `struct tc_ratespec`: cell, link layer, overhead, cell alignment, mpu, rate.
         let spec = |rate: u32| {

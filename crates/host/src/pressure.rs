@@ -1,24 +1,24 @@
-//! What others took from this machine's processors, and what its network stack dropped before any host saw it.
+//! CPU time taken by others, and packets dropped by this machine's network stack before they reached a host.
 
 use std::fs;
 use std::ops::Sub;
 use std::time::Duration;
 
-/// Counters of the machine; the difference of two is what happened in between.
+/// Counters of the machine; the difference of two values describes the interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pressure {
-    /// Time that the hypervisor gave to other machines, summed over processors (proc_stat(5), `steal`).
+    /// Time that the hypervisor gave to other virtual machines, summed over processors (proc_stat(5), `steal`).
     pub stolen: Duration,
-    /// Time for which the limit of a control group stopped this process (`throttled_usec`, or `throttled_time` in
+    /// Time for which a control group's CPU limit stopped this process (`throttled_usec`, or `throttled_time` in
     /// version 1).
     pub throttled: Duration,
-    /// Packets that the kernel dropped since a processor's backlog was full (`net.core.netdev_max_backlog`), of all
+    /// Packets that the kernel dropped because a processor's backlog was full (`net.core.netdev_max_backlog`), in all
     /// namespaces of the machine.
     pub backlog_drops: u64,
 }
 
 impl Pressure {
-    /// As things are. What cannot be read is zero.
+    /// The current values. Counters that cannot be read are zero.
     pub fn now() -> Pressure {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Pressure {
@@ -45,14 +45,14 @@ fn ticks_per_second() -> u64 {
     rustix::param::clock_ticks_per_second().max(1)
 }
 
-/// The eighth number of the line for all processors, in ticks.
+/// The eighth number of the line for all processors, in clock ticks.
 fn stolen(stat: &str, hz: u64) -> Duration {
     let line = stat.lines().find_map(|l| l.strip_prefix("cpu "));
     let ticks = line.and_then(|l| l.split_whitespace().nth(7)?.parse::<u64>().ok());
     Duration::from_micros(ticks.unwrap_or(0).saturating_mul(1_000_000) / hz)
 }
 
-/// Of the control group that this file of cgroups(7) names, in either version.
+/// The throttled time of the control group named in this file of cgroups(7), in either version.
 fn throttled(groups: &str) -> Duration {
     let of = |line: &str| {
         let (_, rest) = line.split_once(':')?;
@@ -71,7 +71,7 @@ fn throttled(groups: &str) -> Duration {
     groups.lines().filter_map(of).max().unwrap_or_default()
 }
 
-/// The second number of each processor's line, hexadecimal (net/core/net-procfs.c, `softnet_seq_show`).
+/// The second number of each processor's line, in hexadecimal (net/core/net-procfs.c, `softnet_seq_show`).
 fn backlog_drops(softnet: &str) -> u64 {
     let dropped = |l: &str| u64::from_str_radix(l.split_whitespace().nth(1)?, 16).ok();
     softnet.lines().filter_map(dropped).sum()

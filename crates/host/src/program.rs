@@ -12,10 +12,10 @@ use std::process::{Child, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a standard stream of a program is connected to.
+/// The connection of a program's standard stream.
 #[derive(Debug, Default)]
 pub enum Stream {
-    /// The same as in this process.
+    /// The stream of this process.
     Inherit,
     /// Nothing.
     #[default]
@@ -32,14 +32,14 @@ impl From<File> for Stream {
     }
 }
 
-/// What to start.
+/// A program to start.
 #[derive(Debug, Default)]
 pub struct Program {
     /// The program, looked up in PATH, and its arguments.
     pub argv: Vec<OsString>,
     /// Variables set in addition to those of this process.
     pub env: Vec<(OsString, OsString)>,
-    /// Working directory; the one of this process where there is none.
+    /// Working directory; `None` means that of this process.
     pub directory: Option<PathBuf>,
     /// Standard input.
     pub stdin: Stream,
@@ -47,13 +47,13 @@ pub struct Program {
     pub stdout: Stream,
     /// Standard error.
     pub stderr: Stream,
-    /// Stay in this process's group, as a program must that reads from the terminal. Otherwise it gets one of
-    /// its own: [`Process::kill`] then reaches what it started too, and Ctrl-C does not reach it.
+    /// Stay in this process's process group, which a program needs to read from the terminal. Otherwise the program
+    /// gets its own group: [`Process::kill`] then also reaches its children, and Ctrl-C does not reach it.
     pub foreground: bool,
 }
 
 impl Program {
-    /// A program with its arguments, without input and output.
+    /// A program with its arguments, with no input or output.
     pub fn new<S: Into<OsString>>(argv: impl IntoIterator<Item = S>) -> Program {
         Program {
             argv: argv.into_iter().map(Into::into).collect(),
@@ -68,7 +68,7 @@ impl Program {
     }
 }
 
-/// The ends of one standard stream: the program's, and ours if it is a pipe.
+/// The two ends of a standard stream: the program's, and ours if it is a pipe.
 pub(super) fn connect(stream: Stream, number: usize) -> io::Result<(OwnedFd, Option<File>)> {
     Ok(match stream {
         Stream::Inherit => {
@@ -99,10 +99,11 @@ pub(super) fn connect(stream: Stream, number: usize) -> io::Result<(OwnedFd, Opt
     })
 }
 
-/// The child as both its [`Process`] and its host know it; a host cannot end before all are reaped.
+/// The child process, shared by its [`Process`] and its host, because a host cannot end before all children are
+/// reaped.
 pub(super) type SharedChild = Arc<Mutex<Child>>;
 
-/// A program that was started. Dropping it neither ends nor awaits the program; the end of its host does.
+/// A program that was started. Dropping it neither kills the program nor waits for it; the end of its host kills it.
 #[derive(Debug)]
 pub struct Process {
     child: SharedChild,
@@ -137,12 +138,12 @@ impl Process {
         Arc::clone(&self.child)
     }
 
-    /// Its number as seen from outside the host.
+    /// Its process ID as seen from outside the host.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Waits for the end at most this long: the exit status, or `None` if the program still runs.
+    /// Waits for the program to end, for at most this time. Returns the exit status, or `None` if it still runs.
     pub fn wait_timeout(&mut self, limit: Duration) -> io::Result<Option<ExitStatus>> {
         let start = Instant::now();
         loop {
@@ -162,7 +163,7 @@ impl Process {
         }
     }
 
-    /// Waits for the end.
+    /// Waits for the program to end.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.wait_timeout(Duration::from_secs(3600))? {
@@ -176,19 +177,19 @@ impl Process {
         lock(&self.child).try_wait()
     }
 
-    /// Asks the program, and what it started, to end (SIGTERM).
+    /// Asks the program, and its process group if it has its own, to terminate (SIGTERM).
     pub fn terminate(&mut self) -> io::Result<()> {
         self.signal(Signal::TERM)
     }
 
-    /// Ends the program, and what it started in its group (SIGKILL).
+    /// Kills the program, and its process group if it has its own (SIGKILL).
     pub fn kill(&mut self) -> io::Result<()> {
         self.signal(Signal::KILL)
     }
 
     fn signal(&self, signal: Signal) -> io::Result<()> {
-        // The lock keeps the number from being given to another process meanwhile: it is free only after
-        // the child was reaped.
+        // The lock keeps the process ID from being reused meanwhile, because it is free only after the child was
+        // reaped.
         let mut child = lock(&self.child);
         if child.try_wait()?.is_some() {
             return Ok(());
@@ -212,7 +213,7 @@ impl AsFd for Process {
     }
 }
 
-/// A panic elsewhere leaves a child as good as it was.
+/// A panic elsewhere does not make the child's state invalid.
 pub(super) fn lock(child: &Mutex<Child>) -> std::sync::MutexGuard<'_, Child> {
     child.lock().unwrap_or_else(PoisonError::into_inner)
 }

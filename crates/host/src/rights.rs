@@ -1,4 +1,4 @@
-//! May this process make namespaces? As root it may; as anyone else, in a user namespace of its own.
+//! Permission to create namespaces: as root, or otherwise in a new user namespace.
 
 use super::error::Error;
 use super::sys::devices as sys;
@@ -6,16 +6,16 @@ use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use std::fs;
 use std::io;
 
-/// Proof that this process may make hosts; [`Rights::obtain`] gives it.
+/// Proof that this process may create hosts; see [`Rights::obtain`].
 #[derive(Clone, Copy, Debug)]
 pub struct Rights {
     rootless: bool,
 }
 
 impl Rights {
-    /// Root has them. Anyone else enters a user namespace of the process's own, in which only their own user
-    /// and group exist: that must come before any other thread is started, and files, processes and sockets
-    /// stay what they were. Programs started in a host run as the same user, without privileges.
+    /// Root has the rights. Other users enter a new user namespace in which only their own user and group exist. That
+    /// must happen before any other thread starts. Files, processes and sockets stay accessible as before. Programs
+    /// started in a host run as the same user, without privileges.
     pub fn obtain() -> Result<Rights, Error> {
         let held =
             rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |c| c.effective);
@@ -28,14 +28,13 @@ impl Rights {
         Ok(Rights { rootless: true })
     }
 
-    /// Whether they are held in a user namespace of the process's own.
+    /// Whether the rights come from a user namespace of this process.
     pub fn rootless(&self) -> bool {
         self.rootless
     }
 }
 
-/// Whether the process is in another user namespace than the machine's first, which maps every number to
-/// itself.
+/// Whether the process is in a user namespace other than the initial one, which maps every ID to itself.
 fn own_namespace() -> bool {
     fs::read_to_string("/proc/self/uid_map")
         .is_ok_and(|map| map.split_whitespace().collect::<Vec<_>>() != ["0", "0", "4294967295"])
@@ -49,8 +48,8 @@ fn enter_user_namespace() -> Result<(), Error> {
     let user = rustix::process::geteuid().as_raw();
     let group = rustix::process::getegid().as_raw();
     sys::unshare(UnshareFlags::NEWUSER).map_err(|e| refused(e.into()))?;
-    // user_namespaces(7): without privileges outside only one's own numbers can be mapped, and the group
-    // only after setgroups is given up.
+    // user_namespaces(7): without privileges outside, only one's own IDs can be mapped, and the group only after
+    // setgroups is disabled.
     let map = || -> io::Result<()> {
         fs::write("/proc/self/setgroups", "deny")?;
         fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
@@ -60,8 +59,8 @@ fn enter_user_namespace() -> Result<(), Error> {
     keep_for_helpers().map_err(|e| refused(e.into()))
 }
 
-/// The capabilities of helpers that are executed from here. Executing drops every other capability of a user who
-/// is not root (capabilities(7), "Transformation of capabilities during execve").
+/// The capabilities of helpers executed from here. On execve, a user who is not root loses every other capability
+/// (capabilities(7), "Transformation of capabilities during execve").
 const FOR_HELPERS: [CapabilitySet; 3] = [
     CapabilitySet::SYS_ADMIN,
     CapabilitySet::SYS_CHROOT,
@@ -86,7 +85,7 @@ fn keep_for_helpers() -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// The kernel said no; why, and what would help.
+/// The error for a refusal by the kernel, with reason and advice.
 pub(super) fn refused(error: io::Error) -> Error {
     let reading = |path: &str| fs::read_to_string(path).map(|s| s.trim().to_owned());
     let is = |path: &str, value: &str| reading(path).is_ok_and(|v| v == value);

@@ -1,5 +1,5 @@
-//! An interface as one side of a router: what others send through this machine is read, and what is written leaves as the
-//! kernel's own packets do, to the neighbour that its routes and its tables of neighbours name.
+//! An interface as one side of a router. Packets that others send through this machine are read. Packets that are
+//! written leave as the kernel's own do, to the neighbour given by its routing and neighbour tables.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -13,13 +13,14 @@ use super::netlink::Netlink;
 use super::sys::devices::raw_socket;
 use crate::{Checksum, ETHERNET, Nic, Wire, network, rewrite};
 
-/// One side of a router. The kernel goes on to answer for this machine's own addresses: ARP, neighbour discovery, pings.
+/// One side of a router. The kernel continues to answer for this machine's own addresses: ARP, neighbour discovery,
+/// pings.
 pub struct Routed {
     interface: Interface,
     hardware: [u8; 6],
-    /// This machine's addresses on both sides: packets for them are not for others.
+    /// This machine's addresses on both sides; packets for them are not forwarded.
     own: Vec<IpAddr>,
-    /// IPv4 and IPv6. A machine without IPv6 has one.
+    /// Raw sockets for IPv4 and IPv6. A machine without IPv6 has only the first.
     ways: [Option<OwnedFd>; 2],
     packet: Vec<u8>,
 }
@@ -28,7 +29,7 @@ impl Routed {
     /// Opens an interface of the calling thread's network namespace.
     ///
     /// # Errors
-    /// Where there is none of that name, or this process may not read frames or send packets of its own making.
+    /// If there is no such interface, or this process may not read frames or send raw packets.
     pub fn open(name: &str, own: Vec<IpAddr>) -> io::Result<Routed> {
         let mut netlink = Netlink::open()?;
         let index = netlink.index(name)?;
@@ -42,7 +43,7 @@ impl Routed {
     }
 }
 
-/// The destination of an IP packet; `None` where it is cut off.
+/// The destination of an IP packet; `None` if the packet is truncated.
 fn destination(packet: &[u8]) -> Option<IpAddr> {
     match packet.first()? >> 4 {
         4 => Some(IpAddr::from(*packet.get(16..)?.first_chunk::<4>()?)),
@@ -51,7 +52,7 @@ fn destination(packet: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// Whether a router passes it on (RFC 1812 section 5.2, RFC 4291 section 2.5.6).
+/// Whether a router forwards packets to this destination (RFC 1812 section 5.2, RFC 4291 section 2.5.6).
 fn leaves_the_link(to: &IpAddr) -> bool {
     match to {
         IpAddr::V4(a) => {
@@ -61,7 +62,7 @@ fn leaves_the_link(to: &IpAddr) -> bool {
     }
 }
 
-/// One hop less; false where none is left. The header checksum of IPv4 follows.
+/// Decrements the hop limit; returns false if it is exhausted. The header checksum of IPv4 is updated.
 fn spend_hop(packet: &mut [u8]) -> bool {
     let v4 = packet[0] >> 4 == 4;
     let (at, sums) = if v4 { (8, &[10][..]) } else { (6, &[][..]) };
@@ -80,7 +81,7 @@ impl Nic for Routed {
         self.interface.fd()
     }
 
-    /// Shows frames whose packets are for others.
+    /// Shows frames whose packets are to be forwarded.
     fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
         let (own, hardware, header) = (&self.own, &self.hardware, &mut self.packet);
         let mut shown = 0;

@@ -1,4 +1,4 @@
-//! What a host needs that forwards packets between cables.
+//! Settings for a host that forwards packets between cables.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use super::error::{During, Error};
 use super::netlink::{Netlink, TokenBucket};
 use super::{Host, Program};
 
-/// What a device has carried since it was made: frames, and their bytes with the headers of the link layer.
+/// Traffic counters of a device since it was created: frames, and bytes including link-layer headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames received.
@@ -22,12 +22,12 @@ pub struct Counters {
     pub out_packets: u64,
     /// Their bytes.
     pub out_bytes: u64,
-    /// Frames that the other end did not take: it had more waiting than `net.core.netdev_max_backlog`.
+    /// Frames that the other end dropped because its backlog exceeded `net.core.netdev_max_backlog`.
     pub not_taken: u64,
 }
 
 impl Host {
-    /// Sends what is for each of the prefixes to the neighbour `via` on a cable.
+    /// Adds a route for each of the prefixes to the neighbour `via` on a cable.
     ///
     /// # Errors
     /// If there is no such cable, or the kernel refuses a route.
@@ -44,7 +44,7 @@ impl Host {
         })
     }
 
-    /// Limits what leaves by a cable.
+    /// Limits the rate of packets that leave by a cable.
     ///
     /// # Errors
     /// If there is no such cable, or the kernel has no `tbf`.
@@ -56,7 +56,7 @@ impl Host {
         )
     }
 
-    /// Packets that the limit of a cable has dropped.
+    /// Packets dropped by the rate limit of a cable.
     ///
     /// # Errors
     /// If there is no such cable.
@@ -64,7 +64,7 @@ impl Host {
         self.over(device, "read what a queue dropped", Netlink::queue_drops)
     }
 
-    /// The number of a device.
+    /// The index of a device.
     ///
     /// # Errors
     /// If there is no such device.
@@ -72,7 +72,7 @@ impl Host {
         self.over(device, "find a device", |_, index| Ok(index))
     }
 
-    /// What a cable has carried.
+    /// Traffic counters of a cable.
     ///
     /// # Errors
     /// If there is no such cable.
@@ -87,8 +87,8 @@ impl Host {
         })
     }
 
-    /// Nothing larger than a packet of the wire is sent through a cable; else the kernel sends super-packets of up to
-    /// 64 KiB, which a queue counts as one.
+    /// Disables super-packets on a cable, so that nothing larger than a packet of the wire is sent. Otherwise the
+    /// kernel sends super-packets of up to 64 KiB, which a queue counts as one packet.
     ///
     /// # Errors
     /// If there is no such cable, or the kernel refuses.
@@ -99,13 +99,13 @@ impl Host {
         })
     }
 
-    /// What comes in by a cable is handled by these processors, bit by bit from the lowest
-    /// (Documentation/networking/scaling.rst, "RPS"), wherever it was sent.
+    /// Sets the processors that handle packets arriving by a cable, as a bit mask starting with processor 0
+    /// (Documentation/networking/scaling.rst, "RPS"). It does not matter which processor sent them.
     ///
     /// # Errors
-    /// Where the kernel refuses, or is built without it.
+    /// If the kernel refuses, or is built without RPS.
     pub fn receive_on(&self, device: &str, processors: u32) -> Result<(), Error> {
-        // The device is to be seen in the /sys of a program of the host alone.
+        // The device is visible only in the /sys of a program inside the host.
         let file = format!("/sys/class/net/{device}/queues/rx-0/rps_cpus");
         let command = format!("echo {processors:x} > {file}");
         let mut shell = self.spawn(Program::new(["sh", "-c", &command]))?;

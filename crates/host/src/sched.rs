@@ -1,25 +1,25 @@
-//! How punctually the kernel lets this thread run.
+//! Scheduling precision of the calling thread.
 
 use super::sys::devices as sys;
 use std::fmt;
 use std::num::NonZeroU64;
 
-/// What the scheduler granted.
+/// The scheduling that was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
-    /// SCHED_FIFO: nothing but the kernel delays the thread. Such a thread must sleep; one that only spins is
-    /// stopped for 50 ms of every second (`sched_rt_runtime_us`, sched(7)).
+    /// SCHED_FIFO: only the kernel delays the thread. Such a thread must sleep; one that spins is stopped for 50 ms
+    /// of every second (`sched_rt_runtime_us`, sched(7)).
     RealTime {
         /// Its priority.
         priority: u32,
     },
-    /// The fair scheduler with slices of this many nanoseconds (Linux 6.12 and later): a thread that sleeps
-    /// most of the time is let in soon, unless the processors are oversubscribed.
+    /// The fair scheduler with slices of this many nanoseconds (Linux 6.12 and later). A thread that mostly sleeps
+    /// gets the processor soon, unless the processors are oversubscribed.
     ShortSlice {
         /// The slice.
         nanos: u64,
     },
-    /// The fair scheduler as it is: milliseconds late whenever others want the processor.
+    /// The default fair scheduler: the thread is milliseconds late whenever others need the processor.
     Fair,
 }
 
@@ -33,12 +33,12 @@ impl fmt::Display for Precision {
     }
 }
 
-/// The shortest slice that the kernel takes (kernel/sched/syscalls.c: 100 us to 100 ms).
+/// The shortest slice that the kernel accepts (kernel/sched/syscalls.c: 100 us to 100 ms).
 const SLICE: u64 = 100_000;
-/// Above ordinary programs, below whatever else has a real-time priority.
+/// Above ordinary programs, below most other real-time priorities.
 const PRIORITY: u32 = 10;
 
-/// Makes the calling thread as punctual as the kernel allows and says what it got. Threads and programs
+/// Makes the calling thread as punctual as the kernel permits and returns what was granted. Threads and programs
 /// started from it do not inherit it.
 pub fn be_punctual(real_time: bool) -> Precision {
     // Timers of ordinary threads may be up to 50 us late to save wake-ups (PR_SET_TIMERSLACK).

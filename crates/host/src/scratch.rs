@@ -1,7 +1,7 @@
-//! Directories that go away with their process, however it ends.
+//! Temporary directories that are removed when their process ends, for any reason.
 //!
-//! A live owner holds a lock on its directory (flock(2)), and the kernel lets go of it when the owner ends. Process
-//! numbers would not do: containers and nested namespaces that share the temporary files see other numbers.
+//! A live owner holds a lock on its directory (flock(2)), which the kernel releases when the owner ends. Process IDs
+//! would not work: containers and nested namespaces that share the temporary files have different IDs.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -9,11 +9,11 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What the names of all of them begin with. Earlier versions sweep away what begins with `swell-`, locked or not.
+/// Prefix of all their names. Earlier versions remove everything that starts with `swell-`, whether locked or not.
 const PREFIX: &str = "swell.";
 
-/// A temporary directory. It is removed with this value; if the process is killed, the next
-/// one that makes a directory removes it.
+/// A temporary directory. It is removed when this value is dropped. If the process is killed, the next process that
+/// creates one removes it.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
@@ -22,7 +22,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// A new directory among the machine's temporary files.
+    /// Creates a directory among the machine's temporary files.
     ///
     /// # Errors
     /// Those of the file system.
@@ -39,20 +39,20 @@ impl Scratch {
         }
     }
 
-    /// Makes the directory `path` and locks it; `None` where another one was faster with it.
+    /// Creates and locks the directory `path`. Returns `None` if another process was faster.
     fn at(path: PathBuf) -> io::Result<Option<Scratch>> {
         match fs::DirBuilder::new().mode(0o700).create(&path) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
             made => made?,
         }
-        // Between the two steps a sweeper may have found it without a lock, and removed it.
+        // Between the two steps, a process that cleans up may have found it unlocked and removed it.
         let opened = match File::open(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
         match opened.try_lock() {
             Err(TryLockError::WouldBlock) => return Ok(None),
-            // A file system without locks: no process can sweep there.
+            // If the file system has no locks, no process can clean up there.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
         let mine = opened.metadata()?;
@@ -64,7 +64,7 @@ impl Scratch {
         }))
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -72,12 +72,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed now, the next one will try to.
+        // If it cannot be removed now, the next process will try.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// A name that this process has not used.
+/// A name that this process has not used before.
 fn name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -86,7 +86,7 @@ fn name() -> String {
     format!("{PREFIX}{}-{nanos}-{number}", std::process::id())
 }
 
-/// Directories of this program in `place`, of any process.
+/// Directories of this program in `place`, from any process.
 fn all(place: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(place).ok();
     let ours = |e: &fs::DirEntry| {
@@ -100,14 +100,14 @@ fn all(place: &Path) -> impl Iterator<Item = PathBuf> {
     entries.filter(ours).map(|e| e.path())
 }
 
-/// Removes what processes left that are gone; returns how many directories.
+/// Removes directories whose processes have ended; returns their number.
 pub fn sweep() -> usize {
     sweep_in(&std::env::temp_dir())
 }
 
 fn sweep_in(place: &Path) -> usize {
     let removed = |path: &PathBuf| {
-        // No living process holds it. It stays locked until it is removed.
+        // No living process holds the directory. It stays locked until it is removed.
         let lock = File::open(path).ok()?;
         lock.try_lock().ok()?;
         fs::remove_dir_all(path).ok()
@@ -115,7 +115,7 @@ fn sweep_in(place: &Path) -> usize {
     all(place).filter_map(|p| removed(&p)).count()
 }
 
-/// Directories whose owners live.
+/// Directories whose owners are alive.
 pub fn live() -> Vec<PathBuf> {
     live_in(&std::env::temp_dir())
 }
@@ -133,14 +133,14 @@ mod tests {
 
     #[test]
     fn what_nobody_holds_is_removed_and_what_lives_stays() {
-        // A folder of its own: whatever else runs on this machine sweeps the common one.
+        // A separate folder, because other processes on this machine clean up the common one.
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path();
         let mine = Scratch::new_in(place).unwrap();
-        // No process has this number: it is above the kernel's largest (proc_sys_kernel(5), pid_max).
+        // No process has this ID: it exceeds the kernel's maximum (proc_sys_kernel(5), pid_max).
         let dead = place.join(format!("{PREFIX}4194305-7-0"));
         fs::create_dir_all(dead.join("inside")).unwrap();
-        // As a container sees one whose owner lives in another one: no process here has its number.
+        // The view from a container: the owner lives in another one, and no process here has its ID.
         let elsewhere = Scratch::at(place.join(format!("{PREFIX}4194306-7-0")))
             .unwrap()
             .unwrap();

@@ -1,21 +1,21 @@
-//! TCP super-packets cut into the packets that a network card with segmentation offload would send.
+//! Segmentation of TCP super-packets into the packets that a network card with segmentation offload would send.
 //!
-//! The kernel hands a device with offloads up to 64 KiB of one connection at once, under one header
-//! (virtio 1.2 section 5.1.6.2). A queue, a loss process or a meter must see what the wire would carry, so
-//! [`segment`] shows each packet with its own header. Nothing of the payload is copied.
+//! With offloads, the kernel passes up to 64 KiB of one connection to a device at once, under one header (virtio 1.2
+//! section 5.1.6.2). A queue, a loss process or a meter must see the packets of the wire. [`segment`] therefore shows
+//! each packet with its own header. The payload is not copied.
 //!
-//! [`datagrams`] does the same to UDP payloads that a program wrote as one (udp(7), `UDP_SEGMENT`). A TUN device does
-//! not ask for that offload, a virtual Ethernet device always has it.
+//! [`datagrams`] does the same for UDP payloads that a program wrote together (udp(7), `UDP_SEGMENT`). A TUN device
+//! does not request that offload; a veth device always has it.
 //!
-//! *Not done*: the extended ECN semantics of AccECN, which the device does not negotiate.
+//! *Not supported*: the extended ECN semantics of AccECN, which the device does not negotiate.
 
 use super::sum::{adjust, be16, be32, fold, sum_of};
 use crate::{Checksum, Wire};
 
-/// Why something that claims to be a super-packet is none.
+/// The reason why a packet is not a valid super-packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SegmentError {
-    /// The header does not fit in the bytes that are there.
+    /// The packet is shorter than its header.
     #[error("the header is cut off after {0} bytes")]
     Short(usize),
     /// It is neither IPv4 nor IPv6.
@@ -24,7 +24,7 @@ pub enum SegmentError {
     /// The transport checksum is not partial, so the transport header cannot be found.
     #[error("a super-packet without a partial checksum")]
     Checksum,
-    /// A segment would hold no payload, or more than an IP packet can.
+    /// A segment would have no payload, or more than fits into an IP packet.
     #[error("segments of {0} bytes")]
     Size(u16),
 }
@@ -35,8 +35,8 @@ const FIN: u8 = 0x01;
 pub(super) const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
 
-/// Shows `packet`, a TCP super-packet, as packets of at most `size` bytes of payload each and returns how
-/// many there were. `header` is scratch space. Nothing is shown where an error is returned.
+/// Shows the TCP super-packet `packet` as packets of at most `size` payload bytes each, and returns their number.
+/// `header` is scratch space. If an error is returned, nothing was shown.
 pub fn segment(
     packet: &[u8],
     checksum: Checksum,
@@ -67,13 +67,13 @@ pub fn segment(
     Ok(count)
 }
 
-/// Position of the checksum and of the length in the UDP header, and its bytes (RFC 768).
+/// Positions of the checksum and of the length in the UDP header, and the size of the header (RFC 768).
 const UDP_CHECKSUM: u16 = 6;
 const UDP_LENGTH: usize = 4;
 const UDP_HEADER: usize = 8;
 
-/// Shows `packet`, UDP payloads under one header, as datagrams of at most `size` bytes of payload each and returns how many
-/// there were, as [`segment`].
+/// Shows `packet`, UDP payloads under one header, as datagrams of at most `size` payload bytes each, and returns
+/// their number. Otherwise as [`segment`].
 pub fn datagrams(
     packet: &[u8],
     checksum: Checksum,
@@ -110,7 +110,8 @@ pub fn datagrams(
     let (template, payload) = packet.split_at(whole);
     header.clear();
     header.extend_from_slice(template);
-    // A partial checksum is the sum of the pseudo-header, whose length is that of the whole: out it goes.
+    // A partial checksum is the sum of the pseudo-header, which contains the length of the whole. That length is
+    // removed.
     let before = be16(template, t + UDP_LENGTH);
     let pseudo = u64::from(be16(template, t + usize::from(UDP_CHECKSUM))) + u64::from(!before);
     let count = payload.len().div_ceil(step).max(1);
@@ -140,12 +141,12 @@ pub fn datagrams(
     Ok(count)
 }
 
-/// Where things are in the super-packet.
+/// Positions in the super-packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub version: u8,
     pub transport: usize,
-    /// Bytes of IP and TCP header together.
+    /// Size of the IP and TCP headers together.
     pub header: usize,
 }
 
@@ -158,8 +159,8 @@ impl Layout {
             6 => 40,
             _ => return Err(SegmentError::Version(version)),
         };
-        // The kernel always leaves the checksum of a super-packet to the device, and so says where TCP
-        // begins behind any extension headers.
+        // The kernel always leaves the checksum of a super-packet to the device. The partial checksum therefore tells
+        // where TCP starts after any extension headers.
         let Checksum::Partial { start, offset } = checksum else {
             return Err(SegmentError::Checksum);
         };
@@ -182,9 +183,9 @@ impl Layout {
     }
 }
 
-/// What the header of the super-packet says, from which each segment's own follows.
+/// Values of the super-packet's header from which the headers of the segments follow.
 struct First {
-    /// IPv4 only: identification, and the header checksum over everything that stays.
+    /// IPv4 only: identification, and the header checksum over the fields that do not change.
     id: u16,
     still: u64,
     seq: u32,
@@ -200,13 +201,13 @@ impl First {
             let counted = [2, 4, 10].map(|at| u64::from(be16(template, at)));
             (
                 be16(template, 4),
-                // Header lengths are multiples of four bytes, so taking words out of the sum is exact.
+                // Header lengths are multiples of four bytes, so words can be removed from the sum exactly.
                 sum_words(&template[..t]) - counted.iter().sum::<u64>(),
             )
         } else {
             (0, 0)
         };
-        // `adjust` works on complemented fields, a partial checksum is not complemented.
+        // `adjust` works on complemented fields, but a partial checksum is not complemented.
         let length = (total - t) as u32;
         let high = adjust(!be16(template, t + TCP_CHECKSUM), (length >> 16) as u16, 0);
         First {
@@ -240,8 +241,8 @@ impl First {
         }
         let seq = self.seq.wrapping_add(from as u32);
         header[t + 4..t + 8].copy_from_slice(&seq.to_be_bytes());
-        // The first segment alone says that the window was reduced (RFC 3168 section 6.1.2), the last
-        // alone pushes and ends.
+        // Only the first segment signals that the window was reduced (RFC 3168 section 6.1.2). Only the last one
+        // carries PSH and FIN.
         let mut flags = self.flags;
         if k > 0 {
             flags &= !CWR;
@@ -255,7 +256,7 @@ impl First {
     }
 }
 
-/// The sum of 16-bit words without the shortcut of [`sum_of`], so that words can be taken out again.
+/// The sum of 16-bit words without the shortcut of [`sum_of`], so that words can be removed again.
 fn sum_words(bytes: &[u8]) -> u64 {
     bytes.chunks_exact(2).map(sum_of).sum()
 }

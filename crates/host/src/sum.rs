@@ -1,7 +1,6 @@
-//! The Internet checksum (RFC 1071), in pieces.
+//! Building blocks of the Internet checksum (RFC 1071).
 
-/// The 16-bit words of `bytes` added up (RFC 1071), not yet folded; an odd last byte is the high half
-/// of a word.
+/// The sum of the 16-bit words of `bytes` (RFC 1071), not yet folded. An odd last byte is the high half of a word.
 pub(super) fn sum_of(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
     let mut sum = words
@@ -18,7 +17,7 @@ pub(super) fn sum_of(bytes: &[u8]) -> u64 {
     sum
 }
 
-/// Adds the carries back in until 16 bits remain.
+/// Folds the sum: adds the carries until 16 bits remain.
 pub(super) fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -26,7 +25,7 @@ pub(super) fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// A checksum field after one word under it changed (RFC 1624, equation 3).
+/// Updates a checksum field after one covered word changed (RFC 1624, equation 3).
 pub(super) fn adjust(field: u16, before: u16, after: u16) -> u16 {
     !fold(u64::from(!field) + u64::from(!before) + u64::from(after))
 }

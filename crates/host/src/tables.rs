@@ -6,38 +6,38 @@ use std::net::IpAddr;
 
 use super::Host;
 
-/// Who may connect to a port.
+/// Who can connect to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Listening {
-    /// Nobody.
+    /// No program listens.
     Nobody,
-    /// Only programs of the host itself: the socket is bound to a loopback address.
+    /// Only programs on the host itself: the socket is bound to a loopback address.
     Loopback,
-    /// Everyone.
+    /// Any host.
     Everyone,
 }
 
-/// Something that a host's kernel counted and no network model asked for.
+/// A loss counted by a host's kernel, which no network model caused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostLoss {
-    /// As the kernel calls it: table and counter.
+    /// The kernel's name: table and counter.
     pub counter: String,
-    /// How often.
+    /// The value of the counter.
     pub count: u64,
 }
 
 impl Host {
-    /// Whether a program listens on a TCP port, or has a UDP socket with that number. Nobody connects: a server that
-    /// takes one connection only still has it before it.
+    /// Whether a program listens on a TCP port, or has a UDP socket with that number. This does not connect, so it is
+    /// safe for a server that accepts only one connection.
     ///
     /// # Errors
-    /// Where the tables cannot be read.
+    /// If the tables cannot be read.
     pub fn listening(&self, port: u16) -> io::Result<Listening> {
         self.enter(|| {
             let mut best = Listening::Nobody;
-            // States of include/net/tcp_states.h: 10 listens; a UDP socket without a peer is 7 (closed).
+            // States of include/net/tcp_states.h: 10 is LISTEN; a UDP socket without a peer is 7 (CLOSE).
             for (table, state) in [("tcp", 10), ("tcp6", 10), ("udp", 7), ("udp6", 7)] {
-                // IPv6 may be off.
+                // IPv6 may be disabled.
                 let text = fs::read_to_string(format!("/proc/thread-self/net/{table}"));
                 best = best.max(listening(&text.unwrap_or_default(), port, state));
             }
@@ -45,17 +45,17 @@ impl Host {
         })?
     }
 
-    /// Packets and connections that the host's kernel lost or refused since the host was made, by counter. All are zero
-    /// where every program reads what comes for it.
+    /// Packets and connections that the host's kernel lost or refused since the host was created, by counter. Zero
+    /// counters are omitted. The list is empty if every program reads its data in time.
     ///
     /// # Errors
-    /// Where the tables cannot be read.
+    /// If the tables cannot be read.
     pub fn losses(&self) -> io::Result<Vec<HostLoss>> {
         self.enter(|| {
             let read = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}"));
             let mut all = pairs(&read("snmp")?);
             all.extend(pairs(&read("netstat")?));
-            // Without IPv6 there is none.
+            // Without IPv6 this table does not exist.
             all.extend(lines(&read("snmp6").unwrap_or_default()));
             Ok(all
                 .into_iter()
@@ -65,7 +65,7 @@ impl Host {
     }
 }
 
-/// Counters of things that were lost at the end of the network, by no model (Documentation/networking/snmp_counter.rst).
+/// Counters of losses in the end host, which no model caused (Documentation/networking/snmp_counter.rst).
 const LOSSES: [&str; 20] = [
     "Ip.InDiscards",
     "Ip.OutDiscards",
@@ -89,7 +89,7 @@ const LOSSES: [&str; 20] = [
     "TcpExt.TCPAbortOnMemory",
 ];
 
-/// Tables of pairs of lines: names, then numbers, each after the table's name.
+/// Parses tables with pairs of lines: names, then numbers, each after the table's name.
 fn pairs(text: &str) -> Vec<HostLoss> {
     let lines: Vec<&str> = text.lines().collect();
     let (pairs, _) = lines.as_chunks::<2>();
@@ -108,7 +108,7 @@ fn pairs(text: &str) -> Vec<HostLoss> {
     pairs.iter().flat_map(pair).collect()
 }
 
-/// A table with a name and a number in each line.
+/// Parses a table with a name and a number in each line.
 fn lines(text: &str) -> Vec<HostLoss> {
     let line = |line: &str| {
         let (name, number) = line.split_once(char::is_whitespace)?;
@@ -120,7 +120,7 @@ fn lines(text: &str) -> Vec<HostLoss> {
     text.lines().filter_map(line).collect()
 }
 
-/// Who a socket in this state on `port` listens to, from a table of sockets (proc_net(5)).
+/// Who can reach a socket in this state on `port`, from a table of sockets (proc_net(5)).
 fn listening(text: &str, port: u16, state: u8) -> Listening {
     let socket = |line: &str| {
         let mut words = line.split_whitespace().skip(1);
@@ -137,7 +137,7 @@ fn listening(text: &str, port: u16, state: u8) -> Listening {
     best.unwrap_or(Listening::Nobody)
 }
 
-/// An address as the kernel prints it: words of 32 bits in the machine's byte order.
+/// An address in the kernel's format: words of 32 bits in native byte order.
 fn address(hex: &str) -> Option<IpAddr> {
     let (words, _) = hex.as_bytes().as_chunks::<8>();
     let word = |w: &[u8; 8]| {

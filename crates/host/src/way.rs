@@ -1,4 +1,4 @@
-//! The two kinds of device, and how packets pass between one and this process.
+//! The two kinds of device, and how packets pass between a device and this process.
 
 use super::netlink::Netlink;
 use super::sys::devices as sys;
@@ -10,20 +10,20 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// The device's name inside its host.
 pub const DEVICE_NAME: &str = "swell0";
-/// The end of a veth that is ours.
+/// The end of a veth that this process uses.
 const OTHER_NAME: &str = "swell1";
 
-/// What kind of device it is.
+/// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
-    /// A TUN device: the cheapest. Needs `/dev/net/tun`.
+    /// A TUN device, the cheapest kind. Needs `/dev/net/tun`.
     Tun,
-    /// One of a pair of virtual Ethernet devices; the frames of the other are read by a packet socket. Dearer, but it
-    /// needs no device node. It always leaves segmentation to this process.
+    /// One of a pair of virtual Ethernet devices; a packet socket reads the frames of the other. It costs more CPU
+    /// time, but needs no device node. It always leaves segmentation to this process.
     Veth,
 }
 
-// Flags and offloads of linux/if_tun.h.
+// Flags and offloads from linux/if_tun.h.
 const IFF_TUN: i32 = 0x0001;
 const IFF_NO_PI: i32 = 0x1000;
 const IFF_VNET_HDR: i32 = 0x4000;
@@ -32,22 +32,22 @@ const TUN_F_TSO4: u32 = 0x02;
 const TUN_F_TSO6: u32 = 0x04;
 const TUN_F_TSO_ECN: u32 = 0x08;
 
-/// The types of what follows an Ethernet header (RFC 894, RFC 2464).
+/// EtherTypes (RFC 894, RFC 2464).
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
 
-/// A descriptor on which packets are read and written behind a header of virtio, each in a frame.
+/// A descriptor on which packets are read and written after a virtio header and, with a veth, an Ethernet header.
 #[derive(Debug)]
 pub(super) struct Way {
     pub socket: OwnedFd,
-    /// What stands before each packet that is written, up to the type; nothing in a TUN device.
+    /// The Ethernet addresses before each packet that is written; `None` for a TUN device.
     addresses: Option<[u8; 12]>,
     /// The other end of a veth.
     pub other: Option<u32>,
 }
 
 impl Way {
-    /// A TUN device in the calling thread's network namespace; `offload`: super-packets come whole.
+    /// A TUN device in the calling thread's network namespace. With `offload`, super-packets are delivered whole.
     pub fn tun(offload: bool) -> io::Result<Way> {
         let tun = rustix::fs::open(
             "/dev/net/tun",
@@ -64,12 +64,12 @@ impl Way {
         })
     }
 
-    /// A pair of devices in the calling thread's network namespace.
+    /// A veth pair in the calling thread's network namespace.
     pub fn veth(netlink: &mut Netlink, mtu: u16, queue: u32) -> io::Result<Way> {
         netlink.add_pair(DEVICE_NAME, OTHER_NAME, None)?;
         let ours = netlink.index(DEVICE_NAME)?;
         let other = netlink.index(OTHER_NAME)?;
-        // The other end says nothing of its own.
+        // The other end must not send packets of its own.
         let _ = std::fs::write(
             format!("/proc/sys/net/ipv6/conf/{OTHER_NAME}/disable_ipv6"),
             "1",
@@ -79,8 +79,9 @@ impl Way {
             LinkAttribute::TxQueueLen(queue),
         ];
         netlink.set_link(other, LinkFlags::Up | LinkFlags::Noarp, attributes)?;
-        // Without ARP a device writes its own address as destination (net/ipv4/arp.c, `arp_constructor`), which is not the
-        // other end's: the stack there ignores such frames, and only the packet socket sees them.
+        // Without ARP a device uses its own address as destination (net/ipv4/arp.c, `arp_constructor`), which is not
+        // that of the other end. The network stack there ignores such frames, and only the packet socket receives
+        // them.
         netlink.set_link(ours, LinkFlags::Noarp, Vec::new())?;
         let socket = sys::packet_socket(other)?;
         let mut addresses = [0; 12];
@@ -93,7 +94,8 @@ impl Way {
         })
     }
 
-    /// Reads a header of virtio with a frame: the bytes of both, and when it came where the kernel stamps it.
+    /// Reads a frame with its virtio header. Returns the length of both, and the arrival time if the kernel stamps
+    /// packets.
     pub fn read(&self, buffer: &mut [u8]) -> rustix::io::Result<(usize, Option<u64>)> {
         if self.addresses.is_none() {
             return Ok((rustix::io::read(&self.socket, buffer)?, None));
@@ -102,17 +104,17 @@ impl Way {
         Ok((received.length, received.stamp))
     }
 
-    /// Whether the kernel stamps what is read: packet sockets are stamped, TUN devices are not.
+    /// Whether the kernel stamps received packets: packet sockets have stamps, TUN devices do not.
     pub fn stamps(&self) -> bool {
         self.addresses.is_some()
     }
 
-    /// Bytes before a packet.
+    /// Number of link-layer bytes before a packet.
     pub fn frame(&self) -> usize {
         self.addresses.map_or(0, |_| ETHERNET)
     }
 
-    /// The IP packet in a frame; `None` where it holds something else.
+    /// The IP packet in a frame; `None` if the frame holds something else.
     pub fn packet<'a>(&self, frame: &'a [u8]) -> Option<&'a [u8]> {
         if self.addresses.is_none() {
             return Some(frame);
@@ -121,7 +123,7 @@ impl Way {
         (header[12..] == IPV4 || header[12..] == IPV6).then_some(packet)
     }
 
-    /// What stands before this packet.
+    /// The link-layer header of this packet, with its length.
     pub fn header(&self, packet: &[u8]) -> ([u8; ETHERNET], usize) {
         let mut header = [0; ETHERNET];
         let Some(addresses) = self.addresses else {

@@ -1,29 +1,28 @@
-//! Packets with their bytes, and where they come from.
+//! Packets with their bytes, and the interface of their sources.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
 use super::sum::{adjust, be16, fold, sum_of};
 
-/// Whether the transport checksum of a packet is there.
+/// State of a packet's transport checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksum {
     /// It is complete.
     #[default]
     Full,
-    /// It is that of the pseudo-header alone; the sum over everything from byte `start` of the packet
-    /// on is to be added, and belongs at `start + offset` (as `virtio_net_hdr` has it: virtio 1.2,
-    /// section 5.1.6.2).
+    /// The field holds the sum of the pseudo-header only. The sum from byte `start` of the packet to its end must be
+    /// added, and the result belongs at `start + offset` (as in `virtio_net_hdr`: virtio 1.2, section 5.1.6.2).
     Partial {
-        /// Where the transport header begins.
+        /// Start of the transport header.
         start: u16,
-        /// Where in the transport header the checksum is.
+        /// Position of the checksum in the transport header.
         offset: u16,
     },
 }
 
 impl Checksum {
-    /// Completes it (RFC 1071); for UDP a sum of zero is sent as all ones (RFC 768).
+    /// Completes the checksum (RFC 1071). For UDP, a sum of zero is sent as all ones (RFC 768).
     pub fn complete(self, packet: &mut [u8]) {
         let Checksum::Partial { start, offset } = self else {
             return;
@@ -40,8 +39,8 @@ impl Checksum {
     }
 }
 
-/// Overwrites bytes of a packet, and adjusts the complete checksums in which they count (RFC 1624), each at its place. All
-/// of it begins at even offsets from the start of what is summed.
+/// Overwrites bytes of a packet and updates the complete checksums at the given positions (RFC 1624). `at` must be at
+/// an even offset from the start of the summed data.
 pub fn rewrite(packet: &mut [u8], at: usize, with: &[u8], checksums: &[usize]) {
     for (k, new) in with.chunks(2).enumerate() {
         let place = at + 2 * k;
@@ -59,25 +58,25 @@ pub fn rewrite(packet: &mut [u8], at: usize, with: &[u8], checksums: &[usize]) {
     }
 }
 
-/// An IP packet as a wire would see it: no larger than the MTU.
+/// An IP packet as seen on a wire, no larger than the MTU.
 #[derive(Clone, Copy, Debug)]
 pub struct Wire<'a> {
-    /// Its IP and transport headers; where it was not cut out of something larger, all of it.
+    /// Its IP and transport headers. If it was not segmented from a super-packet, the whole packet.
     pub header: &'a [u8],
-    /// What follows the headers.
+    /// The data after the headers.
     pub payload: &'a [u8],
-    /// Of the transport header.
+    /// State of the transport checksum.
     pub checksum: Checksum,
 }
 
 /// Bytes of an Ethernet header without tags (IEEE 802.3).
 pub const ETHERNET: usize = 14;
 
-/// Where the IP packet in an Ethernet frame begins, behind tags of virtual LANs (IEEE 802.1Q, 802.1ad); `None` where the
-/// frame holds something else.
+/// Position of the IP packet in an Ethernet frame, after any VLAN tags (IEEE 802.1Q, 802.1ad); `None` if the frame
+/// holds something else.
 pub fn network(frame: &[u8]) -> Option<usize> {
     let mut at = ETHERNET;
-    // Two tags are what is in use.
+    // At most two tags are in use.
     for _ in 0..3 {
         match frame.get(at - 2..at)? {
             [0x08, 0x00] | [0x86, 0xdd] => return Some(at),
@@ -88,39 +87,40 @@ pub fn network(frame: &[u8]) -> Option<usize> {
     None
 }
 
-/// A host's only way out: a device whose other end is the host's IP stack.
+/// A host's only link: a device whose other end is the host's IP stack.
 pub trait Nic: Send {
-    /// Readable when packets wait.
+    /// Readable when packets are waiting.
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// Reads once and shows every packet there was, in order; returns how many, 0 = none wait.
+    /// Reads once and shows all packets read, in order. Returns their number; 0 means that none are waiting.
     ///
     /// # Errors
-    /// Where the device is gone.
+    /// If the device no longer exists.
     fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize>;
 
-    /// Hands a packet to the host, at the latest at the next [`flush`](Nic::flush). Returns how many packets
-    /// the host did not take, be it this one or one before it.
+    /// Passes a packet to the host, at the latest at the next [`flush`](Nic::flush). Returns how many packets the
+    /// host refused: this one, or earlier ones that were held back.
     fn write(&mut self, packet: &[u8], checksum: Checksum) -> u64;
 
-    /// Hands over what was held back. Returns how many packets the host did not take.
+    /// Passes on packets that were held back. Returns how many the host refused.
     fn flush(&mut self) -> u64;
 
-    /// Packets that the host sent and the device lost since it was made.
+    /// Packets from the host that the device has lost since it was created.
     fn lost(&self) -> u64;
 
-    /// When the packets of the last [`read`](Nic::read) came, in nanoseconds since the Unix epoch, where the kernel says it.
+    /// Arrival time of the packets of the last [`read`](Nic::read), in nanoseconds since the Unix epoch, if the
+    /// kernel provides it.
     fn stamp(&self) -> Option<u64> {
         None
     }
 
-    /// Whether the kernel says when packets came.
+    /// Whether the kernel provides arrival times.
     fn stamps(&self) -> bool {
         false
     }
 
-    /// There is surely nothing to read, as far as can be seen without asking the kernel. After a loss it may err: then the
-    /// descriptor is ready all the same.
+    /// Whether there is nothing to read, as far as can be determined without a system call. After a loss it may be
+    /// wrong; the descriptor is then ready anyway.
     fn empty(&self) -> bool {
         false
     }

@@ -1,11 +1,11 @@
-//! How fast the carrier of workloads over kernel sockets is on the loopback network: connections per
-//! second, bytes per second, memory per open connection, lateness of timers. Each in a process-wide
-//! quiet moment of a few seconds; repeat it on a quiet machine.
+//! Speed of the carrier of workloads over kernel sockets on the loopback network: connections per second, bytes per
+//! second, memory per open connection, lateness of timers. Each is measured for a few seconds; use a quiet machine
+//! and repeat it.
 //!
-//! `cargo run --release -p swell-live --example loopback [SECONDS] [CONNECTIONS]`
+//! `cargo run --release -p swell-sockets --example loopback [SECONDS] [CONNECTIONS]`
 //!
-//! For comparison on the same machine: `iperf3 -c` against `iperf3 -s` with 128 KB writes, and nginx
-//! with `wrk -H 'Connection: close'`. Those run on two processors, this on one.
+//! For comparison on the same machine: `iperf3 -c` against `iperf3 -s` with 128 KB writes, and nginx with `wrk -H
+//! 'Connection: close'`. Those use two processors, this one.
 
 #![expect(clippy::print_stdout, reason = "figures are what this program is for")]
 
@@ -22,7 +22,7 @@ use swell_workload::{
     Record, Transport, Web, WebConfig, Workload,
 };
 
-/// Opens connections, 20 at a time each millisecond, and holds them.
+/// Opens 20 connections each millisecond and holds them.
 struct Hold {
     connections: u32,
     opened: u32,
@@ -65,7 +65,7 @@ fn web(clients: u32, keep: bool, object: u64) -> Web {
     })
 }
 
-/// What a workload recorded, wall-clock seconds, seconds of processor, and the report.
+/// A workload's records, wall-clock seconds, CPU seconds, and the report.
 type Ran = (Vec<Record>, f64, f64, Report);
 
 /// Runs a workload.
@@ -79,10 +79,10 @@ fn run(machine: impl Workload + 'static, seconds: f64) -> Result<Ran, Box<dyn Er
     Ok((carrier.take_records(0), took, used, carrier.report()))
 }
 
-/// Seconds of processor that this process has used.
+/// CPU seconds that this process has used.
 fn processor() -> Result<f64, Box<dyn Error>> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
-    // Fields 14 and 15 (proc(5)), in hundredths; the name in parentheses is the second.
+    // Fields 14 and 15 (proc(5)) in units of 10 ms; the second field is the name in parentheses.
     let after = stat.rsplit(')').next().unwrap_or_default();
     let ticks = after.split_whitespace().skip(11).take(2);
     Ok(ticks.filter_map(|t| t.parse::<f64>().ok()).sum::<f64>() / 100.0)

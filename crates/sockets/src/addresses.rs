@@ -1,4 +1,4 @@
-//! Which address a host of a workload has.
+//! Assignment of addresses to the hosts of a workload.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,11 +9,11 @@ use ipnet::IpNet;
 use swell_base::derived;
 use swell_workload::Access;
 
-/// A range of addresses, `10.1.0.0/16` or `fd01::/64`, as hosts that are counted.
+/// An address prefix such as `10.1.0.0/16` or `fd01::/64`, whose hosts are numbered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix(IpNet);
 
-/// Why a text is not a prefix.
+/// The reason why a text is not a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
     /// Not an address.
@@ -25,30 +25,29 @@ pub enum PrefixError {
 }
 
 impl Prefix {
-    /// The addresses that share the first `len` bits of `address`. `None`: there are not so many
-    /// bits.
+    /// The addresses that share the first `len` bits of `address`. `None` if the address has fewer bits.
     pub fn new(address: IpAddr, len: u8) -> Option<Prefix> {
         IpNet::new(address, len).ok().map(Prefix::from)
     }
 
-    /// Whether it is of IPv6.
+    /// Whether it is an IPv6 prefix.
     pub fn is_ipv6(&self) -> bool {
         self.0.addr().is_ipv6()
     }
 
-    /// Whether `address` is one of them.
+    /// Whether `address` is in the prefix.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address)
     }
 
-    /// Whether every address of `other` is one of them.
+    /// Whether every address of `other` is in the prefix.
     pub fn covers(&self, other: &Prefix) -> bool {
         self.0.contains(&other.0)
     }
 
-    /// How many hosts it has room for, at most 2^32 - 2. The first and the last address of a prefix are
-    /// left out where there are others: a network's own and its broadcast address (RFC 922), the
-    /// routers' anycast address (RFC 4291 section 2.6.1).
+    /// Number of hosts, at most 2^32 - 2. The first and the last address are excluded if the prefix has others: they
+    /// are the network and broadcast addresses (RFC 922) and the subnet-router anycast address (RFC 4291 section
+    /// 2.6.1).
     pub fn hosts(&self) -> u64 {
         let bits = u32::from(self.0.max_prefix_len() - self.0.prefix_len());
         match bits {
@@ -58,7 +57,7 @@ impl Prefix {
         }
     }
 
-    /// Host `n`, counted from zero, going round.
+    /// Address of host `n`, counted from zero; `n` wraps around.
     pub fn host(&self, n: u64) -> IpAddr {
         let hosts = self.hosts();
         let offset = n % hosts + u64::from(hosts > 2 || self.is_wide());
@@ -72,7 +71,7 @@ impl Prefix {
         }
     }
 
-    /// Whether its first address is left out.
+    /// Whether the first address is excluded.
     fn is_wide(&self) -> bool {
         self.0.prefix_len() < self.0.max_prefix_len() - 1
     }
@@ -107,12 +106,12 @@ impl FromStr for Prefix {
     }
 }
 
-/// Left or right of the bottleneck, as in a world; between kernel sockets, the two sets of hosts.
+/// Left or right of the bottleneck, as in a world. Between kernel sockets, these are the two sets of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
-    /// Where clients are unless [`Open::from_right`](swell_workload::Open::from_right) is set.
+    /// The side of clients, unless [`Open::from_right`](swell_workload::Open::from_right) is set.
     Left,
-    /// Where servers are unless it is.
+    /// The side of servers, unless that is set.
     Right,
 }
 
@@ -126,36 +125,36 @@ impl Side {
     }
 }
 
-/// Learns which address stands for which host before its first packet, and when it no longer does:
-/// for an emulator that gives every address its own access path. Kernel sockets apply neither the
-/// delay nor the rate nor the loss of an [`Access`].
+/// Notified of the address of each host before its first packet, and when the host releases it. An emulator can use
+/// this to give every address its own access path. Kernel sockets apply neither the delay nor the rate nor the loss
+/// of an [`Access`].
 pub trait Paths: Send {
-    /// `address` on `side` stands for a host behind `access` from now on. Told once for all the
-    /// connections that share the host ([`Access::key`]), with the access path of the first.
+    /// From now on, `address` on `side` belongs to a host behind `access`. Called once for all connections that share
+    /// the host ([`Access::key`]), with the access path of the first.
     fn taken(&mut self, side: Side, address: IpAddr, access: &Access);
 
-    /// The last connection of that host is over.
+    /// The last connection of that host has ended.
     fn released(&mut self, side: Side, address: IpAddr);
 }
 
-/// Workload and key: what a host is shared by.
+/// Workload and key: connections with the same name share a host.
 pub(super) type Name = (u32, u64);
 
-/// The addresses of one side and family, and which are in use.
+/// The addresses of one side and family, and those in use.
 #[derive(Debug)]
 pub(super) struct Pool {
     prefix: Prefix,
-    /// Where hosts with a name are.
+    /// Host numbers of named hosts.
     named: HashMap<Name, u64>,
-    /// Connections and name by host number.
+    /// Number of connections, and name, by host number.
     used: HashMap<u64, (u32, Option<Name>)>,
-    /// Where the next host without a name is looked for.
+    /// Where the search for the next unnamed host starts.
     next: u64,
-    /// How often a host had to share the address of another.
+    /// Number of times that a host had to share the address of another.
     pub shared: u64,
 }
 
-/// How many addresses are looked at before one is shared.
+/// Number of addresses to try before one is shared.
 const PROBES: u64 = 64;
 
 impl Pool {
@@ -177,10 +176,10 @@ impl Pool {
         self.prefix.host(host)
     }
 
-    /// The host for a connection, and whether it comes into use by that.
+    /// The host for a connection, and whether the host was unused before.
     ///
-    /// A name's address follows from the name and, where that is taken, from who else is there: the
-    /// next free one. Without a name it is the next in turn.
+    /// A hash of the name gives its address. If that is taken, the next free one is used, so it also depends on the
+    /// hosts in use. Unnamed hosts get the next address in turn.
     pub fn take(&mut self, name: Option<Name>) -> (u64, bool) {
         let hosts = self.prefix.hosts();
         if let Some(host) = name.and_then(|n| self.named.get(&n)) {
@@ -207,7 +206,7 @@ impl Pool {
         (host, free.is_some())
     }
 
-    /// A connection of the host is over; true if it was the last.
+    /// Releases one connection of the host; returns true if it was the last.
     pub fn give_back(&mut self, host: u64) -> bool {
         let Some((users, name)) = self.used.get_mut(&host) else {
             return false;
@@ -273,7 +272,7 @@ mod tests {
         assert_eq!(pool.shared, 0);
         assert!(!pool.give_back(a));
         assert!(pool.give_back(a));
-        // The same name gives the same address again, here and in another run.
+        // The same name gives the same address again, in this run and in another.
         assert_eq!(pool.take(Some((0, 7))), (a, true));
         assert_eq!(Pool::new(prefix("10.1.0.0/24")).take(Some((0, 7))).0, a);
     }
@@ -287,7 +286,7 @@ mod tests {
         let (seventh, fresh) = pool.take(Some((0, 7)));
         assert!(!fresh && pool.shared == 1);
         assert!(!pool.take(None).1);
-        // The one whose address it is stays while the other goes.
+        // The host whose address is shared stays while the other one leaves.
         assert!(!pool.give_back(seventh));
         for host in hosts {
             pool.give_back(host);

@@ -1,4 +1,4 @@
-//! The loop: timers, the kernel's events, workloads.
+//! The event loop: timers, kernel events, workloads.
 
 mod turn;
 
@@ -26,18 +26,18 @@ use super::slots::{Kind, Slots, Window};
 use super::{SocketsError, datagrams, tcp};
 use swell_host::Lateness;
 
-/// How the carrier is set up.
+/// Configuration of a carrier.
 pub struct CarrierConfig {
     /// Hosts on the left and on the right.
     pub sides: [SideConfig; 2],
-    /// Told about addresses, if anybody.
+    /// Notified of addresses, if set.
     pub paths: Option<Box<dyn Paths>>,
-    /// The beginning of time; none: when [`Carrier::run`] is first called.
+    /// The instant of time zero. `None`: the first call of [`Carrier::run`].
     pub epoch: Option<Instant>,
 }
 
 impl Default for CarrierConfig {
-    /// Both sides on the loopback network of the present namespace.
+    /// Both sides on the loopback network of the current namespace.
     fn default() -> Self {
         CarrierConfig {
             sides: [Side::Left, Side::Right].map(SideConfig::loopback),
@@ -47,36 +47,36 @@ impl Default for CarrierConfig {
     }
 }
 
-/// Why [`Carrier::run`] came back.
+/// The reason why [`Carrier::run`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The time has come.
+    /// The requested time was reached.
     Time,
-    /// The flag was set.
+    /// The stop flag was set.
     Stopped,
 }
 
-/// Runs workloads over kernel sockets. See the [module's front page](super).
+/// Runs workloads over kernel sockets. See the [crate's front page](super).
 pub struct Carrier {
     pub(super) epoll: OwnedFd,
     epoch: Option<Instant>,
-    /// The instant of the event that is being delivered.
+    /// The instant of the event being delivered.
     pub(super) at: Time,
     pub(super) sides: [SideState; 2],
     pub(super) paths: Option<Box<dyn Paths>>,
     pub(super) slots: Slots,
     pub(super) workers: Vec<Worker>,
     pub(super) listeners: Vec<tcp::Listener>,
-    /// Connections whose server end was not accepted yet, by the client's and the server's address.
+    /// Connections whose server end was not accepted yet, by client socket address and server address.
     pub(super) waiting: HashMap<(SocketAddr, IpAddr), u32>,
     pub(super) queue: EventQueue<Wake>,
     inbox: VecDeque<(u32, Event)>,
-    /// Ends and listeners that had more to do than they were given time for.
+    /// Ends and listeners that used up their share and have more to do.
     pub(super) ready: VecDeque<u64>,
     actions: Vec<Action>,
-    /// Where what is read would go; nothing is ever written there.
+    /// Buffer for reads. The kernel discards the data, so nothing is written here.
     pub(super) sink: Vec<u8>,
-    /// What is sent, whatever is sent.
+    /// The data of all writes.
     pub(super) payload: Vec<u8>,
     pub(super) descriptors: Descriptors,
     pub(super) counts: Counts,
@@ -87,31 +87,31 @@ pub struct Carrier {
     started: bool,
 }
 
-/// What is due.
+/// An item of the timer queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wake {
     Timer {
         worker: u32,
         token: u64,
     },
-    /// What is left of the connection that this token stands for goes.
+    /// Frees what is left of the connection that this token stands for.
     Reap(u64),
-    /// The listener with this token may be able to accept again.
+    /// Retries to accept on the listener with this token.
     Accept(u64),
 }
 
 impl Ranked for Wake {}
 
-/// A workload and what is known of it.
+/// A workload and its state.
 pub(super) struct Worker {
     machine: Box<dyn Workload>,
     pub settings: Settings,
     pub open: Window,
-    /// Its listeners by side and family.
+    /// Its listeners, by side and family.
     pub listeners: [[Option<u32>; 2]; 2],
 }
 
-/// One side's sockets and addresses in use.
+/// Sockets and addresses of one side.
 pub(super) struct SideState {
     pub sockets: Box<dyn Sockets>,
     /// IPv4 and IPv6.
@@ -119,30 +119,30 @@ pub(super) struct SideState {
     pub device: Option<String>,
 }
 
-/// Marks a listener among the tokens.
+/// Bit that marks the token of a listener.
 pub(super) const LISTENER: u64 = 1 << 63;
-/// One read discards at most so much.
+/// Maximum number of bytes that one read discards.
 const SINK: usize = 1 << 20;
-/// One write takes at most so much; at least a datagram.
+/// Maximum size of one write; at least the largest datagram.
 const PAYLOAD: usize = 256 << 10;
-/// Events taken from the kernel at once.
+/// Maximum number of events per call of `epoll_wait`.
 const NEWS: usize = 512;
-/// Timers that run before the kernel is asked for events.
+/// Maximum number of timers that run before the next call of `epoll_wait`.
 const TIMERS: usize = 256;
-/// Between timers that are further apart than this, the kernel is asked for events,
-/// however late the loop is: what one of them sends may long have arrived.
+/// The kernel is asked for events between timers that are further apart than this, however late the loop is. What one
+/// of them sends may have arrived long ago.
 const SPAN: Dur = Dur::from_millis(1);
-/// How often the flag is looked at when nothing happens.
+/// Interval at which the stop flag is checked when nothing happens.
 const PATIENCE: Dur = Dur::from_millis(50);
-/// How often connections that wait for an acknowledgement are looked at: should the kernel have had no
-/// memory for a notice, this finds it out.
+/// Interval at which connections that wait for an acknowledgement are checked. This finds an acknowledgement whose
+/// notification the kernel dropped for lack of memory.
 const SWEEP: Dur = Dur::from_secs(1);
 
 impl Carrier {
-    /// A carrier without workloads. Raises the limit of descriptors to the hard one.
+    /// A carrier without workloads. Raises the soft limit of descriptors to the hard limit.
     ///
     /// # Errors
-    /// When the kernel gives no descriptors, or no socket can be bound to an address of a side.
+    /// If the kernel provides no descriptors, or no socket can be bound to an address of a side.
     pub fn new(config: CarrierConfig) -> Result<Carrier, SocketsError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(SocketsError::Epoll)?;
         let (descriptors, warning) = Descriptors::raised()?;
@@ -181,11 +181,11 @@ impl Carrier {
         Ok(carrier)
     }
 
-    /// Adds a workload whose connections are like `tcp`, as far as sockets can be configured. It begins when
-    /// the carrier next runs. Returns its number.
+    /// Adds a workload whose connections use the settings of `tcp`, as far as sockets can be configured. It starts
+    /// when the carrier next runs. Returns its number.
     ///
     /// # Errors
-    /// When no socket can be made.
+    /// If no socket can be created.
     pub fn add(
         &mut self,
         machine: Box<dyn Workload>,
@@ -216,10 +216,10 @@ impl Carrier {
     /// Runs until `until`, or until `stop` is set, which is noticed within 50 ms.
     ///
     /// # Errors
-    /// If the kernel cannot be asked for events.
+    /// If waiting for kernel events fails.
     pub fn run(&mut self, until: Time, stop: &AtomicBool) -> Result<Ended, SocketsError> {
         self.epoch.get_or_insert_with(Instant::now);
-        // The kernel wakes sleepers up to 50 us late to save energy (prctl(2), PR_SET_TIMERSLACK).
+        // By default the kernel wakes sleepers up to 50 us late to save energy (prctl(2), PR_SET_TIMERSLACK).
         let slack = rustix::thread::current_timer_slack();
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let ended = self.turn(until, stop);
@@ -228,7 +228,7 @@ impl Carrier {
         ended
     }
 
-    /// The present instant: zero before the first run.
+    /// The current time; zero before the first run.
     pub fn now(&self) -> Time {
         self.epoch.map_or(Time::ZERO, |epoch| {
             let ns = Instant::now().saturating_duration_since(epoch).as_nanos();
@@ -236,29 +236,29 @@ impl Carrier {
         })
     }
 
-    /// What workload `index` finished since the last call.
+    /// Records that workload `index` completed since the last call.
     pub fn take_records(&mut self, index: usize) -> Vec<Record> {
         self.workers[index].machine.take_records()
     }
 
-    /// Values of measures that workload `index` took since the last call.
+    /// Samples that workload `index` took since the last call.
     pub fn take_samples(&mut self, index: usize) -> Vec<Sample> {
         self.workers[index].machine.take_samples()
     }
 
-    /// Connections and datagram flows that are open.
+    /// Number of open connections and datagram flows.
     pub fn open_flows(&self) -> usize {
         self.slots.len()
     }
 
-    /// What is known of connection `conn` of workload `index`; `None` where it is not open.
+    /// Information about connection `conn` of workload `index`; `None` if it is not open.
     pub fn info(&self, index: usize, conn: Conn) -> Option<Info> {
         let slot = self.workers.get(index)?.open.get(conn)?;
         Some(info(&self.slots, slot))
     }
 
-    /// Ends the run: every workload turns what is unfinished into records, and everything is closed.
-    /// Connections that are open are reset.
+    /// Ends the run. Every workload turns unfinished work into records, and everything is closed. Open connections
+    /// are reset.
     pub fn finish(&mut self) {
         for Worker { machine, open, .. } in &mut self.workers {
             machine.finish(&|conn| {
@@ -273,7 +273,7 @@ impl Carrier {
         }
     }
 
-    /// What went well, what did not, and how late timers were.
+    /// Counters, warnings and timer lateness.
     pub fn report(&self) -> Report {
         let shared = self.sides.iter().flat_map(|s| s.pools.iter().flatten());
         Report::new(
@@ -292,9 +292,9 @@ impl Carrier {
         }
     }
 
-    // Connections and datagram flows alike.
+    // Common to connections and datagram flows.
 
-    /// A slot with addresses for both hosts of `open`; `None` where it is refused, which is counted.
+    /// Allocates a slot, and addresses for both hosts of `open`. Returns `None` if that is refused, which is counted.
     pub(super) fn begin(
         &mut self,
         kind: Kind,
@@ -340,7 +340,7 @@ impl Carrier {
         Some((slot, addresses))
     }
 
-    /// The workload no longer knows the connection.
+    /// Removes the connection from the workload's open connections.
     pub(super) fn leave(&mut self, slot: u32) {
         let (worker, conn) = {
             let s = self.slots.peek(slot);
@@ -349,7 +349,7 @@ impl Carrier {
         self.workers[worker as usize].open.remove(conn);
     }
 
-    /// Closes what is open in a slot and gives back what it has.
+    /// Closes the sockets of a slot and releases its addresses and descriptors.
     pub(super) fn free(&mut self, slot: u32) {
         let s = self.slots.peek(slot);
         if s.kind == Kind::Free {
@@ -370,7 +370,7 @@ impl Carrier {
         }
     }
 
-    /// What is left of a connection after its end.
+    /// Frees what is left of a connection or flow once its waiting time is over.
     fn reap(&mut self, token: u64) {
         let Some((slot, _)) = self.slots.of(token) else {
             return;
@@ -382,13 +382,13 @@ impl Carrier {
         }
     }
 
-    /// An attempt that the kernel did not grant.
+    /// Counts an attempt that the kernel refused.
     pub(super) fn failed(&mut self, error: Errno) {
         self.counts.failed += 1;
         *self.failures.entry(error.raw_os_error()).or_default() += 1;
     }
 
-    /// Makes sure that each side's first addresses can be bound where its sockets are.
+    /// Checks that the first address of each side can be bound.
     fn try_addresses(&mut self) -> Result<(), SocketsError> {
         for side in &mut self.sides {
             for pool in side.pools.iter().flatten() {
@@ -405,7 +405,7 @@ impl Carrier {
     }
 }
 
-/// What is known of the connection in a slot.
+/// Information about the connection in a slot.
 pub(super) fn info(slots: &Slots, slot: u32) -> Info {
     let slot = slots.peek(slot);
     let received = [slot.ends[0].received, slot.ends[1].received];
@@ -425,7 +425,7 @@ pub(super) fn info(slots: &Slots, slot: u32) -> Info {
     }
 }
 
-/// Client or server by number.
+/// Client or server, from the number of the end.
 pub(super) fn who(end: usize) -> End {
     if end == 0 { End::Client } else { End::Server }
 }

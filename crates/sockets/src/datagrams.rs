@@ -15,18 +15,19 @@ use super::side::Sockets;
 use super::slots::{Kind, bits};
 use super::tcp::family;
 
-/// Bytes at the beginning of a payload that number it.
+/// Bytes at the beginning of a payload that hold its sequence number.
 const NUMBER: usize = 8;
-/// So many datagrams are taken at one end before others have their turn.
+/// Maximum number of datagrams read at one end before others get their turn.
 const READS: u32 = 64;
-/// Largest payload of a datagram: 65 535 bytes of packet without headers of IPv4 and UDP, and of
-/// payload without that of UDP (RFC 8200).
+/// Largest payload of a datagram. IPv4: a packet of 65 535 bytes minus the IPv4 and UDP headers. IPv6: an IPv6
+/// payload of 65 535 bytes minus the UDP header (RFC 8200).
 const LARGEST: [u32; 2] = [65_507, 65_527];
-/// Buffers of a datagram socket: what arrives while the loop is elsewhere is not a loss of the
-/// network's. Capped by `net.core.rmem_max` and `wmem_max` where the privilege to go beyond is missing.
+/// Buffer size of a datagram socket. Datagrams that arrive while the loop is busy must not be lost, because that
+/// would not be a loss in the network. Without the privilege to exceed them, `net.core.rmem_max` and `wmem_max`
+/// apply.
 const BUFFER: usize = 1 << 20;
-/// How long a forgotten flow's sockets swallow what is still on the way, which would else be answered
-/// with an ICMP message that no workload sent.
+/// How long the sockets of a closed flow stay open to absorb datagrams in transit. Otherwise the kernel would answer
+/// these with an ICMP message that no workload sent.
 const SWALLOW: Dur = Dur::from_secs(2);
 
 impl Carrier {
@@ -42,7 +43,7 @@ impl Carrier {
         }
     }
 
-    /// Makes the two sockets of a flow and connects them to each other.
+    /// Creates the two sockets of a flow and connects them to each other.
     fn pair(&mut self, slot: u32, addresses: [IpAddr; 2]) -> Result<()> {
         let client_side = self.slots.peek(slot).client_side;
         let mut bound = [SocketAddr::from(([0; 4], 0)); 2];
@@ -72,7 +73,7 @@ impl Carrier {
         Ok(())
     }
 
-    /// Datagrams may have arrived at an end.
+    /// Reads the datagrams that arrived at an end.
     pub(super) fn datagram_news(&mut self, slot: u32, end: usize) {
         self.slots.at(slot).ends[end].clear(bits::READY);
         for _ in 0..READS {
@@ -81,7 +82,7 @@ impl Carrier {
                 return;
             };
             let flags = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
-            // The kernel returns the length; what follows the number is not copied.
+            // With `MSG_TRUNC` the kernel returns the full length; data after the number is not copied.
             let mut number = [0; NUMBER];
             match recv(fd, &mut number[..], flags).map(|(_, n)| n) {
                 Ok(n) => {
@@ -95,7 +96,7 @@ impl Carrier {
                     }
                 }
                 Err(Errno::AGAIN) => return,
-                // An ICMP error of an earlier datagram, which is lost; the socket goes on.
+                // An ICMP error caused by an earlier datagram, which is lost. The socket remains usable.
                 Err(_) => {}
             }
         }
@@ -105,7 +106,7 @@ impl Carrier {
         self.ready.push_back(token);
     }
 
-    /// Sends a datagram; one larger than any can be, as several.
+    /// Sends a datagram, split into several if it is larger than a datagram can be.
     pub(super) fn send_datagram(&mut self, slot: u32, end: usize, bytes: u32) {
         let s = self.slots.at(slot);
         let largest = LARGEST[usize::from(s.ipv6)];
@@ -121,7 +122,7 @@ impl Carrier {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             let mut sent = send(fd, part, flags);
             if sent == Err(Errno::CONNREFUSED) {
-                // Of an earlier one (udp(7)); this one was not sent.
+                // The error belongs to an earlier datagram (udp(7)), and this one was not sent.
                 sent = send(fd, part, flags);
             }
             match sent {
@@ -135,7 +136,7 @@ impl Carrier {
         }
     }
 
-    /// The workload is done with a flow.
+    /// Closes a flow that the workload has ended.
     pub(super) fn forget(&mut self, slot: u32) {
         self.leave(slot);
         self.slots.at(slot).kind = Kind::Forgotten;
@@ -148,12 +149,12 @@ impl Carrier {
     }
 }
 
-/// Whether a socket can have `address`.
+/// Checks that a socket can be bound to `address`.
 pub(super) fn try_address(sockets: &mut dyn Sockets, address: IpAddr) -> Result<()> {
     let socket = sockets.socket(family(address), SocketType::DGRAM)?;
     let fd = socket.as_fd();
     if address.is_ipv6() {
-        // A route alone makes no IPv6 address bindable (`inet6_bind` in `net/ipv6/af_inet6.c`).
+        // A local route alone does not make an IPv6 address bindable (`inet6_bind` in `net/ipv6/af_inet6.c`).
         sockopt::set_ipv6_freebind(fd, true)?;
     }
     bind(fd, &SocketAddr::new(address, 0))

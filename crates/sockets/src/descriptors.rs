@@ -1,4 +1,4 @@
-//! How many descriptors there are.
+//! Budget of file descriptors.
 
 use std::fs::File;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -9,32 +9,31 @@ use swell_base::Warning;
 
 use super::SocketsError;
 
-/// Counts descriptors, so that a connection is refused where it begins, and not where its other end
-/// is accepted.
+/// Counts descriptors, so that a connection is refused when it is opened, and not when its server end is accepted.
 #[derive(Debug)]
 pub(super) struct Descriptors {
     limit: u64,
-    /// Pairs that connections may have, and that they have.
+    /// Maximum number of pairs for connections, and the number in use.
     pairs: u64,
     taken: u64,
-    /// Kept to accept and refuse a connection when there is no other left.
+    /// Reserve descriptor, used to accept and refuse a connection when no other is left.
     spare: Option<OwnedFd>,
 }
 
-/// Left to the rest of the process.
+/// Descriptors left to the rest of the process.
 const RESERVE: u64 = 64;
-/// With fewer connections than this a carrier says that the limit is low.
+/// A carrier that can hold fewer connections than this reports that the limit is low.
 const MANY: u64 = 20_000;
 
 impl Descriptors {
-    /// Raises the soft limit to the hard one.
+    /// Raises the soft limit to the hard limit.
     pub fn raised() -> Result<(Descriptors, Option<Warning>), SocketsError> {
         let now = getrlimit(Resource::Nofile);
         let raised = Rlimit {
             current: now.maximum,
             maximum: now.maximum,
         };
-        // Where it is refused, the soft limit stays.
+        // If this is refused, the soft limit stays.
         let _ = setrlimit(Resource::Nofile, raised);
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let used = used();
@@ -65,7 +64,7 @@ impl Descriptors {
         self.limit
     }
 
-    /// Takes the two of a connection, if they are there.
+    /// Takes the two descriptors of a connection; returns false if there are none left.
     pub fn take_pair(&mut self) -> bool {
         let free = self.taken < self.pairs;
         self.taken += u64::from(free);
@@ -76,18 +75,18 @@ impl Descriptors {
         self.taken -= 1;
     }
 
-    /// Whether nothing should keep one without need.
+    /// Whether descriptors are scarce, so that none should be kept without need.
     pub fn are_scarce(&self) -> bool {
         self.taken > self.pairs / 2
     }
 
-    /// As if there were only so many.
+    /// Pretends that there are only `pairs`.
     #[cfg(test)]
     pub fn allow(&mut self, pairs: u64) {
         self.pairs = pairs;
     }
 
-    /// Accepts the connection that waits longest and resets it. False where even that is impossible.
+    /// Accepts the connection that has waited longest and resets it. Returns false if even that is impossible.
     pub fn refuse(&mut self, listener: BorrowedFd<'_>) -> bool {
         if self.spare.take().is_none() {
             self.spare = spare();
@@ -103,7 +102,7 @@ fn spare() -> Option<OwnedFd> {
     File::open("/dev/null").ok().map(OwnedFd::from)
 }
 
-/// Descriptors in use; a guess where the kernel does not tell.
+/// Number of descriptors in use; an estimate if the kernel does not report it.
 fn used() -> u64 {
     std::fs::read_dir("/proc/self/fd").map_or(RESERVE, |fds| fds.count() as u64)
 }

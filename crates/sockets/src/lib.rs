@@ -1,10 +1,8 @@
-//! Workloads over kernel sockets: the same machines that run in a [`swell_world::World`], on real TCP
-//! and UDP.
+//! Workloads over kernel sockets: the same workloads that run in a [`swell_world::World`], on real TCP and UDP.
 //!
-//! A [`Carrier`] holds both ends of every connection of its workloads. It connects from the address
-//! of the client's host to the address of the server's, writes and reads real bytes, and reports to each
-//! end what the kernel reports. The two sides may be in two network namespaces ([`Sockets`]), with whatever
-//! network between them.
+//! A [`Carrier`] holds both ends of every connection of its workloads. It connects from the address of the client's
+//! host to that of the server's, writes and reads real bytes, and reports kernel events to each end. The two sides
+//! may be in two network namespaces ([`Sockets`]), with any network between them.
 //!
 //! ```
 //! use std::sync::{Arc, atomic::AtomicBool};
@@ -27,41 +25,40 @@
 //!
 //! # How it works
 //!
-//! * **One thread, one loop** around epoll, called through `rustix`: its wait takes nanoseconds
-//!   (`epoll_pwait2`), where `mio` rounds to milliseconds, and nothing else of an event library is
-//!   needed here. Sockets are watched edge-triggered, with one call in their life. An end that has more
-//!   to read or write than its share waits for its next turn in a list of its own.
-//! * **Which accepted socket is whose** is known from the addresses and the client's port: nothing is
-//!   sent but the workload's bytes.
-//! * **Bytes** are counted, not made: reads discard without copying (`MSG_TRUNC`), writes send one buffer
-//!   again and again, and what the kernel does not take yet is a number. Datagrams begin with their number.
-//! * **`Drained`** comes from the kernel: the last write of what there is to send asks for a notice when
-//!   it is acknowledged (`SOF_TIMESTAMPING_TX_ACK`), which arrives in the socket's error queue and
-//!   wakes the loop; no connection is polled. Should the kernel have no memory for a notice, a look at those
-//!   that wait, once a second, finds out, and it is counted.
-//! * **Timers** are delivered with the instant they were set for; everything else carries the instant at which it was
-//!   observed. Otherwise each pause of a source would be longer by the lateness of a wake-up, and its
-//!   rate lower. Their lateness is in the [`Report`]. Whatever was caused by something
-//!   carries a later instant; of two independent events, one delivered
-//!   later may carry an earlier instant when the loop is behind.
-//! * **Nothing is left behind**: sockets linger for no time, so that what is open when the carrier is dropped
-//!   or the process dies is reset. A connection that both ends have closed ends as usual, and its client's
-//!   address keeps the port for a minute (TIME-WAIT) where there are peers who might be confused.
+//! * **One thread, one loop** around epoll, called through `rustix`. Its wait has nanosecond resolution
+//!   (`epoll_pwait2`), while `mio` rounds to milliseconds, and no other feature of an event library is needed.
+//!   Sockets are registered once, edge-triggered. An end that has used up its share of reads or writes waits in a
+//!   separate list for its next turn.
+//! * **Accepted sockets are matched** to their connection by the addresses and the client's port. Nothing is sent but
+//!   the workload's bytes.
+//! * **Bytes** are counted, not generated. Reads discard without copying (`MSG_TRUNC`), writes send one buffer
+//!   repeatedly, and data that the kernel does not accept yet is only a number. Datagrams begin with a sequence
+//!   number.
+//! * **`Drained`** comes from the kernel. The last write of the pending data requests a notification of its
+//!   acknowledgement (`SOF_TIMESTAMPING_TX_ACK`). It arrives in the socket's error queue and wakes the loop, so no
+//!   connection is polled. If the kernel has no memory for a notification, a check once a second finds the
+//!   acknowledgement, and it is counted.
+//! * **Timers** are delivered with the instant they were set for; all other events carry the instant at which they
+//!   were observed. Otherwise the lateness of each wake-up would lengthen a source's pauses and lower its rate. The
+//!   lateness is in the [`Report`]. An effect always carries a later instant than its cause. Of two independent
+//!   events, the one delivered later may carry an earlier instant while the loop is behind schedule.
+//! * **Nothing is left over.** Sockets have a linger time of zero, so open connections are reset when the carrier is
+//!   dropped or the process dies. A connection that both ends have closed ends as usual. Its client's address then
+//!   keeps the port for a minute (TIME-WAIT) if a peer could otherwise be confused.
 //!
-//! # What is different from a world
+//! # Differences from a world
 //!
-//! * Access paths ([`Access`](swell_workload::Access)) are not applied. [`Paths`] learns which address has
-//!   which, so that an emulator can; without one, a warning says so.
-//! * Of a TCP configuration the socket gets congestion control, segment size, cap of the receive
-//!   window, Nagle's algorithm and the number of SYN retries; a warning names what differs otherwise.
-//!   `TCP_MAXSEG` works on both directions of a connection, so the larger size of the two is set, and
-//!   how an end delays acknowledgements is the kernel's business. A cap on a server's window is set
-//!   when the connection is accepted: the first window offered is the kernel's.
-//! * A datagram larger than the path's MTU is fragmented by IP and arrives as one, or not at all; in a
-//!   world its parts are datagrams of their own.
-//! * [`silent`](swell_workload::Open::silent) connections get no `Drained` either.
-//! * The server end of a client that was refused, or gave up before it was connected, gets no event: there is
-//!   none. `Closed` follows the last `Reset`.
+//! * Access paths ([`Access`](swell_workload::Access)) are not applied. [`Paths`] is notified of the access path of
+//!   each address, so that an emulator can apply it. Without `Paths`, a warning reports this.
+//! * Of a TCP configuration, a socket gets the congestion control, segment size, cap of the receive window, Nagle's
+//!   algorithm and the number of SYN retries. A warning names other differences. `TCP_MAXSEG` affects both directions
+//!   of a connection, so the larger of the two sizes is set. The kernel decides how an end delays acknowledgements. A
+//!   cap on a server's window is set when the connection is accepted, so the first window it offers is the kernel's.
+//! * A datagram larger than the path's MTU is fragmented by IP and arrives whole or not at all. In a world its parts
+//!   are separate datagrams.
+//! * [`silent`](swell_workload::Open::silent) connections get no `Drained` event.
+//! * If a client was refused, or gave up before it was connected, there is no server end and it gets no event.
+//!   `Closed` follows the last `Reset`.
 
 mod addresses;
 mod carrier;
@@ -87,16 +84,16 @@ use std::net::IpAddr;
 
 use rustix::io::Errno;
 
-/// Why workloads cannot run over sockets.
+/// Errors that prevent workloads from running over sockets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SocketsError {
-    /// The kernel gives no event queue, or does not answer it.
+    /// The kernel's event queue cannot be created or fails.
     #[error("the kernel's event queue: {0}")]
     Epoll(Errno),
-    /// The kernel makes no socket.
+    /// The kernel cannot create a socket.
     #[error("no socket can be made: {0}")]
     Socket(Errno),
-    /// An address of a side is not local where its sockets are.
+    /// An address of a side is not local in the namespace of its sockets.
     #[error(
         "no socket can have address {address}: {error}; make the prefix local where the sockets \
          are (`ip route add local {prefix} dev lo`)"
@@ -106,18 +103,18 @@ pub enum SocketsError {
         address: IpAddr,
         /// The side's prefix.
         prefix: Prefix,
-        /// What the kernel said.
+        /// The kernel's error.
         error: Errno,
     },
-    /// There is no room for a single connection.
+    /// The descriptor limit does not allow a single connection.
     #[error(
         "{used} of the {limit} descriptors that this process may have are in use: raise the hard \
          limit (`ulimit -Hn`)"
     )]
     Descriptors {
-        /// How many it may have.
+        /// The process's limit.
         limit: u64,
-        /// How many it has.
+        /// The number in use.
         used: u64,
     },
 }

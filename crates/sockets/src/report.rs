@@ -1,4 +1,4 @@
-//! What a run over sockets has to say about itself.
+//! Report of a run over sockets.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use swell_base::{Dur, Warning};
 use super::Prefix;
 use swell_host::Late;
 
-/// What happened how often.
+/// Event counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Connections begun.
@@ -17,50 +17,50 @@ pub struct Counts {
     pub datagram_flows: u64,
     /// Payload bytes that arrived at either end.
     pub bytes: u64,
-    /// Datagrams handed to the kernel.
+    /// Datagrams passed to the kernel.
     pub datagrams_sent: u64,
-    /// Datagrams that the kernel did not take.
+    /// Datagrams that the kernel refused.
     pub datagrams_refused: u64,
     /// Datagrams that arrived.
     pub datagrams_received: u64,
     /// Ends of connections that were reset, refused or given up.
     pub resets: u64,
-    /// Connections and datagram flows that could not be begun, and handshakes that failed.
+    /// Connections and datagram flows that could not be opened, and handshakes that failed.
     pub failed: u64,
-    /// Connections and datagram flows for which there were no descriptors.
+    /// Connections and datagram flows refused for lack of descriptors.
     pub without_descriptors: u64,
-    /// Connections from strangers; closed at once.
+    /// Connections from unknown peers; closed at once.
     pub strangers: u64,
-    /// Connections begun under the number of one that was open.
+    /// Connections opened with the number of an open one.
     pub numbers_in_use: u64,
-    /// Connections that should have been IPv6, where a side has no such addresses.
+    /// Connections that should have used IPv6, but a side has no IPv6 prefix.
     pub ipv6_as_ipv4: u64,
-    /// Hosts with an access path that was not applied.
+    /// Ends of connections or flows whose access path was not applied.
     pub access_not_applied: u64,
     /// Receive windows that could not be capped.
     pub windows_not_capped: u64,
     /// Connections whose sockets do not report acknowledgements.
     pub acknowledgements_by_looking: u64,
-    /// Acknowledgements that were found by looking, up to two seconds late.
+    /// Acknowledgements found by the periodic check, up to two seconds late.
     pub late_notices: u64,
 }
 
-/// What a run has to say about itself.
+/// The report of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// What happened how often.
     pub counts: Counts,
     /// Lateness of timers.
     pub late: Late,
-    /// What to know before trusting the results.
+    /// Warnings to consider before trusting the results.
     pub warnings: Vec<Warning>,
 }
 
-/// The code of the warning that a generator was behind its schedule.
+/// Code of the warning that a generator fell behind its schedule.
 pub const TIMERS_LATE: &str = "timers-late";
 
-/// Timers later than this at the 99th percentile are worth a warning: a sender's packets are then not where
-/// its law has them.
+/// A 99th percentile of timer lateness above this gives a warning, because packets then do not follow the source's
+/// distribution.
 const LATE: Dur = Dur::from_millis(5);
 
 impl Report {
@@ -161,7 +161,7 @@ impl Report {
     }
 }
 
-/// What to do about an error.
+/// A hint for the user how to fix an error.
 pub fn hint(error: Errno) -> &'static str {
     match error {
         Errno::ADDRNOTAVAIL => {

@@ -1,4 +1,4 @@
-//! Which settings of a TCP configuration a kernel socket has.
+//! The part of a TCP configuration that a kernel socket can have.
 
 use std::os::fd::BorrowedFd;
 
@@ -9,33 +9,33 @@ use swell_tcp::{Algorithm, Config, Jitter};
 
 use swell_host::sys::tcp as sys;
 
-/// Bytes of timestamps in a segment's header (RFC 7323, padded). `TCP_MAXSEG` counts them.
+/// Bytes of the timestamp option in a segment's header (RFC 7323, padded). `TCP_MAXSEG` includes them.
 const TIMESTAMPS: u32 = 12;
-/// The kernel takes no smaller segment (`TCP_MIN_MSS` in `include/net/tcp.h`).
+/// The smallest segment size that the kernel accepts (`TCP_MIN_MSS` in `include/net/tcp.h`).
 const LEAST_SEGMENT: u32 = 88;
-/// No window is clamped below half of `SOCK_MIN_RCVBUF` (`include/net/sock.h`); this is above it on
-/// every architecture.
+/// The kernel does not clamp a window below half of `SOCK_MIN_RCVBUF` (`include/net/sock.h`). This value is above
+/// that on every architecture.
 const LEAST_WINDOW: u32 = 2304;
-/// Largest receive buffer of `tcp_rmem` as kernels come: what the `linux` profile has for its window.
-/// Automatic tuning is left on for this much.
+/// Default maximum of `tcp_rmem`, and the window of the `linux` profile. Automatic tuning stays on for windows of at
+/// least this size.
 const TUNED: u32 = 6 << 20;
 
 /// Options of a connection's sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
-    /// The kernel's name of the congestion control; `None`: whatever the namespace has.
+    /// The kernel's name of the congestion control; `None` means the namespace's default.
     pub congestion: Option<&'static str>,
     pub nodelay: bool,
     /// Payload of a full segment.
     pub mss: u32,
     pub timestamps: bool,
-    /// Cap on the receive window; `None`: the kernel tunes it.
+    /// Cap on the receive window; `None` means automatic tuning.
     pub window: Option<u32>,
     pub syn_retries: u8,
 }
 
 impl Settings {
-    /// The settings of `config` that sockets have, and a warning that names the rest.
+    /// The settings of `config` that sockets can have, and warnings that name the others.
     pub fn of(config: &Config) -> (Settings, Vec<Warning>) {
         let mut warnings = Vec::new();
         let congestion = module(config.algorithm);
@@ -70,8 +70,8 @@ impl Settings {
         (settings, warnings)
     }
 
-    /// Sets what a socket takes before it is connected or listens. An accepted socket has it from the one
-    /// that listened, but for the congestion control.
+    /// Sets the options that apply before a socket is connected or listens. An accepted socket inherits them from the
+    /// listener, except the congestion control.
     pub fn apply(&self, fd: BorrowedFd<'_>) -> Result<()> {
         self.choose(fd)?;
         sockopt::set_tcp_nodelay(fd, self.nodelay)?;
@@ -83,20 +83,20 @@ impl Settings {
         }
     }
 
-    /// Sets the congestion control, of an accepted socket too: what the one that listened has gives way to
-    /// the route's (`tcp_ca_openreq_child` in `net/ipv4/tcp_minisocks.c`).
+    /// Sets the congestion control. Accepted sockets need it too: the route's setting overrides what they inherit
+    /// (`tcp_ca_openreq_child` in `net/ipv4/tcp_minisocks.c`).
     pub fn choose(&self, fd: BorrowedFd<'_>) -> Result<()> {
         let Some(name) = self.congestion else {
             return Ok(());
         };
-        // Where the module is missing, `check` has said so.
+        // If the module is missing, `check` has already warned.
         match sockopt::set_tcp_congestion(fd, name) {
             Err(Errno::NOENT | Errno::PERM) | Ok(()) => Ok(()),
             Err(other) => Err(other),
         }
     }
 
-    /// Says whether the socket can have the congestion control.
+    /// Warns if the socket cannot have the congestion control.
     pub fn check(&self, fd: BorrowedFd<'_>) -> Option<Warning> {
         let name = self.congestion?;
         let error = sockopt::set_tcp_congestion(fd, name).err()?;
@@ -111,31 +111,31 @@ impl Settings {
     }
 }
 
-/// Caps full segments at `payload` bytes.
+/// Limits full segments to `payload` bytes.
 pub(super) fn set_segment(fd: BorrowedFd<'_>, payload: u32, timestamps: bool) -> Result<()> {
     let options = if timestamps { TIMESTAMPS } else { 0 };
     let bytes = payload.saturating_add(options).clamp(LEAST_SEGMENT, 0x7fff);
     sys::set_max_segment(fd, bytes)
 }
 
-/// Caps the receive window. Setting the buffer stops the automatic tuning, which would lift the clamp
+/// Caps the receive window. Setting the buffer size stops automatic tuning, which would raise the clamp
 /// (`tcp_rcv_space_adjust` in `net/ipv4/tcp_input.c`).
 pub(super) fn cap_window(fd: BorrowedFd<'_>, bytes: u32) -> Result<()> {
     let bytes = bytes.max(LEAST_WINDOW);
-    // Beyond `net.core.rmem_max` only with a privilege; the clamp holds in any case.
+    // Exceeding `net.core.rmem_max` needs a privilege; the clamp holds in any case.
     if sockopt::set_socket_recv_buffer_size_force(fd, bytes as usize).is_err() {
         sockopt::set_socket_recv_buffer_size(fd, bytes as usize)?;
     }
     sys::set_window_clamp(fd, bytes)
 }
 
-/// Caps the window again after something was read: the kernel lifts the clamp to the buffer whenever
-/// it learns better how much of a buffer is payload (`tcp_measure_rcv_mss` in `net/ipv4/tcp_input.c`).
+/// Caps the window again after a read. The kernel raises the clamp to the buffer size whenever its estimate of the
+/// payload share improves (`tcp_measure_rcv_mss` in `net/ipv4/tcp_input.c`).
 pub(super) fn renew_cap(fd: BorrowedFd<'_>, bytes: u32) -> Result<()> {
     sys::set_window_clamp(fd, bytes.max(LEAST_WINDOW))
 }
 
-/// The kernel's name of an algorithm.
+/// The kernel's name of an algorithm, if it has it.
 fn module(algorithm: Algorithm) -> Option<&'static str> {
     match algorithm {
         Algorithm::Reno | Algorithm::NewReno => Some("reno"),
@@ -148,8 +148,7 @@ fn module(algorithm: Algorithm) -> Option<&'static str> {
     }
 }
 
-/// Names of the settings in which `config` differs from a kernel as it comes and that are none of a
-/// socket's options.
+/// Names of the settings in which `config` differs from the kernel's defaults and which are not socket options.
 fn fixed(config: &Config) -> Vec<&'static str> {
     let kernel = Config::linux();
     macro_rules! differing {

@@ -1,4 +1,4 @@
-//! Where sockets come from.
+//! Socket creation in each side's network namespace.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -8,12 +8,12 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::Prefix;
 
-/// Makes sockets. A socket stays in the network namespace it was made in, so its maker decides
-/// where a host is.
+/// Creates sockets. A socket stays in the network namespace in which it was created, so its creator decides where a
+/// host is.
 ///
-/// A closure from address family and type to a socket is one. Sockets need not be non-blocking.
+/// A closure from address family and type to a socket implements this trait. Sockets need not be non-blocking.
 pub trait Sockets: Send {
-    /// A socket, neither bound nor connected.
+    /// A socket that is neither bound nor connected.
     ///
     /// # Errors
     /// Those of socket(2).
@@ -29,7 +29,7 @@ where
     }
 }
 
-/// Sockets of the namespace that the calling thread is in.
+/// Sockets of the calling thread's namespace.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Here;
 
@@ -40,7 +40,7 @@ impl Sockets for Here {
     }
 }
 
-/// Sockets of another network namespace: the calling thread goes there for the one call. Needs
+/// Sockets of another network namespace, which the calling thread enters for the duration of one call. Needs
 /// `CAP_SYS_ADMIN` in the user namespaces that own the two (setns(2)).
 #[derive(Debug)]
 pub struct InNamespace {
@@ -49,8 +49,8 @@ pub struct InNamespace {
 }
 
 impl InNamespace {
-    /// Sockets of the namespace that `there` is a descriptor of (`/proc/PID/ns/net`). The carrier's
-    /// thread must be in the namespace that `home` is a descriptor of.
+    /// Creates sockets in the namespace of which `there` is a descriptor (`/proc/PID/ns/net`). The carrier's thread
+    /// must be in the namespace of which `home` is a descriptor.
     pub fn new(there: OwnedFd, home: OwnedFd) -> InNamespace {
         InNamespace { there, home }
     }
@@ -68,16 +68,16 @@ impl Sockets for InNamespace {
 
 /// One side's sockets and addresses.
 pub struct SideConfig {
-    /// Makes its sockets.
+    /// Creates its sockets.
     pub sockets: Box<dyn Sockets>,
-    /// Its hosts' IPv4 addresses. All must be local where its sockets are: a loopback network, or
-    /// `ip route add local PREFIX dev lo`.
+    /// IPv4 addresses of its hosts. All must be local in the namespace of its sockets: a loopback network, or `ip
+    /// route add local PREFIX dev lo`.
     pub ipv4: Prefix,
-    /// Its hosts' IPv6 addresses: `ip -6 route add local PREFIX dev lo`. Without them every connection
-    /// is IPv4, whatever [`Wire::ipv6`](swell_workload::Wire::ipv6) says.
+    /// IPv6 addresses of its hosts: `ip -6 route add local PREFIX dev lo`. Without them every connection uses IPv4,
+    /// regardless of [`Wire::ipv6`](swell_workload::Wire::ipv6).
     pub ipv6: Option<Prefix>,
-    /// The interface that its servers take connections from; none: every one. What strangers send is
-    /// closed at once, but they do see an open port.
+    /// The interface from which its servers accept connections; `None` means all. Connections from unknown peers are
+    /// closed at once, but such peers do see an open port.
     pub device: Option<String>,
 }
 

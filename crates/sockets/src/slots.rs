@@ -1,4 +1,4 @@
-//! What the carrier keeps of a connection.
+//! State of connections and datagram flows.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,25 +12,25 @@ use swell_host::sys::tcp as sys;
 pub(super) mod bits {
     /// The handshake is complete.
     pub const CONNECTED: u16 = 1;
-    /// The other end's FIN was reported.
+    /// The other end's FIN was reported to the workload.
     pub const EOF: u16 = 1 << 1;
-    /// The workload wants no more sent.
+    /// The workload closed this end.
     pub const CLOSING: u16 = 1 << 2;
     /// The FIN is sent.
     pub const FIN_SENT: u16 = 1 << 3;
     /// Reset, refused, given up or aborted.
     pub const DEAD: u16 = 1 << 4;
-    /// Data was sent whose acknowledgement is to be reported.
+    /// Data was sent whose acknowledgement must be reported.
     pub const DRAINING: u16 = 1 << 5;
-    /// It was so already when the carrier last looked at all connections.
+    /// `DRAINING` was already set at the last periodic check.
     pub const STALE: u16 = 1 << 6;
-    /// Waits among those that have more to do.
+    /// In the list of ends that have more to do.
     pub const READY: u16 = 1 << 7;
-    /// A FIN was seen behind what is still to be read.
+    /// A FIN was seen after data that is still to be read.
     pub const FIN_SEEN: u16 = 1 << 8;
-    /// The end of the data was read; the FIN is to be reported next.
+    /// All data was read; the FIN must be reported next.
     pub const FIN_READ: u16 = 1 << 9;
-    /// There may be more to read.
+    /// There may be more data to read.
     pub const MORE: u16 = 1 << 10;
 }
 
@@ -39,11 +39,11 @@ pub(super) mod bits {
 pub(super) struct Half {
     pub fd: Option<OwnedFd>,
     pub state: u16,
-    /// Bytes to be sent that the kernel does not have yet.
+    /// Bytes to send that the kernel has not accepted yet.
     pub pending: u64,
     /// Payload bytes that arrived.
     pub received: u64,
-    /// What the kernel said when the socket was closed: retransmissions, least round-trip time in us.
+    /// Values read from the kernel when the socket was closed: retransmissions, minimum RTT in us.
     pub last: (u32, u32),
 }
 
@@ -64,18 +64,18 @@ impl Half {
         self.fd.as_ref().map(AsFd::as_fd)
     }
 
-    /// Nothing more can happen here.
+    /// Whether nothing more can happen at this end.
     pub fn is_over(&self) -> bool {
         self.has(bits::DEAD) || self.has(bits::EOF) && self.has(bits::FIN_SENT)
     }
 
-    /// Retransmissions and least round-trip time in microseconds (`u32::MAX`: none).
+    /// Retransmissions and minimum RTT in microseconds (`u32::MAX`: none).
     pub fn facts(&self) -> (u32, u32) {
         let now = self.socket().and_then(|fd| sys::facts(fd).ok());
         now.map_or(self.last, |f| (f.retransmissions, f.min_rtt))
     }
 
-    /// Closes the socket. What is not closed in both directions is reset.
+    /// Closes the socket. A connection that is not closed in both directions is reset.
     pub fn close(&mut self) {
         if self.has(bits::CONNECTED) {
             self.last = self.facts();
@@ -84,30 +84,30 @@ impl Half {
     }
 }
 
-/// What a slot holds.
+/// The use of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Free,
     Tcp,
     Datagrams,
-    /// A datagram flow that is forgotten; its sockets swallow what is still on the way.
+    /// A closed datagram flow, whose sockets absorb datagrams still in transit.
     Forgotten,
 }
 
-/// A connection or datagram flow, in a place that is used again.
+/// A connection or datagram flow, in a place that is reused.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub kind: Kind,
     pub silent: bool,
     pub ipv6: bool,
     pub client_side: Side,
-    /// Counts the uses of the slot, so that a late event of an earlier use is recognised.
+    /// Number of uses of the slot, to recognise a late event of an earlier use.
     pub generation: u32,
     pub worker: u32,
     pub conn: Conn,
-    /// Datagrams that both ends sent.
+    /// Number of datagrams sent by both ends.
     pub datagrams: u64,
-    /// Caps on the two ends' receive windows; 0: none.
+    /// Caps on the receive windows of the two ends; 0 for none.
     pub caps: [u32; 2],
     /// The client's port.
     pub port: u16,
@@ -116,7 +116,7 @@ pub(super) struct Slot {
     pub ends: [Half; 2],
 }
 
-/// All slots, and those that are free.
+/// All slots, with a list of the free ones.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     all: Vec<Slot>,
@@ -124,7 +124,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// A slot for a connection; the rest of it is as new.
+    /// Allocates a slot for a connection, with all other fields at their defaults.
     pub fn insert(&mut self, kind: Kind, worker: u32, conn: Conn) -> u32 {
         let slot = Slot {
             kind,
@@ -163,7 +163,7 @@ impl Slots {
         self.all.len() - self.free.len()
     }
 
-    /// The slots' numbers, free ones included.
+    /// The numbers of all slots, including free ones.
     pub fn numbers(&self) -> std::ops::Range<u32> {
         0..self.all.len() as u32
     }
@@ -178,7 +178,7 @@ impl Slots {
         &self.all[i as usize]
     }
 
-    /// The slot and end that `token` was made for, if they are still that connection's.
+    /// The slot and end for which `token` was made, if the slot still holds that connection.
     #[inline]
     pub fn of(&self, token: u64) -> Option<(u32, usize)> {
         let i = (token >> 1) as u32;
@@ -187,14 +187,14 @@ impl Slots {
         same.then_some((i, (token & 1) as usize))
     }
 
-    /// What stands for an end in the kernel's answers.
+    /// The token that identifies an end in kernel events.
     #[inline]
     pub fn token(&self, i: u32, end: usize) -> u64 {
         u64::from(self.peek(i).generation) << 33 | u64::from(i) << 1 | end as u64
     }
 }
 
-/// A generation fits the 30 bits that a token has for it, next to the mark of a listener.
+/// Number of generations: 30 bits of a token, because one bit marks listeners.
 const GENERATIONS: u32 = (1 << 30) - 1;
 
 const NEW: Half = Half {
@@ -205,8 +205,8 @@ const NEW: Half = Half {
     last: (0, u32::MAX),
 };
 
-/// The slot of each open connection of a workload, which numbers its connections from zero up: those
-/// that are over are forgotten from the front.
+/// The slot of each open connection of a workload, indexed by connection number. Closed connections are dropped from
+/// the front.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     first: u32,
@@ -221,13 +221,13 @@ impl Window {
         self.slots.get(i as usize).copied().filter(|&s| s != CLOSED)
     }
 
-    /// A number below those that are forgotten cannot be had again; false for that.
+    /// Records the slot of `conn`. Returns false if that number is already open.
     pub fn insert(&mut self, conn: Conn, slot: u32) -> bool {
         if self.slots.is_empty() {
             self.first = conn.0;
         }
         let Some(i) = conn.0.checked_sub(self.first) else {
-            // Workloads number upwards, but several sources may begin out of order.
+            // Workloads number upwards, but connections of several sources may start out of order.
             for _ in conn.0..self.first {
                 self.slots.push_front(CLOSED);
             }

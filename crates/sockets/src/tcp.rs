@@ -1,4 +1,4 @@
-//! Connections.
+//! TCP connections.
 
 mod connect;
 
@@ -21,31 +21,30 @@ use super::settings::{Settings, cap_window, renew_cap, set_segment};
 use super::slots::{Kind, bits};
 use swell_host::sys::tcp as sys;
 
-/// A socket that a workload's servers on one side are connected to.
+/// A listening socket for a workload's servers on one side.
 pub(super) struct Listener {
     pub fd: OwnedFd,
     port: u16,
-    /// Connections begun since the last look for what can be accepted.
+    /// Connections started since the last `accept`.
     begun: u32,
 }
 
-/// Handshakes may be so many at a time; the kernel caps it at `net.core.somaxconn`, 4096 as it comes.
+/// Maximum number of pending handshakes; the kernel caps it at `net.core.somaxconn`, 4096 by default.
 const BACKLOG: i32 = 4096;
-/// After so many connections begun the waiting ones are accepted: a workload may begin thousands at one
-/// instant, and over loopback they are all there before the kernel is next asked for events.
+/// After this many connection attempts the pending ones are accepted. A workload may start thousands at one instant,
+/// and over loopback they are all complete before the next `epoll_wait`.
 const BURST: u32 = 512;
-/// So many are accepted, so many reads and so many writes are made at one end, before others have
-/// their turn.
+/// Maximum number of accepts, reads and writes per end before others get their turn.
 const ACCEPTS: u32 = 64;
 const READS: u32 = 2;
 const WRITES: u32 = 4;
-/// How long until connections are accepted again when there was not one descriptor.
+/// Delay before accepting again after running out of descriptors.
 const RETRY: Dur = Dur::from_millis(100);
-/// How long the other end of a connection that was reset is waited for.
+/// How long to wait for the other end of a connection that was reset.
 const LINGER: Dur = Dur::from_secs(10);
 
 impl Carrier {
-    /// The kernel reports an event of a connection.
+    /// Handles a kernel event of a connection.
     pub(super) fn tcp_news(&mut self, slot: u32, end: usize, flags: EventFlags) {
         let half = &mut self.slots.at(slot).ends[end];
         if half.has(bits::DEAD) || half.fd.is_none() {
@@ -82,7 +81,7 @@ impl Carrier {
         }
     }
 
-    /// An end that had more to read or write than it was given time for.
+    /// Continues with an end that used up its share of the previous turn.
     pub(super) fn tcp_goes_on(&mut self, slot: u32, end: usize) {
         let half = &mut self.slots.at(slot).ends[end];
         half.clear(bits::READY);
@@ -115,7 +114,7 @@ impl Carrier {
         }
     }
 
-    /// Takes what has arrived. The bytes are not copied: `MSG_TRUNC` discards them (tcp(7)).
+    /// Reads the data that has arrived. The bytes are not copied: `MSG_TRUNC` discards them (tcp(7)).
     fn read(&mut self, slot: u32, end: usize) {
         let mut taken = 0;
         let mut more = READS;
@@ -137,7 +136,7 @@ impl Carrier {
                     taken += n as u64;
                     more -= 1;
                     if n < self.sink.len() {
-                        // That was all; if a FIN was seen before, it is what comes next.
+                        // The socket is empty. If a FIN was seen before, it comes next.
                         if half.has(bits::FIN_SEEN) {
                             half.set(bits::FIN_READ);
                         }
@@ -185,7 +184,7 @@ impl Carrier {
         }
     }
 
-    /// Empties the error queue of notices that something was acknowledged, and says so if that is all.
+    /// Empties the error queue of acknowledgement notifications, and reports `Drained` if everything is acknowledged.
     fn notices(&mut self, slot: u32, end: usize) {
         let Some(fd) = self.slots.peek(slot).ends[end].socket() else {
             return;
@@ -195,7 +194,7 @@ impl Carrier {
         self.perhaps_drained(slot, end);
     }
 
-    /// Says so if everything sent is acknowledged; true if it is.
+    /// Reports `Drained` if everything sent is acknowledged; returns true if it is.
     fn perhaps_drained(&mut self, slot: u32, end: usize) -> bool {
         let s = self.slots.at(slot);
         let half = &mut s.ends[end];
@@ -213,7 +212,7 @@ impl Carrier {
         true
     }
 
-    /// Looks at every connection that has waited for an acknowledgement for long.
+    /// Checks all connections that have waited long for an acknowledgement.
     pub(super) fn sweep(&mut self) {
         for slot in self.slots.numbers() {
             for end in 0..2 {
@@ -242,7 +241,7 @@ impl Carrier {
         }
     }
 
-    /// Gives the kernel what it takes.
+    /// Passes pending data to the kernel.
     fn flush(&mut self, slot: u32, end: usize) {
         let mut left = WRITES;
         loop {
@@ -260,7 +259,7 @@ impl Carrier {
             };
             let n = half.pending.min(self.payload.len() as u64) as usize;
             let part = &self.payload[..n];
-            // Only a workload that listens needs to know when the last byte has arrived.
+            // Only a workload that is not silent needs to know when the last byte is acknowledged.
             let asks = n as u64 == half.pending && !s.silent;
             let sent = if asks {
                 sys::send_asking(fd, part)
@@ -316,7 +315,7 @@ impl Carrier {
         self.await_other(slot);
     }
 
-    /// An end was reset, refused or given up.
+    /// Handles an end that was reset, refused or given up.
     fn lost(&mut self, slot: u32, end: usize) {
         let s = self.slots.at(slot);
         let half = &mut s.ends[end];
@@ -331,7 +330,7 @@ impl Carrier {
         self.counts.resets += 1;
         self.post(worker, Event::Reset(conn, who(end)));
         if alone {
-            // There is no other end.
+            // There is no server end.
             self.expect_no_more(slot);
             self.over(slot);
             return;
@@ -339,7 +338,7 @@ impl Carrier {
         self.await_other(slot);
     }
 
-    /// One end is dead: the other learns it from the network, or is not waited for any longer.
+    /// One end is dead. The other one learns it from the network, or is given up after a time.
     fn await_other(&mut self, slot: u32) {
         if self.perhaps_over(slot) {
             return;
@@ -348,13 +347,13 @@ impl Carrier {
         self.queue.push(self.at + LINGER, Wake::Reap(token));
     }
 
-    /// The other end of a dead connection has had its time.
+    /// Gives up the other end of a dead connection after [`LINGER`].
     pub(super) fn give_up(&mut self, slot: u32) {
         self.expect_no_more(slot);
         self.over(slot);
     }
 
-    /// The server's end of the connection need not be waited for.
+    /// Stops waiting for the connection's server end.
     fn expect_no_more(&mut self, slot: u32) {
         let s = self.slots.peek(slot);
         let sides = [s.client_side, s.client_side.other()];
@@ -389,7 +388,7 @@ impl Carrier {
     }
 }
 
-/// The family of sockets that an address needs.
+/// The socket family for an address.
 pub fn family(address: IpAddr) -> AddressFamily {
     if address.is_ipv6() {
         AddressFamily::INET6

@@ -171,8 +171,8 @@ fn what_sockets_cannot_be_told_is_said() {
 
 #[test]
 fn datagrams_of_every_size_arrive() {
-    // Empty, below and above the MTU of an Ethernet and of the loopback interface, the largest there
-    // is; and one larger than any, in parts.
+    // Empty, below and above the MTU of Ethernet and of the loopback interface, the largest possible, and larger
+    // ones, which are split.
     let sizes = [0u32, 1, 1472, 1473, 20_000, 65_507, 65_508, 140_000];
     let parts = [
         0, 1, 1472, 1473, 20_000, 65_507, 65_507, 1, 65_507, 65_507, 8_986,
@@ -206,7 +206,8 @@ fn datagrams_of_every_size_arrive() {
                 Event::Datagram(_, at, n, number) if *at == end => Some((*n, *number)),
                 _ => None,
             });
-            // Both ends count together, and the client's were sent first; too small ones have no room for a number.
+            // Both ends share one counter, and the client's were sent first. Small datagrams have no space for a
+            // number.
             let numbered = (first..)
                 .zip(parts)
                 .map(|(i, n)| (n, (n >= 8).then_some(i)));

@@ -1,4 +1,4 @@
-//! A process that has no descriptors left. A test program of its own: the limit is the process's.
+//! A process without free descriptors. This is a separate test program, because the limit applies to the process.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn connections_fail_and_nothing_hangs() {
     };
     let tcp = Arc::new(Config::linux());
     carrier.add(Box::new(Web::new(web)), &tcp).unwrap();
-    // Somebody else in the process takes all but a few, which the carrier cannot know.
+    // Other code in the process takes all but a few, which the carrier cannot know.
     let mut others: Vec<File> = Vec::new();
     while let Ok(file) = File::open("/dev/null") {
         others.push(file);
@@ -57,7 +57,7 @@ fn connections_fail_and_nothing_hangs() {
         "{:?}",
         report.warnings
     );
-    // They are given back, and the clients, which try again after a second, get through.
+    // They are released, and the clients, which retry after a second, connect.
     drop(others);
     let mut done = 0;
     for _ in 0..600 {

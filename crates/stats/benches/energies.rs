@@ -1,4 +1,4 @@
-//! Time per call of what runs over long series: `cargo bench -p swell-stats`.
+//! Time per call of the functions that process long series: `cargo bench -p swell-stats`.
 #![expect(clippy::print_stdout, reason = "the output of a program")]
 #![expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
@@ -38,7 +38,7 @@ fn main() {
     });
 }
 
-/// Prints the shortest of ten calls: what the code costs when nothing else runs.
+/// Prints the shortest of ten calls: the cost without interference.
 fn best(what: &str, mut f: impl FnMut()) {
     let shortest = (0..10)
         .map(|_| {

@@ -1,4 +1,4 @@
-//! Reads numbers (one per line) from standard input and writes what this crate makes of them as JSON.
+//! Reads numbers (one per line) from standard input and writes their statistics as JSON.
 //!
 //! ```text
 //! energies -- 3 < samples.txt               energies per octave with three vanishing moments

@@ -1,22 +1,22 @@
 //! Intervals by resampling replications.
 //!
-//! Samples within a replication are dependent, so whole replications are drawn with replacement (the
-//! cluster bootstrap: A. C. Davison, D. V. Hinkley, "Bootstrap Methods and their Application" (1997),
-//! section 3.8). Where two conditions share their seeds, equal replications are drawn together (paired):
-//! what the seed does to both cancels in their ratio. Intervals:
+//! Samples within a replication are dependent, so whole replications are drawn with replacement (the cluster
+//! bootstrap: A. C. Davison, D. V. Hinkley, "Bootstrap Methods and their Application" (1997), section 3.8). If two
+//! conditions share their seeds, replications of the same number are drawn together (paired): an effect of the seed
+//! on both conditions cancels in their ratio. Intervals:
 //!
-//! * [`Method::Percentile`]: B. Efron (1979). Too short for few replications.
-//! * [`Method::Expanded`] (the default): percentile with the tail Phi(-sqrt(n/(n-1)) t_{n-1}) in place of
-//!   the nominal one; T. C. Hesterberg, "What Teachers Should Know About the Bootstrap", The American
-//!   Statistician 69 (2015). For the mean of a normal sample it has the width of Student's.
+//! * [`Method::Percentile`]: B. Efron (1979). Too narrow for few replications.
+//! * [`Method::Expanded`] (the default): percentile, but with the tail Phi(-sqrt(n/(n-1)) t_{n-1}) instead of the
+//!   nominal one; T. C. Hesterberg, "What Teachers Should Know About the Bootstrap", The American Statistician 69
+//!   (2015). For the mean of a normal sample it has the width of Student's interval.
 //! * [`Method::Bca`]: bias-corrected and accelerated, B. Efron, JASA 82 (1987); acceleration from the
 //!   jackknife over replications.
 //!
-//! Units: those of the statistic. Resampling is deterministic: streams are named and seeded.
+//! Results have the unit of the statistic. Resampling is deterministic: random streams are named and seeded.
 //!
-//! **How many replications?** At least [`MIN_REPLICATIONS`](crate::MIN_REPLICATIONS), better ten. Share of
-//! nominal 95 % intervals that held the true median, in 3000 worlds of lognormal samples (20 per run, log
-//! deviation 1 within a run and 0.5 between runs):
+//! **How many replications?** At least [`MIN_REPLICATIONS`](crate::MIN_REPLICATIONS), better ten. The table gives the
+//! share of nominal 95 % intervals that contained the true median, in 3000 synthetic data sets of lognormal samples
+//! (20 per run, log standard deviation 1 within a run and 0.5 between runs):
 //!
 //! | replications | 3 | 5 | 10 | 20 |
 //! |---|---|---|---|---|
@@ -24,8 +24,8 @@
 //! | expanded | 0.77 | 0.91 | 0.93 | 0.94 |
 //! | BCa | 0.73 | 0.82 | 0.90 | 0.92 |
 //!
-//! Width shrinks with the square root: [`Estimate::replications_for`]. No number of samples in a run
-//! replaces runs.
+//! Width shrinks with the square root of the number: see [`Estimate::replications_for`]. More samples within a run do
+//! not replace runs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,17 +48,17 @@ pub enum Method {
     Bca,
 }
 
-/// Whether equal replication numbers of two conditions belong together.
+/// Whether replications with equal numbers in two conditions are pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pairing {
-    /// They share seeds: drawn together.
+    /// They share seeds and are drawn together.
     Paired,
-    /// They do not: drawn independently.
+    /// They share no seeds and are drawn independently.
     Unpaired,
 }
 
-/// Pairs were asked for where there are none.
+/// The error when replications that cannot be paired are compared as pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{left} and {right} replications cannot be paired; compare them unpaired")]
 pub struct PairingError {
@@ -106,7 +106,7 @@ pub struct Bootstrap {
     pub resamples: u32,
     /// The confidence level, between 0 and 1.
     pub level: f64,
-    /// How the ends are read.
+    /// How the ends of an interval are computed.
     pub method: Method,
 }
 
@@ -141,8 +141,8 @@ impl Bootstrap {
         .flatten()
     }
 
-    /// The slowdown: quantile p of `behind` over quantile p of `alone`, one per entry of `ps` (1 = no
-    /// difference). `None` where either is not identifiable or `alone`'s is zero.
+    /// The slowdown: quantile p of `behind` (with background traffic) divided by quantile p of `alone`, one per entry
+    /// of `ps` (1 = no difference). `None` if either is not identifiable or the quantile of `alone` is zero.
     pub fn slowdown(
         &self,
         behind: &Replications,
@@ -200,12 +200,12 @@ impl Bootstrap {
         }
     }
 
-    /// Any vector of statistics of independently drawn strata. `strata[s]` is the number of replications
-    /// in stratum s; `statistic` gets for each stratum how often each replication is taken (all ones for
-    /// the estimate itself) and returns always the same number of values: NaN where undefined, infinity
-    /// where too large to be identified. `name` separates the random streams of different questions.
+    /// Estimates any vector of statistics of independently drawn strata. `strata[s]` is the number of replications in
+    /// stratum s. `statistic` gets, for each stratum, how often each replication is taken; for the estimate itself
+    /// all are one. It must always return the same number of values: NaN if undefined, infinity if too large to be
+    /// identified. `name` separates the random streams of different questions.
     ///
-    /// `None` where the value itself is not finite, or more than one resample in a hundred is undefined.
+    /// `None` if the value itself is not finite, or if more than one per cent of the resamples are undefined.
     pub fn estimate(
         &self,
         name: &str,
@@ -272,7 +272,7 @@ impl Bootstrap {
     }
 }
 
-/// A quantile beyond the last completion is larger than anything seen.
+/// A quantile beyond the last completion is larger than all observed values.
 fn unidentified(quantile: Option<f64>) -> f64 {
     quantile.unwrap_or(f64::INFINITY)
 }
@@ -281,7 +281,7 @@ fn borrow(weights: &[Vec<u32>]) -> Vec<&[u32]> {
     weights.iter().map(Vec::as_slice).collect()
 }
 
-/// Hesterberg's tail; one replication has no spread, and gets the extremes.
+/// Hesterberg's tail. One replication has no spread and gets the extremes.
 pub(crate) fn expanded_tail(tail: f64, replications: usize) -> f64 {
     if replications < 2 {
         return 0.0;
@@ -304,8 +304,8 @@ fn leave_one_out(ones: &[Vec<u32>], statistic: &impl Fn(&[&[u32]]) -> Vec<f64>) 
     rows
 }
 
-/// After Efron (1987): the two probabilities at which BCa reads the resamples. Falls back on the
-/// nominal ones where bias or acceleration is undefined (all resamples on one side, no spread).
+/// After Efron (1987): the two probabilities at which BCa reads the resamples. Falls back to the nominal ones if bias
+/// or acceleration is undefined (all resamples on one side, or no spread).
 fn bca_tails(tail: f64, value: f64, resampled: &Ecdf, left_out: &[f64]) -> (f64, f64) {
     let samples = resampled.samples();
     let below = samples.partition_point(|&x| x < value) as f64;

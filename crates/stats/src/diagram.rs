@@ -1,15 +1,15 @@
-//! Intervals of log-scale diagrams that do not take the coefficients as Gaussian.
+//! Intervals for log-scale diagrams that do not assume Gaussian coefficients.
 //!
-//! [`Octave::interval`] is exact for independent Gaussian coefficients. Real counts are neither: with
-//! [`kurtosis`] k the deviation is about sqrt((k - 1)/2) times as large. Two ways out, both in base-2
-//! logarithms of energy (1 = 3 dB):
+//! [`Octave::interval`] is exact for independent Gaussian coefficients. Coefficients of real counts are neither: with
+//! [`kurtosis`] k the standard deviation is about sqrt((k - 1)/2) times as large. There are two remedies, both in
+//! base-2 logarithms of energy (1 = 3 dB):
 //!
-//! * [`Bootstrap::diagram`]: replications are drawn, as for every other statistic. Preferred.
-//! * [`Bootstrap::octave`]: blocks of neighbouring coefficients of one series are drawn (the moving block
-//!   bootstrap, H. R. Künsch, Annals of Statistics 17 (1989)), for a trace that happened only once. Blocks
-//!   have n^(1/3) coefficients, the order that minimises the error of the variance there.
+//! * [`Bootstrap::diagram`]: replications are resampled, as for every other statistic. Preferred.
+//! * [`Bootstrap::octave`]: blocks of neighbouring coefficients of one series are resampled (the moving block
+//!   bootstrap, H. R. Künsch, Annals of Statistics 17 (1989)), for a trace that exists only once. Blocks have n^(1/3)
+//!   coefficients, the order that minimises the error of the variance in that paper.
 //!
-//! Validation: widths against theory for Gaussian and for heavy-tailed coefficients, below.
+//! Validation: the tests below compare widths with theory for Gaussian and heavy-tailed coefficients.
 
 use swell_base::Stream;
 
@@ -18,7 +18,7 @@ use crate::ecdf::Ecdf;
 use crate::moments::kurtosis;
 use crate::octave::Octave;
 
-/// Fewer blocks than this give no interval.
+/// With fewer blocks than this there is no interval.
 const MIN_BLOCKS: usize = 8;
 
 impl Bootstrap {
@@ -37,9 +37,9 @@ impl Bootstrap {
         octaves.iter().copied().zip(estimates).collect()
     }
 
-    /// y_j of one octave from its coefficients in order of time (see [`details`](crate::details)), with the
-    /// block-bootstrap interval. `None` for fewer than 8 blocks (16 coefficients) or no energy.
-    /// `replications` of the estimate is the number of blocks.
+    /// y_j of one octave from its coefficients in time order (see [`details`](crate::details)), with the
+    /// block-bootstrap interval. `None` for fewer than 8 blocks (16 coefficients) or no energy. In the estimate,
+    /// `replications` is the number of blocks.
     pub fn octave(&self, j: u32, coefficients: &[f64]) -> Option<Estimate> {
         let n = coefficients.len();
         let block = (libm::cbrt(n as f64) as usize).max(1);
@@ -55,7 +55,7 @@ impl Bootstrap {
             }
             .y()
         };
-        // Running sums make a block's energy one subtraction.
+        // With running sums, the energy of a block is one subtraction.
         let mut running = Vec::with_capacity(n + 1);
         running.push(0.0);
         let mut sum = 0.0;
@@ -89,8 +89,8 @@ impl Bootstrap {
     }
 }
 
-/// How many times wider than [`Octave::interval`] the truth is, by the kurtosis of the coefficients alone:
-/// sqrt((k - 1)/2), 1 for Gaussian ones. `None` for coefficients that do not vary.
+/// Factor by which the true interval is wider than [`Octave::interval`] because of the kurtosis k of the
+/// coefficients: sqrt((k - 1)/2), which is 1 for Gaussian ones. `None` for constant coefficients.
 pub fn interval_inflation(coefficients: &[f64]) -> Option<f64> {
     kurtosis(coefficients).map(|k| ((k - 1.0) / 2.0).max(0.0).sqrt())
 }
@@ -123,7 +123,7 @@ mod tests {
         r * libm::cos(std::f64::consts::TAU * s.uniform())
     }
 
-    /// The width of the block interval over that of the Gaussian one.
+    /// Width of the block interval divided by that of the Gaussian one.
     fn relative_width(coefficients: &[f64]) -> f64 {
         let n = coefficients.len() as u64;
         let energy = coefficients.iter().map(|d| d * d).sum::<f64>() / n as f64;
@@ -138,7 +138,7 @@ mod tests {
     fn gaussian_coefficients_need_no_other_interval() {
         let mut s = Stream::new(1, "gauss");
         let x: Vec<f64> = (0..8000).map(|_| normal(&mut s)).collect();
-        // 400 blocks estimate a deviation to 1/sqrt(800) = 3.5 %, 2000 resamples its tails to 3 %.
+        // 400 blocks estimate a standard deviation to 1/sqrt(800) = 3.5 %, and 2000 resamples its tails to 3 %.
         let ratio = relative_width(&x);
         assert!((0.86..=1.14).contains(&ratio), "{ratio}");
         assert!((interval_inflation(&x).unwrap() - 1.0).abs() < 0.06);
@@ -152,8 +152,8 @@ mod tests {
         let x: Vec<f64> = (0..8000).map(|_| draw()).collect();
         let ratio = relative_width(&x);
         assert!((1.58 * 0.86..=1.58 * 1.14).contains(&ratio), "{ratio}");
-        // Every square four times in a row: the deviation of their mean doubles on top. Blocks of 20 see
-        // all of it but one part in eight.
+        // Every square occurs four times in a row, so the standard deviation of their mean doubles again. Blocks of
+        // 20 capture all but one eighth of that.
         let repeated: Vec<f64> = x[..2000].iter().flat_map(|&d| [d, -d, d, -d]).collect();
         let more = relative_width(&repeated) / ratio;
         assert!((1.6..=2.3).contains(&more), "{more}");
@@ -174,7 +174,8 @@ mod tests {
         for ((j, e), o) in found.iter().zip(&pooled) {
             let e = e.unwrap();
             assert!(*j == o.j && (e.value - o.y()).abs() < 1e-12);
-            // 40 replications know a deviation to 11 %; the bar is four of them, t for normal adds 3 %.
+            // 40 replications give a standard deviation to 11 %; the bound is four of these, and t instead of normal
+            // adds 3 %.
             let ratio = (e.high - e.low) / (2.0 * 1.96 * o.sd());
             assert!((0.56..=1.5).contains(&ratio), "{o:?}: {ratio}");
         }

@@ -5,8 +5,8 @@
 //! measures based on the Shannon entropy", IEEE Trans. Inf. Theory 37 (1991). Validation: SciPy, in
 //! `python-tests`.
 //!
-//! A distance without the distance of the original from itself (two halves, two seeds) says little:
-//! report both. For a p-value over replications see [`Permutation`](crate::Permutation).
+//! A distance means little without the distance of the original from itself (two halves, two seeds): report both. For
+//! a p-value over replications see [`Permutation`](crate::Permutation).
 
 use crate::ecdf::Ecdf;
 
@@ -29,8 +29,8 @@ pub fn wasserstein(a: &Ecdf, b: &Ecdf) -> Option<f64> {
     wasserstein_sorted(a.samples(), b.samples())
 }
 
-/// The Wasserstein-1 distance of the base-2 logarithms, in octaves: how many doublings the mass must be
-/// moved. `None` if either sample is empty or has a value that is not positive and finite.
+/// The Wasserstein-1 distance of the base-2 logarithms, in octaves: the mean number of doublings by which mass must
+/// move. `None` if either sample is empty or has a value that is not positive and finite.
 pub fn wasserstein_log2(a: &Ecdf, b: &Ecdf) -> Option<f64> {
     let log = |e: &Ecdf| -> Option<Vec<f64>> {
         e.samples()
@@ -41,9 +41,9 @@ pub fn wasserstein_log2(a: &Ecdf, b: &Ecdf) -> Option<f64> {
     wasserstein_sorted(&log(a)?, &log(b)?)
 }
 
-/// The Jensen-Shannon divergence of two compositions, in bits, 0..=1: `a[i]` and `b[i]` are the weights
-/// (counts, bytes) of category i; the shorter is continued with zeros. `None` if either has no weight or
-/// one that is negative or not finite.
+/// The Jensen-Shannon divergence of two compositions, in bits, 0..=1. `a[i]` and `b[i]` are the weights (counts,
+/// bytes) of category i; the shorter slice is padded with zeros. `None` if either has no weight, or a weight that is
+/// negative or not finite.
 pub fn jensen_shannon(a: &[f64], b: &[f64]) -> Option<f64> {
     let total = |w: &[f64]| -> Option<f64> {
         let sum: f64 = w.iter().sum();
@@ -51,7 +51,7 @@ pub fn jensen_shannon(a: &[f64], b: &[f64]) -> Option<f64> {
     };
     let (sum_a, sum_b) = (total(a)?, total(b)?);
     let share = |w: &[f64], i: usize, sum: f64| w.get(i).map_or(0.0, |x| x / sum);
-    // x log2(x/m), which tends to zero with x.
+    // x log2(x/m), which tends to zero as x does.
     let term = |x: f64, m: f64| if x > 0.0 { x * libm::log2(x / m) } else { 0.0 };
     let bits: f64 = (0..a.len().max(b.len()))
         .map(|i| {
@@ -60,7 +60,7 @@ pub fn jensen_shannon(a: &[f64], b: &[f64]) -> Option<f64> {
             (term(p, m) + term(q, m)) / 2.0
         })
         .sum();
-    // Rounding may leave the range by an ulp.
+    // Rounding may exceed the range by an ulp.
     Some(bits.clamp(0.0, 1.0))
 }
 
@@ -78,7 +78,7 @@ fn wasserstein_sorted(a: &[f64], b: &[f64]) -> Option<f64> {
     Some(area)
 }
 
-/// Calls `each(x, the next distinct value, F_a(x), F_b(x))` for every distinct value of both, ascending.
+/// Calls `each(x, next distinct value, F_a(x), F_b(x))` for every distinct value of both samples, ascending.
 fn walk(a: &[f64], b: &[f64], mut each: impl FnMut(f64, Option<f64>, f64, f64)) {
     let smaller = |i: usize, j: usize| match (a.get(i), b.get(j)) {
         (Some(&x), Some(&y)) => Some(x.min(y)),
@@ -113,7 +113,7 @@ mod tests {
             (ks(&a, &b), ks(&b, &a), ks(&a, &a)),
             (Some(0.5), Some(0.5), Some(0.0))
         );
-        // Half the mass moves by two, or every quarter by two at most: mean 2.5 against 3.5.
+        // Half the mass moves by two, or each quarter by two at most: mean 2.5 against 3.5.
         assert_eq!(wasserstein(&a, &b), Some(1.0));
         assert_eq!(
             wasserstein_log2(&e(&[1.0, 8.0]), &e(&[4.0, 32.0])),
@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn ks_of_equal_laws_keeps_its_level() {
-        // Smirnov (1939): for n = m = 400 the 5 % point is 1.358 * sqrt(2/400) = 0.0960. In 1000 trials
-        // the rejections are binomial with deviation 7; the statistic is discrete, hence a little fewer.
+        // Smirnov (1939): for n = m = 400 the 5 % point is 1.358 * sqrt(2/400) = 0.0960. In 1000 trials the number of
+        // rejections has a binomial standard deviation of 7. The statistic is discrete, so there are slightly fewer.
         let mut s = Stream::new(2, "level");
         let mut sample = || Ecdf::new((0..400).map(|_| s.exponential(1.0)).collect());
         let over = (0..1000)

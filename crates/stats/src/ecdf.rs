@@ -1,4 +1,4 @@
-//! The empirical distribution of complete samples: quantiles, CDF, points to draw.
+//! The empirical distribution of complete samples: quantiles, CDF, points for plots.
 //!
 //! Units: those of the samples. Source: R. J. Hyndman, Y. Fan, "Sample quantiles in statistical packages",
 //! The American Statistician 50 (1996), definition 7: with order statistics x_1..x_n and h = (n-1)p,
@@ -35,7 +35,7 @@ impl Ecdf {
         &self.sorted
     }
 
-    /// The type 7 quantile for `p` in 0..=1; `None` without samples or for `p` outside.
+    /// The type 7 quantile for `p` in 0..=1; `None` without samples or for other `p`.
     pub fn quantile(&self, p: f64) -> Option<f64> {
         if self.sorted.is_empty() || !(0.0..=1.0).contains(&p) {
             return None;
@@ -70,15 +70,15 @@ impl Ecdf {
         moments::cov(&self.sorted)
     }
 
-    /// At most `limit` points (value, share of samples at or below it) for a drawing, ascending in both,
-    /// without repeated values. The first and last step are kept when `limit` allows two; the others
-    /// are spread evenly over the *ranks*, so that the drawn curve is off by at most 1/(limit - 1).
+    /// At most `limit` points (value, share of samples at or below it) for a plot, ascending in both, without
+    /// repeated values. The first and last step are kept if `limit` is at least two. The others are spread evenly
+    /// over the *ranks*, so the plotted curve is off by at most 1/(limit - 1).
     pub fn points(&self, limit: usize) -> Vec<(f64, f64)> {
         let n = self.sorted.len();
         let wanted = limit.min(n);
         let mut points: Vec<(f64, f64)> = Vec::with_capacity(wanted);
         for i in 0..wanted {
-            // Ranks 0 and n - 1 are the first and last of them; a single point is the last.
+            // Ranks 0 and n - 1 are the first and the last point; a single point is the last.
             let rank = if wanted == 1 {
                 n - 1
             } else {
@@ -93,7 +93,7 @@ impl Ecdf {
     }
 }
 
-/// The value a share `f` (0..=1) of the way from `low` to `high`; exact at both ends and safe for equal
+/// The value at the fraction `f` (0..=1) of the way from `low` to `high`; exact at both ends and safe for equal
 /// infinities.
 pub(crate) fn between(low: f64, high: f64, f: f64) -> f64 {
     if f == 0.0 || low == high {
@@ -152,8 +152,8 @@ mod tests {
             let mut drawn = 0.0;
             for w in points.windows(2) {
                 assert!(w[0].0 < w[1].0 && w[0].1 < w[1].1);
-                // Between two drawn points the true CDF stays between their heights, and no more than
-                // 1/(limit - 1) of the samples lie strictly between them.
+                // Between two plotted points the true CDF stays between their heights, and at most 1/(limit - 1) of
+                // the samples lie strictly between them.
                 let inside = e
                     .samples()
                     .iter()

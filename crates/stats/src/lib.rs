@@ -1,9 +1,9 @@
-//! What numbers say, and how sure they are: quantiles, intervals over replications, distances between
-//! distributions, and the energy of a process at every timescale. Everything here is a pure function of
-//! its arguments; random resampling takes a seed.
+//! Statistics of measurements and their uncertainty: quantiles, intervals over replications, distances between
+//! distributions, and the energy of a process at each timescale. Every function is a pure function of its arguments;
+//! random resampling takes a seed.
 //!
-//! Samples are plain `f64` in whatever unit the caller chose; results are in the same unit unless a
-//! function says otherwise. NaN is never a measurement: constructors drop it.
+//! Samples are plain `f64` in the caller's unit, and results are in the same unit unless a function says otherwise.
+//! NaN is never a measurement, so constructors drop it.
 //!
 //! # How slow does background traffic make it?
 //!
@@ -41,11 +41,11 @@
 //! * A quantile is Hyndman & Fan's type 7 everywhere (the default of R and NumPy); right-censored samples
 //!   use its Kaplan-Meier extension, see [`KaplanMeier`].
 //! * A standard deviation has the divisor n - 1.
-//! * An octave j of counts in bins of width d is the timescale 2^j d: print milliseconds, never a bare j.
+//! * An octave j of counts in bins of width d is the timescale 2^j d: print milliseconds, never j alone.
 //!
 //! # Not here
 //!
-//! The sentence that says whether background matters is the experiment's; pictures are the report's.
+//! The experiment crate words the verdict on background traffic, and the report draws the figures.
 
 mod bootstrap;
 mod diagram;

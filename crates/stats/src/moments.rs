@@ -1,7 +1,7 @@
 //! Mean, variance, standard deviation and coefficient of variation.
 //!
-//! Units: those of the samples (squared for the variance); the coefficient of variation has none.
-//! Two passes, so that a small spread around a large mean survives. Validation: NumPy, in `python-tests`.
+//! Units: those of the samples (squared for the variance); the coefficient of variation has none. Two passes keep the
+//! precision of a small spread around a large mean. Validation: NumPy, in `python-tests`.
 
 /// The arithmetic mean; `None` for no samples.
 pub fn mean(samples: &[f64]) -> Option<f64> {
@@ -26,8 +26,8 @@ pub fn sd(samples: &[f64]) -> Option<f64> {
     variance(samples).map(f64::sqrt)
 }
 
-/// The kurtosis: the fourth central moment over the squared second (divisors n). 3 for Gaussian samples;
-/// `None` for samples that do not vary.
+/// The kurtosis: the fourth central moment over the squared second (divisors n). 3 for Gaussian samples; `None` for
+/// constant samples.
 pub fn kurtosis(samples: &[f64]) -> Option<f64> {
     let centre = mean(samples)?;
     let (second, fourth) = samples.iter().fold((0.0, 0.0), |(s, f), x| {
@@ -74,7 +74,7 @@ mod tests {
     fn exponential_samples_have_a_coefficient_of_one() {
         let mut s = Stream::new(3, "cov");
         let x: Vec<f64> = (0..100_000).map(|_| s.exponential(5.0)).collect();
-        // The standard error is 1/sqrt(n) = 0.0032 (delta method, exponential); the bar is four of them.
+        // The standard error is 1/sqrt(n) = 0.0032 (delta method, exponential); the bound is four of these.
         let c = cov(&x).unwrap();
         assert!((c - 1.0).abs() < 0.0127, "{c}");
     }

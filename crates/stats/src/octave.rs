@@ -5,14 +5,14 @@
 //! D. Veitch, P. Abry, "A wavelet-based joint estimator of the parameters of long-range dependence", IEEE
 //! Trans. Inf. Theory 45 (1999), section III.
 //!
-//! Units: `energy` is in squared units of the counts; `y` is its base-2 logarithm, so one octave of
-//! energy (a factor of two, 3 dB) is 1. Octave j of bins of width d is the timescale 2^j d.
-//! Diagrams of different normalisation differ in level: compare differences, not levels. Octaves 1 and 2
-//! treat a discrete sequence as if it were the approximation of a continuous process (D. Veitch, M. Taqqu,
-//! P. Abry, "Meaningful MRA initialization for discrete time series", Signal Processing 80 (2000)), which
-//! bends them; fit from octave 3 upwards or let [`Scaling::choose`](crate::Scaling::choose) decide.
+//! Units: `energy` is in squared units of the counts; `y` is its base-2 logarithm, so one octave of energy (a factor
+//! of two, 3 dB) is 1. Octave j of bins of width d is the timescale 2^j d. Diagrams with different normalisations
+//! differ in level: compare differences, not levels. Octaves 1 and 2 treat a discrete sequence as the approximation
+//! of a continuous process (D. Veitch, M. Taqqu, P. Abry, "Meaningful MRA initialization for discrete time series",
+//! Signal Processing 80 (2000)), which biases them. Fit from octave 3 upwards or use
+//! [`Scaling::choose`](crate::Scaling::choose).
 //!
-//! Not modelled: heavy-tailed coefficients. The deviation of `y` assumes Gaussian ones.
+//! Not modelled: heavy-tailed coefficients. The standard deviation of `y` assumes Gaussian ones.
 //! Validation: golden values and Poisson counts below, fractional Gaussian noise in `tests/laws.rs`,
 //! PyWavelets in `python-tests`.
 
@@ -24,20 +24,20 @@ use swell_base::Dur;
 use crate::special::{digamma, hurwitz_zeta};
 use crate::wavelet::pyramid;
 
-/// What one octave of a series holds.
+/// One octave of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Octave {
-    /// The octave, 1 the finest: timescale 2^j bins.
+    /// The octave; 1 is the finest. The timescale is 2^j bins.
     pub j: u32,
-    /// How many wavelet coefficients lie wholly inside the data.
+    /// Number of wavelet coefficients that lie wholly inside the data.
     pub n: u64,
     /// Their mean square.
     pub energy: f64,
 }
 
 impl Octave {
-    /// log2 of the energy without the bias of the logarithm: log2(mu_j) - g_j with
-    /// g_j = psi(n/2)/ln 2 - log2(n/2). Negative infinity without energy.
+    /// log2 of the energy, corrected for the bias of the logarithm: log2(mu_j) - g_j with g_j = psi(n/2)/ln 2 -
+    /// log2(n/2). Negative infinity without energy.
     pub fn y(&self) -> f64 {
         libm::log2(self.energy) - bias(self.n)
     }
@@ -70,9 +70,9 @@ pub(crate) fn variance(n: u64) -> f64 {
     hurwitz_zeta(n as f64 / 2.0) / (LN_2 * LN_2)
 }
 
-/// The energies of counts per bin, finest octave first, for Daubechies wavelets with `vanishing`
-/// vanishing moments (1..=10, 3 is customary). As many octaves as have a coefficient that lies wholly
-/// inside the data. NaN or infinite samples make the octaves that see them NaN.
+/// The energies of counts per bin, finest octave first, for Daubechies wavelets with `vanishing` vanishing moments
+/// (1..=10, 3 is customary). Contains every octave that has a coefficient wholly inside the data. NaN or infinite
+/// samples make the octaves that depend on them NaN.
 pub fn energies(samples: &[f64], vanishing: usize) -> Vec<Octave> {
     let mut octaves: Vec<Octave> = Vec::new();
     pyramid(samples, vanishing, |j, d| {
@@ -111,20 +111,19 @@ pub fn pool(series: &[Vec<Octave>]) -> Vec<Octave> {
     pooled
 }
 
-/// How far two diagrams lie apart.
+/// The distance between two diagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EnergyDistance {
     /// The mean of |y_a - y_b| over the common octaves, in octaves of energy (1 = 3 dB).
     pub mean: f64,
-    /// The largest of them.
+    /// The largest |y_a - y_b|.
     pub max: f64,
-    /// How many octaves were compared.
+    /// Number of octaves compared.
     pub octaves: usize,
 }
 
 impl EnergyDistance {
-    /// Compares octaves `j1..=j2` of two diagrams with equal bins; `None` when they share none with
-    /// energy in both.
+    /// Compares octaves `j1..=j2` of two diagrams with equal bins; `None` if no octave has energy in both.
     pub fn between(a: &[Octave], b: &[Octave], j1: u32, j2: u32) -> Option<EnergyDistance> {
         let gaps: Vec<f64> = a
             .iter()
@@ -184,7 +183,7 @@ mod tests {
 
     #[test]
     fn poisson_counts_are_flat_at_their_variance() {
-        // Counts with mean 4 per bin by exponential gaps; every octave's energy is the variance, 4.
+        // Counts with mean 4 per bin from exponential gaps; the energy of every octave is the variance, 4.
         let mut s = Stream::new(2, "poisson");
         let mut counts = vec![0.0; 1 << 16];
         let mut t = s.exponential(0.25);
@@ -196,8 +195,8 @@ mod tests {
         let octaves = energies(&counts, 3);
         let judged = octaves.iter().filter(|o| o.n >= 30);
         for o in judged.clone() {
-            // Kurtosis 3 + 1/4 of the counts widens the deviation at octave 1 by 6 %, less above; the bar
-            // is four deviations.
+            // The counts have kurtosis 3 + 1/4, which widens the standard deviation at octave 1 by 6 %, and less
+            // above. The bound is four standard deviations.
             let z = (o.y() - 2.0) / o.sd();
             assert!(z.abs() < 4.0, "{o:?}: {z}");
             chi2 += z * z;

@@ -1,12 +1,12 @@
-//! Is the difference between two conditions more than the luck of their replications?
+//! Permutation tests: is the difference between two conditions more than random variation of their replications?
 //!
-//! Permutation tests over *replications*, because samples within one are dependent. Source: R. A. Fisher,
-//! "The Design of Experiments" (1935), section 21 (sign flips of paired differences); E. J. G. Pitman
-//! (1937) (labels); B. Phipson, G. K. Smyth, "Permutation p-values should never be zero" (2010) for
-//! (1 + hits)/(1 + draws). All arrangements are enumerated when there are no more of them than
-//! `resamples`; otherwise they are drawn. Validation: hand-counted cases and levels below.
+//! The tests permute *replications*, because samples within one are dependent. Source: R. A. Fisher, "The Design of
+//! Experiments" (1935), section 21 (sign flips of paired differences); E. J. G. Pitman (1937) (labels); B. Phipson,
+//! G. K. Smyth, "Permutation p-values should never be zero" (2010) for (1 + hits)/(1 + draws). All arrangements are
+//! enumerated if there are at most `resamples` of them; otherwise they are drawn at random. Validation: hand-counted
+//! cases and levels below.
 //!
-//! Few replications cannot show much: five pairs reach p = 2/32 at best, five against five p = 2/252.
+//! Few replications have little power: five pairs reach p = 2/32 at best, five against five p = 2/252.
 
 use serde::{Deserialize, Serialize};
 use swell_base::Stream;
@@ -16,7 +16,7 @@ use swell_base::Stream;
 pub struct Permutation {
     /// Seeds the stream of drawn arrangements.
     pub seed: u64,
-    /// The largest number of arrangements to look at.
+    /// The largest number of arrangements to evaluate.
     pub resamples: u32,
 }
 
@@ -25,9 +25,9 @@ pub struct Permutation {
 pub struct PValue {
     /// The statistic as observed.
     pub statistic: f64,
-    /// The share of arrangements with a statistic at least as large, observed one included.
+    /// The share of arrangements with a statistic at least as large, including the observed one.
     pub p: f64,
-    /// Whether all arrangements were looked at.
+    /// Whether all arrangements were evaluated.
     pub exact: bool,
 }
 
@@ -98,9 +98,9 @@ impl Permutation {
         })
     }
 
-    /// Any statistic of two groups of replications, large when they differ (a distance between the pooled
-    /// samples, say). `statistic` gets for replications 0..a+b whether each is in the first group; as
-    /// observed, the first `a` are. `None` if either group is empty or the observed statistic is NaN.
+    /// Tests any statistic of two groups of replications that is large when they differ, such as a distance between
+    /// the pooled samples. `statistic` gets, for each of the replications 0..a+b, whether it is in the first group;
+    /// as observed, the first `a` are. `None` if either group is empty or the observed statistic is NaN.
     pub fn labels(&self, a: usize, b: usize, statistic: impl Fn(&[bool]) -> f64) -> Option<PValue> {
         let mut first: Vec<bool> = (0..a + b).map(|i| i < a).collect();
         let observed = statistic(&first);
@@ -127,7 +127,7 @@ impl Permutation {
 
 struct Count {
     observed: f64,
-    /// Arrangements equal in exact arithmetic differ by rounding.
+    /// Tolerant bound, because rounding makes arrangements differ that are equal in exact arithmetic.
     threshold: f64,
     hits: u64,
     seen: u64,
@@ -163,15 +163,15 @@ impl Count {
     }
 }
 
-/// n choose k, as a float: only its size matters.
+/// n choose k as a float, because only its magnitude matters.
 fn combinations(n: usize, k: usize) -> f64 {
     (0..k).fold(1.0, |c, i| c * (n - i) as f64 / (i + 1) as f64)
 }
 
-/// The next arrangement when all are ordered with `true` moving right; false after the last.
+/// The next arrangement in the order in which `true` moves right; false after the last.
 fn next_arrangement(first: &mut [bool]) -> bool {
     let n = first.len();
-    // The rightmost `true` that has `false` after it moves one place; those right of it follow closely.
+    // The rightmost `true` with a `false` after it moves one place; those right of it follow directly.
     let Some(at) = (0..n.saturating_sub(1))
         .rev()
         .find(|&i| first[i] && !first[i + 1])
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn counted_by_hand() {
         let t = Permutation::seeded(1);
-        // All of one sign: only the two uniform flips are as extreme.
+        // All have one sign: only the two uniform flips are as extreme.
         let p = t.paired(&[1.0, 2.0, 3.0, 0.5, 0.25]).unwrap();
         assert_eq!((p.p, p.exact, p.statistic), (2.0 / 32.0, true, 1.35));
         // Complete separation of 5 against 5: two of 252.
@@ -257,7 +257,7 @@ mod tests {
             let b: Vec<f64> = (0..5).map(|_| s.exponential(1.0)).collect();
             hits += i32::from(Permutation::seeded(seed).unpaired(&a, &b).unwrap().p <= 0.05);
         }
-        // 12 of 252 arrangements: 4.76 %, binomial deviation 6.7 in 1000.
+        // 12 of 252 arrangements: 4.76 %, with a binomial standard deviation of 6.7 in 1000.
         assert!((21..=75).contains(&hits), "{hits}");
     }
 }

@@ -1,23 +1,21 @@
-//! The ratio of a percentile under two conditions, and what may be concluded from it.
+//! The ratio of a percentile under two conditions, and the decisions based on it.
 //!
-//! **Estimand.** The geometric mean over replications of Q_p(with) / Q_p(without), where both quantiles are
-//! those of one replication. Replications are paired: number k of one condition and number k of the other share
-//! their seed, or their block in time. The logarithms of the paired ratios are independent and about normal, so
-//! Student's t gives intervals that cover what they claim even with five replications: the tests of this file
-//! measure it.
+//! **Estimand.** The geometric mean over replications of Q_p(with) / Q_p(without), where both quantiles are those of
+//! one replication. Replications are paired: number k of one condition and number k of the other share their seed, or
+//! their block in time. The logarithms of the paired ratios are independent and roughly normal. Student's t therefore
+//! gives intervals with the nominal coverage even with five replications; the tests of this file measure that.
 //!
-//! Replications of two experiments that share no seeds are independent samples: then the estimand is the ratio of the
+//! Replications of two experiments that share no seeds are independent samples. The estimand is then the ratio of the
 //! geometric means, with Welch's interval (B. L. Welch, Biometrika 34 (1947)): [`PairedRatio::independent`].
 //!
-//! **Censoring.** A quantile beyond the last completion of a run is known as a lower bound only. Then
-//! neighbouring replications are joined until every group tells its quantile, as long as
-//! [`MIN_REPLICATIONS`] groups remain. Where that does not help, bounds take the place of quantiles and the
-//! ratio itself is a bound: [`Known`].
+//! **Censoring.** A quantile beyond the last completion of a run is only known as a lower bound. Neighbouring
+//! replications are then merged until the quantile of every group is known, as long as [`MIN_REPLICATIONS`] groups
+//! remain. If that does not help, bounds are used as quantiles and the ratio itself is a bound: [`Known`].
 //!
-//! **Decisions.** One-sided p-values for "the ratio is above" and "below a threshold", Hommel's correction for
-//! several of them ([`hommel`]; G. Hommel, Biometrika 75 (1988)), and two one-sided tests for
-//! equivalence (D. J. Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15 (1987)): an interval of
-//! level 1 - 2 alpha inside the margin rejects both at level alpha.
+//! **Decisions.** One-sided p-values for "the ratio is above" and "below a threshold", and Hommel's correction for
+//! several of them ([`hommel`]; G. Hommel, Biometrika 75 (1988)). Equivalence is shown by two one-sided tests (D. J.
+//! Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15 (1987)): an interval of level 1 - 2 alpha inside
+//! the margin rejects both at level alpha.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,30 +29,30 @@ use crate::survival::{KaplanMeier, Observation};
 pub enum Known {
     /// Its value.
     Value,
-    /// A lower bound: some of the quantiles above the line are bounds.
+    /// A lower bound: some quantiles in the numerator are lower bounds.
     AtLeast,
-    /// An upper bound: some of the quantiles below the line are bounds.
+    /// An upper bound: some quantiles in the denominator are lower bounds.
     AtMost,
 }
 
-/// A ratio over replications that are paired, or of two independent samples of them.
+/// A ratio over paired replications, or over two independent samples of replications.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PairedRatio {
     /// Mean of the logarithms.
     mean: f64,
-    /// Standard deviation of the logarithms (divisor n - 1); NaN for a single group. Of independent samples: what
-    /// pairs as many as the smaller sample would have for the same standard error.
+    /// Standard deviation of the logarithms (divisor n - 1); NaN for a single group. For independent samples: the
+    /// standard deviation of the smaller sample's number of pairs that gives the same standard error.
     sd: f64,
     /// Degrees of freedom of the standard error.
     freedom: f64,
-    /// Groups of replications behind it; of independent samples the smaller number.
+    /// Number of groups of replications; of independent samples, the smaller number.
     groups: usize,
-    /// Replications behind it.
+    /// Number of replications.
     replications: usize,
     known: Known,
 }
 
-/// More replications than this are no advice.
+/// Larger numbers of replications are not recommended to the user.
 const MOST_REPLICATIONS: usize = 10_000;
 
 /// The value of one group under one condition.
@@ -65,11 +63,11 @@ enum Value {
 }
 
 impl PairedRatio {
-    /// The ratio of the `p`-quantiles of `with` and `without`, which hold the observations of one replication
-    /// each, in pairs. Lower bounds must be finite: give what was watched.
+    /// The ratio of the `p`-quantiles of `with` and `without`. Each holds the observations of one replication per
+    /// entry, in pairs. Lower bounds must be finite: pass the observed time.
     ///
-    /// `None` where the numbers of replications differ, a replication of either has no observation, a quantile is not
-    /// positive, or both quantiles of the ratio are mere bounds.
+    /// `None` if the numbers of replications differ, a replication of either has no observation, a quantile is not
+    /// positive, or both quantiles of the ratio are only bounds.
     pub fn of(
         with: &[Vec<Observation>],
         without: &[Vec<Observation>],
@@ -79,7 +77,7 @@ impl PairedRatio {
         if n == 0 || n != without.len() {
             return None;
         }
-        // The smallest groups in which every quantile is known; single replications if there are none.
+        // The smallest groups in which every quantile is known; single replications if there is no such size.
         let largest = (n / MIN_REPLICATIONS).max(1);
         let mut found = None;
         for size in 1..=largest {
@@ -98,10 +96,10 @@ impl PairedRatio {
         PairedRatio::from_values(&bare(&over), &bare(&under), n, known)
     }
 
-    /// The same of two samples of replications that have nothing to do with each other; their numbers may differ.
+    /// As [`of`](Self::of), for two independent samples of replications; their numbers may differ.
     ///
-    /// `None` where one is empty, a replication of either has no observation, a quantile is not positive, or both
-    /// quantiles of the ratio are mere bounds.
+    /// `None` if one is empty, a replication of either has no observation, a quantile is not positive, or both
+    /// quantiles of the ratio are only bounds.
     pub fn independent(
         with: &[Vec<Observation>],
         without: &[Vec<Observation>],
@@ -128,9 +126,9 @@ impl PairedRatio {
         PairedRatio::welch(&bare(&over), &bare(&under), replications, known)
     }
 
-    /// The ratio of measures of which every replication of two independent samples has one value.
+    /// The ratio of a measure with one value per replication, for two independent samples.
     ///
-    /// `None` where one is empty, or a value is not positive and finite.
+    /// `None` if one is empty, or a value is not positive and finite.
     pub fn independent_values(with: &[f64], without: &[f64]) -> Option<PairedRatio> {
         let replications = with.len().min(without.len());
         PairedRatio::welch(with, without, replications, Known::Value)
@@ -146,7 +144,7 @@ impl PairedRatio {
         if with.is_empty() || without.is_empty() || !with.iter().chain(without).all(sound) {
             return None;
         }
-        // Mean, square of the standard error and degrees of freedom of one sample.
+        // Mean, squared standard error and degrees of freedom of one sample.
         let sample = |values: &[f64]| {
             let n = values.len() as f64;
             let logs = values.iter().map(|&x| libm::log(x));
@@ -170,9 +168,9 @@ impl PairedRatio {
         })
     }
 
-    /// The ratio of measures of which every replication has one value.
+    /// The ratio of a measure with one value per replication, for paired replications.
     ///
-    /// `None` where the numbers of replications differ, there are none, or a value is not positive and finite.
+    /// `None` if the numbers of replications differ, there are none, or a value is not positive and finite.
     pub fn of_values(with: &[f64], without: &[f64]) -> Option<PairedRatio> {
         PairedRatio::from_values(with, without, with.len(), Known::Value)
     }
@@ -216,8 +214,8 @@ impl PairedRatio {
         self.replications
     }
 
-    /// Student's two-sided interval, such as 0.95. An end that is not known is zero or infinite; with a single
-    /// group both are.
+    /// Student's two-sided interval of the given level, such as 0.95. An unknown end is zero or infinite; with a
+    /// single group both are.
     pub fn interval(&self, level: f64) -> (f64, f64) {
         if self.groups < 2 {
             return (0.0, f64::INFINITY);
@@ -248,7 +246,7 @@ impl PairedRatio {
         }
     }
 
-    /// How probable a mean of at least `distance` beyond the threshold is if the truth lies on it.
+    /// The probability of a mean at least `distance` beyond the threshold if the true value is the threshold.
     fn tail(&self, distance: f64) -> f64 {
         if self.groups < 2 {
             return 1.0;
@@ -268,8 +266,8 @@ impl PairedRatio {
         self.groups >= MIN_REPLICATIONS && low >= 1.0 / (1.0 + margin) && high <= 1.0 + margin
     }
 
-    /// The p-value of "the ratio lies outside 1/(1 + `margin`) to 1 + `margin`", by two one-sided tests: the larger of
-    /// theirs. One with fewer than [`MIN_REPLICATIONS`] groups.
+    /// The p-value of "the ratio lies outside 1/(1 + `margin`) to 1 + `margin`": the larger p-value of two one-sided
+    /// tests. It is 1 with fewer than [`MIN_REPLICATIONS`] groups.
     pub fn p_equivalent(&self, margin: f64) -> f64 {
         if self.groups < MIN_REPLICATIONS {
             return 1.0;
@@ -278,9 +276,9 @@ impl PairedRatio {
             .max(self.p_above(1.0 / (1.0 + margin)))
     }
 
-    /// About how many replications would show, at level `alpha`, on which side of the margin the ratio lies: if it is
-    /// what it seems and varies as it does. At least [`MIN_REPLICATIONS`]; `None` with a single group, where the ratio is
-    /// a bound, and where it would take more than 10 000.
+    /// Approximate number of replications that would show, at level `alpha`, on which side of the margin the ratio
+    /// lies. Assumes that value and variation stay as observed. At least [`MIN_REPLICATIONS`]; `None` with a single
+    /// group, if the ratio is a bound, or if more than 10 000 would be needed.
     pub fn replications_to_decide(&self, margin: f64, alpha: f64) -> Option<usize> {
         if self.groups < 2 || self.known != Known::Value {
             return None;
@@ -307,8 +305,8 @@ impl PairedRatio {
         Some((many as f64 * each).ceil() as usize)
     }
 
-    /// About how many replications would narrow the 95 % interval to a factor of 1 + `margin` either way:
-    /// (t s / log(1 + margin))^2. `None` with a single group or where the ratio is a bound.
+    /// Approximate number of replications that would narrow the 95 % interval to a factor of 1 + `margin` either way:
+    /// (t s / log(1 + margin))^2. `None` with a single group or if the ratio is a bound.
     pub fn replications_for(&self, margin: f64) -> Option<usize> {
         if self.groups < 2 || self.known != Known::Value {
             return None;
@@ -334,7 +332,7 @@ fn bare(values: &[Value]) -> Vec<f64> {
     values.iter().map(bare).collect()
 }
 
-/// What is known of the ratio of these; nothing where both are bounds.
+/// What is known of the ratio of these quantiles; `None` if both are bounds.
 fn known(over: &[Value], under: &[Value]) -> Option<Known> {
     match (exact(over), exact(under)) {
         (true, true) => Some(Known::Value),
@@ -344,13 +342,13 @@ fn known(over: &[Value], under: &[Value]) -> Option<Known> {
     }
 }
 
-/// The quantiles of `groups` groups of neighbouring replications of about equal size; `None` where one has no
+/// The quantiles of `groups` groups of neighbouring replications of about equal size; `None` if a replication has no
 /// observations.
 fn quantiles(of: &[Vec<Observation>], p: f64, groups: usize) -> Option<Vec<Value>> {
     (0..groups)
         .map(|g| {
             let own = &of[g * of.len() / groups..(g + 1) * of.len() / groups];
-            // Replications count alike only if each has something to say.
+            // Replications have equal weight, so each needs observations.
             if own.iter().any(Vec::is_empty) {
                 return None;
             }
@@ -358,7 +356,8 @@ fn quantiles(of: &[Vec<Observation>], p: f64, groups: usize) -> Option<Vec<Value
             match KaplanMeier::new(all()).quantile(p) {
                 Some(exact) => Some(Value::Exact(exact)),
                 None => {
-                    // Were all done when they were last seen: no value is smaller.
+                    // Treats all observations as complete at their last value, which gives the smallest possible
+                    // quantile.
                     let seen = KaplanMeier::new(all().map(|o| Observation::complete(o.value)));
                     Some(Value::AtLeast(seen.quantile(p)?))
                 }
@@ -367,13 +366,14 @@ fn quantiles(of: &[Vec<Observation>], p: f64, groups: usize) -> Option<Vec<Value
         .collect()
 }
 
-/// Hommel's adjusted p-values, in the order of `ps`: those at most alpha may be rejected together at level alpha.
+/// Hommel's adjusted p-values, in the order of `ps`: hypotheses with a value of at most alpha may be rejected
+/// together at level alpha.
 ///
-/// This is Simes' test (Biometrika 73 (1986)) of every set of hypotheses, closed. It never rejects less than
-/// Holm's correction. It holds the level where the tests are independent or depend positively, as percentiles of the
-/// same requests do, and two-sided tests in general (S. K. Sarkar, Annals of Statistics 26 (1998)); Holm's holds it
-/// always. What it gains is what many measures of one thing lose by counting as many things: where all of them say
-/// the same, none is corrected.
+/// This is the closure of Simes' test (Biometrika 73 (1986)): it is applied to every set of hypotheses. It rejects at
+/// least as much as Holm's correction. It holds the level if the tests are independent or positively dependent, as
+/// percentiles of the same requests are, and for two-sided tests in general (S. K. Sarkar, Annals of Statistics 26
+/// (1998)). Holm's correction holds it always. The gain is largest for many measures of the same effect: if all of
+/// them agree, none is corrected.
 pub fn hommel(ps: &[f64]) -> Vec<f64> {
     let n = ps.len();
     let mut order: Vec<usize> = (0..n).collect();
@@ -384,14 +384,14 @@ pub fn hommel(ps: &[f64]) -> Vec<f64> {
         own.map(|(p, rank)| p * size as f64 / f64::from(rank))
             .fold(f64::INFINITY, f64::min)
     };
-    // The hardest set of `size` hypotheses that has the i-th of all: with the largest ones.
+    // The hardest set of `size` hypotheses that contains the i-th one consists of it and the largest others.
     let mut adjusted = sorted.clone();
     for size in 1..=n {
         let first = n - size;
         let all = simes(first, size);
         for (i, own) in adjusted.iter_mut().enumerate() {
             let hardest = match i < first {
-                // It stands before the size - 1 largest.
+                // It comes before the size - 1 largest.
                 true => {
                     let rest = sorted[first + 1..].iter().zip(2u32..);
                     rest.map(|(p, rank)| p * size as f64 / f64::from(rank))

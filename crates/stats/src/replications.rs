@@ -1,21 +1,21 @@
-//! Samples of one condition, grouped by replication, and what they can and cannot support.
+//! Samples of one condition, grouped by replication, and the limits of what they support.
 //!
-//! A replication is one run with one seed. Samples of a run share its traffic and are dependent, so
-//! the run is the unit of resampling; see [`Bootstrap`](crate::Bootstrap). Units: those of the samples.
+//! A replication is one run with one seed. Samples of a run share its traffic and are dependent, so the run is the
+//! unit of resampling; see [`Bootstrap`](crate::Bootstrap). Units: those of the samples.
 
 use swell_base::Warning;
 
 use crate::survival::{Observation, Sorted};
 
-/// Intervals from fewer replications are doubtful: the bootstrap then has at most 2n-1 choose n distinct
-/// resamples (35 for four), and the t quantile that widens it passes 3.
+/// Intervals from fewer replications are unreliable: the bootstrap then has at most 2n-1 choose n distinct resamples
+/// (35 for four), and the t quantile that widens it exceeds 3.
 pub const MIN_REPLICATIONS: usize = 5;
 
 /// A percentile needs about this many samples beyond it: with ten, the number beyond varies by a third.
 pub const MIN_TAIL_SAMPLES: f64 = 10.0;
 
-/// How many of `samples` lie beyond percentile `p`, on its nearer side: 10 of 100 for 0.9. A share such as 0.1 is no binary
-/// number, so that 100 × (1 − 0.9) alone is a little less than ten.
+/// Number of `samples` beyond percentile `p`, on its nearer side: 10 of 100 for 0.9. Shares such as 0.1 are not exact
+/// in binary, so 100 × (1 − 0.9) is slightly less than ten without rounding.
 pub fn samples_beyond(samples: usize, p: f64) -> f64 {
     (samples as f64 * p.min(1.0 - p) * 1e9).round() / 1e9
 }
@@ -41,7 +41,7 @@ impl Replications {
         )
     }
 
-    /// Groups of samples some of which are lower bounds; quantiles are then Kaplan-Meier's.
+    /// Groups of samples, some of which are lower bounds; quantiles are then Kaplan-Meier's.
     pub fn censored(groups: &[Vec<Observation>]) -> Replications {
         Replications::build(groups.len(), groups.iter().map(|g| g.iter().copied()))
     }
@@ -116,9 +116,8 @@ impl Replications {
         (n > 0).then(|| sum / n as f64)
     }
 
-    /// What to doubt about the quantiles `ps` of these samples: `few-replications`, `few-samples`
-    /// (fewer than [`MIN_TAIL_SAMPLES`] beyond a percentile) and `censored-quantile` (beyond the last
-    /// completion), in this order.
+    /// Reasons to doubt the quantiles `ps` of these samples: `few-replications`, `few-samples` (fewer than
+    /// [`MIN_TAIL_SAMPLES`] beyond a percentile) and `censored-quantile` (beyond the last completion), in this order.
     pub fn doubts(&self, ps: &[f64]) -> Vec<Warning> {
         let mut doubts = Vec::new();
         if self.count < MIN_REPLICATIONS {
@@ -200,7 +199,7 @@ mod tests {
                 .doubts(&[0.05, 0.5, 0.95])
                 .is_empty()
         );
-        // Exactly as many as are wanted: 100 × (1 − 0.9) is a little less than ten in binary.
+        // Exactly the required number: in binary, 100 × (1 − 0.9) is slightly less than ten.
         assert!(
             Replications::new(&vec![vec![1.0; 20]; 5])
                 .doubts(&[0.9, 0.1])

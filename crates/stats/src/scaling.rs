@@ -1,12 +1,12 @@
 //! The slope of a log-scale diagram: scaling exponent and Hurst parameter.
 //!
-//! Source: D. Veitch, P. Abry (1999), as in [`octave`](crate::Octave), section III (weighted regression); the
-//! choice of the lowest octave after D. Veitch, P. Abry, M. Taqqu, "On the automatic selection of the onset
-//! of scaling", Fractals 11 (2003): the goodness of fit Q is followed over candidate onsets, and the first
-//! one after its sharp rise is taken.
+//! Source: D. Veitch, P. Abry (1999), as in [`octave`](crate::Octave), section III (weighted regression). The lowest
+//! octave is chosen after D. Veitch, P. Abry, M. Taqqu, "On the automatic selection of the onset of scaling",
+//! Fractals 11 (2003): the goodness of fit Q is computed for candidate onsets, and the first one after its sharp rise
+//! is taken.
 //!
 //! Units: none. alpha = 2H - 1 for the counts of a long-range dependent process; 0 for independent ones.
-//! Not modelled: multifractal scaling, other moments than the second.
+//! Not modelled: multifractal scaling, moments other than the second.
 //! Validation: fractional Gaussian noise in `tests/laws.rs`.
 
 use serde::{Deserialize, Serialize};
@@ -26,14 +26,14 @@ pub struct Scaling {
     pub alpha: f64,
     /// Its standard deviation under Gaussian coefficients.
     pub alpha_sd: f64,
-    /// The line at octave zero, in log2 of energy.
+    /// The value of the line at octave zero, in log2 of energy.
     pub intercept: f64,
     /// Goodness of fit: the probability of residuals at least as large, 0..=1. Below 0.05 the octaves
     /// do not lie on a line.
     pub q: f64,
 }
 
-/// Why there is no slope.
+/// The reason why there is no slope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
     /// A line with a goodness of fit needs three points.
@@ -56,11 +56,11 @@ pub enum FitError {
 
 /// A fit worse than this is not a line.
 const Q_MIN: f64 = 0.05;
-/// Q that still rises by this factor with the next onset has not levelled off.
+/// If Q still rises by this factor at the next onset, it has not levelled off.
 const Q_RISE: f64 = 10.0;
 
-/// The coarsest octave of an automatic fit has at least this many coefficients. With fewer, the logarithm
-/// of their mean square is so skewed that weights, intervals and Q, which take it as normal, mislead.
+/// The coarsest octave of an automatic fit has at least this many coefficients. With fewer, the logarithm of their
+/// mean square is strongly skewed. Weights, intervals and Q assume it to be normal and would be misleading.
 pub const MIN_COEFFICIENTS: u64 = 8;
 
 impl Scaling {
@@ -111,8 +111,8 @@ impl Scaling {
         })
     }
 
-    /// The line from the automatically chosen onset to the coarsest octave with [`MIN_COEFFICIENTS`]: the
-    /// smallest j1 with Q above 0.05 that the next onset does not raise more than tenfold.
+    /// The line from the automatically chosen onset to the coarsest octave with [`MIN_COEFFICIENTS`]. The onset is
+    /// the smallest j1 with Q above 0.05 for which the next onset raises Q at most tenfold.
     pub fn choose(octaves: &[Octave]) -> Result<Scaling, FitError> {
         let first = octaves.iter().map(|o| o.j).min().unwrap_or(1);
         let last = Scaling::coarsest(octaves);
@@ -121,7 +121,7 @@ impl Scaling {
             let here = next;
             match Scaling::fit(octaves, j1 + 1, last) {
                 Ok(f) => next = f,
-                // Three points are left: there is no later onset to compare with.
+                // Three points are left, so there is no later onset to compare with.
                 Err(_) if here.q > Q_MIN => return Ok(here),
                 Err(_) => break,
             }
@@ -132,16 +132,15 @@ impl Scaling {
         Err(FitError::NoLine { j2: last })
     }
 
-    /// The slope of a series with as many vanishing moments as it needs: starting at `vanishing` (3 is
-    /// customary), one is added until N > (alpha + 1)/2 and one more moves the slope by less than its
-    /// standard deviation, which removes polynomial trends (a parabola seen through Haar wavelets is a
-    /// perfect line of slope 3). Returns the moments used and the line; if the slope never settles, the
-    /// last one found.
+    /// The slope of a series with as many vanishing moments as it needs. Starting at `vanishing` (3 is customary),
+    /// one is added until N > (alpha + 1)/2 and one more changes the slope by less than its standard deviation. This
+    /// removes polynomial trends: with Haar wavelets a parabola gives a perfect line of slope 3. Returns the number
+    /// of moments used and the line. If the slope never settles, returns the last one found.
     pub fn estimate(samples: &[f64], vanishing: usize) -> Result<(usize, Scaling), FitError> {
         let first = vanishing.clamp(1, MAX_VANISHING);
         let mut found = Scaling::choose(&energies(samples, first)).map(|fit| (first, fit));
         for n in first + 1..=MAX_VANISHING {
-            // A longer filter may leave too few octaves, or bend the line: the next one decides.
+            // A longer filter may leave too few octaves, or no line: try the next one.
             let Ok(more) = Scaling::choose(&energies(samples, n)) else {
                 continue;
             };
@@ -196,7 +195,7 @@ mod tests {
     fn the_onset_is_where_the_bend_ends() {
         let bent = line(0.6, |j| if j < 5 { 0.5 * f64::from(5 - j) } else { 0.0 });
         let fit = Scaling::choose(&bent).unwrap();
-        // Octave 12 has four coefficients only.
+        // Octave 12 has only four coefficients.
         assert_eq!((fit.j1, fit.j2), (5, 11));
         assert!((fit.alpha - 0.6).abs() < 1e-12);
         let wild = line(0.0, |j| if j % 2 == 0 { 9.0 } else { 0.0 });

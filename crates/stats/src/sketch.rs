@@ -1,11 +1,11 @@
 //! Quantiles of millions of values in a few kilobytes, mergeable, with 1 % relative error.
 //!
-//! Units: those of the values. Source: C. Masson, J. E. Rim, H. K. Lee, "DDSketch", VLDB 12 (2019): bucket i
-//! holds the values in (g^(i-1), g^i] with g = (1 + a)/(1 - a) and answers 2 g^i/(g + 1), which is within
-//! the relative error a of all of them. No bucket is ever collapsed: all positive doubles need 73 000 of
-//! them (570 KiB), nine decades 1037. Validation: the promise, tested below.
+//! Units: those of the values. Source: C. Masson, J. E. Rim, H. K. Lee, "DDSketch", VLDB 12 (2019). Bucket i holds
+//! the values in (g^(i-1), g^i] with g = (1 + a)/(1 - a). It reports 2 g^i/(g + 1), which is within the relative
+//! error a of all of them. Buckets are never collapsed: all positive doubles need 73 000 of them (570 KiB), nine
+//! decades 1037. Validation: the error bound, tested below.
 //!
-//! Not modelled: negative values; none of our quantities has them.
+//! Not modelled: negative values; no measured quantity has them.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,12 +27,12 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// A sketch of nothing.
+    /// An empty sketch.
     pub fn new() -> Sketch {
         Sketch::default()
     }
 
-    /// Takes one value. Negative, infinite and NaN values are refused: false.
+    /// Adds one value. Negative, infinite and NaN values are refused: returns false.
     pub fn add(&mut self, value: f64) -> bool {
         if !(0.0..f64::INFINITY).contains(&value) {
             return false;
@@ -49,7 +49,7 @@ impl Sketch {
         true
     }
 
-    /// Takes everything in `other`.
+    /// Adds all values of `other`.
     pub fn merge(&mut self, other: &Sketch) {
         if other.count == 0 {
             return;
@@ -66,12 +66,12 @@ impl Sketch {
         self.sum += other.sum;
     }
 
-    /// How many values were taken.
+    /// Number of values added.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their mean, exact up to rounding; `None` for none.
+    /// The mean of the values, exact up to rounding; `None` without values.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / self.count as f64)
     }
@@ -96,7 +96,7 @@ impl Sketch {
         Some(self.max)
     }
 
-    /// The place of bucket `index`, making room for it.
+    /// The position of bucket `index`, which is created if needed.
     fn bucket(&mut self, index: i32) -> usize {
         if self.buckets.is_empty() {
             self.first = index;
@@ -163,7 +163,7 @@ mod tests {
             let p = f64::from(i) / 1000.0;
             let exact = x[((x.len() - 1) as f64 * p) as usize];
             let got = whole.quantile(p).unwrap();
-            // The bucket borders are rounded, so the promise holds to rounding.
+            // Bucket boundaries are rounded, so the bound holds up to rounding.
             assert!(
                 (got - exact).abs() <= exact * SKETCH_ERROR * (1.0 + 1e-9),
                 "{p}: {got} {exact}"

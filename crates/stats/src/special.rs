@@ -1,10 +1,9 @@
-//! Special functions that the estimators need and their tails.
+//! Special functions used by the estimators and their tail probabilities.
 //!
-//! Digamma, incomplete gamma and the inverse error function come from `statrs`, the error function from `libm`
-//! (that of `statrs` is good to 1e-11 only); the Hurwitz zeta function is by
-//! Euler-Maclaurin summation (F. Johansson, "Rigorous high-precision computation of the Hurwitz zeta
-//! function", Numerical Algorithms 69 (2015)). Validation: closed forms below, SciPy in
-//! `python-tests`.
+//! Digamma, incomplete gamma and the inverse error function come from `statrs`, the error function from `libm` (that
+//! of `statrs` is accurate to 1e-11 only). The Hurwitz zeta function uses Euler-Maclaurin summation (F. Johansson,
+//! "Rigorous high-precision computation of the Hurwitz zeta function", Numerical Algorithms 69 (2015)). Validation:
+//! closed forms below, SciPy in `python-tests`.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::{erf, gamma};
@@ -120,7 +119,7 @@ mod tests {
         for i in 1..400 {
             let a = f64::from(i) * 0.37;
             let difference = hurwitz_zeta(a) - hurwitz_zeta(a + 1.0);
-            // Cancellation leaves an absolute error of a few ulp of the larger term.
+            // Cancellation leaves an absolute error of a few ulps of the larger term.
             assert!(
                 (difference - 1.0 / (a * a)).abs() < 4e-15 * hurwitz_zeta(a),
                 "{a}"

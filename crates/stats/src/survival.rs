@@ -1,7 +1,7 @@
 //! Right-censored samples: Kaplan-Meier distribution and quantiles.
 //!
-//! A request that is unfinished when the run ends took *at least* as long as was seen. Dropping it makes
-//! a slow network look fast; taking it as finished makes a short run look fast. Units: those of the values.
+//! A request that is unfinished when the run ends took *at least* the observed time. Dropping it makes a slow network
+//! look fast; treating it as finished makes a short run look fast. Units: those of the values.
 //!
 //! Source: E. L. Kaplan, P. Meier, "Nonparametric estimation from incomplete observations", JASA 53
 //! (1958); the equivalent redistribution of each censored observation's mass over everything to its right
@@ -21,9 +21,9 @@ use crate::ecdf::between;
 /// A measured value, or a lower bound of it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
-    /// The value, or where observation ended.
+    /// The value, or the point where observation ended.
     pub value: f64,
-    /// Whether the value was reached; if not, it is a lower bound.
+    /// Whether the event occurred; if not, the value is a lower bound.
     pub complete: bool,
 }
 
@@ -117,7 +117,7 @@ impl KaplanMeier {
         steps
     }
 
-    /// The probability of a value at or below `x`. Beyond the last completion it is a lower bound of it.
+    /// The probability of a value at or below `x`. Beyond the last completion this is a lower bound.
     pub fn cdf(&self, x: f64) -> f64 {
         self.steps()
             .iter()
@@ -127,7 +127,7 @@ impl KaplanMeier {
     }
 }
 
-/// Observations in ascending order, completions first among equals, each with the cluster it came from.
+/// Observations in ascending order, completions first among equals, each with its cluster (replication).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sorted {
     items: Vec<Item>,
@@ -181,8 +181,8 @@ impl Sorted {
             return found;
         }
         let last = (total - 1) as f64;
-        // Positions are exact integers until the first censored item; after it, mass is a product of
-        // ratios and the final position may miss `last` by rounding.
+        // Positions are exact integers until the first censored item. After it, mass is a product of ratios, and the
+        // final position may differ from `last` by rounding.
         let slack = 1e-12 * total as f64;
         let mut targets: Vec<(f64, usize)> = ps
             .iter()
@@ -210,7 +210,7 @@ impl Sorted {
                 mass *= (remaining + copies) as f64 / remaining as f64;
                 continue;
             }
-            // This value stands for the order statistics `position` to `end`.
+            // This value accounts for the order statistics `position` to `end`.
             let end = position + copies as f64 * mass - 1.0;
             while let Some(&(h, i)) = targets.peek()
                 && h <= end + slack
@@ -322,9 +322,9 @@ mod tests {
 
     #[test]
     fn censoring_by_an_independent_clock_is_undone() {
-        // Exponential times with mean 1 seen through an exponential window with mean 2: one third is
-        // censored, the median stays ln 2. Its standard error is about sqrt(V) with
-        // V = S^2 * integral dF/(S^2 G n) / f^2 = (e^{1.5 ln 2} - 1)/(1.5 n) = 1.2190/n.
+        // Exponential times with mean 1, censored by an exponential window with mean 2: one third is censored, and
+        // the median stays ln 2. Its standard error is about sqrt(V) with V = S^2 * integral dF/(S^2 G n) / f^2 =
+        // (e^{1.5 ln 2} - 1)/(1.5 n) = 1.2190/n.
         let mut s = Stream::new(4, "window");
         let n = 20_000;
         let km = KaplanMeier::new((0..n).map(|_| {

@@ -1,22 +1,22 @@
-//! Whether flows lose together.
+//! Loss synchronisation: whether flows lose packets at the same time.
 
-/// How far losses of flows coincide.
+/// How far the losses of different flows coincide.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Synchrony {
-    /// Bins in which anything was lost.
+    /// Bins in which any flow lost a packet.
     pub events: usize,
-    /// Mean share of the flows that lost something in such a bin.
+    /// Mean share of the flows that lost a packet in such a bin.
     pub share: f64,
-    /// The same, were every flow to lose independently in as many bins as it does.
+    /// The expected share if every flow lost independently, in as many bins as it does.
     pub independent: f64,
 }
 
-/// Coincidence of `losses`, (second, flow) in any order, in bins of `width` seconds: a round trip is
-/// the natural one. `flows` is how many there are. `None` without flows, losses, or with a
-/// width that is not positive.
+/// Coincidence of `losses`, given as (second, flow) in any order, in bins of `width` seconds; one RTT is the natural
+/// width. `flows` is the number of flows. `None` without flows or losses, or if the width is not positive.
 ///
-/// Under independence a flow that loses in a share q of the `n` bins makes `1 - prod(1 - q)` of them
-/// events, and a share `mean(q)` of the flows loses in a bin: their quotient is what an event sees.
+/// Suppose flows are independent and a flow loses in a share q of the `n` bins. Then a share `1 - prod(1 - q)` of the
+/// bins are events, and a share `mean(q)` of the flows loses in a bin. The expected share in an event is the
+/// quotient.
 pub fn synchrony(
     losses: &[(f64, u32)],
     flows: u32,
@@ -66,7 +66,8 @@ mod tests {
             .collect();
         let s = synchrony(&together, 10, 1.0, 100.0).unwrap();
         assert_eq!((s.events, s.share), (50, 1.0));
-        // Each loses in half of the bins: 1 - 2^-10 of the bins would be events, half lose.
+        // Each flow loses in half of the bins: a share of 1 - 2^-10 of the bins would be events, in which about half
+        // lose.
         assert!((s.independent - 0.5 / (1.0 - 1.0 / 1024.0)).abs() < 1e-12);
         let in_turn: Vec<(f64, u32)> = (0..50).map(|i| (f64::from(i), i as u32 % 10)).collect();
         let turns = synchrony(&in_turn, 10, 1.0, 100.0).unwrap();

@@ -1,10 +1,9 @@
-//! How counts per bin vary as the bins grow, and how long they remember.
+//! Variation of counts per bin with the bin width, and their autocorrelation.
 //!
-//! Units: counts in whatever was counted (packets, bytes); lags and widths in bins. Source: D. R. Cox,
-//! P. A. W. Lewis, "The Statistical Analysis of Series of Events" (1966), for the index of
-//! dispersion for counts; G. Box, G. Jenkins, "Time Series Analysis" (1970), section 2.1.5 for the
-//! autocorrelation estimate (divisor n at every lag). Validation: Poisson laws below, NumPy in
-//! `python-tests`.
+//! Units: counts of any quantity (packets, bytes); lags and widths in bins. Source: D. R. Cox, P. A. W. Lewis, "The
+//! Statistical Analysis of Series of Events" (1966), for the index of dispersion for counts; G. Box, G. Jenkins,
+//! "Time Series Analysis" (1970), section 2.1.5, for the autocorrelation estimate (divisor n at every lag).
+//! Validation: Poisson laws below, NumPy in `python-tests`.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +14,7 @@ use crate::moments;
 pub struct Dispersion {
     /// The width, in original bins.
     pub width: u64,
-    /// How many such bins there were.
+    /// Number of such bins.
     pub bins: u64,
     /// The coefficient of variation of the counts. A Poisson process with mean count m has 1/sqrt(m).
     pub cov: f64,
@@ -24,7 +23,7 @@ pub struct Dispersion {
     pub idc: f64,
 }
 
-/// Sums of `width` consecutive counts; what is left at the end is dropped. Empty for a width of zero.
+/// Sums of `width` consecutive counts; an incomplete last bin is dropped. Empty for a width of zero.
 pub fn aggregate(counts: &[f64], width: usize) -> Vec<f64> {
     if width == 0 {
         return Vec::new();
@@ -62,8 +61,8 @@ pub fn dispersions(counts: &[f64], min_bins: usize) -> Vec<Dispersion> {
     found
 }
 
-/// The autocorrelation at lags 0..=`max_lag` (as far as there are samples); lag 0 is 1. Empty for samples
-/// that do not vary. Time O(n * max_lag).
+/// The autocorrelation at lags 0..=`max_lag`, as far as there are samples; lag 0 is 1. Empty for constant samples.
+/// Time O(n * max_lag).
 pub fn autocorrelation(samples: &[f64], max_lag: usize) -> Vec<f64> {
     let Some(mean) = moments::mean(samples) else {
         return Vec::new();
@@ -105,7 +104,8 @@ mod tests {
             [1, 2, 4, 8, 16, 32, 64, 128, 256]
         );
         for d in all {
-            // The index times (n-1) is nearly chi-square: deviation sqrt(2/n). Four of them.
+            // The index times (n-1) is nearly chi-square with a standard deviation of sqrt(2/n). The bound is four of
+            // these.
             let sd = (2.0 / d.bins as f64).sqrt();
             assert!((d.idc - 1.0).abs() < 4.0 * sd, "{d:?}");
             let poisson = 1.0 / (2.0 * d.width as f64).sqrt();

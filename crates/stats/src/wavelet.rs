@@ -1,13 +1,12 @@
 //! Daubechies wavelets and the pyramid of valid-only convolutions.
 //!
-//! Source: I. Daubechies, "Ten Lectures on Wavelets" (1992), chapter 6 (spectral factorisation with the
-//! roots inside the unit circle); the pyramid is S. Mallat's (1989). Only coefficients whose filter lies
-//! wholly inside the data are kept: nothing is padded, so no border effect exists.
+//! Source: I. Daubechies, "Ten Lectures on Wavelets" (1992), chapter 6 (spectral factorisation with the roots inside
+//! the unit circle); the pyramid is S. Mallat's (1989). Only coefficients whose filter lies wholly inside the data
+//! are kept. Nothing is padded, so there are no border effects.
 //!
-//! Shapes: a filter with N vanishing moments has 2N taps; n samples give floor((n - 2N)/2) + 1
-//! coefficients per step, each from the window that starts at an even index. That is the alignment of
-//! PyWavelets' `dwt(mode="zero")`, whose border coefficients are the ones missing here.
-//! Validation: orthonormality and moments below; PyWavelets in `python-tests`.
+//! Shapes: a filter with N vanishing moments has 2N taps. n samples give floor((n - 2N)/2) + 1 coefficients per step,
+//! each from the window that starts at an even index. That is the alignment of PyWavelets' `dwt(mode="zero")`,
+//! without its border coefficients. Validation: orthonormality and moments below; PyWavelets in `python-tests`.
 
 /// The largest number of vanishing moments.
 pub const MAX_VANISHING: usize = 10;
@@ -31,8 +30,8 @@ fn sqrt(a: Complex) -> Complex {
     (re, if a.1 < 0.0 { -im } else { im })
 }
 
-/// All roots of `sum c_k x^k` at once by the Durand-Kerner iteration. The polynomials here have simple,
-/// well separated roots of modulus below one; 200 rounds are several times what the largest needs.
+/// All roots of `sum c_k x^k`, found together by the Durand-Kerner iteration. The polynomials here have simple, well
+/// separated roots of modulus below one. 200 iterations are several times the number that the largest needs.
 fn roots(c: &[f64]) -> Vec<Complex> {
     let degree = c.len() - 1;
     let leading = c[degree];
@@ -59,11 +58,11 @@ fn roots(c: &[f64]) -> Vec<Complex> {
     r
 }
 
-/// The scaling (low-pass) filter with `vanishing` vanishing moments, 2N taps, sum sqrt(2), extremal phase
-/// with its energy at the front. `vanishing` is taken into 1..=[`MAX_VANISHING`].
+/// The scaling (low-pass) filter with `vanishing` vanishing moments, 2N taps and sum sqrt(2), of extremal phase with
+/// its energy at the front. `vanishing` is clamped to 1..=[`MAX_VANISHING`].
 ///
-/// |H|^2 = 2 ((1+cos w)/2)^N P((1-cos w)/2) with P(y) = sum_{k<N} C(N-1+k, k) y^k; each root y of P gives
-/// a pair of roots z, 1/z with z + 1/z = 2 - 4y, of which the one inside the unit circle is taken.
+/// |H|^2 = 2 ((1+cos w)/2)^N P((1-cos w)/2) with P(y) = sum_{k<N} C(N-1+k, k) y^k. Each root y of P gives a pair of
+/// roots z, 1/z with z + 1/z = 2 - 4y, of which the one inside the unit circle is taken.
 pub fn daubechies(vanishing: usize) -> Vec<f64> {
     let n = vanishing.clamp(1, MAX_VANISHING);
     let mut p = vec![1.0];
@@ -98,8 +97,8 @@ fn times(h: &mut Vec<Complex>, z: Complex) {
     }
 }
 
-/// One step of the pyramid with a filter of L taps: replaces `a` by its approximation and hands every
-/// detail coefficient to `each`, in order.
+/// One step of the pyramid with a filter of L taps: replaces `a` by its approximation and passes every detail
+/// coefficient to `each`, in order.
 fn step<const L: usize>(a: &mut Vec<f64>, h: &[f64; L], mut each: impl FnMut(f64)) {
     if a.len() < L {
         a.clear();
@@ -115,7 +114,7 @@ fn step<const L: usize>(a: &mut Vec<f64>, h: &[f64; L], mut each: impl FnMut(f64
     });
     let count = (a.len() - L) / 2 + 1;
     for k in 0..count {
-        // In place: window k starts at 2k >= k, so what is overwritten has been read.
+        // In place: window k starts at 2k >= k, so overwritten values have already been read.
         let mut window = [0.0; L];
         window.copy_from_slice(&a[2 * k..2 * k + L]);
         let (mut low, mut high) = (0.0, 0.0);
@@ -129,14 +128,14 @@ fn step<const L: usize>(a: &mut Vec<f64>, h: &[f64; L], mut each: impl FnMut(f64
     a.truncate(count);
 }
 
-/// Runs the pyramid over `samples`: calls `each(octave, coefficient)` for all valid detail coefficients,
-/// octave 1 (the finest) first, in order of time within an octave. Time O(n), memory one copy.
+/// Runs the pyramid over `samples`: calls `each(octave, coefficient)` for all valid detail coefficients, octave 1
+/// (the finest) first, in time order within an octave. Time O(n), memory for one copy.
 pub(crate) fn pyramid(samples: &[f64], vanishing: usize, mut each: impl FnMut(u32, f64)) {
     let h = daubechies(vanishing);
     let mut a = samples.to_vec();
     let mut j = 1;
     while a.len() >= h.len() {
-        // A length known to the compiler lets it unroll the window: three times as fast.
+        // A length known to the compiler lets it unroll the window, which is three times as fast.
         macro_rules! taps {
             ($($l:literal)*) => {
                 match h.len() {
@@ -193,7 +192,7 @@ mod tests {
                 let want = f64::from(u8::from(shift == 0));
                 assert!((dot - want).abs() < 1e-12, "db{n}, shift {shift}: {dot}");
             }
-            // Moments about the middle keep the powers small; rounding grows with their size.
+            // Moments about the middle keep the powers small, because rounding errors grow with their size.
             for power in 0..n {
                 let (moment, size) = (0..2 * n).fold((0.0, 0.0), |(sum, size), m| {
                     let x = ((m as f64 + 0.5) / n as f64 - 1.0).powi(power as i32);
@@ -228,7 +227,7 @@ mod tests {
     fn only_windows_inside_the_data_count() {
         assert_eq!(details(&[1.0; 5], 3), Vec::<Vec<f64>>::new());
         let lengths: Vec<usize> = details(&[1.0; 50], 3).iter().map(Vec::len).collect();
-        // 50 -> (50-6)/2+1 = 23 -> 9 -> 2, too short for another.
+        // 50 -> (50-6)/2+1 = 23 -> 9 -> 2, which is too short for another step.
         assert_eq!(lengths, [23, 9, 2]);
         let haar = details(&[1.0, 3.0, 5.0, 5.0, 9.0], 1);
         let s = std::f64::consts::SQRT_2;

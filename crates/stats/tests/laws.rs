@@ -1,4 +1,4 @@
-//! The log-scale diagram against processes whose diagram is known.
+//! The log-scale diagram against processes with known diagrams.
 
 mod common;
 
@@ -9,13 +9,13 @@ use swell_stats::{Octave, Scaling, autocorrelation, energies, pool};
 const SAMPLES: usize = 1 << 16;
 const RUNS: usize = 200;
 
-/// Slopes of fractional Gaussian noise of known H, 200 runs of 65 536 samples, octaves 4 to the coarsest
-/// with eight coefficients, db1 to db6: the bias, the spread and the coverage of the 95 % interval, for H (half of the slope's).
+/// Slopes of fractional Gaussian noise of known H: 200 runs of 65 536 samples, octaves 4 to the coarsest with eight
+/// coefficients, db1 to db6. Checks bias, spread and coverage of the 95 % interval for H (half those of the slope).
 ///
-/// With a spread of 0.0085 the mean of 200 runs has a standard error of 0.0006, so a bias bar of 0.0016 is
-/// 2.7 of them; the sample spread has a standard error of 5 % and may leave the theory by three; the
-/// coverage has one of 0.015. The exception: Haar wavelets have too few vanishing moments for H = 0.9, their
-/// coefficients stay correlated, and the interval, which takes them as independent, covers 0.91 only.
+/// With a spread of 0.0085 the mean of 200 runs has a standard error of 0.0006, so the bias bound of 0.0016 is 2.7 of
+/// these. The sample spread has a standard error of 5 % and may differ from theory by three of these; the coverage
+/// has one of 0.015. There is one exception. Haar wavelets have too few vanishing moments for H = 0.9, so their
+/// coefficients stay correlated. The interval assumes independence and covers only 0.91.
 fn recovers(hurst: f64) {
     let noise = Noise::new(hurst, SAMPLES);
     let mut s = Stream::new(1, &format!("fgn/{hurst}"));
@@ -68,7 +68,7 @@ fn noise_with_h_0_9_is_recovered() {
 
 #[test]
 fn the_noise_itself_has_its_covariance() {
-    // rho(1) = 2^(2H-1) - 1. Mean of 20 paths; the spread between them gives the standard error.
+    // rho(1) = 2^(2H-1) - 1. Mean of 20 paths; their spread gives the standard error.
     let noise = Noise::new(0.7, 4096);
     let mut s = Stream::new(2, "covariance");
     let lag_one: Vec<f64> = (0..10)
@@ -86,7 +86,7 @@ fn the_noise_itself_has_its_covariance() {
 
 #[test]
 fn a_pooled_diagram_is_as_sure_as_a_longer_series() {
-    // Sixteen replications of 4096 samples: the slope's deviation is that of their pooled counts.
+    // Sixteen replications of 4096 samples: the standard deviation of the slope is that of their pooled counts.
     let noise = Noise::new(0.8, 4096);
     let mut s = Stream::new(3, "pool");
     let errors: Vec<f64> = (0..100)
@@ -100,14 +100,15 @@ fn a_pooled_diagram_is_as_sure_as_a_longer_series() {
         })
         .collect();
     let spread = swell_stats::sd(&errors).unwrap();
-    // A unit normal variable's deviation from 100 draws has a standard error of 0.07, its mean 0.1.
+    // The standard deviation of a unit normal variable, estimated from 100 draws, has a standard error of 0.07; the
+    // mean has 0.1.
     assert!((0.78..=1.28).contains(&spread), "{spread}");
     assert!(swell_stats::mean(&errors).unwrap().abs() < 0.5);
 }
 
 #[test]
 fn a_trend_is_removed_by_vanishing_moments() {
-    // A parabola much larger than the noise: one moment sees it, three do not.
+    // A parabola much larger than the noise: with one moment it dominates, with three it is removed.
     let noise = Noise::new(0.7, SAMPLES);
     let [path, _] = noise.pair(&mut Stream::new(4, "trend"));
     let bent: Vec<f64> = path

@@ -33,7 +33,7 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 proptest! {
-    /// What is three times as long one way is a third the other way, with the interval and both p-values turned round.
+    /// Swapping the conditions inverts the ratio and its interval and exchanges the p-values.
     #[test]
     fn swapping_the_conditions_inverts_everything((with, without) in both(), p in percentile()) {
         let (a, b) = (PairedRatio::of(&with, &without, p), PairedRatio::of(&without, &with, p));
@@ -53,7 +53,7 @@ proptest! {
         }
     }
 
-    /// Milliseconds or seconds, the ratio is the same; one condition scaled scales it.
+    /// The ratio does not depend on the unit; scaling one condition scales it.
     #[test]
     fn the_unit_does_not_matter((with, without) in both(), p in percentile(), k in 1e-3f64..1e3) {
         let a = PairedRatio::of(&with, &without, p);
@@ -67,7 +67,7 @@ proptest! {
         }
     }
 
-    /// Pairs may come in any order, where every run says its percentile.
+    /// Pairs may come in any order, if the percentile of every run is known.
     #[test]
     fn the_order_of_replications_does_not_matter((with, without) in both(), p in percentile(), turn in 0usize..12) {
         let complete = |of: &[Vec<Observation>]| -> Vec<Vec<Observation>> {
@@ -87,7 +87,7 @@ proptest! {
         prop_assert!((x.0 - y.0).abs() <= 1e-6 * x.0.abs() && (x.1 == y.1 || (x.1 / y.1 - 1.0).abs() < 1e-6));
     }
 
-    /// A request that takes longer never makes the application look faster.
+    /// A slower request never makes the application look faster.
     #[test]
     fn what_takes_longer_is_no_less((with, without) in both(), p in percentile(), own in 0usize..12, which in 0usize..30, k in 1.0f64..50.0) {
         let complete: Vec<Vec<Observation>> = with
@@ -103,7 +103,8 @@ proptest! {
         }
     }
 
-    /// A wider level has a wider interval, around the value, and p-values are probabilities that fall with the threshold.
+    /// A higher level gives a wider interval around the value. p-values are probabilities and monotonic in the
+    /// threshold.
     #[test]
     fn intervals_nest_and_p_values_are_probabilities((with, without) in both(), p in percentile(), threshold in 0.2f64..5.0) {
         if let Some(r) = PairedRatio::of(&with, &without, p) {
@@ -117,7 +118,7 @@ proptest! {
         }
     }
 
-    /// Corrected p-values are no smaller, at most one, in the same order, and those of all sets at once.
+    /// Corrected p-values are not smaller, at most one, in the same order, and equal to those of the closed test.
     #[test]
     fn hommels_correction_is_the_closure(ps in prop::collection::vec(0.0f64..1.0, 0..8)) {
         let adjusted = hommel(&ps);
@@ -127,7 +128,7 @@ proptest! {
             for (j, other) in ps.iter().enumerate() {
                 prop_assert!(raw > other || adjusted[i] <= adjusted[j]);
             }
-            // Every set that holds it, by Simes.
+            // Every set that contains it, by Simes' test.
             let hardest = (0u32..1 << ps.len())
                 .filter(|set| set & (1 << i) != 0)
                 .map(|set| {

@@ -12,8 +12,8 @@ use std::time::Instant;
 use swell_base::{Dur, Time};
 use swell_tcp::{Config, Endpoint};
 
-/// A greedy transfer with a window of 20 segments; every `drop`-th data segment is lost. Returns
-/// (data segments, acknowledgements, seconds).
+/// A greedy transfer with a window of 20 segments, in which every `drop`-th data segment is lost. Returns (data
+/// segments, acknowledgements, seconds).
 fn run(cfg: Config, segments: u64, drop: u64) -> (u64, u64, f64) {
     let cfg = Arc::new(Config {
         handshake: false,

@@ -1,4 +1,4 @@
-//! What a TCP does, as numbers and switches.
+//! The settings of a TCP endpoint.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Flags, Segment};
 
-/// The first window: the whole segments of 1460 bytes that half of `tcp_rmem`'s default of 128 KiB holds
-/// (`tcp_select_initial_window`).
+/// Initial receive window: the number of whole 1460-byte segments that fit into half of `tcp_rmem`'s default of 128
+/// KiB (`tcp_select_initial_window`).
 pub(crate) const FIRST_WINDOW: u32 = 44 * 1460;
 /// How the congestion window moves and, without SACK, how losses are repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -39,7 +39,7 @@ pub enum Algorithm {
     Nice,
 }
 
-/// From what the slow-start threshold is computed when a loss is found.
+/// The quantity from which the slow-start threshold is computed when a loss is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossBase {
     /// The congestion window, capped by [`Config::send_window`]: Linux (`tcp_reno_ssthresh`,
@@ -49,192 +49,185 @@ pub enum LossBase {
     Flight,
 }
 
-/// What happens to the congestion window when nothing was sent for longer than the RTO.
+/// What happens to the congestion window after the sender was idle for longer than the RTO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdleRestart {
-    /// It stays.
+    /// The window is kept.
     Off,
-    /// It falls to the initial window at once (RFC 5681 section 4.1; ns-2 `slow_start_restart_`).
+    /// The window falls to the initial window at once (RFC 5681 section 4.1; ns-2 `slow_start_restart_`).
     Reset,
-    /// It halves once per idle RTO, not below the initial window (RFC 2861; Linux
-    /// `tcp_cwnd_restart`, on by `tcp_slow_start_after_idle`).
+    /// The window halves once per idle RTO, but not below the initial window (RFC 2861; Linux `tcp_cwnd_restart`,
+    /// enabled by `tcp_slow_start_after_idle`).
     Decay,
 }
 
-/// What tells ns-2's TCP of about 2000 from that of 2.35 and has no other place in [`Config`]. The
-/// names are ns-2's.
+/// The differences between ns-2's TCP of about 2000 and that of ns-2.35 which no other field of [`Config`] covers.
+/// The names are ns-2's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ns2 {
-    /// A halved window may be a fraction (`precisionReduce_`). The threshold is whole always.
+    /// A halved window may be fractional (`precisionReduce_`). The threshold is always whole.
     pub precision_reduce: bool,
-    /// The least RTO is applied before back-off, not after, and back-off goes on up to
+    /// The minimum RTO is applied before back-off instead of after it, and back-off continues up to
     /// [`Config::max_rto`] (`rfc2988_`).
     pub rfc2988: bool,
-    /// An acknowledgement starts the timer after the RTT estimate is brought up to date, not before
-    /// (`timerfix_`).
+    /// An acknowledgement starts the timer after the RTT estimate is updated, not before (`timerfix_`).
     pub timerfix: bool,
-    /// Vegas begins with one packet, and takes the initial window when the second is acknowledged
-    /// (`delay_growth_`). Other senders do this by [`Config::handshake`].
+    /// Vegas starts with one packet and takes the initial window when the second packet is acknowledged
+    /// (`delay_growth_`). Other senders get the same effect from [`Config::handshake`].
     pub delay_growth: bool,
 }
 
-/// What TCP Vegas wants queued, in packets.
+/// Thresholds of TCP Vegas for the number of its packets in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VegasConfig {
-    /// Below this many the window grows (ns-2 `v_alpha_`).
+    /// Below this many packets the window grows (ns-2 `v_alpha_`).
     pub alpha: u16,
-    /// Above this many it shrinks (`v_beta_`).
+    /// Above this many packets the window shrinks (`v_beta_`).
     pub beta: u16,
-    /// Above this many slow start ends (`v_gamma_`).
+    /// Above this many packets slow start ends (`v_gamma_`).
     pub gamma: u16,
 }
 
-/// How long a host takes before data goes out onto its link: a time drawn anew at each instant at which it sends, uniform
-/// from zero.
+/// Processing delay of the host before data goes out onto its link. It is drawn anew at each instant at which the
+/// host sends, uniformly from zero to the maximum given here.
 ///
-/// Without any, who finds a full drop-tail queue full depends on phases, which round numbers lock for a whole run: S. Floyd,
-/// V. Jacobson, "On Traffic Phase Effects in Packet-Switched Gateways", 1992, whose remedy this is.
+/// Without jitter, phase effects decide which flow finds a full drop-tail queue, and round numbers can lock the
+/// phases for a whole run. Random processing delay is the remedy of S. Floyd and V. Jacobson, "On Traffic Phase
+/// Effects in Packet-Switched Gateways", 1992.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Jitter {
-    /// None, as ns-2's agents with their `overhead_` of zero.
+    /// No delay, as in ns-2's agents with `overhead_` set to zero.
     Off,
-    /// Up to what the path's slowest link takes for a full packet, but no more than the sender has measured of queueing:
-    /// the smoothed round-trip time less the shortest, and less its own transmission. An idle path is exact, and what finds a
-    /// queue arrives no later.
+    /// At most the time that the slowest link of the path takes for a full packet, and at most the measured queueing
+    /// delay. That is the smoothed RTT minus the smallest RTT, minus the segment's own transmission time. An idle
+    /// path therefore has exact timing, and packets that queue anyway arrive no later.
     Queueing,
-    /// Up to this long, always: ns-2's `overhead_`.
+    /// At most this long, regardless of queueing: ns-2's `overhead_`.
     UpTo(Dur),
 }
 
-/// Everything that can be chosen about an endpoint. Start from [`Config::linux`] or
-/// [`Config::classic`] and change fields by struct update syntax. Values out of their range are
-/// brought into it where they are used; none can make an endpoint panic.
+/// All settings of an endpoint. Start from [`Config::linux`] or [`Config::classic`] and change fields by struct
+/// update syntax. Values out of range are clamped where they are used; no value can make an endpoint panic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Payload bytes of a full segment, 1 to 65 000. `linux`: 1448, what a 1500-byte MTU leaves
-    /// beside timestamps; `classic`: 1460.
+    /// Payload bytes of a full segment, 1 to 65 000. `linux`: 1448, which is what a 1500-byte MTU leaves with
+    /// timestamps; `classic`: 1460.
     pub mss: u32,
     /// Congestion control.
     pub algorithm: Algorithm,
-    /// Send as ns-2's one-way agents do, packet for packet, where there is one for `algorithm` and `sack`:
-    /// `Agent/TCP/Reno`, `Newreno`, `Vegas`. They count in packets, time in ticks, go back N
-    /// after a time-out and know no receive window. `None`: as the RFCs and kernels.
+    /// Send as ns-2's one-way agents do, packet for packet, if there is an agent for `algorithm` and `sack`:
+    /// `Agent/TCP/Reno`, `Newreno`, `Vegas`. They count in packets, measure time in ticks, go back N after a time-out
+    /// and ignore the receive window. `None`: send as the RFCs and kernels do.
     pub ns2: Option<Ns2>,
     /// Thresholds of [`Algorithm::Vegas`].
     pub vegas: VegasConfig,
-    /// Explicit congestion notification (RFC 3168), as if negotiated: data is sent as ECT(0), marks come
-    /// back as ECE until CWR, and reduce the window as a loss would, once per window.
+    /// Explicit congestion notification (RFC 3168), assumed to be negotiated. Data is sent as ECT(0). Marks are
+    /// returned as ECE until CWR arrives; they reduce the window as a loss does, once per window.
     pub ecn: bool,
-    /// Selective acknowledgements (RFC 2018) and recovery with them (RFC 6675). Both ends must
-    /// agree: options are not negotiated.
+    /// Selective acknowledgements (RFC 2018) and the recovery based on them (RFC 6675). Both ends must have the same
+    /// setting, because options are not negotiated.
     pub sack: bool,
     /// Bytes of the IP header: 20 for IPv4, 40 for IPv6.
     pub ip_header: u16,
-    /// Time stamps (RFC 7323) in milliseconds: 12 bytes on every segment. A segment sent more than once gives a
-    /// sample of the round trip by its echo, and an echo older than the first retransmission shows that the
+    /// Timestamps (RFC 7323) in milliseconds: 12 bytes on every segment. The echo gives an RTT sample even for a
+    /// segment that was sent more than once. An echo older than the first retransmission shows that the
     /// retransmissions were not needed (RFC 4015, Linux `tcp_packet_delayed`).
     pub timestamps: bool,
-    /// Take a time-out for spurious where what was never sent again is acknowledged (RFC 5682 section 3, Linux
-    /// `tcp_process_loss`), and undo the reduction. Needs `sack`.
+    /// Treat a time-out as spurious when data that was not retransmitted is acknowledged, and undo the reduction
+    /// (F-RTO, RFC 5682 section 3; Linux `tcp_process_loss`). Needs `sack`.
     pub frto: bool,
-    /// Tell the sender of data that arrived twice (RFC 2883), and undo a reduction when all that was sent again
-    /// did (RFC 3708, Linux `tcp_try_undo_dsack`). Needs `sack`.
+    /// Report data that arrived twice to the sender (D-SACK, RFC 2883). The sender undoes a reduction when every
+    /// retransmission is reported as a duplicate (RFC 3708, Linux `tcp_try_undo_dsack`). Needs `sack`.
     pub dsack: bool,
     /// Initial congestion window in segments. `linux`: 10 (RFC 6928); `classic`: 2 (ns-2
     /// `windowInit_`; RFC 2581 allowed 2, RFC 2001 said 1).
     pub initial_window: u32,
-    /// Initial slow-start threshold in segments; `None` is unlimited (RFC 5681 section 3.1).
-    /// ns-2 takes `window_`, 20.
+    /// Initial slow-start threshold in segments; `None` is unlimited (RFC 5681 section 3.1). ns-2 uses `window_`, 20.
     pub initial_ssthresh: Option<u32>,
     /// The sender's own limit on its window, in segments: ns-2's `window_`, 20. Duplicate
     /// acknowledgements in fast recovery inflate it as they inflate the congestion window.
     pub send_window: Option<u32>,
-    /// The largest receive window in bytes; the application reads at once. `linux`: 6 MiB, long the maximum of
-    /// `tcp_rmem`.
+    /// The largest receive window in bytes. The application is assumed to read at once. `linux`: 6 MiB, for many
+    /// years the maximum of `tcp_rmem`.
     pub recv_buffer: u32,
-    /// SYNs offer window scaling (RFC 7323) however small the receive window is, as Linux's do. Otherwise they offer it
-    /// where the window needs it.
+    /// SYNs offer window scaling (RFC 7323) even if the receive window is small, as in Linux. If false, they offer it
+    /// only when the receive window needs it.
     pub window_scaling: bool,
-    /// The receive window begins with 64 kB and follows what arrives, as in Linux (`tcp_moderate_rcvbuf`), which
-    /// acknowledges every segment while it grows. Otherwise it is `recv_buffer` from the start, as where a
-    /// program sets `SO_RCVBUF`. Not with algorithms that measure one-way delays.
+    /// The receive window starts at 64 kB and follows the rate of arriving data, as in Linux (`tcp_moderate_rcvbuf`).
+    /// While it grows, every segment is acknowledged. If false, the window is `recv_buffer` from the start, as after
+    /// `SO_RCVBUF`. Ignored with algorithms that measure one-way delays.
     pub recv_tuning: bool,
-    /// Least RTO. `linux`: 200 ms (`TCP_RTO_MIN`); `classic`: 1 s (RFC 6298 section 2.4).
+    /// Minimum RTO. `linux`: 200 ms (`TCP_RTO_MIN`); `classic`: 1 s (RFC 6298 section 2.4).
     pub min_rto: Dur,
-    /// Largest RTO. 120 s in Linux (`TCP_RTO_MAX`), 60 s in `classic` (RFC 6298 section 2.5).
+    /// Maximum RTO. 120 s in Linux (`TCP_RTO_MAX`), 60 s in `classic` (RFC 6298 section 2.5).
     pub max_rto: Dur,
-    /// RTO before the first sample: 1 s (RFC 6298 section 2.1).
+    /// RTO before the first RTT sample: 1 s (RFC 6298 section 2.1).
     pub initial_rto: Dur,
-    /// Estimate as Linux does (`tcp_rtt_estimator`): `min_rto` bounds the variance term only, RTO = SRTT +
-    /// max(min_rto, 4 RTTVAR), and the variance falls once per round trip, not with each sample. Otherwise
-    /// RFC 6298, where `min_rto` bounds the RTO as a whole.
+    /// Estimate the RTO as Linux does (`tcp_rtt_estimator`): RTO = SRTT + max(min_rto, 4 RTTVAR). `min_rto` bounds
+    /// only the variance term, and the variance falls once per round trip instead of with each sample. If false, RFC
+    /// 6298 applies and `min_rto` bounds the RTO as a whole.
     pub min_rto_is_variance: bool,
-    /// Clock tick: RTT samples and RTOs are rounded up to it. Zero: exact. BSD: 500 ms; ns-2
+    /// Clock tick: RTT samples and RTOs are rounded up to a multiple of it. Zero means exact. BSD: 500 ms; ns-2
     /// `tcpTick_`: 10 ms, 100 ms before 2002.
     pub tick: Dur,
-    /// Whether every acknowledgement of data sent once gives an RTT sample (Linux), or one
-    /// segment is timed at a time (BSD, ns-2 without timestamps).
+    /// Take an RTT sample from every acknowledgement of data that was sent once (Linux). If false, one segment is
+    /// timed at a time (BSD, ns-2 without timestamps).
     pub rtt_every_ack: bool,
-    /// Consecutive RTOs without progress until the connection is given up: 15 (Linux
-    /// `tcp_retries2`).
+    /// Number of consecutive RTOs without progress after which the connection is given up: 15 (Linux `tcp_retries2`).
     pub retries: u8,
-    /// Retransmissions of SYN or SYN/ACK until the connection is given up: 6 (Linux
-    /// `tcp_syn_retries`).
+    /// Number of SYN or SYN/ACK retransmissions after which the connection is given up: 6 (Linux `tcp_syn_retries`).
     pub syn_retries: u8,
-    /// How many time-outs of a SYN do not back off, and do not count as retries: 4 (Linux `tcp_syn_linear_timeouts`);
-    /// none in RFC 6298.
+    /// Number of SYN time-outs that neither back off nor count as retries: 4 (Linux `tcp_syn_linear_timeouts`); none
+    /// in RFC 6298.
     pub syn_linear: u8,
-    /// Duplicate acknowledgements, or segments selectively acknowledged above a hole, that mean a
+    /// Number of duplicate acknowledgements, or of selectively acknowledged segments above a hole, that indicates a
     /// loss: 3 (RFC 5681 section 3.2, RFC 6675 `DupThresh`).
     pub dup_threshold: u32,
-    /// Send new data on the first two duplicate acknowledgements (RFC 3042).
+    /// Send new data on the first two duplicate acknowledgements (limited transmit, RFC 3042).
     pub limited_transmit: bool,
-    /// Pace sending in SACK recovery by what is delivered (PRR, RFC 9937). Otherwise the window
-    /// is the threshold at once (RFC 6675 section 5).
+    /// Proportional rate reduction in SACK recovery: the amount sent follows the amount delivered (PRR, RFC 9937). If
+    /// false, the window falls to the threshold at once (RFC 6675 section 5).
     pub prr: bool,
-    /// Leave the first slow start when trains of acknowledgements or round trips say that the path is
-    /// full: HyStart, as Linux's CUBIC does. `linux`: on.
+    /// Leave slow start when ACK trains or rising RTTs show that the path is full: HyStart, as in Linux. Used by
+    /// CUBIC only, in the first slow start and after an RTO. `linux`: on.
     pub hystart: bool,
-    /// Find losses by time and probe the tail (RFC 8985). Needs `sack`.
+    /// Detect losses by time and send tail loss probes (RACK-TLP, RFC 8985). Needs `sack`.
     pub rack_tlp: bool,
-    /// Grow by bytes acknowledged (RFC 3465 and Linux) rather than once per acknowledgement. Windows are then counted in
-    /// whole segments, as Linux counts them: a reduction drops what is over.
+    /// Grow the window by bytes acknowledged (RFC 3465 and Linux) instead of once per acknowledgement. Windows then
+    /// count whole segments, as in Linux: a reduction rounds down.
     pub byte_counting: bool,
-    /// Do not grow a window that is not used (RFC 7661; Linux `tcp_is_cwnd_limited`). ns-2 grows
-    /// always.
+    /// Do not grow a window that is not fully used (RFC 7661; Linux `tcp_is_cwnd_limited`). ns-2 always grows it.
     pub window_validation: bool,
-    /// What idle time does to the window.
+    /// What happens to the window after an idle time.
     pub idle_restart: IdleRestart,
-    /// From what the threshold is computed at a loss.
+    /// The quantity from which the threshold is computed at a loss.
     pub loss_base: LossBase,
     /// Delay acknowledgements (RFC 1122 section 4.2.3.2).
     pub delayed_ack: bool,
-    /// Full segments after which a delayed acknowledgement goes at once: 2 (RFC 9293 section
-    /// 3.8.6.3); more where the hardware or a middlebox thins them out.
+    /// Number of full segments after which a delayed acknowledgement is sent at once: 2 (RFC 9293 section 3.8.6.3).
+    /// More where the hardware or a middlebox thins out acknowledgements.
     pub ack_every: u8,
-    /// How long an acknowledgement may wait: 40 ms in Linux (`TCP_DELACK_MIN`; its adaptation up
-    /// to 200 ms is not modelled), 100 ms in ns-2, 200 ms in BSD.
+    /// Maximum delay of an acknowledgement: 40 ms in Linux (`TCP_DELACK_MIN`; its adaptation up to 200 ms is not
+    /// modelled), 100 ms in ns-2, 200 ms in BSD.
     pub ack_delay: Dur,
-    /// Acknowledgements sent at once at the start of a connection: 16 in Linux
-    /// (`TCP_MAX_QUICKACKS`).
+    /// Number of acknowledgements sent without delay at the start of a connection: 16 in Linux (`TCP_MAX_QUICKACKS`).
     pub quick_acks: u8,
-    /// Acknowledge at once what fills a part of the holes (RFC 5681 section 4.2; ns-2
-    /// `RFC2581_immediate_ack_`); without, only what fills the last hole, as before RFC 2581.
+    /// Acknowledge at once data that fills part of a hole (RFC 5681 section 4.2; ns-2 `RFC2581_immediate_ack_`). If
+    /// false, only data that fills the last hole is acknowledged at once, as before RFC 2581.
     pub ack_filling: bool,
-    /// SYN exchange before data. Without it both ends are connected from the start, as ns-2's
-    /// one-way TCP is.
+    /// Exchange SYNs before data. If false, both ends are connected from the start, as in ns-2's one-way TCP.
     pub handshake: bool,
-    /// Hold back a short segment while data is unacknowledged (RFC 9293 section 3.7.4).
+    /// Hold back a short segment while data is unacknowledged (Nagle's algorithm, RFC 9293 section 3.7.4).
     pub nagle: bool,
-    /// Each write starts a new segment: writes are packets, as in ns-2 where the application
-    /// submits packets. Otherwise they are a stream.
+    /// Each write starts a new segment, as in ns-2 where the application submits packets. If false, writes form a
+    /// byte stream.
     pub packets: bool,
-    /// How long the host takes before data goes out.
+    /// Processing delay of the host before data goes out.
     pub jitter: Jitter,
 }
 
 impl Config {
-    /// Linux as it is today, with CUBIC.
+    /// Current Linux, with CUBIC.
     pub fn linux() -> Config {
         Config {
             mss: 1448,
@@ -287,7 +280,7 @@ impl Config {
         }
     }
 
-    /// What simulations around the year 2000 ran: Reno, no SACK, no timestamps.
+    /// Common settings of simulations around the year 2000: Reno, no SACK, no timestamps.
     pub fn classic() -> Config {
         Config {
             mss: 1460,
@@ -323,9 +316,8 @@ impl Config {
         }
     }
 
-    /// ns-2 of 1999 to 2000: one-way TCP with the defaults of that time. Reno, every segment a packet
-    /// that the application submitted; packets of 1500 bytes and acknowledgements of 40.
-    /// `docs/tcp.md` has the list with dates.
+    /// ns-2 of 1999 to 2000: one-way TCP with the defaults of that time. Reno; each segment is a packet that the
+    /// application submits; packets of 1500 bytes and acknowledgements of 40. `docs/tcp.md` has the list with dates.
     pub fn ns2_era() -> Config {
         Config {
             ns2: Some(Ns2 {
@@ -336,13 +328,13 @@ impl Config {
             }),
             initial_window: 1,
             recv_buffer: 1 << 30,
-            min_rto: Dur::ZERO, // the floor is two ticks
+            min_rto: Dur::ZERO, // the lower bound is two ticks
             max_rto: Dur::from_secs(64),
             initial_rto: Dur::from_secs(6),
             tick: Dur::from_millis(100),
             retries: u8::MAX,
             ack_filling: false,
-            quick_acks: 1, // `SYN_immediate_ack_`: the first packet stands for the SYN
+            quick_acks: 1, // `SYN_immediate_ack_`: the first packet takes the role of the SYN
             handshake: false,
             packets: true,
             jitter: Jitter::Off,
@@ -350,8 +342,8 @@ impl Config {
         }
     }
 
-    /// ns-2.35 as released, one-way TCP: as [`ns2_era`](Self::ns2_era) otherwise. The first packet is a
-    /// SYN of 40 bytes (`syn_`), so `handshake` is on; Vegas has none.
+    /// One-way TCP of ns-2.35 as released; otherwise as [`ns2_era`](Self::ns2_era). The first packet is a SYN of 40
+    /// bytes (`syn_`), so `handshake` is on; Vegas sends none.
     pub fn ns2_modern() -> Config {
         Config {
             ns2: Some(Ns2 {
@@ -373,7 +365,7 @@ impl Config {
         }
     }
 
-    /// Network-layer bytes of `seg`: IP header, 20 for TCP, options, payload. Largest 65 535.
+    /// Size of `seg` at the network layer in bytes: IP header, 20 bytes for TCP, options, payload. At most 65 535.
     #[inline(always)]
     pub fn wire_size(&self, seg: &Segment) -> u16 {
         let options = if seg.flags.has(Flags::SYN) {
@@ -383,7 +375,7 @@ impl Config {
             let sum = 4 + 2 * u32::from(self.sack) + 10 * u32::from(self.timestamps) + scale;
             sum.next_multiple_of(4)
         } else {
-            // Two bytes of padding before each option, as every stack aligns them.
+            // Two bytes of padding before the option, for alignment, as all common stacks do.
             let sack = match seg.sacks {
                 0 => 0,
                 n => 4 + 8 * u32::from(n),
@@ -399,7 +391,7 @@ impl Config {
         self.window_scaling || self.recv_buffer > 0xffff
     }
 
-    /// The switches of ns-2's sender where it is in use.
+    /// ns-2's switches, if ns-2's sender is in use.
     #[inline]
     pub(crate) fn ns2_sender(&self) -> Option<Ns2> {
         match self.algorithm {
@@ -414,19 +406,19 @@ impl Config {
         }
     }
 
-    /// Whether a SYN is exchanged. ns-2's Vegas has its own `output`, which sends none.
+    /// Whether a SYN is exchanged. ns-2's Vegas overrides `output` and sends none.
     pub(crate) fn handshake(&self) -> bool {
         self.handshake && !(self.algorithm == Algorithm::Vegas && self.ns2.is_some())
     }
 
-    /// Whether segments carry what one-way delays are measured by.
+    /// Whether segments carry the stamps from which one-way delays are measured.
     #[inline]
     pub(crate) fn stamps(&self) -> bool {
         matches!(self.algorithm, Algorithm::Ledbat | Algorithm::Lp)
     }
 
-    /// The same with the segment size within its range, and a receive window that is not zero, or nothing
-    /// could ever be sent.
+    /// Clamps the segment size to its range and makes the receive window non-zero, because nothing can be sent into a
+    /// zero window.
     pub(crate) fn usable(self: Arc<Config>) -> Arc<Config> {
         let (mss, recv_buffer) = (self.mss.clamp(1, 65_000), self.recv_buffer.max(1));
         if (mss, recv_buffer) == (self.mss, self.recv_buffer) {
@@ -439,34 +431,34 @@ impl Config {
         })
     }
 
-    /// Of a [usable](Self::usable) configuration.
+    /// Segment size in bytes. Call it on a [usable](Self::usable) configuration.
     #[inline]
     pub(crate) fn mss(&self) -> u32 {
         self.mss
     }
 
-    /// Whether segments carry the times of RFC 7323. A tuned buffer measures round trips by them even where they
-    /// take no room on the wire.
+    /// Whether segments carry RFC 7323 timestamps. Receive-window tuning measures RTTs with them even if the option
+    /// takes no bytes on the wire.
     #[inline]
     pub(crate) fn is_timed(&self) -> bool {
         (self.timestamps | self.recv_tuning) && !self.stamps()
     }
 
-    /// Whether acknowledgements say which segment they answer (TSecr of RFC 7323). Where one-way delays are measured, the
-    /// same field of a simulated segment holds those.
+    /// Whether acknowledgements carry an RFC 7323 timestamp echo (TSecr). With one-way delay measurement the same
+    /// field of a simulated segment holds the delays.
     #[inline]
     pub(crate) fn echoes(&self) -> bool {
         self.timestamps && !self.stamps()
     }
 
-    /// Whether the receive window is tuned. The stamps that this takes are used otherwise where one-way
-    /// delays are measured.
+    /// Whether the receive window is tuned. Tuning needs the stamp field, which one-way delay measurement uses for
+    /// another purpose.
     #[inline]
     pub(crate) fn is_tuned(&self) -> bool {
         self.recv_tuning && !self.stamps()
     }
 
-    /// The receive window of a connection's beginning.
+    /// The receive window at the start of a connection.
     #[inline]
     pub(crate) fn first_window(&self) -> u32 {
         if self.is_tuned() {
@@ -481,7 +473,7 @@ impl Config {
         f64::from(self.initial_window.max(1)) * f64::from(self.mss())
     }
 
-    /// The sender's own window limit in bytes.
+    /// The sender's own window limit ([`Config::send_window`]) in bytes.
     pub(crate) fn window_cap(&self) -> f64 {
         self.send_window.map_or(f64::INFINITY, |w| {
             f64::from(w.max(1)) * f64::from(self.mss())

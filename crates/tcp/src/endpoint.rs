@@ -12,12 +12,12 @@ use crate::config::{Config, Jitter};
 use crate::receiver::Receiver;
 use crate::sender::{Expired, Sender};
 
-/// What happened, for the application.
+/// An event for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The handshake is complete.
     Connected,
-    /// This many more bytes arrived in order.
+    /// This number of further bytes arrived in order.
     Received(u64),
     /// All data written so far is acknowledged.
     Drained,
@@ -30,14 +30,14 @@ pub enum Event {
     Closed,
 }
 
-/// What [`Endpoint::transmit_into`] did.
+/// The result of [`Endpoint::transmit_into`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// There is nothing to send.
     Nothing,
-    /// Wrote a segment; there may be more.
+    /// A segment was written; there may be more.
     Segment,
-    /// Wrote a segment, and there is no more until something else happens.
+    /// A segment was written. There is no further one until something else happens.
     Last,
 }
 
@@ -52,11 +52,11 @@ impl Sent {
 pub struct Stats {
     /// Segments sent with payload, SYN or FIN, retransmissions included.
     pub segments: u64,
-    /// Segments sent again, SYN included.
+    /// Segments sent again, including SYNs.
     pub retransmitted: u64,
-    /// Segments sent that only acknowledge.
+    /// Segments sent that only carry an acknowledgement.
     pub acks: u64,
-    /// Retransmission time-outs, of SYN too.
+    /// Retransmission time-outs, including those of SYNs.
     pub rtos: u32,
     /// Fast recoveries begun.
     pub recoveries: u32,
@@ -66,33 +66,33 @@ pub struct Stats {
     pub marks: u32,
     /// Reductions of the window that proved wrong and were undone.
     pub undone: u32,
-    /// Time-outs among them.
+    /// Number of these that were time-outs.
     pub spurious: u32,
-    /// Bytes cumulatively acknowledged by the peer, the FIN counting one.
+    /// Bytes cumulatively acknowledged by the peer; the FIN counts as one.
     pub acked: u64,
-    /// Payload bytes delivered in order to the application here.
+    /// Payload bytes delivered in order to the local application.
     pub delivered: u64,
     /// Smoothed round-trip time, `None` before the first sample.
     pub srtt: Option<Dur>,
     /// Smallest round-trip time.
     pub min_rtt: Option<Dur>,
-    /// The retransmission time-out now, back-off included.
+    /// Current retransmission time-out, including back-off.
     pub rto: Dur,
     /// Congestion window in bytes, rounded down.
     pub cwnd: u64,
     /// Slow-start threshold in bytes, rounded down; `u64::MAX` when unlimited.
     pub ssthresh: u64,
-    /// Bytes thought to be in the network.
+    /// Bytes estimated to be in the network.
     pub in_flight: u64,
 }
 
-/// How long a client that opens with its first write waits for one.
+/// Maximum time for which a client that opens with its first write waits for that write.
 const LONGEST_SILENCE: Dur = Dur::from_millis(100);
 
 /// RFC 3168 section 5.
 const ECT0: u8 = 2;
 
-/// The states of RFC 9293 section 3.3.2 as far as they differ in what may happen; the FINs say which side
+/// The states of RFC 9293 section 3.3.2, merged where the permitted actions do not differ. The FINs tell which side
 /// closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -102,7 +102,7 @@ pub(crate) enum State {
     SynSent,
     SynReceived,
     Open,
-    /// Both FINs done. TIME-WAIT is not held.
+    /// Both FINs are acknowledged. There is no TIME-WAIT.
     Closed,
     /// Aborted, reset or given up.
     Dead,
@@ -117,7 +117,7 @@ mod pending {
     pub(super) const CLOSED: u8 = 16;
 }
 
-/// What an endpoint looks at whatever happens.
+/// State that every call reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Front {
     state: State,
@@ -125,7 +125,7 @@ pub(crate) struct Front {
     events: u8,
     /// SYN or SYN/ACK to be sent.
     syn_due: bool,
-    /// Something is to be sent that an open connection seldom sends.
+    /// Something is to be sent that an open connection rarely sends.
     seldom: bool,
 }
 
@@ -135,7 +135,7 @@ pub(crate) struct Front {
 pub struct Endpoint {
     cfg: Arc<Config>,
     recv: Receiver,
-    /// Segments sent with payload or FIN, retransmissions included, and those that only acknowledge.
+    /// Segments sent with payload or FIN, retransmissions included, and pure acknowledgements.
     segments: u32,
     acks: u32,
     send: Sender,
@@ -152,8 +152,8 @@ impl Endpoint {
         Endpoint::new(config, State::Listen)
     }
 
-    /// Without a handshake nothing says how much the other end takes: it has this configuration. With one, nothing
-    /// changes.
+    /// Sets the peer's configuration. A connection without a handshake takes the peer's receive window from it. With
+    /// a handshake, nothing changes.
     #[must_use]
     pub fn opposite(mut self, other: &Config) -> Endpoint {
         if !self.cfg.handshake() {
@@ -168,7 +168,7 @@ impl Endpoint {
         let front = Front {
             state: if open { State::Open } else { state },
             events: if open { pending::CONNECTED } else { 0 },
-            // ns-2's one-way agents are silent until there is something to send.
+            // ns-2's one-way agents send nothing until there is data.
             syn_due: !open && state == State::Idle && cfg.ns2_sender().is_none(),
             seldom: false,
         };
@@ -181,9 +181,9 @@ impl Endpoint {
         }
     }
 
-    /// The application writes `bytes`; the send buffer has no limit. Allowed before the
-    /// handshake is complete. After [`close`](Self::close) or the end it does nothing. False where
-    /// nothing can have become ready to be sent: more of what already waited waits.
+    /// The application writes `bytes`; the send buffer has no limit. Allowed before the handshake is complete. Does
+    /// nothing after [`close`](Self::close) or the end of the connection. Returns false if the write cannot have made
+    /// anything ready to send, because earlier data still waits.
     #[inline]
     pub fn send(&mut self, bytes: u64) -> bool {
         if self.send.fin_queued || self.is_closed() {
@@ -197,15 +197,16 @@ impl Endpoint {
         ready
     }
 
-    /// Whether more data would only lengthen the backlog: some data waits already, and each write starts its own segment
-    /// ([`Config::packets`]). Then later writes may be made later, as long as they are made before the backlog is gone.
+    /// Whether more data would only lengthen the backlog: data waits already, and each write starts its own segment
+    /// ([`Config::packets`]). Later writes may then be postponed, as long as they are made before the backlog is
+    /// empty.
     #[inline]
     pub fn defers_writes(&self) -> bool {
         self.send.defers_writes(&self.cfg) && self.send.front.state == State::Open
     }
 
-    /// As [`send`](Self::send), for `n` writes of so many bytes that became due while the endpoint [deferred
-    /// them](Self::defers_writes).
+    /// As [`send`](Self::send), for `n` writes of `bytes` each that became due while
+    /// [`defers_writes`](Self::defers_writes) was true.
     #[inline]
     pub fn feed(&mut self, bytes: u64, n: u32) {
         if !self.send.fin_queued && !self.is_closed() {
@@ -213,8 +214,8 @@ impl Endpoint {
         }
     }
 
-    /// No more data after what was written: a FIN follows it. Before the handshake is complete the
-    /// FIN waits for it, except at a server, which stops listening.
+    /// Ends the data: a FIN follows what was written. Before the handshake is complete the FIN waits for it. A server
+    /// in the listening state stops listening instead.
     pub fn close(&mut self) {
         if self.send.front.state == State::Listen {
             self.finish(State::Dead); // no client is connected; a later SYN is refused
@@ -224,7 +225,7 @@ impl Endpoint {
         }
     }
 
-    /// Ends the connection now and sends a RST.
+    /// Aborts the connection at once and sends a RST.
     pub fn abort(&mut self) {
         if self.is_closed() {
             return;
@@ -235,7 +236,7 @@ impl Endpoint {
         self.finish(State::Dead);
     }
 
-    /// A segment arrived, with as many selective acknowledgements as it says. If it says none, `sacks` is not read.
+    /// Processes an arriving segment with `seg.sacks` SACK blocks. If that number is zero, `sacks` is not read.
     #[inline(always)]
     pub fn handle_segment(&mut self, now: Time, seg: &Segment, sacks: &SackBlocks) {
         if self.send.front.state != State::Open || seg.flags != Flags::ACK {
@@ -253,9 +254,9 @@ impl Endpoint {
         }
     }
 
-    /// Does all of [`handle_segment`](Self::handle_segment) if the segment is the data that comes next and nothing
-    /// else, and its acknowledgement says nothing; false if it is not, and nothing was done. No timer but that of a
-    /// delayed acknowledgement changes by it.
+    /// Fast path of [`handle_segment`](Self::handle_segment) for the next in-order data segment whose acknowledgement
+    /// carries no news. Returns false, without any effect, for other segments. The only timer it changes is that of
+    /// the delayed acknowledgement.
     #[inline(always)]
     pub fn take_expected(&mut self, now: Time, seg: &Segment) -> bool {
         let expected = self.send.front.state == State::Open
@@ -268,7 +269,7 @@ impl Endpoint {
         expected
     }
 
-    /// Whether [`transmit_into`](Self::transmit_into) will write an acknowledgement, and no more.
+    /// Whether [`transmit_into`](Self::transmit_into) will write a pure acknowledgement and nothing else.
     #[inline(always)]
     pub fn only_acknowledges(&self) -> bool {
         self.recv.ack_now && self.only_receives()
@@ -286,7 +287,7 @@ impl Endpoint {
         }
     }
 
-    /// Does what any timer due at `now` or before asks for.
+    /// Handles all timers due at or before `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.recv.deadline <= now {
             self.recv.deadline = Time::MAX;
@@ -312,15 +313,15 @@ impl Endpoint {
         }
     }
 
-    /// The next segment to put on the wire at `now`, with its selective acknowledgements. Call until `None` after
-    /// every other call.
+    /// The next segment to send at `now`, with its SACK blocks. Call until `None` after every other call.
     pub fn poll_transmit(&mut self, now: Time) -> Option<(Segment, SackBlocks)> {
         let mut out = (Segment::default(), SackBlocks::default());
         (self.transmit_into(now, &mut out.0, &mut out.1) != Sent::Nothing).then_some(out)
     }
 
-    /// As [`poll_transmit`](Self::poll_transmit), written over `seg`, and over `sacks` if it has any. Saves moving
-    /// the segment on its way into a packet. Call until [`Sent::Nothing`] or [`Sent::Last`] after every other call.
+    /// As [`poll_transmit`](Self::poll_transmit), but writes to `seg`, and to `sacks` if there are SACK blocks. This
+    /// avoids copying the segment on its way into a packet. Call until [`Sent::Nothing`] or [`Sent::Last`] after
+    /// every other call.
     #[inline(always)]
     pub fn transmit_into(&mut self, now: Time, seg: &mut Segment, sacks: &mut SackBlocks) -> Sent {
         if !self.only_receives() {
@@ -333,15 +334,15 @@ impl Endpoint {
         Sent::Nothing
     }
 
-    /// Nothing is to be sent but an acknowledgement perhaps.
+    /// Whether nothing is to be sent except possibly an acknowledgement.
     #[inline(always)]
     fn only_receives(&self) -> bool {
         let front = &self.send.front;
         front.state == State::Open && !front.seldom && self.send.has_nothing()
     }
 
-    /// Whether it is known at first sight that there is nothing to send: an end that only receives is asked after
-    /// every segment.
+    /// Cheap check that there is nothing to send. A pure receiver is asked after every segment, so this is worth a
+    /// separate call.
     #[inline]
     pub fn is_quiet(&self) -> bool {
         !self.recv.ack_now && self.only_receives()
@@ -373,7 +374,7 @@ impl Endpoint {
         Sent::Nothing
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    /// The time at which [`handle_timeout`](Self::handle_timeout) has work to do.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
         let t = self
@@ -384,14 +385,14 @@ impl Endpoint {
         (t != Time::MAX).then_some(t)
     }
 
-    /// Whether [`handle_timeout`](Self::handle_timeout) has something to do at `now`.
+    /// Whether [`handle_timeout`](Self::handle_timeout) has work to do at `now`.
     #[inline]
     pub fn is_due(&self, now: Time) -> bool {
         self.poll_timeout().is_some_and(|due| due <= now)
     }
 
-    /// Whether [`poll`](Self::poll) has an event. Without `of_data`, bytes received are forgotten: the application does not
-    /// ask for them.
+    /// Whether [`poll`](Self::poll) has an event. Without `of_data`, received bytes are discarded: use it if the
+    /// application does not ask for them.
     #[inline]
     pub fn has_events(&mut self, of_data: bool) -> bool {
         if !of_data {
@@ -400,7 +401,7 @@ impl Endpoint {
         self.recv.undelivered > 0 || self.send.front.events != 0
     }
 
-    /// The next event. Call until `None`. Bytes received since the last call are one event.
+    /// The next event. Call until `None`. All bytes received since the last call form one event.
     pub fn poll(&mut self) -> Option<Event> {
         if self.recv.undelivered > 0 && self.send.front.events & pending::CONNECTED == 0 {
             return Some(Event::Received(std::mem::take(&mut self.recv.undelivered)));
@@ -435,7 +436,7 @@ impl Endpoint {
             marks: count.marks,
             undone: u32::from(count.undone),
             spurious: u32::from(count.spurious),
-            // The SYN has number 0 and is no data.
+            // The SYN has number 0 and is not data.
             acked: s.una.saturating_sub(1),
             delivered: self.recv.delivered(),
             srtt: s.rtt.smoothed(),
@@ -447,26 +448,27 @@ impl Endpoint {
         }
     }
 
-    /// The longest time that its host may take now before data goes out: see [`Jitter`]. The path's slowest link sends a
-    /// full packet in `slot`.
+    /// The maximum processing delay of the host now, before data goes out: see [`Jitter`]. `slot` is the time that
+    /// the slowest link of the path needs for a full packet.
     #[inline]
     pub fn jitter(&self, slot: Dur) -> Dur {
         match self.cfg.jitter {
             Jitter::Off => Dur::ZERO,
-            // A SYN, which may have made the shortest round trip, takes hardly any time to be sent.
+            // The smallest RTT may come from a SYN, whose transmission takes hardly any time, so `slot` is
+            // subtracted.
             Jitter::Queueing => slot.min(self.send.rtt.queueing(&self.cfg).saturating_sub(slot)),
             Jitter::UpTo(most) => most,
         }
     }
 
-    /// Whether the connection is over. An endpoint should still be asked while its peer is not:
-    /// it answers a FIN whose acknowledgement was lost, and segments after an abort.
+    /// Whether the connection is over. Keep passing segments to the endpoint until its peer is closed too: it answers
+    /// a FIN whose acknowledgement was lost, and segments after an abort.
     pub fn is_closed(&self) -> bool {
         matches!(self.send.front.state, State::Closed | State::Dead)
     }
 
-    /// [Asks](fetch()) for what a segment with payload needs, and with `sending` for what a write or an
-    /// acknowledgement does.
+    /// [Prefetches](fetch()) the state needed for a segment with payload, and with `sending` that for a write or an
+    /// acknowledgement.
     #[inline]
     pub fn fetch(&self, sending: bool) {
         fetch(self);
@@ -476,20 +478,20 @@ impl Endpoint {
         }
     }
 
-    /// Asks for what is in flight; reads what [`fetch`](Self::fetch) asks for.
+    /// Prefetches the records of the flight. Reads memory that [`fetch`](Self::fetch) prefetches.
     #[inline]
     pub fn fetch_flight(&self) {
         self.send.board.fetch();
     }
 
-    /// Asks for what is known of the receive buffer, if there is more than it has at first. Reads the same.
+    /// Prefetches the state of the receive buffer, if allocated. Reads memory that [`fetch`](Self::fetch) prefetches.
     #[inline]
     pub fn fetch_buffer(&self) {
         self.recv.fetch_buffer();
     }
 
-    /// Asks for what is known of data beyond a hole, if there is any. Reads what [`fetch_buffer`](Self::fetch_buffer)
-    /// asks for.
+    /// Prefetches the state of data beyond a hole, if any. Reads memory that [`fetch_buffer`](Self::fetch_buffer)
+    /// prefetches.
     #[inline]
     pub fn fetch_gaps(&self) {
         self.recv.fetch_gaps();
@@ -520,10 +522,10 @@ impl Endpoint {
         }
     }
 
-    /// SND.UNA moved by `moved`, or did not.
+    /// Raises events after SND.UNA moved by `moved`, which may be zero.
     #[inline]
     fn acked(&mut self, moved: u64) {
-        // Told once: not again when only the FIN was acknowledged.
+        // The event is raised once, not again when only the FIN is acknowledged.
         let end = self.send.data_end();
         if moved > 0 && self.send.una >= end && self.send.una - moved < end {
             self.send.front.events |= pending::DRAINED;

@@ -1,16 +1,16 @@
 //! Simulated TCP endpoints: state machines that take segments and times, and return segments
 //! and deadlines. No payload is moved, only byte counts.
 //!
-//! Two types matter. A [`Config`] says what a TCP does; [`Config::linux`], [`Config::classic`],
-//! [`Config::ns2_era`] and [`Config::ns2_modern`] are the profiles, and single fields change by struct update syntax. An [`Endpoint`] is one end of
-//! one connection. Whoever owns it
+//! Two types matter. A [`Config`] holds the settings of a TCP. [`Config::linux`], [`Config::classic`],
+//! [`Config::ns2_era`] and [`Config::ns2_modern`] are the profiles; single fields change by struct update syntax. An
+//! [`Endpoint`] is one end of one connection. Its owner
 //!
-//! * gives it what arrives ([`Endpoint::handle_segment`]) and what is due ([`Endpoint::handle_timeout`]),
-//!   and what the application does ([`Endpoint::send`], [`Endpoint::close`], [`Endpoint::abort`]);
-//! * after each of these takes out everything: [`Endpoint::poll`] until `None` for the application,
+//! * passes in arriving segments ([`Endpoint::handle_segment`]), expired deadlines ([`Endpoint::handle_timeout`]),
+//!   and the calls of the application ([`Endpoint::send`], [`Endpoint::close`], [`Endpoint::abort`]);
+//! * after each of these drains the results: [`Endpoint::poll`] until `None` for the application,
 //!   [`Endpoint::poll_transmit`] until `None` for the network;
-//! * then asks [`Endpoint::poll_timeout`] when to come back. Deadlines move with nearly every segment;
-//!   one wake-up kept per endpoint, which asks again when it fires too early, is enough.
+//! * then asks [`Endpoint::poll_timeout`] for the next deadline. Deadlines move with nearly every segment. One
+//!   scheduled wake-up per endpoint is enough, if it asks again when it fires too early.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -56,28 +56,28 @@
 //! assert!(ends.iter().all(Endpoint::is_closed));
 //! ```
 //!
-//! # How it is made
+//! # Design
 //!
-//! An endpoint is a sender, a receiver and a shell around them for handshake, close and reset. The
-//! sender keeps one record per segment in flight, in a scoreboard that counts what is selectively
-//! acknowledged and what is lost, so that an acknowledgement in order costs a pop and no scan.
-//! Congestion control is an enum moved by a few notifications: acknowledged, loss, idle. A new one
-//! is a file under `cc/`, a variant there and one in [`Algorithm`].
+//! An endpoint is a sender, a receiver, and a shell around them for handshake, close and reset. The sender keeps one
+//! record per segment in flight in a scoreboard, which counts selectively acknowledged and lost segments. An in-order
+//! acknowledgement therefore costs a pop and no scan. Congestion control is an enum with a few notifications:
+//! acknowledgement, loss, idle time. A new algorithm needs a file under `cc/`, a variant there and one in
+//! [`Algorithm`].
 //!
-//! The price of simplicity: both ends know what a handshake would negotiate, so they must be
-//! configured alike in [`Config::sack`]. An endpoint with nothing in flight takes 320 bytes and at
-//! most 100 more of kept buffer; what only losses and single profiles need comes on top where it is needed. Both ends
-//! and a world's tables stay below 1 KiB with Reno and the ns-2 profiles; with Vegas and Linux they do not.
+//! The price of simplicity: nothing is negotiated in the handshake, so both ends must have the same [`Config::sack`].
+//! An endpoint with nothing in flight takes 320 bytes and at most 100 more of retained buffer. State that only losses
+//! or single profiles need is allocated on demand. Both ends and a world's tables stay below 1 KiB with Reno and the
+//! ns-2 profiles; with Vegas and Linux they do not.
 //!
 //! # Not modelled
 //!
-//! * TIME-WAIT: an endpoint is over when both FINs are acknowledged. Keep asking it until its peer
-//!   is over too; it still answers a repeated FIN.
-//! * Applications that read slowly; reneging.
+//! * TIME-WAIT: an endpoint is closed when both FINs are acknowledged. Keep passing segments to it until its peer is
+//!   closed too; it still answers a repeated FIN.
+//! * Applications that read slowly; receivers that renege on SACKed data.
 //! * HyStart++ (RFC 9406).
-//! * Undoing a false reduction without SACK. A duplicate reported when nothing is in flight any more undoes nothing.
-//! * Segmentation offload, pacing other than BBR's, ECN negotiation, PMTU discovery, urgent data, keep-alives, Linux's adaptive
-//!   delayed-acknowledgement timer and its decay of a window used in part.
+//! * Undoing a false reduction without SACK. A duplicate reported after the flight has ended undoes nothing.
+//! * Segmentation offload, pacing other than BBR's, ECN negotiation, PMTU discovery, urgent data, keep-alives,
+//!   Linux's adaptive delayed-acknowledgement timer, and Linux's decay of a partly used window.
 //! * Attackers: RFC 5961 and SYN cookies.
 
 mod cc;

@@ -10,45 +10,45 @@ use swell_base::{Flags, SackBlocks, Segment, Stamps, Time, fetch};
 
 use crate::Config;
 
-/// Full-segment size assumed before one was seen (Linux `tcp_initialize_rcv_mss`).
+/// Full-segment size assumed before a segment arrives (Linux `tcp_initialize_rcv_mss`).
 const FIRST_MSS: u32 = 536;
 
 /// Congestion experienced (RFC 3168 section 5).
 const CE: u8 = 3;
 
-/// The clock of one-way delays and of the receive buffer.
+/// Clock for one-way delays and receive-buffer tuning.
 pub(crate) fn micros(now: Time) -> u32 {
-    (now.as_nanos() / 1000) as u32 // wraps, as stamps do
+    (now.as_nanos() / 1000) as u32 // wraps, as the stamps do
 }
 
-/// The clock of time stamps (Linux `tcp_time_stamp_ms`).
+/// Clock for timestamps (Linux `tcp_time_stamp_ms`).
 pub(crate) fn millis(now: Time) -> u32 {
     (now.as_nanos() / 1_000_000) as u32 // wraps
 }
 
-/// With the settings before it and the counters behind a cache line.
+/// One cache line, together with the settings before it and the counters after it.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Receiver {
     /// RCV.NXT.
     pub(crate) nxt: u64,
-    /// When a delayed acknowledgement must go; `Time::MAX` for none.
+    /// When a delayed acknowledgement must be sent; `Time::MAX` for none.
     pub(crate) deadline: Time,
     /// Payload bytes received in order and not yet delivered to the application.
     pub(crate) undelivered: u64,
-    /// The receive buffer, where there is more to say of it than that it is empty and as large as at first.
+    /// State of the receive buffer. `None` while it is empty and has its initial size.
     buffer: Option<Box<Buffer>>,
     /// Largest payload seen.
     mss: u32,
     /// Payload bytes in order since the last acknowledgement sent.
     unacked: u32,
-    /// The stamp that goes back: of a transport that measures one-way delays that of the last data, in
-    /// microseconds; otherwise TS.Recent of RFC 7323, in milliseconds.
+    /// The stamp to echo. With one-way delay measurement it is that of the last data segment, in microseconds;
+    /// otherwise TS.Recent of RFC 7323, in milliseconds.
     echoed: u32,
     pub(crate) fin_taken: bool,
-    /// A mark is to be echoed until the sender says that it acted (RFC 3168 section 6.1.3).
+    /// A mark is echoed until the sender confirms that it reduced its window (RFC 3168 section 6.1.3).
     pub(crate) echo: bool,
-    /// Immediate acknowledgements left.
+    /// Remaining acknowledgements that are sent without delay.
     quick: u8,
     pub(crate) ack_now: bool,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Receiver {
 #[derive(Clone, Debug, Default)]
 struct Buffer {
     tuning: Option<Tuning>,
-    /// While something lies beyond a hole.
+    /// Present while data lies beyond a hole.
     gaps: Option<Box<Gaps>>,
 }
 
@@ -78,14 +78,14 @@ impl Receiver {
         }
     }
 
-    /// Takes a segment's payload and FIN.
+    /// Processes a segment's payload and FIN.
     pub(crate) fn on_segment(&mut self, cfg: &Config, now: Time, seg: &Segment) {
         let fin = seg.flags.has(Flags::FIN);
         if seg.len == 0 && !fin {
             return self.on_bare_ack(cfg, seg);
         }
         if self.fin_taken {
-            self.ack_now = true; // data or FIN again: our acknowledgement was lost
+            self.ack_now = true; // repeated data or FIN: our acknowledgement was lost
             return;
         }
         let edge = self.nxt.saturating_add(u64::from(self.window(cfg)));
@@ -94,14 +94,14 @@ impl Receiver {
             if data_end < self.nxt && cfg.dsack && cfg.sack {
                 self.note_twice(seg.seq, data_end);
             }
-            self.ack_now = true; // RFC 9293 section 3.10.7.4: not acceptable, say what is
+            self.ack_now = true; // RFC 9293 section 3.10.7.4: not acceptable, so answer with an ACK
             return;
         }
         let mut last = self.gaps().map_or(u64::MAX, |g| g.fin);
         if fin && last == u64::MAX && data_end <= edge {
             last = data_end;
         }
-        // Nothing follows a FIN, which takes a sequence number itself.
+        // Nothing can follow a FIN, which itself takes a sequence number.
         let mut end = data_end.min(edge).min(last);
         if fin && end == last {
             end += 1;
@@ -116,7 +116,7 @@ impl Receiver {
             if end > self.nxt {
                 self.in_order(cfg, now, end, seg.len);
             } else {
-                self.ack_now = true; // seen before
+                self.ack_now = true; // duplicate
             }
         } else {
             let pending = self.deadline != Time::MAX;
@@ -133,28 +133,28 @@ impl Receiver {
         if self.nxt > last {
             self.fin_taken = true;
             self.ack_now = true;
-            self.nxt = last + 1; // what a peer sent past its FIN is not taken
+            self.nxt = last + 1; // data beyond the peer's FIN is ignored
             self.buffer = None;
         }
         let readable = self.nxt - before - u64::from(self.fin_taken);
         self.undelivered += readable;
     }
 
-    /// Payload bytes taken in order: what was taken but the SYN, which has number 0, and the FIN.
+    /// Payload bytes received in order: excludes the SYN, which has number 0, and the FIN.
     pub(crate) fn delivered(&self) -> u64 {
         self.nxt.saturating_sub(1 + u64::from(self.fin_taken))
     }
 
-    /// Neither payload nor FIN.
+    /// Processes a segment with neither payload nor FIN.
     #[inline]
     pub(crate) fn on_bare_ack(&mut self, cfg: &Config, seg: &Segment) {
         self.hear(cfg, seg);
-        // A window probe or keep-alive carries an old number and wants an answer; other old
-        // segments without payload are acknowledgements overtaken by later ones.
+        // A window probe or keep-alive carries an old sequence number and expects an answer. Other old segments
+        // without payload are acknowledgements overtaken by later ones.
         self.ack_now |= seg.seq.saturating_add(1) == self.nxt;
     }
 
-    /// Takes a segment if it is data in order and nothing else; false if it is not, and nothing was done.
+    /// Fast path for in-order data with nothing special. Returns false, without any effect, for other segments.
     #[inline]
     pub(crate) fn on_expected(&mut self, cfg: &Config, now: Time, seg: &Segment) -> bool {
         let expected = seg.seq == self.nxt
@@ -182,8 +182,9 @@ impl Receiver {
         tuning.map_or_else(|| cfg.first_window(), Tuning::window)
     }
 
-    /// RFC 7323 section 4.3: what the next segment echoes is the time stamp of the oldest that it acknowledges, so
-    /// that a delayed acknowledgement counts in the round trip, and of the last in order while there is a hole.
+    /// Updates TS.Recent (RFC 7323 section 4.3). The next acknowledgement echoes the timestamp of the oldest segment
+    /// that it covers, so that the RTT includes the delay of acknowledgements. While there is a hole, it echoes that
+    /// of the last in-order segment.
     #[inline]
     fn hear(&mut self, cfg: &Config, seg: &Segment) {
         if !cfg.is_timed() {
@@ -197,14 +198,14 @@ impl Receiver {
         }
     }
 
-    /// The first segment of the peer's: its time stamp is echoed whatever was before.
+    /// Processes the peer's first segment, whose timestamp is echoed unconditionally.
     pub(crate) fn hear_syn(&mut self, cfg: &Config, seg: &Segment) {
         if cfg.is_timed() {
             self.echoed = seg.stamps.value();
         }
     }
 
-    /// What a segment carries that goes out at `now`.
+    /// The stamps of a segment sent at `now`.
     #[inline]
     pub(crate) fn stamps(&mut self, cfg: &Config, now: Time, data: bool) -> Stamps {
         if !cfg.is_timed() {
@@ -221,7 +222,7 @@ impl Receiver {
         Stamps::new(millis(now), self.echoed)
     }
 
-    /// What of `start..end` was here before is said with the next acknowledgement (RFC 2883).
+    /// Notes the part of `start..end` that had already arrived. The next acknowledgement reports it (RFC 2883).
     fn note_twice(&mut self, start: u64, end: u64) {
         let below = end.min(self.nxt);
         let twice = if start < below {
@@ -235,7 +236,7 @@ impl Receiver {
         }
     }
 
-    /// Data has come, of which nothing was read yet.
+    /// Updates the buffer tuning for arriving data, before the application reads it.
     #[inline]
     fn fill(&mut self, cfg: &Config, now: Time, seg: &Segment) {
         if !cfg.is_tuned() {
@@ -246,11 +247,11 @@ impl Receiver {
                 tuning: Some(tuning),
                 ..
             }) => {
-                // Without SACK a window that grew would hide a duplicate (`tcp_data_queue_ofo`).
+                // Without SACK, a growing window would hide a duplicate acknowledgement (`tcp_data_queue_ofo`).
                 let grows = seg.seq <= self.nxt || cfg.sack;
                 self.quick |= tuning.fill(cfg, now, seg, grows);
             }
-            // Small requests need no buffer.
+            // Small requests need no buffer state.
             _ if seg.len < FIRST_MSS => {}
             _ => {
                 self.buffer.get_or_insert_default().tuning =
@@ -259,7 +260,7 @@ impl Receiver {
         }
     }
 
-    /// The application has read everything up to `nxt`.
+    /// Notes that the application has read everything up to `nxt`.
     #[inline]
     fn taken(&mut self, cfg: &Config, now: Time) {
         if let Some(Buffer {
@@ -273,7 +274,7 @@ impl Receiver {
         }
     }
 
-    /// Marks and stamps of a segment with data.
+    /// Processes ECN mark and stamp of a data segment.
     #[inline(never)]
     pub(crate) fn note(&mut self, cfg: &Config, now: Time, seg: &Segment) {
         if cfg.ecn {
@@ -290,7 +291,7 @@ impl Receiver {
 
     #[inline]
     fn in_order(&mut self, cfg: &Config, now: Time, end: u64, len: u32) {
-        // Within the window, so within 32 bits.
+        // The difference is within the window, so it fits into 32 bits.
         self.unacked = self.unacked.saturating_add((end - self.nxt) as u32);
         self.nxt = end;
         self.mss = self.mss.max(len);
@@ -303,13 +304,14 @@ impl Receiver {
         }
     }
 
-    /// Adds `start..end` to the ranges and takes what became contiguous; `fin` is where the FIN stands.
+    /// Adds `start..end` to the ranges and delivers what becomes contiguous. `fin` is the sequence number of the FIN,
+    /// `u64::MAX` if unknown.
     #[inline(never)]
     fn insert(&mut self, cfg: &Config, start: u64, end: u64, fin: u64) {
         if start >= end {
             return;
         }
-        // One hole per full segment of the window is the most an honest peer makes.
+        // An honest peer creates at most one hole per full segment of the window.
         let most = (self.window(cfg) / cfg.mss()).max(64) as usize;
         let buffer = &mut **self.buffer.get_or_insert_default();
         let gaps = &mut **buffer.gaps.get_or_insert_default();
@@ -328,13 +330,13 @@ impl Receiver {
         }
     }
 
-    /// What is known to lie beyond a hole.
+    /// The state of data beyond a hole, if any.
     #[inline]
     fn gaps(&self) -> Option<&Gaps> {
         self.buffer.as_ref()?.gaps.as_deref()
     }
 
-    /// [Asks](fetch()) for the buffer, where there is more to say of it.
+    /// [Prefetches](fetch()) the buffer state, if allocated.
     #[inline]
     pub(crate) fn fetch_buffer(&self) {
         if let Some(buffer) = self.buffer.as_deref() {
@@ -342,7 +344,7 @@ impl Receiver {
         }
     }
 
-    /// Asks for what is kept of data beyond a hole.
+    /// Prefetches the state of data beyond a hole.
     #[inline]
     pub(crate) fn fetch_gaps(&self) {
         if let Some(gaps) = self.gaps() {
@@ -350,12 +352,12 @@ impl Receiver {
         }
     }
 
-    /// Writes the blocks to report, latest first, and says how many they are.
+    /// Writes the SACK blocks to report, latest first, and returns their number.
     pub(crate) fn blocks(&self, out: &mut SackBlocks) -> u8 {
         self.gaps().map_or(0, |g| g.blocks(self.nxt, out))
     }
 
-    /// The connection is over.
+    /// Frees state at the end of the connection.
     pub(crate) fn release(&mut self) {
         self.buffer = None;
         self.deadline = Time::MAX;
@@ -367,14 +369,14 @@ impl Receiver {
         self.gaps().is_some_and(|g| !g.ranges.is_empty())
     }
 
-    /// Whether there is anything to be said by selective acknowledgements.
+    /// Whether there are SACK blocks to report.
     #[inline]
     pub(crate) fn has_blocks(&self) -> bool {
         self.gaps()
             .is_some_and(|g| !g.ranges.is_empty() || g.twice.is_some())
     }
 
-    /// An acknowledgement went out.
+    /// Updates state after an acknowledgement was sent.
     #[inline]
     pub(crate) fn acked(&mut self) {
         if self.unacked > 0 {
@@ -388,7 +390,7 @@ impl Receiver {
         }
     }
 
-    /// What arrived twice is said once.
+    /// A duplicate is reported only once.
     fn forget_twice(&mut self) {
         let Some(buffer) = self.buffer.as_deref_mut() else {
             return;

@@ -5,18 +5,18 @@ use swell_base::{Dur, Time};
 use crate::Config;
 use crate::config::Ns2;
 
-/// What an estimator keeps that others do not need: [`Ticks`] or [`Mean`].
+/// The estimator-specific state: [`Ticks`] or [`Mean`].
 #[derive(Clone, Copy, Debug, Default)]
 struct Own([u32; 3]);
 
-/// Linux's estimator (`tcp_rtt_estimator`). Times are in microseconds, four times the mean deviation.
+/// State of Linux's estimator (`tcp_rtt_estimator`). Times are in microseconds; deviations are stored times four.
 #[derive(Clone, Copy, Debug)]
 struct Mean {
-    /// `mdev_us`: smoothed, but slowly where a sample is shorter than the estimate.
+    /// `mdev_us`: smoothed mean deviation. It reacts slowly to a sample below the estimate.
     deviation: u32,
-    /// `mdev_max_us`: the largest of this round trip.
+    /// `mdev_max_us`: the largest value in this round trip.
     largest: u32,
-    /// `rtt_seq`: the round trip is over when this is acknowledged; the lower half.
+    /// `rtt_seq`: the round trip ends when this sequence number is acknowledged; lower 32 bits.
     end: u32,
 }
 
@@ -57,10 +57,10 @@ impl From<Ticks> for Own {
 /// ns-2's estimator, in whole ticks (`TcpAgent::rtt_update`), after BSD's.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ticks {
-    /// SRTT with 3 bits after the point (`T_SRTT_BITS`) and RTTVAR with 2 (`T_RTTVAR_BITS`).
+    /// SRTT with 3 fractional bits (`T_SRTT_BITS`) and RTTVAR with 2 (`T_RTTVAR_BITS`).
     srtt: i32,
     var: i32,
-    /// Where this host's clock stands within a tick, in nanoseconds (`boot_time_`).
+    /// Phase of this host's clock within a tick, in nanoseconds (`boot_time_`).
     phase: u32,
 }
 
@@ -71,13 +71,13 @@ pub(crate) struct Rtt {
     srtt: Dur,
     var: Dur,
     min: Dur,
-    /// Without back-off.
+    /// RTO without back-off.
     base: Dur,
     backoff: u8,
     own: Own,
 }
 
-/// What is acknowledged and what is sent, by which round trips are distinguished.
+/// SND.UNA and SND.NXT, by which successive round trips are told apart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
     pub(crate) una: u64,
@@ -102,7 +102,7 @@ impl Rtt {
         }
     }
 
-    /// A measured round trip of a segment sent once (Karn's algorithm, RFC 6298 section 3), or measured by a time stamp.
+    /// Takes a sample from a segment that was sent once (Karn's algorithm, RFC 6298 section 3), or from a timestamp.
     #[inline]
     pub(crate) fn sample(&mut self, cfg: &Config, rtt: Dur, round: Round) {
         if cfg.min_rto_is_variance {
@@ -112,8 +112,8 @@ impl Rtt {
         }
     }
 
-    /// `tcp_rtt_estimator`: a sudden fall of round trips does not raise the time-out, and the variance stays for a
-    /// round trip at what it was at most.
+    /// `tcp_rtt_estimator`: a sudden drop of the RTT does not raise the RTO, and the variance term stays at its
+    /// maximum of the round trip.
     fn sample_as_linux(&mut self, cfg: &Config, rtt: Dur, round: Round) {
         self.min = self.min.min(rtt.max(Dur::from_nanos(1)));
         let r = rtt.max(Dur::from_micros(1));
@@ -141,7 +141,7 @@ impl Rtt {
             };
             mean.largest = mean.largest.max(mean.deviation);
             let mut spread = micros(self.var).max(mean.largest);
-            // Whether what was in flight then is acknowledged: no more was sent since than is in flight now.
+            // Whether the data in flight at that time is acknowledged: no more was sent since than is in flight now.
             let sent_since = u64::from((round.nxt as u32).wrapping_sub(mean.end));
             if sent_since > round.nxt - round.una {
                 spread -= (spread - mean.largest) / 4;
@@ -174,14 +174,14 @@ impl Rtt {
         self.backoff = 0;
     }
 
-    /// As [`sample`](Self::sample), by ns-2's arithmetic: `now` is when the acknowledgement of what was
-    /// sent at `sent` came.
+    /// As [`sample`](Self::sample), with ns-2's arithmetic. The segment was sent at `sent` and its acknowledgement
+    /// arrived at `now`.
     pub(crate) fn sample_in_ticks(&mut self, cfg: &Config, sent: Time, now: Time) {
         let rtt = now.since(sent).max(Dur::from_nanos(1));
         self.min = self.min.min(rtt);
         let (tick, mut t) = (tick(cfg), Ticks::from(self.own));
         if self.srtt == Dur::ZERO {
-            // ns-2 draws the phase; here it is as good as drawn, from when the connection began.
+            // ns-2 draws the phase at random; here a hash of the connection's start time serves the same purpose.
             t.phase = (scatter(sent.as_nanos()) % tick) as u32; // a tick is below 4 s
         }
         let since_tick = (sent.as_nanos() + u64::from(t.phase)) % tick;
@@ -207,7 +207,7 @@ impl Rtt {
             self.backoff = self.backoff.saturating_add(1);
         }
         if self.backoff > 3 {
-            // The estimate is doubted: it is kept in the variance alone.
+            // The estimate is no longer trusted: SRTT is folded into the variance and cleared.
             let mut t = Ticks::from(self.own);
             t.var = t.var.saturating_add(t.srtt >> 3);
             t.srtt = 0;
@@ -226,7 +226,7 @@ impl Rtt {
         rto.min(cfg.max_rto).max(Dur::from_nanos(2 * tick(cfg)))
     }
 
-    /// The timer went off: the next one waits twice as long (section 5.5).
+    /// The timer expired: the next RTO is doubled (section 5.5).
     pub(crate) fn back_off(&mut self) {
         self.backoff = self.backoff.saturating_add(1);
     }
@@ -235,8 +235,8 @@ impl Rtt {
         self.backoff = 0;
     }
 
-    /// A handshake that needed its timer and gave no sample starts data with at least 3 s (section 5.7, Linux
-    /// `TCP_TIMEOUT_FALLBACK`).
+    /// If the handshake needed its timer and gave no RTT sample, data starts with an RTO of at least 3 s (section
+    /// 5.7, Linux `TCP_TIMEOUT_FALLBACK`).
     pub(crate) fn after_handshake_timeout(&mut self) {
         self.base = self.base.max(Dur::from_secs(3));
         self.backoff = 0;
@@ -249,7 +249,7 @@ impl Rtt {
         (self.base * (1u64 << self.backoff.min(40))).min(cfg.max_rto)
     }
 
-    /// Smoothed round trip, `None` before the first sample.
+    /// Smoothed RTT, `None` before the first sample.
     pub(crate) fn smoothed(&self) -> Option<Dur> {
         (self.srtt != Dur::ZERO).then_some(self.srtt)
     }
@@ -259,24 +259,24 @@ impl Rtt {
         (self.min != Dur::MAX).then_some(self.min)
     }
 
-    /// By how much round trips are longer than the shortest, rounding to ticks aside.
+    /// Estimated queueing delay: smoothed RTT minus smallest RTT, not counting the rounding to ticks.
     #[inline]
     pub(crate) fn queueing(&self, cfg: &Config) -> Dur {
         self.srtt.saturating_sub(self.min).saturating_sub(cfg.tick)
     }
 }
 
-/// Whole microseconds, an hour at most.
+/// Whole microseconds, saturating at about 71 minutes.
 fn micros(d: Dur) -> u32 {
     u32::try_from(d.as_nanos() / 1000).unwrap_or(u32::MAX)
 }
 
-/// Nanoseconds of a tick, within reason.
+/// Nanoseconds per tick, clamped to a usable range.
 fn tick(cfg: &Config) -> u64 {
     cfg.tick.as_nanos().clamp(1_000, 4_000_000_000)
 }
 
-/// Numbers that are near come out far apart (the finaliser of SplitMix64: Steele, Lea & Flood 2014).
+/// Hash that spreads nearby inputs (the finaliser of SplitMix64: Steele, Lea & Flood 2014).
 fn scatter(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

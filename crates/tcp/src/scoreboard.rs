@@ -1,8 +1,8 @@
-//! What is in flight: one record per segment sent and not yet cumulatively acknowledged.
+//! Segments in flight: one record per segment sent and not yet cumulatively acknowledged.
 //!
-//! Records are contiguous and in sequence order. Each is in one of four places: flying, selectively
-//! acknowledged, given up for lost and waiting to be sent again, or sent again and not acknowledged since. Byte counts
-//! of the last three are kept, so RFC 6675's pipe is a subtraction, never a scan.
+//! Records are contiguous and in sequence order. Each is in one of four states: in flight; selectively acknowledged;
+//! considered lost and not yet retransmitted; or retransmitted and not acknowledged since. Byte counts of the last
+//! three are maintained, so RFC 6675's pipe is a subtraction and never a scan.
 
 mod delivered;
 
@@ -12,20 +12,21 @@ use swell_base::{Time, fetch};
 
 pub(crate) use delivered::Delivered;
 
-/// Where a segment is thought to be.
+/// Estimated state of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Flying,
     Sacked,
     Lost,
-    /// In flight, and the loss counts until it is acknowledged (Linux `TCPCB_LOST` with `TCPCB_SACKED_RETRANS`).
+    /// Retransmitted after a loss, which counts until the segment is acknowledged (Linux `TCPCB_LOST` with
+    /// `TCPCB_SACKED_RETRANS`).
     Repaired,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
     pub(crate) seq: u64,
-    /// The latest transmission.
+    /// Time of the latest transmission.
     pub(crate) sent_at: Time,
     /// Payload bytes.
     pub(crate) len: u32,
@@ -39,7 +40,7 @@ impl Record {
     pub(crate) fn end(&self) -> u64 {
         self.seq + self.size()
     }
-    /// Sequence space.
+    /// Length in sequence space.
     fn size(&self) -> u64 {
         u64::from(self.len) + u64::from(self.fin)
     }
@@ -48,35 +49,35 @@ impl Record {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
     records: VecDeque<Record>,
-    /// While something is lost or selectively acknowledged, or sent again and not acknowledged yet.
+    /// Present while a segment is lost, selectively acknowledged, or retransmitted and not yet acknowledged.
     losses: Option<Box<Losses>>,
 }
 
-/// What only losses need, kept apart to keep connections small.
+/// State needed only during loss recovery, kept apart so that connections stay small.
 #[derive(Clone, Debug, Default)]
 struct Losses {
     /// Bytes selectively acknowledged.
     sacked: u64,
-    /// Bytes lost and not sent again.
+    /// Bytes lost and not retransmitted.
     lost: u64,
-    /// Bytes lost, sent again and not acknowledged.
+    /// Bytes lost, retransmitted and not yet acknowledged.
     repaired: u64,
     /// Records selectively acknowledged.
     sacked_count: u32,
     /// End of the highest selectively acknowledged record.
     high_sacked: u64,
-    /// Records that start below have been judged by a loss rule.
+    /// Records that start below this number were already examined by a loss rule.
     judged: u64,
-    /// No record below is lost.
+    /// No record below this number is lost.
     lost_from: u64,
-    /// Blocks of the last acknowledgement: receivers repeat them, and what they cover is marked.
+    /// SACK blocks of the last acknowledgement. Receivers repeat them, and the data in them is already marked.
     seen: [(u64, u64); 3],
-    /// Retransmissions in the order they were sent, for the loss rule by time.
+    /// Retransmissions in the order in which they were sent, for time-based loss detection.
     resent: VecDeque<(u64, Time)>,
 }
 
 impl Losses {
-    /// A record in flight is lost.
+    /// Marks a record in flight as lost.
     fn lose(&mut self, r: &mut Record) {
         if r.place == Place::Repaired {
             self.repaired -= r.size();
@@ -86,20 +87,20 @@ impl Losses {
         self.lost_from = self.lost_from.min(r.seq);
     }
 
-    /// Nothing more is to be known of them. What was judged and is in flight was sent again: that rules it
-    /// out for the rules by which it was judged.
+    /// Whether this state is no longer needed. Records below `judged` that are still in flight were retransmitted, so
+    /// the loss rules that use `judged` skip them anyway.
     fn are_over(&self) -> bool {
         self.sacked == 0 && self.lost == 0 && self.repaired == 0 && self.resent.is_empty()
     }
 }
 
-/// Above this many records the memory is given back when nothing is in flight.
+/// A buffer with more capacity than this is freed when nothing is in flight.
 const KEEP: usize = 1;
-/// Room for as many is made where there are more.
+/// Initial capacity once there is more than one record.
 const SHORT: usize = 8;
 
 impl Scoreboard {
-    /// `more` will follow now, as far as is known.
+    /// Adds a record. `more` says whether further records are expected to follow at once.
     #[inline]
     pub(crate) fn push(&mut self, record: Record, more: bool) {
         if self.records.len() == self.records.capacity() {
@@ -116,7 +117,8 @@ impl Scoreboard {
         }
     }
 
-    /// [Asks](fetch()) for the oldest segments, which are likely to be acknowledged next, and for where new ones are added.
+    /// [Prefetches](fetch()) the oldest records, which are likely to be acknowledged next, and the place where new
+    /// ones are added.
     #[inline]
     pub(crate) fn fetch(&self) {
         for i in (0..self.records.len().min(16)).step_by(2) {
@@ -127,31 +129,31 @@ impl Scoreboard {
         }
     }
 
-    /// Bytes given up for lost and not sent again.
+    /// Bytes considered lost and not retransmitted.
     #[inline]
     pub(crate) fn lost(&self) -> u64 {
         self.losses.as_ref().map_or(0, |l| l.lost)
     }
 
-    /// Bytes given up for lost and not acknowledged, sent again or not.
+    /// Bytes considered lost and not acknowledged, retransmitted or not.
     #[inline]
     pub(crate) fn missing(&self) -> u64 {
         self.losses.as_ref().map_or(0, |l| l.lost + l.repaired)
     }
 
-    /// Bytes sent again, and not acknowledged or lost since.
+    /// Bytes retransmitted after a loss and neither acknowledged nor lost again since.
     #[inline]
     pub(crate) fn repaired(&self) -> u64 {
         self.losses.as_ref().map_or(0, |l| l.repaired)
     }
 
-    /// The same in segments.
+    /// Segments retransmitted after a loss and neither acknowledged nor lost again since.
     pub(crate) fn repaired_count(&self) -> u32 {
         let repaired = self.records.iter().filter(|r| r.place == Place::Repaired);
-        repaired.count() as u32 // as many as are in flight
+        repaired.count() as u32 // at most the number of segments in flight
     }
 
-    /// Whether something in flight was sent again (Linux `tcp_any_retrans_done`).
+    /// Whether a segment in flight was retransmitted (Linux `tcp_any_retrans_done`).
     pub(crate) fn any_resent(&self) -> bool {
         self.repaired() > 0 || self.records.front().is_some_and(|r| r.resent)
     }
@@ -172,19 +174,19 @@ impl Scoreboard {
         self.records.len()
     }
 
-    /// The account of a new acknowledgement, with the time stamp that it echoes.
+    /// A new record of what an acknowledgement delivers; `echo` is its echoed timestamp.
     pub(crate) fn account(&self, echo: Option<u32>) -> Delivered {
         Delivered::new(echo, self.losses.as_ref().map_or(0, |l| l.high_sacked))
     }
 
-    /// Everything below `ack` arrived; `d` collects what was new.
+    /// Processes a cumulative acknowledgement of all data below `ack`; `d` collects what is newly delivered.
     pub(crate) fn ack(&mut self, ack: u64, d: &mut Delivered) {
         let Scoreboard { records, losses } = self;
         let mut losses = losses.as_deref_mut();
         while let Some(r) = records.front_mut() {
             let whole = r.end() <= ack;
-            // Of a segment that is acknowledged in part (real receivers do this only when they trim) it is
-            // below the record's size, so at most its payload.
+            // Only receivers that trim acknowledge a segment in part. The part is smaller than the record, so it is
+            // at most the payload.
             let bytes = r.end().min(ack).saturating_sub(r.seq);
             match (r.place, &mut losses) {
                 (Place::Sacked, Some(l)) => {
@@ -222,21 +224,21 @@ impl Scoreboard {
         }
     }
 
-    /// Whether nothing is known to be lost or to have arrived.
+    /// Whether all segments are in flight: none is known to be lost or to have arrived.
     #[inline]
     pub(crate) fn all_fly(&self) -> bool {
         self.losses.is_none()
     }
 
-    /// As [`ack`](Self::ack) where [all fly](Self::all_fly): when the oldest of the segments that were delivered
-    /// was sent, if each was sent once.
+    /// As [`ack`](Self::ack) while [`all_fly`](Self::all_fly) holds. Returns the send time of the oldest delivered
+    /// segment if all delivered segments were sent once.
     #[inline]
     pub(crate) fn take_flying(&mut self, ack: u64) -> Option<Time> {
         let (mut sent, mut resent) = (None, false);
         while let Some(r) = self.records.front_mut() {
             if r.end() > ack {
                 if r.seq < ack {
-                    // Part of a segment, as above.
+                    // Partially acknowledged segment, as in `ack`.
                     let cut = ack - r.seq;
                     r.seq = ack;
                     r.len -= u32::try_from(cut).unwrap_or(r.len).min(r.len);
@@ -253,14 +255,14 @@ impl Scoreboard {
         sent.filter(|_| !resent)
     }
 
-    /// Everything below `ack` arrived, nothing is ever judged: how many segments that were, and the
-    /// last of them.
+    /// Processes a cumulative acknowledgement below `ack` for a sender without loss rules. Returns the number of
+    /// acknowledged segments and the last of them.
     #[inline]
     pub(crate) fn take_acked(&mut self, ack: u64) -> (u32, Option<Record>) {
         let (mut n, mut last) = (0, None);
         while let Some(r) = self.records.front_mut() {
             if r.end() > ack {
-                // Part of a segment, as above.
+                // Partially acknowledged segment, as in `ack`.
                 let cut = ack.saturating_sub(r.seq);
                 r.seq += cut;
                 r.len -= u32::try_from(cut).unwrap_or(r.len).min(r.len);
@@ -275,19 +277,19 @@ impl Scoreboard {
         (n, last)
     }
 
-    /// The segment at `index` from the oldest.
+    /// The record at `index`, counted from the oldest.
     pub(crate) fn at(&self, index: u32) -> Option<&Record> {
         self.records.get(index as usize)
     }
 
-    /// The newest segment passes for one sent before.
+    /// Treats the newest segment as if it had been retransmitted.
     pub(crate) fn mark_newest_resent(&mut self) {
         if let Some(r) = self.records.back_mut() {
             r.resent = true;
         }
     }
 
-    /// Sends the segment at `index` from the oldest again.
+    /// Retransmits the segment at `index`, counted from the oldest.
     pub(crate) fn resend_at(&mut self, now: Time, index: u32) -> Option<Record> {
         let r = self.records.get_mut(index as usize)?;
         r.resent = true;
@@ -295,7 +297,7 @@ impl Scoreboard {
         Some(*r)
     }
 
-    /// These blocks arrived; `d` collects what was new.
+    /// Processes SACK blocks; `d` collects what is newly delivered.
     pub(crate) fn sack(&mut self, blocks: &[(u64, u64)], d: &mut Delivered) {
         let Scoreboard { records, losses } = self;
         let losses = &mut **losses.get_or_insert_default();
@@ -316,15 +318,15 @@ impl Scoreboard {
         }
     }
 
-    /// How many segments of `start..end`, which arrived twice, are in flight or selectively acknowledged and were sent
-    /// more than once.
+    /// Number of segments inside `start..end`, a range reported as duplicate, that are still on the scoreboard and
+    /// were sent more than once.
     pub(crate) fn resent_within(&self, (start, end): (u64, u64)) -> u32 {
         let first = self.records.partition_point(|r| r.seq < start);
         let within = self.records.range(first..).take_while(|r| r.end() <= end);
-        within.filter(|r| r.resent).count() as u32 // as many as are in flight
+        within.filter(|r| r.resent).count() as u32 // at most the number of segments in flight
     }
 
-    /// Nothing was lost after all: what was given up is in flight.
+    /// Reverts all losses: segments considered lost count as in flight again.
     pub(crate) fn find_all(&mut self) {
         let Scoreboard { records, losses } = self;
         let Some(losses) = losses else { return };
@@ -338,8 +340,8 @@ impl Scoreboard {
         losses.judged = 0;
     }
 
-    /// RFC 6675 section 4, `IsLost`: a flying segment is lost once `threshold` segments above it
-    /// are selectively acknowledged. Segments are counted as in Linux, not bytes.
+    /// RFC 6675 section 4, `IsLost`: a segment in flight is lost once `threshold` segments above it are selectively
+    /// acknowledged. As in Linux, segments are counted, not bytes.
     pub(crate) fn judge_by_count(&mut self, threshold: u32) {
         let threshold = threshold.max(1);
         let Scoreboard { records, losses } = self;
@@ -359,10 +361,10 @@ impl Scoreboard {
                 }
             }
             if r.seq < losses.judged {
-                return; // nothing above what was judged has `threshold` segments over it
+                return; // above `judged`, no segment has `threshold` SACKed segments over it
             }
         }
-        // Flying segments that start between `judged` and `limit` are lost.
+        // Segments in flight that start between `judged` and `limit` are lost.
         if limit <= losses.judged {
             return;
         }
@@ -374,9 +376,9 @@ impl Scoreboard {
         losses.judged = limit;
     }
 
-    /// RFC 8985 section 6.2, step 5: a segment sent before the latest delivered one, (`sent`,
-    /// `end`), is lost when `due` says that its time is over. Returns the earliest send time
-    /// that is not due yet, where there is one, and whether something was lost that was sent again.
+    /// RFC 8985 section 6.2, step 5. A segment sent before the latest delivered one, (`sent`, `end`), is lost if
+    /// `due` returns true for its send time. Returns the earliest send time that is not due yet, if any, and whether
+    /// a retransmission was lost.
     pub(crate) fn judge_by_time(
         &mut self,
         sent: Time,
@@ -387,7 +389,7 @@ impl Scoreboard {
         let losses = &mut **losses.get_or_insert_default();
         let mut waiting: Option<Time> = None;
         let mut again = false;
-        // Segments sent once, in sequence order and so in the order they were sent.
+        // Segments sent once. Sequence order is also their sending order.
         let first = records.partition_point(|r| r.seq < losses.judged);
         for r in records.range_mut(first..) {
             if !r.resent {
@@ -404,14 +406,14 @@ impl Scoreboard {
             }
             losses.judged = r.end();
         }
-        // Segments sent again, in the order they were sent again.
+        // Retransmitted segments, in the order of their retransmission.
         while let Some(&(seq, at)) = losses.resent.front() {
             let i = records.partition_point(|r| r.seq < seq);
             if let Some(r) = records.get_mut(i)
                 && (r.seq, r.sent_at) == (seq, at)
                 && matches!(r.place, Place::Flying | Place::Repaired)
             {
-                // Strictly earlier: of what leaves at one instant nothing is known to be overtaken.
+                // Strictly earlier: among segments sent at the same instant, nothing shows that one was overtaken.
                 if at >= sent {
                     break;
                 }
@@ -427,8 +429,8 @@ impl Scoreboard {
         (waiting, again)
     }
 
-    /// The timer went off: what is not selectively acknowledged is lost, but what `recent` says was sent too late to be
-    /// missed yet; the oldest segment in any case.
+    /// After an RTO: every segment that is not selectively acknowledged is lost, except those for which `recent`
+    /// returns true. The oldest segment is lost in any case.
     pub(crate) fn lose_all(&mut self, recent: impl Fn(Time) -> bool) {
         let Scoreboard { records, losses } = self;
         let losses = losses.get_or_insert_default();
@@ -444,13 +446,13 @@ impl Scoreboard {
             losses.lose(r);
         }
         losses.lost_from = 0;
-        // What was kept is still to be judged.
+        // The segments that were spared are still to be examined.
         losses.judged = kept
             .or(records.back().map(Record::end))
             .unwrap_or(losses.judged);
     }
 
-    /// The next segment to send again: the lowest lost one, if its size fits `room`.
+    /// Retransmits the lowest lost segment if its size is at most `room` bytes.
     pub(crate) fn resend(&mut self, now: Time, room: f64, by_time: bool) -> Option<Record> {
         let Scoreboard { records, losses } = self;
         let losses = losses.as_deref_mut()?;
@@ -473,7 +475,7 @@ impl Scoreboard {
         Some(*r)
     }
 
-    /// Sends the oldest or the newest segment again without judging it lost.
+    /// Retransmits the oldest or the newest segment without marking it lost.
     pub(crate) fn resend_as_is(
         &mut self,
         now: Time,
@@ -511,8 +513,8 @@ fn sack_block(
 ) {
     let first = records.partition_point(|r| r.seq < start);
     for r in records.range_mut(first..) {
-        // Only whole segments count (RFC 6675 works on octets; a receiver that trims inside a
-        // segment is not modelled).
+        // Only whole segments count. RFC 6675 works on octets, but receivers that trim inside a segment are not
+        // modelled.
         if r.end() > end {
             break;
         }

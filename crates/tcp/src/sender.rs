@@ -1,4 +1,4 @@
-//! The sending half: what may be sent now, and what acknowledgements and timers mean.
+//! The sending half: what may be sent now, and how acknowledgements and timers change that.
 
 mod acks;
 mod dupack;
@@ -28,12 +28,13 @@ use undo::Undo;
 use validation::Flight;
 use writes::{Runs, Writes};
 
-/// What the sender does about losses.
+/// Loss recovery state of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Nothing is known to be lost.
+    /// No loss is known.
     Open,
-    /// The window falls because of marks, until something beyond `recover` is acknowledged (Linux `TCP_CA_CWR`).
+    /// The window is being reduced because of ECN marks, until data beyond `recover` is acknowledged (Linux
+    /// `TCP_CA_CWR`).
     Reducing,
     /// Fast recovery, until `recover` is acknowledged.
     Recovery,
@@ -41,16 +42,16 @@ pub(crate) enum Phase {
     Loss,
 }
 
-/// What the one retransmission timer stands for.
+/// The purpose for which the single retransmission timer is currently armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
-    /// Retransmission time-out.
+    /// Retransmission time-out (RTO).
     Rto,
-    /// RFC 8985 section 7: probe the tail.
+    /// Tail loss probe (RFC 8985 section 7).
     Probe,
-    /// RFC 8985 section 6.2: the reordering window ends.
+    /// End of the reordering window (RFC 8985 section 6.2).
     Reorder,
-    /// The peer's window is closed (RFC 9293 section 3.8.6.1).
+    /// Zero-window probe (RFC 9293 section 3.8.6.1).
     Persist,
 }
 
@@ -60,7 +61,7 @@ pub(crate) struct Out {
     pub(crate) seq: u64,
     pub(crate) len: u32,
     pub(crate) fin: bool,
-    /// Data sent for the first time (RFC 3168 section 6.1.5: nothing else is ECT).
+    /// Data sent for the first time. Only such data is sent as ECT (RFC 3168 section 6.1.5).
     pub(crate) fresh: bool,
 }
 
@@ -72,51 +73,51 @@ pub(crate) struct Counters {
     pub(crate) recoveries: u32,
     pub(crate) probes: u32,
     pub(crate) marks: u32,
-    /// Reductions undone, and time-outs among them.
+    /// Reductions that were undone, and the time-outs among them.
     pub(crate) undone: u16,
     pub(crate) spurious: u16,
 }
 
-/// The round trip that an echoed time stamp tells: a millisecond at least, which is what time stamps resolve. None is
-/// beyond the eight minutes at which it would look like a time stamp of the future.
+/// The RTT according to an echoed timestamp, at least one millisecond, which is the resolution of timestamps. An RTT
+/// cannot exceed eight minutes: such an echo would look like a timestamp from the future.
 fn round_trip(now: Time, echo: u32) -> Option<Dur> {
     let elapsed = u64::try_from(Stamps::since(millis(now), echo)).ok()?;
     Some(Dur::from_millis(elapsed.max(1)))
 }
 
-/// Window sizes are compared with it; none is beyond 4 GB.
+/// Saturates to 32 bits, for comparison with windows, which never exceed 4 GB.
 fn saturated(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// The order of the fields is the order of use, in cache lines of 64 bytes: what an end looks at that only
-/// receives, then what an acknowledgement and a write need, then the rest.
+/// Fields are ordered by use, in cache lines of 64 bytes: first the fields that a pure receiver reads, then those
+/// that an acknowledgement and a write need, then the rest.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Sender {
     /// SND.UNA and SND.NXT (RFC 9293 section 3.3.1).
     pub(crate) una: u64,
     pub(crate) nxt: u64,
-    /// First sequence number the peer does not allow.
+    /// First sequence number beyond the peer's receive window.
     edge: u64,
     /// One past the last byte written.
     end: u64,
-    /// `Time::MAX` when not running.
+    /// Expiry of the timer; `Time::MAX` when it is not running.
     pub(crate) deadline: Time,
-    /// Of the endpoint, kept here where there is room.
+    /// State of the endpoint, kept here because there is space in this cache line.
     pub(crate) front: Front,
-    /// The sender is ns-2's: windows are in packets, and the fields below are in use.
+    /// ns-2's sender is in use: windows count packets, and the ns-2 fields below are valid.
     ns2: bool,
     /// Sending is paced.
     paced: bool,
     /// See [`Sender::is_simple`].
     pub(crate) simple: bool,
-    /// Of the endpoint: segments are marked (ECN) or stamped at all.
+    /// For the endpoint: segments carry ECN marks or stamps.
     pub(crate) marks: bool,
     /// [`Config::packets`], [`Config::nagle`].
     packets: bool,
     nagle: bool,
-    /// Retransmit the oldest segment whatever the window.
+    /// Retransmit the oldest segment regardless of the window.
     force: bool,
     pub(crate) fin_queued: bool,
     pub(crate) fin_sent: bool,
@@ -124,107 +125,111 @@ pub(crate) struct Sender {
     pub(crate) phase: Phase,
     /// Consecutive RTOs.
     timeouts: u8,
-    /// Only with [`Config::packets`].
+    /// Write boundaries; used only with [`Config::packets`].
     writes: Writes,
-    // The second line.
+    // The second cache line.
     pub(crate) board: Scoreboard,
     pub(crate) window: Window,
-    // The third line.
+    // The third cache line.
     last_sent: Time,
-    /// The one segment being timed, as (end, sent at); end 0 for none. Before the connection is open, the SYN.
+    /// The one segment being timed, as (end, time sent); end 0 means none. Before the connection is open, the SYN.
     pub(crate) timed: (u64, Time),
-    /// The first slow start is minded ([`Config::hystart`]) and not over.
+    /// HyStart monitors the current slow start ([`Config::hystart`]): the first one, or one after an RTO.
     minded: bool,
     partial_acked: bool,
-    /// The next new data carries CWR: the window was reduced.
+    /// The next new data carries CWR, because the window was reduced.
     pub(crate) cwr: bool,
-    /// Of the endpoint: SYNs or SYN/ACKs sent.
+    /// For the endpoint: number of SYNs or SYN/ACKs sent.
     pub(crate) syns: u8,
-    /// Of the endpoint: the last part of the handshake goes alone, before data, as from a kernel whose
-    /// application writes after `connect` returns.
+    /// For the endpoint: the final ACK of the handshake goes out alone, before any data. A kernel does this when the
+    /// application writes only after `connect` returns.
     pub(crate) bare_ack: bool,
-    /// The last thing that changed the window.
+    /// The most recent action that changed the window.
     action: Action,
     /// A duplicate acknowledgement allows one more packet.
     extra: bool,
-    /// Packets that the last acknowledgement may still send ([`ns2::NO_LIMIT`]: as the window allows).
+    /// Number of packets that the last acknowledgement may still release ([`ns2::NO_LIMIT`]: as many as the window
+    /// allows).
     burst: u8,
-    /// With [`Config::window_validation`].
+    /// Used only with [`Config::window_validation`].
     flight: Flight,
-    /// Duplicate acknowledgements in fast recovery without SACK, in bytes; partial
-    /// acknowledgements may take it below zero.
+    /// Window inflation from duplicate acknowledgements in fast recovery without SACK, in bytes. Partial
+    /// acknowledgements may make it negative.
     inflation: f64,
     dupacks: u32,
-    /// How many of the packets in flight, from the oldest, are sent since the last time-out:
-    /// `t_seqno_` counted from `highest_ack_`.
+    /// Number of packets in flight, from the oldest, that were sent since the last time-out: `t_seqno_` counted from
+    /// `highest_ack_`.
     index: u32,
     active: Option<Box<Active>>,
-    // The fourth line.
+    // The fourth cache line.
     pub(crate) rtt: Rtt,
-    /// SND.NXT when the phase began.
+    /// SND.NXT when the current phase began.
     recover: u64,
     rare: Option<Box<Rare>>,
 }
 
-/// What only some profiles need, and others only after a loss; there is none before it is needed.
+/// State that only some profiles need, or that is needed only after a loss. It is allocated on first use.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rare {
     pub(crate) count: Counters,
     /// `RACK.reordering_seen` of RFC 8985.
     reordering_seen: bool,
-    /// By how many quarters of a round trip the reordering window is wider than at first, and for how many recoveries
-    /// (`RACK.reo_wnd_mult`, `RACK.reo_wnd_persist`).
+    /// Number of quarter RTTs by which the reordering window is widened, and the number of recoveries for which that
+    /// lasts (`RACK.reo_wnd_mult`, `RACK.reo_wnd_persist`).
     wider: u8,
     persist: u8,
     /// Tail loss probe.
     probe: Probe,
-    /// `TLP.end_seq`. Of sequence numbers here the lower half is enough: no flight is beyond 2 GB.
+    /// `TLP.end_seq`. For the sequence numbers in this struct the lower 32 bits suffice, because a flight never
+    /// exceeds 2 GB.
     probe_end: u32,
     /// SND.NXT when the reordering window was last widened.
     adjusted: u32,
-    /// Segments reported to have arrived twice.
+    /// Number of segments that the peer reported as duplicates.
     twice: u32,
-    /// Without PRR, marks on what was sent below do not count: the window was reduced since.
+    /// Without PRR: marks on data below this sequence number are ignored, because the window was reduced since.
     ecn_recover: u32,
 }
 
-/// Whether a tail loss probe is out, and of what (`TLP.is_retrans`).
+/// Whether a tail loss probe is outstanding, and whether it carried new data (`TLP.is_retrans`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Probe {
     #[default]
     None,
-    /// Of new data.
+    /// The probe was new data.
     New,
-    /// Of data sent before.
+    /// The probe was a retransmission.
     Resent,
 }
 
-/// What nobody asks for once everything is acknowledged. It is made when needed, and goes when nothing is in flight.
+/// State that is not needed once everything is acknowledged. It is allocated on demand and freed when nothing is in
+/// flight.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Active {
     episode: Option<Episode>,
     rack: Rack,
-    /// Since the first loss of the flight.
+    /// Present since the first loss of the flight.
     undo: Option<Box<Undo>>,
-    /// See `writes`.
+    /// See the `writes` module.
     runs: Option<Box<Runs>>,
-    /// Of the endpoint: a segment that a timer sent.
+    /// For the endpoint: a segment that a timer released.
     pub(crate) extra: Option<Out>,
-    /// Of the endpoint: sequence and acknowledgement number of a RST to be sent.
+    /// For the endpoint: sequence and acknowledgement number of a RST to send.
     pub(crate) rst: Option<(u64, u64)>,
 }
 
-/// What is kept for a while only. The first reduction of the window ends the first slow start.
+/// State of the current recovery or of the monitored slow start. The two never overlap: a reduction of the window
+/// ends the monitored slow start.
 #[derive(Clone, Debug)]
 enum Episode {
     /// In fast recovery with [`Config::prr`].
     Recovery(Prr),
-    /// During the first slow start with [`Config::hystart`].
+    /// During a slow start that HyStart monitors.
     SlowStart(HyStart),
 }
 
 impl Sender {
-    /// A sender whose SYN takes sequence number 0; without a handshake it counts as acknowledged.
+    /// A sender whose SYN takes sequence number 0. Without a handshake the SYN counts as acknowledged.
     pub(crate) fn new(cfg: &Config, front: Front) -> Sender {
         let window = Window::new(cfg);
         Sender {
@@ -265,25 +270,25 @@ impl Sender {
             index: 0,
             active: None,
             rtt: Rtt::new(cfg),
-            // ns-2 begins with packet 0 as if it had been recovered.
+            // ns-2 starts as if packet 0 had already been recovered.
             recover: u64::from(cfg.ns2_sender().is_some()),
             rare: None,
         }
     }
 
-    /// What is seldom needed, to change it.
+    /// The rarely needed state, allocated if absent.
     #[inline]
     pub(crate) fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }
 
-    /// What is needed until everything is acknowledged, to change it.
+    /// The state needed until everything is acknowledged, allocated if absent.
     #[inline]
     pub(crate) fn active(&mut self) -> &mut Active {
         self.active.get_or_insert_default()
     }
 
-    /// To change it if there is any.
+    /// The same state if it is allocated.
     #[inline]
     pub(crate) fn active_if_any(&mut self) -> Option<&mut Active> {
         self.active.as_deref_mut()
@@ -294,9 +299,9 @@ impl Sender {
         self.active.as_deref_mut()?.episode.as_mut()
     }
 
-    /// An acknowledgement was dealt with: where nothing is in flight now, what only flights need goes. The
-    /// next acknowledgement begins another round of slow start, and is of something sent later than all that
-    /// RACK knows of.
+    /// Called after an acknowledgement is processed: frees the per-flight state if nothing is in flight. This loses
+    /// nothing. The next acknowledgement starts a new round of slow start, and it is for a segment sent later than
+    /// all segments that RACK knows.
     #[inline]
     fn rest(&mut self) {
         if self.active.is_some() && self.una == self.nxt {
@@ -316,17 +321,17 @@ impl Sender {
         }
     }
 
-    /// What was counted.
+    /// The counters so far.
     pub(crate) fn counters(&self) -> Counters {
         self.rare.as_ref().map_or(Counters::default(), |r| r.count)
     }
 
-    /// The peer's window from the beginning, without a handshake.
+    /// Sets the peer's initial window for a connection without a handshake.
     pub(crate) fn offered(&mut self, window: u32) {
         self.edge = 1 + u64::from(window);
     }
 
-    /// The handshake is over: `window` is what the peer allows from sequence number 1.
+    /// Completes the handshake. `window` is the peer's receive window, which starts at sequence number 1.
     pub(crate) fn open(&mut self, window: u32) {
         self.una = 1;
         self.nxt = self.nxt.max(1);
@@ -336,7 +341,7 @@ impl Sender {
         self.timed = (0, Time::ZERO);
     }
 
-    /// [Asks](fetch()) for what is needed to send, but for what is in flight.
+    /// [Prefetches](fetch()) the state needed for sending, except the records of the flight.
     #[inline]
     pub(crate) fn fetch(&self) {
         fetch(&self.board);
@@ -349,12 +354,12 @@ impl Sender {
         self.nxt - self.una
     }
 
-    /// Bytes thought to be in the network: the pipe of RFC 6675.
+    /// Bytes estimated to be in the network: the pipe of RFC 6675.
     pub(crate) fn in_flight(&self) -> u64 {
         self.outstanding() - self.board.sacked() - self.board.lost()
     }
 
-    /// All that was written, and the FIN if queued, is acknowledged.
+    /// Whether all written data, and the FIN if queued, is acknowledged.
     pub(crate) fn all_acked(&self) -> bool {
         self.una == self.end + u64::from(self.fin_queued)
     }
@@ -364,7 +369,7 @@ impl Sender {
         self.end
     }
 
-    /// The connection is over: nothing is in flight and nothing will be sent.
+    /// Frees state at the end of the connection: nothing is in flight and nothing will be sent.
     pub(crate) fn release(&mut self) {
         self.board = Scoreboard::default();
         self.writes = Writes::default();
@@ -388,7 +393,7 @@ impl Sender {
         }
     }
 
-    /// What was sent at `sent`, once, is acknowledged.
+    /// Takes an RTT sample from the acknowledgement of data that was sent once, at `sent`.
     pub(crate) fn sample(&mut self, cfg: &Config, sent: Time, now: Time) {
         if self.ns2 {
             self.rtt.sample_in_ticks(cfg, sent, now);
@@ -397,7 +402,7 @@ impl Sender {
         }
     }
 
-    /// What was sent with the time stamp `echo` is acknowledged.
+    /// Takes an RTT sample from the echoed timestamp `echo`.
     pub(crate) fn sample_by_echo(&mut self, cfg: &Config, now: Time, echo: u32) {
         if let Some(rtt) = round_trip(now, echo) {
             self.rtt.sample(cfg, rtt, self.round());
@@ -411,7 +416,7 @@ impl Sender {
         }
     }
 
-    /// Bytes of the unit that windows are counted in.
+    /// Bytes per unit in which windows are counted.
     pub(crate) fn unit(&self, cfg: &Config) -> f64 {
         if self.ns2 { f64::from(cfg.mss()) } else { 1.0 }
     }
@@ -429,7 +434,7 @@ impl Sender {
         self.deadline = at;
     }
 
-    /// Starts the timer anew for what is in flight.
+    /// Restarts the timer for the data in flight.
     fn rearm(&mut self, cfg: &Config, now: Time) {
         if self.outstanding() == 0 {
             self.deadline = Time::MAX;
@@ -440,9 +445,9 @@ impl Sender {
         }
     }
 
-    /// What may be in flight, in bytes.
+    /// Limit on the data in flight, in bytes.
     fn limit(&self, cfg: &Config) -> f64 {
-        // None of these is ever not a number, which minima and maxima would mind.
+        // None of these values is ever NaN, so `min` and `max` are safe.
         let cwnd = self.window.cwnd;
         let cap = cfg.window_cap();
         let mut limit = if cwnd < cap { cwnd } else { cap } + self.inflation;
@@ -454,7 +459,7 @@ impl Sender {
         if limit > least { limit } else { least }
     }
 
-    /// Whether nothing is in flight and nothing waits, and nobody wants to be asked all the same.
+    /// Whether nothing is in flight, nothing waits, and no mode needs to be asked anyway.
     #[inline]
     pub(crate) fn has_nothing(&self) -> bool {
         self.una == self.nxt

@@ -2,10 +2,10 @@ use super::super::segment::tests::{Super, cut, super_packet};
 use super::*;
 use proptest::prelude::*;
 
-/// Bytes, packets, payload of each.
+/// Bytes, number of packets, payload of each.
 type Together = (Vec<u8>, u16, Option<u16>);
 
-/// What comes out of a train.
+/// The output of a train.
 fn put_together(packets: &[Vec<u8>], checksum: Checksum) -> Vec<Together> {
     let mut train = Train::default();
     let mut out = Vec::new();
@@ -31,7 +31,7 @@ fn take(train: &mut Train, checksum: Checksum) -> Together {
     taken
 }
 
-/// A kernel's usual packet: ACK and perhaps PSH, a right header checksum, no options of IP.
+/// A typical kernel packet: ACK and possibly PSH, a correct header checksum, no IP options.
 fn usual(mut whole: Super, push: bool) -> Super {
     let t = whole.transport;
     whole.packet[t + FLAGS] = ACK | if push { PSH } else { 0 };
@@ -53,7 +53,7 @@ fn is_plain(whole: &Super) -> bool {
 }
 
 proptest! {
-    // Packets with options of IP are left alone.
+    // Packets with IP options are not merged.
     #![proptest_config(ProptestConfig { max_global_rejects: 100_000, ..ProptestConfig::default() })]
 
     #[test]
@@ -68,8 +68,7 @@ proptest! {
         prop_assert_eq!(out[0].2, (segments.len() > 1).then_some(size));
     }
 
-    /// Whatever comes, in whatever order and with whatever is different, comes out as it was when it is cut
-    /// again.
+    /// Any packets, in any order and with any differences, come out unchanged after segmentation.
     #[test]
     fn nothing_is_changed(
         whole in super_packet(),
@@ -89,7 +88,7 @@ proptest! {
             let header = whole.header;
             let segment = &mut segments[usize::from(which) % n];
             let offset = header.saturating_sub(60) + at;
-            // What makes the lengths of headers, and the sums, stays right.
+            // Fields that determine header lengths, and checksums, stay valid.
             let t = whole.transport;
             let fixed = [0, 2, 3, 4, 5, 10, 11, t + 12, t + 16, t + 17];
             if offset < header && !fixed.contains(&offset) && (segment[0] >> 4 != 4 || offset >= t) {
@@ -109,7 +108,7 @@ proptest! {
             }
         }
         if whole.packet[0] >> 4 == 4 && whole.packet[6] & DF != 0 {
-            // The number of a packet that is never cut means nothing (RFC 6864), and is given anew.
+            // The identification of an unfragmented packet has no meaning (RFC 6864) and is assigned anew.
             for s in again.iter_mut().chain(&mut segments) {
                 for at in [4, 5, 10, 11] {
                     s[at] = 0;

@@ -2,7 +2,7 @@ use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// The Internet checksum as RFC 1071 section 4.1 writes it down, on purpose not the one under test.
+/// The Internet checksum as written in RFC 1071 section 4.1, deliberately independent of the code under test.
 fn rfc1071(bytes: &[u8]) -> u16 {
     let mut sum = 0u32;
     let mut k = 0;
@@ -19,7 +19,7 @@ fn rfc1071(bytes: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// The bytes of the pseudo-header (RFC 9293 section 3.1, RFC 8200 section 8.1), made from an IP header.
+/// The bytes of the pseudo-header (RFC 9293 section 3.1, RFC 8200 section 8.1), built from an IP header.
 fn pseudo_header(packet: &[u8], transport: usize) -> Vec<u8> {
     let length = (packet.len() - transport) as u32;
     let mut bytes = Vec::new();
@@ -51,12 +51,12 @@ impl Super {
     }
 }
 
-/// A super-packet as the kernel makes it: options, flags, any payload, the sum of the pseudo-header in the
+/// A super-packet as the kernel creates it: options, flags, any payload, and the sum of the pseudo-header in the
 /// checksum field.
 pub(crate) fn super_packet() -> impl Strategy<Value = Super> {
     (
         any::<bool>(),
-        // Options of IP are rare.
+        // IP options are rare.
         prop_oneof![4 => Just(0), 1 => 0..=10usize],
         0..=10usize,
         vec(any::<u8>(), 40),
@@ -127,7 +127,7 @@ proptest! {
             prop_assert!(last || s.len() == whole.header + step);
             let at = |bytes: &[u8], p: usize| be32(bytes, whole.transport + p);
             prop_assert_eq!(at(s, 4), at(&whole.packet, 4).wrapping_add((k * step) as u32));
-            // Everything but lengths, identification, sums, sequence number and flags is untouched.
+            // Everything except lengths, identification, checksums, sequence number and flags is unchanged.
             let mut same = s[..whole.header].to_vec();
             same[whole.transport + 4..whole.transport + 8]
                 .copy_from_slice(&whole.packet[whole.transport + 4..whole.transport + 8]);
@@ -192,7 +192,7 @@ proptest! {
     }
 }
 
-/// A UDP super-packet: one header, and in it the sum of a pseudo-header (RFC 768) with the length of the whole.
+/// A UDP super-packet: one header with the sum of a pseudo-header (RFC 768) that contains the length of the whole.
 fn udp_super(v6: bool, payload: &[u8]) -> (Vec<u8>, Checksum) {
     let length = (8 + payload.len()) as u16;
     let mut packet: Vec<u8> = if v6 {
@@ -220,7 +220,7 @@ fn udp_super(v6: bool, payload: &[u8]) -> (Vec<u8>, Checksum) {
     (packet, checksum)
 }
 
-/// Addresses, protocol and length; lengths here have 16 bits in both versions.
+/// Addresses, protocol and length; lengths here have 16 bits in both IP versions.
 fn udp_pseudo(packet: &[u8], length: u16) -> Vec<u8> {
     let addresses = if packet[0] >> 4 == 4 {
         &packet[12..20]
@@ -250,13 +250,13 @@ fn datagrams_that_were_handed_over_as_one_are_whole_each() {
             } else {
                 assert_eq!(usize::from(u16::from_be_bytes([one[2], one[3]])), one.len());
                 assert_eq!(rfc1071(&one[..20]), 0, "packet {k}");
-                // Numbers go on, around their end.
+                // Identification numbers continue, and wrap around.
                 assert_eq!(
                     u16::from_be_bytes([one[4], one[5]]),
                     0xffff_u16.wrapping_add(k as u16)
                 );
             }
-            // Completed as the device would, the checksum is right.
+            // After the device's computation, the checksum is correct.
             let mut done = one.clone();
             let sum = rfc1071(&done[start..]);
             done[start + 6..start + 8].copy_from_slice(&sum.to_be_bytes());
@@ -265,7 +265,8 @@ fn datagrams_that_were_handed_over_as_one_are_whole_each() {
             whole.extend_from_slice(&one[start + 8..]);
         }
         assert_eq!(whole, payload);
-        // TCP's place of the checksum, no room for the header, no payload a packet: refused, and nothing is shown.
+        // TCP's checksum position, no space for the header, no payload per packet: these are refused, and nothing is
+        // shown.
         let nothing = &mut |_: Wire<'_>| panic!("shown");
         let wrong = Checksum::Partial {
             start: start as u16,

@@ -8,25 +8,25 @@ use rustix::io::{Errno, Result};
 
 use super::tcp::{last, message, set};
 
-/// Packets of a call at most.
+/// Maximum number of packets per call.
 pub const AT_ONCE: usize = 64;
-/// Bytes of a packet that are kept: the headers of IPv4 and the first of what follows.
+/// Number of bytes kept of each packet: the IPv4 header and the beginning of what follows.
 pub const FRONT: usize = 32;
-/// Bytes that wait in a socket: a stall of a busy machine.
+/// Socket buffer size in bytes, enough for a stall of a busy machine.
 const BUFFER: c_int = 32 << 20;
 
-/// A datagram to be sent: where to, in host order, how much payload, and the number that it begins with.
+/// A datagram to be sent: destination, payload size, and the number at the start of the payload.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Numbered {
     /// IPv4 address, in host order.
     pub to: u32,
     /// Bytes of payload.
     pub payload: usize,
-    /// What the payload begins with.
+    /// Number at the start of the payload.
     pub number: u64,
 }
 
-/// Sends datagrams to `port`; says how many the kernel took.
+/// Sends datagrams to `port`; returns how many the kernel accepted.
 #[expect(unsafe_code, reason = "no safe call sends several datagrams")]
 pub fn send(fd: BorrowedFd<'_>, port: u16, all: &[Numbered], filling: &[u8]) -> Result<usize> {
     let all = &all[..all.len().min(AT_ONCE)];
@@ -66,13 +66,13 @@ pub fn send(fd: BorrowedFd<'_>, port: u16, all: &[Numbered], filling: &[u8]) -> 
         .collect();
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     let (first, count) = (messages.as_mut_ptr(), messages.len());
-    // SAFETY: the kernel reads what the messages point to, all of which outlives the call, and writes a length into
-    // each.
+    // SAFETY: the kernel reads the memory that the messages point to and writes a length into each message. All of it
+    // outlives the call.
     let sent = unsafe { libc::sendmmsg(fd.as_raw_fd(), first, count as _, flags) };
     usize::try_from(sent).map_err(|_| last())
 }
 
-/// The fronts of packets that were received.
+/// The first bytes of received packets.
 pub struct Batch {
     fronts: [[u8; FRONT]; AT_ONCE],
     lengths: [usize; AT_ONCE],
@@ -92,15 +92,15 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// Front of each packet, and whether this host has sent it; those that are cut short are left out.
+    /// The first bytes of each packet, at most [`FRONT`], and whether this host sent it.
     pub fn packets(&self) -> impl Iterator<Item = (&[u8], bool)> {
         (0..self.count).map(|i| (&self.fronts[i][..self.lengths[i]], self.outgoing[i]))
     }
 
-    /// Takes what there is, at most [`AT_ONCE`] packets; none is an error, `AGAIN`.
+    /// Receives the waiting packets, at most [`AT_ONCE`]. If none wait, the error is `AGAIN`.
     #[expect(unsafe_code, reason = "no safe call receives several packets")]
     pub fn receive(&mut self, fd: BorrowedFd<'_>) -> Result<usize> {
-        // SAFETY: integers, for which zeros are values.
+        // SAFETY: integers, for which zero is a valid value.
         let mut names: [libc::sockaddr_ll; AT_ONCE] = unsafe { std::mem::zeroed() };
         let mut parts = self.fronts.each_mut().map(|front| libc::iovec {
             iov_base: front.as_mut_ptr().cast(),
@@ -120,8 +120,8 @@ impl Batch {
             })
             .collect();
         let (first, flags) = (messages.as_mut_ptr(), libc::MSG_DONTWAIT);
-        // SAFETY: the kernel writes into what the messages point to, no more than they say there is room for, and all
-        // of it outlives the call.
+        // SAFETY: the kernel writes to the memory that the messages point to, within the given lengths. All of it
+        // outlives the call.
         let received = unsafe {
             libc::recvmmsg(
                 fd.as_raw_fd(),
@@ -141,10 +141,10 @@ impl Batch {
     }
 }
 
-/// As much as a socket may hold: of what it receives, and of what it has sent that waits in the router's backlog, where it
-/// is the sender's until it is looked at (net/ipv4/ip_input.c, `ip_rcv_core`).
+/// Sets the maximum buffer sizes, for receiving and for sending. Sent packets count too while they wait in the
+/// router's backlog, where they are still charged to the sender (net/ipv4/ip_input.c, `ip_rcv_core`).
 pub fn roomy(fd: BorrowedFd<'_>) {
-    // Beyond the machine's limit only with a privilege; less room shows as packets that were not seen, or refused.
+    // Exceeding the machine's limit needs a privilege. With smaller buffers, packets are missed or refused.
     for (forced, asked) in [
         (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
         (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
@@ -155,7 +155,8 @@ pub fn roomy(fd: BorrowedFd<'_>) {
     }
 }
 
-/// Datagrams that a socket had no room for (socket(7), `SO_MEMINFO`; linux/sock_diag.h, `SK_MEMINFO_DROPS`).
+/// Datagrams that a socket dropped for lack of space (socket(7), `SO_MEMINFO`; linux/sock_diag.h,
+/// `SK_MEMINFO_DROPS`).
 #[expect(unsafe_code, reason = "no safe call gives these numbers")]
 pub fn drops(fd: BorrowedFd<'_>) -> Result<u64> {
     const SO_MEMINFO: c_int = 55;
@@ -178,24 +179,24 @@ pub fn drops(fd: BorrowedFd<'_>) -> Result<u64> {
     Ok(u64::from(numbers[DROPS]))
 }
 
-/// A socket that sees the IPv4 packets of a device, those that it sends among them (packet(7), `SOCK_DGRAM`: from the
-/// header of the network layer on).
+/// A socket that receives copies of a device's IPv4 packets, including those it sends (packet(7), `SOCK_DGRAM`:
+/// starting at the network-layer header).
 #[expect(
     unsafe_code,
     reason = "packet sockets have no safe wrapper with an address"
 )]
 pub fn tap(index: u32) -> Result<OwnedFd> {
     let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: numbers only. No protocol yet, so that nothing comes from other devices.
+    // SAFETY: only numbers are passed. There is no protocol yet, so nothing is received from other devices.
     let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
     if fd < 0 {
         return Err(last());
     }
-    // SAFETY: the descriptor was just made and has no other owner.
+    // SAFETY: the descriptor was just created and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
-        // Those for one protocol do not see what is sent.
+        // Sockets bound to a single protocol do not receive outgoing packets.
         sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
         sll_ifindex: c_int::try_from(index).map_err(|_| Errno::INVAL)?,
         sll_hatype: 0,
@@ -204,7 +205,7 @@ pub fn tap(index: u32) -> Result<OwnedFd> {
         sll_addr: [0; 8],
     };
     let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: the address lives during the call, and the length is its.
+    // SAFETY: the address lives during the call, and the length is that of the address.
     if unsafe { libc::bind(fd, (&raw const address).cast(), length) } < 0 {
         return Err(last());
     }

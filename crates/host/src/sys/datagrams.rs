@@ -1,4 +1,4 @@
-//! Datagrams: several at once, and to and from which address.
+//! Datagrams: several per call, and with their source and destination addresses.
 
 use std::ffi::c_int;
 use std::mem::{MaybeUninit, size_of};
@@ -9,8 +9,7 @@ use rustix::io::{Errno, Result};
 
 use super::tcp::{last, message, set};
 
-/// Connections are accepted when their first bytes are there, or after so many seconds (tcp(7),
-/// `TCP_DEFER_ACCEPT`).
+/// Accepts connections when their first bytes have arrived, or after this many seconds (tcp(7), `TCP_DEFER_ACCEPT`).
 pub fn defer_accept(fd: BorrowedFd<'_>, seconds: u32) -> Result<()> {
     set(
         fd,
@@ -20,33 +19,33 @@ pub fn defer_accept(fd: BorrowedFd<'_>, seconds: u32) -> Result<()> {
     )
 }
 
-/// [`receive_from`] can say which address a datagram was sent to (ip(7), `IP_PKTINFO`; ipv6(7)). Of an IPv6
-/// socket the second is refused or does nothing, and the other way round.
+/// Lets [`receive_from`] report the destination address of a datagram (ip(7), `IP_PKTINFO`; ipv6(7)). For a socket of
+/// one family, the option of the other family is refused or has no effect.
 pub fn tell_destination(fd: BorrowedFd<'_>) -> Result<()> {
     let six = set(fd, libc::SOL_IPV6, libc::IPV6_RECVPKTINFO, 1);
     let four = set(fd, libc::SOL_IP, libc::IP_PKTINFO, 1);
     six.or(four)
 }
 
-/// A datagram that was received.
+/// A received datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// Its length, however much of it there was room for.
+    /// Its full length, even if the buffer was smaller.
     pub bytes: usize,
-    /// Who sent it.
+    /// Its sender.
     pub from: SocketAddr,
-    /// Which address it was sent to, if that is known.
+    /// Its destination address, if known.
     pub to: Option<IpAddr>,
 }
 
-/// Room for a control message with an `in6_pktinfo` or an `in_pktinfo`, aligned as the kernel wants it.
+/// Space for a control message with an `in6_pktinfo` or an `in_pktinfo`, aligned as the kernel requires.
 #[repr(C)]
 union Control {
     header: libc::cmsghdr,
     room: [u64; 16],
 }
 
-/// Receives a datagram, of which only the front is copied.
+/// Receives a datagram and copies only its first bytes.
 #[expect(unsafe_code, reason = "no safe call gives this control message")]
 pub fn receive_from<const N: usize>(fd: BorrowedFd<'_>, front: &mut [u8; N]) -> Result<Received> {
     let mut name = MaybeUninit::<libc::sockaddr_storage>::zeroed();
@@ -69,7 +68,7 @@ pub fn receive_from<const N: usize>(fd: BorrowedFd<'_>, front: &mut [u8; N]) -> 
         )
     };
     let bytes = usize::try_from(got).map_err(|_| last())?;
-    // SAFETY: zeros, or what the kernel wrote.
+    // SAFETY: zeros, or values written by the kernel.
     let name = unsafe { name.assume_init() };
     Ok(Received {
         bytes,
@@ -83,7 +82,7 @@ fn address_of(name: &libc::sockaddr_storage) -> Option<SocketAddr> {
     let at = (&raw const *name).cast::<u8>();
     match c_int::from(name.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the family says that this structure is there; the storage is aligned for all.
+            // SAFETY: the family says that this structure is present; the storage is aligned for all.
             let a = unsafe { &*at.cast::<libc::sockaddr_in>() };
             let ip = Ipv4Addr::from_bits(u32::from_be(a.sin_addr.s_addr));
             Some(SocketAddrV4::new(ip, u16::from_be(a.sin_port)).into())
@@ -106,7 +105,7 @@ fn destination_of(message: &libc::msghdr) -> Option<IpAddr> {
     if first.is_null() {
         return None;
     }
-    // SAFETY: not null, so a header is there, and what its type says follows it; read unaligned.
+    // SAFETY: not null, so a header is present, followed by the data that its type indicates; it is read unaligned.
     unsafe {
         let data = libc::CMSG_DATA(first);
         match ((*first).cmsg_level, (*first).cmsg_type) {
@@ -123,7 +122,7 @@ fn destination_of(message: &libc::msghdr) -> Option<IpAddr> {
     }
 }
 
-/// Answers a datagram from the address that it was sent to, with a code point.
+/// Answers a datagram from the address to which it was sent, with the given DSCP.
 #[expect(unsafe_code, reason = "no safe call takes this control message")]
 pub fn answer<const N: usize>(
     fd: BorrowedFd<'_>,
@@ -165,7 +164,7 @@ pub fn answer<const N: usize>(
     }
     if dscp != 0 {
         let byte = c_int::from(dscp << 2);
-        // Of the family of what goes over the wire: an IPv4 address in an IPv6 one is IPv4.
+        // The option belongs to the family used on the wire: an IPv4-mapped IPv6 address means IPv4.
         let (level, kind) = match to.from.ip().to_canonical() {
             IpAddr::V6(_) => (libc::SOL_IPV6, libc::IPV6_TCLASS),
             IpAddr::V4(_) => (libc::SOL_IP, libc::IP_TOS),
@@ -182,11 +181,11 @@ pub fn answer<const N: usize>(
     usize::try_from(sent).map_err(|_| last())
 }
 
-/// Writes a control message behind the first `used` bytes; returns how many it takes.
+/// Writes a control message after the first `used` bytes; returns the space that it takes.
 #[expect(unsafe_code, reason = "control messages are a list in memory")]
 fn put<T>(control: &mut Control, used: usize, level: c_int, kind: c_int, value: T) -> usize {
     const { assert!(size_of::<T>() <= 24) };
-    // SAFETY: arithmetic alone.
+    // SAFETY: only arithmetic.
     let (space, len, front) = unsafe {
         let size = size_of::<T>() as u32;
         (
@@ -201,7 +200,7 @@ fn put<T>(control: &mut Control, used: usize, level: c_int, kind: c_int, value: 
         "room for both messages"
     );
     let at = (&raw mut *control).cast::<u8>();
-    // SAFETY: header and value fit behind `used`, as was just seen; `CMSG_SPACE` keeps headers aligned.
+    // SAFETY: header and value fit after `used`, as checked above; `CMSG_SPACE` keeps headers aligned.
     unsafe {
         let header = at.add(used).cast::<libc::cmsghdr>();
         (*header).cmsg_level = level;
@@ -212,8 +211,8 @@ fn put<T>(control: &mut Control, used: usize, level: c_int, kind: c_int, value: 
     space
 }
 
-/// Sends datagrams to the peer of a connected socket: each a header, and payload up to its size. Returns how
-/// many the kernel took.
+/// Sends datagrams to the peer of a connected socket. Each has a header and is filled up with payload to its size.
+/// Returns how many the kernel accepted.
 #[expect(unsafe_code, reason = "no safe call")]
 pub fn send_many<const N: usize>(
     fd: BorrowedFd<'_>,
@@ -234,8 +233,8 @@ pub fn send_many<const N: usize>(
         })
         .collect();
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    // SAFETY: the kernel reads what the messages point to, all of which outlives the call, and writes a
-    // length into each.
+    // SAFETY: the kernel reads the memory that the messages point to and writes a length into each message. All of it
+    // outlives the call.
     let sent = unsafe {
         libc::sendmmsg(
             fd.as_raw_fd(),
@@ -247,7 +246,7 @@ pub fn send_many<const N: usize>(
     usize::try_from(sent).map_err(|_| last())
 }
 
-/// A header, and as much of `payload` as makes `size` bytes of the two.
+/// A header, followed by as much of `payload` as gives `size` bytes in total.
 fn parts_of<const N: usize>(header: &[u8; N], size: u32, payload: &[u8]) -> [libc::iovec; 2] {
     let rest = (size as usize).saturating_sub(N).min(payload.len());
     [
@@ -272,7 +271,7 @@ fn name_length(address: &SocketAddr) -> libc::socklen_t {
 
 #[expect(unsafe_code, reason = "an address is one of several structures")]
 fn storage_of(address: &SocketAddr) -> libc::sockaddr_storage {
-    // SAFETY: integers, for which zeros are values.
+    // SAFETY: integers, for which zero is a valid value.
     let mut storage = unsafe { MaybeUninit::<libc::sockaddr_storage>::zeroed().assume_init() };
     let at = (&raw mut storage).cast::<u8>();
     match address {
@@ -305,12 +304,12 @@ fn storage_of(address: &SocketAddr) -> libc::sockaddr_storage {
     storage
 }
 
-/// Gives the calling thread a table of descriptors of its own, of which those in `kept` are what it begins with besides
-/// the standard ones; false where the kernel is too old for it (before Linux 5.9) or a filter of system calls forbids it, and
-/// the table stays shared. The limit of descriptors (getrlimit(2), `RLIMIT_NOFILE`) is that of a table, not of a process.
+/// Gives the calling thread its own descriptor table, which initially contains those in `kept` and the standard ones.
+/// Returns false, and the table stays shared, if the kernel is too old (before Linux 5.9) or a system call filter
+/// forbids it. The limit of descriptors (getrlimit(2), `RLIMIT_NOFILE`) applies to a table, not to a process.
 ///
-/// The thread must own no other descriptor, and whatever it owns must be opened by it from now on: what it closes stays
-/// open in other threads' tables.
+/// The thread must own no other descriptors, and from now on must open by itself all that it uses. A descriptor that
+/// it closes stays open in the tables of other threads.
 #[expect(unsafe_code, reason = "no safe call takes a range of descriptors")]
 pub fn own_descriptors(kept: &[BorrowedFd<'_>]) -> bool {
     let mut kept: Vec<libc::c_uint> = kept
@@ -323,12 +322,12 @@ pub fn own_descriptors(kept: &[BorrowedFd<'_>]) -> bool {
         if first > last {
             return true;
         }
-        // SAFETY: what is closed in a table that no other thread has cannot be anybody else's; the flag makes the
-        // table this thread's before anything in it is closed (close_range(2)). That the thread owns none of them
-        // is what the caller says.
+        // SAFETY: descriptors closed in a table that no other thread has cannot belong to another thread. The flag
+        // makes the table this thread's own before anything in it is closed (close_range(2)). The caller guarantees
+        // that the thread owns none of them.
         unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) == 0 }
     };
-    // What is above every descriptor there is: nothing is closed, but the table is the thread's own then.
+    // This range lies above all descriptors, so nothing is closed, but the table becomes the thread's own.
     let unshare = libc::CLOSE_RANGE_UNSHARE as libc::c_uint;
     if !close(libc::c_uint::MAX, libc::c_uint::MAX, unshare) {
         return false;

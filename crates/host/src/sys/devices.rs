@@ -1,4 +1,4 @@
-//! The system calls for which no safe wrapper exists. Everything `unsafe` of this room is here.
+//! System calls for devices, packet sockets and threads for which no safe wrapper exists.
 #![expect(
     unsafe_code,
     reason = "ioctl, packet sockets, unshare, sched_setattr and sigaction have no safe wrapper"
@@ -12,11 +12,11 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use super::ring::{Ring, Size};
 use crate::device::VNET_HEADER;
 
-/// Numbers of `linux/if_tun.h`: `_IOW('T', nr, int)`.
+/// Request numbers of `linux/if_tun.h`: `_IOW('T', nr, int)`.
 const TUNSETIFF: ioctl::Opcode = ioctl::opcode::write::<libc::c_int>(b'T', 202);
 const TUNSETOFFLOAD: ioctl::Opcode = ioctl::opcode::write::<libc::c_uint>(b'T', 208);
 
-/// `struct ifreq` of `linux/if.h` as far as TUNSETIFF reads and writes it.
+/// `struct ifreq` of `linux/if.h`, as far as TUNSETIFF uses it.
 #[repr(C)]
 struct InterfaceRequest {
     name: [u8; libc::IFNAMSIZ],
@@ -24,7 +24,7 @@ struct InterfaceRequest {
     rest: [u8; 22],
 }
 
-/// Makes the open `/dev/net/tun` the device `name` (at most 15 bytes) with these `IFF_` flags.
+/// Turns the open `/dev/net/tun` into the device `name` (at most 15 bytes) with these `IFF_` flags.
 pub fn tun_set_interface(tun: BorrowedFd<'_>, name: &str, flags: i32) -> io::Result<()> {
     let mut request = InterfaceRequest {
         name: [0; libc::IFNAMSIZ],
@@ -40,7 +40,7 @@ pub fn tun_set_interface(tun: BorrowedFd<'_>, name: &str, flags: i32) -> io::Res
     unsafe { ioctl::ioctl(tun, Setter::<TUNSETIFF, InterfaceRequest>::new(request)) }
 }
 
-/// Says which offloads (`TUN_F_`) the reader of the device can take.
+/// Tells the kernel which offloads (`TUN_F_`) the reader of the device supports.
 pub fn tun_set_offload(tun: BorrowedFd<'_>, offloads: u32) -> io::Result<()> {
     // SAFETY: TUNSETOFFLOAD takes its argument by value; no memory is shared.
     unsafe {
@@ -51,16 +51,16 @@ pub fn tun_set_offload(tun: BorrowedFd<'_>, offloads: u32) -> io::Result<()> {
     }
 }
 
-/// A socket for the frames of the device `index`, received with the header that virtio has before each
-/// (`PACKET_VNET_HDR`, packet(7)) and without what is sent by it.
+/// A socket for the frames that the device `index` receives, but not for those it sends. Each frame is preceded by a
+/// virtio header (`PACKET_VNET_HDR`, packet(7)).
 pub fn packet_socket(index: u32) -> io::Result<OwnedFd> {
     let socket = frame_socket()?;
     bind_packet_socket(&socket, index)?;
     Ok(socket)
 }
 
-/// The same with a ring, in which frames lie that fit in a place of it; all of them are announced there.
-/// `None` where the kernel gives no memory for it.
+/// The same with a ring, which holds the frames that fit into a slot and announces all of them. The ring is `None` if
+/// the kernel has no memory for it.
 pub fn ringed_socket(index: u32) -> io::Result<(OwnedFd, Option<Ring>)> {
     let socket = frame_socket()?;
     // SAFETY: an int.
@@ -70,7 +70,7 @@ pub fn ringed_socket(index: u32) -> io::Result<(OwnedFd, Option<Ring>)> {
     Ok((socket, ring))
 }
 
-/// A place holds a frame of 1500 bytes with tags, and there are 16 MiB of them: 80 ms at 100 000 frames a second.
+/// A slot holds a frame of 1500 bytes with tags. The ring has 16 MiB: 80 ms at 100 000 frames per second.
 const FRAMES: Size = Size {
     place: 2048,
     places: 8192,
@@ -85,7 +85,7 @@ fn frame_socket() -> io::Result<OwnedFd> {
         (libc::SOL_PACKET, libc::PACKET_AUXDATA, 1, true),
         (libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1, false),
         (libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1, false),
-        // Beyond the machine's limit only with a privilege.
+        // Exceeding the machine's limit needs a privilege.
         (libc::SOL_SOCKET, libc::SO_RCVBUF, BUFFER, false),
         (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, BUFFER, false),
         (libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, BUFFER, false),
@@ -99,29 +99,29 @@ fn frame_socket() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// A packet socket of this kind. It has no protocol yet, so that nothing comes from any device.
+/// A packet socket of this kind. It has no protocol yet, so it receives nothing from any device.
 pub(super) fn new_packet_socket(kind: libc::c_int) -> io::Result<OwnedFd> {
     let kind = kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: numbers only.
+    // SAFETY: only numbers are passed.
     let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
     if fd < 0 {
         return Err(last_error());
     }
-    // SAFETY: the descriptor was just made and has no other owner.
+    // SAFETY: the descriptor was just created and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// A socket that sends IP packets with the headers that they have, by the device of this name: the kernel finds the
-/// neighbour (raw(7), ipv6(7)).
+/// A socket that sends complete IP packets through the device of this name. The kernel resolves the neighbour
+/// (raw(7), ipv6(7)).
 pub(crate) fn raw_socket(v6: bool, device: &str) -> io::Result<OwnedFd> {
     let family = if v6 { libc::AF_INET6 } else { libc::AF_INET };
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: numbers only.
+    // SAFETY: only numbers are passed.
     let fd = unsafe { libc::socket(family, kind, libc::IPPROTO_RAW) };
     if fd < 0 {
         return Err(last_error());
     }
-    // SAFETY: the descriptor was just made and has no other owner.
+    // SAFETY: the descriptor was just created and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
     let mut name = [0u8; libc::IFNAMSIZ];
     let bytes = device
@@ -129,7 +129,7 @@ pub(crate) fn raw_socket(v6: bool, device: &str) -> io::Result<OwnedFd> {
         .get(..name.len() - 1)
         .unwrap_or(device.as_bytes());
     name[..bytes.len()].copy_from_slice(bytes);
-    // SAFETY: the option is a name of at most so many bytes, with a zero at its end; the other is an int.
+    // SAFETY: the option is a zero-terminated name of at most `IFNAMSIZ` bytes; the other one is an int.
     unsafe {
         set_option(&socket, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, &name)?;
         let _ = set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &BUFFER);
@@ -137,7 +137,7 @@ pub(crate) fn raw_socket(v6: bool, device: &str) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// From now on the socket gets what passes the device `index`.
+/// Binds the socket to the packets of the device `index`.
 pub(super) fn bind_packet_socket(socket: &OwnedFd, index: u32) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
@@ -149,7 +149,7 @@ pub(super) fn bind_packet_socket(socket: &OwnedFd, index: u32) -> io::Result<()>
         sll_addr: [0; 8],
     };
     let length = size_of::<libc::sockaddr_ll>() as u32;
-    // SAFETY: the address lives during the call, and the length is its.
+    // SAFETY: the address lives during the call, and the length is that of the address.
     let answer = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
     if answer < 0 {
         Err(last_error())
@@ -161,7 +161,7 @@ pub(super) fn bind_packet_socket(socket: &OwnedFd, index: u32) -> io::Result<()>
 /// Sets an option of a socket.
 ///
 /// # Safety
-/// `T` is the type that the kernel reads for this option, and what it points to outlives the call.
+/// `T` must be the type that the kernel reads for this option, and memory that it points to must outlive the call.
 pub(super) unsafe fn set_option<T>(
     socket: &OwnedFd,
     level: libc::c_int,
@@ -169,7 +169,7 @@ pub(super) unsafe fn set_option<T>(
     value: &T,
 ) -> io::Result<()> {
     let length = size_of::<T>() as u32;
-    // SAFETY: the pointer is to a value that lives during the call, and the length is its.
+    // SAFETY: the pointer is to a value that lives during the call, and the length is that of the value.
     let answer = unsafe {
         let value = (&raw const *value).cast();
         libc::setsockopt(socket.as_raw_fd(), level, option, value, length)
@@ -181,19 +181,19 @@ pub(super) unsafe fn set_option<T>(
     }
 }
 
-/// A frame that was read, with a header of virtio before it.
+/// A frame that was read, preceded by a virtio header.
 pub struct Received {
-    /// Bytes of both.
+    /// Length of both together.
     pub length: usize,
-    /// The tag of a virtual LAN that the kernel took out of the frame: protocol and control information (IEEE 802.1Q).
+    /// The VLAN tag that the kernel removed from the frame: protocol and control information (IEEE 802.1Q).
     pub tag: Option<[u8; 4]>,
-    /// When it came, in nanoseconds since the Unix epoch.
+    /// Arrival time in nanoseconds since the Unix epoch.
     pub stamp: Option<u64>,
 }
 
 /// Reads from a [`packet_socket`].
 pub fn receive_frame(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Received> {
-    /// Room for both messages and their headers, aligned as they must be.
+    /// Space for both control messages with their headers, suitably aligned.
     #[repr(align(8))]
     struct Control([u8; 128]);
     let mut control = Control([0; 128]);
@@ -207,8 +207,8 @@ pub fn receive_frame(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Re
     message.msg_iovlen = 1;
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = control.0.len() as _;
-    // SAFETY: the message points to one buffer and one piece of memory for control messages, whose lengths it has and
-    // which outlive the call.
+    // SAFETY: the message points to one buffer and one piece of memory for control messages, with their lengths. Both
+    // outlive the call.
     let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
     let Ok(length) = usize::try_from(length) else {
         return Err(last_error());
@@ -218,11 +218,11 @@ pub fn receive_frame(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Re
         tag: None,
         stamp: None,
     };
-    // SAFETY: the message was filled by the kernel, and what it points to is still there.
+    // SAFETY: the kernel filled the message, and the memory that it points to still exists.
     let mut next = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
     while !next.is_null() {
-        // SAFETY: the macros give a pointer into the control messages only where a whole header is there; data is read
-        // without alignment, and only of the type that the kernel writes for this level and kind.
+        // SAFETY: the macros return a pointer into the control messages only if a whole header is present. Data is
+        // read unaligned, and only with the type that the kernel writes for this level and kind.
         unsafe {
             let header = next.read_unaligned();
             let data = libc::CMSG_DATA(next);
@@ -243,7 +243,8 @@ pub fn receive_frame(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Re
     Ok(received)
 }
 
-/// The tag that the kernel took out of a frame, from what it says with the frame (packet(7), `struct tpacket_auxdata`).
+/// The VLAN tag that the kernel removed from a frame, from the frame's metadata (packet(7), `struct
+/// tpacket_auxdata`).
 pub(super) fn tag(status: u32, information: u16, protocol: u16) -> Option<[u8; 4]> {
     if status & libc::TP_STATUS_VLAN_VALID == 0 {
         return None;
@@ -256,8 +257,7 @@ pub(super) fn tag(status: u32, information: u16, protocol: u16) -> Option<[u8; 4
     Some([a, b, c, d])
 }
 
-/// Everything that passes a device is shown to the socket, whomever it is for (packet(7), `PACKET_MR_PROMISC`); until the
-/// socket is closed.
+/// Puts the device into promiscuous mode (packet(7), `PACKET_MR_PROMISC`) until the socket is closed.
 pub fn see_everything(socket: &OwnedFd, index: u32) -> io::Result<()> {
     let request = libc::packet_mreq {
         mr_ifindex: index as i32,
@@ -265,7 +265,7 @@ pub fn see_everything(socket: &OwnedFd, index: u32) -> io::Result<()> {
         mr_alen: 0,
         mr_address: [0; 8],
     };
-    // SAFETY: this is the type that the option has.
+    // SAFETY: this is the type of the option.
     unsafe {
         set_option(
             socket,
@@ -276,7 +276,7 @@ pub fn see_everything(socket: &OwnedFd, index: u32) -> io::Result<()> {
     }
 }
 
-/// Frames that a packet socket had no room for since this was asked last.
+/// Frames that a packet socket dropped for lack of space since the last call.
 pub fn packet_drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
     // `struct tpacket_stats` of linux/if_packet.h: packets, drops.
     let mut counted = [0u32; 2];
@@ -297,21 +297,21 @@ pub fn packet_drops(socket: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(u64::from(counted[1]))
 }
 
-/// Of linux/if_packet.h.
+/// From linux/if_packet.h.
 const PACKET_COPY_THRESH: libc::c_int = 7;
 const PACKET_VNET_HDR: libc::c_int = 15;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
-/// Bytes that wait in a packet socket: a stall of a busy machine at 1 Gbit/s.
+/// Buffer size of a packet socket in bytes, enough for a stall of a busy machine at 1 Gbit/s.
 const BUFFER: libc::c_int = 32 << 20;
 
-/// Gives the calling thread namespaces of its own.
+/// Gives the calling thread new namespaces.
 pub fn unshare(flags: UnshareFlags) -> io::Result<()> {
     debug_assert!(!flags.contains(UnshareFlags::FILES));
     // SAFETY: only unsharing the table of file descriptors is unsafe, and that is not requested here.
     unsafe { rustix::thread::unshare_unsafe(flags - UnshareFlags::FILES) }
 }
 
-/// Children that end are reaped by the kernel (sigaction(2): SIGCHLD ignored).
+/// Lets the kernel reap children that end (sigaction(2): SIGCHLD ignored).
 pub fn reap_automatically() {
     // SAFETY: SIG_IGN installs no handler, so no code of ours runs in signal context.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
@@ -331,7 +331,7 @@ struct SchedAttr {
     period: u64,
 }
 
-/// The calling thread becomes SCHED_FIFO with this priority; what it starts does not inherit it.
+/// Gives the calling thread SCHED_FIFO with this priority. Threads and programs that it starts do not inherit it.
 pub fn schedule_fifo(priority: u32) -> io::Result<()> {
     sched_setattr(SchedAttr {
         policy: libc::SCHED_FIFO as u32,
@@ -341,8 +341,8 @@ pub fn schedule_fifo(priority: u32) -> io::Result<()> {
     })
 }
 
-/// The calling thread asks the fair scheduler for slices of `nanos` (Linux 6.12 and later; before,
-/// the kernel ignores it).
+/// Requests slices of `nanos` from the fair scheduler for the calling thread (Linux 6.12 and later; older kernels
+/// ignore it).
 pub fn schedule_slice(nanos: u64) -> io::Result<()> {
     sched_setattr(SchedAttr {
         policy: libc::SCHED_OTHER as u32,
@@ -354,8 +354,8 @@ pub fn schedule_slice(nanos: u64) -> io::Result<()> {
 
 fn sched_setattr(mut attr: SchedAttr) -> io::Result<()> {
     attr.size = size_of::<SchedAttr>() as u32;
-    // SAFETY: the kernel reads `size` bytes from `attr`, which lives until the call returns; thread 0
-    // is the calling one.
+    // SAFETY: the kernel reads `size` bytes from `attr`, which lives until the call returns. Thread 0 is the calling
+    // one.
     let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
     if answer == 0 {
         Ok(())

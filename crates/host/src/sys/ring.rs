@@ -1,5 +1,5 @@
-//! The ring of a packet socket: packets that it receives lie in memory that kernel and program share, each with its instant.
-//! Reading them takes no system call (Documentation/networking/packet_mmap.rst).
+//! The ring of a packet socket: received packets lie in memory shared by kernel and program, each with its timestamp.
+//! Reading them needs no system call (Documentation/networking/packet_mmap.rst).
 #![expect(
     unsafe_code,
     reason = "the ring of a packet socket is memory shared with the kernel"
@@ -14,48 +14,48 @@ use rustix::io;
 
 use super::devices::{last_error, set_option, tag};
 
-/// Places are made in pieces of this many bytes.
+/// Slots are allocated in blocks of this many bytes.
 const BLOCK: usize = 1 << 16;
-/// Of linux/if_packet.h.
+/// From linux/if_packet.h.
 const TPACKET_V2: libc::c_int = 1;
 
-/// How large a ring is.
+/// Dimensions of a ring.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Bytes of a place, a power of two of at least 128, the kernel's header among them.
+    /// Bytes per slot, including the kernel's header: a power of two, at least 128.
     pub place: usize,
-    /// How many places there are, together a multiple of 64 KiB.
+    /// Number of slots; the total size must be a multiple of 64 KiB.
     pub places: usize,
-    /// Bytes that the kernel writes before the link-layer header: the header of virtio, where the socket has that.
+    /// Bytes that the kernel writes before the link-layer header: the virtio header, if the socket has one.
     pub before: usize,
 }
 
-/// Places for packets, which the kernel fills in turn.
+/// Slots for packets, which the kernel fills in turn.
 pub struct Ring {
     memory: NonNull<u8>,
     size: Size,
     next: usize,
 }
 
-// SAFETY: the ring is memory of this process alone, and belongs to this value.
+// SAFETY: only this process has the ring's memory, and this value owns it.
 unsafe impl Send for Ring {}
 
 /// A packet in the ring.
 pub struct Slot<'r> {
-    /// What is kept of it, and what stands before.
+    /// The captured bytes, including those before the link-layer header.
     pub bytes: &'r [u8],
-    /// Its length, without what stands before.
+    /// Its full length, without the bytes before the link-layer header.
     pub length: usize,
-    /// When it came, in nanoseconds since the Unix epoch.
+    /// Arrival time in nanoseconds since the Unix epoch.
     pub stamp: u64,
-    /// The tag of a virtual LAN that the kernel took out of the frame.
+    /// The VLAN tag that the kernel removed from the frame.
     pub tag: Option<[u8; 4]>,
-    /// The place is too small for it, and it waits in the socket as a whole.
+    /// The packet does not fit into the slot; the socket holds all of it.
     pub waits: bool,
 }
 
 impl Ring {
-    /// The ring of a socket that is bound to no device yet.
+    /// Creates the ring of a socket that is not yet bound to a device.
     pub fn of(socket: &OwnedFd, size: Size) -> io::Result<Ring> {
         let length = size.place * size.places;
         let places = libc::tpacket_req {
@@ -69,7 +69,7 @@ impl Ring {
             set_option(socket, libc::SOL_PACKET, libc::PACKET_VERSION, &TPACKET_V2)?;
             set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &places)?;
         }
-        // SAFETY: a new mapping of a length that the ring has.
+        // SAFETY: a new mapping with the length of the ring.
         let memory = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -90,15 +90,15 @@ impl Ring {
         })
     }
 
-    /// The packet after so many others, if it is there.
+    /// The packet `ahead` slots after the next one, if it has arrived.
     pub fn slot(&self, ahead: usize) -> Option<Slot<'_>> {
         let (status, header) = self.place(ahead);
         let status = status.load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
             return None;
         }
-        // SAFETY: the kernel has filled this place and does not touch it before it is given back, which takes the ring
-        // mutably; it keeps what it writes inside the place.
+        // SAFETY: the kernel has filled this slot and does not touch it before it is given back, which borrows the
+        // ring mutably. It writes only inside the slot.
         let (header, bytes) = unsafe {
             let start = header.as_ptr().cast::<u8>();
             let header = header.as_ref();
@@ -116,7 +116,7 @@ impl Ring {
         })
     }
 
-    /// Gives so many places back.
+    /// Returns `count` slots to the kernel.
     pub fn give_back(&mut self, count: usize) {
         for _ in 0..count {
             let (status, _) = self.place(0);
@@ -125,7 +125,7 @@ impl Ring {
         }
     }
 
-    /// Whether nothing is there.
+    /// Whether no packet is waiting.
     pub fn empty(&self) -> bool {
         let (status, _) = self.place(0);
         status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0
@@ -134,8 +134,8 @@ impl Ring {
     fn place(&self, ahead: usize) -> (&AtomicU32, NonNull<libc::tpacket2_hdr>) {
         let number = (self.next + ahead) % self.size.places;
         debug_assert!(size_of::<libc::tpacket2_hdr>() <= self.size.place);
-        // SAFETY: the ring has so many places, which begin at multiples of 128 of a page, so that they are aligned; the first
-        // word of each is its status, which both sides write as a whole.
+        // SAFETY: the ring has this many slots, which start at multiples of 128 from a page boundary and so are
+        // aligned. The first word of each is its status, which both sides write as a whole.
         unsafe {
             let place = self.memory.add(number * self.size.place);
             let place = place.cast::<libc::tpacket2_hdr>();
@@ -146,7 +146,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: mapped in `of` with this length, and used by nobody else.
+        // SAFETY: mapped in `of` with this length, and not used elsewhere.
         unsafe {
             libc::munmap(
                 self.memory.as_ptr().cast(),

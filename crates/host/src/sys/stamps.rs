@@ -1,4 +1,5 @@
-//! When packets left a device, as a packet socket beside it saw them. A TUN device gives no time stamps of its own.
+//! Times at which packets left a device, from a packet socket on that device. A TUN device provides no timestamps
+//! itself.
 #![expect(unsafe_code, reason = "no safe call attaches a filter to a socket")]
 
 use std::os::fd::OwnedFd;
@@ -8,32 +9,32 @@ use rustix::io;
 use super::devices::{bind_packet_socket, new_packet_socket, set_option};
 use super::ring::{Ring, Size};
 
-/// A place: a header of 32, an address of 20, both aligned, and 48 of the packet. There are more places than the queue of a
-/// device holds after a stall.
+/// A slot has a header of 32 bytes, an address of 20, both aligned, and 48 bytes of the packet. There are more slots
+/// than packets in the queue of a device after a stall.
 const SIZE: Size = Size {
     place: 128,
     places: 16_384,
     before: 0,
 };
-/// Bytes of a packet by which it is recognised.
+/// Number of bytes by which a packet is recognised.
 const FRONT: usize = 48;
 
-/// Of linux/filter.h: `SKF_AD_OFF + SKF_AD_PKTTYPE`.
+/// From linux/filter.h: `SKF_AD_OFF + SKF_AD_PKTTYPE`.
 const PACKET_TYPE: u32 = 0xffff_f000 + 4;
 
-/// A ring of the fronts of packets that a device has sent, each with its instant. The kernel writes it while a
-/// packet is on its way to the device, so it is there before the packet can be read.
+/// A ring with the first bytes of the packets that a device sent, each with its timestamp. The kernel writes it while
+/// a packet is on its way to the device, so the entry exists before the packet can be read.
 pub struct Stamps {
     ring: Ring,
-    /// The device is watched as long as this is open.
+    /// The device is monitored as long as this is open.
     _socket: OwnedFd,
 }
 
 impl Stamps {
-    /// Watches the device `index` of the calling thread's network namespace.
+    /// Monitors the device `index` of the calling thread's network namespace.
     pub fn of(index: u32) -> io::Result<Stamps> {
         let socket = new_packet_socket(libc::SOCK_DGRAM)?;
-        // Of what the device sends, the front; of what it receives, nothing.
+        // Captures the first bytes of packets that the device sends, and nothing of those that it receives.
         let code = |code: u32, jt, jf, k| libc::sock_filter {
             code: code as u16,
             jt,
@@ -72,8 +73,8 @@ impl Stamps {
         })
     }
 
-    /// When a packet that was read just now was sent, in nanoseconds since the Unix epoch. Packets before it that were never
-    /// read were dropped by the device. `None` where the ring was full.
+    /// When the packet that was just read was sent, in nanoseconds since the Unix epoch. Earlier entries belong to
+    /// packets that the device dropped. `None` if the ring was full.
     pub fn take(&mut self, packet: &[u8]) -> Option<u64> {
         let mut found = (0..SIZE.places).map_while(|k| Some((k, self.ring.slot(k)?)));
         let (k, at) = found.find_map(|(k, slot)| {

@@ -1,4 +1,4 @@
-//! Packets from one device to the other, without an emulator.
+//! Carries packets from one device to the other, without an emulator.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,12 +43,12 @@ impl Ferry {
         }
     }
 
-    /// The largest packet that crossed, in bytes.
+    /// The largest packet carried, in bytes.
     pub(super) fn largest(&self) -> u64 {
         self.largest.load(Ordering::Relaxed)
     }
 
-    /// Stops; returns what the devices dropped.
+    /// Stops; returns the number of packets that the devices dropped.
     pub(super) fn stop(mut self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self

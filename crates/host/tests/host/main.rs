@@ -1,6 +1,6 @@
-//! Hosts on the kernel that is there. They need root or user namespaces, and processes without threads to
-//! begin with, so this is a program of its own: the tests run one after the other, first as whoever started
-//! it and, if that is root, once more as nobody.
+//! Tests of hosts on the running kernel. They need root or user namespaces, and processes that start without threads,
+//! so this is a separate program. The tests run one after the other: first as the current user and, if that is root,
+//! again as nobody.
 #![expect(clippy::print_stdout, reason = "a test program reports on stdout")]
 
 mod ferry;
@@ -27,7 +27,7 @@ use swell_host::{
     DeviceKind, Error, Host, HostConfig, Offload, Process, Program, Rights, Stream, helper_main,
 };
 
-/// Loses patience with something that should take milliseconds.
+/// Time limit for operations that should take milliseconds.
 const LONG: Duration = Duration::from_secs(20);
 
 type Test = fn(&Rights);
@@ -98,7 +98,7 @@ fn main() -> ExitCode {
         VETH.store(device == DeviceKind::Veth, Ordering::Relaxed);
         for (name, test) in TESTS {
             if wanted.is_none_or(|w| name.contains(w.as_str())) {
-                // A test that fails panics, which ends the program with a failure.
+                // A failing test panics, which ends the program with a failure.
                 test(&rights);
                 println!("test {name} ({who}, {device:?}) ... ok");
             }
@@ -110,7 +110,7 @@ fn main() -> ExitCode {
     again_as_nobody(&arguments)
 }
 
-/// The same tests as a user without privileges.
+/// The same tests as an unprivileged user.
 fn again_as_nobody(arguments: &[String]) -> ExitCode {
     let nobody = 65534;
     let me = std::env::current_exe().expect("the kernel knows the file that runs");
@@ -137,7 +137,7 @@ fn again_as_nobody(arguments: &[String]) -> ExitCode {
     ExitCode::from(u8::from(!status.success()))
 }
 
-// What runs inside hosts: this executable in other roles, so that nothing need be installed.
+// Programs that run inside hosts: this executable in other roles, so that nothing needs to be installed.
 
 const ROLE: &str = "__role";
 
@@ -189,7 +189,7 @@ fn play(role: &str, arguments: &[String]) -> ExitCode {
                 Err(e) => println!("{:?}", e.kind()),
             }
         }
-        // Starts something that leaves the process group and outlives its parent.
+        // Starts a process that leaves the process group and outlives its parent.
         "daemon" => {
             let me = std::env::current_exe().expect("the kernel knows the file that runs");
             let started = Command::new(me)
@@ -205,10 +205,10 @@ fn play(role: &str, arguments: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Tells the victim to make hosts of the kind that its parent makes.
+/// Tells the victim process to create hosts of the same kind as its parent.
 const VICTIM_HAS_VETH: &str = "SWELL_TEST_VICTIM_HAS_VETH";
 
-/// Makes two hosts with programs and waits to be killed.
+/// Creates two hosts with programs and waits to be killed.
 fn victim(marker: &str) {
     VETH.store(
         std::env::var_os(VICTIM_HAS_VETH).is_some(),
@@ -248,7 +248,7 @@ fn ask(host: &Host, arguments: &[&str]) -> String {
     )
 }
 
-// Two hosts and the plainest network.
+// Two hosts and the simplest network.
 
 fn ip(text: &str) -> IpAddr {
     text.parse().expect("tests write addresses")
@@ -262,7 +262,7 @@ fn server() -> HostConfig {
     of_kind(HostConfig::new("server", [ip("10.9.0.2"), ip("fd09::2")]))
 }
 
-/// Whether hosts of tests have a veth.
+/// Whether the hosts of the tests use a veth.
 static VETH: AtomicBool = AtomicBool::new(false);
 
 fn of_kind(mut config: HostConfig) -> HostConfig {
@@ -333,7 +333,7 @@ fn names_resolve(rights: &Rights) {
     assert_eq!(ask(&a, &["who"]), format!("{user} client"));
 }
 
-/// Sends a megabyte from a to b and says whether it arrived as it was.
+/// Sends a megabyte from a to b and returns whether it arrived unchanged.
 fn a_megabyte(a: &Host, b: &Host, to: SocketAddr) -> bool {
     let listener = b
         .enter(|| TcpListener::bind(to))
@@ -386,7 +386,7 @@ fn the_machine_is_out_of_reach(rights: &Rights) {
     let name = format!("swell-test-{}", std::process::id());
     let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("a short name");
     let _abstract = UnixListener::bind_addr(&address).expect("listen");
-    // Outside both can be reached, or the rest would show nothing.
+    // Outside the host both can be reached; otherwise the test would prove nothing.
     assert!(TcpStream::connect(&local).is_ok());
     assert!(UnixStream::connect_addr(&address).is_ok());
     assert_eq!(ask(&a, &["connect", &local]), "ConnectionRefused");
@@ -403,7 +403,7 @@ fn the_machine_is_out_of_reach(rights: &Rights) {
         }
         Err(e) => println!("skipped: sockets below /run, which may not be made here: {e}"),
     }
-    // What is nobody's address goes to the device and is lost there.
+    // A packet to an unassigned address goes to the device and is lost there.
     let answer = ask(&a, &["connect", "192.0.2.1:80"]);
     assert_eq!(answer, "TimedOut");
 }
@@ -519,7 +519,7 @@ fn an_idle_host_sends_nothing(rights: &Rights) {
     assert_eq!(packets, []);
 }
 
-/// A loop that was away learns from the kernel when packets came, on a TUN device as on a veth.
+/// A loop that was delayed learns from the kernel when packets arrived, with a TUN device and with a veth.
 fn stamps_are_of_their_time(rights: &Rights) {
     let (host, mut device) = Host::create(rights, &client()).expect("a host");
     assert!(device.stamps());
@@ -530,7 +530,7 @@ fn stamps_are_of_their_time(rights: &Rights) {
     let mut sent = Vec::new();
     for size in 1..=50 {
         let before = epoch();
-        // All but every fifth are of one size and content.
+        // All but every fifth have the same size and content.
         let length = if size % 5 == 0 { size } else { 3 };
         socket
             .send_to(&vec![7; length], (ip("10.9.0.2"), 9))
@@ -545,21 +545,21 @@ fn stamps_are_of_their_time(rights: &Rights) {
         assert_eq!(bytes, 28 + length);
         let stamp = device.stamp().expect("a stamp");
         let late = stamp.saturating_sub(after);
-        // Of a veth it is taken where the packet comes out: the kernel may let it wait for its turn.
+        // A veth takes the stamp where the packet leaves it, because the kernel may queue the packet before that.
         assert!(
             stamp >= before && (late == 0 || VETH.load(Ordering::Relaxed)),
             "packet {number}: {before} {stamp} {after}"
         );
-        // Never said of a packet that waits; a veth asks the kernel.
+        // `empty` is never true while a packet waits; for a veth only the kernel knows.
         let all = number == 49 && !VETH.load(Ordering::Relaxed);
         assert_eq!(device.empty(), all, "packet {number}");
     }
 }
 
-/// After all the tests above nothing can be missing and nothing left.
+/// After all the tests above, nothing is missing and nothing is left over.
 fn the_doctor_sees_what_works(rights: &Rights) {
     if rights.rootless() && VETH.load(Ordering::Relaxed) {
-        // What it tries begins inside our user namespace: see `kill_9_leaves_nothing`.
+        // The doctor's test processes start inside our user namespace: see `kill_9_leaves_nothing`.
         println!(
             "skipped: the doctor in a nested user namespace without TUN: veths are not permitted"
         );

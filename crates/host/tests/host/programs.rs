@@ -1,4 +1,4 @@
-//! Programs in hosts, and what remains of them.
+//! Programs in hosts, and what is left of them.
 
 use super::*;
 
@@ -30,7 +30,7 @@ pub(super) fn a_missing_program(rights: &Rights) {
     let (host, _device) = Host::create(rights, &client()).expect("a host");
     let error = host
         .spawn(Program {
-            // Directories that this user may not search would count as forbidden programs.
+            // Directories that this user may not search would make programs look forbidden.
             env: vec![("PATH".into(), "/usr/bin:/bin".into())],
             ..Program::new(["no-such-program", "-x"])
         })
@@ -65,7 +65,7 @@ pub(super) fn the_end_of_a_host(rights: &Rights) {
 
 pub(super) fn kill_9_leaves_nothing(rights: &Rights) {
     if rights.rootless() && VETH.load(Ordering::Relaxed) {
-        // The victim begins inside our user namespace, and opening the packet socket of its veth is refused there.
+        // The victim starts inside our user namespace, where opening the packet socket of its veth is refused.
         println!("skipped: kill -9 of hosts with veths in a nested user namespace: not permitted");
         return;
     }
@@ -88,7 +88,7 @@ pub(super) fn kill_9_leaves_nothing(rights: &Rights) {
         .read_exact(&mut ready)
         .expect("it makes its hosts");
     assert_eq!(&ready, b"ready\n");
-    // Two programs and two daemons, and the victim itself.
+    // Two programs, two daemons, and the victim itself.
     assert_eq!(running(&marker), 5);
     victim.kill().expect("it is ours");
     victim.wait().expect("a child");
@@ -103,7 +103,7 @@ pub(super) fn kill_9_leaves_nothing(rights: &Rights) {
     }
 }
 
-/// Processes with this argument, except those that have ended and only wait to be noticed.
+/// Processes with this argument, except zombies.
 fn running(marker: &str) -> usize {
     let has = |process: &Path| {
         fs::read(process.join("cmdline")).is_ok_and(|line| {
@@ -118,7 +118,7 @@ fn running(marker: &str) -> usize {
         .count()
 }
 
-/// Network namespaces of processes that we may see.
+/// Network namespaces of the processes visible to us.
 fn network_namespaces() -> usize {
     let mut all: Vec<_> = fs::read_dir("/proc")
         .expect("/proc is mounted")

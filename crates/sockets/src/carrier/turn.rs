@@ -1,4 +1,4 @@
-//! One turn of the loop: what sockets and timers say goes to workloads, what those want goes to sockets.
+//! One turn of the loop: events of sockets and timers go to workloads, and their actions go to sockets.
 
 use super::*;
 
@@ -39,7 +39,7 @@ impl Carrier {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(SocketsError::Epoll(error)),
             }
-            // What had more to do takes turns with what is new.
+            // Postponed work takes turns with new events.
             for _ in 0..self.ready.len() {
                 if let Some(token) = self.ready.pop_front() {
                     self.catch_up(until, &mut behind);
@@ -55,8 +55,8 @@ impl Carrier {
         }
     }
 
-    /// Runs due timers before anything that happens now is delivered, unless the loop is late: then
-    /// the next ones may depend on what is delivered now.
+    /// Runs due timers before an event of the current time is delivered. If the loop is late it runs none, because
+    /// later timers may depend on that event.
     #[inline]
     fn catch_up(&mut self, until: Time, behind: &mut bool) {
         let now = self.now();
@@ -66,8 +66,8 @@ impl Carrier {
         self.at = now;
     }
 
-    /// Tells timers that are due by `until`; true if it left some for later, since they are many or
-    /// are due after what the earlier ones may have caused.
+    /// Delivers timers that are due by `until`. Returns true if some are left: because there are many, or because
+    /// earlier ones may have caused events before them.
     fn timers(&mut self, until: Time) -> bool {
         let mut last = until;
         for n in 0..TIMERS {
@@ -77,8 +77,8 @@ impl Carrier {
             if n == 0 {
                 last = until.min(due + SPAN);
             }
-            // A timer is delivered with the instant it was set for, however late it is: its workload's next pause
-            // runs from there, so that no rate drifts by the lateness of each wake-up.
+            // A timer is delivered with the instant it was set for, however late it is. The workload's next pause
+            // starts from there, so rates do not drift with the lateness of wake-ups.
             self.at = due;
             match wake {
                 Wake::Timer { worker, token } => {
@@ -123,13 +123,13 @@ impl Carrier {
         }
     }
 
-    /// An event for a workload, to be delivered in its turn.
+    /// Queues an event for a workload.
     #[inline]
     pub(crate) fn post(&mut self, worker: u32, event: Event) {
         self.inbox.push_back((worker, event));
     }
 
-    /// Tells workloads what happened.
+    /// Delivers the queued events to the workloads.
     #[inline]
     fn settle(&mut self) {
         while let Some((worker, event)) = self.inbox.pop_front() {

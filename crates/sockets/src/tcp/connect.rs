@@ -1,4 +1,4 @@
-//! How connections begin: listeners, connecting, accepting, and what each socket is set to.
+//! Opening connections: listeners, connecting, accepting, and socket options.
 
 use super::*;
 
@@ -45,7 +45,7 @@ impl Carrier {
         }
         let local = SocketAddr::try_from(getsockname(fd)?)?;
         self.slots.at(slot).port = local.port();
-        // The kernel does not give a pair of addresses the same port twice.
+        // The kernel does not assign the same port twice for a pair of addresses.
         self.waiting.insert((plain(local), to), slot);
         self.watch(fd, slot, 0)?;
         self.slots.at(slot).ends[0].fd = Some(socket);
@@ -56,15 +56,15 @@ impl Carrier {
         Ok(())
     }
 
-    /// Has the kernel tell what happens at a socket, each thing once: a reader that is closed to would
-    /// otherwise be an event without end, and waiting for room to write would take a call each time.
+    /// Registers a socket edge-triggered. With level triggering, an end that has seen the peer's close would report
+    /// events endlessly, and waiting for buffer space would need a system call each time.
     pub(crate) fn watch(&self, fd: BorrowedFd<'_>, slot: u32, end: usize) -> Result<()> {
         let what = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let token = epoll::EventData::new_u64(self.slots.token(slot, end));
         epoll::add(&self.epoll, fd, token, what)
     }
 
-    /// The socket that servers of `worker` on `side` are reached at.
+    /// The listening socket for servers of `worker` on `side`, created on first use.
     fn listener(&mut self, worker: u32, side: Side, ipv6: bool) -> Result<u32> {
         let place = (side as usize, usize::from(ipv6));
         if let Some(index) = self.workers[worker as usize].listeners[place.0][place.1] {
@@ -84,7 +84,7 @@ impl Carrier {
         if let Some(device) = &state.device {
             sys::bind_to_device(fd, device)?;
         }
-        // What is set here is inherited by every socket that is accepted.
+        // Accepted sockets inherit these options.
         self.workers[worker as usize].settings.apply(fd)?;
         prepare(fd)?;
         bind(fd, &SocketAddr::new(any, 0))?;
@@ -102,12 +102,12 @@ impl Carrier {
         Ok(index)
     }
 
-    /// Takes connections whose handshake is complete.
+    /// Accepts connections whose handshake is complete.
     pub(crate) fn accept(&mut self, token: u64) {
         let index = (token & !LISTENER) as usize;
         let mut left = ACCEPTS;
         if let Some(listener) = self.listeners.get_mut(index) {
-            // A burst is taken whole.
+            // A burst is accepted as a whole.
             left = left.max(listener.begun);
             listener.begun = 0;
         }
@@ -121,14 +121,14 @@ impl Carrier {
                 Err(Errno::AGAIN) => return,
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
                     self.counts.without_descriptors += 1;
-                    // Without the spare one, the connections in the queue would wait for ever; so they
-                    // are taken and reset.
+                    // Without the reserve descriptor, connections in the queue would wait forever. So they are
+                    // accepted and reset.
                     if !self.descriptors.refuse(listener.fd.as_fd()) {
                         self.queue.push(self.at + RETRY, Wake::Accept(token));
                         return;
                     }
                 }
-                // Of that one connection (accept(2), "Error handling").
+                // The error concerns only that connection (accept(2), "Error handling").
                 Err(_) => {}
             }
             left -= 1;
@@ -153,11 +153,11 @@ impl Carrier {
             return;
         };
         if self.slots.peek(slot).ends[0].has(bits::DEAD) {
-            // Aborted before it was there.
+            // Aborted before it was accepted.
             self.over(slot);
             return;
         }
-        // Whoever accepts knows that the client has seen the handshake complete.
+        // A connection is accepted only after the client completed the handshake.
         self.connected(slot, 0);
         let (cap, worker) = (self.slots.peek(slot).caps[1], self.slots.peek(slot).worker);
         let settings = &self.workers[worker as usize].settings;
@@ -193,16 +193,16 @@ impl Carrier {
     }
 }
 
-/// What every socket of a connection has. Closing one that is still open resets it, also when the process
-/// dies: nothing is left behind. A connection that both ends have closed is closed as usual.
+/// Sets the common option of connection sockets: closing an open one resets it, also when the process dies. A
+/// connection that both ends have closed ends normally.
 fn prepare(fd: BorrowedFd<'_>) -> Result<()> {
     sockopt::set_socket_linger(fd, Some(Duration::ZERO))
 }
 
-/// What this one connection has of its own.
+/// Sets the options specific to this connection.
 fn tailor(fd: BorrowedFd<'_>, settings: &Settings, open: &Open) -> Result<()> {
     let asked = open.wire.ends.map(|end| u32::from(end.mss));
-    // The client's cap is announced to the server, too: one value for both directions.
+    // The client's cap is also announced to the server, so one value serves both directions.
     let mss = asked[0].max(asked[1]);
     if mss != 0 {
         let timestamps = open.wire.timestamps.unwrap_or(settings.timestamps);
@@ -214,7 +214,7 @@ fn tailor(fd: BorrowedFd<'_>, settings: &Settings, open: &Open) -> Result<()> {
     }
 }
 
-/// Without scope and flow label.
+/// The address without scope and flow label.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip(), address.port())
 }

@@ -1,4 +1,4 @@
-//! A workload made of a closure, and what it was told.
+//! A workload made from a closure, and a log of its events.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -13,13 +13,13 @@ pub const MS: Dur = Dur::from_millis(1);
 
 type Handler = Box<dyn FnMut(Time, Event, &mut Vec<Action>) + Send>;
 
-/// A workload that does what its closure says.
+/// A workload that does what its closure returns.
 pub struct Script {
     handler: Handler,
     log: Log,
 }
 
-/// What a workload was told.
+/// The events delivered to a workload.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<Event>>>);
 
@@ -78,7 +78,7 @@ pub fn carrier_with(machine: Box<dyn Workload>, config: Config) -> Carrier {
     carrier
 }
 
-/// Runs until `done`. A minute is forever: a busy machine takes a second.
+/// Runs until `done`. A minute counts as forever: a busy machine needs a second.
 pub fn run_until(carrier: &mut Carrier, done: impl Fn() -> bool) {
     let stop = AtomicBool::new(false);
     let end = carrier.now() + Dur::from_secs(60);

@@ -38,7 +38,7 @@ fn a_refused_connection_is_reset_at_its_client() {
     run_until(&mut carrier, || {
         log.has(|e| matches!(e, Event::Closed(C, _)))
     });
-    // The first connection had a listener made; it listens no more.
+    // The listener was created for the first connection; now it stops listening.
     shutdown(&carrier.listeners[0].fd, Shutdown::Both).unwrap();
     log.take();
     run_until(&mut carrier, || {

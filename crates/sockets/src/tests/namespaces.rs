@@ -18,7 +18,7 @@ use crate::{Carrier, CarrierConfig, InNamespace, Paths, Side, SideConfig};
 
 const NODES: u32 = 1000;
 
-/// A namespace, held by a process that sleeps in it and goes with the test.
+/// A namespace, held by a process that sleeps in it and ends with the test.
 struct Namespace(Child);
 
 impl Drop for Namespace {
@@ -73,8 +73,8 @@ impl Namespace {
     }
 }
 
-/// Two namespaces with a wire between them: 10.1/16 and fd01::/64 in one, 10.2/16 and fd02::/64 in
-/// the other, without configuring one address of them.
+/// Two namespaces with a wire between them: 10.1/16 and fd01::/64 in one, 10.2/16 and fd02::/64 in the other. No
+/// single address is configured.
 fn pair() -> Result<[Namespace; 2], String> {
     let [a, b] = [Namespace::new()?, Namespace::new()?];
     a.ip(&format!(
@@ -84,8 +84,8 @@ fn pair() -> Result<[Namespace; 2], String> {
     for (namespace, own, other) in [(&a, 1, 2), (&b, 2, 1)] {
         for command in [
             "link set lo up".into(),
-            // Both ends have one hardware address, so nobody has to ask for the other's: what asks is not
-            // answered while an address is new.
+            // Both ends have the same hardware address, so neither has to resolve the other's. Address resolution is
+            // not answered while an address is new.
             "link set wire address 02:00:00:00:00:01 arp off".into(),
             "link set wire up".into(),
             format!("addr add 192.0.2.{own}/32 dev wire"),
@@ -175,7 +175,7 @@ fn a_thousand_clients_and_servers_have_an_address_each() {
         epoch: None,
     })
     .unwrap();
-    // Not what the routes say.
+    // The routes set a different congestion control.
     let reno = Config {
         algorithm: Algorithm::NewReno,
         ..Config::linux()
@@ -189,7 +189,7 @@ fn a_thousand_clients_and_servers_have_an_address_each() {
         }) == all
     });
     assert_eq!(log.count(|e| matches!(e, Event::Reset(..))), 0);
-    // As the kernel sees it, at the accepted sockets.
+    // The kernel's view of the accepted sockets.
     let mut seen = BTreeSet::new();
     for slot in carrier.slots.numbers() {
         let fd = carrier.slots.peek(slot).ends[1].socket().unwrap();

@@ -1,5 +1,4 @@
-//! The same workload in a simulated world and over kernel sockets does the same things in the same
-//! order.
+//! The same workload does the same things in the same order in a simulated world and over kernel sockets.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -21,7 +20,7 @@ use swell_world::World;
 use super::common::MS;
 use crate::{Carrier, CarrierConfig};
 
-/// What happens on a connection, without times.
+/// An event or action of a connection, without its time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     Open(bool, Box<OpenKey>),
@@ -31,17 +30,17 @@ enum Step {
     Abort,
 }
 
-/// What tells connections apart: direction, class, keys, sizes of segments.
+/// The properties that tell connections apart: direction, class, keys, segment sizes.
 type OpenKey = (bool, u32, u64, u64, bool);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Story {
     actions: Vec<Step>,
-    /// Bytes told by receiving end.
+    /// Bytes reported to each receiving end.
     received: [u64; 2],
-    /// Datagrams told, by receiving end.
+    /// Datagrams reported to each receiving end.
     datagrams: [Vec<u32>; 2],
-    /// Connected, end of data, reset by end; closed.
+    /// Number of events per end: connected, end of data, reset. Then the number of `Closed` events.
     told: [(u32, u32, u32); 2],
     closed: u32,
 }
@@ -49,13 +48,13 @@ struct Story {
 #[derive(Default)]
 struct Book {
     stories: BTreeMap<Conn, Story>,
-    /// Timers that were told, with their instants and tokens.
+    /// Timers that fired, with their instants and tokens.
     timers: Vec<(Time, u64)>,
-    /// Sends and datagrams with the instants they were asked for.
+    /// Sends and datagrams, with the instants at which they were requested.
     sent: Vec<(Time, Conn, u64)>,
 }
 
-/// Writes down what passes between a workload and its carrier.
+/// Records everything that passes between a workload and its carrier.
 struct Observed {
     machine: Box<dyn Workload>,
     book: Arc<Mutex<Book>>,
@@ -152,8 +151,8 @@ fn observed(machine: impl Workload + 'static) -> (Box<Observed>, Arc<Mutex<Book>
     (Box::new(observed), book)
 }
 
-/// Runs `make`'s workload in a world like the loopback network and over it. `done` ends the run over
-/// sockets before `until`, where a workload ends by itself.
+/// Runs the workload of `make` in a world like the loopback network, and over the loopback network. `done` ends the
+/// run over sockets before `until`, if the workload ends by itself.
 fn both<W: Workload + 'static>(
     make: impl Fn() -> W,
     until: Dur,
@@ -194,12 +193,12 @@ fn both<W: Workload + 'static>(
     [(book(simulated), there), (book(real), here)]
 }
 
-/// Stories whatever the numbers of their connections: which of two clients is first may differ.
+/// The stories without connection numbers, because either of two clients may be first.
 fn sorted(book: &Book) -> Vec<Story> {
     let mut stories: Vec<Story> = book.stories.values().cloned().collect();
     for story in &mut stories {
         if story.actions.contains(&ON_ITS_OWN) {
-            // The two ends do not wait for each other: each does the same in the same order.
+            // The two ends do not wait for each other; each does the same in the same order.
             story.actions.sort_by_key(|step| match step {
                 Step::Send(end, _) | Step::Close(end) | Step::Datagram(end, _) => *end,
                 Step::Open(..) | Step::Abort => 0,
@@ -300,7 +299,7 @@ fn parametric_sources() {
             };
             let make = || Parametric::new(config.clone(), 7);
             let [simulated, real] = both(make, MS * 300, |_| false);
-            // Not one submission more or less, each at its own instant to the nanosecond.
+            // Exactly the same submissions, each at its own instant to the nanosecond.
             assert!(simulated.0.sent.len() > 300);
             assert_eq!(simulated.0.sent, real.0.sent);
             assert_eq!(simulated.0.timers, real.0.timers);
@@ -335,10 +334,10 @@ fn unit(pause: u64, bytes: u64, after: u32) -> Unit {
     }
 }
 
-/// What a server that goes on by itself sends.
+/// What a server sends that continues without a request.
 const ON_ITS_OWN: Step = Step::Send(1, 700);
 
-/// Sessions with every kind of exchange; no two connections are alike.
+/// Sessions with every kind of exchange. All connections differ.
 fn model() -> Model {
     let connection = |server, exchange| Connection {
         gap: MS * 2,
@@ -356,7 +355,7 @@ fn model() -> Model {
         let turns = vec![
             turn(300 + n, 5, 20_000 + n, 10),
             turn(200, 0, 400_000, 3),
-            // No response, then a response that goes on without a request.
+            // No response, then a response that continues without a request.
             turn(1000, 0, 0, 4),
             turn(50, 1, 3000, 2),
             turn(0, 2, 9000, 0),
@@ -447,7 +446,7 @@ fn structural_sessions() {
     for (a, b) in there.iter().zip(&here) {
         assert_eq!(a, b);
     }
-    // Sessions (token 0) begin at the instants of the schedule, to the nanosecond.
+    // Sessions (token 0) start at the instants of the schedule, to the nanosecond.
     let begun = |book: &Book| -> Vec<(Time, u64)> {
         book.timers.iter().copied().filter(|t| t.1 == 0).collect()
     };

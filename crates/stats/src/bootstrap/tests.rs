@@ -6,7 +6,7 @@ fn normal(s: &mut Stream) -> f64 {
     (-2.0 * libm::log(1.0 - s.uniform())).sqrt() * libm::cos(std::f64::consts::TAU * s.uniform())
 }
 
-/// `runs` replications of `n` lognormal samples around a run effect of the given log sd.
+/// `runs` replications of `n` lognormal samples around a run effect with the given log standard deviation.
 fn world(s: &mut Stream, runs: usize, n: usize, effect: f64) -> Vec<Vec<f64>> {
     (0..runs)
         .map(|_| {
@@ -53,7 +53,7 @@ fn a_paired_ratio_ignores_what_the_seed_does_to_both() {
     assert_eq!((gap.value, gap.low, gap.high), (0.0, 0.0, 0.0));
 }
 
-/// How often the interval of the median holds the true median over `trials` synthetic worlds.
+/// Share of `trials` synthetic data sets in which the interval of the median contains the true median.
 fn coverage(method: Method, runs: usize, trials: u32) -> f64 {
     let mut s = Stream::new(3, "coverage");
     let mut hits = 0u32;
@@ -65,7 +65,7 @@ fn coverage(method: Method, runs: usize, trials: u32) -> f64 {
             ..Bootstrap::seeded(seed)
         };
         let e = boot.quantiles(&r, &[0.5])[0].unwrap();
-        // Run effect and noise are symmetric in the logarithm: the pooled median is one.
+        // Run effect and noise are symmetric in the logarithm, so the pooled median is one.
         hits += u32::from(e.low <= 1.0 && 1.0 <= e.high);
     }
     f64::from(hits) / f64::from(trials)
@@ -73,8 +73,8 @@ fn coverage(method: Method, runs: usize, trials: u32) -> f64 {
 
 #[test]
 fn expanded_intervals_over_ten_replications_cover_what_they_say() {
-    // The long-run shares are 0.931 and 0.905 (module docs); 600 trials know them to 0.0104 and 0.012, and
-    // the bars are three of these.
+    // The long-run shares are 0.931 and 0.905 (module docs). The standard errors of 600 trials are 0.0104 and 0.012;
+    // the bounds are three of these.
     let ten = coverage(Method::Expanded, 10, 600);
     assert!((0.900..=0.962).contains(&ten), "{ten}");
     let five = coverage(Method::Expanded, 5, 600);
@@ -88,7 +88,7 @@ fn expanded_intervals_over_ten_replications_cover_what_they_say() {
 
 #[test]
 fn bca_covers_the_mean_of_a_skewed_statistic_on_both_sides() {
-    // Exponential run means, 20 runs: the plain interval misses mostly above; BCa evens the sides out.
+    // Exponential run means, 20 runs: the plain interval misses mostly above, and BCa balances the sides.
     let misses = |method: Method| {
         let mut s = Stream::new(5, "skew");
         let (mut above, mut below) = (0, 0);
@@ -130,7 +130,7 @@ fn unfinished_requests_open_the_interval_upwards() {
         })
         .collect();
     let r = Replications::censored(&groups);
-    // Just below the share that finished the quantile is known, and its upper end is not.
+    // Just below the share of finished samples the quantile is identifiable, but its upper end is not.
     let finished = 1.0 - r.censored_samples() as f64 / r.samples() as f64;
     let e = Bootstrap::seeded(1).quantiles(&r, &[0.5, finished - 0.01, 0.95]);
     assert!(e[0].unwrap().high.is_finite());
@@ -194,16 +194,15 @@ fn the_square_root_law() {
 
 #[test]
 fn expanded_intervals_of_a_mean_have_the_width_of_students() {
-    // Resampled means of n values have the deviation s/sqrt(n) * sqrt((n-1)/n); Student's half width is
-    // t s/sqrt(n).
+    // Resampled means of n values have the standard deviation s/sqrt(n) * sqrt((n-1)/n); Student's half width is t
+    // s/sqrt(n).
     for n in [2usize, 5, 10, 50] {
         let m = n as f64;
         let half = -normal_quantile(expanded_tail(0.025, n)) * ((m - 1.0) / m).sqrt();
         let student = t_quantile(0.975, m - 1.0);
         assert!((half / student - 1.0).abs() < 1e-6, "{n}: {half} {student}");
     }
-    // And so it comes out of resampling; 300 values are nearly normal in the mean, 4000 resamples know
-    // the ends to 2 %.
+    // Resampling agrees with that. The mean of 300 values is nearly normal, and 4000 resamples give the ends to 2 %.
     let mut s = Stream::new(8, "student");
     let groups: Vec<Vec<f64>> = (0..300).map(|_| vec![normal(&mut s)]).collect();
     let values: Vec<f64> = groups.iter().flatten().copied().collect();

@@ -32,7 +32,7 @@ fn few_replications_never_show_that_nothing_differs() {
     let enough = PairedRatio::of_values(&[1.0; 5], &[1.0; 5]).unwrap();
     assert!(enough.equivalent(0.1, 0.05));
     assert_eq!(enough.p_above(1.1), 1.0);
-    // A faster application is not "no difference" either.
+    // A faster application is not equivalent either.
     let faster = PairedRatio::of_values(&[0.62; 5], &[1.0; 5]).unwrap();
     assert!(!faster.equivalent(0.1, 0.05));
     assert_eq!(faster.p_below(1.0 / 1.1), 0.0);
@@ -62,13 +62,13 @@ fn bounds_above_the_line_bound_the_ratio_from_below() {
     assert_eq!(turned.interval(0.95).0, 0.0);
     assert_eq!((turned.p_below(1.0), turned.p_above(0.01)), (0.0, 1.0));
     assert!(!r.equivalent(100.0, 0.05) && !turned.equivalent(100.0, 0.05));
-    // Nothing is known of bound over bound.
+    // Bound over bound gives no information.
     assert_eq!(PairedRatio::of(&with, &with, 0.95), None);
 }
 
 #[test]
 fn replications_are_joined_until_every_group_tells_its_quantile() {
-    // Alone, each run's p90 is cut off; two runs together tell it.
+    // In each single run p90 is censored; two merged runs determine it.
     let whole = complete(&[1.0, 2.0, 3.0, 4.0, 5.0]);
     let mut cut = whole.clone();
     cut[1] = Observation::complete(1.0);
@@ -120,7 +120,7 @@ fn normal(s: &mut Stream) -> f64 {
     libm::sqrt(-2.0 * libm::log(u)) * libm::cos(std::f64::consts::TAU * v)
 }
 
-/// Requests of one run: dependent, lognormal with a Pareto tail, the last one cut off; median e^`run`.
+/// Requests of one run: dependent, lognormal with a Pareto tail, the last one censored; median e^`run`.
 fn requests(s: &mut Stream, run: f64) -> Vec<Observation> {
     let mut level = normal(s);
     let mut all: Vec<Observation> = (0..60)
@@ -140,8 +140,8 @@ fn requests(s: &mut Stream, run: f64) -> Vec<Observation> {
     all
 }
 
-/// Coverage and error rates in worlds like the product's. Both conditions have the same law, but for a factor,
-/// so the mean of the log ratios of their quantiles is that of the factor exactly.
+/// Coverage and error rates on synthetic data like the product's. Both conditions have the same distribution up to a
+/// factor, so the mean of the log ratios of their quantiles is exactly that of the factor.
 #[test]
 fn intervals_cover_and_decisions_err_as_seldom_as_they_claim() {
     let mut s = Stream::new(7, "coverage");
@@ -165,7 +165,7 @@ fn intervals_cover_and_decisions_err_as_seldom_as_they_claim() {
                 let edge = PairedRatio::of(&runs(libm::log(1.1)), &without, p).unwrap();
                 matters += usize::from(edge.p_above(1.1) <= 0.05);
             }
-            // 500 worlds: a standard deviation of 1 %.
+            // 500 data sets: a standard deviation of 1 %.
             let share = |k: usize| k as f64 / worlds as f64;
             assert!(share(covered) >= 0.93, "n {n} p {p}: {}", share(covered));
             assert!(share(equal) <= 0.05, "n {n} p {p}: {}", share(equal));
@@ -185,14 +185,14 @@ fn independent_samples_are_compared_as_by_welch() {
     near(r.interval(0.95).1, 2.215_691_825_488_478);
     near(r.p_above(1.0), 0.014_129_793_048_747_766 / 2.0);
     near(r.p_above(1.1), 0.019_135_268_537_550_32);
-    // The same as medians of runs that have one observation each, and the inverse the other way round.
+    // The same as medians of runs with one observation each, and the inverse with the conditions swapped.
     let runs = |values: &[f64]| -> Vec<_> { values.iter().map(|&x| complete(&[x])).collect() };
     let (over, under) = (runs(&with), runs(&without));
     assert_eq!(PairedRatio::independent(&over, &under, 0.5), Some(r));
     let turned = PairedRatio::independent(&under, &over, 0.5).unwrap();
     near(turned.value(), 1.0 / r.value());
     near(turned.interval(0.95).0, 1.0 / r.interval(0.95).1);
-    // Nothing to compare with, a single replication, and what never varies.
+    // An empty sample, a single replication, and values without variation.
     assert_eq!(PairedRatio::independent(&over, &[], 0.5), None);
     let one = PairedRatio::independent_values(&with, &[1.0]).unwrap();
     assert_eq!(one.interval(0.95), (0.0, f64::INFINITY));
@@ -219,7 +219,7 @@ fn intervals_of_independent_samples_cover_whatever_their_sizes_and_spreads() {
             let (low, high) = r.interval(0.95);
             covered += u32::from(low <= 1.3 && 1.3 <= high);
         }
-        // 400 worlds: a standard deviation of 1.1 %.
+        // 400 data sets: a standard deviation of 1.1 %.
         let share = f64::from(covered) / 400.0;
         assert!(share >= 0.92, "{n} and {m}: {share}");
     }
@@ -245,12 +245,12 @@ fn the_p_value_of_equivalence_and_its_intervals_agree() {
 
 #[test]
 fn so_many_replications_decide_as_were_promised() {
-    // Logarithms of mean 0 and sd 0.1: t(0.95, n - 1) * 0.1 / sqrt(n) is 0.1016 for n = 5 and 0.0823 for n = 6, and the
-    // margin 0.0953.
+    // Logarithms with mean 0 and standard deviation 0.1: t(0.95, n - 1) * 0.1 / sqrt(n) is 0.1016 for n = 5 and
+    // 0.0823 for n = 6; the margin is 0.0953.
     let spread = [-0.1, 0.1, -0.1, 0.1, 0.0].map(|x: f64| x.exp());
     let r = PairedRatio::of_values(&spread, &[1.0; 5]).unwrap();
     assert_eq!(r.replications_to_decide(0.1, 0.05), Some(6));
-    // A stricter level, and a value near the margin on either side, take more.
+    // A stricter level, or a value near the margin on either side, needs more.
     let strict = r.replications_to_decide(0.1, 0.005).unwrap();
     assert!(strict > 6, "{strict}");
     let at = |shift: f64| {
@@ -260,7 +260,7 @@ fn so_many_replications_decide_as_were_promised() {
     };
     assert!(at(0.08) > Some(50), "{:?}", at(0.08));
     assert!(at(0.11) > Some(50), "{:?}", at(0.11));
-    // On the margin no number of them does; far beyond it, few do.
+    // On the margin no number is enough; far beyond it, few are.
     assert_eq!(at(1.1f64.ln()), None);
     assert_eq!(at(1.0), Some(MIN_REPLICATIONS));
 }

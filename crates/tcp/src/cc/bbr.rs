@@ -1,6 +1,6 @@
-//! BBR v1 (draft-cardwell-iccrg-bbr-congestion-control-00; N. Cardwell et al., CACM 60(2), 2017) with the
-//! delivery rate samples of draft-cheng-iccrg-delivery-rate-estimation-00. Section numbers are the first
-//! draft's; constants that differ from it are those of Linux's `tcp_bbr.c`, and named there.
+//! BBR v1 (draft-cardwell-iccrg-bbr-congestion-control-00; N. Cardwell et al., CACM 60(2), 2017) with the delivery
+//! rate samples of draft-cheng-iccrg-delivery-rate-estimation-00. Section numbers refer to the first draft. Constants
+//! that differ from it are those of Linux's `tcp_bbr.c` and are named as such.
 
 use std::collections::VecDeque;
 
@@ -14,11 +14,11 @@ enum State {
     Startup,
     Drain,
     ProbeBw,
-    /// Until the time, once the window is down.
+    /// In PROBE_RTT until this time, which is set once the window is small enough.
     ProbeRtt(Option<Time>),
 }
 
-/// What was known when a segment was sent.
+/// State at the time when a segment was sent.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at: Time,
@@ -32,22 +32,22 @@ struct Sent {
 #[derive(Clone, Debug)]
 pub(crate) struct Bbr {
     state: State,
-    /// In the order of sending.
+    /// In sending order.
     sent: VecDeque<Sent>,
-    /// Bytes delivered in all, when the last were, and when the segment was sent that began the present
-    /// send interval.
+    /// Total bytes delivered, the time of the latest delivery, and the send time of the segment that started the
+    /// current send interval.
     delivered: u64,
     delivered_at: Time,
     first_sent: Time,
-    /// The application was the limit up to this count of delivered bytes; 0: it is not.
+    /// The flow is application-limited until this many bytes are delivered; 0 if it is not.
     limited_until: u64,
-    /// Windowed maximum of (round, bytes per second): best, and best of what came after each.
+    /// Windowed maximum of (round, bytes per second): the best sample, and the best after each earlier entry.
     btlbw: [(u32, f64); 3],
     rtprop: Dur,
     rtprop_at: Time,
     round: u32,
     round_end: u64,
-    /// Full pipe: the bandwidth that did not grow, and for how many rounds.
+    /// Full-pipe estimation: the bandwidth that did not grow, and for how many rounds.
     full_bw: f64,
     full_rounds: u8,
     filled: bool,
@@ -55,50 +55,51 @@ pub(crate) struct Bbr {
     phase_at: Time,
     pacing_gain: f64,
     cwnd_gain: f64,
-    /// The window before recovery or PROBE_RTT.
+    /// The window before recovery or PROBE_RTT, to be restored afterwards.
     prior: f64,
     recovering: bool,
-    /// Packet conservation, in the first round of recovery.
+    /// Packet conservation during the first round of recovery.
     conserving: bool,
     idle_restart: bool,
-    /// Payload bytes per second, zero before the first segment (`sk_pacing_rate`).
+    /// Pacing rate in payload bytes per second, zero before the first segment (`sk_pacing_rate`).
     rate: f64,
     next_send: Time,
-    /// The sender waits for `next_send`.
+    /// The sender is waiting for `next_send`.
     pub(crate) waiting: bool,
-    /// Segments that still leave with the last, when that left, and what of a delay since `next_send` is to be made
-    /// up for.
+    /// Remaining segments of the current burst, when the burst was sent, and how much of the timer's lateness is
+    /// still to be made up.
     burst: u32,
     burst_at: Time,
     credit: Dur,
-    /// Segments sent, as far as they matter.
+    /// Number of segments sent, counted up to [`UNPACED`].
     sent_first: u8,
-    /// Aggregated acknowledgements: when the present span of them began, bytes acknowledged since, and the largest
-    /// excess over the bandwidth of this window of rounds and of the last.
+    /// ACK aggregation: start of the current interval, bytes acknowledged since, and the largest excess over the
+    /// bandwidth in the current window of rounds and in the previous one.
     span: Time,
     span_acked: f64,
     extra: [f64; 2],
     extra_rounds: u8,
 }
 
-/// 2/ln 2: doubles the rate each round.
+/// 2/ln 2: doubles the rate in each round.
 const HIGH_GAIN: f64 = 2.885;
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 const BTLBW_ROUNDS: u32 = 10;
 const RTPROP_FILTER: Dur = Dur::from_secs(10);
 const PROBE_RTT: Dur = Dur::from_millis(200);
-/// Segments in PROBE_RTT and at least.
+/// Window in PROBE_RTT and minimum window, in segments.
 const MIN_CWND: f64 = 4.0;
-/// Linux paces one percent below (`bbr_pacing_margin_percent`).
+/// Linux paces one per cent below the bandwidth (`bbr_pacing_margin_percent`).
 const MARGIN: f64 = 0.99;
-/// Linux does not pace the first segments (`tcp_update_skb_after_send`).
+/// Number of first segments that Linux does not pace (`tcp_update_skb_after_send`).
 const UNPACED: u8 = 10;
-/// Below this rate segments leave one by one, above it two by two at least (`bbr_min_tso_rate`), bytes per second.
+/// Below this rate, in bytes per second, segments leave one by one; above it, at least in pairs (`bbr_min_tso_rate`).
 const SINGLE: f64 = 150_000.0;
-/// Segmentation offload takes what is sent in so much of a second at once (`sk_pacing_shift`), at most so many bytes.
+/// A burst for segmentation offload holds the data of this fraction of a second (`sk_pacing_shift`), limited to this
+/// number of bytes.
 const OFFLOAD: f64 = 1.0 / 1024.0;
 const OFFLOAD_MOST: f64 = 65_536.0;
-/// Rounds of a window of aggregated acknowledgements, and the time that the excess may stand for at most
+/// Rounds per window of ACK aggregation, and the maximum time's worth of data that the excess may add
 /// (`bbr_extra_acked_win_rtts`, `bbr_extra_acked_max_us`).
 const EXTRA_ROUNDS: u8 = 5;
 const EXTRA_MOST: f64 = 0.1;
@@ -144,7 +145,7 @@ impl Default for Bbr {
 }
 
 impl Bbr {
-    /// A segment of `len` bytes up to `end` leaves, with `flight` bytes in flight before it.
+    /// Notes that a segment of `len` bytes ending at `end` is sent, with `flight` bytes in flight before it.
     pub(crate) fn on_send(
         &mut self,
         cfg: &Config,
@@ -175,7 +176,8 @@ impl Bbr {
             app_limited: self.limited_until > 0,
         });
         if self.rate == 0.0 {
-            // Section 4.2.1: the initial window over the first round trip, or a millisecond before that.
+            // Section 4.2.1: the initial rate is the initial window per RTT, or per millisecond before the first RTT
+            // sample.
             let rtt = srtt.max(Dur::from_nanos(1));
             let rtt = if srtt == Dur::ZERO {
                 Dur::from_millis(1)
@@ -185,7 +187,7 @@ impl Bbr {
             self.rate = HIGH_GAIN * cwnd * MARGIN / rtt.as_secs_f64();
         }
         if self.burst == 0 || self.burst_at != now {
-            // A new packet for the offload. What the timer was late is made up for, by half a gap at most.
+            // A new burst. Lateness of the timer is made up for, by at most half a gap per segment.
             self.burst = self.offload(cfg);
             self.burst_at = now;
             self.credit = now.since(self.next_send.min(now));
@@ -195,7 +197,7 @@ impl Bbr {
         self.waiting = false;
         self.sent_first = (self.sent_first + 1).min(UNPACED);
         if self.sent_first == UNPACED {
-            // Headers count on neither side, as in Linux.
+            // Neither rate nor length includes headers, as in Linux.
             let gap = Dur::from_secs_f64(f64::from(len) / self.rate.max(1.0));
             let made_up = self.credit.min(gap / 2);
             self.credit -= made_up;
@@ -203,24 +205,24 @@ impl Bbr {
         }
     }
 
-    /// Whether a segment has to wait for its time.
+    /// Whether pacing delays the next segment.
     pub(crate) fn holds(&self, now: Time) -> bool {
         now < self.next_send && (self.burst == 0 || self.burst_at != now)
     }
 
-    /// When the next segment may leave.
+    /// When the next segment may be sent.
     pub(crate) fn next_send(&self) -> Time {
         self.next_send
     }
 
-    /// Segments that leave at once (`bbr_tso_segs_goal`).
+    /// Segments per burst (`bbr_tso_segs_goal`).
     fn offload_goal(&self, cfg: &Config) -> f64 {
         let least = if self.rate < SINGLE { 1.0 } else { 2.0 };
         let bytes = (self.rate * OFFLOAD).min(OFFLOAD_MOST);
         (bytes / f64::from(cfg.mss())).floor().clamp(least, 127.0)
     }
 
-    /// The same with what short round trips add (`tcp_tso_autosize`).
+    /// Segments per burst, plus an allowance for short RTTs (`tcp_tso_autosize`).
     fn offload(&self, cfg: &Config) -> u32 {
         let halvings = self.rtprop.as_nanos() / 512_000;
         let more = if halvings < 32 {
@@ -233,7 +235,7 @@ impl Bbr {
         segments.max(self.offload_goal(cfg)) as u32
     }
 
-    /// Section 4.2.1. Before the pipe is known to be full the rate does not fall.
+    /// Section 4.2.1. Until the pipe is known to be full, the rate does not fall.
     fn set_rate(&mut self) {
         let rate = self.pacing_gain * self.bw() * MARGIN;
         if self.filled || rate > self.rate {
@@ -241,7 +243,7 @@ impl Bbr {
         }
     }
 
-    /// There was nothing to send and room to send it.
+    /// Notes that the application was the limit: there was no data although the window allowed some.
     pub(crate) fn app_limited(&mut self, flight: u64) {
         self.limited_until = (self.delivered + flight).max(1);
     }
@@ -278,7 +280,7 @@ impl Bbr {
                 round_start = true;
             }
             let interval = (s.at.since(s.first_sent)).max(a.now.since(s.delivered_at));
-            // Rates over less than the smallest round trip are an artefact of compressed acknowledgements.
+            // Rates over less than the smallest RTT are an artefact of ACK compression.
             if interval >= self.rtprop.min(a.min_rtt) && interval > Dur::ZERO {
                 let rate = (self.delivered - s.delivered) as f64 / interval.as_secs_f64();
                 if rate >= self.bw() || !s.app_limited {
@@ -297,7 +299,7 @@ impl Bbr {
         }
     }
 
-    /// How much more was acknowledged than the bandwidth explains, because acknowledgements came together
+    /// Measures ACK aggregation: how much more was acknowledged than the bandwidth explains
     /// (`bbr_update_ack_aggregation`).
     fn aggregate(&mut self, a: &Acked, round_start: bool, cwnd: f64) {
         if a.bytes == 0 || self.bw() == 0.0 {
@@ -321,19 +323,20 @@ impl Bbr {
         self.extra[0] = self.extra[0].max(extra);
     }
 
-    /// What may be in flight at `gain` (`bbr_inflight`): the product, and three bursts for the hosts and what is on its
-    /// way through them (`bbr_quantization_budget`).
+    /// Target for the data in flight (`bbr_inflight`): `product` plus three bursts for the queues and offloads of the
+    /// hosts (`bbr_quantization_budget`).
     fn inflight(&self, cfg: &Config, product: f64) -> f64 {
         let mss = f64::from(cfg.mss());
         let mut segments = (product / mss).ceil() + 3.0 * self.offload_goal(cfg);
-        segments += segments % 2.0; // fewer delayed acknowledgements
+        segments += segments % 2.0; // an even number reduces delayed acknowledgements
         if self.state == State::ProbeBw && self.phase == 0 {
             segments += 2.0;
         }
         segments * mss
     }
 
-    /// What of `flight` will be in the network when the next segment leaves (`bbr_packets_in_net_at_edt`).
+    /// Estimates how much of `flight` is still in the network when the next segment leaves
+    /// (`bbr_packets_in_net_at_edt`).
     fn at_departure(&self, cfg: &Config, now: Time, flight: f64) -> f64 {
         let mut then = flight;
         if self.pacing_gain > 1.0 {
@@ -357,7 +360,7 @@ impl Bbr {
         None
     }
 
-    /// Kathleen Nichols' windowed maximum, as Linux `lib/win_minmax.c`.
+    /// Kathleen Nichols' windowed maximum, as in Linux `lib/win_minmax.c`.
     fn max_filter(&mut self, rate: f64) {
         let new = (self.round, rate);
         let b = &mut self.btlbw;
@@ -385,7 +388,7 @@ impl Bbr {
         }
     }
 
-    /// Section 4.3.2.2: three rounds without a quarter more.
+    /// Section 4.3.2.2: the pipe is full after three rounds in which the bandwidth grew by less than a quarter.
     fn check_full_pipe(&mut self, round_start: bool, app_limited: bool) {
         if self.filled || !round_start || app_limited {
             return;
@@ -399,13 +402,13 @@ impl Bbr {
         self.filled = self.full_rounds >= 3;
     }
 
-    /// Sections 4.3.3 and 4.3.4.
+    /// State transitions: sections 4.3.3 and 4.3.4.
     fn advance(&mut self, cfg: &Config, a: &Acked) {
         if self.state == State::ProbeBw {
             let elapsed = a.now.since(self.phase_at) > self.rtprop;
             let before = self.at_departure(cfg, a.now, a.flight as f64 + a.bytes as f64);
             let next = if self.pacing_gain > 1.0 {
-                // Long enough to fill the pipe to the gain, unless losses say that it is shallow.
+                // Probe long enough to fill the pipe up to the gain, unless losses show that the buffer is shallow.
                 let full = self.inflight(cfg, self.bdp(self.pacing_gain));
                 elapsed && (a.lost > 0 || before >= full)
             } else if self.pacing_gain < 1.0 {
@@ -432,7 +435,8 @@ impl Bbr {
         }
     }
 
-    /// The phase is drawn among all but the draining one; here from the clock, which is as good.
+    /// Enters PROBE_BW in any phase but the draining one. The draft draws the phase at random; here it comes from the
+    /// clock.
     fn probe_bw(&mut self, now: Time) {
         self.state = State::ProbeBw;
         self.cwnd_gain = 2.0;
@@ -442,7 +446,7 @@ impl Bbr {
         self.pacing_gain = CYCLE[self.phase];
     }
 
-    /// Section 4.3.5.
+    /// RTT probing: section 4.3.5.
     fn check_rtprop(&mut self, a: &Acked, mss: f64, cwnd: &mut f64) {
         let expired = self.rtprop != Dur::MAX && a.now > self.rtprop_at + RTPROP_FILTER;
         if let Some(rtt) = a.rtt
@@ -480,7 +484,7 @@ impl Bbr {
         }
     }
 
-    /// Section 4.2.3.
+    /// Sets the window: section 4.2.3.
     fn set_cwnd(&mut self, cfg: &Config, a: &Acked, mss: f64, cwnd: &mut f64) {
         let bytes = a.bytes as f64;
         if bytes > 0.0 {
@@ -491,7 +495,7 @@ impl Bbr {
                 let target = if self.rtprop == Dur::MAX || self.bw() == 0.0 {
                     cfg.initial_cwnd()
                 } else {
-                    // Room for what aggregation holds back.
+                    // Allowance for ACK aggregation.
                     let extra = if self.filled {
                         self.extra[0].max(self.extra[1]).min(self.bw() * EXTRA_MOST)
                     } else {
@@ -512,7 +516,7 @@ impl Bbr {
         }
     }
 
-    /// A time-out: no conservation, but the window is what it was when it is over.
+    /// A time-out: no packet conservation. The window is saved and restored when recovery ends.
     pub(crate) fn on_timeout(&mut self, cwnd: f64) {
         self.prior = if self.recovering {
             self.prior.max(cwnd)
@@ -524,7 +528,7 @@ impl Bbr {
         self.full_bw = 0.0;
     }
 
-    /// Recovery begins with `flight` bytes thought to be in flight.
+    /// Recovery begins; `flight` is the estimated number of bytes in flight.
     pub(crate) fn begin_recovery(&mut self, cwnd: &mut f64, flight: f64, mss: f64) {
         if !self.recovering {
             self.prior = self.prior.max(*cwnd);
@@ -535,7 +539,8 @@ impl Bbr {
         *cwnd = (flight + mss).max(mss);
     }
 
-    /// A loss was none: the path may be faster than was thought (`bbr_undo_cwnd`).
+    /// A loss proved spurious: the full-pipe estimate restarts, because the path may be faster than assumed
+    /// (`bbr_undo_cwnd`).
     pub(crate) fn undo(&mut self) {
         self.full_bw = 0.0;
         self.full_rounds = 0;

@@ -1,5 +1,5 @@
-//! LEDBAT (RFC 6817), on one-way delays, and LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus-01), on round
-//! trips. Windows in bytes, delays in seconds.
+//! LEDBAT (RFC 6817), based on one-way delays, and LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus-01), based on RTTs.
+//! Windows are in bytes, delays in seconds.
 
 use swell_base::{Dur, Time};
 
@@ -9,29 +9,28 @@ use crate::config::Config;
 #[derive(Clone, Debug)]
 pub(crate) struct Ledbat {
     plus: bool,
-    /// Least delay of each of the last minutes, the newest first (`BASE_HISTORY`).
+    /// Minimum delay of each recent minute, the newest first (`BASE_HISTORY`).
     base: [f64; BASE_HISTORY],
     minute: u64,
     /// The latest delays (`CURRENT_FILTER`).
     current: [f64; CURRENT_FILTER],
     next: usize,
-    /// The window was reduced for a loss or decreased for delay; not again before this.
+    /// No further reduction before this time, after a reduction for loss or delay.
     calm_until: Time,
-    /// LEDBAT++: slowdowns.
+    /// LEDBAT++: state of the periodic slowdowns.
     slow: Slowdown,
 }
 
-/// Section 4.4 of the draft: the window falls to two packets for two round trips, so that the base
-/// delay can be seen.
+/// Section 4.4 of the draft: the window falls to two packets for two RTTs, so that the base delay can be measured.
 #[derive(Clone, Copy, Debug)]
 enum Slowdown {
-    /// In the first slow start.
+    /// Initial slow start; no slowdown so far.
     Never,
-    /// The next begins then.
+    /// The next slowdown begins at this time.
     At(Time),
-    /// Two packets from `began` until `until`, then slow start back to `ssthresh`.
+    /// Window of two packets from `began` until `until`, then slow start up to `ssthresh`.
     Low { began: Time, until: Time },
-    /// On the way back since.
+    /// Slow start after the slowdown that began at this time.
     Back(Time),
 }
 
@@ -44,7 +43,8 @@ const TARGET_PLUS: f64 = 0.06;
 /// `MIN_CWND` and `ALLOWED_INCREASE`, segments.
 const MIN_CWND: f64 = 2.0;
 const ALLOWED_INCREASE: f64 = 1.0;
-/// The draft, section 4.4: slowdowns take a tenth of the time.
+/// The draft, section 4.4: the interval to the next slowdown is nine times the length of the last, so slowdowns take
+/// a tenth of the time.
 const BETWEEN_SLOWDOWNS: u64 = 9;
 
 impl Ledbat {
@@ -130,8 +130,8 @@ impl Ledbat {
         }
         let bytes = a.bytes as f64;
         if *cwnd < *ssthresh {
-            // Section 4.3: slow start ends at three quarters of the target, the first time; going
-            // back after a slowdown it ends at the old window.
+            // Section 4.3: the initial slow start ends at three quarters of the target delay. Slow start after a
+            // slowdown ends at the old window.
             if matches!(self.slow, Slowdown::Never) && queue > 0.75 * TARGET_PLUS {
                 *ssthresh = *cwnd;
             } else {
@@ -147,7 +147,7 @@ impl Ledbat {
                 }
                 _ => {}
             }
-            // Section 4.2, spread over the acknowledgements of a round trip.
+            // Section 4.2, spread over the acknowledgements of one RTT.
             let share = bytes / *cwnd;
             let w = *cwnd / mss;
             let step = if queue <= TARGET_PLUS {
@@ -161,7 +161,7 @@ impl Ledbat {
         *cwnd = cwnd.max(MIN_CWND * mss);
     }
 
-    /// RFC 6817 section 2.4.1: halve once per round trip.
+    /// RFC 6817 section 2.4.1: halve at most once per RTT.
     pub(crate) fn factor(&mut self, now: Time, srtt: Dur) -> f64 {
         if now < self.calm_until {
             return 1.0;

@@ -1,4 +1,4 @@
-//! TCP-LP (A. Kuzmanovic, E. Knightly, INFOCOM 2003): Reno that gives way as soon as one-way delays rise.
+//! TCP-LP (A. Kuzmanovic, E. Knightly, INFOCOM 2003): Reno that yields as soon as one-way delays rise.
 
 use swell_base::{Dur, Time};
 
@@ -11,7 +11,7 @@ pub(crate) struct Lp {
     max: f64,
     /// Smoothed one-way delay, seconds.
     smooth: f64,
-    /// Until when a further sign means that others are at work (the inference phase).
+    /// End of the inference phase. A further congestion sign before this time means that other traffic is present.
     infers_until: Time,
     acted: Time,
 }
@@ -34,7 +34,7 @@ impl Default for Lp {
 }
 
 impl Lp {
-    /// Whether Reno's growth may go on.
+    /// Processes an acknowledgement. Returns whether Reno's growth may continue.
     pub(crate) fn on_ack(
         &mut self,
         cfg: &Config,
@@ -53,11 +53,12 @@ impl Lp {
             };
         }
         let inferring = a.now < self.infers_until;
-        // The paper learns the span of delays in slow start, which a loss ends. A window that the receiver or the
-        // application limits loses nothing, however long its queue: then the span is what has been seen.
+        // The paper learns the range of delays in slow start, which ends with a loss. A window limited by the
+        // receiver or the application causes no loss, however long its queue. In that case the range seen so far is
+        // used.
         let learning = *cwnd < *ssthresh && a.limited;
         let early = !learning && self.smooth > self.min + DELTA * (self.max - self.min);
-        // A sign counts once per round trip: the delay seen before the reduction is still under way.
+        // A sign counts once per RTT, because the delay from before the reduction is still being reported.
         if early && a.now >= self.acted + a.srtt {
             self.acted = a.now;
             if inferring {

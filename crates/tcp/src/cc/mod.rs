@@ -1,5 +1,5 @@
-//! Congestion control: a window, moved by a few notifications. A new algorithm is a variant of
-//! [`Control`], a file beside this one, and its arms below.
+//! Congestion control: a window changed by a few notifications. A new algorithm is a variant of [`Control`], a file
+//! in this folder, and its match arms below.
 
 mod bbr;
 mod cubic;
@@ -21,44 +21,43 @@ use nice::Nice;
 pub(crate) use vegas::Vegas;
 use westwood::Westwood;
 
-/// What an acknowledgement tells a congestion control.
+/// The inputs that an acknowledgement gives to a congestion control.
 pub(crate) struct Acked {
     pub(crate) now: Time,
-    /// Bytes newly delivered, and given up for lost.
+    /// Bytes newly delivered, and bytes newly considered lost.
     pub(crate) bytes: u64,
     pub(crate) lost: u64,
-    /// Smoothed round trip; zero before the first sample.
+    /// Smoothed RTT; zero before the first sample.
     pub(crate) srtt: Dur,
-    /// The rest is for algorithms that look at more than losses: the round trip of the segment sent last
-    /// among those acknowledged, where it was sent once, and the smallest so far.
+    /// The remaining fields are for algorithms that use more than losses. RTT of the segment sent last among those
+    /// acknowledged, if it was sent once, and the smallest RTT so far.
     pub(crate) rtt: Option<Dur>,
     pub(crate) min_rtt: Dur,
-    /// One-way delay of the segment that was answered.
+    /// One-way delay of the acknowledged segment.
     pub(crate) one_way: Option<Dur>,
-    /// The window was in use, so that it may grow (RFC 7661).
+    /// The window was fully used, so it may grow (RFC 7661).
     pub(crate) limited: bool,
-    /// Bytes in flight now, and sequence numbers.
+    /// Bytes in flight now, and SND.UNA and SND.NXT.
     pub(crate) flight: u64,
     pub(crate) una: u64,
     pub(crate) nxt: u64,
 }
 
-/// Window and threshold in bytes, in packets with ns-2's sender. They are fractional because congestion avoidance adds less
-/// than a byte per acknowledgement at large windows.
+/// Window and threshold in bytes, or in packets with ns-2's sender. They are fractional because congestion avoidance
+/// adds less than a byte per acknowledgement at large windows.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Window {
     pub(crate) cwnd: f64,
     pub(crate) ssthresh: f64,
-    /// What the algorithm remembers. Reno remembers nothing, CUBIC nothing before its first loss or the end
-    /// of slow start.
+    /// State of the algorithm. Reno has none; CUBIC has none before its first loss or the end of slow start.
     control: Option<Box<Control>>,
 }
 
 #[derive(Clone, Debug)]
 enum Control {
     Cubic(Cubic),
-    /// Moved by ns-2's sender.
+    /// Updated by ns-2's sender.
     Vegas(Box<Vegas>),
     Bbr(Box<Bbr>),
     Westwood(Box<Westwood>),
@@ -68,7 +67,7 @@ enum Control {
 }
 
 impl Control {
-    /// What an algorithm remembers from the beginning.
+    /// The state that an algorithm has from the start.
     fn new(algorithm: Algorithm) -> Option<Control> {
         Some(match algorithm {
             Algorithm::Reno | Algorithm::NewReno | Algorithm::Cubic => return None,
@@ -126,7 +125,7 @@ impl Window {
         }
     }
 
-    /// Recovery begins or ends for an algorithm that does not let it set the window; false for others.
+    /// Starts or ends BBR's recovery, in which BBR sets the window itself. Returns false for other algorithms.
     pub(crate) fn bbr_recovery(&mut self, begins: Option<u64>, mss: u32) -> bool {
         let Some(Control::Bbr(b)) = self.control.as_deref_mut() else {
             return false;
@@ -138,7 +137,8 @@ impl Window {
         true
     }
 
-    /// Whether acknowledgements matter to it though the window is not in use: it may have to shrink.
+    /// Whether the algorithm needs acknowledgements even if the window is not fully used, because delay may shrink
+    /// it.
     pub(crate) fn reacts_to_delay(&self) -> bool {
         matches!(
             self.control.as_deref(),
@@ -178,18 +178,18 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// Whether only losses, bytes and time matter to it, so that [`on_ack`](Self::on_ack) will do.
+    /// Whether the algorithm uses only losses, bytes and time, so that [`on_ack`](Self::on_ack) is sufficient.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         matches!(self.control.as_deref(), None | Some(Control::Cubic(_)))
     }
 
-    /// As [`on_ack`](Self::on_ack) for the others.
+    /// As [`on_ack`](Self::on_ack), for the other algorithms.
     pub(crate) fn on_ack_measured(&mut self, cfg: &Config, ack: &Acked) {
         match self.control.as_deref_mut() {
             None | Some(Control::Cubic(_) | Control::Vegas(_)) => {}
             Some(Control::Westwood(w)) => w.on_ack(ack),
-            Some(Control::Bbr(_)) => return, // by `bbr_ack`
+            Some(Control::Bbr(_)) => return, // updated by `bbr_ack`
             Some(Control::Ledbat(l)) => {
                 return l.on_ack(cfg, ack, &mut self.cwnd, &mut self.ssthresh);
             }
@@ -205,15 +205,15 @@ impl Window {
         self.on_ack(cfg, ack.now, ack.bytes, ack.min_rtt);
     }
 
-    /// New data was acknowledged outside fast recovery and the window was in use; `shortest` is the smallest round
-    /// trip so far.
+    /// New data was acknowledged outside fast recovery and the window was fully used; `shortest` is the smallest RTT
+    /// so far.
     pub(crate) fn on_ack(&mut self, cfg: &Config, now: Time, acked: u64, shortest: Dur) {
         let mss = f64::from(cfg.mss());
         let mut bytes = if cfg.byte_counting { acked as f64 } else { mss };
         if self.cwnd < self.ssthresh {
-            // Slow start, RFC 5681 section 3.1. With byte counting, what reaches the threshold
-            // is left for congestion avoidance (Linux `tcp_slow_start`); without it RFC 3465's
-            // limit of one segment per acknowledgement is implied.
+            // Slow start, RFC 5681 section 3.1. With byte counting, the part that exceeds the threshold is left for
+            // congestion avoidance (Linux `tcp_slow_start`). Without it, RFC 3465's limit of one segment per
+            // acknowledgement is implied.
             let up = if cfg.byte_counting {
                 bytes.min(self.ssthresh - self.cwnd)
             } else {
@@ -234,7 +234,7 @@ impl Window {
         };
     }
 
-    /// CUBIC's memory, which begins now if there is none; `None` for other algorithms.
+    /// CUBIC's state, created now if there is none; `None` for other algorithms.
     #[inline]
     fn cubic(&mut self, cfg: &Config) -> Option<&mut Cubic> {
         if cfg.algorithm != Algorithm::Cubic {
@@ -247,8 +247,8 @@ impl Window {
         }
     }
 
-    /// A loss was found; `base` is what the threshold is computed from. The window itself is
-    /// set by the recovery in use.
+    /// A loss was detected; `base` is the quantity from which the threshold is computed. The recovery in use sets the
+    /// window itself.
     pub(crate) fn on_loss(&mut self, cfg: &Config, now: Time, srtt: Dur, base: f64) {
         let mss = f64::from(cfg.mss());
         let window = whole_segments(cfg, self.cwnd);
@@ -268,11 +268,11 @@ impl Window {
             Some(Control::Cubic(_)) => cubic::BETA,
             _ => 0.5,
         };
-        // Never below two segments: RFC 5681 equation 4, RFC 9438 section 4.6.
+        // At least two segments: RFC 5681 equation 4, RFC 9438 section 4.6.
         self.ssthresh = whole_segments(cfg, whole_segments(cfg, base) * factor).max(2.0 * mss);
     }
 
-    /// The retransmission timer went off. CUBIC begins anew (`cubictcp_state`).
+    /// The retransmission timer expired. CUBIC resets its state (`cubictcp_state`).
     pub(crate) fn on_timeout(&mut self) {
         match self.control.as_deref_mut() {
             Some(Control::Cubic(c)) => *c = Cubic::default(),
@@ -281,7 +281,7 @@ impl Window {
         }
     }
 
-    /// A reduction proved wrong: the window and the threshold were these (`tcp_undo_cwnd_reduction`).
+    /// A reduction proved wrong: restores window and threshold to at least these values (`tcp_undo_cwnd_reduction`).
     pub(crate) fn undo(&mut self, window: f64, threshold: f64) {
         match self.control.as_deref_mut() {
             Some(Control::Bbr(b)) => b.undo(),
@@ -290,11 +290,11 @@ impl Window {
         self.ssthresh = self.ssthresh.max(threshold);
     }
 
-    /// The sender was silent for `idle` with nothing in flight.
+    /// The sender was idle for `idle` with nothing in flight.
     pub(crate) fn on_idle(&mut self, cfg: &Config, idle: Dur, rto: Dur) {
         match self.control.as_deref_mut() {
             Some(Control::Cubic(c)) => c.shift(idle),
-            Some(Control::Bbr(_)) => return, // section 4.4.4: it paces instead
+            Some(Control::Bbr(_)) => return, // section 4.4.4: pacing replaces the restart
             _ => {}
         }
         if idle <= rto || self.cwnd <= cfg.initial_cwnd() {
@@ -304,7 +304,7 @@ impl Window {
             IdleRestart::Off => {}
             IdleRestart::Reset => self.cwnd = cfg.initial_cwnd(),
             IdleRestart::Decay => {
-                // RFC 2861 section 3: remember three quarters of the window in the threshold.
+                // RFC 2861 section 3: save three quarters of the window in the threshold.
                 self.ssthresh = self.ssthresh.max(0.75 * self.cwnd);
                 let halvings = idle.as_nanos() / rto.as_nanos().max(1);
                 let halved = self.cwnd / (1u64 << halvings.min(60)) as f64;
@@ -314,8 +314,8 @@ impl Window {
     }
 }
 
-/// A window in the whole segments that Linux counts, in bytes: what is over is dropped at a reduction, and growth per round
-/// trip is that of the whole. The RFC's own where windows are not in segments.
+/// With byte counting, rounds a window in bytes down to whole segments, in which Linux counts. Reductions then drop
+/// the fraction, and growth per RTT is based on whole segments. Otherwise returns the window unchanged.
 fn whole_segments(cfg: &Config, window: f64) -> f64 {
     if cfg.byte_counting {
         let mss = f64::from(cfg.mss());

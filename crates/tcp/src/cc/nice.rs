@@ -1,5 +1,5 @@
-//! TCP Nice (A. Venkataramani, R. Kokku, M. Dahlin, OSDI 2002): Vegas, and half the window as soon as
-//! half the round trips of a window show a queue.
+//! TCP Nice (A. Venkataramani, R. Kokku, M. Dahlin, OSDI 2002): Vegas, but the window is halved as soon as a given
+//! fraction of the RTTs in one window shows a queue.
 
 use super::Acked;
 use crate::config::Config;
@@ -8,7 +8,8 @@ use crate::config::Config;
 pub(crate) struct Nice {
     min: f64,
     max: f64,
-    /// Of this round: acknowledgements, those that came late, the sum of round trips, its end.
+    /// For the current round: acknowledgements, those above the delay threshold, the sum of RTTs, and the end of the
+    /// round.
     acks: u32,
     late: u32,
     sum: f64,
@@ -16,7 +17,7 @@ pub(crate) struct Nice {
     grow: bool,
 }
 
-/// The paper, section 3.2: threshold and fraction.
+/// The paper, section 3.2: delay threshold, and fraction of late acknowledgements.
 const THRESHOLD: f64 = 0.1;
 const FRACTION: f64 = 0.5;
 
@@ -57,7 +58,7 @@ impl Nice {
             *cwnd /= 2.0;
             *ssthresh = *cwnd;
         } else if *cwnd < *ssthresh {
-            // Vegas: double every other round trip, until something queues.
+            // Vegas: double every other RTT until a queue builds up.
             self.grow = !self.grow;
             if queued > f64::from(cfg.vegas.gamma) {
                 *ssthresh = *cwnd;

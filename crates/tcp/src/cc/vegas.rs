@@ -1,5 +1,5 @@
-//! TCP Vegas (L. Brakmo, L. Peterson, IEEE JSAC 13(8), 1995) as ns-2.35 has it (`tcp/tcp-vegas.cc`; the
-//! names in backquotes are its). Windows are in packets, times in seconds.
+//! TCP Vegas (L. Brakmo, L. Peterson, IEEE JSAC 13(8), 1995) as in ns-2.35 (`tcp/tcp-vegas.cc`; names in backquotes
+//! are from there). Windows are in packets, times in seconds.
 
 use swell_base::Time;
 
@@ -8,32 +8,32 @@ use crate::scoreboard::Record;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Vegas {
-    /// When the first packet went (`firstsent_`); times below count from it.
+    /// When the first packet was sent (`firstsent_`); the times below are relative to it.
     first_sent: Time,
-    /// `v_sa_`, `v_sd_` and `v_timeout_`, the fine-grained estimate and time-out; `heard` once there
-    /// was any acknowledgement.
+    /// `v_sa_`, `v_sd_` and `v_timeout_`: the fine-grained RTT estimate and time-out. `heard` is set by the first
+    /// acknowledgement.
     heard: bool,
     sa: f64,
     sd: f64,
     timeout: f64,
     base_rtt: f64,
-    /// Of the present round: `v_sumRTT_`, `v_cntRTT_`, `v_begtime_`, `v_begseq_`.
+    /// For the current round: `v_sumRTT_`, `v_cntRTT_`, `v_begtime_`, `v_begseq_`.
     rtt_sum: f64,
     rtt_count: u32,
     round_time: f64,
     round_start: u64,
-    /// Packets acknowledged in all: `last_ack_` + 1.
+    /// Total packets acknowledged: `last_ack_` + 1.
     acked: u64,
-    /// Packets that will pass for sent before. ns-2 notes transmissions in a ring of `window_` slots,
-    /// and does not clear them when one acknowledgement goes past the end of the ring.
+    /// Range of packets that will be treated as retransmitted. ns-2 records transmissions in a ring of `window_`
+    /// slots and does not clear them when one acknowledgement passes the end of the ring.
     stale: (u64, u64),
-    /// Growth per acknowledgement in this round (`v_incr_`); in slow start every other one
+    /// Growth per acknowledgement in this round (`v_incr_`); in slow start it is non-zero in every other round
     /// (`v_inc_flag_`).
     step: f64,
     grow_round: bool,
-    /// Acknowledgements to come after which the next packet's age is looked at (`v_worried_`).
+    /// Number of further acknowledgements after which the age of the next packet is checked (`v_worried_`).
     worried: u32,
-    /// The window without inflation (`v_newcwnd_`), and when it was last reduced.
+    /// The window without inflation (`v_newcwnd_`), and the time of its last reduction.
     new_cwnd: f64,
     reduced_at: f64,
 }
@@ -67,13 +67,13 @@ impl Vegas {
         self.first_sent = now;
     }
 
-    /// Whether the packet now sent after `flying` others is one whose slot was not cleared.
+    /// Whether the packet sent now, after `flying` others, uses a slot that was not cleared.
     pub(crate) fn takes_for_resent(&self, flying: u32) -> bool {
         let packet = self.acked + u64::from(flying);
         self.stale.0 <= packet && packet < self.stale.1
     }
 
-    /// The coarse timer went off: the window to go on with (`v_slowstart_`).
+    /// The coarse timer expired. Returns the new window (`v_slowstart_`).
     pub(crate) fn timeout(&mut self, now: Time) -> f64 {
         self.new_cwnd = 0.0;
         self.reduced_at = self.clock(now);
@@ -85,7 +85,7 @@ impl Vegas {
         at.since(self.first_sent).as_secs_f64()
     }
 
-    /// The first acknowledgement of all.
+    /// Handles the first acknowledgement.
     fn hear(&mut self, clock: f64) {
         if !self.heard {
             self.heard = true;
@@ -96,7 +96,7 @@ impl Vegas {
         }
     }
 
-    /// A round trip of a packet sent once.
+    /// Takes the RTT of a packet sent once.
     fn sample(&mut self, rtt: f64) {
         self.rtt_sum += rtt;
         self.rtt_count += 1;
@@ -111,7 +111,7 @@ impl Vegas {
         self.timeout += self.timeout / 16.0;
     }
 
-    /// Once per round trip: `next` packets were sent in all. Compares what is in transit with what the
+    /// Once per RTT, when `next` packets were sent in total: compares the packets in transit with the number that the
     /// window would carry on an empty path.
     fn round(&mut self, cfg: &Config, clock: f64, next: u64, cwnd: &mut f64, ssthresh: &mut f64) {
         let rtt = if self.rtt_count > 0 {
@@ -129,7 +129,7 @@ impl Vegas {
             let window = (next + 1).saturating_sub(self.acked) as f64;
             let expected = window / self.base_rtt;
             let actual = in_transit / rtt;
-            // Whole packets, as in `int(... + 0.5)`.
+            // Rounded to whole packets, as `int(... + 0.5)` does.
             let queued = libm::trunc((expected - actual) * self.base_rtt + 0.5);
             if *cwnd < *ssthresh {
                 self.grow_round = !self.grow_round;
@@ -155,8 +155,8 @@ impl Vegas {
         self.round_time = clock;
     }
 
-    /// `acked` more packets are acknowledged, `last` the last of them, after `dupacks` duplicates;
-    /// `flying` remain, the oldest sent at `oldest`. Says whether that one is overdue.
+    /// Processes an acknowledgement of `acked` more packets, `last` being the last of them, after `dupacks`
+    /// duplicates. `flying` remain, the oldest sent at `oldest`. Returns whether that one is overdue.
     pub(crate) fn on_new_ack(
         &mut self,
         cfg: &Config,
@@ -188,7 +188,7 @@ impl Vegas {
         if self.step == 1.0 && *cwnd >= *ssthresh {
             self.step = 0.0;
         }
-        // Only a window in use grows.
+        // Only a fully used window grows.
         if self.step > 0.0 && *cwnd - (f64::from(flying) + 1.0) <= 2.0 {
             *cwnd += self.step;
         }
@@ -206,13 +206,14 @@ impl Vegas {
         overdue
     }
 
-    /// Whether what was sent at `sent` is older than the fine-grained time-out.
+    /// Whether a packet sent at `sent` is older than the fine-grained time-out.
     pub(crate) fn overdue(&self, now: Time, sent: Time) -> bool {
         now.since(sent).as_secs_f64() >= self.timeout
     }
 
-    /// The oldest packet, sent at `sent`, before that too if `resent`, is to be sent again. Returns the
-    /// window where it is to be reduced: for what was sent since the last reduction only.
+    /// The oldest packet, last sent at `sent`, is about to be retransmitted; `resent` says whether it was
+    /// retransmitted before. Returns the new window if it is to be reduced: only for packets sent since the last
+    /// reduction.
     pub(crate) fn on_loss(
         &mut self,
         now: Time,

@@ -1,5 +1,5 @@
-//! Westwood+ (L. Grieco, S. Mascolo, CCR 34(2), 2004) in the form of Linux's `tcp_westwood.c`: the
-//! threshold after a loss is what the measured bandwidth keeps in flight over the smallest round trip.
+//! Westwood+ (L. Grieco, S. Mascolo, CCR 34(2), 2004) in the form of Linux's `tcp_westwood.c`. The threshold after a
+//! loss is the measured bandwidth times the smallest RTT.
 
 use swell_base::Time;
 
@@ -10,10 +10,10 @@ pub(crate) struct Westwood {
     /// Bytes acknowledged in this round, and when it began.
     bytes: u64,
     since: Option<Time>,
-    /// Bandwidth in bytes per second, filtered once and twice; zero before the first round.
+    /// Bandwidth in bytes per second after one and after two low-pass filters; zero before the first round.
     once: f64,
     twice: f64,
-    /// Smallest round trip in seconds, the last one for the length of rounds.
+    /// Smallest RTT in seconds, and the last RTT, which sets the length of rounds.
     min_rtt: f64,
 }
 

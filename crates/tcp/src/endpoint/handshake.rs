@@ -1,4 +1,4 @@
-//! The handshake: SYN, SYN/ACK and what they agree on (RFC 9293 section 3.5).
+//! The handshake: SYN, SYN/ACK and the state that they set up (RFC 9293 section 3.5).
 
 use swell_base::{Flags, Segment, Stamps, Time};
 
@@ -22,11 +22,11 @@ impl Endpoint {
         if acked {
             self.recv.nxt = 1;
             self.open(now, seg);
-            // A one-way TCP of ns-2 sends data instead.
+            // ns-2's one-way TCP sends data instead.
             self.send.bare_ack = !self.send.has_unsent() || !self.send.is_ns2();
             self.send.front.seldom |= self.send.bare_ack;
         } else if !seg.flags.has(Flags::ACK) {
-            // Both open at once: section 3.5, figure 8.
+            // Simultaneous open: section 3.5, figure 8.
             self.recv.nxt = 1;
             self.send.front.state = State::SynReceived;
             self.send.front.syn_due = true;
@@ -40,7 +40,7 @@ impl Endpoint {
         let sent = self.send.timed.1;
         self.send.open(seg.window);
         let timeouts = self.send.counters().rtos;
-        // The answer to the first SYN shows that those after it were not needed (`tcp_try_undo_spurious_syn`).
+        // If the first SYN is answered, the repeated ones were not needed (`tcp_try_undo_spurious_syn`).
         let echo = seg.stamps.echo();
         let first = self.cfg.echoes() && Stamps::since(echo, millis(sent)) == 0;
         if timeouts == 0 && self.send.syns == 1 {
@@ -50,8 +50,8 @@ impl Endpoint {
         } else if timeouts > 0 || !self.send.is_ns2() {
             self.send.rtt.after_handshake_timeout();
         }
-        // RFC 5681 section 3.1 asks for one segment after a lost SYN; Linux (`tcp_init_transfer`) forgives the
-        // first. Only time-outs count: a SYN that the network doubled is answered twice as well.
+        // RFC 5681 section 3.1 requires a window of one segment after a lost SYN; Linux (`tcp_init_transfer`)
+        // tolerates one loss. Only time-outs count, because a SYN that the network duplicates is also answered twice.
         if timeouts > 1 && !first {
             self.send.window.cwnd = f64::from(self.cfg.mss()) / self.send.unit(&self.cfg);
         }
@@ -59,7 +59,7 @@ impl Endpoint {
 
     pub(super) fn handshake_timeout(&mut self) {
         self.send.deadline = Time::MAX;
-        // A SYN/ACK backs off from the beginning.
+        // A SYN/ACK backs off from its first time-out.
         let linear = match self.send.front.state {
             State::SynSent => self.cfg.syn_linear,
             _ => 0,

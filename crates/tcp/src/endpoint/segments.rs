@@ -1,4 +1,4 @@
-//! Segments as they go out: payload, acknowledgements, their flags and options.
+//! Building outgoing segments: payload, acknowledgements, flags and options.
 
 use swell_base::{Flags, SackBlocks, Segment, Stamps, Time};
 
@@ -7,7 +7,7 @@ use crate::receiver::micros;
 use crate::sender::Out;
 
 impl Endpoint {
-    /// The end of the handshake, or what a timer sent.
+    /// Sends the rare segments: those of the handshake, or one that a timer released.
     #[cold]
     #[inline(never)]
     pub(super) fn transmit_seldom(&mut self, now: Time, seg: &mut Segment, sacks: &mut SackBlocks) {
@@ -40,7 +40,7 @@ impl Endpoint {
             self.pure_ack(now, seg, sacks);
         } else {
             if self.send.front.state == State::Idle && self.send.deadline == Time::MAX {
-                // It may be the peer's application that speaks first.
+                // The peer's application may be the one that sends first.
                 self.send.deadline = now + LONGEST_SILENCE;
             }
             return false;
@@ -55,7 +55,7 @@ impl Endpoint {
         } else {
             Flags::ACK
         };
-        // A window probe has neither, and does not count.
+        // A window probe has neither payload nor FIN and is not counted.
         self.segments += u32::from(out.len > 0 || out.fin);
         self.segment(now, (out.seq, out.len, flags), seg, sacks);
         if self.send.marks {
@@ -63,7 +63,7 @@ impl Endpoint {
         }
     }
 
-    /// ECN and the stamp of a segment with data.
+    /// Sets the ECN mark and the stamp of a data segment.
     #[inline(never)]
     fn mark(&mut self, now: Time, out: Out, seg: &mut Segment) {
         if self.cfg.ecn && out.fresh && out.len > 0 {
@@ -105,7 +105,7 @@ impl Endpoint {
         self.recv.acked();
     }
 
-    /// The rest of a segment that may carry more than the least.
+    /// Builds a segment that may need more than the minimal fields.
     #[inline(never)]
     fn segment_with_more(&mut self, now: Time, seg: &mut Segment, sacks: &mut SackBlocks) {
         seg.window = self.recv.window(&self.cfg);

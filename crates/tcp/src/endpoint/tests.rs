@@ -3,7 +3,7 @@ use crate::Algorithm;
 use std::mem::offset_of;
 use swell_base::Stream;
 
-/// What the order of the fields is for.
+/// The field order is meant to produce this layout.
 #[test]
 fn parts_of_an_endpoint_begin_with_a_cache_line() {
     assert_eq!(offset_of!(Endpoint, send), 64);
@@ -11,7 +11,7 @@ fn parts_of_an_endpoint_begin_with_a_cache_line() {
     assert_eq!(size_of::<Endpoint>(), 320);
 }
 
-/// All segments of a conversation over a path of 40 ms that loses some, and what the ends know afterwards.
+/// All segments of a connection over a path with a delay of 40 ms and losses, and the final statistics of both ends.
 fn conversation(cfg: &Config, seed: u64, simple: bool) -> (Vec<(Time, Segment)>, [Stats; 2]) {
     let cfg = Arc::new(cfg.clone());
     let mut ends = [Endpoint::client(cfg.clone()), Endpoint::server(cfg)];
@@ -55,7 +55,7 @@ fn conversation(cfg: &Config, seed: u64, simple: bool) -> (Vec<(Time, Segment)>,
     (sent, ends.map(|e| e.stats()))
 }
 
-/// The oracle: the long way.
+/// Compares the fast paths with the full path as oracle.
 #[test]
 fn the_short_ways_come_to_what_the_long_way_comes_to() {
     let mut sent = 0;

@@ -1,17 +1,17 @@
-//! Segments with SYN or RST, and those that come outside the open state.
+//! Segments with SYN or RST, and all segments outside the open state.
 
 use swell_base::{Flags, SackBlocks, Segment, Time};
 
 use super::{Endpoint, State, pending};
 
 impl Endpoint {
-    /// Segments with SYN or RST, and all segments outside the open state.
+    /// Processes segments with SYN or RST, and all segments outside the open state.
     #[inline(never)]
     pub(super) fn unusual(&mut self, now: Time, seg: &Segment, sacks: &SackBlocks) {
         let has = |f| seg.flags.has(f);
         match self.send.front.state {
             State::Idle => {}
-            // RFC 9293 section 3.10.7.1: a connection that is no more.
+            // RFC 9293 section 3.10.7.1: the connection no longer exists.
             State::Dead if has(Flags::RST) => {}
             State::Dead => {
                 let seq = if has(Flags::ACK) { seg.ack } else { 0 };
@@ -28,8 +28,8 @@ impl Endpoint {
             }
             State::SynSent => self.syn_sent(now, seg),
             State::SynReceived | State::Open if has(Flags::RST) => {
-                // RFC 9293 section 3.5.3: in the window. RFC 5961's stricter rule is against
-                // attackers who guess; there are none here.
+                // RFC 9293 section 3.5.3: a RST must lie in the window. RFC 5961's stricter rule protects against
+                // attackers, which are not modelled.
                 let edge = self
                     .recv
                     .nxt
@@ -38,13 +38,13 @@ impl Endpoint {
                     self.reset();
                 }
             }
-            // The other end did not get the last part of the handshake.
+            // The peer did not get the last ACK of the handshake.
             State::Open => self.recv.ack_now = true,
             State::SynReceived => {
                 if has(Flags::ACK) && seg.ack == 1 {
                     self.open(now, seg);
                     if has(Flags::SYN) {
-                        self.recv.ack_now = true; // both opened at once
+                        self.recv.ack_now = true; // simultaneous open
                     } else {
                         self.established(now, seg, sacks);
                     }

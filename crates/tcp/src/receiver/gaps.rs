@@ -1,18 +1,17 @@
-//! What arrived before its turn.
+//! Data that arrived out of order.
 
 use swell_base::SackBlocks;
 
-/// Data beyond a hole, and a FIN.
+/// Data, and possibly a FIN, beyond a hole.
 #[derive(Clone, Debug)]
 pub(super) struct Gaps {
-    /// Disjoint, sorted, non-touching ranges; none when only the FIN is known.
+    /// Disjoint, sorted, non-adjacent ranges; empty if only the FIN is known.
     pub ranges: Vec<(u64, u64)>,
-    /// A sequence number inside each of the latest changed ranges, latest first (RFC 2018
-    /// section 4).
+    /// A sequence number inside each of the latest changed ranges, latest first (RFC 2018 section 4).
     recent: [u64; 3],
-    /// Where the peer's FIN stands; `u64::MAX` until it is seen.
+    /// Sequence number of the peer's FIN; `u64::MAX` until it is seen.
     pub fin: u64,
-    /// What arrived twice, until that is said.
+    /// A range that arrived twice, until it is reported.
     pub twice: Option<(u64, u64)>,
 }
 
@@ -28,8 +27,8 @@ impl Default for Gaps {
 }
 
 impl Gaps {
-    /// Adds `start..end`, merging what it touches, and returns the range it became part of.
-    /// A new range beyond `most` is refused, as a kernel out of memory drops from its queue.
+    /// Adds `start..end`, merges the ranges that it touches, and returns the resulting range. If there are already
+    /// `most` ranges, a new one is refused, as a kernel short of memory drops out-of-order data.
     pub fn insert(&mut self, start: u64, end: u64, most: usize) -> (u64, u64) {
         let from = self.ranges.partition_point(|r| r.1 < start);
         let to = self.ranges.partition_point(|r| r.0 <= end);
@@ -48,17 +47,17 @@ impl Gaps {
             self.ranges.drain(from + 1..to);
             merged
         };
-        // Put this range in front, dropping an older mention of it.
+        // Move this range to the front and remove the older entry for it.
         let old = self.recent.iter().position(|&q| s <= q && q < e);
         self.recent.copy_within(..old.unwrap_or(2), 1);
         self.recent[0] = start;
         (s, e)
     }
 
-    /// Writes the blocks to report above `nxt`, latest first, and says how many they are.
+    /// Writes the SACK blocks to report above `nxt`, latest first, and returns their number.
     pub fn blocks(&self, nxt: u64, out: &mut SackBlocks) -> u8 {
         let mut count = 0;
-        // Ranges lie within the receive window of `nxt`, on either side.
+        // Ranges lie within one receive window of `nxt`, on either side.
         let offset = |at: u64| i32::try_from(at.wrapping_sub(nxt) as i64).ok();
         if let Some((s, e)) = self.twice
             && let (Some(from), Some(to)) = (offset(s), offset(e))
@@ -82,7 +81,7 @@ impl Gaps {
         count
     }
 
-    /// The first part of `start..end` that is known.
+    /// The first part of `start..end` that had already arrived.
     pub fn overlap(&self, start: u64, end: u64) -> Option<(u64, u64)> {
         let i = self.ranges.partition_point(|r| r.1 <= start);
         let &(s, e) = self.ranges.get(i)?;
@@ -90,7 +89,7 @@ impl Gaps {
         (from < to).then_some((from, to))
     }
 
-    /// Whether nothing is known.
+    /// Whether no data and no FIN is known.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty() && self.fin == u64::MAX && self.twice.is_none()

@@ -1,6 +1,6 @@
-//! How large the receive buffer is: Linux's automatic tuning (`net/ipv4/tcp_input.c` of 6.18), after
-//! M. Fisk, W. Feng, "Dynamic right-sizing in TCP", 2001. Sizes are windows: what the kernel's memory holds
-//! beside payload is left out on both sides of its sums.
+//! Automatic tuning of the receive buffer as in Linux (`net/ipv4/tcp_input.c` of 6.18), after M. Fisk, W. Feng,
+//! "Dynamic right-sizing in TCP", 2001. Sizes are window sizes: the kernel's memory overhead per payload byte is left
+//! out on both sides of its formulas.
 
 use std::num::NonZeroU32;
 
@@ -9,40 +9,40 @@ use swell_base::{Segment, Stamps, Time};
 use super::{micros, millis};
 use crate::Config;
 
-/// What arrives in the first round (`TCP_INIT_CWND`), in segments.
+/// Size of the first round in segments (`TCP_INIT_CWND`).
 const FIRST_ROUND: u32 = 10;
-/// Shorter segments do not enlarge the window (`tcp_event_data_recv`).
+/// Payloads shorter than this do not enlarge the window (`tcp_event_data_recv`), in bytes.
 const LEAST: u32 = 128;
-/// `TCP_MAX_QUICKACKS`: after a pause, when the sender begins slowly again.
+/// `TCP_MAX_QUICKACKS`: used after a pause, when the sender restarts slowly.
 const AFTER_PAUSE: u8 = 16;
-/// No sample is longer, in microseconds: what is counted in eighths leaves room for sums.
+/// Upper limit of RTT samples in microseconds. It leaves room for sums of values stored times eight.
 const LONGEST: u32 = u32::MAX / 16;
 
-/// The buffer's size and what it is measured by. Times are in microseconds and wrap, as stamps do.
+/// The buffer's size and the measurements that set it. Times are in microseconds and wrap, as the stamps do.
 #[derive(Clone, Debug)]
 pub(super) struct Tuning {
-    /// The window on offer (`rcv_ssthresh`).
+    /// The advertised window (`rcv_ssthresh`).
     window: u32,
-    /// What it may become (`window_clamp`).
+    /// The maximum of `window` (`window_clamp`).
     clamp: u32,
-    /// The most that was read in one round trip (`rcvq_space.space`).
+    /// The largest number of bytes read in one RTT (`rcvq_space.space`).
     space: u32,
-    /// Eight times the round trip (`rcv_rtt_est.rtt_us`): the smallest sample, and above it smoothed. Never zero,
-    /// which is where a buffer that is not tuned yet keeps its place.
+    /// The RTT times eight (`rcv_rtt_est.rtt_us`): the smallest sample; larger samples are smoothed. It is non-zero
+    /// so that an `Option` of this struct needs no extra space before tuning starts.
     rtt: NonZeroU32,
-    /// The present measurement: where and when it began.
+    /// Start of the current measurement: sequence number and time.
     seq: u64,
     since: u32,
-    /// The echo that the last sample was taken by, in milliseconds.
+    /// The echo from which the last sample was taken, in milliseconds.
     echo: u32,
     /// When this end last sent data.
     asked: u32,
-    /// When data last came.
+    /// When data last arrived.
     last: u32,
 }
 
 impl Tuning {
-    /// The first full segment has come; `nxt` was expected.
+    /// Starts tuning at the first full segment, when `nxt` was the next expected sequence number.
     pub fn new(cfg: &Config, now: Time, seg: &Segment, nxt: u64) -> Tuning {
         let sample = by_echo(now, seg.stamps.echo());
         Tuning {
@@ -60,20 +60,20 @@ impl Tuning {
         }
     }
 
-    /// The window on offer, in bytes.
+    /// The advertised window in bytes.
     #[inline]
     pub fn window(&self) -> u32 {
         self.window
     }
 
-    /// This end has sent data: what answers it was not asked for earlier.
+    /// Notes that this end has sent data. A response to it must be newer.
     #[inline]
     pub fn asked(&mut self, now: Time) {
         self.asked = micros(now);
     }
 
-    /// A segment with data has come, for which the window may grow or not. Returns acknowledgements to be sent
-    /// at once, to be joined to those that are left by "or".
+    /// Updates the tuning for an arriving data segment; `grows` says whether the window may grow. Returns the number
+    /// of acknowledgements to send without delay, for a bitwise OR with the remaining number.
     #[inline]
     pub fn fill(&mut self, cfg: &Config, now: Time, seg: &Segment, grows: bool) -> u8 {
         let echo = seg.stamps.echo();
@@ -84,7 +84,7 @@ impl Tuning {
         let now = micros(now);
         let pause = now.wrapping_sub(self.last);
         self.last = now;
-        // The RTO stands for the sender's, which this end can but guess.
+        // The sender's RTO is not known here, so it is estimated from the local RTT.
         let rto = u64::from(self.rtt.get() / 8) + cfg.min_rto.as_nanos() / 1000;
         let quick = if u64::from(pause) > rto {
             AFTER_PAUSE
@@ -100,7 +100,7 @@ impl Tuning {
         quick | 1
     }
 
-    /// The application has read everything up to `nxt`, beyond which there is data in `beyond` bytes
+    /// Notes that the application has read everything up to `nxt`. `beyond` bytes of data lie beyond that
     /// (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`).
     #[inline]
     pub fn taken(&mut self, cfg: &Config, now: Time, nxt: u64, beyond: u64) {
@@ -118,7 +118,7 @@ impl Tuning {
 
     fn widen(&mut self, cfg: &Config, copied: u32, beyond: u64) {
         let (copied, space) = (u64::from(copied), u64::from(self.space.max(1)));
-        // What is measured is one round trip old, in which a sender in slow start has doubled its rate.
+        // The measurement is one RTT old, and a sender in slow start has doubled its rate since.
         let window = 2 * copied;
         let growth =
             u128::from(window) * u128::from(copied - space.min(copied)) / u128::from(space);
@@ -139,14 +139,14 @@ impl Tuning {
     }
 }
 
-/// The round trip that an echoed time stamp tells, in microseconds: a millisecond at least, which is what time stamps
-/// resolve.
+/// The RTT according to an echoed timestamp, in microseconds. It is at least one millisecond, the resolution of
+/// timestamps.
 fn by_echo(now: Time, echo: u32) -> u32 {
     let elapsed = Stamps::since(millis(now), echo).max(1).unsigned_abs();
     elapsed.saturating_mul(1000).min(LONGEST)
 }
 
-/// Of a round trip in microseconds, within 1 and [`LONGEST`].
+/// Eight times an RTT in microseconds, after clamping the RTT to 1 and [`LONGEST`].
 fn eightfold(rtt: u32) -> NonZeroU32 {
     NonZeroU32::MIN.saturating_add(rtt * 8 - 1)
 }
@@ -164,8 +164,8 @@ mod tests {
         Time::ZERO + Dur::from_millis(ms)
     }
 
-    /// Rounds of so many segments, each round 100 ms after the one before, answering stamps of the round
-    /// before. Returns the window after each and how many segments were to be acknowledged at once.
+    /// Feeds rounds of the given numbers of segments, 100 ms apart, each answering the stamps of the round before.
+    /// Returns for each round the window and the number of segments to acknowledge at once.
     fn rounds(sizes: &[u32], cfg: &Config) -> Vec<(u32, u32)> {
         let mut nxt = 1;
         let mut tuning = None;
@@ -196,19 +196,19 @@ mod tests {
 
     #[test]
     fn the_window_follows_slow_start_two_segments_for_each_that_comes() {
-        // Bytes that were read in a round trip are known when the next begins, one segment into it.
+        // The bytes read in one RTT are known when the next round begins, one segment into it.
         let got = rounds(&[10, 20, 40, 80, 80], &Config::linux());
         assert_eq!(got[0], (FIRST_WINDOW, 0));
         assert_eq!(got[1], (FIRST_WINDOW, 0));
-        // 20 in a round trip where there were 10: twice as many, and as they have doubled, as many again
-        // twice over: 120 segments.
+        // 20 in one RTT after 10 in the one before. Twice 20 is 40, and the growth by 10/10 adds twice 40 more: 120
+        // segments.
         assert_eq!(
             got[2],
             (120 * MSS, (120 * MSS - FIRST_WINDOW).div_ceil(2 * MSS))
         );
-        // 40: 240 segments, two for each that comes.
+        // 40: 240 segments, but only two for each segment that arrives.
         assert_eq!(got[3], (240 * MSS, 60));
-        // 80: 480 segments, which all that come do not reach.
+        // 80: 480 segments, which the segments that arrive do not reach.
         assert_eq!(got[4], ((240 + 2 * 79) * MSS, 79));
     }
 
@@ -237,12 +237,12 @@ mod tests {
         };
         let mut t = Tuning::new(&cfg, at(1100), &seg(1, at(1000)), 1);
         assert_eq!(t.rtt.get() / 8, 100_000);
-        // The application thinks for ten seconds, and asks again.
+        // The application pauses for ten seconds and then sends another request.
         t.asked(at(11_100));
         let quick = t.fill(&cfg, at(11_200), &seg(1449, at(1100)), true);
         assert_eq!(quick & !1, AFTER_PAUSE);
         assert_eq!(t.rtt.get() / 8, 100_000);
-        // Without an answer to a question of ours it would have been one.
+        // The echo of that request gives a sample of 400 ms, which is smoothed with weight 1/8.
         t.fill(&cfg, at(11_500), &seg(2897, at(11_100)), true);
         assert_eq!(t.rtt.get() / 8, 100_000 - 12_500 + 50_000);
     }

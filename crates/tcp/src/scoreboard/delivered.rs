@@ -1,42 +1,43 @@
-//! What acknowledgements tell of what is in flight.
+//! What an acknowledgement says about the segments in flight.
 
 use swell_base::{Stamps, Time};
 
 use super::Record;
 use crate::receiver::millis;
 
-/// What an acknowledgement, cumulative or selective, delivered.
+/// What an acknowledgement delivered, cumulatively or selectively.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Delivered {
-    /// Bytes of sequence space not known to be delivered before.
+    /// Bytes of sequence space that are newly known to be delivered.
     pub(crate) bytes: u64,
-    /// When the oldest of the newly delivered segments was sent, of those sent once only.
+    /// Send time of the oldest newly delivered segment among those sent only once.
     pub(crate) oldest: Option<Time>,
-    /// As `oldest`, of those selectively acknowledged.
+    /// As `oldest`, among those selectively acknowledged.
     pub(crate) oldest_sacked: Option<Time>,
-    /// Something was selectively acknowledged.
+    /// A segment was newly selectively acknowledged.
     pub(crate) sacked: bool,
-    /// The lowest end of a segment delivered that was sent once.
+    /// The lowest end of a delivered segment that was sent once.
     pub(crate) original: Option<u64>,
     /// A segment sent more than once was cumulatively acknowledged: no RTT sample (Karn).
     pub(crate) any_resent: bool,
     /// The newly delivered segment that was sent last: (sent at, end, resent).
     pub(crate) last_sent: Option<(Time, u64, bool)>,
-    /// It was delivered by what was sent before it was sent again: the echo is older (`tcp_skb_spurious_retrans`).
+    /// The last-sent segment was delivered by its original transmission: the echoed timestamp is older than the
+    /// retransmission (`tcp_skb_spurious_retrans`).
     pub(crate) last_late: bool,
     /// A segment sent once was delivered after one with a higher sequence number.
     pub(crate) reordered: bool,
-    /// One-way delay that the acknowledgement reported, microseconds; zero for none.
+    /// One-way delay that the acknowledgement reported, in microseconds; zero for none.
     pub(crate) one_way: u32,
-    /// Highest sequence number delivered before this acknowledgement.
+    /// Highest selectively acknowledged sequence number before this acknowledgement.
     before: u64,
     /// The echoed time stamp of the acknowledgement.
     echo: Option<u32>,
 }
 
 impl Delivered {
-    /// Nothing yet, by an acknowledgement that echoes this time stamp, when everything up to `before` had been delivered
-    /// at the highest.
+    /// An empty record for an acknowledgement that echoes the timestamp `echo`. `before` is the highest selectively
+    /// acknowledged sequence number so far.
     pub(super) fn new(echo: Option<u32>, before: u64) -> Delivered {
         Delivered {
             echo,
@@ -45,7 +46,7 @@ impl Delivered {
         }
     }
 
-    /// `bytes` of a record are delivered, which is all of it or not.
+    /// Counts `bytes` of a record as delivered; `whole` says whether that is the whole record.
     #[inline]
     pub(super) fn take(&mut self, r: &Record, bytes: u64, whole: bool) {
         if whole {

@@ -1,10 +1,10 @@
-//! The scoreboard against a reading of RFC 6675 that scans everything each time.
+//! The scoreboard against a naive implementation of RFC 6675 that scans everything each time.
 
 use swell_base::Stream;
 
 use super::*;
 
-/// RFC 6675 section 4, by definition, over whole segments of 10 bytes.
+/// RFC 6675 section 4, literally, with whole segments of 10 bytes.
 #[derive(Default)]
 struct Naive {
     una: u64,
@@ -17,7 +17,7 @@ impl Naive {
         let above = self.sacked[i + 1..].iter().filter(|&&s| s).count();
         !self.sacked[i] && above >= 3
     }
-    /// Bytes lost and not sent again, from `una` on.
+    /// Bytes lost and not retransmitted, from `una` on.
     fn lost(&self) -> u64 {
         let first = (self.una / 10) as usize;
         let n = (first..self.sacked.len())
@@ -65,7 +65,7 @@ fn counts_agree_with_the_definitions() {
                     let before = board.lost();
                     if let Some(r) = board.resend(now, f64::INFINITY, false) {
                         let i = (r.seq / 10) as usize;
-                        // NextSeg rule 1: the lowest that is lost and was not sent again.
+                        // NextSeg rule 1: the lowest segment that is lost and was not retransmitted.
                         let expected = (0..=i).find(|&j| {
                             10 * j as u64 >= naive.una && naive.is_lost(j) && !naive.resent[j]
                         });
@@ -76,8 +76,8 @@ fn counts_agree_with_the_definitions() {
                     }
                 }
                 _ => {
-                    // An acknowledgement with up to three blocks, as a receiver would send it: a
-                    // block never touches the cumulative acknowledgement.
+                    // An acknowledgement with up to three blocks, as a receiver would send it. A block never touches
+                    // the cumulative acknowledgement.
                     let mut d = board.account(None);
                     let ack =
                         naive.una + 10 * s.below((sent * 10 - naive.una) / 10 + 1) * s.below(2);
@@ -125,7 +125,7 @@ fn memory_is_given_back_when_nothing_is_in_flight() {
     assert!(board.records.capacity() <= KEEP && board.losses.is_none());
     assert_eq!((board.sacked(), board.lost(), board.len()), (0, 0, 0));
     assert!(size_of::<Record>() * KEEP <= 24);
-    // Nor do the other ways in which acknowledgements are taken keep it.
+    // The other ways to take acknowledgements free the memory as well.
     for way in [
         |b: &mut Scoreboard| u64::from(b.take_flying(10_000).is_some()),
         |b: &mut Scoreboard| u64::from(b.take_acked(10_000).0),

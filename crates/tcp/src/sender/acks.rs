@@ -8,7 +8,7 @@ use crate::cc::Acked;
 use crate::scoreboard::Delivered;
 
 impl Sender {
-    /// An acknowledgement arrived. Returns how far SND.UNA moved.
+    /// Processes an arriving acknowledgement. Returns how far SND.UNA moved.
     pub(crate) fn on_ack(
         &mut self,
         cfg: &Config,
@@ -18,7 +18,7 @@ impl Sender {
     ) -> u64 {
         let ack = seg.ack;
         if ack < self.una || ack > self.nxt {
-            return 0; // old, or of what was never sent
+            return 0; // old, or for data that was never sent
         }
         if self.ns2 {
             return self.packets_acked(cfg, now, seg);
@@ -75,7 +75,7 @@ impl Sender {
         } else if moved > 0 {
             self.new_ack_without_sack(cfg, now, moved, &d);
         } else if seg.len == 0 && same_edge && seg.seq_len() == 0 {
-            self.dup_ack(cfg, now); // the definition of RFC 5681 section 2
+            self.dup_ack(cfg, now); // duplicate as defined in RFC 5681 section 2
         }
         if self.paced {
             self.model(cfg, now, &d, lost);
@@ -84,8 +84,9 @@ impl Sender {
         moved
     }
 
-    /// The round trip that an acknowledgement tells (Linux `tcp_ack_update_rtt`): of the oldest segment acknowledged if
-    /// all were sent once, of the oldest selectively acknowledged that was, or by the time stamp.
+    /// The RTT sample of an acknowledgement (Linux `tcp_ack_update_rtt`). It comes from the oldest acknowledged
+    /// segment if all were sent once, else from the oldest selectively acknowledged one sent once, else from the
+    /// timestamp.
     fn measured(
         &self,
         cfg: &Config,
@@ -105,12 +106,12 @@ impl Sender {
         }
     }
 
-    /// The first block may say what arrived `twice`.
+    /// Processes the SACK blocks. If `twice` is set, the first block is a D-SACK and is skipped.
     fn sack(&mut self, seg: &Segment, sacks: &SackBlocks, twice: bool, d: &mut Delivered) {
         let mut blocks = [(0, 0); 3];
         let mut n = 0;
         for (start, end) in sacks.first(seg.sacks).skip(usize::from(twice)) {
-            // What lies below is acknowledged.
+            // Data below SND.UNA is already acknowledged.
             let at = |offset: i32| seg.ack + u64::from(offset.max(0).unsigned_abs());
             let (start, end) = (at(start), at(end).min(self.nxt));
             if start < end {
@@ -121,8 +122,8 @@ impl Sender {
         self.board.sack(&blocks[..n], d);
     }
 
-    /// SND.UNA moved: round-trip sample, counters, timer. `rtt` is what was measured, where every acknowledgement
-    /// measures.
+    /// SND.UNA moved: updates RTT estimate, counters and timer. `rtt` is the sample, if every acknowledgement gives
+    /// one.
     pub(super) fn advance(&mut self, cfg: &Config, now: Time, rtt: Option<Dur>) {
         self.timeouts = 0;
         let mut rtt = rtt;
@@ -163,7 +164,7 @@ impl Sender {
         }
     }
 
-    /// For the algorithms that look at more than losses.
+    /// Collects the inputs for algorithms that use more than losses.
     pub(super) fn acked(&self, now: Time, d: &Delivered, limited: bool) -> Acked {
         let newest = d.last_sent.filter(|&(_, _, resent)| !resent);
         Acked {

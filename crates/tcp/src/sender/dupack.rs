@@ -8,7 +8,7 @@ use crate::config::Algorithm;
 use crate::scoreboard::Delivered;
 
 impl Sender {
-    /// SND.UNA moved by `moved`.
+    /// SND.UNA moved by `moved` bytes.
     pub(super) fn new_ack_without_sack(
         &mut self,
         cfg: &Config,
@@ -20,8 +20,8 @@ impl Sender {
         match self.phase {
             Phase::Open | Phase::Reducing => self.grow(cfg, now, d),
             Phase::Recovery if self.una < self.recover && cfg.algorithm != Algorithm::Reno => {
-                // RFC 6582 section 3.2 step 3, partial acknowledgement: repair the next hole,
-                // deflate by what was acknowledged, add back a segment.
+                // RFC 6582 section 3.2 step 3, partial acknowledgement: retransmit the next hole, deflate the window
+                // by the amount acknowledged, and add back one segment.
                 self.force = true;
                 let mss = f64::from(cfg.mss());
                 self.inflation -= moved as f64;
@@ -45,12 +45,12 @@ impl Sender {
         }
     }
 
-    /// A duplicate acknowledgement.
+    /// Processes a duplicate acknowledgement.
     pub(super) fn dup_ack(&mut self, cfg: &Config, now: Time) {
         self.dupacks = self.dupacks.saturating_add(1);
         match self.phase {
-            // RFC 6582 section 3.2 step 2: `recover` keeps duplicates of what was sent before the
-            // last recovery from starting another.
+            // RFC 6582 section 3.2 step 2: `recover` prevents duplicates of data sent before the last recovery from
+            // starting another one.
             Phase::Open if self.dupacks == cfg.dup_threshold.max(1) && self.una > self.recover => {
                 self.reduce(cfg, now);
                 self.inflation = f64::from(cfg.dup_threshold) * f64::from(cfg.mss());

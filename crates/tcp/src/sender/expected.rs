@@ -1,5 +1,5 @@
-//! Header prediction, after Van Jacobson ("4BSD TCP header prediction", 1990): what nearly every segment
-//! is, done without asking what it is not. The same comes out as by the long way.
+//! Header prediction, after Van Jacobson ("4BSD TCP header prediction", 1990): a fast path for nearly all segments.
+//! It gives the same result as the full path.
 
 use swell_base::{Segment, Time};
 
@@ -8,14 +8,14 @@ use crate::Config;
 use crate::cc::Window;
 
 impl Sender {
-    /// Whether an acknowledgement may be an [expected](Self::expected_ack) one: no selective
-    /// acknowledgements, no marks, nothing measured.
+    /// Whether acknowledgements can be [predicted](Self::expected_ack) at all: no SACK, no ECN, not ns-2's sender,
+    /// and a congestion control that needs no measurements.
     pub(super) fn is_simple(cfg: &Config, window: &Window) -> bool {
         !cfg.sack && !cfg.ecn && cfg.ns2_sender().is_none() && window.is_plain()
     }
 
-    /// An acknowledgement without data, if it is of new data while nothing is known to be lost; else `None`.
-    /// Returns how far SND.UNA moved.
+    /// Fast path for an acknowledgement without data. Applies if it acknowledges new data while no loss is known;
+    /// otherwise returns `None`. Returns how far SND.UNA moved.
     #[inline]
     pub(crate) fn expected_ack(&mut self, cfg: &Config, now: Time, seg: &Segment) -> Option<u64> {
         let expected = self.simple
@@ -43,8 +43,9 @@ impl Sender {
         Some(moved)
     }
 
-    /// Whether what is sent next is new data, if anything: something is in flight and nothing is known to be lost, and
-    /// this is harmless while the window is the limit.
+    /// Whether the fast path of sending applies. Then the next segment, if any, is new data: something is in flight
+    /// and no loss is known. Window validation must be off, because the fast path does not record whether the window
+    /// was the limit.
     #[inline]
     pub(crate) fn sends_briskly(&self, cfg: &Config) -> bool {
         self.simple
@@ -55,8 +56,8 @@ impl Sender {
             && !cfg.window_validation
     }
 
-    /// The next segment where [that is so](Self::sends_briskly), which [`Sender::next`] would come to by the long way:
-    /// sequence number and length, and whether there may be more.
+    /// Fast path of [`Sender::next`], valid while [`sends_briskly`](Self::sends_briskly) holds. Returns sequence
+    /// number, length, and whether there may be more.
     #[inline]
     pub(crate) fn next_briskly(&mut self, cfg: &Config, now: Time) -> Option<(u64, u32, bool)> {
         let limit = self.limit(cfg);
@@ -69,7 +70,7 @@ impl Sender {
         Some((seq, len, self.next_within(cfg, limit).is_some()))
     }
 
-    /// How much new data goes next, if any does.
+    /// Size of the next new segment, if one may be sent.
     #[inline]
     fn next_within(&self, cfg: &Config, limit: f64) -> Option<u32> {
         let pending = self.end - self.nxt;
@@ -83,7 +84,7 @@ impl Sender {
         goes.then_some(len)
     }
 
-    /// Whether the acknowledgement that comes with data says nothing, because nothing is in flight.
+    /// Whether the acknowledgement on a data segment carries no news, because nothing is in flight.
     #[inline]
     pub(crate) fn expects_nothing(&self, cfg: &Config, seg: &Segment) -> bool {
         seg.ack == self.una
@@ -93,7 +94,7 @@ impl Sender {
             && !(cfg.rack_tlp && self.probing())
     }
 
-    /// All that such an acknowledgement does.
+    /// The whole effect of such an acknowledgement: it may update the window, and it clears the time-out count.
     #[inline]
     pub(crate) fn heard(&mut self, seg: &Segment) {
         self.edge = self.edge.max(seg.ack.saturating_add(u64::from(seg.window)));

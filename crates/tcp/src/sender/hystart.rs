@@ -1,33 +1,33 @@
-//! Leaving slow start before the queue overflows: HyStart as Linux has it (S. Ha, I. Rhee, "Taming the
-//! elephants: new TCP slow start", Computer Networks 55 (2011); `net/ipv4/tcp_cubic.c`, `hystart_update`).
-//! RFC 9438 section 4.10 asks for such a thing; RFC 9406 (HyStart++) is another one, and not this.
+//! Leaving slow start before the queue overflows: HyStart as in Linux (S. Ha, I. Rhee, "Taming the elephants: new TCP
+//! slow start", Computer Networks 55 (2011); `net/ipv4/tcp_cubic.c`, `hystart_update`). RFC 9438 section 4.10
+//! recommends such an algorithm. HyStart++ (RFC 9406) is a different one and is not implemented.
 
 use swell_base::{Dur, Time};
 
 use super::{Episode, Sender};
 use crate::Config;
 
-/// Windows below this many segments are left alone (`hystart_low_window`).
+/// HyStart does nothing below this window, in segments (`hystart_low_window`).
 const LOW_WINDOW: f64 = 16.0;
-/// Acknowledgements this close make a train (`hystart_ack_delta_us`).
+/// Acknowledgements closer together than this form a train (`hystart_ack_delta_us`).
 const ACK_DELTA: Dur = Dur::from_millis(2);
-/// Delay samples of a round that count (`HYSTART_MIN_SAMPLES`).
+/// Number of delay samples used per round (`HYSTART_MIN_SAMPLES`).
 const MIN_SAMPLES: u8 = 8;
-/// The rise of the round trip that means a queue: an eighth, within these
-/// (`HYSTART_DELAY_MIN`, `HYSTART_DELAY_MAX`).
+/// An RTT increase of one eighth indicates a queue. The threshold is clamped to this range (`HYSTART_DELAY_MIN`,
+/// `HYSTART_DELAY_MAX`).
 const DELAY_MIN: Dur = Dur::from_millis(4);
 const DELAY_MAX: Dur = Dur::from_millis(16);
-/// What segmentation offload may hold an acknowledgement back (`hystart_ack_delay`): Linux computes it
-/// from the pacing rate, at most this, and it is this below 2 Gbit/s.
+/// Time for which segmentation offload may hold an acknowledgement back (`hystart_ack_delay`). Linux computes it from
+/// the pacing rate with this maximum; below 2 Gbit/s it equals the maximum.
 const OFFLOAD: Dur = Dur::from_millis(1);
 
-/// The present round of slow start.
+/// State of the current round of slow start.
 #[derive(Clone, Debug)]
 pub(super) struct HyStart {
-    /// The round ends when this is acknowledged.
+    /// The round ends when this sequence number is acknowledged.
     end: u64,
     start: Time,
-    /// The last acknowledgement of the train that began with the round.
+    /// Arrival of the last acknowledgement in the train that began with the round.
     last_ack: Time,
     shortest: Dur,
     samples: u8,
@@ -44,8 +44,8 @@ impl HyStart {
         }
     }
 
-    /// An acknowledgement in slow start: up to `una`, with a round trip of `rtt`, the smallest so far
-    /// being `min`; `nxt` is what is sent next, `window` is in segments. Says whether to leave.
+    /// Processes an acknowledgement in slow start. `una` and `nxt` are SND.UNA and SND.NXT, `rtt` is the sample,
+    /// `min` the smallest so far; `window` is in segments. Returns whether to leave slow start.
     pub(super) fn leaves(
         &mut self,
         now: Time,
@@ -66,7 +66,7 @@ impl HyStart {
         }
         if now.since(self.last_ack) <= ACK_DELTA {
             self.last_ack = now;
-            // Nothing is paced here, so half the round trip is the bar.
+            // Linux allows a whole RTT with pacing. Sending here is not paced, so the limit is half the RTT.
             if now.since(self.start) > (min + OFFLOAD) / 2 {
                 return true;
             }
@@ -82,14 +82,14 @@ impl HyStart {
 }
 
 impl Sender {
-    /// HyStart: the first slow start ends where the path shows that it is full.
+    /// HyStart: ends slow start when the path shows that it is full.
     pub(super) fn mind_slow_start(&mut self, now: Time, rtt: Dur, cfg: &Config) {
         if !self.minded {
             return;
         }
         if self.window.in_slow_start() {
-            // The first acknowledgement of a round tells when it began. That is all that it does, and nothing
-            // if the round is over with it.
+            // The first acknowledgement of a round only records when the round began. If the round ends with it,
+            // nothing needs to be recorded.
             if self.una == self.nxt && self.episode().is_none() {
                 return;
             }
@@ -109,7 +109,7 @@ impl Sender {
         self.end_slow_start();
     }
 
-    /// The first slow start is over.
+    /// Stops monitoring slow start.
     fn end_slow_start(&mut self) {
         self.minded = false;
         if let Some(Episode::SlowStart(_)) = self.episode() {
@@ -124,7 +124,7 @@ mod tests {
 
     const MIN: Dur = Dur::from_millis(40);
 
-    /// Feeds a round of `n` acknowledgements `gap` apart; the first to be told to leave.
+    /// Feeds a round of `n` acknowledgements `gap` apart. Returns the first one that says to leave slow start.
     fn round(h: &mut HyStart, n: u64, gap: Dur, rtt: Dur, window: f64) -> Option<u64> {
         let begin = Time::from_nanos(1_000_000_000);
         (1..=n).find(|&i| h.leaves(begin + gap * i, (i * 1000, 1_000_000), (rtt, MIN), window))
@@ -140,7 +140,7 @@ mod tests {
         );
     }
 
-    /// So that nothing need be kept of a round while nothing is in flight.
+    /// Hence no state of a round is needed while nothing is in flight.
     #[test]
     fn the_first_acknowledgement_of_a_round_asks_nothing_of_the_one_before() {
         for window in [10.0, 40.0] {

@@ -12,11 +12,11 @@ use crate::{Algorithm, Config};
 pub(super) struct Prr {
     delivered: u64,
     out: u64,
-    /// `RecoverFS`: what was in flight when recovery began.
+    /// `RecoverFS`: bytes in flight when recovery began.
     flight: u64,
 }
 
-/// Of the state of RFC 8985 section 5.3 what says which segment was delivered.
+/// The part of the state of RFC 8985 section 5.3 that describes the most recently sent delivered segment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rack {
     /// `RACK.xmit_ts` and `RACK.end_seq`: the delivered segment that was sent last.
@@ -26,12 +26,12 @@ pub(super) struct Rack {
     rtt: Dur,
 }
 
-/// RFC 8985 section 7.2: how long a peer may delay the acknowledgement of a single segment.
+/// RFC 8985 section 7.2: maximum time for which a peer may delay the acknowledgement of a single segment.
 const WORST_ACK_DELAY: Dur = Dur::from_millis(200);
 
 impl Sender {
-    /// What an acknowledgement with (or without) SACK blocks means for recovery: `tcp_fastretrans_alert` of Linux.
-    /// `echo` is its echoed time stamp.
+    /// Processes an acknowledgement (with or without SACK blocks) for loss recovery: Linux `tcp_fastretrans_alert`.
+    /// `echo` is its echoed timestamp.
     pub(super) fn recover_with_sack(
         &mut self,
         cfg: &Config,
@@ -44,7 +44,7 @@ impl Sender {
             self.rack_delivered(now, d);
         }
         if self.phase == Phase::Open && self.board.all_fly() {
-            // Nearly every acknowledgement.
+            // The common case.
             if cfg.dsack && self.active.is_some() {
                 self.undo_twice();
             }
@@ -58,7 +58,7 @@ impl Sender {
         }
         self.begin_answer();
         let delayed = self.is_delayed(cfg, echo);
-        // RFC 3168 section 6.1.2 asks to stay reduced until something beyond is acknowledged.
+        // RFC 3168 section 6.1.2: the window stays reduced until data beyond `recover` is acknowledged.
         match self.phase {
             Phase::Recovery if self.una >= self.recover => {
                 self.undo_recovery(delayed);
@@ -93,7 +93,7 @@ impl Sender {
         let missing = self.board.missing() > 0;
         match self.phase {
             Phase::Open | Phase::Reducing if missing => self.enter_recovery(cfg, now, d.bytes),
-            // What was sent again after a time-out was lost again.
+            // A retransmission after the time-out was lost again.
             Phase::Loss if again => self.enter_recovery(cfg, now, d.bytes),
             Phase::Open | Phase::Loss if moved > 0 => {
                 self.end_pacing();
@@ -108,7 +108,8 @@ impl Sender {
         }
     }
 
-    /// RFC 6675 section 5: what was sent again counts no more, and begins no further recovery when this one is over.
+    /// Loss recovery by segment count (RFC 6675 section 5). A lost retransmission is not detected here, and it starts
+    /// no further recovery after this one.
     fn recover_by_count(&mut self, cfg: &Config, now: Time, moved: u64, d: &Delivered, echo: u32) {
         self.begin_answer();
         let delayed = self.is_delayed(cfg, echo);
@@ -147,7 +148,7 @@ impl Sender {
         }
     }
 
-    /// Looks for losses. Says whether something was lost that was sent again.
+    /// Applies the loss rules. Returns whether a retransmission was lost.
     fn judge(&mut self, cfg: &Config, now: Time) -> bool {
         if self.board.sacked_count() == 0 && self.phase == Phase::Open && self.board.missing() == 0
         {
@@ -160,7 +161,7 @@ impl Sender {
         false
     }
 
-    /// The reduction that was begun is complete.
+    /// Completes the current reduction of the window.
     fn end_reduction(&mut self) {
         let stands = self.phase == Phase::Reducing || self.is_undoable();
         if stands && !self.paced {
@@ -171,7 +172,7 @@ impl Sender {
     }
 
     fn enter_recovery(&mut self, cfg: &Config, now: Time, delivered: u64) {
-        // Reduced already because of marks: not again.
+        // ECN marks already reduced the window; a loss does not reduce it again.
         let reduced = self.phase == Phase::Reducing;
         self.begin_undo(!reduced);
         self.phase = Phase::Recovery;
@@ -185,7 +186,7 @@ impl Sender {
         }
     }
 
-    /// The window falls towards a new threshold.
+    /// Starts to reduce the window to a new threshold.
     pub(super) fn begin_reduction(&mut self, cfg: &Config, now: Time, delivered: u64) {
         self.reduce(cfg, now);
         self.recover = self.nxt;
@@ -194,7 +195,7 @@ impl Sender {
         if self.window.bbr_recovery(begins, cfg.mss()) {
             self.force = self.board.lost() > 0;
         } else if cfg.prr && cfg.sack {
-            // RFC 9937 section 6: what was in the network just before this acknowledgement.
+            // RFC 9937 section 6: bytes in the network just before this acknowledgement.
             let flight = (self.outstanding() - self.board.sacked() + delivered).max(1);
             self.minded = false;
             self.active().episode = Some(Episode::Recovery(Prr {
@@ -209,7 +210,7 @@ impl Sender {
         }
     }
 
-    /// RFC 9937 section 6: the window follows what is delivered towards the threshold.
+    /// RFC 9937 section 6: moves the window towards the threshold in proportion to the delivered data.
     fn pace(&mut self, cfg: &Config, delivered: u64, safe: bool) {
         let in_flight = self.in_flight() as f64;
         let ssthresh = self.window.ssthresh;
@@ -234,7 +235,7 @@ impl Sender {
         self.window.cwnd = in_flight + send.max(0.0);
     }
 
-    /// `bytes` of sequence space left.
+    /// Counts `bytes` of sequence space as sent.
     #[inline]
     pub(super) fn note_sent(&mut self, bytes: u64) {
         if let Some(Episode::Recovery(p)) = self.episode() {
@@ -242,14 +243,14 @@ impl Sender {
         }
     }
 
-    /// Fast recovery is over.
+    /// Ends the PRR state of fast recovery.
     fn end_pacing(&mut self) {
         if let Some(Episode::Recovery(_)) = self.episode() {
             self.active().episode = None;
         }
     }
 
-    /// Sets the threshold after a loss.
+    /// Sets the slow-start threshold after a loss.
     pub(super) fn reduce(&mut self, cfg: &Config, now: Time) {
         let base = match cfg.loss_base {
             LossBase::Window => self.window.cwnd.min(cfg.window_cap()),
@@ -259,7 +260,7 @@ impl Sender {
         self.window.on_loss(cfg, now, srtt, base);
     }
 
-    /// The timer is due.
+    /// Handles the expiry of the timer.
     pub(crate) fn on_timer(&mut self, cfg: &Config, now: Time) -> Option<Expired> {
         match self.timer {
             Timer::Rto => {
@@ -298,7 +299,7 @@ impl Sender {
                 self.timeouts += 1;
                 self.rtt.back_off();
                 self.arm(Timer::Persist, now + self.rto(cfg));
-                // An old sequence number makes the peer answer, as Linux probes
+                // A segment with an old sequence number makes the peer answer; Linux probes the same way
                 // (`tcp_xmit_probe_skb`).
                 Some(Expired::Send(Out {
                     seq: self.una - 1,
@@ -310,12 +311,12 @@ impl Sender {
         }
     }
 
-    /// Linux `tcp_enter_loss`.
+    /// Handles an RTO: Linux `tcp_enter_loss`.
     fn retransmission_timeout(&mut self, cfg: &Config, now: Time) {
         let first = self.timeouts == 0;
         let open = matches!(self.phase, Phase::Open | Phase::Reducing);
-        // RFC 5681 section 3.1: the threshold stays when the same segment times out again. Nor is a window
-        // reduced again that was in this recovery; without SACK it is, as in RFC 5681 and ns-2.
+        // RFC 5681 section 3.1: the threshold stays when the same segment times out again. With SACK, a window
+        // already reduced in this recovery is not reduced again. Without SACK it is, as in RFC 5681 and ns-2.
         let reduces = match self.phase {
             Phase::Open => true,
             Phase::Loss => first,
@@ -363,12 +364,12 @@ impl Sender {
             return;
         };
         let rtt = now.since(sent);
-        // Step 2: an acknowledgement faster than any round trip belongs to the original, and so does one that echoes
-        // an older time stamp (`tcp_skb_spurious_retrans`).
+        // Step 2: an acknowledgement that arrives sooner than the smallest RTT belongs to the original transmission.
+        // So does one that echoes an older timestamp (`tcp_skb_spurious_retrans`).
         if resent && (min.is_some_and(|min| rtt < min) || d.last_late) {
             return;
         }
-        // Whatever is delivered next was sent later.
+        // Nothing is left in flight, and any segment delivered later is also sent later.
         if self.una == self.nxt {
             return;
         }
@@ -380,10 +381,10 @@ impl Sender {
         }
     }
 
-    /// RFC 8985 section 6.2 step 5, and the timer for what is not due yet.
+    /// RFC 8985 section 6.2 step 5, including the timer for segments that are not due yet.
     fn rack_judge(&mut self, cfg: &Config, now: Time) -> bool {
         if self.una == self.nxt {
-            return false; // nothing left to judge
+            return false; // nothing left to examine
         }
         let enough = self.board.sacked_count() >= cfg.dup_threshold;
         let rack = self.active.as_ref().map_or_else(Rack::default, |a| a.rack);
@@ -408,7 +409,7 @@ impl Sender {
         again
     }
 
-    /// RFC 8985 section 7.2: when to probe, where a probe is to be sent at all.
+    /// RFC 8985 section 7.2: the probe time-out, if a probe may be sent.
     pub(super) fn probe_timeout(&self, cfg: &Config) -> Option<Dur> {
         let possible = cfg.rack_tlp
             && cfg.sack
@@ -421,16 +422,16 @@ impl Sender {
         if self.board.len() == 1 {
             pto += WORST_ACK_DELAY;
         }
-        // Where the time-out would come first the probe takes its place.
+        // If the RTO would come first, the probe replaces it.
         Some(pto.min(self.rto(cfg)))
     }
 
-    /// RFC 8985 section 7.3: new data if the peer allows it, else the last segment again.
+    /// RFC 8985 section 7.3: sends new data if the peer's window allows it, else retransmits the last segment.
     fn send_probe(&mut self, cfg: &Config, now: Time) -> Option<Out> {
         let pending = self.end.saturating_sub(self.nxt);
         let len = pending.min(u64::from(cfg.mss())) as u32;
         let fresh = len > 0 && self.edge.saturating_sub(self.nxt) >= u64::from(len);
-        self.rare().probe = Probe::New; // no second probe while this one is sent
+        self.rare().probe = Probe::New; // no second probe while this one is being sent
         let out = if fresh {
             self.push(cfg, now, len.min(self.writes.left()))
         } else if let Some(r) = self.board.resend_as_is(now, true, true) {
@@ -440,7 +441,7 @@ impl Sender {
             self.deadline = Time::MAX;
             return None;
         };
-        let end = self.nxt as u32; // the lower half
+        let end = self.nxt as u32; // the lower 32 bits
         let rare = self.rare();
         rare.count.probes += 1;
         rare.probe_end = end;
@@ -449,13 +450,13 @@ impl Sender {
         Some(out)
     }
 
-    /// A tail loss probe is not answered yet.
+    /// Whether a tail loss probe is unanswered.
     #[inline]
     pub(super) fn probing(&self) -> bool {
         self.rare.as_ref().is_some_and(|r| r.probe != Probe::None)
     }
 
-    /// RFC 8985 section 7.4.2: did the probe repair a loss? SND.UNA moved by `moved`.
+    /// RFC 8985 section 7.4.2: checks whether the probe repaired a loss. SND.UNA moved by `moved`.
     #[inline]
     pub(super) fn probe_answered(&mut self, cfg: &Config, now: Time, moved: u64, seg: &Segment) {
         if self.probing() {
@@ -466,7 +467,7 @@ impl Sender {
     #[inline(never)]
     fn answer(&mut self, cfg: &Config, now: Time, moved: u64, seg: &Segment) {
         let rare = self.rare();
-        // No flight is beyond 2 GB.
+        // A flight never exceeds 2 GB, so 32-bit arithmetic suffices.
         let beyond = (seg.ack as u32).wrapping_sub(rare.probe_end).cast_signed();
         if beyond < 0 {
             return;
@@ -474,7 +475,7 @@ impl Sender {
         if rare.probe == Probe::New {
             rare.probe = Probe::None;
         } else if beyond > 0 {
-            // Later data is acknowledged and the second copy was not reported: one of the two was lost.
+            // Later data is acknowledged and no duplicate was reported, so one of the two copies was lost.
             rare.probe = Probe::None;
             if self.phase == Phase::Open {
                 self.reduce(cfg, now);
@@ -483,15 +484,15 @@ impl Sender {
                 }
             }
         } else if moved == 0 && seg.seq_len() == 0 && seg.sacks == 0 {
-            rare.probe = Probe::None; // a duplicate: both copies arrived
+            rare.probe = Probe::None; // a duplicate ACK: both copies arrived
         }
     }
 }
 
-/// What a timer wants done outside the sender.
+/// What the endpoint must do after a timer expired.
 pub(crate) enum Expired {
     /// Send this segment now.
     Send(Out),
-    /// Too many time-outs in a row.
+    /// Too many consecutive time-outs: give the connection up.
     GiveUp,
 }

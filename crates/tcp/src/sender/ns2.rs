@@ -1,7 +1,7 @@
-//! The senders of ns-2's one-way agents, packet for packet: `TcpAgent`, `RenoTcpAgent` and
-//! `NewRenoTcpAgent` of ns-2.35 (`tcp/tcp.cc`, `tcp/tcp-reno.cc`, `tcp/tcp-newreno.cc`); the names in
-//! backquotes are theirs. Windows are in packets. What is in flight is numbered from the oldest, so that
-//! `highest_ack_` is always -1 and `t_seqno_` is [`Sender::index`].
+//! The senders of ns-2's one-way agents, packet for packet: `TcpAgent`, `RenoTcpAgent` and `NewRenoTcpAgent` of
+//! ns-2.35 (`tcp/tcp.cc`, `tcp/tcp-reno.cc`, `tcp/tcp-newreno.cc`). The names in backquotes are theirs. Windows are
+//! in packets. Packets in flight are numbered from the oldest, so `highest_ack_` is always -1 and `t_seqno_` is
+//! [`Sender::index`].
 
 use swell_base::{Flags, Segment, Time};
 
@@ -20,11 +20,11 @@ pub(super) enum Action {
     Exited,
 }
 
-/// No limit to the packets that one acknowledgement sends (`maxburst_` 0).
+/// No limit to the number of packets sent per acknowledgement (`maxburst_` 0).
 pub(super) const NO_LIMIT: u8 = u8::MAX;
 
 impl Sender {
-    /// `send_much`: the next packet that may go now.
+    /// `send_much`: the next packet that may be sent now.
     #[inline(never)]
     pub(super) fn next_packet(&mut self, cfg: &Config, now: Time) -> Option<Out> {
         if self.force {
@@ -38,7 +38,7 @@ impl Sender {
         }
         self.extra = false;
         if u64::from(self.index) < self.board.len() as u64 {
-            // After a time-out everything goes again, arrived or not.
+            // After a time-out all packets are resent, whether they arrived or not (go back N).
             let r = self.board.resend_at(now, self.index)?;
             self.index += 1;
             self.burst = self.burst.saturating_sub(u8::from(self.burst < NO_LIMIT));
@@ -54,7 +54,7 @@ impl Sender {
         Some(self.new_packet(cfg, now, len.min(self.writes.left())))
     }
 
-    /// `output` of a packet never sent before.
+    /// `output` for a packet that was never sent before.
     #[inline]
     fn new_packet(&mut self, cfg: &Config, now: Time, len: u32) -> Out {
         let idle = self.outstanding() == 0;
@@ -69,7 +69,7 @@ impl Sender {
         {
             self.board.mark_newest_resent();
         }
-        // Vegas has an `output` of its own, which leaves a running timer alone.
+        // Vegas overrides `output`, and its version does not restart a running timer.
         if idle && !self.window.is_vegas() {
             self.arm(Timer::Rto, now + self.rto(cfg));
         }
@@ -90,15 +90,15 @@ impl Sender {
         }
     }
 
-    /// `window`: packets that may be in flight.
+    /// `window`: number of packets that may be in flight.
     #[inline]
     fn packets_allowed(&self, cfg: &Config) -> u32 {
-        // Both terms are whole and not negative; a cast saturates.
+        // Both terms are non-negative, and ns-2 truncates too; the cast saturates.
         let window = (self.window.cwnd as u32).saturating_add(self.inflation as u32);
         window.min(window_cap(cfg))
     }
 
-    /// An acknowledgement of something sent arrived. Returns how far SND.UNA moved.
+    /// Processes an acknowledgement of sent data. Returns how far SND.UNA moved.
     #[inline]
     pub(super) fn packets_acked(&mut self, cfg: &Config, now: Time, seg: &Segment) -> u64 {
         let ns2 = cfg.ns2_sender().unwrap_or(NONE);
@@ -152,7 +152,7 @@ impl Sender {
         self.new_ack(cfg, now, ack, ns2);
         // `opencwnd`
         if marked {
-            return; // no growth while marks come back
+            return; // no growth while marks arrive
         }
         let w = &mut self.window;
         w.cwnd += if w.cwnd < w.ssthresh {
@@ -162,12 +162,12 @@ impl Sender {
         };
     }
 
-    /// `newack`. Returns how many packets were acknowledged, and the last of them.
+    /// `newack`. Returns the number of acknowledged packets and the last of them.
     #[inline]
     fn new_ack(&mut self, cfg: &Config, now: Time, ack: u64, ns2: Ns2) -> (u32, Option<Record>) {
         let before = self.index;
         let (n, last) = self.board.take_acked(ack);
-        // `newtimer`. Before `t_seqno_` is brought up to date it may lie below all that is acknowledged.
+        // `newtimer`. Until `t_seqno_` is updated, it may lie below the acknowledged packets.
         let restart = ns2.timerfix || before >= n || ack < self.nxt;
         if !ns2.timerfix {
             self.new_timer(cfg, now, restart);
@@ -225,8 +225,8 @@ impl Sender {
             self.burst = 2; // `send_much(0, 0, 2)` on duplicates
         }
         if self.dupacks == threshold {
-            // `dupack_action` with `bugFix_`: what was sent before the last reduction does not cause
-            // another; Reno's recovery may begin anew.
+            // `dupack_action` with `bugFix_`: duplicates of data sent before the last reduction do not cause another
+            // one. Reno may start recovery again.
             let again = self.action == Action::DupAck && cfg.algorithm == Algorithm::Reno;
             if self.una > self.recover || again {
                 self.recover = self.nxt;
@@ -314,7 +314,7 @@ impl Sender {
         self.timed.0 = 0;
     }
 
-    /// `timeout` with something in flight.
+    /// `timeout` with data in flight.
     pub(super) fn packet_timeout(&mut self, cfg: &Config, now: Time) {
         let ns2 = cfg.ns2_sender().unwrap_or(NONE);
         self.rare().count.rtos += 1;
@@ -336,9 +336,9 @@ impl Sender {
         self.index = 0;
     }
 
-    /// `timeout` with nothing in flight: the retransmission timer runs on after the last
-    /// acknowledgement, and restarts slow start (`slow_start_restart_`, `restart_bugfix_`). ns-2 sets
-    /// the timer again; nothing more would come of it.
+    /// `timeout` with nothing in flight. The retransmission timer keeps running after the last acknowledgement and
+    /// restarts slow start (`slow_start_restart_`, `restart_bugfix_`). ns-2 then sets the timer again, which would
+    /// have no further effect here.
     pub(super) fn idle_timeout(&mut self, cfg: &Config) {
         self.deadline = Time::MAX;
         self.recover = self.nxt;
@@ -351,7 +351,7 @@ impl Sender {
             return;
         }
         if self.window.is_vegas() {
-            // Vegas's own `timeout` knows no such exception.
+            // Vegas overrides `timeout` without this exception.
             let ns2 = cfg.ns2_sender().unwrap_or(NONE);
             self.slow_down(cfg, ns2);
             self.rtt.back_off_in_ticks(cfg, ns2);
@@ -368,7 +368,7 @@ pub(super) fn window_cap(cfg: &Config) -> u32 {
     cfg.send_window.map_or(u32::MAX, |w| w.max(1))
 }
 
-/// Stands where a sender that counts in packets is in use, so that there are switches.
+/// Placeholder for the switches. It is never used while ns-2's sender is configured.
 const NONE: Ns2 = Ns2 {
     precision_reduce: true,
     rfc2988: true,

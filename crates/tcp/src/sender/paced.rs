@@ -1,4 +1,4 @@
-//! What a sender does beside recovery: pacing and the model of BBR, and marks (RFC 3168).
+//! Sending outside loss recovery: pacing and the model of BBR, and ECN marks (RFC 3168).
 
 use swell_base::{Dur, Time};
 
@@ -8,7 +8,7 @@ use crate::cc::Acked;
 use crate::scoreboard::Delivered;
 
 impl Sender {
-    /// Whether the next segment must wait for its time.
+    /// Whether pacing delays the next segment.
     #[inline(never)]
     pub(super) fn held_back(&mut self, now: Time) -> bool {
         let ready = self.force || self.board.lost() > 0 || self.end > self.nxt;
@@ -19,7 +19,7 @@ impl Sender {
         b.waiting
     }
 
-    /// When a segment that waits for its time may go.
+    /// When a segment delayed by pacing may be sent; `Time::MAX` without pacing.
     pub(crate) fn pacing_deadline(&self) -> Time {
         if self.paced {
             self.window.pacing_deadline()
@@ -28,7 +28,7 @@ impl Sender {
         }
     }
 
-    /// Everything that was written is sent.
+    /// Notes that all written data is sent (application limited).
     #[inline(never)]
     pub(super) fn nothing_to_send(&mut self, cfg: &Config) {
         let flight = self.in_flight();
@@ -39,7 +39,7 @@ impl Sender {
         }
     }
 
-    /// A segment up to `end` was put into flight.
+    /// Notes for BBR that a segment ending at `end` was sent.
     pub(super) fn note_paced(&mut self, cfg: &Config, now: Time, end: u64, len: u32) {
         let flight = self.in_flight().saturating_sub(u64::from(len));
         let srtt = self.rtt.smoothed().unwrap_or(Dur::ZERO);
@@ -49,8 +49,8 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement delivered `d`: BBR's model, in every phase.
-    /// `lost` is what was found lost by it.
+    /// Updates BBR's model, in every phase. The acknowledgement delivered `d`, and `lost` bytes were found lost by
+    /// it.
     pub(super) fn model(&mut self, cfg: &Config, now: Time, d: &Delivered, lost: u64) {
         if let Some((sent, end, _)) = d.last_sent {
             let acked = Acked {
@@ -64,10 +64,10 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement carries ECE. RFC 3168 section 6.1.2: as a loss, once per window of data.
+    /// Processes an acknowledgement with ECE. RFC 3168 section 6.1.2: react as to a loss, once per window of data.
     pub(super) fn marked(&mut self, cfg: &Config, now: Time, ack: u64) {
         self.forbid_undo();
-        // The lower half of a sequence number is enough: no flight is beyond 2 GB.
+        // The lower 32 bits of a sequence number suffice, because a flight never exceeds 2 GB.
         let last = self.rare.as_ref().map_or(0, |r| r.ecn_recover);
         let before = last != 0 && (ack as u32).wrapping_sub(last).cast_signed() <= 0;
         if self.phase != Phase::Open || before || self.paced {
@@ -75,7 +75,7 @@ impl Sender {
         }
         self.rare().count.marks += 1;
         if cfg.sack && cfg.prr {
-            // Linux `tcp_enter_cwr`: down to the threshold within a round trip.
+            // Linux `tcp_enter_cwr`: reduces to the threshold within one RTT.
             self.phase = Phase::Reducing;
             self.begin_reduction(cfg, now, 0);
             return;

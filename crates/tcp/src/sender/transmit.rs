@@ -1,4 +1,4 @@
-//! What goes out: what is resent first, then new data.
+//! Choosing what to send: retransmissions first, then new data.
 
 use swell_base::{Dur, Time};
 
@@ -7,7 +7,8 @@ use crate::Config;
 use crate::scoreboard::{Place, Record};
 
 impl Sender {
-    /// The next segment that may go now, where [it does not go briskly](Self::sends_briskly).
+    /// The next segment that may be sent now, by the full path. See [`sends_briskly`](Self::sends_briskly) for the
+    /// fast one.
     #[inline(never)]
     pub(crate) fn next(&mut self, cfg: &Config, now: Time) -> Option<Out> {
         if self.has_nothing() {
@@ -36,7 +37,7 @@ impl Sender {
         if pending > 0 {
             self.send_new(cfg, now, pending)
         } else if self.fin_queued && !self.fin_sent {
-            // A FIN alone passes whatever the window, as in Linux (`tcp_cwnd_test`).
+            // A lone FIN is sent regardless of the window, as in Linux (`tcp_cwnd_test`).
             Some(self.push(cfg, now, 0))
         } else {
             if self.paced {
@@ -75,9 +76,9 @@ impl Sender {
         self.rare().count.resent += 1;
         self.last_sent = now;
         if r.end() >= self.timed.0 && r.seq < self.timed.0 {
-            self.timed.0 = 0; // Karn: what was sent twice is not timed
+            self.timed.0 = 0; // Karn's algorithm: a segment sent twice is not timed
         }
-        // RFC 6675 section 5 step (4.3) and Linux restart the timer with the oldest segment.
+        // RFC 6675 section 5 step (4.3) and Linux restart the timer when the oldest segment is retransmitted.
         if r.seq == self.una || self.deadline == Time::MAX {
             self.arm(Timer::Rto, now + self.rto(cfg));
         }
@@ -100,7 +101,7 @@ impl Sender {
         if outstanding == 0 {
             self.wake(cfg, now);
         }
-        // Without limited transmit a selective acknowledgement frees no room before recovery.
+        // Without limited transmit, a selective acknowledgement allows no new data before recovery.
         let in_flight = if self.phase == Phase::Open && !cfg.limited_transmit {
             outstanding - self.board.lost()
         } else {
@@ -112,7 +113,7 @@ impl Sender {
         }
         let allowed = self.edge.saturating_sub(self.nxt);
         if allowed < u64::from(len) {
-            // RFC 9293 section 3.8.6.2.1: no silly segments while an acknowledgement is due.
+            // RFC 9293 section 3.8.6.2.1: avoid the silly window syndrome while an acknowledgement is outstanding.
             if outstanding > 0 {
                 return None;
             }
@@ -141,7 +142,7 @@ impl Sender {
         if cfg.window_validation {
             self.validate(cfg);
         }
-        // RFC 8985 section 7.2: new data puts a probe off; it does not put off an RTO.
+        // RFC 8985 section 7.2: new data postpones a probe but not an RTO.
         if self.deadline == Time::MAX || self.timer == Timer::Probe {
             self.rearm(cfg, now);
         }
@@ -156,7 +157,7 @@ impl Sender {
         }
     }
 
-    /// `len` new bytes, and the FIN, are in flight from now on.
+    /// Puts `len` new bytes, and possibly the FIN, in flight.
     #[inline(always)]
     pub(super) fn fly(&mut self, now: Time, len: u32, fin: bool) {
         let record = Record {
@@ -176,7 +177,7 @@ impl Sender {
         self.last_sent = now;
     }
 
-    /// Data is about to be sent with nothing in flight.
+    /// Called before data is sent with nothing in flight: handles the idle time.
     #[inline(never)]
     fn wake(&mut self, cfg: &Config, now: Time) {
         if self.last_sent == Time::MAX || self.phase != Phase::Open {

@@ -1,7 +1,11 @@
-//! Reductions that prove wrong are undone: what was thought lost arrived late. Three signs tell so: a time stamp
-//! echoed that is older than the first retransmission (Eifel, RFC 3522 and 4015), data acknowledged after a time-out
-//! that was never sent again (F-RTO, RFC 5682), and every retransmission reported as a duplicate (RFC 3708). As in
-//! Linux (`tcp_try_undo_recovery`, `_partial`, `_loss` and `_dsack`, `tcp_process_loss` in `net/ipv4/tcp_input.c`).
+//! Undoing window reductions that prove wrong, when segments considered lost were only late. There are three signs:
+//!
+//! * an echoed timestamp older than the first retransmission (Eifel, RFC 3522 and RFC 4015);
+//! * after a time-out, an acknowledgement of data that was not retransmitted (F-RTO, RFC 5682);
+//! * every retransmission is reported as a duplicate (RFC 3708).
+//!
+//! As in Linux (`tcp_try_undo_recovery`, `_partial`, `_loss` and `_dsack`, `tcp_process_loss` in
+//! `net/ipv4/tcp_input.c`).
 
 use swell_base::{SackBlocks, Segment, Stamps, Time};
 
@@ -10,37 +14,38 @@ use crate::Config;
 use crate::receiver::millis;
 use crate::scoreboard::Delivered;
 
-/// What may be sent in answer to the present acknowledgement.
+/// What may be sent in response to the current acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Resends {
-    /// What is lost, then new data.
+    /// Lost segments first, then new data.
     #[default]
     First,
-    /// New data; what is lost where there is none (RFC 5682 section 3.1 step 2b).
+    /// New data; lost segments if there is none (RFC 5682 section 3.1 step 2b).
     AfterNew,
-    /// New data only: what was lost may be late.
+    /// New data only, because the segments considered lost may be late.
     Never,
 }
 
-/// The latest reduction of the window and what speaks against it. It is there from the first loss of a flight until
+/// The latest reduction of the window and the evidence against it. Present from the first loss of a flight until
 /// everything is acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Undo {
-    /// SND.UNA at the reduction; 0 where there is nothing to undo.
+    /// SND.UNA at the reduction; 0 if there is nothing to undo.
     marker: u64,
-    /// Retransmissions since that no duplicate was reported of; `None` where there was none.
+    /// Number of retransmissions since then that were not reported as duplicates; `None` if there was no
+    /// retransmission.
     resent: Option<u32>,
-    /// The time stamp of the first retransmission.
+    /// Timestamp of the first retransmission.
     since: Option<u32>,
-    /// The window and the threshold before; no threshold where the reduction had another reason as well.
+    /// Window and threshold before the reduction. The threshold is `None` if the reduction had another cause as well.
     window: f64,
     threshold: Option<f64>,
-    /// The present time-out may be spurious.
+    /// The current time-out may be spurious.
     frto: bool,
     resends: Resends,
 }
 
-/// RFC 8985 section 6.2 step 4: how many recoveries a larger reordering window lasts.
+/// RFC 8985 section 6.2 step 4: number of recoveries for which a widened reordering window lasts.
 const PERSIST: u8 = 16;
 
 impl Sender {
@@ -52,7 +57,7 @@ impl Sender {
         self.active.as_deref()?.undo.as_deref()
     }
 
-    /// The window is about to be reduced because of a loss.
+    /// Called before the window is reduced because of a loss. `alone` is false if marks had already reduced it.
     pub(super) fn begin_undo(&mut self, alone: bool) {
         let marker = self.una;
         let resent = (self.board.repaired() > 0).then_some(self.board.repaired_count());
@@ -72,26 +77,26 @@ impl Sender {
         undo.resends = Resends::First;
     }
 
-    /// A time-out without another recovery under way may be spurious.
+    /// Notes whether this time-out may be spurious: only if no other recovery was in progress.
     pub(super) fn doubt_timeout(&mut self, possible: bool) {
         self.undo_mut().frto = possible;
     }
 
-    /// A lost segment is sent again.
+    /// Notes that a lost segment is retransmitted.
     pub(super) fn note_resent(&mut self, now: Time) {
         let undo = self.undo_mut();
         undo.resent = Some(undo.resent.unwrap_or(0) + 1);
         undo.since.get_or_insert(millis(now) % Stamps::RANGE);
     }
 
-    /// There are marks: the reduction is right whatever was lost.
+    /// ECN marks arrived: the reduction is justified whatever was lost.
     pub(super) fn forbid_undo(&mut self) {
         if let Some(undo) = self.active_if_any().and_then(|a| a.undo.as_deref_mut()) {
             undo.threshold = None;
         }
     }
 
-    /// Whether the acknowledgement answers what was sent before the first retransmission (`tcp_packet_delayed`).
+    /// Whether the acknowledgement answers a segment sent before the first retransmission (`tcp_packet_delayed`).
     pub(super) fn is_delayed(&self, cfg: &Config, echo: u32) -> bool {
         let since = self.undo().and_then(|u| u.since);
         cfg.echoes() && since.is_some_and(|since| Stamps::since(echo, since) < 0)
@@ -107,12 +112,12 @@ impl Sender {
         self.is_undoable() && delayed || self.all_twice()
     }
 
-    /// Whether there is a reduction that was not undone.
+    /// Whether there is a reduction that can still be undone.
     pub(super) fn is_undoable(&self) -> bool {
         self.undo().is_some_and(|u| u.marker != 0)
     }
 
-    /// The window is what it was before.
+    /// Restores the window and the threshold from before the reduction.
     fn undo_reduction(&mut self, find_all: bool) {
         if find_all {
             self.board.find_all();
@@ -129,14 +134,14 @@ impl Sender {
         count.undone = count.undone.saturating_add(1);
     }
 
-    /// A new acknowledgement is looked at.
+    /// Resets the per-acknowledgement state.
     pub(super) fn begin_answer(&mut self) {
         if let Some(undo) = self.active_if_any().and_then(|a| a.undo.as_deref_mut()) {
             undo.resends = Resends::First;
         }
     }
 
-    /// Recovery is over: was it needed?
+    /// Called at the end of recovery: undoes the reduction if it was wrong.
     pub(super) fn undo_recovery(&mut self, delayed: bool) {
         if self.was_wrong(delayed) {
             self.undo_reduction(false);
@@ -145,7 +150,7 @@ impl Sender {
         }
     }
 
-    /// Undoes a reduction if all that was sent again arrived twice.
+    /// Undoes a reduction if every retransmission was reported as a duplicate.
     pub(super) fn undo_twice(&mut self) -> bool {
         let wrong = self.all_twice();
         if wrong {
@@ -156,7 +161,7 @@ impl Sender {
         wrong
     }
 
-    /// In recovery SND.UNA has moved by what was only late. Says whether that is so.
+    /// In recovery, checks whether SND.UNA moved only because a segment was late. Returns whether that is so.
     pub(super) fn undo_partial(&mut self, delayed: bool) -> bool {
         if !(delayed && self.is_undoable()) {
             return false;
@@ -171,14 +176,14 @@ impl Sender {
         true
     }
 
-    /// An acknowledgement after a time-out (`tcp_process_loss`): was the time-out spurious?
+    /// Processes an acknowledgement after a time-out (`tcp_process_loss`): was the time-out spurious?
     pub(super) fn judge_timeout(&mut self, moved: u64, d: &Delivered, delayed: bool) {
         let recovered = self.una >= self.recover;
         if moved > 0 && self.was_wrong(delayed) {
             return self.forgive_timeout();
         }
         if self.undo().is_some_and(|u| u.frto) {
-            // Step 3b: something arrives that was sent before the time-out and only then.
+            // Step 3b: a delivered segment was sent before the time-out and not retransmitted.
             if d.original.is_some_and(|end| end <= self.recover) {
                 return self.forgive_timeout();
             }
@@ -210,7 +215,7 @@ impl Sender {
         count.spurious = count.spurious.saturating_add(1);
     }
 
-    /// Whether what is lost waits for new data to be sent; `None` where there is none and it need not wait.
+    /// Whether retransmissions wait until new data was sent.
     pub(super) fn holds_resends(&mut self) -> bool {
         let fresh = self.nxt > self.recover;
         let Some(undo) = self.active_if_any().and_then(|a| a.undo.as_deref_mut()) else {
@@ -221,7 +226,7 @@ impl Sender {
             Resends::Never => true,
             Resends::AfterNew => {
                 if !fresh {
-                    // Nothing new could be sent: the conventional recovery.
+                    // No new data could be sent, so conventional recovery applies.
                     undo.frto = false;
                     undo.resends = Resends::First;
                 }
@@ -230,13 +235,13 @@ impl Sender {
         }
     }
 
-    /// Whether new data goes before what is lost.
+    /// Whether new data goes before retransmissions.
     pub(super) fn prefers_new(&self) -> bool {
         self.undo().is_some_and(|u| u.resends != Resends::First)
     }
 
-    /// What the first block says that arrived twice (RFC 2883 section 4), if it does, and notes it. `una` is SND.UNA
-    /// before this acknowledgement.
+    /// The range that the first block reports as a duplicate (RFC 2883 section 4), if it does. Updates the undo
+    /// state. `una` is SND.UNA before this acknowledgement.
     pub(super) fn hear_twice(
         &mut self,
         cfg: &Config,
@@ -259,7 +264,7 @@ impl Sender {
         let copies = u32::try_from((end - start).div_ceil(u64::from(cfg.mss()))).ok()?;
         let probe = self.probing() && copies == 1 && {
             let rare = self.rare();
-            let own = rare.probe_end == end as u32; // the lower half
+            let own = rare.probe_end == end as u32; // the lower 32 bits
             if own && rare.probe == Probe::Resent {
                 rare.probe = Probe::None;
             }
@@ -270,9 +275,9 @@ impl Sender {
         let rare = self.rare();
         rare.twice = rare.twice.saturating_add(copies);
         if rare.twice > sent_again {
-            return Some((start, end)); // the network doubles segments
+            return Some((start, end)); // more duplicates than retransmissions: the network duplicates segments
         }
-        // RFC 8985 section 6.2 step 4: the window of reordering was too small, once per round trip.
+        // RFC 8985 section 6.2 step 4: the reordering window was too small. It is widened at most once per RTT.
         if rare.reordering_seen
             && !probe
             && (reached.wrapping_sub(rare.adjusted)).cast_signed() >= 0
@@ -287,14 +292,15 @@ impl Sender {
             && end > undo.marker
             && let Some(resent) = &mut undo.resent
         {
-            // What is forgotten is counted by its length, what is known by what was sent again.
+            // Below SND.UNA the records are gone, so segments are counted by length. Above it, only those that were
+            // retransmitted count.
             let copies = if end <= una { copies } else { above };
             *resent = resent.saturating_sub(copies);
         }
         Some((start, end))
     }
 
-    /// How many quarters of the smallest round trip a segment may be late (RFC 8985 section 6.2 step 4).
+    /// By how many quarters of the smallest RTT a segment may be late (RFC 8985 section 6.2 step 4).
     pub(super) fn reordering_steps(&mut self) -> u64 {
         let Some(rare) = &mut self.rare else { return 1 };
         if rare.persist == 0 {

@@ -1,14 +1,14 @@
-//! Congestion window validation: a window that was not filled does not grow.
+//! Congestion window validation: the window does not grow if it was not fully used.
 
 use super::{Sender, saturated};
 use crate::Config;
 
-/// What the last flight was: Linux `tcp_cwnd_validate`.
+/// The last flight: Linux `tcp_cwnd_validate`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flight {
-    /// Where it ends, of which the lower half is enough: no window is beyond 4 GB.
+    /// End of the flight, lower 32 bits. They suffice, because a window never exceeds 4 GB.
     end: u32,
-    /// [`LIMITED`] where the window was its limit: then they do not matter.
+    /// Bytes in flight, or [`LIMITED`] if the window was the limit and the bytes do not matter.
     bytes: u32,
 }
 
@@ -17,7 +17,7 @@ const LIMITED: u32 = u32::MAX;
 impl Flight {
     fn new(end: u64, bytes: u32, limited: bool) -> Flight {
         Flight {
-            end: end as u32, // the lower half
+            end: end as u32, // the lower 32 bits
             bytes: if limited {
                 LIMITED
             } else {
@@ -26,22 +26,22 @@ impl Flight {
         }
     }
 
-    /// Whether all of it is acknowledged when everything below `una` is and everything below `nxt` is sent: no
-    /// more was sent since than is in flight now.
+    /// Whether the whole flight is acknowledged, given SND.UNA and SND.NXT. It is if no more was sent since the
+    /// flight ended than is in flight now.
     fn is_over(self, una: u64, nxt: u64) -> bool {
         u64::from((nxt as u32).wrapping_sub(self.end)) >= nxt - una
     }
 }
 
 impl Sender {
-    /// The window is the limit now.
+    /// Notes that the window is the limit now.
     pub(super) fn note_limited(&mut self, cfg: &Config) {
         if cfg.window_validation {
             self.flight = Flight::new(self.nxt, 0, true);
         }
     }
 
-    /// Linux `tcp_cwnd_validate`: once per flight, was the window filled?
+    /// Linux `tcp_cwnd_validate`: checks once per flight whether the window was filled.
     pub(super) fn validate(&mut self, cfg: &Config) {
         let out = saturated(self.outstanding());
         let full = self.in_flight() as f64 + f64::from(cfg.mss()) > self.limit(cfg);
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn half_a_sequence_number_says_whether_a_flight_is_over() {
         for base in [1u64, (1 << 32) - 2, (5 << 32) + 7] {
-            // Beyond 2 GB too, which some windows are.
+            // Beyond 2 GB as well, because some windows are larger.
             for bytes in [1000, 3 << 30] {
                 let flight = Flight::new(base + bytes, 0, false);
                 for after in [0, 1, 1000] {

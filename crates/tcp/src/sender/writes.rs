@@ -1,4 +1,4 @@
-//! What the application writes; and where it wrote, of a sender whose writes go out as packets of their own.
+//! Application writes, including write boundaries for a sender whose writes are separate packets.
 
 use std::collections::VecDeque;
 
@@ -6,18 +6,18 @@ use super::ns2::NO_LIMIT;
 use super::{Active, Sender};
 use crate::Config;
 
-/// Writes not yet sent: the oldest run of equal ones. [`Runs`], in [`Active`], are the others.
+/// Unsent writes: the oldest run of writes of equal size. The later runs are in [`Runs`], in [`Active`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Writes {
-    /// How many; none where nothing waits.
+    /// Number of writes in the run; zero if nothing waits.
     n: u32,
-    /// Bytes of each, at most a segment.
+    /// Bytes of each write, at most one segment.
     size: u16,
-    /// There are others.
+    /// There are further runs.
     mixed: bool,
 }
 
-/// The runs after the oldest, as (size, how many). Sources that write packets of one size have none.
+/// The runs after the oldest, as (size, count). Sources that write packets of one size have none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Runs(VecDeque<(u16, u32)>);
 
@@ -41,7 +41,7 @@ impl Writes {
         }
     }
 
-    /// Adds `n` writes if they are like all that wait; false if not.
+    /// Adds `n` writes if they have the same size as all waiting writes. Returns false, without adding, if not.
     #[inline]
     pub fn more(&mut self, bytes: u64, n: u32) -> bool {
         let alike = self.n > 0 && u64::from(self.size) == bytes && !self.mixed;
@@ -51,7 +51,7 @@ impl Writes {
         alike
     }
 
-    /// How much of the oldest is unsent; without limit where there is none.
+    /// Unsent bytes of the oldest write; `u32::MAX` if there is none.
     #[inline]
     pub fn left(&self) -> u32 {
         if self.n == 0 {
@@ -61,7 +61,7 @@ impl Writes {
         }
     }
 
-    /// `len` bytes of the oldest were sent.
+    /// Removes `len` bytes from the oldest write after they are sent.
     #[inline]
     pub fn take(&mut self, active: &mut Option<Box<Active>>, len: u32) {
         if self.n > 1 && len == u32::from(self.size) {
@@ -71,14 +71,14 @@ impl Writes {
         }
     }
 
-    /// The same where it is the last of its run, or cut, or there is none.
+    /// The same for a write that is the last of its run or is cut, or if no write waits.
     #[inline(never)]
     fn take_last(&mut self, active: &mut Option<Box<Active>>, len: u32) {
         if self.n == 0 || len == 0 {
             return;
         }
         if len < u32::from(self.size) {
-            // The receive window cut a write in two.
+            // The receive window splits a write in two.
             if self.n > 1 {
                 self.mixed = true;
                 let Runs(others) =
@@ -105,9 +105,9 @@ impl Writes {
 }
 
 impl Sender {
-    /// The application writes. False if what was written before still waits, so that this does too.
+    /// Records a write. Returns false if earlier data still waits, so that this write must wait too.
     pub(crate) fn write(&mut self, cfg: &Config, bytes: u64) -> bool {
-        // Only Nagle's rule lets more data set free what waits.
+        // Only Nagle's algorithm can make more data release data that waits.
         let ready = self.end <= self.nxt || self.nagle;
         if self.ns2 {
             self.burst = NO_LIMIT;
@@ -116,12 +116,12 @@ impl Sender {
         ready
     }
 
-    /// Adds `n` writes to what waits.
+    /// Adds `n` writes to the waiting data.
     #[inline]
     pub(crate) fn feed(&mut self, cfg: &Config, bytes: u64, n: u32) {
         let mut left = n;
         while left > 0 {
-            // Half the sequence space is more than any run can send and cannot overflow.
+            // Half the sequence space: more than any run can send, and sums cannot overflow.
             let all = bytes.saturating_mul(u64::from(left));
             let fits = all <= (u64::MAX / 2).saturating_sub(self.end);
             if fits && self.packets && self.writes.more(bytes, left) {
@@ -153,9 +153,9 @@ impl Sender {
     pub(crate) fn defers_writes(&self, cfg: &Config) -> bool {
         // In ns-2 a write ends the limit that an acknowledgement sets to a burst.
         let free = !self.ns2 || self.burst == NO_LIMIT;
-        // BBR notes when all was sent.
+        // BBR must notice when all data is sent.
         let deaf = self.packets && !(self.nagle | self.fin_queued | self.paced);
-        // A tail loss probe asks whether there is room for a full segment, if so much waits.
+        // A tail loss probe needs to know whether a full segment waits.
         let least = if cfg.rack_tlp { cfg.mss() } else { 1 };
         deaf && self.end >= self.nxt + u64::from(least) && free
     }

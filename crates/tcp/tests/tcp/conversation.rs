@@ -1,4 +1,4 @@
-//! Handshake, close, reset, delayed acknowledgements and the shape of writes.
+//! Handshake, close, reset, delayed acknowledgements, and segment boundaries of writes.
 
 use crate::net::{CLIENT, Net, SERVER, deliver, lose, ms, serve};
 use swell_base::{Dur, Flags, SackBlocks, Segment, Time};
@@ -8,7 +8,7 @@ fn at_ms(n: u64) -> Time {
     Time::ZERO + ms(n)
 }
 
-/// A conversation in which the `n`-th segment of `from` is lost.
+/// A connection in which the segments of `from` with the given numbers are lost.
 fn losing(from: usize, which: Vec<usize>) -> Net {
     Net::new(Config::linux(), ms(50))
         .judge(move |s| {
@@ -45,7 +45,7 @@ fn lost_syns_are_sent_again_after_1_2_and_3_seconds() {
     assert_eq!(syns, [at_ms(0), at_ms(1000), at_ms(2000), at_ms(3000)]);
     assert_eq!(net.when(CLIENT, Event::Connected), Some(at_ms(3100)));
     assert_eq!(net.received(CLIENT), 1000);
-    // One segment after more than one lost SYN; the FIN may have added its byte.
+    // One segment after more than one lost SYN; the FIN may have added its byte of window.
     assert_eq!(net.ends[CLIENT].stats().cwnd / 1448, 1);
 }
 
@@ -53,7 +53,8 @@ fn lost_syns_are_sent_again_after_1_2_and_3_seconds() {
 fn a_lost_syn_ack_is_repeated_by_either_timer() {
     let mut net = losing(SERVER, vec![0]);
     net.run(50);
-    // Client's SYN again at 1 s, server's SYN/ACK again at 1.05 s; the first of the answers wins.
+    // The client repeats its SYN at 1 s and the server its SYN/ACK at 1.05 s. The first answer to arrive completes
+    // the handshake.
     assert_eq!(net.when(CLIENT, Event::Connected), Some(at_ms(1100)));
     assert_eq!(net.received(CLIENT), 1000);
 }
@@ -77,7 +78,7 @@ fn a_lost_last_handshake_segment_is_replaced_by_data() {
 fn nobody_answers() {
     let mut net = Net::new(Config::linux(), ms(50)).judge(|_| lose());
     net.run(50);
-    // One SYN, four that do not count and six that do (`tcp_syn_retries`).
+    // One SYN, four retransmissions that do not count as retries, and six that do (`tcp_syn_retries`).
     assert_eq!(net.log.len(), 11);
     assert_eq!(net.when(CLIENT, Event::Reset), Some(at_ms(131_000)));
     assert_eq!(net.events.last().map(|e| e.2), Some(Event::Closed));
@@ -97,7 +98,7 @@ fn both_sides_may_open() {
 
 #[test]
 fn lost_fins_are_sent_again() {
-    // The server's data and FIN are one segment, its second; the client's FIN comes later.
+    // The server's data and FIN are one segment, its second. The client's FIN comes later.
     for (from, index) in [(SERVER, 1), (CLIENT, 2), (CLIENT, 3), (SERVER, 2)] {
         let mut net = losing(from, vec![index]);
         net.run(60);
@@ -162,7 +163,7 @@ fn what_is_written_or_sent_after_a_fin_is_ignored() {
     net.ends[SERVER].send(5);
     net.run(50);
     assert_eq!(net.received(CLIENT), 1000);
-    // A peer that sends past its own FIN.
+    // The peer sends data beyond its own FIN.
     let mut e = Endpoint::server(
         Config {
             handshake: false,
@@ -232,7 +233,7 @@ fn a_closed_door_refuses() {
 
 #[test]
 fn acknowledgements_are_counted_as_the_profile_says() {
-    // 101 segments in order, one direction; FIN and handshake acknowledgements come on top.
+    // 101 segments in order in one direction, plus FIN and handshake acknowledgements.
     let count = |cfg: Config| {
         let mut net = Net::new(cfg.clone(), ms(50)).app(move |_, end, event, e| {
             if (end, event) == (SERVER, Event::Connected) {
@@ -259,9 +260,9 @@ fn acknowledgements_are_counted_as_the_profile_says() {
         }),
         101
     );
-    // Every second segment, and the odd one by the timer.
+    // One per two segments, and one from the timer for the odd segment.
     assert_eq!(count(quick0.clone()), 51);
-    // Sixteen at once, then 42 for pairs and one for the last.
+    // Sixteen at once, then 42 for pairs and one for the last segment.
     assert_eq!(count(linux), 16 + 43);
     assert_eq!(
         count(Config {

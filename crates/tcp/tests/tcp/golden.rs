@@ -1,11 +1,12 @@
-//! What neither theory nor a kernel can say ([`crate::kernel`] holds the `linux` profile against Linux), as it was when
-//! it was last looked at. A change here changes simulations: say so in the change log, and why it is better.
+//! Golden values for results that neither theory nor a kernel can provide ([`crate::kernel`] compares the `linux`
+//! profile with Linux). A change of a value changes simulations: record it in the change log, with the reason why it
+//! is better.
 
 use crate::net::{CLIENT, Net, SERVER, ms, serve};
 use swell_tcp::{Algorithm, Config};
 
-/// 5 MB over 20 Mbit/s, 40 ms of round trip and 25 ms of buffer: when the last byte comes, in
-/// nanoseconds, segments, retransmissions, recoveries, time-outs and probes of the sender.
+/// 5 MB over 20 Mbit/s with 40 ms RTT and 25 ms of buffer. Arrival of the last byte in nanoseconds, and the sender's
+/// segments, retransmissions, recoveries, time-outs and probes.
 #[test]
 fn transfers_over_a_drop_tail_queue() {
     let linux = Config::linux();
@@ -66,7 +67,7 @@ fn transfers_over_a_drop_tail_queue() {
         let s = net.ends[SERVER].stats();
         let lost = net.data(SERVER).iter().filter(|d| d.2).count() as u64;
         if sack && s.rtos == 0 {
-            // That much theory can say: a path that keeps the order gives SACK no reason to err.
+            // Theory does say this: on a path without reordering, SACK causes no spurious retransmission.
             assert_eq!(s.retransmitted, lost, "{name}");
         }
         if sack {

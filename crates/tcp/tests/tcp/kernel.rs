@@ -1,5 +1,6 @@
-//! Transfers that the kernel has made: Linux 6.18 over an emulated path, one object fetched again and again with nothing
-//! beside it (`scripts/kernel-agreement`, docs/agreement.md). Here the same path is a wire, a queue in packets and a delay.
+//! Transfers measured with the kernel: Linux 6.18 over an emulated path without other traffic, fetching one object
+//! repeatedly (`scripts/kernel-agreement`, docs/agreement.md). Here the same path is a wire, a queue counted in
+//! packets, and a delay.
 
 use crate::net::{CLIENT, Net, ms, serve};
 use swell_base::{Bytes, Rate};
@@ -8,8 +9,7 @@ use swell_tcp::{Algorithm, Config};
 const KB: u64 = 1000;
 const MB: u64 = 1_000_000;
 
-/// Mbit/s, round trip in milliseconds, queue in packets, bytes, and the kernel's median in seconds with CUBIC, Reno and
-/// BBR.
+/// Mbit/s, RTT in milliseconds, queue in packets, bytes, and the kernel's median in seconds with CUBIC, Reno and BBR.
 const MEASURED: [(u64, u64, u64, u64, [f64; 3]); 12] = [
     (2, 10, 10, MB, [4.167, 4.167, 4.167]),
     (2, 80, 13, MB, [4.333, 4.364, 4.333]),
@@ -25,8 +25,8 @@ const MEASURED: [(u64, u64, u64, u64, [f64; 3]); 12] = [
     (100, 10, 333, MB, [0.127, 0.128, 0.130]),
 ];
 
-/// Here one more or less of three packets decides in which round trip the last loss is repaired: with queues of 48 to 54 packets
-/// the transfer takes a round trip longer than with 47 or 55.
+/// Here a difference of one in three packets decides in which round trip the last loss is repaired. With queues of 48
+/// to 54 packets the transfer takes one RTT longer than with 47 or 55.
 const KNIFE_EDGE: (u64, u64, Algorithm, u64) = (2, 300, Algorithm::NewReno, 47);
 
 #[test]

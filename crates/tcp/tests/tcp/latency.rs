@@ -1,10 +1,10 @@
-//! How long transfers take over a path that only delays: closed forms.
+//! Transfer times over a path that only delays, against closed forms.
 
 use crate::net::{CLIENT, Net, SERVER, ms, serve};
 use swell_base::{Dur, Time};
 use swell_tcp::{Config, Event};
 
-/// Round trips of sending that `segments` take when the window starts at `iw` and doubles.
+/// Number of round trips in which `segments` are sent, for a window that starts at `iw` and doubles.
 fn rounds(segments: u64, iw: u64) -> u64 {
     let (mut sent, mut window, mut n) = (0, iw, 0);
     while sent < segments {
@@ -15,9 +15,9 @@ fn rounds(segments: u64, iw: u64) -> u64 {
     n
 }
 
-/// From the SYN to the last byte: one round trip of handshake less the half that the server's
-/// first data rides with the client's last handshake segment (1.5 RTT in all before data leaves),
-/// one RTT for each further window, half an RTT for the last window to arrive.
+/// Time from the SYN to the last byte. Data leaves after 1.5 RTT, because the server's first data follows the
+/// client's last handshake segment. Each further window adds one RTT, and the last window needs half an RTT to
+/// arrive.
 fn slow_start_latency(bytes: u64, cfg: &Config, rtt: Dur) -> Time {
     let segments = bytes.div_ceil(u64::from(cfg.mss));
     let n = rounds(segments, u64::from(cfg.initial_window));

@@ -1,10 +1,10 @@
-//! Throughput and window laws.
+//! Laws of throughput and window.
 
 use crate::net::{CLIENT, Net, SERVER, deliver, lose, ms, serve};
 use swell_base::{Dur, Stream, Time};
 use swell_tcp::{Algorithm, Config};
 
-/// Bytes received by the client between two instants, in bytes per second.
+/// Rate at which the client receives between two instants, in bytes per second.
 fn throughput(net: &mut Net, from: Time, to: Time) -> f64 {
     net.run_until(from);
     let before = net.received(CLIENT);
@@ -41,7 +41,7 @@ fn a_receive_window_limits_throughput_to_window_over_round_trip() {
 
 #[test]
 fn a_bottleneck_is_filled() {
-    // Window larger than the bandwidth-delay product, no loss: goodput is the rate less headers.
+    // Window above the bandwidth-delay product and no loss: goodput is the rate minus headers.
     for cfg in [
         Config::linux(),
         Config {
@@ -68,8 +68,8 @@ fn a_bottleneck_is_filled() {
 
 #[test]
 fn a_buffer_of_one_product_keeps_the_link_busy_over_losses() {
-    // Appenzeller, Keslassy & McKeown 2004, section 2: a sender that halves needs a buffer of one
-    // bandwidth-delay product for the queue not to run empty; one that takes 0.7 needs 3/7 of it.
+    // Appenzeller, Keslassy & McKeown 2004, section 2: with halving, a buffer of one bandwidth-delay product is
+    // needed to keep the queue from running empty. With a reduction to 0.7, 3/7 of that are needed.
     let rate = "20Mbit".parse().unwrap();
     let linux = Config::linux();
     let reno = Config {
@@ -108,7 +108,7 @@ fn a_buffer_of_one_product_keeps_the_link_busy_over_losses() {
     ];
     for (name, cfg, share) in variants {
         let goodput = 20e6 / 8.0 * 1448.0 / 1500.0;
-        // A segment more, since the product is not a whole number of segments.
+        // One more segment, because the product is not a whole number of segments.
         let buffer = ms(40).scale(share) + Dur::from_micros(600);
         let mut net = Net::new(cfg, ms(20))
             .rate(rate)
@@ -121,8 +121,8 @@ fn a_buffer_of_one_product_keeps_the_link_busy_over_losses() {
     }
 }
 
-/// Measured throughput over Mathis et al. 1997 equation 3, MSS/RTT C/sqrt(p), for independent
-/// loss of data segments.
+/// Measured throughput divided by that of Mathis et al. 1997 equation 3, MSS/RTT C/sqrt(p), for independent losses of
+/// data segments.
 fn mathis(cfg: &Config, p: f64, seed: u64, seconds: f64) -> f64 {
     let mut losses = Stream::new(seed, "loss");
     let mut net = Net::new(cfg.clone(), ms(50))
@@ -145,12 +145,11 @@ fn mathis(cfg: &Config, p: f64, seed: u64, seconds: f64) -> f64 {
 
 #[test]
 fn throughput_falls_with_the_square_root_of_loss() {
-    // The formula's sawtooth takes one loss every 1/p segments. Independent losses come at
-    // geometric gaps: for a window that grows one segment per round trip and is halved at
-    // Poisson times, E[W] = sqrt(8/3p) * E-ratio, 1.31/sqrt(p) against 1.22 (Ott, Kemperman &
-    // Mathis 1996: 1.3098 for continuous time), a factor of 1.07; recovery takes the growth of
-    // about a round trip per loss, one in W/2 or so, which takes a few per cent back. So the ratio
-    // must lie between 0.9 and 1.15 and, which is the law, hardly depend on p.
+    // The formula's sawtooth has one loss every 1/p segments, but independent losses have geometric gaps. For a
+    // window that grows one segment per RTT and halves at Poisson times, the mean is 1.31/sqrt(p) (Ott, Kemperman &
+    // Mathis 1996: 1.3098 for continuous time). The formula has 1.22, a factor of 1.07. Recovery costs the growth of
+    // about one RTT per loss, one in about W/2, which takes a few per cent back. The ratio must therefore lie between
+    // 0.9 and 1.15 and, as the law says, hardly depend on p.
     let one = Config {
         algorithm: Algorithm::NewReno,
         rack_tlp: false,
@@ -208,8 +207,8 @@ fn throughput_falls_with_the_square_root_of_loss() {
 
 #[test]
 fn cubic_follows_its_curve_after_a_loss() {
-    // RFC 9438 section 4.2. One loss in slow start; from then on only the curve moves the window.
-    // Large windows, so that the Reno-friendly region is left at once.
+    // RFC 9438 section 4.2. After one loss in slow start, only the cubic curve moves the window. Windows are large,
+    // so that the Reno-friendly region is left at once.
     let cfg = Config {
         rack_tlp: false,
         delayed_ack: false,
@@ -236,10 +235,9 @@ fn cubic_follows_its_curve_after_a_loss() {
         let ssthresh = s.ssthresh as f64 / mss;
         let w_max = ssthresh / 0.7;
         let k = ((w_max - ssthresh) / 0.4).cbrt();
-        // The epoch begins with the acknowledgements behind the one that ends recovery. Each
-        // flight of acknowledgements takes the window where the curve will be a round trip
-        // later (section 4.4): what is seen at t lies between the curve at t and the curve
-        // one round trip ahead, plus the part of a round trip since the last flight.
+        // The epoch begins with the acknowledgements after the one that ends recovery. Each flight of
+        // acknowledgements moves the window to the value of the curve one RTT later (section 4.4). So the window at t
+        // lies between the curve at t and the curve one RTT ahead, plus the part of an RTT since the last flight.
         let t = net.now.since(repaired).as_secs_f64();
         let curve = |x: f64| 0.4 * (x - k).powi(3) + w_max;
         if t < 2.0 * k {
@@ -256,7 +254,7 @@ fn cubic_follows_its_curve_after_a_loss() {
 
 #[test]
 fn a_window_that_is_not_used_does_not_grow() {
-    // RFC 7661. One small request a round trip.
+    // RFC 7661. One small request per RTT.
     for window_validation in [true, false] {
         let cfg = Config {
             window_validation,
@@ -277,8 +275,8 @@ fn a_window_that_is_not_used_does_not_grow() {
 #[test]
 fn silence_shrinks_the_window() {
     use swell_tcp::IdleRestart;
-    // 1 MB opens the window; after 0.65 s of silence, RTO being SRTT + 200 ms = 300 ms, Linux
-    // has halved it twice, RFC 5681 asks for the initial window, and "off" leaves it.
+    // 1 MB opens the window, followed by 0.65 s of silence. With an RTO of SRTT + 200 ms = 300 ms, Linux has halved
+    // it twice, RFC 5681 resets it to the initial window, and "off" keeps it.
     for (idle_restart, expected) in [
         (IdleRestart::Off, 1.0),
         (IdleRestart::Decay, 0.25),

@@ -1,4 +1,4 @@
-//! Endpoints over a wire: laws, closed forms and hostile peers.
+//! Endpoints over a wire: laws, closed forms and misbehaving peers.
 
 mod conversation;
 mod golden;

@@ -1,4 +1,4 @@
-//! Two endpoints, two wires, an event loop: the whole world these tests need.
+//! Two endpoints, two wires and an event loop.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,11 +10,10 @@ use swell_tcp::{Config, Endpoint, Event};
 pub const CLIENT: usize = 0;
 pub const SERVER: usize = 1;
 
-/// What a wire does to a segment: for each copy delivered, how much later than usual it comes.
-/// Empty: lost.
+/// The fate of a segment on a wire: the extra delay of each delivered copy. Empty means lost.
 pub type Fate = Vec<Dur>;
 
-/// A segment on its way, as the wire's judge sees it.
+/// A segment in transit, as passed to the judge.
 pub struct Sent<'a> {
     pub at: Time,
     /// The end that sent it.
@@ -24,7 +23,7 @@ pub struct Sent<'a> {
     pub seg: &'a Segment,
 }
 
-/// Decides about every segment; may keep state.
+/// Decides the fate of each segment; may keep state.
 pub type Judge = Box<dyn FnMut(&Sent<'_>) -> Fate>;
 
 pub fn deliver() -> Fate {
@@ -43,15 +42,15 @@ pub struct Net {
     pub ends: [Endpoint; 2],
     /// Everything sent: (when, from, segment, lost).
     pub log: Vec<(Time, usize, Segment, bool)>,
-    /// The selective acknowledgements of each.
+    /// The SACK blocks of each logged segment.
     pub sacks: Vec<SackBlocks>,
     pub events: Vec<(Time, usize, Event)>,
     delay: Dur,
-    /// Rate of each direction; `None`: no serialisation.
+    /// Rate of each direction; `None` means no serialisation delay.
     rate: Option<Rate>,
-    /// Longest wait before serialisation; what would wait longer is dropped.
+    /// Maximum queueing delay; a segment that would wait longer is dropped.
     queue: Dur,
-    /// Longest wait without a mark.
+    /// Queueing delay above which segments are marked.
     mark: Dur,
     busy_until: [Time; 2],
     flying: BTreeMap<(Time, u64), (usize, Segment, SackBlocks)>,
@@ -96,7 +95,7 @@ impl Net {
         self
     }
 
-    /// Marks what understands it (RFC 3168) and would wait longer than this.
+    /// Marks ECN-capable segments (RFC 3168) that would wait longer than this.
     pub fn mark(mut self, wait: Dur) -> Net {
         self.mark = wait;
         self
@@ -112,7 +111,7 @@ impl Net {
         self
     }
 
-    /// Loses data segments of the server by their order of first transmission, from 0; each once.
+    /// Loses data segments of the server, given by their order of first transmission, from 0; each once.
     pub fn lose_data(self, which: &[usize]) -> Net {
         let mut left: Vec<u64> = Vec::new();
         let which = which.to_vec();
@@ -134,7 +133,7 @@ impl Net {
         })
     }
 
-    /// Lets everything happen that happens until `until`.
+    /// Processes all events up to `until`.
     pub fn run_until(&mut self, until: Time) {
         self.drain(CLIENT);
         self.drain(SERVER);
@@ -147,7 +146,7 @@ impl Net {
         self.now = self.now.max(until);
     }
 
-    /// Lets everything happen. Panics after `most` segments: an endless conversation.
+    /// Processes all events. Panics after `most` segments, because the connection would then be endless.
     pub fn run(&mut self, most: usize) {
         self.drain(CLIENT);
         self.drain(SERVER);
@@ -190,8 +189,8 @@ impl Net {
         }
     }
 
-    /// Tells the application and puts what an end has to say on the wire. Public for tests that
-    /// call an endpoint themselves.
+    /// Delivers events to the application and puts pending segments on the wire. Public for tests that call an
+    /// endpoint themselves.
     pub fn drain(&mut self, from: usize) {
         loop {
             while let Some(e) = self.ends[from].poll() {
@@ -239,7 +238,7 @@ impl Net {
         }
     }
 
-    /// How long what `from` sends now would wait.
+    /// Queueing delay of a segment that `from` sends now.
     pub fn backlog(&self, from: usize) -> Dur {
         self.busy_until[from].since(self.now)
     }
@@ -255,7 +254,7 @@ impl Net {
             .sum()
     }
 
-    /// When `event` first happened at `end`.
+    /// Time when `event` first happened at `end`.
     pub fn when(&self, end: usize, event: Event) -> Option<Time> {
         self.events
             .iter()
@@ -263,7 +262,7 @@ impl Net {
             .map(|x| x.0)
     }
 
-    /// When `end` had received `bytes`.
+    /// Time when `end` had received `bytes`.
     pub fn when_received(&self, end: usize, bytes: u64) -> Option<Time> {
         let mut sum = 0;
         self.events.iter().find_map(|&(t, e, ev)| {
@@ -296,7 +295,7 @@ impl Net {
     }
 }
 
-/// The server sends `bytes` once connected and closes; the client closes when it has seen the end.
+/// The server sends `bytes` once connected, then closes; the client closes at end of file.
 pub fn serve(bytes: u64) -> impl FnMut(Time, usize, Event, &mut Endpoint) + 'static {
     move |_, end, event, e| match (end, event) {
         (SERVER, Event::Connected) => {

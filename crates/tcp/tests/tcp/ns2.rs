@@ -1,7 +1,7 @@
-//! ns-2.35 itself, run on one greedy sender over 3 Mbit/s and 51.307 ms each way, queue without limit, which
-//! loses packets by their number in order of sending, alone and in bursts. `data/ns2.tsv` has every hundredth
-//! of its first 2 400 packets. The runs under the defaults of 2000 are of a seed whose clock (`boot_time_`)
-//! started near zero, as ours does for what begins at zero.
+//! Comparison with ns-2.35 itself: one greedy sender over 3 Mbit/s and 51.307 ms each way with an unlimited queue.
+//! Packets are lost by their number in sending order, alone and in bursts. `data/ns2.tsv` has every hundredth of the
+//! first 2 400 packets. The runs with the defaults of 2000 use a seed whose clock (`boot_time_`) starts near zero, as
+//! ours does for a connection that begins at zero.
 
 use swell_base::{Rate, Time};
 use swell_tcp::{Algorithm, Config};
@@ -36,9 +36,9 @@ fn sends(cfg: Config) -> Vec<(Time, u64)> {
         .collect()
 }
 
-/// Every hundredth packet against the `column`-th run of the table.
+/// Compares every hundredth packet with the run in `column` of the table.
 fn agree(algorithm: Algorithm, base: Config, column: usize) {
-    // The SYN is not in our list.
+    // The SYN is not in our list of packets.
     let skip = usize::from(base.handshake);
     let ours = sends(Config { algorithm, ..base });
     let rows = include_str!("data/ns2.tsv").lines();

@@ -1,4 +1,4 @@
-//! A Vegas connection of ns-2.35 that never gets going again.
+//! A Vegas connection of ns-2.35 that never recovers its rate.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use swell_tcp::{Algorithm, Config, Endpoint};
 
 const MSS: u64 = 1460;
 
-/// One client of 36 of the burstiness paper, as ns-2.35 ran it (seed 1, client 21, which always has more to
-/// send): when acknowledgements came, in seconds, up to which packet, and the packets that went then.
+/// One of 36 clients of the burstiness paper, as ns-2.35 ran it (seed 1, client 21, which always has more to send).
+/// For each acknowledgement: the arrival time in seconds, the highest packet, and the packets sent in response.
 const HEARD: [(f64, u64, &[u64]); 22] = [
     (0.118364, 0, &[1]),
     (0.219843, 1, &[2, 3, 4]),
@@ -18,13 +18,13 @@ const HEARD: [(f64, u64, &[u64]); 22] = [
     (0.427940, 5, &[8, 9]),
     (0.428900, 6, &[10, 11]),
     (0.430100, 7, &[12, 13]),
-    // Four of the six are lost. Then the coarse timer goes off.
+    // Four of the six are lost. Then the coarse timer expires.
     (0.545498, 7, &[]),
     (0.546698, 7, &[]),
     (0.743175, 8, &[10]),
     (0.744375, 9, &[11]),
     (0.844653, 10, &[12, 13]),
-    // A round began with the acknowledgement before, 1.2 ms ago, and is over.
+    // A round began with the acknowledgement 1.2 ms ago and already ends.
     (0.845853, 13, &[14, 15, 16]),
     (0.948292, 13, &[]),
     (0.949492, 13, &[]),
@@ -78,7 +78,7 @@ fn a_round_of_a_millisecond_pins_the_window_as_in_ns2() {
         assert_eq!(sent(&mut end, at), want, "acknowledged up to {last}");
     }
     assert_eq!(again, [8, 9]);
-    // An empty path from now on: one packet is acknowledged at a time, a round trip after it went.
+    // From now on the path is empty: each packet is acknowledged one RTT after it was sent.
     let mut now = Time::from_secs_f64(1.154129);
     for last in 20..2_000 {
         hears(&mut end, now, last);

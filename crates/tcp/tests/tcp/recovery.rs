@@ -1,4 +1,4 @@
-//! Losses and what they cost: fast recovery, time-outs, probes.
+//! The cost of losses: fast recovery, time-outs, probes.
 
 use crate::net::{CLIENT, Net, SERVER, deliver, lose, ms, serve};
 use swell_base::{Dur, Flags, Time};
@@ -6,7 +6,7 @@ use swell_tcp::{Algorithm, Config, Stats};
 
 const RTT: Dur = Dur::from_millis(100);
 
-/// A transfer of `segments` full segments over 100 ms of round trip, with some of them lost once.
+/// A transfer of `segments` full segments with 100 ms RTT, in which the segments `lost` are lost once.
 fn transfer(cfg: &Config, segments: u64, lost: &[usize]) -> Net {
     let bytes = segments * u64::from(cfg.mss);
     let mut net = Net::new(cfg.clone(), ms(50))
@@ -21,7 +21,7 @@ fn server(net: &Net) -> Stats {
     net.ends[SERVER].stats()
 }
 
-/// When each segment that was lost was sent again, in the order of sending.
+/// Retransmission time of each lost segment, in sending order.
 fn resends(net: &Net) -> Vec<(Time, u64)> {
     let mut high = 0;
     let mut out = Vec::new();
@@ -41,7 +41,7 @@ fn by_count() -> Config {
     }
 }
 
-/// Classic TCP with windows that nothing but congestion control limits.
+/// Classic TCP whose window is limited by congestion control only.
 fn classic(algorithm: Algorithm) -> Config {
     Config {
         algorithm,
@@ -78,8 +78,8 @@ fn a_single_loss_costs_one_fast_retransmission_and_no_timeout() {
                 (1, 1, 0),
                 "{lost}: {cfg:?}"
             );
-            // Sent again one round trip after it was lost, and in the same flight of
-            // acknowledgements: nothing is serialised here.
+            // It is retransmitted one RTT after it was lost, in the same flight of acknowledgements, because nothing
+            // is serialised here.
             let first = net.data(SERVER)[lost].0;
             assert_eq!(resends(&net)[0].0, first + RTT, "{lost}: {cfg:?}");
         }
@@ -115,7 +115,7 @@ fn a_burst_of_losses_is_repaired_in_one_round_trip_with_sack() {
 
 #[test]
 fn newreno_repairs_one_hole_per_round_trip() {
-    // RFC 6582 section 1. Five holes: five round trips, and no time-out with a long RTO.
+    // RFC 6582 section 1. Five holes take five RTTs, and with a long RTO there is no time-out.
     let cfg = Config {
         min_rto: Dur::from_secs(3),
         ..classic(Algorithm::NewReno)
@@ -132,8 +132,8 @@ fn newreno_repairs_one_hole_per_round_trip() {
 
 #[test]
 fn reno_leaves_recovery_at_the_first_hole() {
-    // Fall & Floyd 1996 section 3: with several losses in a window Reno reduces again and again
-    // or waits for its timer; NewReno does neither.
+    // Fall & Floyd 1996 section 3: with several losses in a window Reno reduces repeatedly or waits for its timer;
+    // NewReno does neither.
     let lost = [40, 42, 44];
     let reno = server(&transfer(&classic(Algorithm::Reno), 300, &lost));
     let newreno = server(&transfer(&classic(Algorithm::NewReno), 300, &lost));
@@ -155,17 +155,17 @@ fn the_window_after_recovery_is_the_threshold() {
             let mut net = Net::new(cfg, ms(50))
                 .lose_data(&[40])
                 .app(serve(10_000_000));
-            // Flights of 10, 20 and 40 leave at 1.5, 2.5 and 3.5 RTT; the loss is the eleventh
-            // of the third, so ten acknowledgements have made the window 50. It is found at
-            // 4.5 RTT, and recovery ends at 5.5 RTT, when the repair is acknowledged.
+            // Flights of 10, 20 and 40 leave at 1.5, 2.5 and 3.5 RTT. The loss is the eleventh segment of the third
+            // flight, so ten acknowledgements have raised the window to 50. The loss is detected at 4.5 RTT, and
+            // recovery ends at 5.5 RTT when the retransmission is acknowledged.
             net.run_until(Time::ZERO + ms(451));
             assert_eq!(server(&net).recoveries, 1);
             net.run_until(Time::ZERO + ms(551));
             let s = server(&net);
             let expected = beta * 50.0 * mss;
             assert_eq!(s.ssthresh, expected as u64);
-            // The acknowledgement that ends recovery does not grow the window; those behind it
-            // in the same flight may, by less than a segment in all.
+            // The acknowledgement that ends recovery does not grow the window. Later ones in the same flight may, by
+            // less than one segment in total.
             let cwnd = s.cwnd as f64;
             assert!(
                 cwnd >= expected - 1.0 && cwnd < expected + 1.5 * mss,
@@ -182,7 +182,7 @@ fn a_lost_tail_waits_for_the_timer_without_probes() {
     let net = transfer(&cfg, 30, &[29]);
     let s = server(&net);
     assert_eq!((s.retransmitted, s.rtos, s.probes), (1, 1, 0));
-    // All samples are 100 ms but for the delayed last ones, so RTO = SRTT + 200 ms at least.
+    // All samples are 100 ms except the delayed last ones, so the RTO is at least SRTT + 200 ms.
     let wait = resends(&net)[0].0.since(net.data(SERVER)[29].0);
     assert!(wait >= ms(300) && wait <= ms(550), "{wait}");
 }
@@ -193,7 +193,7 @@ fn a_lost_tail_is_probed_after_two_round_trips() {
     let net = transfer(&Config::linux(), 30, &[28, 29]);
     let s = server(&net);
     assert_eq!((s.rtos, s.probes), (0, 1), "{s:?}");
-    // The probe repeats the last segment, its SACK shows the other hole.
+    // The probe repeats the last segment, and its SACK reveals the other hole.
     assert_eq!(s.retransmitted, 2);
     let last_ack = net.data(SERVER)[27].0 + RTT;
     let probe = resends(&net)[0].0.since(last_ack);
@@ -227,8 +227,8 @@ fn timeouts_back_off_to_the_maximum_and_then_give_up() {
         assert_eq!(data.len(), 11, "one transmission and ten retries");
         let gaps: Vec<Dur> = data.windows(2).map(|w| w[1].0.since(w[0].0)).collect();
         for (i, g) in gaps.iter().enumerate() {
-            // RFC 6298 section 5.5, doubling, and 2.5, the bound. The first is SRTT + 200 ms in
-            // Linux, the floor of 1 s in classic.
+            // RFC 6298 section 5.5 (doubling) and 2.5 (maximum). The first RTO is SRTT + 200 ms in Linux and the
+            // minimum of 1 s in classic.
             let first = if cfg.sack { ms(300) } else { Dur::from_secs(1) };
             assert_eq!(*g, (first * (1 << i)).min(cfg.max_rto), "{i}");
         }
@@ -238,8 +238,8 @@ fn timeouts_back_off_to_the_maximum_and_then_give_up() {
 
 #[test]
 fn an_acknowledgement_of_a_retransmission_is_no_sample() {
-    // Karn: the handshake gives SRTT = 100 ms; the only data segment is sent twice. Its
-    // acknowledgement comes 1.1 s after the first transmission and must not count.
+    // Karn's algorithm: the handshake gives SRTT = 100 ms, and the only data segment is sent twice. Its
+    // acknowledgement comes 1.1 s after the first transmission and must not be used as a sample.
     let cfg = Config {
         rtt_every_ack: true,
         ..classic(Algorithm::Reno)
@@ -248,7 +248,7 @@ fn an_acknowledgement_of_a_retransmission_is_no_sample() {
     let s = server(&net);
     assert_eq!(s.rtos, 1);
     assert_eq!(s.srtt, Some(RTT));
-    // And the back-off stays until there is a sample (RFC 6298 section 5.7).
+    // The back-off also stays until there is a sample (RFC 6298 section 5.7).
     assert_eq!(s.rto, Dur::from_secs(2));
     let timed = Config {
         rtt_every_ack: false,
@@ -259,8 +259,8 @@ fn an_acknowledgement_of_a_retransmission_is_no_sample() {
 
 #[test]
 fn limited_transmit_saves_a_small_window_from_the_timer() {
-    // RFC 3042 section 1: a window of four with one loss yields only two duplicates unless new
-    // data follows them... here three segments follow the hole only with limited transmit.
+    // RFC 3042 section 1: a window of four with one loss gives only two duplicates unless new data follows. Three
+    // segments follow the hole only with limited transmit.
     for limited_transmit in [false, true] {
         let cfg = Config {
             limited_transmit,
@@ -277,7 +277,7 @@ fn limited_transmit_saves_a_small_window_from_the_timer() {
 
 #[test]
 fn a_lost_retransmission_is_found_by_time_with_rack() {
-    // RFC 8985 section 3.4. The hole's first repair is lost too; there is plenty behind it.
+    // RFC 8985 section 3.4. The first retransmission is lost too, and much data follows it.
     let lossy = |cfg: Config| {
         let seq = 1 + 40 * u64::from(cfg.mss);
         let mut left = 2;
@@ -301,8 +301,8 @@ fn a_lost_retransmission_is_found_by_time_with_rack() {
 
 #[test]
 fn reordering_within_a_quarter_round_trip_is_no_loss_to_rack() {
-    // RFC 8985 section 6.2 step 4. A segment overtaken by more than three others; once it was
-    // seen, later ones are not resent.
+    // RFC 8985 section 6.2 step 4. A segment is overtaken by more than three others. Once reordering was seen, later
+    // segments are not retransmitted for it.
     let cfg = Config::linux();
     let mut n = 0;
     let mut net = Net::new(cfg, ms(50))
@@ -340,7 +340,7 @@ fn duplicated_segments_cause_no_retransmission_with_sack() {
 
 #[test]
 fn the_sack_blocks_name_the_latest_hole_first() {
-    // RFC 2018 section 4. Segments 1, 3, 5, 7 of a flight of ten arrive after 0; 2, 4, 6 do not.
+    // RFC 2018 section 4. Of a flight of ten, segments 1, 3, 5, 7 arrive after 0, and 2, 4, 6 do not.
     let cfg = by_count();
     let mss = cfg.mss;
     let net = transfer(&cfg, 10, &[1, 3, 5, 7]);
@@ -353,7 +353,7 @@ fn the_sack_blocks_name_the_latest_hole_first() {
         .first(net.log[at_flight_end].2.sacks)
         .map(|(s, e)| (s / mss as i32, e / mss as i32))
         .collect();
-    // Counted from segment 1: arrived 2, 4, 6, 8 and 9 together.
+    // Counted from segment 1: 2, 4, 6, 8 and 9 arrived, the last two adjacent.
     assert_eq!(blocks, [(7, 9), (5, 6), (3, 4)]);
     assert!(net.log.iter().all(|x| !x.2.flags.has(Flags::RST)));
 }

@@ -1,4 +1,4 @@
-//! Whatever the path does, every byte arrives once and in order, and the conversation ends.
+//! On any path, every byte arrives once and in order, and the connection ends.
 
 use swell_base::{Dur, Flags, SackBlocks, Segment, Stream, Time};
 use swell_tcp::{Algorithm, Config, Endpoint, Event};
@@ -13,7 +13,7 @@ fn with(cfg: &Config, algorithm: Algorithm) -> Config {
     }
 }
 
-/// Settings that differ in every switch that recovery depends on.
+/// Configurations that differ in every setting that recovery depends on.
 fn variants() -> Vec<(&'static str, Config)> {
     let linux = Config::linux();
     let classic = Config::classic();
@@ -137,7 +137,7 @@ fn variants() -> Vec<(&'static str, Config)> {
     ]
 }
 
-/// Both sides send random amounts in random writes; the path loses, duplicates and reorders.
+/// Both sides send random amounts in random writes. The path loses, duplicates and reorders.
 fn conversation(name: &str, cfg: &Config, seed: u64) {
     let mut s = Stream::new(seed, "conversation");
     let (loss, dup, late) = (s.uniform() * 0.3, s.uniform() * 0.2, s.uniform() * 0.5);
@@ -253,7 +253,7 @@ fn any_segment() -> impl Strategy<Value = (Segment, SackBlocks)> {
         })
 }
 
-/// Settings that nobody would choose.
+/// Extreme and unusual settings.
 fn any_config() -> impl Strategy<Value = Config> {
     let span = || {
         prop_oneof![
@@ -346,8 +346,8 @@ proptest! {
                 events += 1;
                 prop_assert!(events < 10);
             }
-            // A peer that acknowledges everything at once may open a window of 4 GiB; what is
-            // looked at here is that each answer ends.
+            // A peer that acknowledges everything at once may open a window of 4 GiB. This test checks that each
+            // response is finite.
             for _ in 0..200 {
                 if e.poll_transmit(now).is_none() {
                     break;

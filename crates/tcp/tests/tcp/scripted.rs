@@ -1,7 +1,7 @@
-//! One endpoint against a script: what Linux sends, and when, in answer to what. The scripts are facts about the
-//! kernel: those that packetdrill's own tests hold it to (github.com/google/packetdrill, `gtests/net/tcp`, named
-//! where used), and those that follow from `net/ipv4/tcp_input.c`, `tcp_recovery.c` and `tcp_timer.c` of 6.18 for branches
-//! that have no script there. Segments have 1000 bytes and are counted from 0, times are milliseconds.
+//! One endpoint against a script of what Linux sends, when, and in response to what. Some scripts are packetdrill's
+//! own tests (github.com/google/packetdrill, `gtests/net/tcp`, named where used). The others follow from
+//! `net/ipv4/tcp_input.c`, `tcp_recovery.c` and `tcp_timer.c` of 6.18, for branches without a packetdrill script.
+//! Segments have 1000 bytes and are counted from 0; times are in milliseconds.
 
 mod timeouts;
 
@@ -12,12 +12,12 @@ use swell_tcp::{Algorithm, Config, Endpoint, Stats};
 
 const MSS: u64 = 1000;
 
-/// A server of Linux that a client without time stamps has connected to.
+/// A server with the `linux` profile, connected to a client without timestamps.
 struct Script {
     end: Endpoint,
     now: Time,
     stamps: bool,
-    /// (milliseconds, first segment, one past the last byte in segments), new data and old.
+    /// (milliseconds, first segment, one past the last byte in segments), for new data and retransmissions.
     sent: Vec<(f64, f64, f64)>,
     window: u32,
 }
@@ -40,8 +40,8 @@ impl Script {
         Script::within(cfg, rtt, 320 * 128)
     }
 
-    /// The handshake takes `rtt` milliseconds, and ends at time 0 of a clock that began a second before; then the client
-    /// allows `window` bytes.
+    /// The handshake takes `rtt` milliseconds and ends at time 0 of the script, one second after the clock's start.
+    /// The client then allows `window` bytes.
     fn within(cfg: Config, rtt: f64, window: u32) -> Script {
         let stamps = cfg.timestamps;
         let mut s = Script {
@@ -87,7 +87,7 @@ impl Script {
         }
     }
 
-    /// Lets timers go off until then.
+    /// Runs the timers up to `ms`.
     fn until(&mut self, ms: f64) {
         let until = at(1000.0 + ms);
         while let Some(due) = self.end.poll_timeout().filter(|&t| t <= until) {
@@ -103,12 +103,12 @@ impl Script {
         self.drain();
     }
 
-    /// An acknowledgement of everything below `ack`, with blocks, all in segments.
+    /// Passes in an acknowledgement of all data below `ack`, with SACK blocks, all in segments.
     fn ack_at(&mut self, ms: f64, ack: f64, blocks: &[(f64, f64)]) {
         self.answer(ms, ack, blocks, Flags::ACK, ms);
     }
 
-    /// The same that echoes the time stamp of what was sent at `echo`.
+    /// The same with an echoed timestamp: that of a segment sent at `echo`.
     fn echo_at(&mut self, ms: f64, ack: f64, blocks: &[(f64, f64)], echo: f64) {
         self.answer(ms, ack, blocks, Flags::ACK, echo);
     }
@@ -135,12 +135,12 @@ impl Script {
         self.hear(seg, &relative);
     }
 
-    /// What was sent since last asked for: first segments.
+    /// Segments sent since the last call: first segment numbers.
     fn sent(&mut self) -> Vec<f64> {
         self.sent.drain(..).map(|s| s.1).collect()
     }
 
-    /// And when.
+    /// The same with their times.
     fn sent_at(&mut self) -> Vec<(f64, f64)> {
         self.sent
             .drain(..)
@@ -152,7 +152,7 @@ impl Script {
         self.end.stats()
     }
 
-    /// Window and threshold in segments.
+    /// Congestion window and threshold in segments.
     fn windows(&self) -> (u64, u64) {
         let s = self.stats();
         (s.cwnd / MSS, s.ssthresh / MSS)
@@ -173,7 +173,7 @@ fn limited_transmit_sends_new_data_for_the_first_two_duplicates() {
     assert_eq!(s.sent(), [10.0]);
     s.ack_at(120.0, 0.0, &[(1.0, 3.0)]);
     assert_eq!(s.sent(), [11.0]);
-    // It was reordering.
+    // It was only reordering.
     s.ack_at(130.0, 3.0, &[]);
     assert_eq!(s.sent(), [12.0, 13.0]);
     s.ack_at(150.0, 5.0, &[]);
@@ -241,8 +241,8 @@ fn prr_repairs_four_losses_one_for_each_acknowledgement() {
     assert_eq!(s.sent(), range(10, 17));
 }
 
-/// `fast_recovery/prr-ss-30pkt-lost-1_4-11_16.pkt`: proportional, then bound by what is delivered, then slow start
-/// towards the threshold.
+/// `fast_recovery/prr-ss-30pkt-lost-1_4-11_16.pkt`: proportional reduction, then limited by the delivered data, then
+/// slow start towards the threshold.
 #[test]
 fn prr_goes_through_all_its_parts() {
     let mut s = Script::new(linux(), 10.0);
@@ -266,7 +266,7 @@ fn prr_goes_through_all_its_parts() {
     now += 8.0;
     s.ack_at(now, 1.0, &[(4.0, 12.0)]);
     assert_eq!(s.sent(), [14.0, 15.0]);
-    // What is lost was sent before what was sent again and arrived: segment 1 is lost again.
+    // The lost segment was sent before a retransmission that arrived, so segment 1 is lost again.
     s.ack_at(now + 2.0, 1.0, &[(2.0, 12.0)]);
     assert_eq!(s.sent(), [1.0, 16.0]);
     s.ack_at(now + 4.0, 1.0, &[(2.0, 13.0)]);
@@ -275,9 +275,9 @@ fn prr_goes_through_all_its_parts() {
     assert_eq!(s.sent(), [18.0]);
 }
 
-/// `cwnd_moderation/cwnd-moderation-ecn-enter-cwr-no-moderation-700.pkt`: marks reduce by PRR. Three in flight and one
-/// delivered made a window of four there; `tcp_cwnd_reduction` has since added one where SND.UNA moves without a loss. And
-/// no further reduction in the same window of data.
+/// `cwnd_moderation/cwnd-moderation-ecn-enter-cwr-no-moderation-700.pkt`: marks reduce the window by PRR. There,
+/// three segments in flight and one delivered gave a window of four. `tcp_cwnd_reduction` has since added one when
+/// SND.UNA moves without a loss. There is no further reduction in the same window of data.
 #[test]
 fn marks_reduce_the_window_within_a_round_trip() {
     let mut s = Script::new(
@@ -295,36 +295,37 @@ fn marks_reduce_the_window_within_a_round_trip() {
     s.answer(101.0, 2.0, &[], ece, 0.0);
     s.answer(102.0, 4.0, &[], ece, 0.0);
     assert_eq!((s.stats().marks, s.windows().1), (1, 7));
-    // It is over when something sent since is acknowledged.
+    // The reduction ends when data sent since then is acknowledged.
     s.write(1.0);
     s.ack_at(200.0, 5.0, &[]);
     assert_eq!(s.windows(), (7, 7));
 }
 
 /// RFC 8985 section 6.2 and `tcp_rack_reo_wnd`: once reordering was seen, a segment may be late by a quarter of the
-/// smallest round trip, and is lost when a timer says so.
+/// smallest RTT. The timer then marks it lost.
 #[test]
 fn rack_waits_a_quarter_of_a_round_trip_where_the_path_reorders() {
     let mut s = Script::new(linux(), 100.0);
     s.write(10.0);
-    // The second overtakes the first.
+    // The second segment overtakes the first.
     s.ack_at(100.0, 0.0, &[(1.0, 2.0)]);
     s.ack_at(101.0, 2.0, &[]);
     s.write(20.0);
     s.sent();
-    // Of those that left at 101 the first is missed, and all above it come.
+    // Segment 2 is missing, and the seven segments above it arrive. All were sent at time 0.
     for k in 0..7 {
         s.ack_at(201.0, 2.0, &[(3.0, 4.0 + f64::from(k))]);
     }
     assert!(!s.sent().contains(&2.0), "seven above it, and not lost yet");
     s.until(300.0);
     let again: Vec<(f64, f64)> = s.sent_at().into_iter().filter(|x| x.1 == 2.0).collect();
-    // Sent at 0, the latest delivered took 201 ms... and what left at 101 took 100: 201 + 25 at least.
+    // The latest delivered segment was sent at 0 and took 201 ms. The smallest RTT is 100 ms, so the loss is due at
+    // 201 + 25 ms at the earliest.
     assert_eq!(again.len(), 1);
     assert!((225.0..=227.0).contains(&again[0].0), "{again:?}");
 }
 
-/// RFC 8985 section 7 and `tcp_process_tlp_ack`: the probe repeats the last segment after two round trips.
+/// RFC 8985 section 7 and `tcp_process_tlp_ack`: the probe repeats the last segment after two RTTs.
 #[test]
 fn a_probe_that_repairs_a_loss_halves_and_one_that_does_not_does_not() {
     for (loss, copies) in [(true, false), (false, true)] {
@@ -332,7 +333,8 @@ fn a_probe_that_repairs_a_loss_halves_and_one_that_does_not_does_not() {
         s.write(3.0);
         s.ack_at(100.0, 2.0, &[]);
         s.sent();
-        // One segment is out: 200 ms more for an acknowledgement that waits; but not beyond the time-out.
+        // With one segment outstanding, 200 ms are added for a delayed acknowledgement, but the probe is never later
+        // than the RTO.
         s.until(399.0);
         assert!(s.sent().is_empty());
         s.until(401.0);
@@ -340,7 +342,7 @@ fn a_probe_that_repairs_a_loss_halves_and_one_that_does_not_does_not() {
         s.ack_at(450.0, 3.0, &[]);
         assert!(s.windows().1 > 1000, "nothing is known yet");
         if copies {
-            // The copy came too: RFC 2883.
+            // The duplicate arrived too: RFC 2883.
             s.ack_at(500.0, 3.0, &[(2.0, 3.0)]);
         }
         s.write(1.0);
@@ -350,7 +352,7 @@ fn a_probe_that_repairs_a_loss_halves_and_one_that_does_not_does_not() {
     }
 }
 
-/// RFC 3708 and `tcp_try_undo_dsack`: every retransmission of a recovery is reported to have arrived twice.
+/// RFC 3708 and `tcp_try_undo_dsack`: every retransmission of a recovery is reported as a duplicate.
 #[test]
 fn a_needless_fast_retransmission_is_undone_when_its_copy_is_reported() {
     let mut s = Script::new(linux(), 100.0);
@@ -362,7 +364,7 @@ fn a_needless_fast_retransmission_is_undone_when_its_copy_is_reported() {
     }
     assert!(s.sent().contains(&0.0));
     assert_eq!(s.windows().1, 7);
-    // It arrives, and a little later its copy.
+    // It arrives, and its retransmission a little later.
     s.ack_at(110.0, 10.0, &[]);
     assert_eq!((s.windows(), s.stats().undone), ((7, 7), 0));
     s.ack_at(200.0, 10.0, &[(0.0, 1.0)]);
@@ -371,7 +373,7 @@ fn a_needless_fast_retransmission_is_undone_when_its_copy_is_reported() {
     assert_eq!(s.stats().undone, 1);
 }
 
-/// `tcp_try_undo_partial` and `_recovery`: with time stamps the same is known without waiting for the copy.
+/// `tcp_try_undo_partial` and `_recovery`: with timestamps, the same is known without waiting for the duplicate.
 #[test]
 fn a_needless_fast_retransmission_is_undone_by_the_time_stamp() {
     let mut s = Script::new(
@@ -392,8 +394,8 @@ fn a_needless_fast_retransmission_is_undone_by_the_time_stamp() {
     assert_eq!(s.stats().undone, 1);
 }
 
-/// `tcp_fastretrans_alert`: what was sent again and is not acknowledged when recovery ends begins the next one, with
-/// a further reduction.
+/// `tcp_fastretrans_alert`: a retransmission that is still unacknowledged when recovery ends starts the next
+/// recovery, with a further reduction.
 #[test]
 fn a_retransmission_outstanding_at_the_end_of_recovery_reduces_again() {
     let reno = Config {
@@ -403,7 +405,7 @@ fn a_retransmission_outstanding_at_the_end_of_recovery_reduces_again() {
     let mut s = Script::new(reno, 100.0);
     s.write(60.0);
     assert_eq!(s.sent(), range(0, 10));
-    // Segment 0 is lost. 10 and 11 go by limited transmit, others during recovery.
+    // Segment 0 is lost. 10 and 11 are sent by limited transmit, others during recovery.
     for k in 2..11 {
         s.ack_at(100.0, 0.0, &[(1.0, f64::from(k))]);
     }
@@ -411,7 +413,7 @@ fn a_retransmission_outstanding_at_the_end_of_recovery_reduces_again() {
     assert!(sent.contains(&0.0) && sent.contains(&12.0), "{sent:?}");
     assert_eq!(s.windows().1, 5);
     let recover = 12.0;
-    // Of what is sent since, 12 is lost and found lost by those above it.
+    // Of the segments sent since, 12 is lost and is detected as lost from those above it.
     s.ack_at(200.0, 0.0, &[(1.0, 12.0)]);
     for k in 0..4 {
         s.ack_at(200.0, 0.0, &[(13.0, 14.0 + f64::from(k)), (1.0, 12.0)]);
@@ -422,7 +424,7 @@ fn a_retransmission_outstanding_at_the_end_of_recovery_reduces_again() {
     assert_eq!((s.stats().recoveries, s.windows().1), (2, 2));
 }
 
-/// RFC 2883 section 4: what a receiver of Linux says that arrived twice, once, before all other blocks.
+/// RFC 2883 section 4: a Linux receiver reports a duplicate once, before all other blocks.
 #[test]
 fn a_receiver_reports_what_arrives_twice() {
     let mut end = Endpoint::server(Arc::new(Config {
@@ -448,13 +450,13 @@ fn a_receiver_reports_what_arrives_twice() {
         ((answer.ack - 1) / MSS, said)
     };
     assert_eq!(take(0.0, 0, 1), (1, vec![]));
-    // Below.
+    // Below SND.UNA.
     assert_eq!(take(1.0, 0, 1), (1, vec![(0, 1)]));
-    // Beyond a hole, twice: the second time inside the other block.
+    // Beyond a hole, twice; the second duplicate lies inside the other block.
     assert_eq!(take(2.0, 3, 2), (1, vec![(3, 5)]));
     assert_eq!(take(3.0, 4, 1), (1, vec![(4, 5), (3, 5)]));
     assert_eq!(take(4.0, 7, 1), (1, vec![(7, 8), (3, 5)]));
-    // In part below.
+    // Partly below SND.UNA.
     assert_eq!(take(5.0, 0, 2), (2, vec![(0, 1), (7, 8), (3, 5)]));
     assert_eq!(take(6.0, 2, 1), (5, vec![(7, 8)]));
 }

@@ -1,4 +1,4 @@
-//! What each congestion control is for, on a path of 10 Mbit/s and 20 ms each way, with one greedy sender.
+//! The purpose of each congestion control, on a path of 10 Mbit/s and 20 ms each way with one greedy sender.
 
 use swell_base::{Dur, Flags, Rate, SackBlocks, Segment, Time};
 use swell_tcp::{Algorithm, Config, Endpoint, Event};
@@ -6,7 +6,7 @@ use swell_tcp::{Algorithm, Config, Endpoint, Event};
 use crate::net::{CLIENT, Net, SERVER, ms};
 
 const RATE: Rate = Rate::from_bps(10_000_000);
-/// Payload over packet, of 1448 in 1500 bytes.
+/// Payload per packet size: 1448 of 1500 bytes.
 const HEADERS: f64 = 1448.0 / 1500.0;
 
 fn linux(algorithm: Algorithm) -> Config {
@@ -16,7 +16,7 @@ fn linux(algorithm: Algorithm) -> Config {
     }
 }
 
-/// The server sends without end.
+/// The server sends without limit.
 fn greedy(_: Time, end: usize, event: Event, e: &mut Endpoint) {
     if (end, event) == (SERVER, Event::Connected) {
         e.send(1 << 40);
@@ -24,9 +24,9 @@ fn greedy(_: Time, end: usize, event: Event, e: &mut Endpoint) {
 }
 
 struct Steady {
-    /// Of the rate less headers, in the last 30 s of a minute.
+    /// Goodput as a share of the rate minus headers, in the last 30 s of a minute.
     share: f64,
-    /// Mean and greatest wait of what is sent, milliseconds.
+    /// Mean and maximum queueing delay, in milliseconds.
     mean: f64,
     most: f64,
     lost: usize,
@@ -57,7 +57,7 @@ fn steady(cfg: Config, buffer: Dur) -> Steady {
     }
 }
 
-/// Brakmo & Peterson 1995: between alpha and beta packets wait in the network, and none is lost.
+/// Brakmo & Peterson 1995: between alpha and beta packets are queued in the network, and none is lost.
 #[test]
 fn vegas_keeps_one_to_three_packets_queued() {
     for base in [Config::linux(), Config::ns2_modern(), Config::ns2_era()] {
@@ -71,22 +71,21 @@ fn vegas_keeps_one_to_three_packets_queued() {
         let packet = RATE.transmit(swell_base::Bytes(1500)).as_millis_f64();
         let s = steady(cfg, ms(400));
         assert!(s.share > 0.99, "{}", s.share);
-        // Vegas rounds what it thinks is queued to whole packets.
+        // Vegas rounds its estimate of queued packets to whole packets.
         let bounds = 0.5 * packet..3.5 * packet;
         assert!(bounds.contains(&s.mean), "{}", s.mean);
         assert_eq!(s.lost, 0);
     }
 }
 
-/// BBR fills the path and keeps its queue below a third of the bandwidth-delay product in the mean, whatever the buffer.
-/// Linux 6.18 over this path: 98.2 % of the rate, 7.2 packets (8.7 ms) in the mean and 23 (28 ms) at most; without the
-/// pairs of segments that segmentation offload takes at once, and without room for aggregated acknowledgements, it
-/// would be 0.7 packets.
+/// BBR fills the path and keeps its mean queue below a third of the bandwidth-delay product, whatever the buffer.
+/// Linux 6.18 over this path: 98.2 % of the rate, 7.2 packets (8.7 ms) in the mean and 23 (28 ms) at most. Without
+/// the pairs of segments from segmentation offload and the allowance for ACK aggregation, it would be 0.7 packets.
 #[test]
 fn bbr_finds_the_rate_and_keeps_the_queue_that_linux_keeps() {
     for buffer in [ms(40), ms(400)] {
         let s = steady(linux(Algorithm::Bbr), buffer);
-        // Two tenths of a second of each ten in PROBE_RTT, and a pacing rate one percent low.
+        // Two tenths of a second in every ten are spent in PROBE_RTT, and the pacing rate is one per cent low.
         assert!(s.share > 0.95, "{}", s.share);
         assert!((6.0..12.0).contains(&s.mean), "{}", s.mean);
         assert!(s.most <= 28.0, "{}", s.most);
@@ -94,8 +93,8 @@ fn bbr_finds_the_rate_and_keeps_the_queue_that_linux_keeps() {
     }
 }
 
-/// Linux does not pace the first ten segments (`tcp_update_skb_after_send`), and then sends in pairs: a response of 10 kB
-/// leaves at once, of 100 kB the next ten in pairs, at 2.885 times the initial window over the round trip.
+/// Linux does not pace the first ten segments (`tcp_update_skb_after_send`) and then sends in pairs. A response of 10
+/// kB leaves at once; of 100 kB the next ten segments leave in pairs, at 2.885 times the initial window per RTT.
 #[test]
 fn bbr_paces_after_the_first_ten_segments_and_in_pairs() {
     let mut net = Net::new(linux(Algorithm::Bbr), ms(20)).app(crate::net::serve(100_000));
@@ -107,7 +106,7 @@ fn bbr_paces_after_the_first_ten_segments_and_in_pairs() {
     for pair in second.chunks(2) {
         assert_eq!(pair[0], pair[1]);
     }
-    // Ten segments in 40 ms, times 2.885, one percent less: a pair every 2.8 ms; the first, which came late, makes
+    // Ten segments in 40 ms, times 2.885, minus one per cent: a pair every 2.8 ms. The first pair is late and makes
     // up for half a gap.
     let gaps: Vec<f64> = second
         .chunks(2)
@@ -118,7 +117,7 @@ fn bbr_paces_after_the_first_ten_segments_and_in_pairs() {
     assert!(gaps[1..].iter().all(|g| (g - 2.8).abs() < 0.03), "{gaps:?}");
 }
 
-/// Five percent of losses stop what takes losses for congestion, and not BBR.
+/// Five per cent loss stops loss-based congestion control, but not BBR.
 #[test]
 fn bbr_does_not_take_every_loss_for_congestion() {
     let share = |algorithm| {
@@ -145,7 +144,7 @@ fn bbr_does_not_take_every_loss_for_congestion() {
     );
 }
 
-/// RFC 6817: the queue is held at the target of 100 ms where the buffer allows; the draft's is 60 ms.
+/// RFC 6817: the queue stays at the target of 100 ms if the buffer allows it. The draft's target is 60 ms.
 #[test]
 fn ledbat_keeps_its_target_delay() {
     let s = steady(linux(Algorithm::Ledbat), ms(400));
@@ -159,7 +158,7 @@ fn ledbat_keeps_its_target_delay() {
     assert_eq!(plus.lost, 0);
 }
 
-/// Low-priority transports use a path that nobody else uses.
+/// Low-priority transports use a path that is otherwise idle.
 #[test]
 fn those_that_give_way_fill_an_idle_path() {
     for algorithm in [Algorithm::Lp, Algorithm::Nice, Algorithm::Westwood] {
@@ -168,8 +167,8 @@ fn those_that_give_way_fill_an_idle_path() {
     }
 }
 
-/// They also give way where the receiver's window, and no loss, ends their growth: Reno's queue of half a second is theirs too
-/// if they wait for a loss before they look at delays.
+/// They also yield when the receiver's window, and not a loss, ends their growth. If they waited for a loss before
+/// looking at delays, they would share Reno's queue of half a second.
 #[test]
 fn those_that_give_way_do_so_below_a_small_receive_window() {
     let queue = |algorithm| {
@@ -205,8 +204,8 @@ fn those_that_give_way_do_so_below_a_small_receive_window() {
     }
 }
 
-/// Westwood's threshold after a lone loss is what fills the path without a queue; Reno's is half the
-/// window, which on a path without buffers is half the rate.
+/// Westwood's threshold after a single loss fills the path without a queue. Reno's is half the window, which on a
+/// path without buffers is half the rate.
 #[test]
 fn westwood_sets_the_threshold_to_what_fits_in_flight() {
     let mut net = Net::new(
@@ -221,7 +220,7 @@ fn westwood_sets_the_threshold_to_what_fits_in_flight() {
     net.run_until(Time::from_secs_f64(10.0));
     let s = net.ends[SERVER].stats();
     assert_eq!(s.recoveries, 1);
-    // Twenty segments per round trip; a round of measurement catches one window more or less.
+    // Twenty segments per RTT; a measurement round may contain one more or one less window.
     let segments = s.ssthresh as f64 / 1448.0;
     assert!((17.0..=23.0).contains(&segments), "{segments}");
 }
@@ -230,29 +229,29 @@ fn ecn(base: Config) -> Config {
     Config { ecn: true, ..base }
 }
 
-/// A path that marks what would wait longer than `mark` instead of dropping it.
+/// A path that marks segments which would wait longer than `mark`, instead of dropping them.
 fn marking(cfg: Config, mark: Dur, until: f64) -> Net {
     let mut net = Net::new(cfg, ms(20)).rate(RATE).mark(mark).app(greedy);
     net.run_until(Time::from_secs_f64(until));
     net
 }
 
-/// RFC 3168: marks keep the queue short without a loss, and reduce the window once per round trip.
+/// RFC 3168: marks keep the queue short without losses, and reduce the window once per RTT.
 #[test]
 fn marks_take_the_place_of_losses() {
     let reno = Config {
         prr: false,
         ..linux(Algorithm::NewReno)
     };
-    // With PRR the segment that says CWR leaves at once, into the queue that marks, which costs a second reduction;
-    // without, when half of that queue is gone.
+    // With PRR the segment that carries CWR leaves at once, joins the queue that marks, and so causes a second
+    // reduction. Without PRR it leaves when half of that queue has drained.
     for (base, bar) in [(reno, 0.9), (Config::linux(), 0.85)] {
         let net = marking(ecn(base), ms(20), 30.0);
         let s = net.ends[SERVER].stats();
         assert_eq!((s.retransmitted, s.rtos, s.recoveries), (0, 0, 0));
         assert!(s.marks > 10, "{}", s.marks);
         let data = net.data(SERVER);
-        // Each reduction is told once, with new data, a round trip or more after the last.
+        // Each reduction is signalled once, with new data, at least one RTT after the last.
         let told: Vec<Time> = data
             .iter()
             .filter(|d| d.1.flags.has(Flags::CWR))
@@ -303,8 +302,8 @@ fn a_mark_is_echoed_until_it_is_answered() {
     );
 }
 
-/// A modem's buffer of 64 KiB before 384 kbit/s: the losses of slow start are real, and what is measured in place of echoed time
-/// stamps must not make them look spurious. From then on the queue stays short.
+/// A modem's buffer of 64 KiB before 384 kbit/s. The losses in slow start are real, and one-way delays in the stamp
+/// field must not make them look spurious. After that the queue stays short.
 #[test]
 fn those_that_measure_one_way_delays_take_losses_for_losses() {
     for algorithm in [Algorithm::Lp, Algorithm::Ledbat] {

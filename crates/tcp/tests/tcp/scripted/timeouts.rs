@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// `cubic/cubic-rto-ss-ca-cwnd-bump.pkt`: a probe where the time-out would come first, then the time-out; CUBIC forgets
-/// its last maximum and grows by a segment for twenty acknowledged.
+/// `cubic/cubic-rto-ss-ca-cwnd-bump.pkt`: a probe at the time of the first RTO, then the RTO. CUBIC forgets its last
+/// maximum and grows by one segment for twenty acknowledged.
 #[test]
 fn cubic_begins_anew_after_a_timeout() {
     let mut s = Script::new(linux(), 100.0);
@@ -14,14 +14,14 @@ fn cubic_begins_anew_after_a_timeout() {
     s.until(810.0);
     let sent = s.sent_at();
     assert_eq!(sent[..2], [(0.0, 0.0), (100.0, 1.0)]);
-    // 100 + 200: smoothed round trip, and the least of the variance term.
+    // 100 + 200 ms: smoothed RTT plus the minimum of the variance term.
     assert_eq!(sent[2..], [(400.0, 1.0), (700.0, 1.0)]);
     s.ack_at(810.0, 2.0, &[]);
     assert_eq!(s.windows(), (2, 7));
     s.write(200.0);
     assert_eq!(s.sent(), [2.0, 3.0]);
     let mut now = 910.0;
-    // Slow start up to the threshold: two for each acknowledgement.
+    // Slow start up to the threshold: two segments for each acknowledgement.
     for acked in 3..8 {
         s.ack_at(now, f64::from(acked), &[]);
         assert_eq!(s.sent().len(), 2, "{acked}");
@@ -36,12 +36,12 @@ fn cubic_begins_anew_after_a_timeout() {
         }
         now += 15.0;
     }
-    // As in the kernel's script.
+    // The value of the kernel's script.
     assert_eq!(grown, [22]);
 }
 
-/// RFC 5682 section 3 and `tcp_process_loss`: after a time-out the first acknowledgement releases new data; the next, of
-/// data that was not sent again, shows that the time-out was spurious, and all is as before.
+/// RFC 5682 section 3 and `tcp_process_loss`: after a time-out the first acknowledgement releases new data. If the
+/// next one covers data that was not retransmitted, the time-out was spurious and the previous state is restored.
 #[test]
 fn a_spurious_timeout_is_found_by_frto() {
     let mut s = Script::new(
@@ -57,7 +57,7 @@ fn a_spurious_timeout_is_found_by_frto() {
     s.until(310.0);
     assert_eq!(s.sent_at(), [(300.0, 0.0)]);
     assert_eq!(s.windows(), (1, 7));
-    // The original of the first arrives.
+    // The original of the first segment arrives.
     s.ack_at(400.0, 1.0, &[]);
     assert_eq!(s.sent(), [10.0, 11.0], "new data, not what was in flight");
     assert_eq!(s.windows(), (2, 7));
@@ -72,7 +72,7 @@ fn a_spurious_timeout_is_found_by_frto() {
     assert_eq!(s.stats().retransmitted, 1);
 }
 
-/// The same where the loss is real: a selective acknowledgement of the new data ends it.
+/// The same with a real loss: a selective acknowledgement of the new data ends F-RTO.
 #[test]
 fn a_real_timeout_is_not_undone_by_frto() {
     let mut s = Script::new(
@@ -94,7 +94,7 @@ fn a_real_timeout_is_not_undone_by_frto() {
     assert_eq!((s.windows().1, s.stats().undone), (7, 0));
 }
 
-/// Without new data F-RTO falls back to retransmissions at once (step 2b).
+/// Without new data F-RTO falls back to retransmission at once (step 2b).
 #[test]
 fn frto_without_new_data_retransmits() {
     let mut s = Script::new(
@@ -111,7 +111,7 @@ fn frto_without_new_data_retransmits() {
     assert_eq!(s.sent(), [1.0, 2.0]);
 }
 
-/// RFC 4015 and `tcp_packet_delayed`: the first acknowledgement echoes a time stamp older than the retransmission.
+/// RFC 4015 and `tcp_packet_delayed`: the first acknowledgement echoes a timestamp older than the retransmission.
 #[test]
 fn a_spurious_timeout_is_found_by_the_first_time_stamp() {
     for (echo, spurious) in [(0.0, true), (300.0, false)] {
@@ -140,8 +140,8 @@ fn a_spurious_timeout_is_found_by_the_first_time_stamp() {
     }
 }
 
-/// RFC 7323 section 4 and `tcp_ack_update_rtt`: what was sent twice is measured by the time stamp, so that the time-out
-/// learns of a round trip that is longer than it.
+/// RFC 7323 section 4 and `tcp_ack_update_rtt`: a segment sent twice is measured by its timestamp, so the RTO adapts
+/// to an RTT that exceeds it.
 #[test]
 fn a_round_trip_longer_than_the_timeout_is_measured_by_time_stamps() {
     for timestamps in [true, false] {
@@ -155,12 +155,13 @@ fn a_round_trip_longer_than_the_timeout_is_measured_by_time_stamps() {
             },
             100.0,
         );
-        // It is sent again after 300 and 900 ms.
+        // It is retransmitted after 300 and 900 ms.
         s.write(1.0);
         s.echo_at(999.0, 1.0, &[], 0.0);
         assert_eq!(s.stats().retransmitted, 2);
-        // Karn's algorithm has no sample, and keeps the back-off; else an eighth of the new one counts, and the
-        // deviation four times a quarter of the difference beside three quarters of the old.
+        // Karn's algorithm gives no sample and keeps the back-off. With timestamps SRTT takes an eighth of the
+        // sample, and RTTVAR is three quarters of the old value plus a quarter of the difference; the RTO adds four
+        // times RTTVAR.
         let (srtt, rto) = if timestamps {
             let srtt = (100.0 * 7.0 + 999.0) / 8.0;
             (srtt, srtt + 150.0 + 899.0)
@@ -177,7 +178,7 @@ fn a_round_trip_longer_than_the_timeout_is_measured_by_time_stamps() {
     }
 }
 
-/// RFC 9293 section 3.8.6.1 and `tcp_send_probe0`: probes of a closed window back off from the time-out.
+/// RFC 9293 section 3.8.6.1 and `tcp_send_probe0`: probes of a zero window back off, starting from the RTO.
 #[test]
 fn a_closed_window_is_probed_with_back_off() {
     let mut s = Script::within(linux(), 100.0, 2000);
@@ -212,15 +213,15 @@ fn syns_are_repeated_every_second_at_first_and_then_back_off() {
         now = due;
         end.handle_timeout(now);
     }
-    // Documentation/networking/ip-sysctl.rst: the last after 67 s, and the end after 131 s.
+    // Documentation/networking/ip-sysctl.rst: the last SYN after 67 s, and the end after 131 s.
     let wanted = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 11.0, 19.0, 35.0, 67.0];
     assert_eq!(times, wanted);
     assert_eq!(now.as_secs_f64(), 131.0, "given up");
 }
 
-/// RFC 6298 section 5.7, `TCP_TIMEOUT_FALLBACK` and `tcp_try_undo_spurious_syn`: after a repeated SYN/ACK the first
-/// time-out is 3 s where nothing was measured, even if no timer went off here; and what the time stamp says where there
-/// is one.
+/// RFC 6298 section 5.7, `TCP_TIMEOUT_FALLBACK` and `tcp_try_undo_spurious_syn`. After a repeated SYN/ACK the first
+/// RTO is 3 s if there is no RTT sample, even if no timer expired here. With a timestamp, the RTO follows from its
+/// sample.
 #[test]
 fn after_a_repeated_handshake_the_first_timeout_is_three_seconds_or_measured() {
     for (timestamps, rto) in [(false, 3_000), (true, 2_100)] {
@@ -234,7 +235,7 @@ fn after_a_repeated_handshake_the_first_timeout_is_three_seconds_or_measured() {
             window: 65_535,
             ..Segment::default()
         };
-        // The SYN comes twice, since the path takes 700 ms and the client asked again.
+        // The SYN arrives twice, because the path takes 700 ms and the client repeated it.
         for ms in [0.0, 400.0] {
             end.handle_segment(at(ms), &syn, &SackBlocks::default());
             while end.poll_transmit(at(ms)).is_some() {}
