@@ -198,7 +198,7 @@ mod tests {
             );
         }
         assert_eq!(payload(&headers, Stamps::Unknown), 500 - 60 - 8);
-        // What its own packets cannot have, it does not have; and that stays.
+        // What its own packets contradict, it does not have; and that is final.
         assert_eq!(
             headers.hear(&piece(1, 40, ACK), 40, Stamps::Yes),
             Stamps::No
@@ -210,7 +210,7 @@ mod tests {
         headers.hear(&piece(1, 40, ACK), 40, Stamps::Unknown);
         assert_eq!(payload(&headers, Stamps::Unknown), 500 - 34);
         assert_eq!(payload(&headers, Stamps::Likely), 500 - 68);
-        // Nearly nobody else has them: so many bytes are payload.
+        // Nearly no other connection has them, so these bytes are payload.
         for _ in 0..9 {
             headers.hear(&piece(1, 40, ACK), 40, Stamps::Unknown);
         }
