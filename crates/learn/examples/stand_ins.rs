@@ -304,7 +304,7 @@ fn transfer(model: &mut Model, class: &str, start: Dur, rtt: Dur, window: u32, t
     });
 }
 
-/// Removes unused paths and classes, sorts the sessions by start, and computes totals.
+/// Sorts the sessions by start and computes the totals.
 fn finish(mut model: Model) -> Model {
     model.sessions.sort_by_key(|s| s.start);
     count(&mut model);

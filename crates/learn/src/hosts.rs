@@ -79,8 +79,8 @@ impl Reservoir {
     }
 }
 
-/// Measurements between the tap and a host. A host that never answered takes little memory; the samples
-/// are allocated on demand.
+/// Measurements between the tap and a host. A host that never answered has none, which costs some ten
+/// bytes. Samples are allocated on demand.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
     /// Indexed by [`Sample`].

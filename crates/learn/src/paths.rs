@@ -49,9 +49,9 @@ const FEW_PAIRS: u32 = 5;
 const SAME: f64 = 1.3;
 /// Minimum share of a host's samples that must equal their mode.
 const AGREE: f64 = 1.0 / 3.0;
-/// Weight of the side's loss ratio, in packets, in the estimate for a host: one in five says little, one
-/// in a hundred much. The weight is small, because few paths are bad and most lose nothing. No host
-/// contributes more packets than this to its side's ratio.
+/// Weight of the side's loss ratio, in packets, in the estimate for a host. One loss in five packets says
+/// little, one in a hundred much. The weight is small, because few paths are bad and most lose nothing. No
+/// host contributes more packets than this to its side's ratio.
 const PRIOR: f64 = 10.0;
 /// Sizes of the packets to and from the host that an RTT is measured by: a SYN or SYN/ACK and its answer,
 /// with the usual options; a full data segment and its ACK.

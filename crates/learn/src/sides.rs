@@ -2,9 +2,10 @@
 //!
 //! The sources of evidence, in order of priority:
 //!
-//! 1. Networks named by the user. 2. Where packets entered the capture: interface and direction of pcapng,
-//!    or the packet type of cooked captures. 3. Ethernet addresses: all hosts behind a router have the
-//!    router's address.
+//! 1. Networks named by the user.
+//! 2. Where packets entered the capture: interface and direction of pcapng, or the packet type of cooked
+//!    captures.
+//! 3. Ethernet addresses: all hosts behind a router have the router's address.
 //!
 //! Each of these divides all hosts at once. Without them, hosts of one network are on one side, as are
 //! private hosts, and hosts that exchange packets are on opposite sides. If that leaves several

@@ -218,7 +218,7 @@ fn intervals_cover_random_and_systematic_samples() {
         for n in [10, 50] {
             let mut held = [[0u32; 3]; 2];
             for seed in 0..25 {
-                // Two sampling methods: 50 intervals of a kind, 200 in all.
+                // With two sampling intervals: 50 traces of a kind, 200 in all.
                 let trace = trace(kind, 1_000 * u64::from(n) + seed);
                 let mut s = Stream::new(seed, "sampling");
                 let phase = s.below(n.into()) as usize;

@@ -207,8 +207,8 @@ pub(super) fn datagrams(client: u128, port: u16, at: f64, packets: u64, seconds:
     }
 }
 
-/// A trace of 190 seconds that begins 10 seconds into its first interval and ends 20 seconds before the
-/// end of its fourth.
+/// A trace of 190 seconds that begins 10 seconds into its first interval and ends 20 seconds into its
+/// fourth.
 #[test]
 fn intervals_that_were_seen_in_part_are_played_in_part() {
     let mut t = trace(5, 400, 190);

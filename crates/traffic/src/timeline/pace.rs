@@ -75,7 +75,8 @@ pub(super) struct Pace {
     /// Rate of the narrowest link of the path, and of their own access link.
     pub path: [f64; 2],
     access: [f64; 2],
-    /// Bytes that an end may have in flight before it must wait for ACKs, after an idle period.
+    /// Bytes that an end may have in flight before it must wait for ACKs: an initial window, or the
+    /// receive window if that is smaller.
     pub at_once: [u64; 2],
     /// Congestion windows, bytes, and when each end last sent.
     window: [f64; 2],

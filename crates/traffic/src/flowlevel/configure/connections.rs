@@ -203,7 +203,7 @@ impl Over {
             let kept = if enough { payload } else { 0 };
             let wanted = i64::try_from(times(kept, n)).unwrap_or(i64::MAX);
             let spread = i64::try_from(side.spread).unwrap_or(i64::MAX);
-            // Only now may all of it turn out to be options.
+            // Only now is it certain how many of the bytes are options, so the payload may have changed.
             timeline.correct(wanted.saturating_sub(spread), side.seen.last);
             if side.seen.packets > 0 && kept == 0 && n <= 1.0 {
                 totals.small += 1;
