@@ -2,8 +2,9 @@
 //! --bench flows`. `scripts/bench-flows` also provides a file of nfdump's (`SWELL_NFCAPD`), and compares
 //! with nfdump's own aggregation of it.
 //!
-//! NetFlow v5 in memory: an hour of connections of two records each, between hosts of varying popularity;
-//! and records that have no key in common, the worst case for tables.
+//! Two sets of NetFlow v5 records in memory. The first is an hour of connections of two records each,
+//! between hosts of varying popularity. The second has records without a common key, the worst case for
+//! tables.
 #![expect(clippy::print_stdout, reason = "printing is what a bench does")]
 #![expect(
     clippy::disallowed_methods,

@@ -11,8 +11,8 @@ const MAX_CHUNKS: usize = 4096;
 /// from the data that follow.
 const AT_ONCE: u64 = 14_600;
 
-/// Data of one direction with no pause and no data of the other direction inside: an application data
-/// unit, as far as it can be told from outside.
+/// Data of one direction with no pause and no data of the other direction inside. This is the best
+/// estimate of an application data unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Chunk {
     down: bool,
@@ -53,8 +53,8 @@ pub(crate) struct Data {
     pub(crate) write: bool,
     /// Bytes of the other direction that the sender has acknowledged.
     pub(crate) got: u64,
-    /// Earliest time at which the sender could have sent these data, had it had them: when the ACK of the
-    /// previous data would have passed the tap without queues beyond it. 0 if unknown.
+    /// Earliest time at which the network would have let the sender send these data. This is when the ACK
+    /// of the previous data would have passed the tap without queues beyond it. 0 if unknown.
     pub(crate) free: u64,
 }
 

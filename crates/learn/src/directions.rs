@@ -89,7 +89,7 @@ impl Directions {
 }
 
 /// Assigns a direction to each packet of a trace. It decides the hosts' sides by the same rules as
-/// [`Learner`](crate::Learner), so a replay of a trace and traffic from its model flow in the same
+/// [`Learner`](crate::Learner). So a replay of a trace and traffic from its model flow in the same
 /// directions.
 #[derive(Debug)]
 pub struct Splitter {

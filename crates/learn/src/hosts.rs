@@ -345,9 +345,9 @@ impl Hosts {
     /// Decides which side each host seen so far is on.
     ///
     /// Evidence that divides all hosts comes first ([`Evidence`]). Of its two sides, the one with more
-    /// hosts that open TCP connections is inside. Components without such evidence follow the hosts that
-    /// they share with it, then the side of more openers, then of more private addresses, then of the
-    /// first host seen.
+    /// hosts that open TCP connections is inside. Other components follow their hosts that have such
+    /// evidence. Failing that, the side with more openers is inside, then the side with more private
+    /// addresses, then that of the first host seen.
     pub(crate) fn decide(&mut self) {
         if self.evidence.basis != Basis::Given
             && let Some(sides) = self.evidence.divide()

@@ -53,8 +53,8 @@ const AGREE: f64 = 1.0 / 3.0;
 /// little, one in a hundred much. The weight is small, because few paths are bad and most lose nothing. No
 /// host contributes more packets than this to its side's ratio.
 const PRIOR: f64 = 10.0;
-/// Sizes of the packets to and from the host that an RTT is measured by: a SYN or SYN/ACK and its answer,
-/// with the usual options; a full data segment and its ACK.
+/// Sizes of the packets to and from the host that an RTT is measured by. Handshake: a SYN or SYN/ACK and
+/// its answer, with the usual options. Data: a full segment and its ACK.
 const SYNS: (Bytes, Bytes) = (Bytes(60), Bytes(56));
 const FULL: (Bytes, Bytes) = (Bytes(1500), Bytes(52));
 /// Quantile of the RTT where only ACKs of data are available.

@@ -4,9 +4,9 @@
 //! *The guarantee.* Take two traces that differ in one session, a user's visit in one application class.
 //! All packets of the session, whatever they are, are in one trace and not in the other. Any model file is
 //! at most `exp(epsilon)` times as likely to result from one trace as from the other. A user with `n`
-//! sessions in the trace has a guarantee of `n * epsilon`. The following are public and not protected:
-//! when the trace began and ended, the time-outs, the list of classes, which networks are inside, the
-//! resolution of the clock.
+//! sessions in the trace has a guarantee of `n * epsilon`. Some properties are public and not protected:
+//! start and end of the trace, the time-outs, the list of classes, the networks inside, the resolution of
+//! the clock.
 //!
 //! *The mechanism.* Only [`Counts`] leave the trace: histograms of session properties, with bins that do
 //! not depend on the trace. A session adds to each histogram at most [`Histogram::share`]; of a session
@@ -18,10 +18,10 @@
 //! exceed. The seed of the noise is secret and not kept. The model is made of the noisy counts and nothing
 //! else.
 //!
-//! *The cost.* Sizes and pauses are known within a factor of four, RTTs within a factor of two. Lost are:
-//! dependencies between quantities, except between requests and responses; load changes faster than a
-//! tenth of the trace; losses, windows and segment sizes; and everything rare. [`Cost`] says how far the
-//! model is from the original.
+//! *The cost.* Sizes and pauses are known within a factor of four, RTTs within a factor of two.
+//! Dependencies between quantities are lost, except between requests and responses. So are load changes
+//! faster than a tenth of the trace, losses, windows, segment sizes, and everything rare. [`Cost`] says
+//! how far the model is from the original.
 
 mod cost;
 mod counts;

@@ -1,7 +1,7 @@
 //! Detects captures that a file holds twice.
 //!
-//! Files are joined by hand, and sometimes with themselves. If a packet has the same stamp, addresses and
-//! header fields as one read long before, it is the same packet, which passed the tap once.
+//! Files are joined by hand, and sometimes with themselves. A packet with the same stamp, addresses and
+//! header fields as one read long before is the same packet. It passed the tap once.
 
 use std::hash::BuildHasher;
 

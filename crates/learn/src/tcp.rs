@@ -63,8 +63,8 @@ pub(crate) struct News {
     pub(crate) down: Option<u64>,
     /// Whether it moved data that the tap had not seen, or was another SYN of an attempt.
     pub(crate) data: bool,
-    /// Number of data packets (0 or 1), and number of earlier packets that it showed to be lost: of its
-    /// sender before the tap, and of the other end beyond the tap.
+    /// Number of data packets (0 or 1), and number of losses that it revealed: of its sender before the
+    /// tap, and of the other end beyond the tap.
     pub(crate) sent: u64,
     pub(crate) lost: [u64; 2],
 }
@@ -233,8 +233,8 @@ impl Tracked {
             }
         }
 
-        // Data, and the proof of concurrency: these data were sent before the other side's latest data had
-        // arrived, and the other side sent those before these had arrived.
+        // Data, and the proof of concurrency. These data were sent before the other side's latest data had
+        // arrived. The other side also sent those before these had arrived.
         let other_next = self.halves[to].data_next();
         let around = Around {
             round_trip,

@@ -171,10 +171,10 @@ fn known_users_are_found_again() {
     assert!((18..=22).contains(&found), "{found} of 20 users");
 }
 
-/// Bytes of UDP flows to port 443, of the client and of the server: of whole datagrams, and as replayed if
-/// the flow consists of requests and responses. In the second count, datagrams of less than 64 bytes are
-/// ignored once the server has answered. From the others, 12 bytes are subtracted, the difference of TCP's
-/// header. Counted by tshark, flow by flow.
+/// Bytes of UDP flows to port 443, of the client and of the server. The first count is of whole datagrams,
+/// the second as replayed if the flow consists of requests and responses. In the second count, datagrams
+/// of less than 64 bytes are ignored once the server has answered. From the others, 12 bytes are
+/// subtracted, the difference of TCP's header. Counted by tshark, flow by flow.
 fn quic_flows(path: &std::path::Path) -> Option<Vec<[[u64; 2]; 2]>> {
     let fields = ["udp.stream", "udp.dstport", "udp.length"];
     let mut command = std::process::Command::new("tshark");

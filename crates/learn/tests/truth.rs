@@ -425,8 +425,8 @@ fn time_outs_count_from_the_last_data() {
 }
 
 /// The propagation delay of the tapped link is given as an option and appears in no path. Half of it is
-/// subtracted on either side of the tap, or all on one side if the hosts on the other side are next to the
-/// tap. Pauses are unchanged.
+/// subtracted on either side of the tap. If the hosts on one side are next to the tap, all of it is
+/// subtracted on the other. Pauses are unchanged.
 #[test]
 fn the_links_own_length_is_taken_out() {
     let learnt = |client: Dur, server: Dur, link: Dur| {

@@ -99,8 +99,8 @@ impl Datagrams {
         })
     }
 
-    /// The next datagram in time order, with the client's first at equal times: gap since the previous
-    /// one, true if from the client, UDP payload bytes. `None` after the last.
+    /// The next datagram in time order, with the client's first at equal times. Returns the gap since the
+    /// previous one, true if from the client, UDP payload bytes. `None` after the last.
     pub fn step(&self, cursor: &mut Cursor) -> Option<(Dur, bool, u32)> {
         if let Some(&packet) = self.packets.get(cursor.packet[0] as usize)
             && self.is_whole()

@@ -2,10 +2,10 @@
 //! generation", IMC 2004): what flow records alone reveal about traffic, in a form that can be played.
 //!
 //! A [`Configurator`] takes flow [`Record`]s one by one and returns a [`FlowModel`]. The model holds the
-//! sizes of files, the gaps between the connections of a client, the popularity of sources and
-//! destinations by rank, and the number of sessions that must be active in each interval to carry the
-//! bytes. It also says which UDP sources send at a constant rate, periodically, at exponential intervals,
-//! or otherwise. Addresses never enter the model. A [`Player`] says what to transfer next;
+//! sizes of files, the gaps between the connections of a client, and the popularity of sources and
+//! destinations by rank. It also holds the number of sessions that must be active in each interval to
+//! carry the bytes. It says which UDP sources send at a constant rate, periodically, at exponential
+//! intervals, or otherwise. Addresses never enter the model. A [`Player`] says what to transfer next;
 //! [`FlowModel::imitate`] computes the result without a network.
 //!
 //! Its file is versioned JSON ([`FlowModel::from_slice`], [`FlowModel::to_json`]). Models of pieces of a

@@ -167,8 +167,8 @@ fn cut(c: &Connection, course: &Timeline, age: Dur) -> Option<(Dur, Connection, 
     ))
 }
 
-/// Congestion window of an end at `age`, in segments: what its transfer sends per RTT on average, or an
-/// initial window if no transfer is in progress.
+/// Congestion window of an end at `age`, in segments. This is what its transfer sends per RTT on average,
+/// or an initial window if no transfer is in progress.
 fn window(c: &Connection, course: &Timeline, end: usize, age: Dur) -> u32 {
     let here = in_flight(course, end, age).next();
     let rtt = course.rtt.as_secs_f64();

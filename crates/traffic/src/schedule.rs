@@ -5,13 +5,12 @@
 //! age at that point ([`Entered`]). So relations between sessions are preserved, and the mean load at the
 //! start of a run equals that at its end.
 //!
-//! * *Copies.* With `k` times the model's sessions, a session of weight `w` appears `k * w` times: in as
-//!   many copies of the recording, each with its own phase. The fraction is given to some of the sessions
-//!   by systematic sampling over the sessions of a class in order of size, so that the volume hardly
-//!   varies with the seed.
+//! * *Copies.* With `k` times the model's sessions, a session of weight `w` appears in `k * w` copies of
+//!   the recording. Each copy has its own phase. The fraction is given to some of the sessions, by
+//!   systematic sampling within a class in order of size. So the volume hardly varies with the seed.
 //! * *Passes.* A run longer than the recording goes round again, with a new phase for each copy.
 //! * *A given phase* applies to the first copy, in every pass. Other copies begin up to a twentieth of the
-//!   recording before or after it, so that copies do not coincide and the time of day is kept.
+//!   recording before or after it. So copies do not coincide, and the time of day is kept.
 //!
 //! Ages follow the model's estimated times over a [`Network`]. Sessions that a slower network stretches
 //! are in progress for longer than the schedule assumes.

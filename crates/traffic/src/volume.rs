@@ -314,8 +314,8 @@ fn between(pieces: &[(f64, Piece)], from: f64, to: f64) -> [f64; 2] {
 }
 
 impl Schedule {
-    /// Network-layer bytes that this schedule of `model` puts on the link left to right and right to left
-    /// between two times of the run, by the estimated times over `network`.
+    /// Network-layer bytes that this schedule of `model` puts on the link between two times of the run,
+    /// left to right and right to left. Times are estimated over `network`.
     pub fn volume(&self, model: &Model, network: &Network, from: Dur, to: Dur) -> [f64; 2] {
         let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
         let starts = self.starts.iter().map(|s| (s.session, s.at.as_secs_f64()));

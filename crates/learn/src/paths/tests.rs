@@ -128,8 +128,8 @@ fn round_trips_of_handshakes_and_of_data() {
     assert_eq!((counts.few, counts.by_data), (2, 1));
 }
 
-/// The transmission time on the host's access link is not part of the RTT: 60 bytes to the host and 56
-/// from it for a handshake, 1500 and 52 for data.
+/// The transmission time on the host's access link is not part of the RTT. A handshake has 60 bytes to the
+/// host and 56 from it; data have 1500 and 52.
 #[test]
 fn lines_are_taken_out_of_round_trips() {
     let lines = [(Sample::Up, 800, 15), (Sample::Down, 1_600, 15)];
@@ -163,8 +163,8 @@ fn a_capacity_needs_fifteen_pairs() {
     assert_eq!(found[1], (Some(5_000_000), None, 15));
 }
 
-/// If at least three hosts of a side have a capacity and two in three agree, the others get the median, on
-/// that side and in that direction only.
+/// If at least three hosts of a side have a capacity and two in three agree, the others get the median.
+/// This applies to that side and direction only.
 #[test]
 fn hosts_behind_one_line_share_it() {
     for (known, shared) in [

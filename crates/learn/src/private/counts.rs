@@ -107,8 +107,8 @@ impl Histogram {
         }
     }
 
-    /// The cell used when nothing is known: one connection with one request of some hundred bytes and a
-    /// response of some thousand, two datagrams, pauses and RTTs of some ten milliseconds.
+    /// The cell used when nothing is known. It stands for one connection with a request of some hundred
+    /// bytes and a response of some thousand, two datagrams, pauses and RTTs of some ten milliseconds.
     pub(super) const fn ordinary(self) -> usize {
         match self {
             Histogram::Starts | Histogram::Shape => 0,

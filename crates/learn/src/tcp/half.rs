@@ -427,10 +427,10 @@ impl Half {
     }
 
     /// Capacity from packet pairs. Two consecutive large packets, with no packet of the other side between
-    /// them, left the sender's bottleneck back to back. Packets of other connections from that sender, or
-    /// to that receiver, would have taken part of the time, so pairs with such a packet in between are
-    /// rejected. Spacings below the least gap are artefacts of the capture: where packets are stamped in
-    /// groups, the bytes of a group passed since the group before it.
+    /// them, left the sender's bottleneck back to back. A packet of another connection from that sender,
+    /// or to that receiver, would have taken part of the time. So pairs with such a packet in between are
+    /// rejected. Spacings below the least gap are artefacts of the capture. Where packets are stamped in
+    /// groups, the bytes of a group passed since the previous group.
     fn pair(
         &mut self,
         (in_order, end): (bool, u64),

@@ -51,7 +51,7 @@ impl Sizes {
     }
 
     /// Payload of full segments for the model; 0 if unknown. A size counts as the path's only if it was
-    /// seen twice, because the largest of a few segments may just be the end of a write.
+    /// seen twice. The largest of a few segments may just be the end of a write.
     pub(crate) fn mss(&self, allowed: Option<u16>) -> u16 {
         let full = match (self.largest_seen, allowed) {
             (0 | 1, None) => 0,

@@ -57,8 +57,8 @@ impl Window {
         self.round = Some((at, end));
     }
 
-    /// The cap of transfers to this end, bytes: the largest window if it limited the transfer, else the
-    /// most that could have been offered. 0 if unknown.
+    /// The cap of transfers to this end, bytes. This is the largest window if it limited the transfer,
+    /// else the most that could have been offered. 0 if unknown.
     pub(crate) fn cap(&self) -> u32 {
         match (self.largest, self.bound) {
             (0, _) => 0,

@@ -168,8 +168,9 @@ impl Talk {
     }
 
     /// The exchange, and the properties of its packets over TCP. `None` if it does not consist of requests
-    /// and responses: both ends talk at once, or the server sends most data without a request and nothing
-    /// shows that this is QUIC. QUIC is always under congestion control (RFC 9002 section 7).
+    /// and responses. This is the case if both ends talk at once. It is also the case if the server sends
+    /// most data without a request, and nothing shows that this is QUIC. QUIC is always under congestion
+    /// control (RFC 9002 section 7).
     pub(crate) fn finish(&self, ipv6: bool) -> Option<(Exchange, Wire)> {
         let datagrams: u64 = self.data.iter().sum();
         let asks = self.turns.first().is_some_and(|t| t[0].datagrams > 0);
@@ -227,8 +228,8 @@ mod tests {
     const MS: u64 = 1_000_000;
     const QUIET: u64 = 500 * MS;
 
-    /// A page over QUIC: RTTs of 40 ms to the server and 4 ms to the client, a think time of 15 ms,
-    /// responses of `sizes` datagrams, requests a second apart.
+    /// A page over QUIC: RTTs are 40 ms to the server and 4 ms to the client, the think time is 15 ms.
+    /// Responses have `sizes` datagrams; requests are a second apart.
     fn page(sizes: &[u32]) -> Talk {
         let mut talk = Talk::default();
         talk.push(0, true, 1_212, QUIET);

@@ -179,8 +179,8 @@ impl Law {
         self.quantile(stream.uniform())
     }
 
-    /// The rest of the current value at a random time of an endless sequence of values: the time to the
-    /// next event of a renewal process that has always been running. The two uniform numbers in 0..1
+    /// The rest of the current value at a random time of an endless sequence of values. It is the time to
+    /// the next event of a renewal process that has always been running. The two uniform numbers in 0..1
     /// choose the current value, and the part of it that is left.
     pub fn residual(&self, chosen: f64, left: f64) -> f64 {
         self.at(chosen, |c| c.volume) * left

@@ -188,9 +188,9 @@ pub struct FlowTotals {
     pub small: u64,
     /// Payload of those.
     pub small_bytes: u64,
-    /// TCP connections that are not in the model, because they were neither accepted nor carry payload, or
-    /// carry less than the minimum size of a file. Estimated if records are sampled; refused connections
-    /// are then not included.
+    /// TCP connections that are not in the model: neither accepted nor with payload, or with less than the
+    /// minimum size of a file. Estimated if records are sampled; refused connections are then not
+    /// included.
     #[serde(default)]
     pub dropped: u64,
     /// TCP connections whose beginning or end was not observed.

@@ -32,7 +32,7 @@
 //! each transfer responds to the network.
 //!
 //! **How many sessions.** Each interval has the number of sessions that the model was tuned to, times
-//! [`Playback::load`]; rounding remainders are carried to the next interval. A session that continues into
+//! [`Playback::load`]. Rounding remainders are carried to the next interval. A session that continues into
 //! the next interval keeps its gaps, but its source and destination are drawn anew ("we choose a source
 //! and destination address for each active session at the start of each interval", section 4.1). When an
 //! interval needs fewer sessions, the surplus ones start no more transfers. Transfers in progress are
@@ -41,8 +41,8 @@
 //! A session begins with the residual life of a gap, as if it had always been active. Otherwise every
 //! session would begin with a transfer, and intervals with a peak. The parts of the first and last
 //! interval that the records did not cover are skipped. Under [`Profile::Harpoon`] sessions behave as in
-//! the released program: up to a second of jitter, then a whole gap, and an end after the length of an
-//! interval.
+//! the released program. They begin with up to a second of jitter, then a whole gap, and end after the
+//! length of an interval.
 //!
 //! **How values are drawn.** Gaps, sizes up and sizes down are stratified ([`super::Stratified`]) over as
 //! many draws as an interval has transfers. Each transfer is a draw from its distribution. All transfers

@@ -16,7 +16,7 @@ pub struct Record {
     /// IP protocol number.
     pub protocol: u8,
     /// Bytes of headers per packet that `bytes` includes: 40 for TCP over IPv4, 60 over IPv6, 28 and 48
-    /// for UDP, 14 more if link-layer bytes are counted, 0 if `bytes` is payload alone.
+    /// for UDP. Add 14 if link-layer bytes are counted; 0 if `bytes` is payload alone.
     pub header: u32,
     /// From source to destination.
     pub forward: Direction,
@@ -24,8 +24,8 @@ pub struct Record {
     pub reverse: Option<Direction>,
     /// Whether it was closed by the active time-out, so that another record continues it.
     pub continues: bool,
-    /// Sampling interval if the counters still need multiplying by it: packets passed per packet counted.
-    /// 1 if not sampled; values that are not above 1 count as 1.
+    /// Packets passed per packet counted, if the counters still need multiplying by it. 1 if not sampled;
+    /// values that are not above 1 count as 1.
     pub sampling: f64,
 }
 

@@ -161,8 +161,8 @@ proptest! {
             prop_assert_eq!(passed[d] + remain[d], all[d], "{}", d);
         }
         // It ends no later than the whole would have. The tolerance covers new handshakes and slow starts,
-        // writes and pauses without a successor, and a delayed ACK per end, because the rest may be an odd
-        // number of segments.
+        // and writes and pauses without a successor. It also covers a delayed ACK per end, because the
+        // rest may be an odd number of segments.
         let played = Groups::of(&m, &rest, &network);
         let end = times.end - age;
         let written = rest.connections().flat_map(|c| c.writes.iter().flatten().map(|w| w.gap));

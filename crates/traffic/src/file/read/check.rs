@@ -144,7 +144,7 @@ fn run(r: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks for cyclic waits: if each unit is sent as soon as the units it comes after have been sent, all
+/// Checks for cyclic waits. Each unit is sent as soon as the units that it comes after have been sent; all
 /// units must be sent in the end.
 fn chains(up: &[Unit], down: &[Unit]) -> Result<(), String> {
     let chains = [up, down];

@@ -343,8 +343,8 @@ impl Connection {
         ((self.last() - self.first()) / gaps).max(1_000_000_000)
     }
 
-    /// Whether pieces of records belong to another connection: after a long silence, or with another SYN
-    /// after this direction has had one and begun to end, or has sent data.
+    /// Whether pieces of records belong to another connection. They do after a long silence. They also do
+    /// with another SYN, after this direction has had one and begun to end, or has sent data.
     fn is_over(&self, pieces: &[Option<Direction>; 2], swap: usize, options: &Options) -> bool {
         if self.seen().next().is_none() {
             return false;
@@ -359,8 +359,8 @@ impl Connection {
                 .first
                 .saturating_sub(last)
                 .max(first.saturating_sub(piece.last));
-            // A direction that has not been seen yet may begin until the other one is over, and a little
-            // later if records have lost their durations.
+            // A direction that has not been seen yet may begin until the other one is over. It may begin a
+            // little later if records have lost their durations.
             let ended = if mine.packets > 0 {
                 mine.last
             } else {

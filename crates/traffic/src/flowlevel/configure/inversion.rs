@@ -7,7 +7,7 @@
 //! directions of which only the SYN was sampled. It has up to a few percent less noise, but two drawbacks.
 //! It is too large if every N-th packet is sampled, because neighbours are then never both sampled. It is
 //! also too large if directions are split into several records.) The servers' directions are counted if
-//! they were recorded: their SYNs accept, so scans and refusals are not counted as connections.
+//! they were recorded. Their SYNs accept, so scans and refusals are not counted as connections.
 //!
 //! The distribution of sizes is a mixture of binomial distributions, fitted by maximum likelihood with
 //! expectation maximisation over geometric bins of segments. The SYNs add the number of connections,

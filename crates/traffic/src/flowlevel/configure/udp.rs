@@ -2,10 +2,10 @@
 //!
 //! A source is a client, a server and the server's port; an exchange is one of its flows. The times
 //! between exchanges decide the kind. A coefficient of variation of at most 0.1 is periodic. A
-//! distribution is exponential if two statistics match within three standard errors and 0.3: the
-//! coefficient of variation (1), and the difference between the logarithm of the mean and the mean
-//! logarithm (Euler's constant). Flows of many datagrams are streams. A stream counts as constant-rate
-//! unless the rates of its records differ with a coefficient of variation above 0.1.
+//! distribution is exponential if two statistics match within three standard errors and 0.3. The first is
+//! the coefficient of variation (1). The second is the difference between the logarithm of the mean and
+//! the mean logarithm (Euler's constant). Flows of many datagrams are streams. A stream counts as
+//! constant-rate unless the rates of its records differ with a coefficient of variation above 0.1.
 
 use std::collections::BTreeMap;
 

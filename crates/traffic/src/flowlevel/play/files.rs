@@ -8,8 +8,8 @@
 //! **Large files** are assigned to intervals one by one, the largest first. Each goes to an interval that
 //! still lacks as many bytes, with a probability proportional to what it lacks. The rates of the records
 //! say how long a transfer takes. A file begins early enough to end in its interval even on a network half
-//! as fast. If it is too long for that, its bytes count in the intervals in which they are sent, and after
-//! the last interval in the next round, if there is one.
+//! as fast. If it is too long for that, its bytes count in the intervals in which they are sent. After the
+//! last interval they count in the next round, if there is one.
 //!
 //! **Small files** have less than a five-hundredth of the bytes of a median interval and are stratified
 //! within every interval. Their distribution is tilted to meet the rest of the volume: it gets a density

@@ -92,8 +92,8 @@ impl Deficit {
         file.uniform * (1.0 - ROOM * file.takes / lasts).clamp(0.0, EARLY)
     }
 
-    /// Chooses an interval for a file, with a probability proportional to what it lacks: one that the file
-    /// does not overload, or the least overloaded of several.
+    /// Chooses an interval for a file, with a probability proportional to what it lacks. It takes one that
+    /// the file does not overload, or the least overloaded of several.
     pub(super) fn choose(&mut self, file: LargeFile, stream: &mut Stream) -> Option<usize> {
         let &(_, most) = self.order.last()?;
         let mut best = (self.excess(file, most), most);

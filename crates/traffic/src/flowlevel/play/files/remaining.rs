@@ -19,8 +19,8 @@ pub(in super::super) struct Remaining {
 
 impl Remaining {
     /// `large` files in order of position, `small` ones, and the large ones `left` of the previous
-    /// interval. Small files left over are dropped: in the long run there are as many of them as were
-    /// drawn in excess in other intervals, and they would only load another interval.
+    /// interval. Small files left over are dropped, because they would only load another interval. In the
+    /// long run there are as many of them as were drawn in excess in other intervals.
     pub(super) fn new(large: Vec<(f64, f64)>, small: Small, left: Remaining) -> Remaining {
         let mut late = left.late;
         late.extend(left.large.iter().map(|l| l.1));

@@ -95,7 +95,7 @@ fn loads_of_files_are_those_of_a_walk_over_their_intervals() {
     }
 }
 
-/// With any number of files per interval, large ones are sent at their positions, small ones follow the
+/// With any number of files per interval, large ones are sent at their positions. Small ones follow the
 /// stratified distribution to the end, and the volume is met.
 #[test]
 fn a_million_files_of_an_interval_are_given_out_one_by_one() {
