@@ -1,9 +1,10 @@
-//! Flow records per second of processor time, from export messages to a model: `cargo bench -p swell-learn --bench
-//! flows`, or `scripts/bench-flows`, which gives a file of nfdump's (`SWELL_NFCAPD`) to be learnt beside nfdump's own
-//! aggregation of it.
+//! Flow records per second of CPU time, from export messages to a model: `cargo bench -p swell-learn
+//! --bench flows`. `scripts/bench-flows` also provides a file of nfdump's (`SWELL_NFCAPD`), and compares
+//! with nfdump's own aggregation of it.
 //!
-//! NetFlow v5 in memory: an hour of connections of two records each, between hosts of which some are popular; and records
-//! that have nothing in common, which is the most that tables can be asked for.
+//! Two sets of NetFlow v5 records in memory. The first is an hour of connections of two records each,
+//! between hosts of varying popularity. The second has records without a common key, the worst case for
+//! tables.
 #![expect(clippy::print_stdout, reason = "printing is what a bench does")]
 #![expect(
     clippy::disallowed_methods,
@@ -54,7 +55,8 @@ fn main() {
         records = learn(FlowReader::open(&path)).totals.records as usize;
         ours.push(own() - begun);
         let before = children();
-        // By addresses, ports and protocol, both directions together: what comes nearest to connections.
+        // Aggregation by addresses, ports and protocol, both directions together: the closest to
+        // connections.
         let status = Command::new("nfdump")
             .args(["-r", &path, "-q", "-b", "-o", "null"])
             .stdout(Stdio::null())
@@ -84,7 +86,7 @@ fn learn(opened: Result<FlowReader<'_>, FlowError>) -> FlowModel {
     black_box(model.unwrap_or_else(|e| panic!("{e}")))
 }
 
-/// What a NetFlow v5 record says: addresses, ports, packets, bytes, first and last uptime.
+/// Contents of a NetFlow v5 record: addresses, ports, packets, bytes, first and last uptime.
 struct V5 {
     ends: [(u32, u16); 2],
     packets: u32,
@@ -119,7 +121,7 @@ fn connections() -> Vec<V5> {
     records
 }
 
-/// Each from another host to another host.
+/// Each record has its own pair of hosts.
 fn strangers() -> Vec<V5> {
     let mut rng = Stream::new(2, "strangers");
     let one = |i: usize| {
@@ -137,7 +139,7 @@ fn strangers() -> Vec<V5> {
     (0..RECORDS).map(one).collect()
 }
 
-/// As messages of 30 records without gaps.
+/// Messages of 30 records without gaps.
 fn messages(records: &[V5]) -> Vec<u8> {
     let mut file = Vec::new();
     for (i, some) in records.chunks(30).enumerate() {
@@ -162,7 +164,7 @@ fn messages(records: &[V5]) -> Vec<u8> {
     file
 }
 
-/// Prints the median rate of rounds, in millions of records a second of processor time, and gives it.
+/// Prints and returns the median rate of the rounds, in millions of records per second of CPU time.
 fn print(what: &str, records: usize, times: &mut [Duration]) -> f64 {
     times.sort();
     let rate = |time: Duration| records as f64 / time.as_secs_f64() / 1e6;
@@ -172,19 +174,19 @@ fn print(what: &str, records: usize, times: &mut [Duration]) -> f64 {
     median
 }
 
-/// Processor time of this thread, the only one: the first number of `/proc/self/schedstat`, nanoseconds.
+/// CPU time of this thread, the only one: the first number of `/proc/self/schedstat`, nanoseconds.
 fn own() -> Duration {
     Duration::from_nanos(field("/proc/self/schedstat", 0))
 }
 
-/// Processor time of children that have ended: fields 16 and 17 of `/proc/self/stat` (proc(5)), hundredths of a second
-/// on every Linux there is.
+/// CPU time of terminated children: fields 16 and 17 of `/proc/self/stat` (proc(5)), in hundredths of a
+/// second on every Linux.
 fn children() -> Duration {
     let [user, system] = [13, 14].map(|i| field("/proc/self/stat", i));
     Duration::from_millis(10 * (user + system))
 }
 
-/// Most memory that this process had, megabytes (`VmHWM`, proc(5)).
+/// Peak memory of this process, megabytes (`VmHWM`, proc(5)).
 fn peak() -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"));

@@ -1,9 +1,9 @@
-//! How fast a trace is learnt: a header-only pcap (96 bytes a packet) of about a million packets
-//! and 20 000 connections, made in memory, read and learnt on one core.
+//! Learning speed: a header-only pcap (96 bytes per packet) with about a million packets and 20 000
+//! connections, made in memory, read and learnt on one core.
 //!
-//! `cargo bench -p swell-learn` prints MB of pcap per second of one core, nanoseconds per packet and the peak of
-//! allocated memory beyond the file itself, for the reader alone and for reader and learner; then the
-//! peak of memory for a scan of a million addresses.
+//! `cargo bench -p swell-learn` prints three figures for the reader alone and for reader and learner: MB
+//! of pcap per second of one core, nanoseconds per packet, and the peak of allocated memory beyond the
+//! file itself. It then prints the peak of memory for a scan of a million addresses.
 #![expect(clippy::print_stdout, reason = "printing is all a bench does")]
 #![expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
 #![expect(unsafe_code, reason = "a counting allocator has to be one")]
@@ -17,13 +17,13 @@ use swell_base::Stream;
 use swell_capture::{Packet, Reader, Tcp, Transport};
 use swell_learn::{Learner, Options};
 
-/// Counts what is allocated.
+/// Counts allocated memory.
 struct Counting;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: hands every call on to the system's allocator unchanged.
+// SAFETY: passes every call on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
@@ -44,8 +44,8 @@ static ALLOCATOR: Counting = Counting;
 const CONNECTIONS: usize = 20_000;
 const SNAP: usize = 96;
 
-/// A TCP packet of one connection: microseconds, flags, sequence and acknowledgement numbers,
-/// payload, from the client.
+/// A TCP packet of one connection: microseconds, flags, sequence and acknowledgement numbers, payload,
+/// from the client.
 type Event = (u64, u8, u32, u32, u16, bool);
 
 fn connection(start: u64, size: u32, rtt: u64) -> Vec<Event> {
@@ -135,8 +135,7 @@ fn pcap() -> (Vec<u8>, usize) {
     (file, packets.len())
 }
 
-/// Nanoseconds this thread has had a core, so that a busy machine does not count (Linux); elsewhere
-/// the time that passed.
+/// CPU time of this thread on Linux, so that other load does not count; elsewhere the elapsed time.
 fn core_time(start: Instant) -> f64 {
     std::fs::read_to_string("/proc/thread-self/schedstat")
         .ok()
@@ -146,8 +145,8 @@ fn core_time(start: Instant) -> f64 {
 
 const SCANNED: u32 = 1_000_000;
 
-/// A host asks a million others for a connection within 500 s: eight in ten say nothing, one refuses,
-/// one accepts and is reset.
+/// A host sends SYNs to a million others within 500 s. Eight in ten do not answer, one refuses, one
+/// accepts and is reset.
 fn scan() -> usize {
     let mut learner = Learner::new(Options::default());
     let scanner = IpAddr::from([10, 0, 0, 1]);

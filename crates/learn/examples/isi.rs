@@ -1,4 +1,4 @@
-//! Makes a model of a directory of measured distributions: `isi DIRECTORY MODEL.json[.zst] [NOTE]`.
+//! Makes a model from a directory of measured distributions: `isi DIRECTORY MODEL.json[.zst] [NOTE]`.
 #![expect(clippy::disallowed_methods, reason = "an example opens files")]
 
 use std::error::Error;

@@ -1,5 +1,5 @@
-//! Learns a model from a trace: `learn TRACE MODEL.json[.zst] [NAME [NOTE]]`. What the command line
-//! does, without its comfort.
+//! Learns a model from a trace: `learn TRACE MODEL.json[.zst] [NAME [NOTE]]`. A minimal version of the
+//! command line.
 #![expect(clippy::disallowed_methods, reason = "an example opens files")]
 
 use std::error::Error;

@@ -1,9 +1,10 @@
-//! Makes stand-ins for two traces that cannot be had, and variants of one: `stand_ins MODELS-DIRECTORY`.
+//! Makes stand-ins for two unavailable traces, and variants of one: `stand_ins MODELS-DIRECTORY`.
 //!
-//! Vishwanath & Vahdat, "Evaluating distributed systems: does background traffic matter?" (2008), table 2, publish what the
-//! traces carry: Auckland 3.3 and 2.2 Mbit/s of web users and proxies, Mawi2
-//! 10.8 and 1.1 Mbit/s of web users and few large transfers of news. Users, their sizes, pauses and paths are those of the
-//! bundled models `isi-2pm` and `access-link`; how many there are is solved for, so that both directions have their rate.
+//! Vishwanath & Vahdat, "Evaluating distributed systems: does background traffic matter?" (2008), table 2,
+//! publish the load of the traces. Auckland: 3.3 and 2.2 Mbit/s of web users and proxies. Mawi2: 10.8 and
+//! 1.1 Mbit/s of web users and few large news transfers. The users, with their sizes, pauses and paths,
+//! come from the bundled models `isi-2pm` and `access-link`. Their number is solved for, so that both
+//! directions have the published rate.
 #![expect(clippy::disallowed_methods, reason = "an example writes files")]
 
 use std::error::Error;
@@ -15,9 +16,9 @@ use swell_traffic::{
     Turn, Wire,
 };
 
-/// Application items of a part: files of at most 60 kB.
+/// Application items per part, for files of at most 60 kB.
 const ITEMS: usize = 9_000;
-/// Proxies of Auckland's users.
+/// Number of proxies of Auckland's users.
 const PROXIES: u32 = 6;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -84,7 +85,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(&mawi2(&access))
 }
 
-/// 600 s, 3.3 Mbit/s to the users and 2.2 Mbit/s from the site's server; half of the users behind proxies.
+/// 600 s, 3.3 Mbit/s to the users and 2.2 Mbit/s from the site's server; half of the users are behind
+/// proxies.
 fn auckland(isi: &Model) -> Model {
     let web = only(isi, "http");
     let (inside, outside) = (side(&web, false), side(&web, true));
@@ -135,7 +137,7 @@ have the trace's rate; half of them share six proxies. The trace's 155 000 conne
 fn mawi2(access: &Model) -> Model {
     let users = access.thinned(ITEMS, 2);
     let rates = users.rates();
-    // Acknowledgements of the news take their share of what goes up.
+    // ACKs of the news transfers take part of the upstream rate.
     let times = 0.75e6 / rates[0];
     let news = 10.8e6 - times * rates[1];
     let mut model = empty(
@@ -152,7 +154,7 @@ another, which a receive window over round trips of 50 to 90 ms holds to their s
     for _ in 0..6 {
         let rtt = Dur::from_millis(50 + rng.below(40));
         let rate = news / 6.0;
-        // Headers and the first round trips take a twentieth.
+        // Headers and the first RTTs take a twentieth.
         let window = (rate / 8.0 * rtt.as_secs_f64() * 1.03) as u32;
         let articles = (rate * 0.96 / 8.0 * 900.0 / 20e6).round() as usize;
         let start = Dur::from_secs_f64(900.0 * rng.uniform());
@@ -174,7 +176,7 @@ another, which a receive window over round trips of 50 to 90 ms holds to their s
     finish(model)
 }
 
-/// How often either part is needed, so that both directions have their rate.
+/// Factors of the two parts so that both directions have the wanted rate.
 fn solve(parts: [[f64; 2]; 2], want: [f64; 2]) -> [f64; 2] {
     let [[a, c], [b, d]] = parts;
     let det = a * d - b * c;
@@ -197,7 +199,7 @@ fn side(model: &Model, outside: bool) -> Model {
     m
 }
 
-/// With the time-outs of `users`.
+/// An empty model with the time-outs of `users`.
 fn empty(name: &str, seconds: u64, users: &Model, note: &str) -> Model {
     Model {
         name: name.into(),
@@ -222,7 +224,7 @@ fn empty(name: &str, seconds: u64, users: &Model, note: &str) -> Model {
     }
 }
 
-/// Sessions of `part`, `times` as many per second; of one class where it has a name.
+/// Appends the sessions of `part`, `times` as many per second; in one class if `class` is not empty.
 fn append(model: &mut Model, part: &Model, class: &str, times: f64) {
     let clients = model.client_paths.len() as u32;
     let servers = model.server_paths.len() as u32;
@@ -255,7 +257,7 @@ fn append(model: &mut Model, part: &Model, class: &str, times: f64) {
     }
 }
 
-/// One connection, of a client on the left.
+/// Adds one connection of a client on the left.
 fn transfer(model: &mut Model, class: &str, start: Dur, rtt: Dur, window: u32, turns: &[Turn]) {
     let known = model.classes.iter().position(|c| c.name == class);
     let class = known.unwrap_or_else(|| {
@@ -302,7 +304,7 @@ fn transfer(model: &mut Model, class: &str, start: Dur, rtt: Dur, window: u32, t
     });
 }
 
-/// Paths and classes that nothing uses go; sessions by their start; totals.
+/// Sorts the sessions by start and computes the totals.
 fn finish(mut model: Model) -> Model {
     model.sessions.sort_by_key(|s| s.start);
     count(&mut model);

@@ -1,18 +1,18 @@
-//! From data passing the tap to requests, responses and the pauses between them.
+//! Derives requests, responses and pauses from the data that pass the tap.
 
 mod exchange;
 
-/// Chunks held per connection; beyond it neighbours are merged, so that a connection that never ends
-/// needs bounded memory.
+/// Maximum number of chunks per connection. Above it neighbours are merged, so that endless connections
+/// need bounded memory.
 const MAX_CHUNKS: usize = 4096;
 
-/// A write larger than an initial window (RFC 6928 section 2, of 1460-byte segments) takes round
-/// trips to send; what the time to the next one says is the network's as well. Such writes are not
-/// told from what follows.
+/// A write larger than an initial window (RFC 6928 section 2, of 1460-byte segments) takes several round
+/// trips to send, so the time to the next write is partly the network's. Such writes are not separated
+/// from the data that follow.
 const AT_ONCE: u64 = 14_600;
 
-/// Data of one direction with no pause and no data of the other direction inside: an application
-/// data unit, as far as one can tell from outside.
+/// Data of one direction with no pause and no data of the other direction inside. This is the best
+/// estimate of an application data unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Chunk {
     down: bool,
@@ -21,24 +21,24 @@ struct Chunk {
     first: u64,
     last: u64,
     begins: Begins,
-    /// Bytes of the other direction that its sender had got.
+    /// Bytes of the other direction that its sender had received.
     after: u64,
 }
 
-/// What data begins.
+/// What the data are the start of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Begins {
-    /// A unit of its direction: with everything before acknowledged, or the sender having had
-    /// nothing more to send, it came after an application's pause there, or after data of the other
-    /// direction that it may answer.
+    /// A unit of its direction. All earlier data had been acknowledged, or the sender had nothing more to
+    /// send. The new data came after a pause of the application, or after data of the other direction that
+    /// they may answer.
     Unit,
     /// A write: the sender had had nothing more to send.
     Write,
-    /// Nothing that one could tell; data of the other direction passed before it.
+    /// Nothing recognizable; data of the other direction passed before it.
     Nothing,
 }
 
-/// New data as it passes the tap.
+/// New data that pass the tap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Data {
     /// From the server.
@@ -46,26 +46,26 @@ pub(crate) struct Data {
     pub(crate) bytes: u64,
     /// Nanoseconds.
     pub(crate) at: u64,
-    /// Everything sent before in this direction had been acknowledged, so that a pause is the
-    /// application's and not a retransmission's.
+    /// All earlier data of this direction had been acknowledged. A pause is then the application's, not a
+    /// retransmission's.
     pub(crate) settled: bool,
-    /// The segment before it in this direction was not full: what is sent now was written later.
+    /// The previous segment of this direction was not full, so these data were written later.
     pub(crate) write: bool,
-    /// Bytes of the other direction that its sender says it has got.
+    /// Bytes of the other direction that the sender has acknowledged.
     pub(crate) got: u64,
-    /// Since when its sender may have been free to send it, if it had it: when the acknowledgement of what was sent before
-    /// would have passed without queues beyond the tap; 0 where that is not known.
+    /// Earliest time at which the network would have let the sender send these data. This is when the ACK
+    /// of the previous data would have passed the tap without queues beyond it. 0 if unknown.
     pub(crate) free: u64,
 }
 
-/// What passed of one direction so far.
+/// State of one direction.
 #[derive(Debug, Default)]
 struct Way {
     bytes: u64,
-    /// When the last data passed, and what its sender had got then.
+    /// When the last data passed, and what their sender had received then.
     last: Option<u64>,
     got: u64,
-    /// Bytes of the present write.
+    /// Bytes of the current write.
     write: u64,
 }
 
@@ -73,9 +73,10 @@ struct Way {
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
     list: Vec<Chunk>,
-    /// Data in both directions at once was proved (Tmix: Hernández-Campos, Jeffay & Smith).
+    /// Whether data in flight in both directions at once were proved (Tmix: Hernández-Campos, Jeffay &
+    /// Smith).
     concurrent: bool,
-    /// Times the list was halved.
+    /// Number of times the list was halved.
     pub(crate) merged: u32,
     /// Of the client and of the server.
     ways: [Way; 2],
@@ -99,7 +100,7 @@ impl Chunks {
         [self.ways[0].bytes, self.ways[1].bytes]
     }
 
-    /// New data passed. A silence longer than `quiet` is the application's.
+    /// Adds new data. A silence longer than `quiet` is attributed to the application.
     #[inline]
     pub(crate) fn push(&mut self, data: &Data, quiet: u64) {
         let &Data {
@@ -153,8 +154,8 @@ impl Chunks {
         });
     }
 
-    /// A retransmission passed, with `bytes` that had been missing: it belongs to the last unit of
-    /// its direction, which is still on its way if nothing came after it.
+    /// Handles a retransmission that filled in `bytes` missing bytes. They belong to the last unit of
+    /// their direction. That unit is still being sent if nothing came after it.
     pub(crate) fn late(&mut self, down: bool, bytes: u64, at: u64) {
         let n = self.list.len();
         if let Some(i) = self.list.iter().rposition(|c| c.down == down) {
@@ -163,7 +164,7 @@ impl Chunks {
             let way = &mut self.ways[usize::from(down)];
             way.bytes = way.bytes.saturating_add(bytes);
             way.write = way.write.saturating_add(bytes);
-            // While data are sent again, what comes after them waits for TCP and not for the application.
+            // During a retransmission, later data wait for TCP, not for the application.
             way.last = Some(at);
             if i + 1 == n {
                 c.last = at;
@@ -182,8 +183,8 @@ impl Chunks {
         }
     }
 
-    /// Merges each run of four chunks into two, one per direction: volume and outline stay, the
-    /// inner pauses go.
+    /// Merges each run of four chunks into two, one per direction. This keeps the volume and the outline,
+    /// but loses the inner pauses.
     fn halve(&mut self) {
         self.merged += 1;
         let mut merged = Vec::with_capacity(MAX_CHUNKS);

@@ -1,55 +1,56 @@
-//! The time of the capture, where its clock can be believed.
+//! Capture time, corrected where the clock cannot be trusted.
 //!
-//! A packet may be older than one before it: captures from several interfaces are merged that way.
-//! It counts at the later time. A single stamp far off, ahead of all others, would stretch the model
-//! over time in which nothing happened; a clock that was set would do so, or press the rest of the
-//! trace into an instant. Both are noticed here and told; so is a silence that counts as one.
+//! A packet may be older than one before it, as in merged captures from several interfaces. It counts at
+//! the later time. A single stamp far ahead of all others would stretch the model over empty time. A clock
+//! that was set would do the same, or compress the rest of the trace into an instant. Both are detected
+//! here and reported. A silence that counts as real is reported, too.
 
 use crate::tcp::LEAST_GAP;
 
-/// A step ahead of more than this has to be borne out by the next packet.
+/// A step ahead of more than this must be confirmed by the next packet.
 const FAR: i64 = 60_000_000_000;
-/// A step back of more than this, by several, is the clock's: captures from several interfaces are merged closer.
+/// A step back of more than this, in several packets, means a set clock: merged captures are closer in
+/// time.
 const BACK: i64 = 5_000_000_000;
-/// Silence longer than this was not observed: the clock was set, or captures were joined.
+/// A longer silence was not observed: the clock was set, or captures were joined.
 const DAY: i64 = 86_400_000_000_000;
-/// What is left of such a silence, where there was a trace before it: longer than any session's.
+/// Remaining length of such a silence, if there was a trace before it: longer than any session time-out.
 const LEFT: i64 = 600_000_000_000;
-/// Packets that say that the clock was set back.
+/// Number of packets that must agree that the clock was set back.
 const AGREE: u32 = 8;
 
-/// What was wrong with the capture's clock.
+/// Irregularities of the capture's clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Oddities {
     /// Packets older than one before them, and the largest step, nanoseconds.
     pub(crate) backward: u64,
     pub(crate) backward_most: u64,
-    /// Packets stamped far ahead of those before and after, and the farthest, nanoseconds.
+    /// Packets stamped far ahead of those before and after, and the largest distance, nanoseconds.
     pub(crate) far_off: u64,
     pub(crate) far_off_most: u64,
-    /// Times the clock was set, and the largest step, nanoseconds.
+    /// Number of times the clock was set, and the largest step, nanoseconds.
     pub(crate) set: u64,
     pub(crate) set_most: u64,
     /// The longest silence that counts as time without load, nanoseconds.
     pub(crate) silence_most: u64,
 }
 
-/// From stamps to nanoseconds since the beginning.
+/// Converts stamps to nanoseconds since the beginning.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
-    /// What to take from a stamp, once there was one.
+    /// Offset to subtract from stamps; `None` before the first.
     origin: Option<i64>,
     now: i64,
     seen: u32,
     behind: u32,
-    /// Stamps seen first are multiples of this; 0 before any.
+    /// Resolution: the stamps of the preview are multiples of it; 0 before any.
     tick: u64,
     pub(crate) odd: Oddities,
 }
 
-/// Ticks that clocks of captures have, nanoseconds: old timers' 10 ms and 1 ms, or fine enough.
+/// Known clock resolutions, nanoseconds: 10 ms and 1 ms of old timers, or fine enough.
 const CLOCKS: [u64; 3] = [10_000_000, 1_000_000, 1_000];
-/// So many ticks, and a spacing is right to a tenth.
+/// A spacing of this many ticks is accurate to a tenth.
 const TICKS: u64 = 10;
 
 impl Clock {
@@ -62,7 +63,7 @@ impl Clock {
         self.tick = CLOCKS.into_iter().find(fits).unwrap_or(1);
     }
 
-    /// The shortest spacing that stamps tell, nanoseconds.
+    /// The shortest spacing that the stamps can resolve, nanoseconds.
     pub(crate) fn least_gap(&self) -> u64 {
         LEAST_GAP.max(TICKS * self.tick)
     }
@@ -73,14 +74,14 @@ impl Clock {
         self.now.unsigned_abs()
     }
 
-    /// Whether the stamp is so far ahead that the next one should bear it out.
+    /// Whether the stamp is so far ahead that the next one must confirm it.
     #[inline]
     pub(crate) fn leaps(&self, stamp: i64) -> bool {
         self.origin
             .is_some_and(|origin| stamp.saturating_sub(origin) > self.now.saturating_add(FAR))
     }
 
-    /// Whether a stamp that leapt is not borne out by the `next`. Counts it, if so.
+    /// Whether `next` refutes a stamp that leapt ahead. Counts it, if so.
     pub(crate) fn far_off(&mut self, stamp: i64, next: i64) -> bool {
         let off = next < stamp.saturating_sub(FAR);
         if off {
@@ -92,18 +93,18 @@ impl Clock {
         off
     }
 
-    /// Whether a stamp that leapt and has none after it cannot be believed. Counts it, if so.
+    /// Whether a stamp that leapt ahead, and is the last, is implausible. Counts it, if so.
     pub(crate) fn incredible(&mut self, stamp: i64) -> bool {
         let now = self.stamp();
         stamp.saturating_sub(now) > DAY && self.far_off(stamp, now)
     }
 
-    /// The stamp that would be now.
+    /// The stamp that corresponds to the current time.
     pub(crate) fn stamp(&self) -> i64 {
         self.origin.unwrap_or(0).saturating_add(self.now)
     }
 
-    /// A packet with this stamp is taken: time goes on, or stays.
+    /// Takes a packet with this stamp: time advances, or stays.
     #[inline]
     pub(crate) fn advance(&mut self, stamp: i64) {
         let origin = *self.origin.get_or_insert(stamp);
@@ -195,13 +196,13 @@ mod tests {
             [clock([0, DAY]).odd.set, clock([0, DAY + 1]).odd.set],
             [0, 1]
         );
-        // From the ninth packet on ten minutes are left of what was taken out.
+        // From the ninth packet on, ten minutes remain of the removed silence.
         let joined = |n: i64| clock((0..n).map(|i| i * S).chain([2 * DAY])).now();
         assert_eq!(joined(7), 6 * S as u64);
         assert_eq!(joined(8), (7 + 600) * S as u64);
     }
 
-    /// What a spacing must have to be right to a tenth: ten ticks of the clock, and ten microseconds.
+    /// A spacing accurate to a tenth has at least ten ticks of the clock, and at least ten microseconds.
     #[test]
     fn ticks_are_found() {
         for (stamps, gap) in [
@@ -223,13 +224,13 @@ mod tests {
         let ahead = clock((0..20).map(|i| i * S).chain((0..20).map(|i| year + i * S)));
         assert_eq!(ahead.now(), (19 * S + LEFT + 19 * S) as u64);
         assert_eq!(ahead.odd.set, 1);
-        // A first packet from 1970 is not a trace of its own.
+        // A first packet stamped in 1970 is not a trace of its own.
         let first = clock([0].into_iter().chain((0..20).map(|i| year + i * S)));
         assert_eq!(first.now(), 19 * S as u64);
         let back = clock((0..20).map(|i| year + i * S).chain((0..20).map(|i| i * S)));
         assert_eq!(back.now(), (19 * S + 12 * S) as u64);
         assert_eq!((back.odd.set, back.odd.backward), (1, 8));
-        // What was taken out is no silence.
+        // Removed time does not count as silence.
         assert_eq!(ahead.odd.silence_most, S as u64);
         assert_eq!(back.odd.silence_most, S as u64);
     }

@@ -1,4 +1,4 @@
-//! A trace as two sequences of packets, one for each direction: what a replay needs.
+//! Splits a trace into one packet sequence per direction, as a replay needs.
 
 use swell_base::{Dur, Severity, Warning};
 use swell_capture::{Packet, Transport};
@@ -8,24 +8,25 @@ use crate::hosts::{Hosts, group};
 use crate::repeats::Repeats;
 use crate::sides::Network;
 
-/// Silence longer than this is told: the clock was set, or captures were joined.
+/// Longer silences are reported: the clock was set, or captures were joined.
 const SILENCE: Dur = Dur::from_secs(60);
 
 /// The packets of a trace by direction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Directions {
-    /// Packets from inside out (left to right, up) and from outside in: time since the first packet
-    /// of the trace, and network-layer bytes; in order of time.
+    /// Packets from inside to outside (left to right, up) and from outside to inside, ordered by time.
+    /// Each has the time since the first packet of the trace and the network-layer bytes.
     pub packets: [Vec<(Dur, u32)>; 2],
-    /// From the first packet to the last.
+    /// Time from the first packet to the last.
     pub duration: Dur,
-    /// Packets between two hosts of one side: they are in neither direction.
+    /// Number of packets between two hosts on the same side; they are in neither sequence.
     pub left_out: u64,
-    /// Packets that the trace holds twice: they count once.
+    /// Number of packets that the trace holds twice; they count once.
     pub repeated: u64,
     /// Longest time without a packet.
     pub silence: Dur,
-    /// Groups of hosts that nothing ties together and whose sides were a vote each, and their hosts.
+    /// Number of unconnected host groups whose sides were decided by a vote each, and the number of hosts
+    /// in them.
     pub voted: (u64, u64),
 }
 
@@ -37,8 +38,8 @@ impl Directions {
             .map(|way| way.iter().map(|p| u64::from(p.1)).sum())
     }
 
-    /// After how long the trace begins again where it is played without end: its length and a mean
-    /// gap, so that the mean rate stays what it is.
+    /// Time after which an endless replay starts the trace again: its duration plus one mean gap, so that
+    /// the mean rate is preserved.
     pub fn period(&self) -> Dur {
         let gaps = (self.packets[0].len() + self.packets[1].len()).saturating_sub(1) as u64;
         // A trace of one packet has no gap; a second is as good as any.
@@ -49,7 +50,7 @@ impl Directions {
         self.duration + gap
     }
 
-    /// Doubts about the trace.
+    /// Warnings about the trace.
     pub fn doubts(&self) -> Vec<Warning> {
         let mut doubts = Vec::new();
         let packets = (self.packets[0].len() + self.packets[1].len()) as u64;
@@ -87,8 +88,9 @@ impl Directions {
     }
 }
 
-/// Takes the packets of a trace and tells their directions, by the rules of [`Learner`](crate::Learner)
-/// for which side hosts are on. So a replay of a trace and traffic from its model flow the same way.
+/// Assigns a direction to each packet of a trace. It decides the hosts' sides by the same rules as
+/// [`Learner`](crate::Learner). So a replay of a trace and traffic from its model flow in the same
+/// directions.
 #[derive(Debug)]
 pub struct Splitter {
     hosts: Hosts,
@@ -103,14 +105,14 @@ struct Seen {
     time: i64,
     size: u32,
     from: u32,
-    /// [`NOBODY`] where it goes to many.
+    /// [`NOBODY`] if the destination is a multicast or broadcast address.
     to: u32,
 }
 
 const NOBODY: u32 = u32::MAX;
 
 impl Splitter {
-    /// Before the first packet.
+    /// Creates a splitter that has seen no packets.
     #[expect(
         clippy::new_without_default,
         reason = "the learner beside it has no default either"
@@ -119,7 +121,7 @@ impl Splitter {
         Splitter::with_inside(Vec::new())
     }
 
-    /// One that is told which networks are inside; all others are outside.
+    /// Creates a splitter with these networks inside; all others are outside.
     pub fn with_inside(inside: Vec<Network>) -> Splitter {
         Splitter {
             hosts: Hosts::new(inside),
@@ -129,7 +131,7 @@ impl Splitter {
         }
     }
 
-    /// Takes the next packet. Some 24 bytes of it are kept.
+    /// Adds the next packet. About 24 bytes of it are kept.
     pub fn push(&mut self, p: &Packet) {
         if self.repeats.again(p) {
             return;
@@ -149,7 +151,7 @@ impl Splitter {
                 Some(h.has(swell_capture::Tcp::SYN) && !h.has(swell_capture::Tcp::ACK))
             }
             Transport::Udp { .. } => Some(false),
-            // An error message of a router on the way says nothing of sides.
+            // A router's ICMP message says nothing about which side its hosts are on.
             _ => None,
         };
         if let Some(syn) = syn
@@ -173,7 +175,7 @@ impl Splitter {
         });
     }
 
-    /// Everything taken, by direction. Times that step backwards are put in order.
+    /// Returns all packets by direction, sorted by time.
     pub fn finish(mut self) -> Directions {
         self.hosts.decide();
         self.packets.sort_by_key(|p| p.time);
@@ -199,7 +201,7 @@ impl Splitter {
         directions
     }
 
-    /// Whether a packet goes from inside out; `None` where it stays on one side.
+    /// Whether a packet goes from inside to outside; `None` if it stays on one side.
     fn outward(&mut self, p: Seen) -> Option<bool> {
         let placed = |host: u32| self.placed.get(host as usize).is_some_and(|&known| known);
         let (from, to) = (placed(p.from), p.to != NOBODY && placed(p.to));

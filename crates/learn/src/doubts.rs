@@ -1,4 +1,4 @@
-//! What could not be seen, as warnings with numbers.
+//! Warnings about what could not be observed, with numbers.
 
 use swell_base::{Dur, Warning};
 use swell_traffic::{Exchange, Model};
@@ -8,7 +8,7 @@ use crate::hosts::Hosts;
 use crate::paths::SideCounts;
 use crate::tcp::Tracked;
 
-/// Counted on the way, for the warnings at the end.
+/// Counters gathered during the pass, for the warnings at the end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) clock: Oddities,
@@ -20,13 +20,13 @@ pub(crate) struct Counts {
     pub(crate) other: u64,
     /// Packets of connections that had ended.
     pub(crate) stragglers: u64,
-    /// Connections of which neither a SYN nor data was seen.
+    /// Connections without a SYN and without data.
     pub(crate) strays: u64,
     /// Flows to multicast or broadcast addresses, or from a host to itself.
     pub(crate) group_flows: u64,
     pub(crate) duplicates: u64,
     pub(crate) jumps: u64,
-    /// Connections with one direction known by acknowledgements only, and the bytes.
+    /// Connections with a direction that was inferred from ACKs only, and its bytes.
     pub(crate) one_sided: u64,
     pub(crate) one_sided_bytes: u64,
     /// Connections with gaps that the capture never fills, and the bytes in them.
@@ -34,11 +34,12 @@ pub(crate) struct Counts {
     pub(crate) gap_bytes: u64,
     pub(crate) concurrent: u64,
     pub(crate) with_data: u64,
-    /// Connections too long to keep all their turns.
+    /// Connections with too many turns to keep them all.
     pub(crate) merged: u64,
-    /// Mean delay in the tapped link's queues that was taken out of round trips to the left and to the right.
+    /// Mean queueing delay of the tapped link that was subtracted from the RTTs on the left and on the
+    /// right.
     pub(crate) queues: [Dur; 2],
-    /// Client and server paths.
+    /// Client paths and server paths.
     pub(crate) sides: [SideCounts; 2],
 }
 
@@ -67,7 +68,7 @@ fn percent(part: f64, whole: f64) -> f64 {
     }
 }
 
-/// A silence longer than this is told.
+/// Longer silences are reported, nanoseconds.
 const LONG_SILENCE: u64 = 600_000_000_000;
 
 fn clock(odd: &Oddities, w: &mut Vec<Warning>) {
@@ -115,10 +116,10 @@ fn clock(odd: &Oddities, w: &mut Vec<Warning>) {
     }
 }
 
-/// A distance of sizes beyond which a sample is doubtful, octaves.
+/// Wasserstein distance of sizes, in octaves, above which a sample is doubtful.
 const MUCH: f64 = 0.1;
 
-/// Packets that a capture holds twice.
+/// Warns of packets that a capture holds twice.
 pub(crate) fn repeated(packets: u64) -> Option<Warning> {
     (packets > 0).then(|| {
         Warning::warning(
@@ -131,7 +132,7 @@ pub(crate) fn repeated(packets: u64) -> Option<Warning> {
     })
 }
 
-/// Where neither the user nor the capture says which side hosts are on.
+/// Warns that neither the user nor the capture says which side hosts are on.
 pub(crate) fn sides_voted((groups, hosts): (u64, u64)) -> Option<Warning> {
     (groups > 0).then(|| {
         Warning::warning(
@@ -211,7 +212,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
                  their class, {} have fewer than 5, {} rest on data acknowledgements",
                 side.borrowed, side.hosts, side.few, side.by_data
             );
-            // A host heard once is ordinary; no sample for most of them is not.
+            // A few hosts without a sample are normal; a majority is not.
             w.push(if 2 * side.borrowed > side.hosts {
                 Warning::warning("few-rtt-samples", text)
             } else {

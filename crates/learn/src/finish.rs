@@ -1,4 +1,4 @@
-//! The end of the pass: from what was gathered to the model.
+//! The end of the pass: assembles the model.
 
 use swell_base::Dur;
 use swell_traffic::{Class, Exchange, Model, Path, Session, Wire};
@@ -10,12 +10,12 @@ use crate::paths::Paths;
 use crate::ports::CLASSES;
 
 impl Learner {
-    /// The model of everything seen.
+    /// Returns the model of all packets seen.
     pub fn finish(mut self) -> Model {
         if self.previewing {
             self.end_preview();
         }
-        // Nothing came after it to bear it out.
+        // A held-back packet has no successor that could confirm its time.
         if let Some(mut leapt) = self.leapt.take() {
             if self.clock.incredible(leapt.time) {
                 leapt.time = self.clock.stamp();
@@ -31,7 +31,7 @@ impl Learner {
         self.users.finish(&mut |s| thinner.push(s));
         let (mut sessions, thinning) = thinner.finish();
         sessions.sort_by_key(|s| s.start);
-        // A trace of one packet lasts no time; a session needs some to lie in.
+        // A trace of one packet has no duration, but a session needs a non-empty interval.
         let duration = self.options.length.as_nanos().max(self.now + 1_000);
 
         for s in &mut sessions {
@@ -43,7 +43,7 @@ impl Learner {
         }
         let [(client_paths, of_clients), (server_paths, of_servers)] =
             paths.finish(&self.hosts, &self.passing, &mut self.counts, &self.options);
-        // Pauses were seen with the tapped link in them.
+        // Pauses were measured with the tapped link's delay in them, so they are corrected with it.
         let seen = |of: &[Path], taken: &[Dur], i: u32| Path {
             rtt: of[i as usize].rtt + taken[i as usize],
             ..of[i as usize]
@@ -51,8 +51,8 @@ impl Learner {
         for s in &mut sessions {
             let client = &seen(&client_paths, &of_clients, s.client);
             for g in &mut s.groups {
-                // The user saw the last response, and the next SYN passed the tap, half a client-side
-                // round trip later each.
+                // The user received the last response half a client-side RTT after it passed the tap. The
+                // next SYN took as long to reach the tap.
                 g.think = g.think.saturating_sub(client.rtt);
                 for c in &mut g.connections {
                     let server = &seen(&server_paths, &of_servers, c.server);
@@ -91,7 +91,7 @@ impl Learner {
     }
 }
 
-/// The line of one end of a connection.
+/// The path parameters at one end of a connection.
 fn line(path: &Path, wire: &Wire, end: usize) -> Line {
     let full = |sender: usize| match wire.ends[sender].mss {
         0 => 1448,
@@ -112,7 +112,7 @@ fn line(path: &Path, wire: &Wire, end: usize) -> Line {
     }
 }
 
-/// The classes that sessions use, renumbered.
+/// The classes that the sessions use, renumbered.
 fn used_classes(sessions: &mut [Session]) -> Vec<Class> {
     let mut number = [None; CLASSES.len()];
     let mut classes = Vec::new();
@@ -131,8 +131,8 @@ fn used_classes(sessions: &mut [Session]) -> Vec<Class> {
     classes
 }
 
-/// Rounds every time to whole microseconds, as the file has them, so that a model in memory and the
-/// same model read back are equal.
+/// Rounds all times to whole microseconds, the resolution of the file, so that a model in memory equals
+/// the same model read back.
 fn whole_micros(m: &mut Model) {
     let round = |d: &mut Dur| *d = Dur::from_micros((d.as_nanos() + 500) / 1000);
     round(&mut m.duration);

@@ -1,4 +1,4 @@
-//! Flow records in, flow-level model out.
+//! Learns a flow-level model from flow records.
 
 use std::net::IpAddr;
 
@@ -11,17 +11,18 @@ use swell_traffic::flowlevel::{
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// Bytes of IP headers without options (RFC 791, RFC 8200), and of TCP's and UDP's (RFC 9293, RFC 768).
+/// Bytes of the IPv4 and IPv6 headers without options (RFC 791, RFC 8200), and of TCP and UDP headers (RFC
+/// 9293, RFC 768).
 const IP_HEADERS: [u32; 2] = [20, 40];
 const TCP_HEADER: u32 = 20;
 const UDP_HEADER: u32 = 8;
-/// Addresses and type of an Ethernet frame (IEEE 802.3), what link-layer byte counts hold besides.
+/// Addresses and type of an Ethernet frame (IEEE 802.3), which link-layer byte counts include.
 const ETHERNET_HEADER: u32 = 14;
-/// Largest packet that a record without packet counts is taken to be made of.
+/// Packet size assumed for records without packet counts.
 const MTU: u64 = 1500;
 
-/// Takes flow records, whatever exported them, and makes a [`FlowModel`] of them: what
-/// [`swell_traffic::flowlevel`] does, with addresses, byte counts and sampling brought to one measure.
+/// Makes a [`FlowModel`] from flow records of any exporter. It normalizes addresses, byte counts and
+/// sampling, and passes the records to [`swell_traffic::flowlevel`].
 ///
 /// ```
 /// use swell_capture::flow::FlowReader;
@@ -55,7 +56,7 @@ pub struct FlowLearner {
 }
 
 impl FlowLearner {
-    /// One that has seen nothing.
+    /// Creates a learner that has seen no records.
     pub fn new(options: Options) -> FlowLearner {
         FlowLearner {
             configurator: Configurator::new(options),
@@ -69,7 +70,7 @@ impl FlowLearner {
         }
     }
 
-    /// Takes a record.
+    /// Adds a record.
     pub fn push(&mut self, record: &FlowRecord) {
         self.records += 1;
         self.without_packets += u64::from(record.packets == 0 && record.bytes > 0);
@@ -80,15 +81,15 @@ impl FlowLearner {
         self.configurator.add(&convert(record));
     }
 
-    /// Adds a doubt of the reader of the records.
+    /// Adds a warning from the reader of the records.
     pub fn doubt(&mut self, warning: Warning) {
         self.doubts.push(warning);
     }
 
-    /// The model of what was taken in.
+    /// Returns the model of all records added.
     ///
     /// # Errors
-    /// When there was nothing to model.
+    /// If there was no traffic to model.
     pub fn finish(
         mut self,
         name: &str,
@@ -134,9 +135,9 @@ impl FlowLearner {
     }
 }
 
-/// A record as the flow-level model takes it.
+/// Converts a record to the form that the flow-level model takes.
 fn convert(r: &FlowRecord) -> Record {
-    // What a collector multiplied is divided again: how many packets were sampled tells how much is known.
+    // Scaled counters are divided again: the number of sampled packets tells how reliable the record is.
     let sampling = r.sampling.interval.max(1.0);
     let counted = |n: u64| match r.sampling.scaled && sampling > 1.0 {
         true => ((n as f64 / sampling + 0.5) as u64).max(u64::from(n > 0)),
@@ -183,7 +184,7 @@ fn convert(r: &FlowRecord) -> Record {
     }
 }
 
-/// An address as a number, IPv4 addresses as mapped ones (RFC 4291 section 2.5.5.2).
+/// An address as a number, with IPv4 as IPv4-mapped IPv6 (RFC 4291 section 2.5.5.2).
 fn number(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
@@ -292,7 +293,7 @@ mod tests {
         for code in ["no-packet-counts", "no-times", "scaled", "both-interfaces"] {
             assert!(model.warnings.iter().any(|w| w.code == code), "{code}");
         }
-        // 5000 bytes are four packets of at most 1500: 160 bytes of headers.
+        // 5000 bytes are four packets of at most 1500 bytes: 160 bytes of headers.
         assert_eq!(model.tcp.down.sum(), 5_000 - 160 + 5_000 - 400);
     }
 }

@@ -1,4 +1,4 @@
-//! Hosts: which side of the tap each is on, and what was measured of its path.
+//! Hosts: the side of the tap that each is on, and measurements of its path.
 
 use std::net::IpAddr;
 
@@ -9,14 +9,14 @@ use swell_capture::Packet;
 use crate::index::Index;
 use crate::sides::{Basis, Evidence, Network, neighbourhood};
 
-/// Samples kept of each measured quantity of a host.
+/// Number of samples kept of each measured quantity of a host.
 const RESERVOIR: usize = 64;
 
 /// A uniform sample of a stream of values (Vitter 1985, algorithm R).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reservoir {
     pub(crate) seen: u32,
-    /// Values, and when they were seen, milliseconds.
+    /// Values and the times they were seen, in milliseconds.
     pub(crate) kept: Vec<(u32, u32)>,
 }
 
@@ -24,7 +24,7 @@ impl Reservoir {
     fn push(&mut self, value: (u32, u32), rng: &mut Stream) {
         self.seen = self.seen.saturating_add(1);
         if self.kept.len() < RESERVOIR {
-            // Most hosts are met once.
+            // Most hosts yield only one sample.
             if self.kept.is_empty() {
                 self.kept.reserve_exact(1);
             }
@@ -37,8 +37,8 @@ impl Reservoir {
         }
     }
 
-    /// The `q`-quantile of what is kept, as the nearest rank; `None` if nothing is. `corrected` makes of a value and
-    /// its time what counts.
+    /// The `q`-quantile of the kept values by nearest rank; `None` if there are none. `corrected` maps a
+    /// value and its time to the value to rank.
     pub(crate) fn quantile(&self, q: f64, corrected: impl Fn(u32, u32) -> u32) -> Option<u32> {
         let mut sorted: Vec<u32> = self.kept.iter().map(|&(v, at)| corrected(v, at)).collect();
         sorted.sort_unstable();
@@ -48,8 +48,8 @@ impl Reservoir {
 }
 
 impl Reservoir {
-    /// Where the kept values are densest on a logarithmic scale: the half-sample mode (Bickel &
-    /// Frühwirth, Computational Statistics & Data Analysis 50, 2006). `None` if nothing is kept.
+    /// Where the kept values are densest on a logarithmic scale: the half-sample mode (Bickel & Frühwirth,
+    /// Computational Statistics & Data Analysis 50, 2006). `None` if there are none.
     pub(crate) fn mode(&self) -> Option<u32> {
         let mut logs: Vec<f64> = self
             .kept
@@ -69,7 +69,7 @@ impl Reservoir {
         (!part.is_empty()).then(|| mean.exp().round() as u32)
     }
 
-    /// The share of the kept values within a factor of `value`.
+    /// The share of the kept values within `factor` of `value`.
     pub(crate) fn near(&self, value: u32, factor: f64) -> f64 {
         let near = |&&(v, _): &&(u32, u32)| {
             let ratio = f64::from(v) / f64::from(value.max(1));
@@ -79,20 +79,20 @@ impl Reservoir {
     }
 }
 
-/// What was measured between the tap and a host: some ten bytes for a host that was only ever asked,
-/// more as there is more to know.
+/// Measurements between the tap and a host. A host that never answered has none, which costs some ten
+/// bytes. Samples are allocated on demand.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
-    /// By [`Sample`].
+    /// Indexed by [`Sample`].
     samples: [Option<Box<Reservoir>>; 4],
-    /// Data packets from the host, and how many were lost before the tap.
+    /// Data packets from the host, and how many of them were lost before the tap.
     pub(crate) sent: [u32; 2],
-    /// Data packets to the host, and how many were lost beyond the tap.
+    /// Data packets to the host, and how many of them were lost beyond the tap.
     pub(crate) received: [u32; 2],
 }
 
 impl Measured {
-    /// The samples of a kind, if there are any.
+    /// The samples of a kind, if any.
     pub(crate) fn get(&self, kind: Sample) -> Option<&Reservoir> {
         self.samples[kind as usize].as_deref()
     }
@@ -104,27 +104,27 @@ pub(crate) enum Sample {
     Handshake,
     /// Data to ACK, microseconds.
     Data,
-    /// Packet pairs sent by the host, kbit/s.
+    /// Capacity from packet pairs sent by the host, kbit/s.
     Up,
-    /// Dispersion of the host's ACKs, kbit/s.
+    /// Capacity from the dispersion of the host's ACKs, kbit/s.
     Down,
 }
 
 #[derive(Debug)]
 struct Host {
-    /// Union-find parent, and whether this host is on the other side from it.
+    /// Union-find parent, and whether this host is on the opposite side from it.
     parent: u32,
     opposite: bool,
-    /// On roots: hosts in the component, whether the root is inside, and whether that was decided.
+    /// For roots: hosts in the component, whether the root is inside, and whether that is decided.
     size: u32,
     inside: bool,
     decided: bool,
-    /// Known to be inside or not, whatever its component says.
+    /// Whether the host is inside, if known independently of its component.
     fixed: Option<bool>,
-    /// Sent a SYN.
+    /// Whether the host sent a SYN.
     opens: bool,
     private: bool,
-    /// Packets from it and to it that have passed.
+    /// Packets from the host and to it that have passed.
     passed: [u32; 2],
     measured: Option<Box<Measured>>,
 }
@@ -132,26 +132,27 @@ struct Host {
 /// All hosts seen.
 #[derive(Debug)]
 pub(crate) struct Hosts {
-    /// By address, IPv4 apart: most hosts are, and theirs is short.
+    /// Index by address. IPv4 is separate because most hosts use it and its keys are shorter.
     v4: Index<u32>,
     v6: Index<u128>,
     hosts: Vec<Host>,
-    /// Stand-ins of hosts in one session each.
+    /// Stand-ins for a host in one session each, by session and host.
     stand_ins: Index<(u64, u32)>,
     rng: Stream,
-    /// Networks that are inside; everybody else is outside.
+    /// Networks that are inside; all other hosts are outside.
     inside: Vec<Network>,
     pub(crate) evidence: Evidence,
     /// By host, until sides are decided.
     neighbourhoods: Vec<u64>,
     decided: bool,
-    /// Whether private hosts are inside, where they are all on one side.
+    /// Whether private hosts are inside, if they are all on one side.
     private_inside: Option<bool>,
-    /// Groups of hosts that nothing ties together and whose sides were a vote each, and their hosts.
+    /// Number of unconnected host groups whose sides were decided by a vote each, and the number of hosts
+    /// in them.
     pub(crate) voted: (u64, u64),
-    /// Flows between two hosts that other flows say are on the same side.
+    /// Flows between two hosts that other flows place on the same side.
     pub(crate) conflicts: u64,
-    /// Hosts whose side was corrected after traffic of theirs had been counted.
+    /// Hosts whose side was corrected after some of their traffic had been counted.
     pub(crate) turned: u64,
 }
 
@@ -178,7 +179,7 @@ impl Hosts {
         }
     }
 
-    /// The host with this address.
+    /// The index of the host with this address; a new one if it was not seen before.
     pub(crate) fn id(&mut self, address: IpAddr) -> u32 {
         let next = self.hosts.len() as u32;
         let id = match address {
@@ -207,7 +208,7 @@ impl Hosts {
         id
     }
 
-    /// One that stands for a host in the session with this number: what is measured there is its own.
+    /// A stand-in for a host in the session with this number. It has its own measurements.
     pub(crate) fn apart(&mut self, session: u64, host: u32) -> u32 {
         let next = self.hosts.len() as u32;
         let id = self.stand_ins.get_or_insert((session, host), next);
@@ -238,7 +239,8 @@ impl Hosts {
         }
     }
 
-    /// A packet went from `from` to `to`: how many now have passed from the one, and to the other.
+    /// Counts a packet from `from` to `to`. Returns how many have passed from the one and to the other so
+    /// far.
     pub(crate) fn passed(&mut self, from: u32, to: u32) -> [u32; 2] {
         [(from, 0), (to, 1)].map(|(host, way)| {
             let n = &mut self.hosts[host as usize].passed[way];
@@ -252,7 +254,7 @@ impl Hosts {
         self.hosts[id as usize].opens = true;
     }
 
-    /// Root of the host's component, and whether the host is on the other side from it.
+    /// Root of the host's component, and whether the host is on the opposite side from it.
     fn find(&mut self, id: u32) -> (u32, bool) {
         let mut root = id;
         let mut opposite = false;
@@ -261,7 +263,7 @@ impl Hosts {
             opposite ^= h.opposite;
             root = h.parent;
         }
-        // Compress: everything on the way points at the root.
+        // Path compression: all hosts on the way point to the root.
         let (mut at, mut parity) = (id, opposite);
         while at != root {
             let h = &mut self.hosts[at as usize];
@@ -272,8 +274,8 @@ impl Hosts {
         (root, opposite)
     }
 
-    /// A packet went from `a` to `b`, neither of them many: notes what it says of sides, before they
-    /// are decided or after.
+    /// Records what a packet from `a` to `b` says about sides, before or after they are decided. Neither
+    /// address is multicast or broadcast.
     pub(crate) fn see(&mut self, p: &Packet, a: u32, b: u32) {
         if !self.decided {
             return self.evidence.see(p, a, b);
@@ -289,7 +291,7 @@ impl Hosts {
                 (h.inside, h.decided) = (side ^ opposite, true);
             }
         }
-        // A private host and a public one: the private one is where the others are.
+        // Of a private and a public host, the private one is on the side of the other private hosts.
         let private = [a, b].map(|id| self.hosts[id as usize].private);
         if let Some(inside) = self.private_inside
             && private[0] != private[1]
@@ -300,7 +302,7 @@ impl Hosts {
         }
     }
 
-    /// Learns that a packet of a flow went from `a` to `b`: they are on opposite sides.
+    /// Notes that a packet of a flow went from `a` to `b`, so they are on opposite sides.
     pub(crate) fn across(&mut self, a: u32, b: u32) {
         let known = [a, b].map(|id| self.hosts[id as usize].fixed);
         if let [Some(a_inside), Some(b_inside)] = known {
@@ -310,7 +312,7 @@ impl Hosts {
         }
     }
 
-    /// Puts the components of two hosts together, the hosts on opposite sides or on the same.
+    /// Merges the components of two hosts that are on opposite sides, or on the same side.
     fn join(&mut self, a: u32, b: u32, across: bool) {
         let ((ra, pa), (rb, pb)) = (self.find(a), self.find(b));
         if ra == rb {
@@ -340,10 +342,12 @@ impl Hosts {
         self.hosts[root as usize].size += c.2;
     }
 
-    /// Decides which side each host seen so far is on. Evidence that parts all hosts comes first
-    /// ([`Evidence`]); of its two sides the one with more hosts that open TCP connections is inside.
-    /// Components without such evidence: the side of the hosts they share with it; else the one with
-    /// more openers; else with more private addresses; else that of the first host seen.
+    /// Decides which side each host seen so far is on.
+    ///
+    /// Evidence that divides all hosts comes first ([`Evidence`]). Of its two sides, the one with more
+    /// hosts that open TCP connections is inside. Other components follow their hosts that have such
+    /// evidence. Failing that, the side with more openers is inside, then the side with more private
+    /// addresses, then that of the first host seen.
     pub(crate) fn decide(&mut self) {
         if self.evidence.basis != Basis::Given
             && let Some(sides) = self.evidence.divide()
@@ -372,8 +376,8 @@ impl Hosts {
         self.neighbourhoods = Vec::new();
     }
 
-    /// Puts components together whose hosts are neighbours, or private: such are on one side, unless
-    /// some of them talk to each other across the tap.
+    /// Merges components whose hosts are neighbours, or private. Such hosts are on one side, unless some
+    /// of them exchange packets across the tap.
     fn tie(&mut self) {
         let all = self.hosts.len() as u32;
         let mut kin: Vec<(u64, u32)> = Vec::new();
@@ -390,13 +394,14 @@ impl Hosts {
                 group.iter().map(|&(_, id)| self.find(id)).collect();
             by_root.sort_unstable();
             by_root.dedup();
-            // A component with kin on both sides of the tap says that kinship means nothing here.
+            // If a component has such hosts on both sides of the tap, neighbourhood means nothing in this
+            // trace.
             if by_root.windows(2).all(|w| w[0].0 != w[1].0) {
                 together.extend(group.windows(2).map(|w| (w[0].1, w[1].1)));
             }
         }
         for (a, b) in together {
-            // What the neighbours' ties said before may contradict those of private addresses.
+            // Merges by neighbourhood may already contradict those by private addresses.
             if self.find(a).0 != self.find(b).0 {
                 self.join(a, b, false);
             }
@@ -409,7 +414,7 @@ impl Hosts {
             fixed: i64,
             opens: i64,
             private: i64,
-            /// By the routers that packets passed: the near side.
+            /// By hop count: votes for the near side.
             near: i64,
             first: Option<bool>,
             hosts: u64,
@@ -425,7 +430,7 @@ impl Hosts {
             0 => known().map(|(h, s)| of(h, s, h.private)).sum::<i64>() >= 0,
             openers => openers > 0,
         };
-        // Per root: hosts on the root's side less those opposite.
+        // Per root: hosts on the root's side minus those on the opposite side.
         let mut votes = vec![Votes::default(); self.hosts.len()];
         for id in 0..self.hosts.len() as u32 {
             let (root, opposite) = self.find(id);
@@ -463,7 +468,7 @@ impl Hosts {
                 }
             }
         }
-        // One group is no guess: inside is where most of it opens connections.
+        // A single group is no guess: inside is the side that opens most of its connections.
         if voted.0 > 1 || self.evidence.basis != Basis::Talk {
             self.voted = voted;
         }
@@ -485,7 +490,8 @@ impl Hosts {
         };
     }
 
-    /// Whether the host is inside (left). Undecided components: the private side, else `opener`'s.
+    /// Whether the host is inside (left). An undecided component takes the side of private hosts, else of
+    /// `opener`.
     pub(crate) fn inside(&mut self, id: u32, opener: bool) -> bool {
         if let Some(inside) = self.hosts[id as usize].fixed {
             return inside;
@@ -499,7 +505,7 @@ impl Hosts {
         self.hosts[root as usize].inside ^ opposite
     }
 
-    /// Records a sample of this time, nanoseconds: microseconds or kbit/s.
+    /// Records a sample in microseconds or kbit/s, taken at time `at` in nanoseconds.
     pub(crate) fn sample(&mut self, id: u32, kind: Sample, value: u64, at: u64) {
         let value = [value, at / 1_000_000].map(|v| u32::try_from(v).unwrap_or(u32::MAX));
         let value = (value[0], value[1]);
@@ -508,14 +514,14 @@ impl Hosts {
         if self.stand_ins.is_empty() {
             reservoir.push(value, &mut self.rng);
         } else {
-            // Whom else there is must not change which of them are kept.
+            // The choice of the kept samples must not depend on which other hosts exist.
             let mut own = Stream::indexed(0, "learn-reservoir", u64::from(reservoir.seen));
             reservoir.push(value, &mut own);
         }
     }
 
-    /// Adds data packets that went from one host to another, how many of them were lost before the
-    /// tap, and how many beyond it.
+    /// Counts data packets that went from one host to another, those lost before the tap, and those lost
+    /// beyond it.
     pub(crate) fn losses(&mut self, from: u32, to: u32, packets: u64, before: u64, beyond: u64) {
         if packets == 0 {
             return;
@@ -534,7 +540,7 @@ impl Hosts {
         add(&mut received[1], beyond);
     }
 
-    /// What was measured of a host.
+    /// The measurements of a host.
     pub(crate) fn measured(&self, id: u32) -> Option<&Measured> {
         self.hosts[id as usize].measured.as_deref()
     }
@@ -544,7 +550,7 @@ fn add(sum: &mut u32, n: u64) {
     *sum = sum.saturating_add(u32::try_from(n).unwrap_or(u32::MAX));
 }
 
-/// The bits before an IPv4-mapped address (RFC 4291 section 2.5.5.2).
+/// The upper bits of an IPv4-mapped address (RFC 4291 section 2.5.5.2).
 pub(crate) const MAPPED: u128 = 0xffff_0000_0000;
 
 /// An address as 128 bits; IPv4 as IPv4-mapped IPv6 (RFC 4291 section 2.5.5.2).
@@ -563,7 +569,8 @@ fn private(address: IpAddr) -> bool {
     }
 }
 
-/// Addresses of many hosts: they are on no side.
+/// Multicast and broadcast addresses, which are on no side. An IPv4 address that ends in 255 counts as a
+/// broadcast.
 pub(crate) fn group(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(a) => a.is_multicast() || a.is_broadcast() || a.octets()[3] == 255,

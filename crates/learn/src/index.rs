@@ -1,10 +1,11 @@
-//! Where something is, by its key.
+//! Maps keys to indices.
 
 use foldhash::fast::FixedState;
 #[expect(clippy::disallowed_types, reason = "an `Index` is never walked")]
 use hashbrown::HashMap;
 
-/// A hash map with a fixed seed that can be asked and not walked: no order leaks into results.
+/// A hash map with a fixed seed that supports look-ups but no iteration, so that no order leaks into
+/// results.
 #[expect(clippy::disallowed_types, reason = "an `Index` is never walked")]
 #[derive(Debug)]
 pub(crate) struct Index<K>(HashMap<K, u32, FixedState>);
@@ -20,7 +21,7 @@ impl<K: Eq + std::hash::Hash> Index<K> {
         self.0.get(key).copied()
     }
 
-    /// Where `key` is; `next` from now on, if it was not there.
+    /// Returns the index of `key`; inserts `next` if the key is new.
     #[inline]
     pub(crate) fn get_or_insert(&mut self, key: K, next: u32) -> u32 {
         *self.0.entry(key).or_insert(next)

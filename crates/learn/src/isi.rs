@@ -1,10 +1,10 @@
-//! A model from the measured distributions of a busy link, instead of packets.
+//! Builds a model from the measured distributions of a busy link, instead of packets.
 //!
-//! ns-2 ships, with its empirical web model, distributions measured at the access link of USC/ISI
-//! (K. Lan & J. Heidemann, "Rapid model parameterization from traffic measurements", ACM TOMACS
-//! 12(3), 2002), one file per quantity: value, cumulative count, cumulative probability per line.
-//! Names and units, by the scripts that made them (ns-2.35, `indep-utils/model-gen`: `RAMP`,
-//! `outputCDF`, `delay.awk`); a value is the upper edge of its bin:
+//! ns-2 includes, with its empirical web model, distributions measured at the access link of USC/ISI (K.
+//! Lan & J. Heidemann, "Rapid model parameterization from traffic measurements", ACM TOMACS 12(3), 2002).
+//! There is one file per quantity, with value, cumulative count and cumulative probability per line. Names
+//! and units follow the scripts that made them (ns-2.35, `indep-utils/model-gen`: `RAMP`, `outputCDF`,
+//! `delay.awk`). A value is the upper edge of its bin:
 //!
 //! | file | what | unit |
 //! |---|---|---|
@@ -20,9 +20,9 @@
 //! | `…winc`, `…wins` | window in the SYN of client and server | KiB |
 //! | `inbound.server` | which of the remote servers | – |
 //!
-//! "Inbound" is data into the site: its users at remote servers. "Outbound" is remote users at the
-//! site's own server. Not used: `obj` (between objects of a page: ns-2's script, too, fetches a page as
-//! one object), `persist`, `mtu`.
+//! "Inbound" is data into the site: local users of remote servers. "Outbound" is remote users of the
+//! site's own server. Not used: `obj` (between objects of a page: ns-2's script also fetches a page as one
+//! object), `persist`, `mtu`.
 
 use swell_base::{Dur, Rate, Stream, Warning};
 use swell_traffic::{
@@ -30,16 +30,16 @@ use swell_traffic::{
     Turn, Wire,
 };
 
-/// How long the model lasts.
+/// Duration of the model, seconds.
 const DURATION: f64 = 600.0;
-/// How long before its beginning sessions are drawn: longer than nearly all of them last (the
-/// longest have 637 pages with 45 s between, on average).
+/// Seconds of sessions drawn before the model starts. Nearly all sessions are shorter (the longest have
+/// 637 pages, 45 s apart on average).
 const HISTORY: f64 = 43_200.0;
-/// Most pages or files of one kind that are drawn: about fifteen times the busiest kind of the ISI
-/// trace. Sessions a millisecond apart would take minutes and say nothing.
+/// Maximum number of pages or files of one kind to draw: about fifteen times the busiest kind of the ISI
+/// trace. Sessions a millisecond apart would take minutes and be meaningless.
 const MAX_PAGES: u64 = 2_000_000;
 
-/// The largest values that are believed, by quantity, in its unit. Sums of them fit their integers.
+/// The largest accepted values, by quantity, in its unit. Sums of them fit their integers.
 mod most {
     /// Pauses and times between starts: eleven days.
     pub const SECONDS: u32 = 1_000_000;
@@ -47,9 +47,9 @@ mod most {
     pub const COUNT: u32 = 1_000_000;
     /// A page, file or request: a terabyte.
     pub const KILOBYTES: u32 = 1_000_000_000;
-    /// A receive window: a gigabyte, the most that RFC 7323 can say.
+    /// A receive window: a gigabyte, the maximum of RFC 7323.
     pub const WINDOW: u32 = 1_048_576;
-    /// Half a round trip.
+    /// Half a round trip: 1000 s.
     pub const DELAY: u32 = 1_000;
     /// A bottleneck: a terabit per second.
     pub const MEGABITS: u32 = 1_000_000;
@@ -63,7 +63,7 @@ pub enum CdfError {
     /// A distribution is not among the files.
     #[error("no file whose name ends in `{0}`")]
     Missing(String),
-    /// A line that is not a value, a count and a probability, in order.
+    /// A line that is not a value, a count and a probability, in increasing order.
     #[error("{file}, line {line}: {reason}")]
     Line {
         /// File name.
@@ -73,7 +73,7 @@ pub enum CdfError {
         /// What is wrong.
         reason: &'static str,
     },
-    /// A value that cannot be meant.
+    /// A value that is implausibly large.
     #[error("{file}, line {line}: a value above {most}")]
     TooLarge {
         /// File name.
@@ -83,7 +83,7 @@ pub enum CdfError {
         /// The largest value of this quantity.
         most: u32,
     },
-    /// So many sessions, so long, that drawing them would take for ever.
+    /// So many or so long sessions that drawing them would take too long.
     #[error(
         "{class} {side}: {pages} pages or files in twelve hours by the times between sessions and \
          their lengths; {MAX_PAGES} at most"
@@ -93,7 +93,7 @@ pub enum CdfError {
         class: &'static str,
         /// `inbound` or `outbound`.
         side: &'static str,
-        /// How many to expect.
+        /// Expected number of pages or files.
         pages: u64,
     },
 }
@@ -108,7 +108,7 @@ struct Cdf {
 }
 
 impl Cdf {
-    /// Reads a distribution of values up to `most`, in bins `bin` wide.
+    /// Parses a distribution of values up to `most`, in bins `bin` wide.
     fn parse(file: &str, text: &str, bin: f64, most: u32) -> Result<Cdf, CdfError> {
         let mut points: Vec<(f64, f64)> = Vec::new();
         for (i, line) in text.lines().enumerate().filter(|l| !l.1.trim().is_empty()) {
@@ -148,7 +148,7 @@ impl Cdf {
         }
     }
 
-    /// The upper edge of a bin, drawn.
+    /// Draws the upper edge of a bin.
     fn edge(&self, rng: &mut Stream) -> f64 {
         let u = rng.uniform();
         let i = self.points.partition_point(|p| p.1 <= u);
@@ -163,17 +163,17 @@ impl Cdf {
             sum += of(value) * (p - below);
             below = p;
         }
-        // What is missing to 1 is drawn as the last value.
+        // `edge` draws the last value for the probability missing to 1.
         sum + self.points.last().map_or(0.0, |l| of(l.0) * (1.0 - below))
     }
 
-    /// A value anywhere in its bin.
+    /// Draws a value uniformly within its bin.
     fn draw(&self, rng: &mut Stream) -> f64 {
         (self.edge(rng) - self.bin * rng.uniform()).max(0.0)
     }
 }
 
-/// The distributions of one kind of traffic: web or FTP, in or out.
+/// The distributions of one kind of traffic: web or FTP, inbound or outbound.
 struct Kind {
     class: u32,
     outside: bool,
@@ -188,18 +188,18 @@ struct Kind {
     server_window: Cdf,
     delay: Cdf,
     rate: Cdf,
-    /// Remote servers (for users inside), by popularity; remote users otherwise.
+    /// Remote servers by popularity, for local users; `None` for remote users.
     servers: Option<Cdf>,
 }
 
 impl Kind {
-    /// The time to the next session, of one drawn: a pause of zero would never end; the bin is a
-    /// millisecond or more.
+    /// The time to the next session, given a drawn value. A gap of zero would never end; bins are at least
+    /// a millisecond wide.
     fn gap(drawn: f64) -> f64 {
         drawn.max(0.000_5)
     }
 
-    /// Whether drawing it comes to an end.
+    /// Checks that drawing it terminates in reasonable time.
     fn check(&self) -> Result<(), CdfError> {
         let sessions = (HISTORY + DURATION) / self.between_sessions.mean(Kind::gap);
         let pages = (sessions * self.count.mean(|n| n.max(1.0))) as u64;
@@ -214,14 +214,14 @@ impl Kind {
     }
 }
 
-/// Makes the model of `files`, given as (name, text). `provenance` says where they come from.
+/// Makes the model of `files`, given as (name, text). `provenance` records their origin.
 ///
-/// Sessions arrive at the measured rate for twelve hours and ten minutes; the model is what a tap
-/// would have seen of them in the last ten minutes, sessions under way at its edges cut. All
-/// quantities are drawn independently, for the files hold no joint distribution.
+/// Sessions arrive at the measured rate for twelve hours and ten minutes. The model is what a tap would
+/// have seen of them in the last ten minutes; sessions that cross its edges are cut. All quantities are
+/// drawn independently, because the files hold no joint distribution.
 ///
 /// # Errors
-/// A file that is missing or not such a distribution, and traffic beyond all measure.
+/// If a file is missing or is not such a distribution, or if a value or the traffic is implausibly large.
 pub fn model(
     files: &[(String, String)],
     name: &str,
@@ -319,10 +319,10 @@ impl Town {
         }
     }
 
-    /// Draws a session and keeps what falls into the model's duration.
+    /// Draws a session and keeps the part within the model's duration.
     fn session(&mut self, kind: &Kind, start: f64, first_server: u32, rng: &mut Stream) {
         let count = kind.count.edge(rng).round() as u64;
-        // ns-2 fetches every page of a session from a server drawn anew.
+        // As in ns-2, each page of a session comes from an independently drawn server.
         let mut at = start;
         let mut groups: Vec<Group> = Vec::new();
         let mut first = 0.0;
@@ -469,8 +469,8 @@ impl Town {
     }
 }
 
-/// A host beyond the tap. The measured bottleneck holds for the data's direction; the other is
-/// taken to be as fast (Swing's assumption).
+/// A host beyond the tap. The measured bottleneck applies to the data's direction; the other direction is
+/// assumed to be as fast (Swing's assumption).
 fn remote(kind: &Kind, rng: &mut Stream) -> Path {
     let rate = Rate::from_bps_f64((kind.rate.draw(rng) * 1e6).max(1000.0));
     Path {

@@ -1,4 +1,4 @@
-//! The one pass over the packets.
+//! The single pass over the packets.
 
 use swell_base::{Dur, Warning};
 use swell_capture::{Packet, Tcp as Header, Transport};
@@ -17,17 +17,17 @@ use crate::tcp::Tracked;
 use crate::udp::Flow as UdpFlow;
 use crate::users::Users;
 
-/// An attempt that nobody answers is over when no further SYN can come (Linux `tcp_syn_retries` = 6:
-/// pauses up to 64 s).
+/// An unanswered attempt is over when no further SYN can come. Linux `tcp_syn_retries` = 6: pauses of up
+/// to 64 s.
 const UNANSWERED: u64 = 75_000_000_000;
-/// Most that a datagram carries over IPv4 (RFC 768, RFC 791).
+/// Largest UDP payload over IPv4 (RFC 768, RFC 791).
 const MAX_DATAGRAM: u32 = 65_507;
-/// After its end a TCP connection waits this long for stragglers before it is written down …
+/// A closed TCP connection waits this long for late packets before it is recorded …
 const LINGER: u64 = 2_000_000_000;
-/// … and its ports are remembered this long, so that what still comes is not taken for a new one.
+/// … and its ports are remembered this long, so that later packets do not open a new connection.
 const TOMBSTONE: u64 = 60_000_000_000;
 
-/// Learns a model from packets, one pass.
+/// Learns a model from packets in one pass.
 #[derive(Debug)]
 pub struct Learner {
     pub(crate) options: Options,
@@ -35,7 +35,7 @@ pub struct Learner {
     pub(crate) previewing: bool,
     pub(crate) clock: Clock,
     pub(crate) repeats: Repeats,
-    /// A packet stamped far ahead of those before it.
+    /// A packet stamped far ahead of the packets before it, held until the next one confirms its time.
     pub(crate) leapt: Option<Box<Packet>>,
     pub(crate) now: u64,
     pub(crate) table: Table,
@@ -51,10 +51,10 @@ pub struct Learner {
 }
 
 impl Learner {
-    /// A learner that has seen nothing.
+    /// Creates a learner that has seen no packets.
     pub fn new(options: Options) -> Learner {
         let p = options.parameters;
-        // What stands for others, or is cut, depends on others.
+        // Thinning and cutting would make one session's data depend on other sessions.
         let budget = if options.apart {
             usize::MAX
         } else {
@@ -101,17 +101,17 @@ impl Learner {
         }
     }
 
-    /// Adds a doubt that the learner cannot know of: packets that the reader skipped.
+    /// Adds a warning that only the caller can know of, such as packets skipped by the reader.
     pub fn doubt(&mut self, warning: Warning) {
         self.doubts.push(warning);
     }
 
-    /// Connections and flows held open at the moment: what memory grows with.
+    /// Number of open connections and flows. Memory grows with it.
     pub fn open(&self) -> usize {
         self.table.len()
     }
 
-    /// Learns sides from a packet.
+    /// Collects evidence about sides from a packet.
     fn look(&mut self, p: &Packet) {
         self.clock.ticks(p.time);
         let syn = match &p.transport {
@@ -132,7 +132,7 @@ impl Learner {
 
     pub(crate) fn end_preview(&mut self) {
         self.hosts.decide();
-        // Flows count their conflicts themselves.
+        // Each flow counts its own conflicts later; do not count them twice.
         self.hosts.conflicts = 0;
         self.previewing = false;
         for p in std::mem::take(&mut self.preview) {
@@ -149,7 +149,7 @@ impl Learner {
         }
     }
 
-    /// A stamp far ahead waits for the next packet to bear it out.
+    /// Holds back a packet stamped far ahead until the next packet confirms or refutes its time.
     #[cold]
     fn doubtful(&mut self, p: &Packet) {
         match self.leapt.take() {
@@ -181,8 +181,8 @@ impl Learner {
         self.totals.packets[direction] += 1;
         self.totals.bytes[direction] += u64::from(p.ip_len);
         self.bins.add(self.now, direction, p.ip_len);
-        // A quarter of the packets look after what has fallen silent: enough, for nothing depends on
-        // when exactly it is noticed.
+        // One packet in four checks for idle flows and users. That is enough: no result depends on when
+        // exactly the idle time is noticed.
         self.turn = self.turn.wrapping_add(1);
         if self.turn.is_multiple_of(4) {
             self.sweep();
@@ -214,7 +214,7 @@ impl Learner {
     fn tcp(&mut self, p: &Packet, h: &Header) -> bool {
         let (key, from_a) = key(p, h.src_port, h.dst_port, false);
         let mut slot = self.table.find(&key);
-        // Whoever else there is: what has been silent for too long is over, noticed before or not.
+        // Whether the connection has timed out must not depend on when `sweep` last visited its slot.
         if let Some(i) = slot
             && self.now.saturating_sub(self.table.get(i).last) > LINGER
         {
@@ -377,7 +377,7 @@ impl Learner {
                 flow.overtaken = Some(flow.progress());
             }
             let quiet = self.options.parameters.quiet.as_nanos();
-            // No model holds a larger one; it takes a jumbogram or a lie.
+            // Models hold no larger datagrams. Only a jumbogram or a forged length exceeds this.
             let payload = payload.min(MAX_DATAGRAM);
             flow.push(self.now, from_a == s.client_is_a, payload, quiet);
         }
@@ -388,8 +388,8 @@ impl Learner {
     }
 
     fn open_slot(&mut self, p: &Packet, key: Key, from_a: bool, client_sent: bool) -> u32 {
-        // Two looked after for each that comes: what has fallen silent is found in time however many
-        // flows of one packet there are.
+        // Two slots are checked for each new one, so idle flows are found in time even if most flows have
+        // only one packet.
         self.sweep();
         self.sweep();
         let (src, dst) = (self.hosts.id(p.src), self.hosts.id(p.dst));
@@ -433,7 +433,7 @@ impl Learner {
         self.table.get_mut(slot).place = Some(place);
     }
 
-    /// Looks at one slot, in turn.
+    /// Checks the next slot for idleness, round-robin.
     #[inline]
     fn sweep(&mut self) {
         if let Some(i) = self.table.turn() {
@@ -441,7 +441,7 @@ impl Learner {
         }
     }
 
-    /// Ends what has been silent for too long.
+    /// Ends a flow that has been idle too long.
     #[inline]
     fn look_after(&mut self, i: u32) {
         let s = self.table.get(i);
@@ -475,7 +475,7 @@ impl Learner {
         }
     }
 
-    /// Writes the flow in a slot down and leaves a tombstone.
+    /// Records the flow in a slot and leaves a tombstone.
     pub(crate) fn close(&mut self, i: u32) {
         let s = self.table.get_mut(i);
         let isn = match &s.state {

@@ -1,6 +1,6 @@
-//! Packets or flow records in, traffic model out.
+//! Learns a traffic model from packets or flow records.
 //!
-//! A [`Learner`] takes the packets of a trace, one pass, in the order of the capture, and gives a
+//! A [`Learner`] reads the packets of a trace once, in capture order, and returns a
 //! [`Model`](swell_traffic::Model):
 //!
 //! ```
@@ -32,26 +32,26 @@
 //! assert_eq!(model.classes[0].name, "dns");
 //! ```
 //!
-//! What is learnt: connections with their requests, responses and pauses (or two independent chains,
-//! where both ends spoke at once); users, sessions and request-response groups; UDP flows; round
-//! trips, capacities and losses between the tap and each host; the load over time. What could not be
-//! seen becomes a warning in the model. [`isi`] builds a model from measured distributions instead
-//! of packets.
+//! The model holds connections with their requests, responses and pauses. Where both ends sent at the same
+//! time, it holds two independent chains of data units instead. It also holds users, sessions and
+//! request-response groups; UDP flows; RTTs, capacities and loss rates between the tap and each host; and
+//! the load over time. Anything the tap could not observe becomes a warning in the model. [`isi`] builds a
+//! model from measured distributions instead of packets.
 //!
-//! Memory is bounded by open connections, silent users of the last minutes, a small record per host,
+//! Memory is bounded by the open connections, the users of the last few minutes, a small record per host,
 //! and a sample of sessions ([`swell_traffic::Thinner`]).
 //!
-//! Equal packets give equal models, byte for byte: hash maps have fixed seeds and are never iterated.
+//! Equal packets give byte-identical models: hash maps have fixed seeds and are never iterated.
 //!
-//! A model holds exact sizes and pauses. [`private`] makes one with noise that hides whether any one session was
-//! in the trace.
+//! A model holds exact sizes and pauses. [`private`] makes a model with added noise, which hides whether
+//! any one session was in the trace.
 //!
-//! A [`FlowLearner`] takes flow records instead, and gives the smaller model that they allow
+//! A [`FlowLearner`] takes flow records and returns the smaller model that they support
 //! ([`swell_traffic::flowlevel`]).
 //!
-//! A [`Splitter`] gives the packets themselves instead, by direction, for replay.
+//! A [`Splitter`] returns the packets themselves, by direction, for replay.
 //!
-//! Not learnt: applications by payload, congestion controls.
+//! Not learnt: applications identified by payload, and congestion control algorithms.
 
 mod chunks;
 mod clock;

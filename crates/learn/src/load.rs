@@ -1,13 +1,13 @@
-//! Bytes over time in fine bins, in bounded memory.
+//! Bytes over time in fine bins, with bounded memory.
 
 use swell_base::Dur;
 use swell_traffic::Load;
 
-/// Finest bin.
+/// Width of the finest bin.
 const FINE_NANOS: u64 = 1_000_000;
-/// Most bins held: two hours of milliseconds. Longer traces are counted in bins of 2, 4, … ms.
+/// Maximum number of bins: two hours of milliseconds. Longer traces use bins of 2, 4, … ms.
 const MAX_BINS: usize = 7_200_000;
-/// The model's load has bins of at least this, and at most 3000 of them.
+/// The model's load uses bins of at least this width, and at most 3000 of them.
 const LOAD_BIN_MILLIS: u64 = 100;
 const LOAD_BINS: u64 = 3000;
 /// Vanishing moments of the wavelet: removes trends up to quadratic (Abry & Veitch's usual choice).
@@ -18,7 +18,7 @@ const MOMENTS: usize = 3;
 pub(crate) struct Bins {
     width: u64,
     bins: Vec<[u32; 2]>,
-    /// The bin added to last, and when it begins: most packets need no division.
+    /// Index and start time of the most recent bin, so that most packets need no division.
     current: usize,
     begin: u64,
 }
@@ -99,8 +99,8 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// Bins of a millisecond for the diagram, doubled until two hours of them are enough; of 100 ms for the load, or of
-    /// as many as make 3000 of the trace.
+    /// The diagram uses 1 ms bins, doubled until two hours of them suffice. The load uses 100 ms bins, or
+    /// wider ones if the trace would need more than 3000.
     #[test]
     fn bins_are_as_fine_as_they_may_be() {
         for (seconds, bin, fine) in [

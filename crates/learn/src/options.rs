@@ -1,37 +1,37 @@
-//! What may be chosen about learning.
+//! Options of the learner.
 
 use swell_base::Dur;
 use swell_traffic::{Parameters, Provenance};
 
 use crate::sides::Network;
 
-/// What may be chosen about learning.
+/// Options of the learner.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Short name of the model.
     pub name: String,
-    /// Where the packets come from. `made_by` is filled in if empty.
+    /// Origin of the packets. `made_by` is filled in if empty.
     pub provenance: Provenance,
-    /// Time-outs of the session structure.
+    /// Time-outs that define sessions and groups.
     pub parameters: Parameters,
-    /// Silence that ends a UDP flow. 60 s.
+    /// Idle time after which a UDP flow ends. Default: 60 s.
     pub udp_idle: Dur,
-    /// Silence that ends a TCP connection. 15 min.
+    /// Idle time after which a TCP connection ends. Default: 15 min.
     pub tcp_idle: Dur,
-    /// Most items (turns, units, datagrams, connections) kept in the model; sessions are thinned
-    /// beyond it. [`Options::items`] gives them for the size of a file.
+    /// Maximum number of items (turns, units, datagrams, connections) in the model. Sessions are thinned
+    /// above it. [`Options::items`] derives it from a file size.
     pub budget: usize,
-    /// Measure each session by its own packets alone, and keep all: what [`private::release`](crate::private::release)
-    /// needs. Memory grows with the trace then.
+    /// Measure each session by its own packets alone, and keep all sessions, as
+    /// [`private::release`](crate::private::release) requires. Memory then grows with the trace.
     pub apart: bool,
-    /// Networks that are inside, on the left of the link; all others are outside. Empty: packets tell.
+    /// Networks on the inside, left of the link; all others are outside. If empty, the packets decide.
     pub inside: Vec<Network>,
-    /// Propagation delay of the tapped link itself, there and back, where it lies between the tap and some of the
-    /// hosts: it is taken out of round trips, since whoever plays the model has a link of their own.
+    /// Two-way propagation delay of the tapped link, where it lies between the tap and some of the hosts.
+    /// It is subtracted from the RTTs, because a replay has a link of its own.
     pub link_rtt: Dur,
-    /// How long the capture lasted, where it went on without a packet: rates are means over all of it.
+    /// Length of the capture, if it continued after the last packet. Rates are means over this time.
     pub length: Dur,
-    /// Packets held back at the beginning, to find out which side of the tap hosts are on before
+    /// Number of packets buffered at the start. They decide on which side of the tap each host is before
     /// the first byte is counted.
     pub preview: usize,
 }
@@ -59,8 +59,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Items of a model that takes so many bytes on disk, compressed: five bytes each in the bundled models
-    /// with many, paths included.
+    /// Items in a model whose compressed file has this many bytes. The large bundled models take five
+    /// bytes per item, paths included.
     pub const fn items(file: u64) -> usize {
         (file / 5) as usize
     }

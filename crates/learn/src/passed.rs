@@ -1,18 +1,18 @@
-//! How far a connection had come when its user went on to something else.
+//! Progress of a connection when its user moved on to the next group.
 
 use swell_traffic::Exchange;
 
-/// What has passed of a connection, client's and server's.
+/// Amount of data that has passed on a connection, from the client and from the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Passed {
     /// Bytes of data of a TCP connection.
     pub(crate) bytes: [u64; 2],
-    /// SYNs of an attempt; datagrams of a flow.
+    /// SYNs of an attempt, or datagrams of a flow.
     pub(crate) packets: [u64; 2],
 }
 
 impl Passed {
-    /// The units of the exchange that had passed completely; `None` where all had.
+    /// Number of units of the exchange that had passed completely; `None` if all had.
     pub(crate) fn units(&self, exchange: &Exchange) -> Option<[u32; 2]> {
         let passed = match exchange {
             Exchange::Sequential(turns) => [
@@ -36,7 +36,7 @@ impl Passed {
     }
 }
 
-/// How many of the units lie within the first `bytes`, and whether those are all that hold any.
+/// Counts the units that lie within the first `bytes`. Also returns whether no non-empty unit remains.
 fn whole(bytes: u64, units: impl Iterator<Item = u64>) -> (u32, bool) {
     let mut sum = 0u64;
     let mut count = 0;

@@ -1,30 +1,32 @@
-//! From samples per host to the model's paths.
+//! Converts per-host samples to the model's paths.
 //!
-//! *RTT.* A SYN/ACK answers its SYN, and the client's ACK the SYN/ACK, without waiting for an
-//! application or a delayed-ACK timer, so handshakes time the path itself: where a host has any,
-//! their median counts (Swing's choice). Otherwise acknowledgements of data are used, only those that a
-//! second full-sized segment should have forced at once; queues and late acknowledgements still make
-//! some of them too long and nothing makes them too short, so their 10th percentile counts.
+//! *RTT.* A SYN/ACK answers its SYN without waiting for an application or a delayed-ACK timer, and so does
+//! the client's ACK of the SYN/ACK. So handshakes time the path itself, and the median of a host's
+//! handshakes counts (Swing's choice). Hosts without handshakes use ACKs of data, and only those that a
+//! second full-sized segment should have forced at once. Queues and delayed ACKs still make some of these
+//! samples too long, and nothing makes them too short, so their 10th percentile counts.
 //!
-//! *The tapped link.* Its own queue and its length are in these times, too, and whoever plays the model has a link of their
-//! own. All hosts beyond it wait in its queue at the same time, so what was common to them then is
-//! taken out ([`queue`](crate::queue)); queues elsewhere are each host's own and stay. The length has to be told.
+//! *The tapped link.* Its queue and its propagation delay are part of these times, but a replay has a link
+//! of its own. All hosts beyond the link wait in its queue at the same time, so their shared delay is
+//! subtracted ([`queue`](crate::queue)). Queues elsewhere affect single hosts and stay. The propagation
+//! delay must be given as an option.
 //!
-//! *Capacity.* Pairs that kept their spacing agree with each other; those that queues spread or
-//! squeezed, or that a capture stamped in one interrupt, lie anywhere. So the value where they are
-//! densest counts, their mode (Dovrolis, Ramanathan & Moore, IEEE/ACM ToN 12(6), 2004), and only where
-//! there are enough of them to have one. Swing takes the median of half of the spacings, which single
-//! outliers move where pairs are few. Samples that agree with nothing have no mode: a third must lie near it.
+//! *Capacity.* Packet pairs that kept their spacing agree with each other. Pairs that queues spread or
+//! squeezed, or that a capture stamped in one interrupt, lie anywhere. So the mode of the values counts
+//! (Dovrolis, Ramanathan & Moore, IEEE/ACM ToN 12(6), 2004), provided there are enough of them. Swing
+//! takes the median of half of the spacings, which single outliers move where pairs are few. Samples that
+//! do not agree have no mode: at least a third must lie near it.
 //!
-//! Hosts behind one line share it: where most hosts of a side have the same capacity, those with too few
-//! pairs have it, too.
+//! Hosts behind one access link share its capacity. If most hosts of a side have the same capacity, hosts
+//! with too few pairs get it, too.
 //!
-//! The spacing of acknowledgements shows the slowest line that data have crossed, on whichever side of the tap. Where
-//! the data come from behind a line that all share, and no slower one shows, the receiver's own is not known.
+//! The spacing of ACKs shows the slowest link that the data crossed, on either side of the tap. If the
+//! data come through a shared link and the spacing shows no slower one, the receiver's own capacity is
+//! unknown.
 //!
-//! *Loss.* Lost packets over data packets. A share of few packets says little, and one large transfer
-//! over a bad line says nothing about other hosts: each host's share is drawn towards its side's, the
-//! more the fewer packets there were.
+//! *Loss.* Lost packets divided by data packets. A ratio from few packets is unreliable, and one large
+//! transfer over a bad path says nothing about other hosts. So each host's ratio is shrunk towards its
+//! side's, the more so the fewer packets it has.
 
 use std::collections::BTreeMap;
 
@@ -37,35 +39,35 @@ use crate::index::Index;
 use crate::options::Options;
 use crate::queue::{Passing, Queue};
 
-/// Samples from which on an RTT is called sound (Swing).
+/// Minimum number of samples for an RTT to count as sound (Swing).
 const SOUND_RTT: u32 = 5;
-/// Pairs from which on a capacity is given.
+/// Minimum number of pairs for a host to have a capacity.
 const SOUND_PAIRS: u32 = 15;
-/// Pairs from which on a host counts among those that may show a line that all share.
+/// Minimum number of pairs for a host to help detect a shared link.
 const FEW_PAIRS: u32 = 5;
-/// Capacities within this factor of one another are the same.
+/// Capacities within this factor of one another count as equal.
 const SAME: f64 = 1.3;
-/// The share of a host's samples that must be the same as their mode.
+/// Minimum share of a host's samples that must equal their mode.
 const AGREE: f64 = 1.0 / 3.0;
-/// A host's share of lost packets is drawn towards that of its side as if this many packets of the
-/// side had been seen with its own: one in five says little, one in a hundred much. Few, for bad lines
-/// are few and most lose nothing. No host counts for more packets than this in its side's share.
+/// Weight of the side's loss ratio, in packets, in the estimate for a host. One loss in five packets says
+/// little, one in a hundred much. The weight is small, because few paths are bad and most lose nothing. No
+/// host contributes more packets than this to its side's ratio.
 const PRIOR: f64 = 10.0;
-/// Packets to and from the host that a round trip is measured by: a SYN or SYN/ACK and its answer,
-/// with the usual options; a full segment of data and its acknowledgement.
+/// Sizes of the packets to and from the host that an RTT is measured by. Handshake: a SYN or SYN/ACK and
+/// its answer, with the usual options. Data: a full segment and its ACK.
 const SYNS: (Bytes, Bytes) = (Bytes(60), Bytes(56));
 const FULL: (Bytes, Bytes) = (Bytes(1500), Bytes(52));
-/// Where only data acknowledgements tell the RTT.
+/// Quantile of the RTT where only ACKs of data are available.
 const DATA_QUANTILE: f64 = 0.1;
 
-/// Paths, and what of the tapped link was taken out of each round trip.
+/// Paths, and how much of each RTT was subtracted for the tapped link.
 type Found = (Vec<Path>, Vec<Dur>);
 
 /// Hosts of one role in order of first use.
 #[derive(Debug)]
 struct Role {
     index: Index<u32>,
-    /// Host, the class of the session that used it first, and whether it is on the right.
+    /// Host, class of the session that used it first, and whether it is on the right.
     hosts: Vec<(u32, u32, bool)>,
 }
 
@@ -109,8 +111,8 @@ impl Paths {
         }
     }
 
-    /// Client paths and server paths, and what of the tapped link was taken out of each round trip. `apart`: each by its
-    /// own packets, nothing borrowed or shared.
+    /// Client paths and server paths, each with the part of the RTTs subtracted for the tapped link. With
+    /// `options.apart`, each path is measured by its own packets, and nothing is borrowed or shared.
     pub(crate) fn finish(
         self,
         hosts: &Hosts,
@@ -122,7 +124,7 @@ impl Paths {
         if options.apart {
             return self.roles.map(|role| each_by_itself(&role, hosts));
         }
-        // What lies left and right of the tap.
+        // The queue left and right of the tap.
         let beyond = [false, true].map(|right| {
             let mut here: Vec<u32> = (self.roles.iter().flat_map(|r| &r.hosts))
                 .filter(|h| h.2 == right)
@@ -136,7 +138,7 @@ impl Paths {
             Queue::of(measured, passing, usize::from(right))
         });
         counts.queues = beyond.each_ref().map(Queue::mean);
-        // What the data from each side come through.
+        // The shared link that data from each side come through.
         let sources = [false, true].map(|right| {
             let all = self.roles.iter().flat_map(|role| &role.hosts);
             let here = all.filter(|h| h.2 == right);
@@ -161,8 +163,8 @@ impl Paths {
     }
 }
 
-/// How much of the link's round trip lies left and right of the tap: half each, and what is more than the
-/// nearest host's on the other.
+/// Divides the link's RTT between left and right of the tap: half each. Any part that exceeds the RTT of
+/// the nearest host on one side goes to the other.
 fn shares(link: Dur, found: &[(Found, Role); 2]) -> [Dur; 2] {
     let nearest = [false, true].map(|right| {
         let all = found
@@ -180,10 +182,10 @@ fn shares(link: Dur, found: &[(Found, Role); 2]) -> [Dur; 2] {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SideCounts {
     pub(crate) hosts: u64,
-    /// Hosts without an RTT sample of their own, and with fewer than a sound number.
+    /// Hosts without an RTT sample of their own, and hosts with too few for a sound RTT.
     pub(crate) borrowed: u64,
     pub(crate) few: u64,
-    /// Hosts whose RTT rests on data acknowledgements.
+    /// Hosts whose RTT is measured by ACKs of data.
     pub(crate) by_data: u64,
 }
 
@@ -198,7 +200,7 @@ fn each_by_itself(role: &Role, hosts: &Hosts) -> Found {
     (paths.collect(), vec![Dur::ZERO; role.hosts.len()])
 }
 
-/// The paths of one role, and what the tapped link's queue added to their round trips.
+/// The paths of one role, and the delay that the tapped link's queue added to their RTTs.
 fn paths(
     role: &Role,
     hosts: &Hosts,
@@ -242,7 +244,7 @@ fn paths(
             line(here().filter_map(|(_, o)| o.path.down)),
         ]
     });
-    // Donors of round trips, altogether and by class.
+    // Hosts whose RTT others may borrow, altogether and by class.
     let donors: Vec<usize> = (0..own.len())
         .filter(|&i| own[i].path.rtt_samples > 0)
         .collect();
@@ -273,29 +275,29 @@ fn paths(
     (paths, taken)
 }
 
-/// A host by its own packets.
+/// The path of a host from its own packets.
 struct Own {
     path: Path,
-    /// What the tapped link's queue added to its round trips.
+    /// Delay that the tapped link's queue added to its RTT.
     queue: Dur,
-    /// Its round trip rests on data.
+    /// Whether its RTT is measured by ACKs of data.
     by_data: bool,
 }
 
-/// A host's capacity by `pairs` or more that agree.
+/// A host's capacity, if it has at least `pairs` samples and they agree.
 fn capacity(m: &Measured, kind: Sample, pairs: u32) -> Option<Rate> {
     let seen = m.get(kind).filter(|r| r.seen >= pairs)?;
     let kbit = seen.mode()?;
     (seen.near(kbit, SAME) >= AGREE).then(|| Rate::from_bps(u64::from(kbit) * 1000))
 }
 
-/// What even few pairs say, where others say the same.
+/// A capacity from few pairs, for use where other hosts confirm it.
 fn few(m: &Measured, kind: Sample) -> Option<Rate> {
     capacity(m, kind, FEW_PAIRS)
 }
 
-/// The path as measured. `pooled`: shares lost from and to the hosts of this role. `source`: the line that data come
-/// through from the other side.
+/// The path as measured. `pooled`: loss ratios from and to the hosts of this role. `source`: capacity of
+/// the shared link that data come through on the other side.
 fn own_path(
     host: u32,
     m: &Measured,
@@ -320,7 +322,7 @@ fn own_path(
     let up = capacity(m, Sample::Up, SOUND_PAIRS);
     let slower = |own: &Rate| source.is_none_or(|s| own.bps() as f64 * SAME < s.bps() as f64);
     let down = capacity(m, Sample::Down, SOUND_PAIRS).filter(slower);
-    // What the packets themselves took on the host's line is not the path's.
+    // The RTT must not include the transmission time of the probe packets on the host's own access link.
     let (to, from) = if by_data { FULL } else { SYNS };
     let time = |line: Option<Rate>, size: Bytes| line.map_or(Dur::ZERO, |r| r.transmit(size));
     let rtt = Dur::from_micros(u64::from(rtt));
@@ -341,9 +343,9 @@ fn own_path(
     }
 }
 
-/// Hosts with a capacity of their own from which on they may show a line that all share.
+/// Minimum number of hosts with a known capacity for a shared link.
 const SHARERS: usize = 3;
-/// The line that hosts share whose capacities these are: their median, if two in three agree with it.
+/// The shared link's capacity: the median of these, if two in three agree with it.
 fn line(capacities: impl Iterator<Item = Rate>) -> Option<Rate> {
     let mut known: Vec<u64> = capacities.map(Rate::bps).collect();
     known.sort_unstable();
@@ -360,7 +362,7 @@ fn whole_micros(d: Dur) -> Dur {
     Dur::from_micros((d.as_nanos() + 500) / 1000)
 }
 
-/// A share to six decimals: no digits in the file that mean nothing.
+/// Rounds a ratio to six decimals, to keep meaningless digits out of the file.
 fn share(x: f64) -> f64 {
     (x * 1e6).round() / 1e6
 }

@@ -1,7 +1,7 @@
-//! Application classes by server port: the one table.
+//! Table of application classes by server port.
 //!
-//! Ports are those of the IANA Service Name and Transport Protocol Port Number Registry, and a few
-//! that are used without being registered (3128 for web proxies, 1935 for RTMP).
+//! Ports follow the IANA Service Name and Transport Protocol Port Number Registry. A few are in use
+//! without registration (3128 for web proxies, 1935 for RTMP).
 
 /// An application class.
 pub(crate) struct ClassRow {
@@ -25,7 +25,7 @@ const fn udp(name: &'static str, ports: &'static [u16]) -> ClassRow {
     }
 }
 
-/// Every class, in the order in which models list them. The last of each transport is the rest.
+/// All classes, in the order in which models list them. The last class of each transport is the default.
 pub(crate) const CLASSES: &[ClassRow] = &[
     tcp("http", &[80, 3128, 8000, 8008, 8080, 8081, 8888]),
     tcp("https", &[443, 8443]),
@@ -62,15 +62,15 @@ pub(crate) const CLASSES: &[ClassRow] = &[
     udp("other-udp", &[]),
 ];
 
-/// A server port that leads to a class: its first; for the rest of a transport, and for a name that is
-/// no class, one that is in no class.
+/// A server port that maps to the class: its first port. For the default class of a transport, and for an
+/// unknown name, it returns a port that belongs to no class.
 pub fn server_port(class: &str) -> u16 {
     let row = CLASSES.iter().find(|c| c.name == class);
-    // 9 is discard (RFC 863): below 1024, so that it looks like a server's.
+    // 9 is discard (RFC 863): below 1024, so that it looks like a server port.
     row.and_then(|c| c.ports.first()).copied().unwrap_or(9)
 }
 
-/// The row of a server port, or `None` if only the rest fits.
+/// The class of a server port, or `None` if only the default class fits.
 fn known(is_udp: bool, port: u16) -> Option<u8> {
     let i = CLASSES
         .iter()
@@ -78,8 +78,8 @@ fn known(is_udp: bool, port: u16) -> Option<u8> {
     u8::try_from(i).ok()
 }
 
-/// The class of a flow to `server_port` (index into [`CLASSES`]). FTP data connections come *from*
-/// port 20 (RFC 959 section 3.2).
+/// The class of a flow to `server_port` (index into [`CLASSES`]). FTP data connections come *from* port 20
+/// (RFC 959 section 3.2).
 pub(crate) fn class(is_udp: bool, client_port: u16, server_port: u16) -> u8 {
     let rest = || {
         let i = CLASSES
@@ -92,15 +92,15 @@ pub(crate) fn class(is_udp: bool, client_port: u16, server_port: u16) -> u8 {
         .unwrap_or_else(rest)
 }
 
-/// Whether a class (index into [`CLASSES`]) is QUIC's.
+/// Whether a class (index into [`CLASSES`]) is QUIC.
 pub(crate) fn quic(class: u8) -> bool {
     CLASSES
         .get(usize::from(class))
         .is_some_and(|row| row.name == "quic")
 }
 
-/// Whether the first of two ports looks like the server's: a port in the table against one that is
-/// not, else a system port (below 1024, RFC 6335) against one that is not. `None` if they look alike.
+/// Whether the first of two ports looks like the server's. A port in the table wins over one that is not.
+/// Otherwise a system port (below 1024, RFC 6335) wins. `None` if neither test decides.
 pub(crate) fn server_first(is_udp: bool, a: u16, b: u16) -> Option<bool> {
     for test in [
         known(is_udp, a).is_some().cmp(&known(is_udp, b).is_some()),

@@ -1,24 +1,27 @@
-//! Models that hide whether any one session was in the trace: differential privacy (C. Dwork, F. McSherry, K. Nissim,
-//! A. Smith, "Calibrating noise to sensitivity in private data analysis", TCC 2006).
+//! Models that hide whether any one session was in the trace: differential privacy (C. Dwork, F. McSherry,
+//! K. Nissim, A. Smith, "Calibrating noise to sensitivity in private data analysis", TCC 2006).
 //!
-//! *What is promised.* Take two traces that differ in one session, a user's visit in one application class: all
-//! packets of it, whatever they are, are in one and not in the other. Any model file is at most
-//! `exp(epsilon)` times as likely to come of the one as of the other. A user with `n` sessions in the trace
-//! is protected `n * epsilon`. Known to everybody, and not protected: when the trace began and ended, the
-//! time-outs, the list of classes, which networks are inside, the resolution of its clock.
+//! *The guarantee.* Take two traces that differ in one session, a user's visit in one application class.
+//! All packets of the session, whatever they are, are in one trace and not in the other. Any model file is
+//! at most `exp(epsilon)` times as likely to result from one trace as from the other. A user with `n`
+//! sessions in the trace has a guarantee of `n * epsilon`. Some properties are public and not protected:
+//! start and end of the trace, the time-outs, the list of classes, the networks inside, the resolution of
+//! the clock.
 //!
-//! *How.* Nothing leaves the trace but [`Counts`]: histograms of what sessions are like, with bins that do not
-//! depend on the trace. A session adds to each histogram at most [`Histogram::share`] (of one with many
-//! connections four are looked at), and is measured by its own packets alone: no round trip is shared with
-//! other sessions of its hosts. Every cell, empty ones too, gets noise of the two-sided geometric law (A. Ghosh,
-//! T. Roughgarden, M. Sundararajan, "Universally utility-maximizing privacy mechanisms", STOC 2009), integers
-//! throughout, so that no rounding of floating-point numbers betrays anything. Uniform numbers have 53
-//! bits: a cell's noise ends at 37 times its scale, which 1 in 10^16 cells would exceed. The seed of the noise
-//! is secret and not kept. The model is made of the noisy counts, and of nothing else.
+//! *The mechanism.* Only [`Counts`] leave the trace: histograms of session properties, with bins that do
+//! not depend on the trace. A session adds to each histogram at most [`Histogram::share`]; of a session
+//! with many connections four are used. It is measured by its own packets alone, so it shares no RTT with
+//! other sessions of its hosts. Every cell, even an empty one, gets noise of the two-sided geometric law
+//! (A. Ghosh, T. Roughgarden, M. Sundararajan, "Universally utility-maximizing privacy mechanisms", STOC
+//! 2009). All counts are integers, so that no rounding of floating-point numbers leaks information.
+//! Uniform numbers have 53 bits: a cell's noise ends at 37 times its scale, which 1 in 10^16 cells would
+//! exceed. The seed of the noise is secret and not kept. The model is made of the noisy counts and nothing
+//! else.
 //!
-//! *What it costs.* Sizes within a factor of four, pauses within one of four, round trips within one of two; what
-//! depends on what, but for requests and responses; the courses of loads below a tenth of the trace; losses,
-//! windows, segment sizes; and whatever is rare. [`Cost`] says how far the model is from what it hides.
+//! *The cost.* Sizes and pauses are known within a factor of four, RTTs within a factor of two.
+//! Dependencies between quantities are lost, except between requests and responses. So are load changes
+//! faster than a tenth of the trace, losses, windows, segment sizes, and everything rare. [`Cost`] says
+//! how far the model is from the original.
 
 mod cost;
 mod counts;
@@ -32,18 +35,18 @@ pub use counts::Counts;
 #[cfg(test)]
 use counts::Histogram;
 
-/// How a model is to be protected.
+/// Parameters of the protection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Private {
-    /// What one session can change: a factor of `exp(epsilon)` on the probability of any model.
+    /// Bound on the effect of one session: a factor of `exp(epsilon)` on the probability of any model.
     pub epsilon: f64,
-    /// The seed of the noise, 128 bits. Drawn from the system's entropy and thrown away: anyone who knows it can take
-    /// the noise off.
+    /// The seed of the noise, 128 bits. Draw it from the system's entropy and discard it: anyone who knows
+    /// it can remove the noise.
     pub seed: [u64; 2],
 }
 
-/// The model that says of `learnt` what `private` allows. `learnt` is made by a learner with
-/// [`Options::private`](crate::Options::private) set: only then are its sessions measured each by itself.
+/// Releases the part of `learnt` that `private` allows. `learnt` must come from a learner with
+/// [`Options::apart`](crate::Options::apart) set: only then is each session measured by itself.
 pub fn release(learnt: &Model, private: &Private) -> Model {
     let counts = Counts::of(learnt).noisy(private);
     synthesis::model(&counts, learnt, private)
@@ -67,12 +70,12 @@ impl Secret {
         ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
-    /// Failures before a success, `scale` being how many it takes for the probability to fall by `e`.
+    /// A geometric variate: `P(n)` in proportion to `exp(-n / scale)`, `n >= 0`.
     fn geometric(&mut self, scale: f64) -> i64 {
         (-self.uniform().ln() * scale) as i64
     }
 
-    /// Of the two-sided geometric law: `P(n)` in proportion to `exp(-|n| / scale)`.
+    /// A variate of the two-sided geometric law: `P(n)` in proportion to `exp(-|n| / scale)`.
     fn noise(&mut self, scale: f64) -> i64 {
         self.geometric(scale) - self.geometric(scale)
     }

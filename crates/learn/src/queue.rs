@@ -1,45 +1,48 @@
-//! The queue of the tapped link, as round trips show it.
+//! Estimates the queueing delay of the tapped link from RTT samples.
 //!
-//! A sample's excess is what it is above the shortest of its host. Excesses of many hosts at one time have the queue of the
-//! link in them that all share, and what each host's own path adds. So the least of several hosts' is a
-//! cautious estimate of the shared queue. Queues elsewhere have nothing to do with each other: their least is about
-//! nothing, and does not explain what there is; then nothing is taken out at all.
+//! The excess of a sample is its difference from the host's minimum. The excesses of many hosts at the
+//! same time share the delay of the tapped link's queue. Each also holds delay of the host's own path. So
+//! the minimum over several hosts is a cautious estimate of the shared queue. Queues elsewhere are
+//! independent, so their minimum is close to zero and explains little of the total excess. In that case
+//! nothing is subtracted.
 //!
-//! A queue that fills up drops. Losses elsewhere come while it is long and while it is not; what comes more often while it is
-//! long is its own.
+//! A full queue drops packets. Losses elsewhere occur at the same rate whether the queue is long or short.
+//! The surplus while the queue is long is attributed to the queue.
 
 use swell_base::Dur;
 
 use crate::hosts::{Measured, Sample};
 
-/// Samples of a host from which on the shortest says something.
+/// Minimum number of samples of a host for its shortest sample to be meaningful.
 const TIMED: usize = 3;
-/// Samples this near are of one time, milliseconds.
+/// Samples within this distance count as simultaneous, milliseconds.
 const NEAR: u32 = 100;
-/// Other hosts that have to agree.
+/// Minimum number of other hosts that must agree.
 const OTHERS: usize = 3;
-/// Samples whose queue is known from which on there is one.
+/// Minimum number of samples with a known shared delay for a queue to be reported.
 const ENOUGH: usize = 100;
-/// The part of all excess that a shared queue explains at least. Of independent delays the least of three is a third.
+/// Minimum share of the total excess that a shared queue must explain. For independent exponential delays
+/// the minimum of three explains a third.
 const EXPLAINED: f64 = 0.5;
 
 /// Length of a bin in which losses are counted, milliseconds.
 const BIN: u32 = 250;
-/// A loss shows up to so many bins later: what is lost at the end of a transfer is sent again after a time-out.
+/// Number of bins by which detection may lag a loss: the last packet of a transfer is retransmitted after
+/// a time-out.
 const LATER: usize = 4;
-/// Packets while the queue was short from which on their losses say something.
+/// Minimum number of packets while the queue was short for their loss rate to be meaningful.
 const PACKETS: u64 = 1_000;
 
-/// Data packets over time, and those that were lost.
+/// Data packets over time, and how many of them were lost.
 #[derive(Debug, Default)]
 pub(crate) struct Passing {
-    /// By side of the tap, then by bin: of hosts there, `[packets, lost]` that they sent and that were sent to them.
+    /// By side of the tap, then by bin: `[packets, lost]` sent by hosts of that side, and sent to them.
     bins: [Vec<[[u32; 2]; 2]>; 2],
 }
 
 impl Passing {
-    /// At a time, nanoseconds, so many packets of a host on `side`, and news of lost ones: of hosts there on their way to
-    /// the tap, and on the way to them.
+    /// Records data packets of a host on `side` at a time in nanoseconds. `lost` counts newly detected
+    /// losses of hosts on that side: on their way to the tap, and on the way to them.
     #[inline]
     pub(crate) fn add(&mut self, at: u64, side: usize, sent: u64, lost: [u64; 2]) {
         if sent == 0 && lost == [0; 2] {
@@ -64,8 +67,8 @@ impl Passing {
         own[bin][1][1] += counts(lost[1]);
     }
 
-    /// The part of the losses of `side` that are not the queue's, sent and received, where `is_long` tells of bins in
-    /// which it was long.
+    /// The share of the losses of `side` that the queue did not cause, for packets sent and received.
+    /// `is_long` tells in which bins the queue was long.
     fn elsewhere(&self, side: usize, is_long: impl Fn(usize) -> bool) -> [f64; 2] {
         let mut sums = [[[0u64; 2]; 2]; 2];
         let mut since = LATER + 1;
@@ -93,19 +96,19 @@ impl Passing {
     }
 }
 
-/// What was common to the hosts on one side of the tap.
+/// The delay shared by the hosts on one side of the tap.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
-    /// Time in milliseconds, host, and excess in microseconds; by time.
+    /// Time in milliseconds, host, and excess in microseconds; ordered by time.
     excess: Vec<(u32, u32, u32)>,
     /// Mean over the samples, microseconds.
     mean: u64,
-    /// The part of the losses that are not its own: of packets from these hosts, and to them.
+    /// The share of the losses that the queue did not cause: of packets from these hosts, and to them.
     pub(crate) elsewhere: [f64; 2],
 }
 
 impl Default for Queue {
-    /// None.
+    /// No queue.
     fn default() -> Queue {
         Queue {
             excess: Vec::new(),
@@ -116,7 +119,7 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Of these hosts, and of the packets that passed them.
+    /// Estimates the queue from these hosts and the packets that passed on their side.
     pub(crate) fn of<'h>(
         hosts: impl Iterator<Item = (u32, &'h Measured)>,
         passing: &Passing,
@@ -138,7 +141,7 @@ impl Queue {
             ..Queue::default()
         };
         let (mut all, mut shared, mut known) = (0u64, 0u64, 0);
-        // The longest in each bin.
+        // The maximum delay in each bin.
         let mut longest: Vec<u32> = Vec::new();
         for &(at, host, own) in &queue.excess {
             if let Some(least) = queue.least(host, at) {
@@ -159,18 +162,18 @@ impl Queue {
         queue
     }
 
-    /// The mean that was taken out.
+    /// The mean delay that was subtracted.
     pub(crate) fn mean(&self) -> Dur {
         Dur::from_micros(self.mean)
     }
 
-    /// What all shared at a time, microseconds, by the others than `host`; nothing where too few were there: then the
-    /// link was not busy.
+    /// Shared delay at a time, in microseconds, from hosts other than `host`. Zero if too few hosts have
+    /// samples then, because the link was not busy.
     pub(crate) fn of_all(&self, host: u32, at: u32) -> u32 {
         self.least(host, at).unwrap_or(0)
     }
 
-    /// The least excess of others around a time.
+    /// The minimum excess of other hosts around a time.
     fn least(&self, host: u32, at: u32) -> Option<u32> {
         let from = self
             .excess
@@ -197,8 +200,8 @@ mod tests {
     use super::*;
     use crate::hosts::Hosts;
 
-    /// Twenty hosts, sampled every 15 ms in turn, for 30 s: what `delay` makes of a time and a host comes on top of 20 ms,
-    /// in microseconds. Losses: one in twenty packets while `lossy`.
+    /// Samples twenty hosts in turn, one every 15 ms, for 30 s. `delay` gives the microseconds added to 20
+    /// ms for a time and a host. One packet in twenty is lost while `lossy` holds.
     fn found(
         mut delay: impl FnMut(u64, u32, &mut Stream) -> u64,
         lossy: impl Fn(u64) -> bool,
@@ -223,7 +226,7 @@ mod tests {
         (Queue::of(measured, &passing, 1), ids[0])
     }
 
-    /// Long for two seconds of six.
+    /// Busy for two seconds of every six.
     fn busy(at: u64) -> bool {
         at % 6_000 < 2_000
     }
@@ -243,9 +246,9 @@ mod tests {
             assert!((28_000..31_000).contains(&found), "{found} at {at}");
         }
         assert!(q.of_all(host, 16_000) < 1_000);
-        // It lost everything that was lost.
+        // All losses are the queue's.
         assert_eq!(q.elsewhere, [1.0, 0.0]);
-        // Losses that do not care for the queue stay the hosts'.
+        // Losses independent of the queue stay with the hosts.
         let (always, _) = found(|at, _, rng| queue(at, rng), |_| true);
         let share = always.elsewhere[1];
         assert!((0.9..=1.0).contains(&share), "{share}");
@@ -253,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_each_waits_for_alone_stays() {
-        // As long and as often, but at times of its own; and jitter as large.
+        // As long and as often, but at different times per host; and jitter of the same size.
         let own = |at: u64, host: u32| busy(at + 977 * u64::from(host));
         let (q, host) = found(|at, h, _| if own(at, h) { 30_000 } else { 0 }, busy);
         assert_eq!((q.mean(), q.of_all(host, 12_500)), (Dur::ZERO, 0));

@@ -1,7 +1,7 @@
-//! Captures that a file holds twice.
+//! Detects captures that a file holds twice.
 //!
-//! Files are joined by hand, and sometimes with themselves. A packet with the stamp, the addresses and the numbers of one
-//! that was read long ago is that packet: it passed the tap once.
+//! Files are joined by hand, and sometimes with themselves. A packet with the same stamp, addresses and
+//! header fields as one read long before is the same packet. It passed the tap once.
 
 use std::hash::BuildHasher;
 
@@ -10,12 +10,12 @@ use swell_capture::{Packet, Transport};
 
 use crate::index::Index;
 
-/// Packets at the beginning by which a capture is known again.
+/// Number of packets at the start that identify a capture.
 const KNOWN: u32 = 4096;
-/// A packet that is older than others by more than this is looked at, nanoseconds: captures from several interfaces
-/// are merged closer.
+/// A packet older than the latest by more than this is checked, nanoseconds. Merged captures from several
+/// interfaces are closer in time.
 const STEP: i64 = 1_000_000_000;
-/// Packets in a row that say that a capture begins again.
+/// Number of consecutive known packets that show that a capture starts again.
 const AGREE: u32 = 8;
 
 /// Finds packets that were read before.
@@ -26,9 +26,9 @@ pub(crate) struct Repeats {
     /// The latest stamp.
     latest: i64,
     row: u32,
-    /// Everything up to this stamp has been read.
+    /// All packets up to this stamp have been read.
     until: Option<i64>,
-    /// How many there were.
+    /// Number of repeated packets.
     pub(crate) packets: u64,
 }
 
@@ -72,7 +72,7 @@ impl Repeats {
     }
 }
 
-/// What tells a packet from all others.
+/// Fingerprint that distinguishes a packet from all others.
 fn print(p: &Packet) -> u64 {
     let numbers = match &p.transport {
         Transport::Tcp(h) => [
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_capture_joined_with_itself_is_read_once() {
-        // Longer than what is remembered of it.
+        // Longer than the remembered part.
         let n = 3 * i64::from(KNOWN);
         let once = || (0..n).map(|i| (i, i as u32));
         let more = (n..n + 100).map(|i| (i, i as u32));
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_is_only_late_or_alike_is_no_copy() {
-        // Two interfaces, the second handed over in blocks that come late.
+        // Two interfaces, one of which delivers its packets in late blocks.
         let late = (0..400i64).flat_map(|block| {
             let at = 100 * block;
             (at..at + 100)
@@ -146,10 +146,10 @@ mod tests {
                 .map(|ms| (ms, ms.unsigned_abs() as u32))
         });
         assert_eq!(again(late).1, 0);
-        // Files in the wrong order: the stamps of another hour.
+        // Files in the wrong order: different stamps.
         let swapped = (5_000..9_000).chain(0..4_000).map(|ms| (ms, ms as u32));
         assert_eq!(again(swapped).1, 0);
-        // The same stamps, but other packets.
+        // The same stamps, but different packets.
         let other = (0..4_000)
             .map(|ms| (ms, ms as u32))
             .chain((0..4_000).map(|ms| (ms, 100_000 + ms as u32)));

@@ -1,11 +1,17 @@
-//! What packets say of the side of the tap that hosts are on.
+//! Evidence in packets about the side of the tap that each host is on.
 //!
-//! In this order: networks named by the user; where packets entered the capture (interface and
-//! direction of pcapng, the packet type of cooked captures); Ethernet addresses (everybody behind a
-//! router has the router's). Each parts all hosts at once. Where none of them speaks, hosts of one
-//! network, and private hosts, are on one side, and connected hosts on opposite ones. What then still
-//! hangs together in several pieces is put together by how many routers packets have passed (their time to live): they
-//! cannot come first, since a gateway that answers is as near as its clients. Else it is a vote in each piece, and said to be one.
+//! The sources of evidence, in order of priority:
+//!
+//! 1. Networks named by the user.
+//! 2. Where packets entered the capture: interface and direction of pcapng, or the packet type of cooked
+//!    captures.
+//! 3. Ethernet addresses: all hosts behind a router have the router's address.
+//!
+//! Each of these divides all hosts at once. Without them, hosts of one network are on one side, as are
+//! private hosts, and hosts that exchange packets are on opposite sides. If that leaves several
+//! unconnected groups, the number of routers that packets have passed (from their time to live) relates
+//! the groups. Hop counts cannot come first, because a gateway that answers is as near as its clients.
+//! Otherwise each group votes, and a warning says so.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,15 +25,15 @@ use crate::index::Index;
 /// A network in CIDR notation: `192.0.2.0/24`, `2001:db8::/32`, or one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// IPv4 as IPv4-mapped (RFC 4291 section 2.5.5.2).
+    /// IPv4 addresses are IPv4-mapped (RFC 4291 section 2.5.5.2).
     address: u128,
-    /// Of 128 bits.
+    /// Prefix length, of 128 bits.
     length: u32,
     given: (IpAddr, u32),
 }
 
 impl Network {
-    /// Whether it holds the address.
+    /// Whether the network contains the address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let differ = self.address ^ bits(address);
         self.given.0.is_ipv4() == address.is_ipv4()
@@ -67,7 +73,7 @@ impl fmt::Display for Network {
     }
 }
 
-/// The evidence by which the sides were decided.
+/// The evidence that decided the sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Basis {
     /// Networks named by the user.
@@ -81,19 +87,19 @@ pub(crate) enum Basis {
     Talk,
 }
 
-/// More doors than this are not evidence.
+/// Maximum number of doors (pairs of capture interface and direction). More are not evidence.
 const MOST_DOORS: usize = 8;
-/// More Ethernet addresses than this are not distinguished.
+/// Maximum number of stations (Ethernet addresses). More are not distinguished.
 const MOST_STATIONS: usize = 4096;
-/// Share of the evidence that may contradict a division before it is not believed.
+/// Maximum share of contradicting evidence for a division to be accepted.
 const ODD: f64 = 0.05;
 
-/// Packets that have passed as many routers, or more, are told apart no further.
+/// Hop counts are capped here.
 const MOST_HOPS: usize = 32;
-/// The nearer side of a tap is at most so many routers away: beyond that both are far.
+/// Maximum hop count of the side near the tap. Beyond that, both sides are far away.
 const MOST_NEAR: usize = 8;
 
-/// Routers that a packet has passed, from its time to live. Systems begin with 64, 128 or 255.
+/// Number of routers that a packet has passed, from its time to live. Initial values are 64, 128 or 255.
 fn hops(p: &Packet) -> usize {
     let begun = [64, 128].into_iter().find(|b| p.ttl <= *b).unwrap_or(255);
     usize::from(begun - p.ttl).min(MOST_HOPS)
@@ -102,27 +108,27 @@ fn hops(p: &Packet) -> usize {
 /// The evidence from one host's packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Heard {
-    /// Doors by which its packets, and those to it, came in.
+    /// Bit masks of the doors at which packets from the host, and packets to it, were captured.
     sends: u8,
     gets: u8,
-    /// Its station, plus one.
+    /// Its station number plus one.
     station: u32,
-    /// Routers that its last packet had passed, plus one.
+    /// Hop count of its last packet plus one.
     hops: u8,
 }
 
-/// What was seen of all packets.
+/// The evidence from all packets.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
     doors: Vec<(u32, Heading)>,
     stations: Stations,
     heard: Vec<Heard>,
-    /// Packets by the hops of their sender and of their receiver, where it has sent before.
+    /// Packet counts by the hops of the sender and of the receiver, if the receiver has sent before.
     distances: Vec<[u64; MOST_HOPS + 1]>,
-    /// After the decision: whether senders at this door or station are inside.
+    /// After the decision: whether senders at each door or station are inside.
     door_inside: Vec<Option<bool>>,
     station_inside: Vec<Option<bool>>,
-    /// How far the near side is at most, and whether it is inside, where that decided.
+    /// The maximum hop count of the near side and whether that side is inside, if hop counts decided.
     near_inside: Option<(usize, bool)>,
     pub(crate) basis: Basis,
 }
@@ -132,7 +138,7 @@ struct Stations {
     index: Index<u64>,
     count: u32,
     pairs_index: Index<u64>,
-    /// Two stations and their packets.
+    /// Two stations and the number of packets between them.
     pairs: Vec<(u32, u32, u64)>,
 }
 
@@ -192,7 +198,7 @@ impl Evidence {
         })
     }
 
-    /// A packet went from host `from` to host `to`, neither of them many.
+    /// Records a packet from host `from` to host `to`. Neither is a multicast or broadcast address.
     pub(crate) fn see(&mut self, p: &Packet, from: u32, to: u32) {
         let most = from.max(to) as usize;
         if self.heard.len() <= most {
@@ -217,7 +223,8 @@ impl Evidence {
             && a != b
         {
             self.stations.pair(a, b);
-            // What a host sends with counts more than what it is sent to with: learnt addresses age.
+            // A station seen as source is better evidence than one seen as destination: switch and ARP
+            // tables age.
             self.heard[from as usize].station = a + 1;
             let h = &mut self.heard[to as usize].station;
             if *h == 0 {
@@ -226,7 +233,7 @@ impl Evidence {
         }
     }
 
-    /// A division of the hosts into two sides, by host. `None` if the evidence is not clear.
+    /// Divides the hosts into two sides, by host. `None` if the evidence is not clear.
     pub(crate) fn divide(&mut self) -> Option<Vec<Option<bool>>> {
         if let Some(doors) = self.divide_doors() {
             self.basis = Basis::Doors;
@@ -249,26 +256,27 @@ impl Evidence {
         Some(sides)
     }
 
-    /// Whether each host is on the side that is nearer to the tap, by host. `None` if the evidence is not clear.
+    /// Whether each host is on the side nearer to the tap, by host. `None` if the evidence is not clear.
     pub(crate) fn nearer(&self) -> Option<(usize, Vec<Option<bool>>)> {
         let near = self.divide_hops()?;
         let side = |h: &Heard| is_near(usize::from(h.hops).checked_sub(1)?, near);
         Some((near, self.heard.iter().map(side).collect()))
     }
 
-    /// The near side is at most so many routers away, and inside or not.
+    /// Stores the maximum hop count of the near side, and whether that side is inside.
     pub(crate) fn set_near(&mut self, near: usize, inside: bool) {
         self.near_inside = Some((near, inside));
     }
 
-    /// Whether the sender of a packet is inside, by the routers that it has passed.
+    /// Whether the sender of a packet is inside, by its hop count.
     pub(crate) fn tell_near(&self, p: &Packet) -> Option<bool> {
         let (near, inside) = self.near_inside.filter(|_| p.ttl > 0)?;
         is_near(hops(p), near).map(|is| is == inside)
     }
 
-    /// A tap near one side sees that side's packets before they have passed many routers, and those of the other after
-    /// many. Believed where almost all packets go from one to the other: the largest distance of the near side.
+    /// Finds the maximum hop count of the near side. A tap near one side sees that side's packets after
+    /// few hops, and those of the other side after many. The result is accepted only if almost all packets
+    /// go from one to the other.
     fn divide_hops(&self) -> Option<usize> {
         let (all, (cross, near)) = (0..=MOST_NEAR)
             .map(|near| {
@@ -290,8 +298,8 @@ impl Evidence {
         (2 * cross > all).then_some(near)
     }
 
-    /// Each door (an interface and direction of the capture) is on one side. This holds if a host sends by some doors and
-    /// receives by others.
+    /// Assigns each door (an interface and direction of the capture) to a side. This works if hosts send
+    /// through some doors and receive through others.
     fn divide_doors(&self) -> Option<Vec<Option<bool>>> {
         if !(2..=MOST_DOORS).contains(&self.doors.len()) {
             return None;
@@ -303,8 +311,8 @@ impl Evidence {
         if all == 0 || odd as f64 > ODD * all as f64 {
             return None;
         }
-        // Senders at the first door are `true`; receivers at it are on the other side. Each round carries a
-        // side at least one door further.
+        // Senders at the first door are `true`; receivers at it are on the other side. Each round assigns
+        // at least one more door that is connected to an assigned one.
         let first = two_way().next()?.sends.trailing_zeros() as usize;
         let mut sides = vec![None; self.doors.len()];
         sides[first] = Some(true);
@@ -327,8 +335,8 @@ impl Evidence {
         both.then_some(sides)
     }
 
-    /// The station with the most hosts is a router; those that exchange packets with it are on the
-    /// other side. Not believed where most packets pass it by.
+    /// The station with the most hosts is taken to be a router, and stations that exchange packets with it
+    /// are on the other side. Rejected if most packets do not go through it.
     fn divide_stations(&self) -> Option<Vec<Option<bool>>> {
         let stations = &self.stations;
         let mut hosts = vec![0u64; stations.count as usize];
@@ -356,21 +364,20 @@ impl Evidence {
         (2 * by > all).then_some(sides)
     }
 
-    /// The division was of sides; which of them is inside is known now.
+    /// Turns sides into inside and outside, once it is known which side is inside.
     pub(crate) fn orient(&mut self, inside: bool) {
         let sides = self.door_inside.iter_mut().chain(&mut self.station_inside);
         sides.flatten().for_each(|side| *side = *side == inside);
         self.forget();
     }
 
-    /// Sides are decided.
+    /// Drops the evidence that is no longer needed once sides are decided.
     pub(crate) fn forget(&mut self) {
         self.heard = Vec::new();
         self.distances = Vec::new();
     }
 
-    /// Whether the sender and the receiver of a packet are inside, by what was learnt of where it came
-    /// in and of its stations.
+    /// Whether the sender and the receiver of a packet are inside, by its door or its stations.
     pub(crate) fn tell(&self, p: &Packet) -> [Option<bool>; 2] {
         if !self.door_inside.is_empty() {
             let door = (p.interface, p.heading);
@@ -388,12 +395,13 @@ impl Evidence {
     }
 }
 
-/// Whether a host at `hops` routers is on the side that is `near` at most, or on the other. Routes change by a router.
+/// Whether a host at `hops` routers is on the side within `near` hops. `None` for `near + 1`, since routes
+/// vary by one router.
 fn is_near(hops: usize, near: usize) -> Option<bool> {
     (hops != near + 1).then_some(hops <= near)
 }
 
-/// The network that a host is taken to be in: /24 of IPv4, /64 of IPv6.
+/// The network that a host is assumed to be in: /24 for IPv4, /64 for IPv6.
 pub(crate) fn neighbourhood(address: IpAddr) -> u64 {
     match address {
         IpAddr::V4(a) => u64::from(a.to_bits() >> 8),

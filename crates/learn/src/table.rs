@@ -1,4 +1,4 @@
-//! The flows under way, by their addresses and ports.
+//! The table of current flows, keyed by addresses and ports.
 
 use std::hash::BuildHasher;
 
@@ -11,7 +11,7 @@ use crate::tcp::Tracked;
 use crate::udp::Flow as UdpFlow;
 use crate::users::Place;
 
-/// Both ends of a flow, the smaller first.
+/// Both ends of a flow, the smaller one first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Key {
     pub(crate) a: u128,
@@ -21,7 +21,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Both ends are IPv6 addresses.
+    /// Whether both ends are IPv6 addresses.
     pub(crate) fn ipv6(&self) -> bool {
         self.a >> 32 != MAPPED >> 32
     }
@@ -29,11 +29,11 @@ impl Key {
 
 #[derive(Debug)]
 pub(crate) enum State {
-    /// A SYN, and nothing since: scans are made of these.
+    /// A SYN with no packet after it. Kept small because scans consist of these.
     Asked(Box<Asked>),
     Tcp(Box<Tracked>),
     Udp(Box<UdpFlow>),
-    /// Ended; with the client's initial sequence number.
+    /// Ended; holds the client's initial sequence number.
     Closed(Option<u32>),
     Free,
 }
@@ -43,17 +43,17 @@ pub(crate) struct Slot {
     pub(crate) key: Key,
     pub(crate) state: State,
     pub(crate) last: u64,
-    /// A TCP connection that has ended.
+    /// Whether the TCP connection has ended.
     pub(crate) closed: bool,
-    /// The client is `key.a`.
+    /// Whether the client is `key.a`.
     pub(crate) client_is_a: bool,
-    /// Packets from `key.a` go left to right.
+    /// Whether packets from `key.a` go left to right.
     pub(crate) a_is_left: bool,
     pub(crate) hosts: [u32; 2],
     pub(crate) place: Option<Place>,
 }
 
-/// A SYN that waits for an answer.
+/// A SYN without an answer so far.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) at: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// The connection as it is tracked from its second packet on.
+    /// Converts to a fully tracked connection, at its second packet.
     pub(crate) fn tracked(&self, quiet: u64) -> Tracked {
         let mut tracked = Tracked::new(self.at);
         tracked.packet(0, self.at, self.ip_len, &self.header, quiet);
@@ -70,7 +70,7 @@ impl Asked {
     }
 }
 
-/// Slots by key; the keys themselves are in the slots, where they are needed anyway.
+/// Slots by key. The index stores slot numbers only, as the slots hold the keys anyway.
 #[derive(Debug)]
 pub(crate) struct Table {
     index: HashTable<u32>,
@@ -91,12 +91,12 @@ impl Table {
         }
     }
 
-    /// Slots in use.
+    /// Number of slots in use.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Slots there are, free ones included.
+    /// Number of slots, free ones included.
     pub(crate) fn slots(&self) -> u32 {
         self.slots.len() as u32
     }
@@ -119,7 +119,7 @@ impl Table {
             .copied()
     }
 
-    /// Puts a slot with a key that is not there yet.
+    /// Inserts a slot whose key is not in the table yet.
     pub(crate) fn insert(&mut self, slot: Slot) -> u32 {
         let hash = self.hasher.hash_one(slot.key);
         let i = match self.free.pop() {
@@ -148,7 +148,7 @@ impl Table {
         self.free.push(i);
     }
 
-    /// The next slot in turn, round and round; `None` while there are none.
+    /// The next slot in round-robin order; `None` if there are no slots.
     #[inline]
     pub(crate) fn turn(&mut self) -> Option<u32> {
         self.cursor += 1;
@@ -159,7 +159,7 @@ impl Table {
     }
 }
 
-/// The key of a packet's flow, and whether it goes from the key's first end.
+/// The flow key of a packet, and whether the packet comes from the key's first end.
 pub(crate) fn key(p: &Packet, src_port: u16, dst_port: u16, udp: bool) -> (Key, bool) {
     let (a, b) = (bits(p.src), bits(p.dst));
     let from_a = (a, src_port) <= (b, dst_port);

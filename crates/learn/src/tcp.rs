@@ -1,8 +1,8 @@
 //! One TCP connection as it passes the tap.
 //!
-//! RFC 9293 throughout. Sequence numbers become 64-bit offsets (0 is the SYN, 1 the
-//! first byte) by the nearest distance modulo 2^32 to what was seen before, so wrapping costs
-//! nothing. Payload lengths come from the IP header, so a snap length that cuts payload does not matter.
+//! Follows RFC 9293. Sequence numbers become 64-bit offsets (0 is the SYN, 1 the first byte), at the
+//! nearest distance modulo 2^32 to those seen before, so wrapping needs no special case. Payload lengths
+//! come from the IP header, so a snap length that cuts payload does not matter.
 
 use swell_capture::Tcp as Header;
 
@@ -30,60 +30,61 @@ pub(crate) struct Tracked {
     pub(crate) syns: Vec<u64>,
     pub(crate) syn_ack: Option<u64>,
     syn_acks: u32,
-    /// When the client's ACK of the SYN/ACK passed (or the first data, where that was not seen).
+    /// When the client's ACK of the SYN/ACK passed, or the first data if that ACK was not seen.
     pub(crate) opened: Option<u64>,
     pub(crate) handshake: bool,
     pub(crate) reset: bool,
-    /// Handshake round trips, server's and client's side, nanoseconds.
+    /// Handshake RTTs on the server's and the client's side, nanoseconds.
     pub(crate) rtt: [Option<u64>; 2],
-    /// What had passed when the user's next group began, if something passed since.
+    /// Progress when the user's next group began, if anything passed since.
     pub(crate) overtaken: Option<Passed>,
-    /// Shortest spacing of packets that the capture's clock tells, nanoseconds.
+    /// Shortest packet spacing that the capture's clock can resolve, nanoseconds.
     pub(crate) least_gap: u64,
-    /// Packets that have passed from the sender of the present one and to its receiver, with it.
+    /// Packets that have passed from the sender of the current packet and to its receiver, that packet
+    /// included.
     pub(crate) passed: [u32; 2],
-    /// Whether the SYN and the SYN/ACK permit selective acknowledgements; none: not seen.
+    /// Whether the SYN and the SYN/ACK permit selective acknowledgements; `None` if not seen.
     sack: [Option<bool>; 2],
 }
 
-/// Spacings below this are the capture's: interrupts hand over packets in groups and stamp them microseconds
-/// apart. A full packet takes as long at 1.2 Gbit/s; faster lines pass for unlimited.
+/// Shorter spacings are artefacts of the capture: interrupts deliver packets in groups and stamp them
+/// microseconds apart. A full packet takes this long at 1.2 Gbit/s; faster links count as unlimited.
 pub(crate) const LEAST_GAP: u64 = 10_000;
 
-/// What a packet told beyond the connection's own state.
+/// Information from a packet beyond the connection's own state.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct News {
-    /// Round-trip samples between tap and the host at end 0 (client) or 1 (server): (end, from
+    /// RTT sample between the tap and the host at end 0 (client) or 1 (server): (end, whether from the
     /// handshake, nanoseconds).
     pub(crate) rtt: Option<(usize, bool, u64)>,
     /// Capacity from the sender of this packet, kbit/s.
     pub(crate) up: Option<u64>,
     /// Capacity to the sender of this packet, kbit/s.
     pub(crate) down: Option<u64>,
-    /// It moved data the tap had not seen, or asked once more for a connection.
+    /// Whether it moved data that the tap had not seen, or was another SYN of an attempt.
     pub(crate) data: bool,
-    /// It held data, and how many packets before it turned out to have been lost: of its sender on their way to
-    /// the tap, and of the other end beyond it.
+    /// Number of data packets (0 or 1), and number of losses that it revealed: of its sender before the
+    /// tap, and of the other end beyond the tap.
     pub(crate) sent: u64,
     pub(crate) lost: [u64; 2],
 }
 
-/// Most SYN times kept of one attempt.
+/// Maximum number of SYN times kept per attempt.
 const MAX_SYNS: usize = 16;
-/// Where a connection's round-trip time is not known, a segment that comes later than this after a
-/// hole is taken for a retransmission, not for reordering.
+/// If a connection's RTT is unknown, a segment that fills a hole later than this counts as a
+/// retransmission, not as reordering.
 const UNKNOWN_RTT: u64 = 20_000_000;
-/// A copy of the segment just seen, this soon, is the capture's doing (both ports of a mirror).
+/// A copy of the previous segment within this time is an artefact of the capture (both ports of a mirror).
 pub(crate) const DUPLICATE: u64 = 500_000;
 
-/// A SYN over IPv4 without options; with them it is longer over IPv6 too.
+/// A SYN over IPv4 without options. A SYN with options is longer, over IPv6 too.
 const BARE_SYN: u32 = 40;
 
-/// How long receivers delay an acknowledgement: Linux `TCP_DELACK_MIN`, 40 ms. RFC 1122 section
-/// 4.2.3.2 allows 500 ms; of those that use more, some pauses of the network pass for the application's.
+/// Delay of ACKs by receivers: Linux `TCP_DELACK_MIN`, 40 ms. RFC 1122 section 4.2.3.2 allows 500 ms. With
+/// receivers that delay longer, some network pauses are mistaken for pauses of the application.
 const DELAYED_ACK: u64 = 40_000_000;
-/// An answer later than this times nothing: the sender would have sent again by then (RFC 2988
-/// section 2.1: 3 s before any measurement; RFC 6298: 1 s), so the capture lacks a packet.
+/// Later answers are no RTT samples. The sender would have retransmitted by then (RFC 2988 section 2.1: 3
+/// s before any measurement; RFC 6298: 1 s), so the capture lacks a packet.
 const LONGEST_RTT: u64 = 3_000_000_000;
 
 impl Tracked {
@@ -114,7 +115,7 @@ impl Tracked {
         }
     }
 
-    /// What its packets looked like. `ipv6` is not the connection's to know.
+    /// Properties of its packets. The connection itself does not know `ipv6`.
     pub(crate) fn wire(&self, ipv6: bool) -> Wire {
         let end = |i: usize| {
             let [sends, answers] = [&self.halves[i], &self.halves[1 - i]];
@@ -129,33 +130,33 @@ impl Tracked {
             ipv6,
             // Sent by both ends or by none (RFC 7323 section 3.2).
             timestamps: timestamps.reduce(|a, b| a && b),
-            // Done if both SYNs permit it (RFC 2018 section 2).
+            // Used if both SYNs permit it (RFC 2018 section 2).
             sack: self.sack[0].zip(self.sack[1]).map(|(a, b)| a && b),
             ends: [end(0), end(1)],
         }
     }
 
-    /// Begun before the trace: neither SYN nor SYN/ACK was seen.
+    /// Whether it began before the trace: neither SYN nor SYN/ACK was seen.
     pub(crate) fn left_censored(&self) -> bool {
         self.syns.is_empty() && self.syn_ack.is_none()
     }
 
-    /// SYNs that never led to anything.
+    /// Whether it consists of SYNs that were never answered by a SYN/ACK or data.
     pub(crate) fn attempt(&self) -> bool {
         !self.syns.is_empty() && self.syn_ack.is_none() && self.chunks.is_empty()
     }
 
-    /// Nothing more is to come but stragglers.
+    /// Whether only stragglers can follow.
     pub(crate) fn closed(&self) -> bool {
         self.reset || self.halves.iter().all(|h| h.fin)
     }
 
-    /// The initial sequence number of the client, where seen.
+    /// The initial sequence number of the client, if seen.
     pub(crate) fn client_isn(&self) -> Option<u32> {
         (!self.syns.is_empty()).then_some(self.halves[0].base)
     }
 
-    /// End-to-end round trip, for telling reordering from loss.
+    /// End-to-end RTT, for distinguishing reordering from loss.
     fn round_trip(&self) -> u64 {
         match self.rtt {
             [Some(s), Some(c)] => s + c,
@@ -164,9 +165,9 @@ impl Tracked {
         }
     }
 
-    /// Silence with nothing unacknowledged that is the application's: TCP itself, with data to send
-    /// and everything acknowledged, waits for an acknowledgement under way, one round trip and the
-    /// receiver's delay of it, no longer. At most `quiet`; that, too, where the round trip is not known.
+    /// A silence with nothing unacknowledged that is longer than this is the application's. TCP itself,
+    /// with data to send, waits at most for an ACK in flight: one RTT plus the receiver's delay. The limit
+    /// is `quiet` at most, and `quiet` if the RTT is unknown.
     fn pause(&self, quiet: u64) -> u64 {
         match self.rtt {
             [Some(server), Some(client)] => quiet.min(server + client + DELAYED_ACK),
@@ -174,7 +175,7 @@ impl Tracked {
         }
     }
 
-    /// A packet from end `from` (0 client, 1 server) passed at `at`.
+    /// Handles a packet from end `from` (0 client, 1 server) at time `at`.
     pub(crate) fn packet(
         &mut self,
         from: usize,
@@ -198,7 +199,7 @@ impl Tracked {
         let down = from == 1;
         self.halves[to].interrupted();
 
-        // What the sender says it got: progress of the other direction.
+        // The ACK: progress of the other direction.
         let mut settled_by_tap = true;
         if h.has(Header::ACK) {
             let allowed = self.halves[from].announced;
@@ -216,7 +217,7 @@ impl Tracked {
                 news.rtt.get_or_insert((from, false, sample));
             }
             if unseen > 0 {
-                // The other direction does not pass this tap: its bytes are known by the ACKs.
+                // The other direction does not pass this tap: its bytes are inferred from ACKs.
                 settled_by_tap = false;
                 let data = Data {
                     down: !down,
@@ -232,8 +233,8 @@ impl Tracked {
             }
         }
 
-        // Data, and the proof of concurrency: this data was sent before the other side's latest had
-        // arrived, and that other data before this had.
+        // Data, and the proof of concurrency. These data were sent before the other side's latest data had
+        // arrived. The other side also sent those before these had arrived.
         let other_next = self.halves[to].data_next();
         let around = Around {
             round_trip,
@@ -276,7 +277,7 @@ impl Tracked {
             }
         }
 
-        // The handshake's third packet.
+        // The third packet of the handshake.
         if from == 0 && !h.has(Header::SYN) && h.has(Header::ACK) && !self.handshake {
             if let Some(t) = self.syn_ack
                 && self.halves[1].acked_syn()
@@ -308,7 +309,7 @@ impl Tracked {
         news
     }
 
-    /// Data packets of an end, those lost on their way to the tap, and those of the other end lost beyond it.
+    /// Data packets of an end, those lost before the tap, and those of the other end lost beyond the tap.
     fn counted(&self, from: usize) -> [u64; 3] {
         let [own, other] = [&self.halves[from], &self.halves[1 - from]];
         [own.packets, own.lost_before, other.lost_beyond]
@@ -325,7 +326,7 @@ impl Tracked {
             self.syn_acks += 1;
             if self.syn_ack.is_none() {
                 self.syn_ack = Some(at);
-                // Karn: a repeated SYN leaves open which of them was answered.
+                // Karn's algorithm: with a repeated SYN it is unknown which one was answered.
                 if let [syn] = self.syns[..]
                     && at - syn <= LONGEST_RTT
                 {
@@ -339,7 +340,7 @@ impl Tracked {
         let half = &mut self.halves[from];
         half.window_scale.get_or_insert(h.options.window_scale);
         half.announced = h.options.mss.filter(|&mss| mss > 0).or(half.announced);
-        // Options that a short capture has cut off look as if there were none: the length tells.
+        // Options cut off by a short snap length look absent; the IP length tells the difference.
         let bare = ip_len <= h.payload + BARE_SYN;
         if bare || h.options.mss.is_some() {
             self.sack[from] = Some(h.options.sack_permitted);

@@ -9,19 +9,19 @@ pub(crate) mod talk;
 
 use talk::Talk;
 
-/// Packets kept one by one; a flow with more is kept as runs.
+/// Maximum number of packets kept one by one; a flow with more is kept as runs.
 const WHOLE: usize = 512;
-/// Runs per direction at the end of a long flow; twice as many are gathered before they are merged.
+/// Runs per direction at the end of a long flow; they are merged whenever there are twice as many.
 const RUNS: usize = 256;
 
 /// A UDP flow being tracked.
 ///
-/// Short flows are kept whole. Long ones become runs of evenly spaced packets, per direction and in
-/// order. Neighbours are merged where that moves the fewest bytes by the least time: even spacing costs
-/// nothing and long pauses most, so that bursts stay where they were, whatever the flow's length.
+/// Short flows are kept whole. Long ones become runs of evenly spaced packets, per direction and in order.
+/// Neighbours are merged where that moves the fewest bytes by the least time. Even spacing costs nothing
+/// and long pauses cost most, so bursts stay in place however long the flow is.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
-    /// Gap in nanoseconds, from the client, payload bytes; none any more in a long flow.
+    /// Gap in nanoseconds, whether from the client, payload bytes; empty in a long flow.
     packets: Vec<(u64, bool, u32)>,
     outlines: [Outline; 2],
     long: bool,
@@ -29,14 +29,14 @@ pub(crate) struct Flow {
     pub(crate) last: u64,
     /// Packets of the client and of the server.
     count: [u64; 2],
-    /// What had passed when the user's next group began, if something passed since.
+    /// Progress when the user's next group began, if anything passed since.
     pub(crate) overtaken: Option<Passed>,
-    /// As requests and responses, where it may be QUIC.
+    /// The flow as requests and responses, if it may be QUIC.
     pub(crate) talk: Option<Box<Talk>>,
 }
 
 impl Flow {
-    /// `quic`: it may be, and whether it began in the trace.
+    /// `quic`: `Some` if the flow may be QUIC; whether it began inside the trace.
     pub(crate) fn new(start: u64, quic: Option<bool>) -> Flow {
         Flow {
             talk: quic.map(|begins| Box::new(Talk::new(begins))),
@@ -54,7 +54,7 @@ impl Flow {
         }
     }
 
-    /// A datagram passed. A silence longer than `quiet` is the application's.
+    /// Adds a datagram. A silence longer than `quiet` is attributed to the application.
     pub(crate) fn push(&mut self, at: u64, from_client: bool, payload: u32, quiet: u64) {
         if let Some(talk) = &mut self.talk {
             talk.push(at, from_client, payload, quiet);
@@ -104,7 +104,7 @@ struct Part {
     packets: u64,
     bytes: u64,
     sizes: [u32; 2],
-    /// Byte-nanoseconds by which even spacing has moved its packets already.
+    /// Byte-nanoseconds by which even spacing has moved its packets so far.
     moved: f64,
 }
 
@@ -135,7 +135,8 @@ impl Outline {
             let middle = surplus.min(costs.len()) - 1;
             let (_, &mut limit, _) = costs.select_nth_unstable_by(middle, f64::total_cmp);
             let mut merged: Vec<Part> = Vec::with_capacity(2 * RUNS);
-            // Each takes part in one merger a round: what it costs is known only once.
+            // A run takes part in at most one merger per round, because a merger changes the cost of the
+            // next.
             let mut fresh = true;
             let mut left = surplus;
             for &part in &self.runs {
@@ -180,8 +181,8 @@ impl Outline {
 }
 
 impl Part {
-    /// Both as one run. What that moves: the bytes of either, by as much as the packets next to the
-    /// pause between them would come too early or too late, with what both had moved before.
+    /// Merges both into one run. The cost is each part's bytes times the shift of the packet next to the
+    /// pause between them, plus what both have moved before.
     fn with(&self, next: &Part) -> Part {
         let packets = self.packets + next.packets;
         let span = (next.last - self.first) as f64;

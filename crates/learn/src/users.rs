@@ -1,22 +1,22 @@
 //! Users, sessions and request-response groups (Swing, section III: Vishwanath & Vahdat).
 //!
-//! A user is a client host in one application class. A connection that starts within the group
-//! time-out of the last activity of the user's current group belongs to that group; otherwise it opens
-//! a group, and after a silence longer than the session time-out a session. "Activity" is data (or
-//! the handshake): Swing takes the FIN instead, but a server that keeps an idle connection open for a
-//! minute is not a user who is busy, and a replayed group ends with its last data, too. A connection
-//! on which data passes after the next group has begun says how far it had come by then
-//! ([`Connection::overlap`]), so that a replay waits for no more.
+//! A user is a client host in one application class. A connection belongs to the user's current group if
+//! it starts within the group time-out of that group's last activity. Otherwise it opens a new group, and
+//! after a silence longer than the session time-out a new session. "Activity" is data or the handshake.
+//! Swing takes the FIN instead, but a server that keeps an idle connection open for a minute does not mean
+//! a busy user. A replayed group ends with its last data, too. If data pass on a connection after the next
+//! group has begun, [`Connection::overlap`] records the connection's progress at that time. A replay then
+//! waits for no more than that.
 
 use swell_base::Dur;
 use swell_traffic::{Connection, Group, Session};
 
 use crate::index::Index;
 
-/// A session of so many connections may always be held.
+/// Lower bound of the number of connections that a session may hold.
 const LEAST_HELD: usize = 2_000;
 
-/// Where a connection stands in its session.
+/// Position of a connection in its session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     session: u32,
@@ -30,28 +30,28 @@ pub(crate) struct Place {
 struct Pending {
     class: u8,
     client: u32,
-    /// Which of all sessions it is.
+    /// Serial number of the session.
     serial: u64,
     start: u64,
     groups: Vec<PendingGroup>,
-    /// Connections still under way.
+    /// Number of open connections.
     open: u32,
     connections: u32,
-    /// No further connection will join.
+    /// Whether no further connection will join.
     closed: bool,
 }
 
 #[derive(Debug)]
 struct PendingGroup {
     think: u64,
-    /// Gap to the connection before, and what it turned out to be; none for strays.
+    /// Gap to the previous connection, and the finished connection; `None` while open, and for strays.
     connections: Vec<(u64, Option<Connection>)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct User {
     session: u32,
-    /// Which of the user's groups is current.
+    /// Serial number of the user's current group.
     group_serial: u32,
     last_activity: u64,
     last_start: u64,
@@ -59,7 +59,7 @@ struct User {
     idle: bool,
 }
 
-/// Sessions under way.
+/// Current sessions.
 #[derive(Debug)]
 pub(crate) struct Users {
     index: Index<(u32, u8)>,
@@ -70,18 +70,18 @@ pub(crate) struct Users {
     cursor: usize,
     group_timeout: u64,
     session_timeout: u64,
-    /// A session is cut here, so that a resolver or a proxy that never rests needs bounded memory. A
-    /// replay draws the pieces' starts apart, which adds bursts of its own: no session that fits into
-    /// the model is cut.
+    /// A session is cut at this number of connections, so that a resolver or a proxy that never rests
+    /// needs bounded memory. A replay draws the start times of the pieces separately, which adds bursts.
+    /// So the limit is high enough that a session that fits into the model is not cut.
     most: u32,
-    /// Sessions begun.
+    /// Number of sessions begun.
     begun: u64,
-    /// Sessions cut there.
+    /// Number of sessions cut at `most`.
     pub(crate) cut: u64,
 }
 
 impl Users {
-    /// Of a model of so many items, a session holds at most a quarter.
+    /// A session may hold at most a quarter of the model's `items`.
     pub(crate) fn new(group_timeout: Dur, session_timeout: Dur, items: usize) -> Users {
         Users {
             most: u32::try_from((items / 4).max(LEAST_HELD)).unwrap_or(u32::MAX),
@@ -98,20 +98,20 @@ impl Users {
         }
     }
 
-    /// Which of all sessions that at `place` is.
+    /// Serial number of the session at `place`.
     pub(crate) fn serial(&mut self, place: Place) -> u64 {
         self.pending(place.session).map_or(0, |s| s.serial)
     }
 
-    /// The client of the session at `place` is measured as this host.
+    /// Makes `client` the client of the session at `place`.
     pub(crate) fn measured(&mut self, place: Place, client: u32) {
         if let Some(s) = self.pending(place.session) {
             s.client = client;
         }
     }
 
-    /// A connection of `client` in `class` begins at `at`. A session that thereby came to its end
-    /// goes to `done`.
+    /// Begins a connection of `client` in `class` at `at`. A session that ends because of it goes to
+    /// `done`.
     pub(crate) fn begin(
         &mut self,
         client: u32,
@@ -190,15 +190,14 @@ impl Users {
         place
     }
 
-    /// Whether the user still does what the connection at `place` was opened for: no later group has
-    /// begun.
+    /// Whether the connection at `place` belongs to the user's current group.
     #[inline]
     pub(crate) fn current(&self, place: Place) -> bool {
         let u = &self.users[place.user as usize];
         u.session == place.session && u.group_serial == place.group_serial
     }
 
-    /// The connection at `place` showed activity.
+    /// Notes activity of the connection at `place`.
     #[inline]
     pub(crate) fn active(&mut self, place: Place, at: u64) {
         if self.current(place) {
@@ -207,7 +206,7 @@ impl Users {
         }
     }
 
-    /// The connection at `place` is over; `None` if it is not worth keeping.
+    /// Ends the connection at `place`; `None` discards it.
     pub(crate) fn end(
         &mut self,
         place: Place,
@@ -230,8 +229,8 @@ impl Users {
         }
     }
 
-    /// Looks at one user, in turn: ends the session if the user has been silent for longer than the
-    /// session time-out and has nothing open.
+    /// Checks the next user, round-robin. Ends the session if the user has been silent for longer than the
+    /// session time-out and has no open connection.
     #[inline]
     pub(crate) fn tick(&mut self, now: u64, done: &mut impl FnMut(Session)) {
         if self.users.is_empty() {
@@ -255,7 +254,7 @@ impl Users {
         self.free_users.push(self.cursor as u32);
     }
 
-    /// Ends everything.
+    /// Ends all sessions.
     pub(crate) fn finish(&mut self, done: &mut impl FnMut(Session)) {
         for i in 0..self.sessions.len() as u32 {
             if let Some(s) = self.pending(i) {
@@ -314,7 +313,7 @@ impl Users {
             return;
         };
         self.free.push(session);
-        // What was dropped leaves its pauses to what follows.
+        // Gaps and think times of discarded connections are added to the next one kept.
         let mut start = Dur::from_nanos(p.start);
         let mut think = Dur::ZERO;
         let mut groups: Vec<Group> = Vec::with_capacity(p.groups.len());
@@ -350,7 +349,7 @@ impl Users {
                 connections,
             });
         }
-        // Nothing of the session comes after its last group.
+        // The last group has no successor, so overlap has no meaning there.
         for c in groups
             .last_mut()
             .into_iter()

@@ -1,6 +1,6 @@
-//! Intervals of sampled models hold the truth as often as they say: 200 synthetic traces, each sampled at random and
-//! every n-th packet. `cargo test -p swell-learn --test coverage -- --nocapture` prints the table of
-//! docs/flow-model.md.
+//! Checks how often the intervals of sampled models contain the truth: 200 synthetic traces, each sampled
+//! at random and every n-th packet. `cargo test -p swell-learn --test coverage -- --nocapture` prints the
+//! table of docs/flow-model.md.
 #![expect(clippy::print_stderr, reason = "figures for docs/flow-model.md")]
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -17,25 +17,25 @@ const RST: u8 = 4;
 const PSH: u8 = 8;
 const ACK: u8 = 16;
 
-/// What a trace is made of.
+/// Parameters of a trace.
 #[derive(Clone, Copy)]
 struct Kind {
     name: &'static str,
     connections: u64,
-    /// Share of connections with time stamps.
+    /// Share of connections with timestamps.
     stamps: f64,
-    /// Pareto exponent of responses, and the least.
+    /// Pareto exponent of responses, and their minimum.
     tail: f64,
     least: f64,
-    /// Exchanges of a connection in the mean.
+    /// Mean number of exchanges per connection.
     exchanges: f64,
-    /// Attempts that are refused or not answered, per connection.
+    /// Refused or unanswered attempts per connection.
     attempts: f64,
     /// Seconds over which connections begin.
     seconds: f64,
 }
 
-/// Everything a trace has, and what is true of it.
+/// The packets of a trace, and its true counts.
 struct Trace {
     packets: Vec<FlowRecord>,
     connections: u64,
@@ -54,7 +54,7 @@ impl Maker {
         let [from, to] = [server, !server].map(|s| self.ends[usize::from(s)]);
         let options = match flags & SYN {
             0 => self.options,
-            // 12 bytes without time stamps, 20 with them.
+            // 12 bytes without timestamps, 20 with them.
             _ => 12 + self.options * 8 / 12,
         };
         let at = (self.at * 1e9) as i64;
@@ -208,7 +208,8 @@ const KINDS: [Kind; 4] = [
 
 #[test]
 fn intervals_cover_random_and_systematic_samples() {
-    // Connections, bytes up, bytes down; held, and asked.
+    // Connections, bytes up, bytes down; per quantity: intervals that contained the truth, and intervals
+    // checked.
     let mut all = [[0u32; 2]; 3];
     eprintln!(
         "95 % intervals that held the truth, of 50 traces each: connections, bytes up, bytes down"
@@ -217,7 +218,7 @@ fn intervals_cover_random_and_systematic_samples() {
         for n in [10, 50] {
             let mut held = [[0u32; 3]; 2];
             for seed in 0..25 {
-                // Two intervals: 50 traces of a kind, 200 in all.
+                // With two sampling intervals: 50 traces of a kind, 200 in all.
                 let trace = trace(kind, 1_000 * u64::from(n) + seed);
                 let mut s = Stream::new(seed, "sampling");
                 let phase = s.below(n.into()) as usize;
@@ -259,7 +260,8 @@ fn intervals_cover_random_and_systematic_samples() {
     }
 }
 
-/// The same rule for all packets and for samples of them: connections that were accepted, whatever their size.
+/// The same rule for all packets and for samples of them: connections that were accepted, whatever their
+/// size.
 #[test]
 fn what_is_a_connection_does_not_depend_on_sampling() {
     for kind in &KINDS {
@@ -282,7 +284,8 @@ fn what_is_a_connection_does_not_depend_on_sampling() {
         let off = |got: u64, want: u64| (got as f64 / want as f64 - 1.0).abs();
         let sums = [whole.tcp.up.sum(), whole.tcp.down.sum()];
         eprintln!("{}: payload {sums:?} of {:?}", kind.name, trace.bytes);
-        // Headers are told from sizes: where half of the connections have time stamps, the short ones are guessed.
+        // Header lengths are inferred from sizes. If half of the connections have timestamps, those of
+        // short connections are guesses.
         let bar = if kind.stamps == 0.5 { 0.05 } else { 0.02 };
         for (got, want) in sums.into_iter().zip(trace.bytes) {
             assert!(off(got, want) < bar, "{}: {got} {want}", kind.name);

@@ -1,4 +1,4 @@
-//! Every file of flow records in the folder of real captures gives a model, or says why not.
+//! Every file of flow records in the folder of real captures gives a model, or a reason why not.
 #![expect(
     clippy::disallowed_methods,
     reason = "the traces lie where the tester has them"
@@ -44,7 +44,7 @@ fn head(path: &Path) -> Vec<u8> {
     head
 }
 
-/// The model, and whether it had to be one: whether a record certainly holds a file or datagrams.
+/// The model, and whether there must be one: whether a record certainly contains a file or datagrams.
 fn learn(mut reader: FlowReader<'_>) -> (Result<FlowModel, String>, bool) {
     let mut learner = FlowLearner::new(Options::default());
     let mut certain = false;
@@ -52,7 +52,7 @@ fn learn(mut reader: FlowReader<'_>) -> (Result<FlowModel, String>, bool) {
         match reader.next_record() {
             Ok(Some(record)) => {
                 learner.push(&record);
-                // Headers of 74 bytes are Ethernet's, those of IPv6 and TCP; 12 of options.
+                // Headers of 74 bytes are Ethernet, IPv6 and TCP; 12 bytes are options.
                 let least = record.packets.saturating_mul(74 + 12) + 100;
                 certain |= match record.protocol {
                     6 => record.bytes > least,
@@ -122,8 +122,8 @@ fn captures_of_exports_are_told_from_captures_of_packets() {
     }
 }
 
-/// Against tshark's counts (the traces' README): 1091 connections with a full handshake among 1588 streams,
-/// 20.315 MB of payload. Headers are taken to have no options here.
+/// Against tshark's counts (the traces' README): 1091 connections with a full handshake in 1588 streams,
+/// 20.315 MB of payload. Headers are assumed to have no options here.
 #[test]
 fn a_metered_trace_gives_its_connections() {
     let Some(folder) = folder() else { return };
@@ -137,8 +137,9 @@ fn a_metered_trace_gives_its_connections() {
     assert!((1.0..1.03).contains(&share), "{share}");
 }
 
-/// The composite metered packet by packet and sampled one in ten, again and again: the numbers scatter around
-/// those of all packets as they say. One sampling cannot be nearer than 10 %: it has some hundred SYNs.
+/// The composite trace metered packet by packet, and sampled one in ten many times: estimates scatter
+/// around those of all packets as their errors say. A single sampling has some hundred SYNs, so its error
+/// is about 10 %.
 #[test]
 fn sampled_and_unsampled_records_of_a_trace_agree() {
     let Some(path) = trace("derived/composite-access-link-5min.pcap.zst") else {
@@ -170,8 +171,9 @@ fn sampled_and_unsampled_records_of_a_trace_agree() {
         let [low, high] = known.interval();
         inside += u32::from(low <= whole.tcp.down.count() as f64 && 1_091.0 <= high);
     }
-    // tshark counts 1091 connections with a full handshake; others began before their capture did, and count
-    // where a packet of theirs is sampled. Those with a file are so many among all packets.
+    // tshark counts 1091 connections with a full handshake. Others began before their capture, and count
+    // if one of their packets is sampled. `files` is the number of connections with a file among all
+    // packets.
     let near = 3.0 * error / f64::from(seeds).sqrt();
     let files = whole.tcp.down.count() as f64;
     assert!(

@@ -1,4 +1,5 @@
-//! Traffic that ordinary traces lack: users that never rest, hosts without options, clocks that were set.
+//! Traffic that ordinary traces lack: users that are never idle, hosts without options, clocks that were
+//! set.
 
 #[expect(dead_code, reason = "each test needs some of it")]
 mod synth;
@@ -23,7 +24,7 @@ fn codes(m: &Model) -> Vec<&str> {
     m.warnings.iter().map(|w| w.code.as_str()).collect()
 }
 
-/// Energies of events per second by octave, and of how many octaves.
+/// Energies of events per second by octave.
 fn energies(at: impl Iterator<Item = Time>, seconds: usize) -> Vec<f64> {
     let mut bins = vec![0.0; seconds];
     for t in at {
@@ -37,8 +38,8 @@ fn energies(at: impl Iterator<Item = Time>, seconds: usize) -> Vec<f64> {
         .collect()
 }
 
-/// A resolver asks without a rest, faster and slower in turn. Its queries come back with the energy that they had, at
-/// minutes too.
+/// A resolver asks without a pause, alternately faster and slower. In a replay its queries have the same
+/// energy, at the scale of minutes too.
 #[test]
 fn a_user_who_never_rests_keeps_the_shape_of_its_load() {
     const SECONDS: u64 = 3_000;
@@ -84,14 +85,14 @@ fn a_user_who_never_rests_keeps_the_shape_of_its_load() {
         energies(asked.iter().copied(), SECONDS as usize),
         energies(played, SECONDS as usize),
     ];
-    // The longest octaves hold a handful of coefficients, which a shift alone changes.
+    // The longest octaves have a handful of coefficients, which a shift alone changes.
     let octaves = was.len() - 2;
     let apart: Vec<f64> = was.iter().zip(&is).map(|(a, b)| (a - b).abs()).collect();
     let mean = apart[..octaves].iter().sum::<f64>() / octaves as f64;
     assert!(mean < 0.4, "octaves of seconds: {apart:.2?}");
 }
 
-/// A host that offers no options sends without them when it is played, too: small segments, no SACK.
+/// A host that offers no options is replayed without them, too: small segments, no SACK.
 #[test]
 fn hosts_without_options_stay_without() {
     let mut tap = Tap::new();
@@ -114,7 +115,7 @@ fn hosts_without_options_stay_without() {
             .wire;
         (c.sack, c.ends.map(|e| e.mss))
     };
-    // Segments of 1460 bytes pass, whatever the handshake did not say.
+    // Segments of 1460 bytes pass, although the handshake did not announce an MSS.
     assert_eq!(wire(&packets), (Some(false), [0, 1460]));
     let with = |change: &dyn Fn(&mut Packet, &mut Tcp)| -> Vec<Packet> {
         packets
@@ -143,11 +144,11 @@ fn hosts_without_options_stay_without() {
         h.options.sack_permitted = !h.has(Tcp::ACK);
     };
     assert_eq!(wire(&with(&one)).0, Some(false));
-    // A capture that cuts options off says nothing of them.
+    // A capture that cuts options off says nothing about them.
     assert_eq!(wire(&with(&|p, _| p.ip_len += 20)).0, None);
 }
 
-/// What is not played is told, and louder where it is much.
+/// Packets that are not replayed are reported: as a warning if there are many, as a note otherwise.
 #[test]
 fn what_is_in_no_flow_is_told() {
     let mut tap = Tap::new();
@@ -174,7 +175,7 @@ fn what_is_in_no_flow_is_told() {
     assert_eq!(pinged(50), Some((swell_base::Severity::Warning, true)));
 }
 
-/// A silence counts as time without load or is taken out: never both.
+/// A silence counts as time without load or is removed: never both.
 #[test]
 fn a_gap_and_a_clock_that_was_set_are_told_apart() {
     let (client, server) = (
@@ -202,7 +203,7 @@ fn a_gap_and_a_clock_that_was_set_are_told_apart() {
     assert_eq!(later(0), (false, false, 39.0));
     assert_eq!(later(3_600), (true, false, 3_639.0));
     assert_eq!(later(400 * 86_400), (false, true, 639.0 - 1.0));
-    // One stamp in the year 2262, and no more: no silence at all.
+    // A single stamp in the year 2262 is no silence.
     let mut odd = packets.clone();
     odd[20].time = i64::MAX - 1;
     let m = learn(odd);
@@ -210,7 +211,8 @@ fn a_gap_and_a_clock_that_was_set_are_told_apart() {
     assert!(!codes(&m).contains(&"gap-in-trace") && !codes(&m).contains(&"clock-set"));
 }
 
-/// A capture that went on in silence has a lower mean rate; one said to be shorter than its packets is not.
+/// A capture that continued in silence has a lower mean rate. A length shorter than the packets' time is
+/// ignored.
 #[test]
 fn the_silent_end_of_a_capture_counts() {
     let (client, server) = (

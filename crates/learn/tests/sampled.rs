@@ -28,7 +28,7 @@ const SEGMENT: u64 = 1_460;
 const HEADERS: u64 = 40;
 const MILLISECOND: i64 = 1_000_000;
 
-/// A connection: a request, a file, acknowledgements of every second segment, and both ends.
+/// A connection: a request, a file, an ACK for every second segment, and FINs of both ends.
 struct Connection {
     start: i64,
     client: IpAddr,
@@ -38,7 +38,8 @@ struct Connection {
 }
 
 impl Connection {
-    /// Number `i` of those of an hour: sizes are Pareto distributed (1.2), as in the notes on the method.
+    /// Connection number `i` of `of` in an hour. Sizes are Pareto distributed (1.2), as in the notes on
+    /// the method.
     fn draw(i: u64, of: u64, s: &mut Stream) -> Connection {
         let client = Ipv4Addr::from_bits(10 << 24 | (i % 65_000) as u32).into();
         let file = (2_000.0 * (1.0 - s.uniform()).powf(-1.0 / 1.2)).min(1e8);
@@ -76,7 +77,7 @@ impl Connection {
         self.record(server, at, at, 1, payload + HEADERS, flags)
     }
 
-    /// A direction as a whole.
+    /// The record of a whole direction.
     fn whole(&self, server: bool) -> FlowRecord {
         let n = self.packets()[usize::from(server)];
         let payload = if server { self.file } else { self.request };
@@ -124,7 +125,8 @@ fn learn(records: impl IntoIterator<Item = FlowRecord>) -> FlowModel {
         .expect("there are files")
 }
 
-/// Each packet with probability 1 in `n` (RFC 5475, section 5.2.2.1): waits between those chosen are geometric.
+/// Samples each packet with probability 1 in `n` (RFC 5475, section 5.2.2.1). Waits between samples are
+/// geometric.
 fn sampled(connections: &[Connection], n: u32, seed: u64) -> Vec<FlowRecord> {
     let mut s = Stream::new(seed, "packet sampling");
     let mut chosen = Vec::new();
@@ -157,15 +159,15 @@ fn sampled(connections: &[Connection], n: u32, seed: u64) -> Vec<FlowRecord> {
     records
 }
 
-/// Connections, payload, and payload of a connection.
+/// Connections, payload, and payload per connection.
 fn numbers(model: &FlowModel) -> [f64; 3] {
     let count = model.tcp.down.count() as f64;
     let bytes = (model.tcp.up.sum() + model.tcp.down.sum()) as f64;
     [count, bytes, bytes / count]
 }
 
-/// The bar: counts, bytes and mean size within 2 % at one in a hundred. Of 1.5 million connections some 13 000 leave
-/// nothing but a SYN: a standard error of 0.9 %.
+/// The requirement: counts, bytes and mean size within 2 % at one in a hundred. Of 1.5 million connections
+/// some 13 000 leave nothing but a SYN: a standard error of 0.9 %.
 #[test]
 fn a_large_trace_sampled_one_in_a_hundred_is_met_within_two_percent() {
     let n = 1_500_000;
@@ -190,7 +192,7 @@ fn a_large_trace_sampled_one_in_a_hundred_is_met_within_two_percent() {
     }
 }
 
-/// Of fewer connections the numbers scatter as they say they do, around those of all packets.
+/// With fewer connections, estimates scatter around the values of all packets as their errors say.
 #[test]
 fn estimates_are_unbiased_and_their_errors_true() {
     let n = 20_000;
@@ -213,8 +215,8 @@ fn estimates_are_unbiased_and_their_errors_true() {
         let k = of.len() as f64;
         let mean = of.iter().sum::<f64>() / k;
         let spread = (of.iter().map(|x| x * x).sum::<f64>() / k).sqrt();
-        // Standard scores: a mean of 0 within three of its errors, and a root mean square of 1 within three of
-        // its own, 1 / sqrt(2 k).
+        // Standard scores: a mean of 0 within three of its errors, and a root mean square of 1 within
+        // three of its own, 1 / sqrt(2 k).
         assert!(mean.abs() < 3.0 / k.sqrt(), "{mean} {spread}");
         assert!(
             (spread - 1.0).abs() < 3.0 / (2.0 * k).sqrt(),
@@ -223,15 +225,16 @@ fn estimates_are_unbiased_and_their_errors_true() {
     }
 }
 
-/// What an exporter sampled itself, beside its records of all packets of the same five minutes: the numbers lie where
-/// the estimates say. At one in ten bytes are within 2 %; a thousand connections have too few SYNs for more.
+/// Records that an exporter sampled, and its records of all packets of the same five minutes: the values
+/// lie where the estimates say. At one in ten, bytes are within 2 %; a thousand connections have too few
+/// SYNs for more.
 #[test]
 fn an_exporters_samples_agree_with_its_records_of_everything() {
     let model = |name: &str| {
         let path = trace(&format!("derived/netflow/{name}.pcap"))?;
         let mut reader = FlowReader::open(&path).expect("it opens");
         let mut learner = FlowLearner::new(Options::default());
-        // SYNs tell of the connections that began here; more than a tenth had begun before.
+        // SYNs identify the connections that began here; more than a tenth had begun before.
         let mut accepted = BTreeSet::new();
         while let Some(r) = reader.next_record().expect("it reads") {
             learner.push(&r);

@@ -1,4 +1,4 @@
-//! Which side of the tap hosts are on, from everything that may say so.
+//! Decides which side of the tap hosts are on, with each kind of evidence.
 
 #[expect(dead_code, reason = "each test needs some of it")]
 mod synth;
@@ -11,8 +11,8 @@ use swell_learn::{Learner, Options, Splitter};
 use swell_traffic::Model;
 use synth::{Exchanges, Host, Tap};
 
-/// A site of users and of servers, all with public addresses. Users fetch little from outside; the
-/// world fetches much from the site's servers. Nothing ties the one to the other.
+/// A site of users and of servers, all with public addresses. Users fetch little from outside; the world
+/// fetches much from the site's servers. Nothing connects the two groups.
 fn site() -> Vec<Packet> {
     let mut tap = Tap::new();
     let fetch = |bytes| Exchanges {
@@ -65,7 +65,7 @@ fn split(packets: &[Packet], inside: &[&str]) -> ([u64; 2], bool) {
     (directions.bytes(), voted)
 }
 
-/// Both find the site's bytes, whichever of the two sides they call inside, and doubt nothing.
+/// Learner and splitter find the site's bytes, whichever side they call inside, and give no warning.
 fn found(packets: &[Packet], inside: &[&str]) {
     let want = truth(packets);
     assert!(want[0] > 5 * want[1], "{want:?}");
@@ -75,7 +75,7 @@ fn found(packets: &[Packet], inside: &[&str]) {
     assert!(!codes.contains(&"sides"), "{codes:?}");
     let mut got = [m.totals.bytes, split(packets, inside).0];
     if inside.is_empty() {
-        // As many open connections on one side as on the other.
+        // As many hosts open connections on one side as on the other.
         got.iter_mut()
             .for_each(|g| g.sort_by_key(|&b| std::cmp::Reverse(b)));
     }
@@ -90,7 +90,7 @@ fn found(packets: &[Packet], inside: &[&str]) {
 fn without_any_evidence_it_is_a_vote_and_said_to_be_one() {
     let packets = site();
     let m = learn(&packets, &[]);
-    // Who opens is inside: the loads of the two directions are mixed up.
+    // Hosts that open connections are inside, so the loads of the two directions are mixed up.
     assert!(m.totals.bytes[0] < m.totals.bytes[1] / 5);
     assert!(m.warnings.iter().any(|w| w.code == "sides-voted"));
     assert!(split(&packets, &[]).1);
@@ -112,7 +112,7 @@ fn interfaces_decide() {
     found(&packets, &[]);
 }
 
-/// Up to eight interfaces tell, more do not.
+/// Up to eight interfaces are evidence, more are not.
 #[test]
 fn many_interfaces_say_nothing() {
     for (ports, tell) in [(8, true), (9, false)] {
@@ -121,7 +121,8 @@ fn many_interfaces_say_nothing() {
             let IpAddr::V4(far) = (if at_site(p.src) { p.dst } else { p.src }) else {
                 panic!("{p:?}");
             };
-            // The site's packets come in by the first, others by one that their network has.
+            // The site's packets enter through the first interface, others through one that depends on
+            // their network.
             let other = 1 + u32::from(far.octets()[1]) % (ports - 1);
             p.interface = if at_site(p.src) { 0 } else { other };
         }
@@ -130,7 +131,7 @@ fn many_interfaces_say_nothing() {
     }
 }
 
-/// A router's interface, whose capture says what it sent and what it received.
+/// A router's interface, whose capture records the direction of each packet.
 #[test]
 fn directions_decide() {
     let mut packets = site();
@@ -142,7 +143,7 @@ fn directions_decide() {
         };
     }
     found(&packets, &[]);
-    // A few without a flag change nothing.
+    // A few packets without a direction change nothing.
     for p in packets.iter_mut().step_by(97) {
         p.heading = Heading::Unknown;
     }
@@ -150,7 +151,7 @@ fn directions_decide() {
     assert!(!m.warnings.iter().any(|w| w.code == "sides-voted"));
 }
 
-/// A link between two routers: whatever crosses it has their two Ethernet addresses.
+/// A link between two routers: all packets have the two routers' Ethernet addresses.
 #[test]
 fn two_routers_decide() {
     let mut packets = site();
@@ -160,8 +161,8 @@ fn two_routers_decide() {
     found(&packets, &[]);
 }
 
-/// A network with one router: hosts have addresses of their own, the world has the router's. Hosts
-/// that also talk to each other do not confuse it.
+/// A network with one router: its hosts have their own Ethernet addresses, the world has the router's.
+/// Hosts that also talk to each other do not affect the result.
 #[test]
 fn one_router_decides() {
     let own = |a: IpAddr| match a {
@@ -175,8 +176,8 @@ fn one_router_decides() {
     found(&packets, &[]);
 }
 
-/// A tap without link addresses, a router or two from the site: the world is farther away. Systems begin with 64, 128 or
-/// 255, and some routes change by a router.
+/// A tap without link-layer addresses, a router or two away from the site: the world is farther away.
+/// Systems begin with a TTL of 64, 128 or 255, and some routes vary by a router.
 #[test]
 fn times_to_live_decide() {
     let distant = |near: &dyn Fn(usize, u8) -> u8, far: &dyn Fn(usize, u8) -> u8| {
@@ -199,7 +200,7 @@ fn times_to_live_decide() {
         &distant(&|_, _| 3, &|i, net| 6 + net % 12 + u8::from(i % 40 == 0)),
         &[],
     );
-    // Both sides are far, or as far as each other: it is a vote.
+    // Both sides are far away, or equally far: the groups vote.
     for packets in [
         distant(&|_, _| 12, &|_, _| 20),
         distant(&|_, _| 0, &|_, _| 0),
@@ -209,7 +210,7 @@ fn times_to_live_decide() {
     }
 }
 
-/// Private addresses are all on one side, and so are the neighbours of who is known.
+/// Private addresses are all on one side, and so are the neighbours of known hosts.
 #[test]
 fn private_addresses_and_neighbours_decide() {
     let mut packets = site();

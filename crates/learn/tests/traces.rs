@@ -1,4 +1,4 @@
-//! Real traces, where they are: `SWELL_TRACES`, or `../shared/traces` beside the workspace.
+//! Real traces, if available: `SWELL_TRACES`, or `../shared/traces` beside the workspace.
 #![expect(
     clippy::disallowed_methods,
     reason = "the traces lie where the tester has them"
@@ -33,8 +33,8 @@ fn near(got: u64, want: u64, share: f64) {
     assert!(off <= share, "{got} where an independent count says {want}");
 }
 
-/// Against tshark's counts (the traces' README). Ours may differ by what tshark also finds inside
-/// tunnels and by connections split at silences: 1 %.
+/// Against tshark's counts (the traces' README). Ours may differ by packets that tshark also finds inside
+/// tunnels, and by connections split at silences: 1 %.
 #[test]
 fn composite() {
     let Some(path) = trace("derived/composite-access-link-5min.pcap.zst") else {
@@ -77,7 +77,7 @@ fn composite() {
     }
 }
 
-/// Against tshark's round trips per connection (the traces' README).
+/// Against tshark's RTTs per connection (the traces' README).
 #[test]
 fn reddit() {
     let Some(path) = trace("link/reddit-ipv6-14s.pcap.zst") else {
@@ -124,7 +124,7 @@ fn ssh_on_a_lan() {
     );
 }
 
-/// Whatever the trace holds, a sound model under a megabyte comes out.
+/// Every trace gives a sound model under a megabyte.
 #[test]
 fn every_link_trace_gives_a_sound_model() {
     let Some(dir) = trace("link") else {
@@ -138,14 +138,14 @@ fn every_link_trace_gives_a_sound_model() {
     }
 }
 
-/// Users of whom everything is known, simulated and written to a packet file by `scripts/traces`.
+/// Users with known behaviour, simulated and written to a packet file by `scripts/traces`.
 #[test]
 fn known_users_are_found_again() {
     let Some(path) = common::made("link/known-users.pcapng") else {
         return;
     };
     let m = learn(&path);
-    // As truth.json says: three turns of 400 and 30 000 bytes, thinking 50 and 900 ms.
+    // As in truth.json: three turns of 400 and 30 000 bytes, with think times of 50 and 900 ms.
     let mut found = 0;
     for c in m.sessions.iter().flat_map(|s| s.connections()) {
         if c.left_censored || c.right_censored {
@@ -157,8 +157,9 @@ fn known_users_are_found_again() {
         let sizes: Vec<_> = turns.iter().map(|t| (t.request, t.response)).collect();
         assert_eq!(sizes, [(400, 30_000); 3]);
         let server = turns.iter().map(|t| (t.server_think, 0.05));
-        // The tap is before the queue at 10 Mbit/s. Of the second flight two segments come for each that leaves: five
-        // full ones are ahead of the last, of 1092 bytes. That time at the client is taken for thought.
+        // The tap is before the 10 Mbit/s queue. In the second flight two segments arrive for each that
+        // leaves, so five full ones are ahead of the last, of 1092 bytes. The learner takes that time for
+        // client think time.
         let queue = (5.0 * 1500.0 + 1092.0) * 8.0 / 10e6;
         let client = turns[..2].iter().map(|t| (t.client_think, 0.9 + queue));
         for (think, want) in server.chain(client) {
@@ -170,9 +171,10 @@ fn known_users_are_found_again() {
     assert!((18..=22).contains(&found), "{found} of 20 users");
 }
 
-/// Bytes of UDP flows to port 443, of the client and of the server: of whole datagrams, and as they are played where the
-/// flow is one of requests and responses. Datagrams of less than 64 bytes carry neither, once the server has answered;
-/// of the others TCP's header takes 12 bytes more. Counted by tshark, flow by flow.
+/// Bytes of UDP flows to port 443, of the client and of the server. The first count is of whole datagrams,
+/// the second as replayed if the flow consists of requests and responses. In the second count, datagrams
+/// of less than 64 bytes are ignored once the server has answered. From the others, 12 bytes are
+/// subtracted, the difference of TCP's header. Counted by tshark, flow by flow.
 fn quic_flows(path: &std::path::Path) -> Option<Vec<[[u64; 2]; 2]>> {
     let fields = ["udp.stream", "udp.dstport", "udp.length"];
     let mut command = std::process::Command::new("tshark");
@@ -203,8 +205,8 @@ fn quic_flows(path: &std::path::Path) -> Option<Vec<[[u64; 2]; 2]>> {
     Some(flows.into_values().map(|f| f.0).collect())
 }
 
-/// Real QUIC: the bytes of each flow are those that tshark counts, as requests and responses or as datagrams, and no
-/// think time is longer than its flow.
+/// Real QUIC: the bytes of each flow equal those that tshark counts, as requests and responses or as
+/// datagrams. No think time is longer than its flow.
 #[test]
 fn quic_is_what_tshark_counts() {
     for (name, talks) in [("youtube-quic", 3), ("quic", 9)] {
@@ -222,7 +224,7 @@ fn quic_is_what_tshark_counts() {
                 Exchange::Sequential(_) => (1, c.exchange.bytes()),
                 other => panic!("{other:?}"),
             };
-            // A request that is only acknowledgements counts as one byte.
+            // A request that consists only of ACKs counts as one byte.
             let same =
                 |f: &[[u64; 2]; 2]| (0..2).all(|end| f[kind][end].max(1) == bytes[end].max(1));
             if let Some(i) = flows.iter().position(same) {

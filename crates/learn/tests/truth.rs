@@ -1,4 +1,4 @@
-//! Traffic whose truth is known: what is learnt must be what was put in.
+//! Traffic with known truth: the learnt model must match the input.
 
 #[expect(dead_code, reason = "each test needs some of it")]
 mod synth;
@@ -26,7 +26,7 @@ fn ms(n: u64) -> Dur {
 #[test]
 fn sizes_thinks_and_round_trips_are_recovered() {
     let mut tap = Tap::new();
-    // Segments take no time to speak of.
+    // Segments take practically no transmission time.
     let server = Host::server(1, ms(40)).at(100_000_000_000);
     for user in 0..20u8 {
         let client = Host::client(user, ms(2 + u64::from(user)));
@@ -73,8 +73,8 @@ fn sizes_thinks_and_round_trips_are_recovered() {
     );
 }
 
-/// A user with a connection on which a heartbeat passes every minute, and short ones beside it: each
-/// group says how far the kept connection had come when the next began.
+/// A user with a connection that carries a heartbeat every minute, and short connections beside it. Each
+/// group records the progress of the long connection when the next group began.
 #[test]
 fn a_kept_connection_does_not_hold_its_user_back() {
     let mut tap = Tap::new();
@@ -97,7 +97,7 @@ fn a_kept_connection_does_not_hold_its_user_back() {
     let groups = &m.sessions[0].groups;
     let counts: Vec<_> = groups.iter().map(|g| g.connections.len()).collect();
     assert_eq!(counts, [1, 1, 2, 1, 1]);
-    // Two units a minute: the first beat had been answered when the user began again after 40 s.
+    // Two units per minute: the first heartbeat had been answered when the user began again after 40 s.
     assert_eq!(groups[0].connections[0].overlap, Some([1, 1]));
     assert!(
         groups[1..]
@@ -105,14 +105,14 @@ fn a_kept_connection_does_not_hold_its_user_back() {
             .flat_map(|g| &g.connections)
             .all(|c| c.overlap.is_none())
     );
-    // The think time runs from the last activity: 40 s less the first beat.
+    // The think time runs from the last activity: 40 s minus the time of the first heartbeat.
     let first = groups[1].think.as_secs_f64();
     assert!((first - 39.91).abs() < 0.05, "{first}");
     let second = groups[2].think.as_secs_f64();
     assert!((second - 59.9).abs() < 0.05, "{second}");
 }
 
-/// The same for SYNs sent again and again, and for datagrams.
+/// The same for repeated SYNs, and for datagrams.
 #[test]
 fn attempts_and_flows_go_on_beside_the_next_group() {
     let mut tap = Tap::new();
@@ -137,8 +137,8 @@ fn attempts_and_flows_go_on_beside_the_next_group() {
     assert_eq!(of(true), (2, Some([2, 0]), 44.0));
 }
 
-/// Access links of 1 to 50 Mbit/s before the tap, receivers that acknowledge every second segment:
-/// the quarter quantile of the spacings finds them, the three-quarter quantile does not.
+/// Access links of 1 to 50 Mbit/s before the tap, and receivers that acknowledge every second segment.
+/// Packet pairs recover the capacities within 2 %.
 #[test]
 fn capacities_of_senders_are_recovered() {
     for mbit in [1u64, 5, 20, 50] {
@@ -166,7 +166,7 @@ fn capacities_of_senders_are_recovered() {
     }
 }
 
-/// Loss shares on either side of the tap, 400 packets of 5000 each: counted one by one.
+/// Loss ratios on either side of the tap, 400 packets of 5000 each: counted one by one.
 #[test]
 fn losses_are_counted_on_their_side() {
     for (before, beyond) in [(0, 0), (20, 0), (0, 20), (20, 30)] {
@@ -222,7 +222,7 @@ fn equal_packets_give_equal_bytes() {
     assert_ne!(json(1), json(2));
 }
 
-/// More sessions than the budget: fewer in the model, the same volume.
+/// With more sessions than the budget, the model has fewer of them and the same volume.
 #[test]
 fn a_small_budget_thins_and_keeps_the_volume() {
     let mut tap = Tap::new();
@@ -260,8 +260,8 @@ fn a_small_budget_thins_and_keeps_the_volume() {
     let (kept, estimate, estimated, m) = volume(200);
     assert!(kept <= 100, "{kept}");
     assert!(m.warnings.iter().any(|w| w.code == "thinned"));
-    // Priority sampling of 100 of 250 on their sizes: sums of sizes have a relative standard error
-    // below 1/sqrt(99) (Szegedy 2006); three of them.
+    // Priority sampling of 100 of 250 by size: sums of sizes have a relative standard error below
+    // 1/sqrt(99) (Szegedy 2006); three of them.
     assert!((estimated / bytes - 1.0).abs() < 0.3, "{estimated} {bytes}");
     assert!((estimate / count - 1.0).abs() < 0.4, "{estimate}");
 }
@@ -277,7 +277,7 @@ fn one(tap: &mut Tap, at: Dur, client: Host, server: Host, response: u32) {
 /// Fifteen packet pairs give a capacity, fourteen do not.
 #[test]
 fn fifteen_pairs_are_enough() {
-    // Flights of ten packets have nine pairs; the sixth packet of the second is its fifth.
+    // Flights of ten packets have nine pairs; the sixth packet of the second flight is its fifth pair.
     for (packets, known) in [(16, false), (17, true)] {
         let mut tap = Tap::new();
         let server = Host::server(1, ms(30)).at(10_000_000);
@@ -294,8 +294,9 @@ fn fifteen_pairs_are_enough() {
     }
 }
 
-/// Four connections in turn through one line of 10 Mbit/s: packets of one are four packet times apart, which is not the
-/// line's rate. Nothing is said of it. Where one of them is alone later, it is known.
+/// Four connections alternate on one link of 10 Mbit/s. Packets of one connection are four packet times
+/// apart, which is not the link's rate, so no capacity is given. If one connection later has the link
+/// alone, the capacity is found.
 #[test]
 fn connections_that_share_a_line_do_not_divide_it() {
     for alone in [false, true] {
@@ -317,8 +318,8 @@ fn connections_that_share_a_line_do_not_divide_it() {
     }
 }
 
-/// A host of ten packets of which one was lost, beside a busy one that loses nothing: its loss is drawn
-/// towards the side's, its capacity is not taken from the other.
+/// A host with ten packets, one of them lost, beside a busy one that loses nothing. Its loss ratio is
+/// shrunk towards the side's; its capacity is not taken from the other host.
 #[test]
 fn a_small_host_beside_a_busy_one() {
     let mut tap = Tap::new();
@@ -339,14 +340,15 @@ fn a_small_host_beside_a_busy_one() {
     let m = learn(tap);
     let [busy, small] = [m.server_paths[0], m.server_paths[1]];
     assert_eq!((busy.loss_samples, small.loss_samples), (401, 11));
-    // Each counts for ten packets at most in the side's share: 1 lost of 20. Ten of those, and its own.
+    // Each counts as at most ten packets in the side's ratio: 1 lost of 20. Each host's estimate adds ten
+    // packets at that ratio.
     assert!((small.loss_up - 1.5 / 20.0).abs() < 1e-6, "{small:?}");
     assert!((busy.loss_up - 0.5 / 410.0).abs() < 1e-6, "{busy:?}");
     assert_eq!((small.rtt, small.rtt_samples), (ms(70), 1));
     assert!(busy.up.is_some() && small.up.is_none());
 }
 
-/// Hosts of which nothing was timed are played with the round trip of a host of their class.
+/// Hosts without RTT samples get the RTT of a host of their class.
 #[test]
 fn hosts_without_a_round_trip_borrow_one() {
     let mut tap = Tap::new();
@@ -362,7 +364,7 @@ fn hosts_without_a_round_trip_borrow_one() {
         );
     }
     for i in 100..130u8 {
-        // SYNs that nobody answers.
+        // Unanswered SYNs.
         tap.syn(
             Dur::from_secs(6),
             client,
@@ -380,7 +382,7 @@ fn hosts_without_a_round_trip_borrow_one() {
     let donors: Vec<_> = own.iter().map(|p| p.rtt).collect();
     assert!(donors.iter().all(|&rtt| rtt >= ms(39)));
     assert!(borrowed.iter().all(|p| donors.contains(&p.rtt)));
-    // Not all from the same.
+    // They do not all borrow from the same host.
     let mut different: Vec<_> = borrowed.iter().map(|p| p.rtt).collect();
     different.sort_unstable();
     different.dedup();
@@ -388,7 +390,7 @@ fn hosts_without_a_round_trip_borrow_one() {
 }
 
 /// A group ends after 30 s without activity and a session after 5 min, counted from the last data, however
-/// late in its group that passed.
+/// late in the group they passed.
 #[test]
 fn time_outs_count_from_the_last_data() {
     let client = Host::client(1, ms(2));
@@ -400,7 +402,7 @@ fn time_outs_count_from_the_last_data() {
         (300_100, vec![1], 2),
     ] {
         let mut tap = Tap::new();
-        // Its last response passes the tap at 20.1 s or so.
+        // Its last response passes the tap at about 20.1 s.
         let what = Exchanges {
             turns: vec![(300, ms(5), 100, ms(20_000)), (300, ms(5), 100, ms(0))],
             ..Exchanges::default()
@@ -422,8 +424,9 @@ fn time_outs_count_from_the_last_data() {
     }
 }
 
-/// The tapped link's own length is told, and is in no path: half of it on either side of the tap, or all beyond where the
-/// hosts on one side are next to it. Pauses are the same.
+/// The propagation delay of the tapped link is given as an option and appears in no path. Half of it is
+/// subtracted on either side of the tap. If the hosts on one side are next to the tap, all of it is
+/// subtracted on the other. Pauses are unchanged.
 #[test]
 fn the_links_own_length_is_taken_out() {
     let learnt = |client: Dur, server: Dur, link: Dur| {

@@ -1,4 +1,4 @@
-//! Whatever packets come, the learner does not fall over and loses no bytes.
+//! Whatever packets come, the learner does not panic and loses no bytes.
 
 #[path = "wild/packets.rs"]
 mod packets;
@@ -18,7 +18,7 @@ proptest! {
         learnt(&packets, preview);
     }
 
-    /// The same hosts again and again: long connections and flows.
+    /// Repeats the same hosts: long connections and flows.
     #[test]
     fn long_flows_give_a_sound_model(
         data in proptest::collection::vec(any::<u8>(), 14..700),

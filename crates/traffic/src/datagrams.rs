@@ -2,27 +2,27 @@
 
 use swell_base::Dur;
 
-/// A UDP flow. Open loop: its packets keep their times and their order, whatever the network does.
+/// A UDP flow. It is open loop: packets keep their times and their order, whatever the network does.
 ///
-/// Short flows hold every packet; long ones are two chains of [`Run`]s, the client's and the
-/// server's, in order.
+/// Short flows list every packet. Long ones are two chains of [`Run`]s, the client's and the server's, in
+/// order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Datagrams {
-    /// Packets: pause since the previous one (either direction), true if from the client, UDP
-    /// payload bytes. Empty where there are runs.
+    /// Packets: gap since the previous one (either direction), true if from the client, UDP payload bytes.
+    /// Empty if there are runs.
     pub packets: Vec<(Dur, bool, u32)>,
-    /// From the client and from the server.
+    /// Runs from the client and from the server.
     pub runs: [Vec<Run>; 2],
 }
 
-/// Datagrams of one direction in a row, evenly spaced.
+/// Consecutive datagrams of one direction, evenly spaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Run {
-    /// From the last datagram of the run before it (or from the flow's beginning) to its first.
+    /// Time from the last datagram of the previous run (or from the flow's start) to its first.
     pub pause: Dur,
-    /// From its first datagram to its last.
+    /// Time from its first datagram to its last.
     pub span: Dur,
-    /// How many there are, at least one.
+    /// Number of datagrams, at least one.
     pub packets: u32,
     /// UDP payload bytes of all of them.
     pub bytes: u64,
@@ -31,15 +31,15 @@ pub struct Run {
 }
 
 impl Run {
-    /// When its datagram number `i` is due, since its first. The last one is due after `span`.
+    /// Time of its datagram number `i` after its first. The last one is due after `span`.
     pub fn due(&self, i: u32) -> Dur {
         let gaps = u128::from(self.packets.saturating_sub(1).max(1));
         let at = u128::from(self.span.as_nanos()) * u128::from(i.min(self.packets)) / gaps;
         Dur::from_nanos(u64::try_from(at).unwrap_or(u64::MAX))
     }
 
-    /// UDP payload of its datagram number `i`: the smallest or the largest size, evenly mixed, so
-    /// that all of them sum up to `bytes`; one may have a size between.
+    /// UDP payload of its datagram number `i`: the smallest or the largest size, evenly mixed, so that
+    /// they sum to `bytes`. At most one has a size in between.
     pub fn size(&self, i: u32) -> u32 {
         let [least, most] = self.sizes.map(u64::from);
         let n = u64::from(self.packets.max(1));
@@ -61,24 +61,25 @@ impl Run {
     }
 }
 
-/// How far a flow has been walked through ([`Datagrams::step`]).
+/// Position in a flow ([`Datagrams::step`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// By direction: the next run and the next datagram in it; of listed packets the next alone.
+    /// By direction: the next run, and the next datagram in it. For listed packets only `packet[0]`
+    /// counts.
     run: [u32; 2],
     packet: [u32; 2],
-    /// By direction: when the run before ended; and when the last datagram of either was due.
+    /// By direction, when the previous run ended; and when the last datagram of either direction was due.
     ended: [Dur; 2],
     last: Dur,
 }
 
 impl Datagrams {
-    /// Every packet is listed on its own.
+    /// Whether every packet is listed individually.
     pub fn is_whole(&self) -> bool {
         self.runs.iter().all(Vec::is_empty)
     }
 
-    /// Packets from the client and from the server.
+    /// Number of packets from the client and from the server.
     pub fn count(&self) -> [u64; 2] {
         let listed = self.packets.iter().filter(|p| p.1).count() as u64;
         let listed = [listed, self.packets.len() as u64 - listed];
@@ -98,9 +99,8 @@ impl Datagrams {
         })
     }
 
-    /// Its next datagram, in the order of time, those of the client first where two are due at once:
-    /// pause since the one before it, true if from the client, UDP payload bytes. `None` after the
-    /// last.
+    /// The next datagram in time order, with the client's first at equal times. Returns the gap since the
+    /// previous one, true if from the client, UDP payload bytes. `None` after the last.
     pub fn step(&self, cursor: &mut Cursor) -> Option<(Dur, bool, u32)> {
         if let Some(&packet) = self.packets.get(cursor.packet[0] as usize)
             && self.is_whole()
@@ -130,13 +130,13 @@ impl Datagrams {
         Some((pause, end == 0, bytes))
     }
 
-    /// All of them, as [`Datagrams::step`] gives them.
+    /// All datagrams, as [`Datagrams::step`] returns them.
     pub fn iter(&self) -> impl Iterator<Item = (Dur, bool, u32)> + '_ {
         let mut cursor = Cursor::default();
         std::iter::from_fn(move || self.step(&mut cursor))
     }
 
-    /// From its beginning to its last packet.
+    /// Time from its start to its last packet.
     pub fn lasts(&self) -> Dur {
         let listed = self.packets.iter().map(|p| p.0).sum::<Dur>();
         let chain = |runs: &[Run]| runs.iter().map(|r| r.pause + r.span).sum::<Dur>();
@@ -150,7 +150,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// A run's datagrams sum up to its bytes, lie within its sizes, and span its time.
+        /// A run's datagrams sum to its bytes, lie within its sizes, and span its time.
         #[test]
         fn a_run_is_what_it_says(
             n in 1..2_000u32,
@@ -160,7 +160,7 @@ mod tests {
             span in 0..1u64 << 50,
         ) {
             let sizes = [least, least + more];
-            // Bytes that such datagrams can have; a run of one has one size.
+            // Any sum that such datagrams can have. A run of one datagram has one size.
             let room = u64::from(n) * u64::from(more);
             let bytes = u64::from(n) * u64::from(least) + (room as f64 * share) as u64;
             let run = Run {

@@ -14,10 +14,10 @@ pub use error::ModelError;
 pub const FORMAT: &str = "swell-traffic-model";
 /// The version that this program writes.
 pub const VERSION: u64 = 3;
-/// The oldest version that it reads. What such a file lacks is a warning in the model.
+/// The oldest version that it reads. A warning in the model says what such a file lacks.
 pub const OLDEST: u64 = 2;
-/// Largest file taken in, in bytes after decompression. A model is meant to be under 1 MB; reading
-/// needs at most some thirty times the text in memory, whatever the text says.
+/// Largest accepted file, in bytes after decompression. A model should be under 1 MB. Reading needs at
+/// most some thirty times the text in memory, whatever its content.
 pub const MAX_BYTES: usize = 32 << 20;
 
 /// First bytes of a zstd frame (RFC 8878 section 3.1.1).
@@ -54,8 +54,8 @@ impl Model {
         Model::from_slice(&file)
     }
 
-    /// The model as JSON text, one session a line. Times are rounded to whole microseconds; equal
-    /// models give equal bytes.
+    /// The model as JSON text, one session per line. Times are rounded to whole microseconds. Equal models
+    /// give equal bytes.
     pub fn to_json(&self) -> String {
         write::text(self)
     }
@@ -80,11 +80,11 @@ impl Model {
         }
     }
 
-    /// Checks what a reader checks: indices, order, ranges. A model that passes can be written,
-    /// read back and played.
+    /// Makes the checks of a reader: indices, order, ranges. A model that passes can be written, read back
+    /// and played.
     ///
     /// # Errors
-    /// The first thing that is wrong, by its JSON path.
+    /// The first error found, with its JSON path.
     pub fn check(&self) -> Result<(), ModelError> {
         read::check(self)
     }

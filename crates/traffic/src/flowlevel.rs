@@ -1,23 +1,23 @@
 //! The flow-level model of Harpoon (J. Sommers & P. Barford, "Self-configuring network traffic
-//! generation", IMC 2004): what flow records alone can tell about traffic, ready to be played.
+//! generation", IMC 2004): what flow records alone reveal about traffic, in a form that can be played.
 //!
-//! A [`Configurator`] takes flow [`Record`]s, one by one, and gives a [`FlowModel`]: how large files
-//! are, how long a client waits from one connection to the next, how popular sources and destinations
-//! are by rank, and how many sessions must be active in each interval to carry its bytes; and which UDP
-//! sources send at a constant rate, periodically, at exponential intervals, or otherwise. Addresses
-//! never enter the model. A [`Player`] says what to
-//! transfer next; [`FlowModel::imitate`] plays the arithmetic of a model without a network.
+//! A [`Configurator`] takes flow [`Record`]s one by one and returns a [`FlowModel`]. The model holds the
+//! sizes of files, the gaps between the connections of a client, and the popularity of sources and
+//! destinations by rank. It also holds the number of sessions that must be active in each interval to
+//! carry the bytes. It says which UDP sources send at a constant rate, periodically, at exponential
+//! intervals, or otherwise. Addresses never enter the model. A [`Player`] says what to transfer next;
+//! [`FlowModel::imitate`] computes the result without a network.
 //!
-//! Its file is versioned JSON ([`FlowModel::from_slice`], [`FlowModel::to_json`]); models of pieces of a
-//! trace merge ([`FlowModel::merge`]). Records of sampled packets give a model of all of them, with what is
-//! known and how well ([`Sampled`]).
+//! Its file is versioned JSON ([`FlowModel::from_slice`], [`FlowModel::to_json`]). Models of pieces of a
+//! trace can be merged ([`FlowModel::merge`]). Packet-sampled records give a model of all packets, with
+//! the accuracy of the estimates ([`Sampled`]).
 //!
-//! Profile [`Profile::Fixed`] does what the paper means. [`Profile::Harpoon`] repeats the arithmetic of
-//! the released program, for comparison, and its configurations are read and written
+//! Profile [`Profile::Fixed`] follows the intent of the paper. [`Profile::Harpoon`] repeats the arithmetic
+//! of the released program, for comparison. Configurations of that program can be read and written
 //! ([`FlowModel::from_harpoon`], [`FlowModel::to_harpoon`]).
 //!
-//! Not modelled: dependence between sizes, gaps and hosts (each law is drawn from independently), round
-//! trips and rates of TCP (left to the network that the traffic is played on).
+//! Not modelled: dependence between sizes, gaps and hosts (each is drawn independently); RTTs and TCP
+//! rates, which result from the network that carries the traffic.
 
 mod configure;
 mod file;

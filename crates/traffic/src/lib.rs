@@ -1,8 +1,8 @@
-//! The traffic model: what it is, its file, drawing from it, varying and comparing it.
+//! The traffic model: its definition, its file, drawing from it, varying and comparing it.
 //!
 //! A [`Model`] is an empirical joint distribution: whole sessions as a trace held them. Its file is
-//! versioned JSON ([`Model::from_slice`], [`Model::to_json`]; `docs/model.md`). To play one, turn
-//! the [`Knobs`] and draw a [`Schedule`]:
+//! versioned JSON ([`Model::from_slice`], [`Model::to_json`]; `docs/model.md`). To play one, set the
+//! [`Knobs`] and draw a [`Schedule`]:
 //!
 //! ```
 //! use swell_base::Dur;
@@ -28,10 +28,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What flow records alone can tell is another, smaller model: [`flowlevel`].
+//! Flow records support another, smaller model: [`flowlevel`].
 //!
-//! What this crate does not do: it neither learns a model (`swell-learn`) nor plays one
-//! (`swell-workload`).
+//! This crate neither learns models (`swell-learn`) nor plays them (`swell-workload`).
 
 mod datagrams;
 mod file;

@@ -1,4 +1,4 @@
-//! What a model holds, one quantity at a time: for tables, pictures and comparisons.
+//! The quantities of a model one by one: for tables, plots and comparisons.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use swell_stats::{Ecdf, ks, wasserstein_log2};
 
 use crate::{Connection, Exchange, Model, Path, Session, Unit};
 
-/// A quantity of the model whose distribution can be looked at.
+/// A quantity of the model with a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quantity {
     /// Groups per session.
@@ -16,9 +16,9 @@ pub enum Quantity {
     Connections,
     /// Turns per sequential connection.
     Turns,
-    /// Request bytes per turn. Where both ends send at once: what the client sends in a row.
+    /// Request bytes per turn. If both ends send at once: bytes that the client sends in a row.
     Request,
-    /// Response bytes per turn. Where both ends send at once: what the server sends in a row.
+    /// Response bytes per turn. If both ends send at once: bytes that the server sends in a row.
     Response,
     /// Server's think time between a request and its response, seconds.
     ServerThink,
@@ -34,22 +34,22 @@ pub enum Quantity {
     Datagram,
     /// Time between datagrams of a flow, seconds.
     DatagramGap,
-    /// Round trip between tap and client where measured, seconds, per session.
+    /// RTT between tap and client, if measured, seconds, per session.
     ClientRtt,
-    /// Round trip between tap and server where measured, seconds, per connection.
+    /// RTT between tap and server, if measured, seconds, per connection.
     ServerRtt,
-    /// Capacity towards the client where known, bit/s, per session.
+    /// Capacity towards the client, if known, bit/s, per session.
     ClientDown,
-    /// Capacity from the server where known, bit/s, per connection.
+    /// Capacity from the server, if known, bit/s, per connection.
     ServerUp,
-    /// Share of packets lost between tap and client, both directions together, per session.
+    /// Share of packets lost between tap and client, both directions combined, per session.
     ClientLoss,
-    /// Share of packets lost between tap and server, both directions together, per connection.
+    /// Share of packets lost between tap and server, both directions combined, per connection.
     ServerLoss,
 }
 
 impl Quantity {
-    /// Every quantity, in the order of tables.
+    /// All quantities, in table order.
     pub const ALL: [Quantity; 18] = [
         Quantity::Groups,
         Quantity::Connections,
@@ -130,8 +130,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// A sample of these values and weights; those that are not finite, and weights that are not
-    /// positive, are left out.
+    /// A sample of these values and weights. Values that are not finite, and weights that are not finite
+    /// and positive, are dropped.
     pub fn new(mut points: Vec<(f64, f64)>) -> Sample {
         points.retain(|p| p.0.is_finite() && p.1.is_finite() && p.1 > 0.0);
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -139,17 +139,17 @@ impl Sample {
         Sample { points, total }
     }
 
-    /// Values behind it.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.points.len()
     }
 
-    /// Whether there is none.
+    /// Whether it has no values.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
     }
 
-    /// Sum of the weights: how many values of the trace it stands for.
+    /// Sum of the weights: the number of values in the trace that it represents.
     pub fn total(&self) -> f64 {
         self.total
     }
@@ -172,8 +172,8 @@ impl Sample {
         self.points.last().map(|l| l.0)
     }
 
-    /// The distribution as equally weighted values, for statistics that know no weights: as it is
-    /// where all weights are one, else `n` quantiles, evenly spaced.
+    /// The distribution as equally weighted values, for statistics that ignore weights: the values
+    /// themselves if all weights are one, else `n` evenly spaced quantiles.
     pub fn ecdf(&self, n: usize) -> Ecdf {
         if self.points.iter().all(|p| p.1 == 1.0) {
             return Ecdf::new(self.points.iter().map(|p| p.0).collect());
@@ -191,7 +191,7 @@ impl Sample {
 pub struct Marginal {
     /// Name of the class; empty for all classes together.
     pub class: String,
-    /// Which quantity.
+    /// The quantity.
     pub quantity: Quantity,
     /// Its values.
     pub sample: Sample,
@@ -200,33 +200,33 @@ pub struct Marginal {
 /// The marginal distributions of a model: of all classes together, then class by class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Marginals {
-    /// Those that have a value at all.
+    /// The marginals with at least one value.
     pub list: Vec<Marginal>,
-    /// Sessions by class (weights respected), in the order of the model's classes.
+    /// Weighted number of sessions by class, in the order of the model's classes.
     pub sessions: Vec<(String, f64)>,
 }
 
-/// How far one quantity of one class is from that of another model.
+/// Distance between one quantity of one class in two models.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distance {
     /// Name of the class; empty for all classes together.
     pub class: String,
-    /// Which quantity.
+    /// The quantity.
     pub quantity: Quantity,
     /// Kolmogorov-Smirnov: the largest difference of the distribution functions, 0 to 1.
     pub ks: f64,
-    /// Wasserstein-1 of the binary logarithms, octaves. None where a value is zero in either.
+    /// Wasserstein-1 of the binary logarithms, octaves. `None` if either has a zero value.
     pub octaves: Option<f64>,
     /// Medians of both.
     pub medians: [f64; 2],
-    /// Values behind both.
+    /// Number of values of both.
     pub samples: [usize; 2],
 }
 
-/// Quantiles taken of weighted samples for a distance.
+/// Number of quantiles taken of weighted samples for a distance.
 const QUANTILES: usize = 2_000;
 
-/// Most datagrams of one flow that count, evenly spread over it.
+/// Maximum number of datagrams counted per flow, evenly spread over it.
 const DATAGRAMS: u64 = 512;
 
 impl Marginals {
@@ -270,7 +270,7 @@ impl Marginals {
         Marginals { list, sessions }
     }
 
-    /// One of them; the empty class is all together.
+    /// One marginal; the empty class means all classes together.
     pub fn get(&self, class: &str, quantity: Quantity) -> Option<&Sample> {
         self.list
             .iter()
@@ -278,7 +278,7 @@ impl Marginals {
             .map(|m| &m.sample)
     }
 
-    /// How far each quantity that both models have is from the other's.
+    /// The distances of all quantities that both models have.
     pub fn distances(&self, other: &Marginals) -> Vec<Distance> {
         let mut distances = Vec::new();
         for m in &self.list {
@@ -304,10 +304,10 @@ impl Marginals {
     }
 }
 
-/// How long receivers delay an acknowledgement, as the learner takes it.
+/// Delay of ACKs by receivers, as in the learner.
 const DELAYED_ACK: Dur = Dur::from_millis(40);
 
-/// The silence that splits one object of a direction from the next, as the learner takes it.
+/// The silence that separates objects of a direction, as in the learner.
 fn quiet(model: &Model, s: &Session, c: &Connection) -> Dur {
     let client = model.client_paths.get(s.client as usize);
     let server = model.server_paths.get(c.server as usize);
@@ -320,9 +320,9 @@ fn quiet(model: &Model, s: &Session, c: &Connection) -> Dur {
     }
 }
 
-/// What one end sends in a row, where both send on their own: units until it hears something new
-/// or is silent; with the pause before, where it had heard something. What turns call a request or a
-/// response.
+/// The objects that one end sends in a row, if both ends send independently. An object ends when its
+/// sender has received something new, or is silent. Each has the pause before it, if its sender had
+/// received something new. They correspond to the requests and responses of turns.
 fn objects(units: &[Unit], quiet: Dur) -> Vec<(u64, Option<Dur>)> {
     let mut objects: Vec<(u64, Option<Dur>)> = Vec::new();
     let mut after = 0;
@@ -339,14 +339,14 @@ fn objects(units: &[Unit], quiet: Dur) -> Vec<(u64, Option<Dur>)> {
     objects
 }
 
-/// Every value of a session.
+/// Calls `value` with every value of a session.
 fn each(model: &Model, s: &Session, mut value: impl FnMut(Quantity, f64)) {
     use Quantity as Q;
     let secs = |d: Dur| d.as_secs_f64();
     let loss = |p: &Path| 1.0 - (1.0 - p.loss_up) * (1.0 - p.loss_down);
     value(Q::Groups, s.groups.len() as f64);
     if let Some(p) = model.client_paths.get(s.client as usize) {
-        // A borrowed round trip would count its donor twice.
+        // A borrowed RTT would count its donor twice.
         if p.rtt_samples > 0 {
             value(Q::ClientRtt, secs(p.rtt));
         }

@@ -1,4 +1,4 @@
-//! What is left of a session that began before the run did.
+//! The rest of a session that began before the run.
 
 use swell_base::Dur;
 
@@ -12,22 +12,22 @@ pub struct Entered {
     pub session: u32,
     /// As [`Start::copy`](crate::Start::copy).
     pub copy: u32,
-    /// How long ago it began.
+    /// Time since it began.
     pub age: Dur,
-    /// What is left of the group that it is in; `None` between two groups.
+    /// The rest of its current group; `None` between two groups.
     pub rest: Option<Group>,
-    /// Of each connection of that, whether it was established before: its congestion windows, segments of the
+    /// For each connection of `rest`, its congestion windows if it is already established: segments of the
     /// client and of the server.
     pub under_way: Vec<Option<[u32; 2]>>,
-    /// The group that comes next; as many as there are where none does.
+    /// Index of the next group; the number of groups if there is none.
     pub group: u32,
-    /// What is left of the pause before that, where it is in that pause.
+    /// The rest of the pause before that group, if it is in that pause.
     pub pause: Dur,
 }
 
 impl Entered {
-    /// `session` of `model`, `age` after its beginning, as its own times over `network` have it: where it
-    /// goes on, and apart from that the connections for which nothing waits any more. Empty where it is over.
+    /// The rest of `session` of `model` at `age`, by the estimated times over `network`. Connections that
+    /// no later group waits for form a separate entry. Empty if the session is over.
     pub(crate) fn at(
         model: &Model,
         (index, times): (u32, &Groups),
@@ -38,7 +38,7 @@ impl Entered {
         let Some(session) = model.sessions.get(index as usize) else {
             return Vec::new();
         };
-        // The first group that is not over: the session is in it or in the pause before it.
+        // The first group that is not over: the session is in it, or in the pause before it.
         let all = times.groups.len();
         let here = times
             .groups
@@ -77,10 +77,10 @@ impl Entered {
     }
 }
 
-/// What is left of groups, and of each of its connections the congestion windows, where it is in progress.
+/// The rest of groups, and for each connection in progress its congestion windows.
 type Left = (Group, Vec<Option<[u32; 2]>>);
 
-/// What is left of groups: what is left of connections in progress, at once, and those that come.
+/// The rest of groups: the connections in progress, which continue at once, and those not started yet.
 fn rest<'m>(
     model: &Model,
     session: &Session,
@@ -113,14 +113,14 @@ fn rest<'m>(
     (group, windows)
 }
 
-/// What is left of a connection at `age`, how long until it has to be opened, and its congestion windows where
-/// it is a TCP connection that goes on.
+/// The rest of a connection at `age`, the time until it must be opened, and its congestion windows if it
+/// is an established TCP connection.
 fn cut(c: &Connection, course: &Timeline, age: Dur) -> Option<(Dur, Connection, Option<[u32; 2]>)> {
     let tcp = matches!(
         c.exchange,
         Exchange::Sequential(_) | Exchange::Concurrent { .. }
     );
-    // The handshake is the beginning of the whole.
+    // During the handshake the connection starts again as a whole.
     if tcp && age < course.rtt {
         return Some((Dur::ZERO, c.clone(), None));
     }
@@ -146,7 +146,7 @@ fn cut(c: &Connection, course: &Timeline, age: Dur) -> Option<(Dur, Connection, 
     };
     let whole = c.exchange.units();
     let units = exchange.units();
-    // Units that have passed are not waited for again.
+    // Units that have passed do not count again.
     let overlap = c.overlap.map(|o| {
         [0, 1].map(|end| {
             let passed = whole[end].saturating_sub(units[end]);
@@ -167,8 +167,8 @@ fn cut(c: &Connection, course: &Timeline, age: Dur) -> Option<(Dur, Connection, 
     ))
 }
 
-/// Segments that an end may have under way at `age`: what its transfer sends in a round trip in the mean, or
-/// where none is in progress, an initial window.
+/// Congestion window of an end at `age`, in segments. This is what its transfer sends per RTT on average,
+/// or an initial window if no transfer is in progress.
 fn window(c: &Connection, course: &Timeline, end: usize, age: Dur) -> u32 {
     let here = in_flight(course, end, age).next();
     let rtt = course.rtt.as_secs_f64();
@@ -181,13 +181,13 @@ fn window(c: &Connection, course: &Timeline, end: usize, age: Dur) -> u32 {
     })
 }
 
-/// What an end has begun to send by `age` and the other has not got.
+/// Spans that an end has begun to send by `age` and that have not fully arrived.
 fn in_flight(course: &Timeline, end: usize, age: Dur) -> impl Iterator<Item = &Span> {
     let spans = course.spans.iter();
     spans.filter(move |s| s.end == end && s.from <= age && s.to > age)
 }
 
-/// Bytes of a span sent by `age`: in proportion to time, all but one where it is not over.
+/// Bytes of a span sent by `age`, in proportion to time. At least one byte remains until it is over.
 fn sent(span: &Span, age: Dur) -> u64 {
     if age >= span.to {
         return span.bytes;
@@ -198,7 +198,7 @@ fn sent(span: &Span, age: Dur) -> u64 {
 
 fn cut_turns(turns: &[Turn], course: &Timeline, age: Dur) -> Option<Exchange> {
     let here = course.spans.iter().find(|s| s.to > age)?;
-    // What the same end sent by itself meanwhile is sent together with that.
+    // Later data that the same end has already begun to send are merged into the same unit.
     let (first, end) = (here.unit, here.end);
     let flying = in_flight(course, end, age);
     let (last, arrives) = flying.fold((first, age), |(unit, to), s| {
@@ -213,7 +213,7 @@ fn cut_turns(turns: &[Turn], course: &Timeline, age: Dur) -> Option<Exchange> {
         .fold(0, u64::saturating_add);
     let pause = here.from - age;
     let mut turn = turns[last];
-    // A pause after what has left has begun to run.
+    // The pause after the merged data may have begun.
     let then = units(last + 1, last + 1).next();
     let then = then.filter(|s| s.from < arrives);
     if let (Some(next), Some(then)) = (turns.get(last + 1), then) {
@@ -248,8 +248,8 @@ fn cut_turns(turns: &[Turn], course: &Timeline, age: Dur) -> Option<Exchange> {
     Some(Exchange::Sequential(rest))
 }
 
-/// Where an end is in its chain: its first unit that has not arrived, and its first that it has not begun to
-/// send. What lies between is sent as one.
+/// Position of an end in its chain: its first unit that has not arrived, and its first unit not begun. The
+/// units in between are sent as one.
 fn places(units: &[Unit], course: &Timeline, end: usize, age: Dur) -> (usize, usize) {
     let mine = || course.spans.iter().filter(|s| s.end == end);
     let arrived = mine().take_while(|s| s.to <= age).last();
@@ -268,7 +268,7 @@ fn cut_chains(chains: [&[Unit]; 2], course: &Timeline, age: Dur) -> Exchange {
             let all = course.spans.iter();
             all.filter(move |s| (s.end, s.unit) == (end, unit))
         };
-        // How many units of the other end as it goes on are these of the whole.
+        // Converts a number of units of the other end's whole chain to a number in the rest of it.
         let (arrived, begun) = at[1 - end];
         let heard = |after: u32| match after as usize {
             n if n <= arrived => 0,
@@ -294,7 +294,7 @@ fn cut_chains(chains: [&[Unit]; 2], course: &Timeline, age: Dur) -> Exchange {
             .map(|(i, unit)| Unit {
                 after: heard(unit.after),
                 pause: match spans(next).next() {
-                    // A pause that has begun to run: after what has left, or what has arrived.
+                    // The pause before this unit has begun: its reference has left or arrived.
                     Some(s)
                         if i == 0
                             && heard(unit.after) == 0
@@ -352,7 +352,7 @@ fn cut_runs(runs: &[Run], age: Dur) -> Vec<Run> {
     Vec::new()
 }
 
-/// The places where an end will write anew.
+/// The remaining positions at which an end begins a new write.
 fn cut_writes(writes: &[Write], course: &Timeline, end: usize, age: Dur) -> Vec<Write> {
     let mine = || course.spans.iter().filter(|s| s.end == end);
     let done: u64 = mine().map(|s| sent(s, age)).fold(0, u64::saturating_add);
@@ -366,7 +366,7 @@ fn cut_writes(writes: &[Write], course: &Timeline, end: usize, age: Dur) -> Vec<
             left.push(Write { after, gap: w.gap });
         }
     }
-    // In the middle of a piece a part of its gap has run.
+    // Inside a write, part of the gap to the next one is over.
     let mut rest = mine().skip_while(|s| s.to <= age);
     if let (Some(here), Some(next), Some(first)) = (rest.next(), rest.next(), left.first_mut())
         && here.from < age

@@ -1,21 +1,22 @@
-//! What a model tells of its trace.
+//! How much a model reveals about its trace.
 
 use std::collections::BTreeMap;
 
 use crate::{Connection, Exchange, Model, Session};
 
-/// How much of a model is the only one of its kind, by its sizes alone, in bytes. Who saw such a session elsewhere
-/// finds it in the model.
+/// The part of a model that is unique by its sizes alone, in bytes. Anyone who observed such a session
+/// elsewhere can recognize it in the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reveals {
-    /// Share of sessions of which no other has the same sizes in the same order.
+    /// Share of sessions whose sequence of sizes occurs only once.
     pub sessions: f64,
-    /// Share of TCP exchanges, those with data, of which that holds.
+    /// The same share for TCP exchanges with data.
     pub exchanges: f64,
 }
 
 impl Model {
-    /// How much of it is unique. Pauses, to the microsecond, are so nearly always; they do not count.
+    /// The unique part of the model. Pauses do not count: at microsecond resolution they are nearly always
+    /// unique.
     pub fn reveals(&self) -> Reveals {
         let of = |s: &Session| s.connections().map(sizes).collect::<Vec<_>>();
         let tcp = |c: &&Connection| match &c.exchange {
@@ -31,7 +32,7 @@ impl Model {
     }
 }
 
-/// Bytes of its units, and which end each is of.
+/// The bytes of its units, each with the end that sends it.
 fn sizes(c: &Connection) -> Vec<(bool, u64)> {
     match &c.exchange {
         Exchange::Sequential(turns) => turns
@@ -58,7 +59,7 @@ fn sizes(c: &Connection) -> Vec<(bool, u64)> {
     }
 }
 
-/// Share of values that come once.
+/// Share of values that occur once.
 fn alone<T: Ord>(values: impl Iterator<Item = T>) -> f64 {
     let mut counts: BTreeMap<T, u64> = BTreeMap::new();
     for value in values {

@@ -1,20 +1,19 @@
-//! When which session starts, and which are in progress when a run begins.
+//! Decides when each session starts, and which sessions are in progress when a run begins.
 //!
-//! The recording is a circle, entered at a *phase* that the seed draws uniformly: sessions that begin after
-//! it start when they did, sessions that span it are entered at the age that they have there
-//! ([`Entered`]). What sessions have to do with each other stays so, and the load at the beginning of a
-//! run is in the mean that at its end.
+//! The recording is a circle, entered at a *phase* that the seed draws uniformly. Sessions that begin
+//! after the phase start at their recorded times. Sessions in progress at the phase are entered at their
+//! age at that point ([`Entered`]). So relations between sessions are preserved, and the mean load at the
+//! start of a run equals that at its end.
 //!
-//! * *Copies.* With `k` times the model's sessions, a session of weight `w` appears `k * w` times: in so many
-//!   copies of the recording, each with a phase of its own. The fraction goes to a share of the sessions,
-//!   chosen by systematic sampling over those of a class in order of size, so that volume hardly varies with
-//!   the seed.
-//! * *Passes.* A run that is longer than the recording goes round again, each copy from a new phase.
-//! * *A phase that is given* is that of the first copy, in every pass. Others begin up to a twentieth of the
-//!   recording before or after it, so that copies do not coincide and the time of day stays.
+//! * *Copies.* With `k` times the model's sessions, a session of weight `w` appears in `k * w` copies of
+//!   the recording. Each copy has its own phase. The fraction is given to some of the sessions, by
+//!   systematic sampling within a class in order of size. So the volume hardly varies with the seed.
+//! * *Passes.* A run longer than the recording goes round again, with a new phase for each copy.
+//! * *A given phase* applies to the first copy, in every pass. Other copies begin up to a twentieth of the
+//!   recording before or after it. So copies do not coincide, and the time of day is kept.
 //!
-//! Ages are those of the model's own times over a [`Network`]: sessions that a slower one stretches are in
-//! progress for longer than the schedule assumes.
+//! Ages follow the model's estimated times over a [`Network`]. Sessions that a slower network stretches
+//! are in progress for longer than the schedule assumes.
 
 use swell_base::{Dur, Stream, Time, derived};
 
@@ -22,30 +21,32 @@ use crate::remainder::Entered;
 use crate::timeline::{Groups, Network};
 use crate::{Knobs, Model};
 
-/// More sessions than any run can play; drawing them would only exhaust memory.
+/// Maximum number of sessions in a run; drawing more would only exhaust memory.
 const MAX_STARTS: f64 = 20e6;
-/// Where the phase is given, copies begin within one of so many parts of the recording around it.
+/// With a given phase, other copies begin within one of this many parts of the recording around it.
 const AROUND: u64 = 10;
 
 /// Sessions of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schedule {
-    /// Those that start in it, in order of time; ties in the order of the sessions.
+    /// Sessions that start in the run, in time order; ties in the order of the sessions.
     pub starts: Vec<Start>,
-    /// Those in progress when it begins.
+    /// Sessions in progress when it begins.
     pub entered: Vec<Entered>,
-    /// Where in the model its first copy begins.
+    /// Phase of the first copy in the first pass.
     pub phase: Dur,
 }
 
 /// One session to play.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Start {
-    /// Since the beginning of the run.
+    /// Time since the start of the run.
     pub at: Time,
-    /// Index into [`Model::sessions`]; that names the client path, its connections the server paths.
+    /// Index into [`Model::sessions`]. The session names the client path, its connections name the server
+    /// paths.
     pub session: u32,
-    /// Which copy of the recording it belongs to, from 0: hosts of one copy share their access paths.
+    /// The copy of the recording that it belongs to, from 0. The hosts of one copy share their access
+    /// paths.
     pub copy: u32,
 }
 
@@ -55,24 +56,24 @@ pub enum DrawError {
     /// The factor on sessions is negative, infinite or not a number.
     #[error("sessions x {0}: must be zero or positive")]
     Factor(f64),
-    /// The model's sessions have nowhere to lie.
+    /// The model has no duration.
     #[error("the model lasts no time")]
     NoDuration,
     /// The phase lies outside the model.
     #[error("phase {phase} lies beyond the model's {duration}")]
     Phase {
-        /// What was asked for.
+        /// The requested phase.
         phase: Dur,
         /// The model's duration.
         duration: Dur,
     },
-    /// The run would hold more sessions than can be played.
+    /// The run would have more sessions than can be played.
     #[error("about {0:.0} sessions; at most 20 million can be played")]
     TooMany(f64),
 }
 
 impl Schedule {
-    /// Only what starts in the run: it begins with nothing in progress.
+    /// The schedule without the sessions in progress at its start.
     #[must_use]
     pub fn without_entered(self) -> Schedule {
         Schedule {
@@ -119,7 +120,7 @@ impl Schedule {
             })
             .sum();
         let passes = horizon.as_nanos().div_ceil(circle.length);
-        // Drawing a pass costs something, however few of its sessions are chosen.
+        // Each pass has a cost, however few of its sessions are chosen.
         let about = about.max(passes as f64 * model.sessions.len() as f64);
         if about > MAX_STARTS {
             return Err(DrawError::TooMany(about));
@@ -133,7 +134,7 @@ impl Schedule {
                 for &(session, _) in chosen.iter().take_while(|c| c.1 > copy) {
                     let start = model.sessions[session as usize].start.as_nanos();
                     let turn = (start % circle.length + circle.length - phase) % circle.length;
-                    // Cannot overflow: the pass begins before the horizon.
+                    // Cannot overflow, because the pass begins before the horizon.
                     let at = (pass * circle.length).saturating_add(turn);
                     let copy = copy as u32;
                     if at < horizon.as_nanos() {
@@ -158,9 +159,9 @@ impl Schedule {
     }
 }
 
-/// The recording as a circle, and where each pass of each copy begins on it.
+/// The recording as a circle, and the phase of each copy in each pass.
 struct Circle {
-    /// Nanoseconds round.
+    /// Circumference, nanoseconds.
     length: u64,
     given: Option<u64>,
     seed: u64,
@@ -188,7 +189,7 @@ impl Circle {
             Some(phase) if copy == 0 => phase,
             Some(phase) => {
                 let wide = self.length / AROUND;
-                // The sum of three lengths of recordings fits where they do not last centuries.
+                // The sum of three recording lengths fits, unless they last centuries.
                 let before = phase.saturating_add(self.length - wide / 2);
                 before.saturating_add(stream.below(wide)) % self.length
             }
@@ -196,7 +197,7 @@ impl Circle {
     }
 }
 
-/// Session indices by class, those of a class in order of their bytes.
+/// Session indices by class, and by bytes within a class.
 fn by_class_and_size(model: &Model) -> Vec<u32> {
     let mut keyed: Vec<(u32, u64, u32)> = (0u32..)
         .zip(&model.sessions)
@@ -209,8 +210,9 @@ fn by_class_and_size(model: &Model) -> Vec<u32> {
     keyed.into_iter().map(|k| k.2).collect()
 }
 
-/// Sessions with how often each appears in a pass, most often first. Systematic sampling of the
-/// fractions: the running sum crosses an integer as often as the fractions of a class add up to, within one.
+/// Sessions and how often each appears in a pass, most frequent first. The fractions are sampled
+/// systematically: within a class, the number of extra appearances differs from the sum of the fractions
+/// by less than one.
 fn appearances(model: &Model, by_class: &[u32], k: f64, rng: &mut Stream) -> Vec<(u32, u64)> {
     let mut class = None;
     let mut running = 0.0;

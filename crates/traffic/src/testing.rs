@@ -48,7 +48,7 @@ pub const PATH: Path = Path {
     loss_samples: 0,
 };
 
-/// A model of these sessions, two TCP classes and one UDP class, one path a side.
+/// A model with these sessions, two TCP classes, one UDP class, and one path per side.
 pub fn model(duration: Dur, sessions: Vec<Session>) -> Model {
     Model {
         name: "test".into(),
@@ -240,7 +240,7 @@ fn any_session() -> impl Strategy<Value = Session> {
     })
 }
 
-/// Any model that holds together, in whole microseconds.
+/// Any consistent model, in whole microseconds.
 pub fn any_model() -> impl Strategy<Value = Model> {
     (
         vec(any_session(), 0..6),

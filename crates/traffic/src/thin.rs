@@ -1,4 +1,4 @@
-//! Thinning: a bounded sample of sessions that still stands for the whole.
+//! Thinning: a bounded weighted sample of sessions.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -8,25 +8,26 @@ use swell_base::Stream;
 use crate::model::Thinning;
 use crate::{Model, Session};
 
-/// Bytes added to a session's size when its priority is computed, so that the many small sessions
-/// (name look-ups) are not sampled away before the large ones: counts matter as well as bytes.
+/// Bytes added to a session's size in its priority. Without them, the many small sessions (name look-ups)
+/// would be dropped before the large ones; counts matter as well as bytes.
 const BASE: f64 = 4_000.0;
 
-/// Holds sessions up to a budget of items ([`Session::items`]); beyond it, a sample that stands for all.
+/// Holds sessions up to a budget of items ([`Session::items`]); above it, a weighted sample.
 ///
-/// *Within a class* it is a priority sample (Duffield, Lund & Thorup, "Priority sampling for estimation
-/// of arbitrary subset sums", J. ACM 54(6), 2007): session `i` of measure `x` has priority `x / u`, `u`
-/// uniform in (0, 1]; those with the highest priorities stay, and each stands for `max(1, t / x)`
-/// sessions, `t` being the highest priority that went. The measure is a session's bytes over the root of
-/// its items, the best for a budget of items (Cochran, Sampling Techniques, section 5.5): the largest
-/// sessions stay, but one of many items has to be worth its room.
+/// *Within a class* it is a priority sample (Duffield, Lund & Thorup, "Priority sampling for estimation of
+/// arbitrary subset sums", J. ACM 54(6), 2007). Session `i` of measure `x` has priority `x / u`, with `u`
+/// uniform in (0, 1]. The sessions with the highest priorities are kept, and each represents `max(1, t /
+/// x)` sessions, where `t` is the highest priority dropped. The measure is a session's bytes divided by
+/// the square root of its items, the optimum for a budget of items (Cochran, Sampling Techniques, section
+/// 5.5). So the largest sessions are kept, but one with many items must have bytes to justify them.
 ///
-/// *Between classes* room is shared by the roots of what they offered, so that small classes keep most of their sessions.
+/// *Between classes* the budget is divided by the square roots of the items offered, so that small classes
+/// keep most of their sessions.
 ///
 /// *At the end* weights are raked class by class (Deming & Stephan, Annals of Mathematical Statistics 11,
-/// 1940): connections, and bytes, by the size of the connection, are shared out as they were. Then they are
-/// calibrated (Deville & Särndal, JASA 87, 1992): sessions, connections and bytes of either direction sum
-/// up to what they were.
+/// 1940), to restore the distributions of connections, and of bytes, by connection size. Then they are
+/// calibrated (Deville & Särndal, JASA 87, 1992), to restore the sums of sessions, connections and bytes
+/// of either direction.
 #[derive(Debug)]
 pub struct Thinner {
     strata: Vec<Stratum>,
@@ -45,7 +46,7 @@ struct Stratum {
     items: usize,
     threshold: f64,
     offered_items: f64,
-    /// Sums over all that were offered, of what [`facts`] gives.
+    /// Sums of [`facts`] over all sessions offered.
     offered: [f64; FACTS],
     /// Connections by their size, and their bytes.
     sizes: Sizes,
@@ -61,7 +62,7 @@ struct Held {
     session: Session,
 }
 
-/// What weights are calibrated to.
+/// Number of calibrated quantities.
 const FACTS: usize = 4;
 
 /// Sessions, connections, bytes from the client and from the server.
@@ -74,7 +75,7 @@ fn facts(s: &Session) -> [f64; FACTS] {
 const FARTHEST: f64 = 5.0;
 
 impl Thinner {
-    /// Keeps at most `budget` items; `seed` names the sample.
+    /// Keeps at most `budget` items; `seed` selects the sample.
     pub fn new(budget: usize, seed: u64) -> Thinner {
         Thinner {
             strata: Vec::new(),
@@ -86,7 +87,7 @@ impl Thinner {
         }
     }
 
-    /// Offers a session. Its `weight` counts: a weight of 2 is like two sessions in one.
+    /// Offers a session. A session of weight 2 counts as two sessions.
     pub fn push(&mut self, session: Session) {
         let facts = facts(&session);
         let items = session.items();
@@ -114,7 +115,7 @@ impl Thinner {
         self.seen += 1;
         self.items += items;
         while self.items > self.budget {
-            // The class that has most for its share; each keeps one session.
+            // The class that most exceeds its share; each class keeps at least one session.
             let over = |s: &Stratum| s.items as f64 / s.offered_items.max(1.0).sqrt();
             let full = self.strata.iter_mut().filter(|s| s.heap.len() > 1);
             let Some(fullest) = full.max_by(|a, b| over(a).total_cmp(&over(b))) else {
@@ -128,17 +129,17 @@ impl Thinner {
         }
     }
 
-    /// Sessions offered so far.
+    /// Number of sessions offered so far.
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Sessions held now.
+    /// Number of sessions held now.
     pub fn held(&self) -> usize {
         self.strata.iter().map(|s| s.heap.len()).sum()
     }
 
-    /// The sample, in the order offered, with its weights; and what it cost, if anything went.
+    /// The sample with its weights, in the order offered; and the cost, if sessions were dropped.
     pub fn finish(self) -> (Vec<Session>, Option<Thinning>) {
         let kept = self.held() as u64;
         let mut held: Vec<Held> = Vec::with_capacity(kept as usize);
@@ -172,13 +173,13 @@ impl Thinner {
     }
 }
 
-/// Rounds of raking; the weights hardly move after some ten.
+/// Rounds of raking; weights hardly change after about ten.
 const ROUNDS: usize = 20;
-/// What a round changes a weight by at most.
+/// Maximum factor by which a round changes a weight.
 const STEP: f64 = 2.0;
 
-/// Draws the weights of a sample towards the sizes of all that were offered, by turns for the number of connections
-/// of a size and for their bytes.
+/// Adjusts the weights of a sample to the sizes of all sessions offered, alternating between the number of
+/// connections by size and their bytes.
 fn rake(held: &mut [Held], offered: &Sizes) {
     let own: Vec<[Vec<(usize, f64)>; 2]> = held
         .iter()
@@ -215,11 +216,11 @@ fn rake(held: &mut [Held], offered: &Sizes) {
     }
 }
 
-/// Draws the weights of a sample towards what the facts of all offered sessions sum up to.
+/// Adjusts the weights of a sample so that its facts sum to those of all sessions offered.
 fn calibrate(held: &mut [Held], offered: &[f64; FACTS]) {
     let base: Vec<f64> = held.iter().map(|h| h.session.weight).collect();
     let facts: Vec<[f64; FACTS]> = held.iter().map(|h| facts(&h.session)).collect();
-    // As many of the facts as can be met without bending a weight too far, bytes before counts.
+    // As many facts as can be met without changing a weight too much; bytes take precedence over counts.
     let choices: [&[usize]; 4] = [&[0, 1, 2, 3], &[0, 2, 3], &[2, 3], &[3]];
     let factors = choices
         .iter()
@@ -229,8 +230,8 @@ fn calibrate(held: &mut [Held], offered: &[f64; FACTS]) {
     }
 }
 
-/// Linear calibration: weights times `1 + x·l`, so that the chosen facts sum up to what was offered;
-/// `None` where a factor would be out of bounds.
+/// Linear calibration: weights times `1 + x·l`, so that the chosen facts sum to those offered. `None` if a
+/// factor would be out of bounds.
 fn factors(
     base: &[f64],
     facts: &[[f64; FACTS]],
@@ -239,7 +240,7 @@ fn factors(
 ) -> Option<Vec<f64>> {
     let n = chosen.len();
     let mut matrix = vec![vec![0.0; n + 1]; n];
-    // In units of what was offered, so that numbers are of one size.
+    // Relative to the sums offered, so that all numbers have a similar magnitude.
     let unit = |k: usize| offered[chosen[k]].max(1.0);
     for (w, x) in base.iter().zip(facts) {
         for (r, row) in matrix.iter_mut().enumerate() {
@@ -266,8 +267,8 @@ fn factors(
     Some(all)
 }
 
-/// Solves a system of equations, the right side in the last column, by elimination with pivoting.
-/// What the others already say is left at zero.
+/// Solves a system of linear equations by elimination with pivoting; the right-hand side is the last
+/// column. Variables without an independent equation are set to zero.
 fn solve(mut m: Vec<Vec<f64>>) -> Vec<f64> {
     let n = m.len();
     let scale = (0..n).map(|i| m[i][i].abs()).fold(0.0, f64::max);
@@ -300,10 +301,10 @@ fn solve(mut m: Vec<Vec<f64>>) -> Vec<f64> {
 
 /// Bins per octave of sizes.
 const BINS: f64 = 8.0;
-/// Bins that weights are raked by together: half an octave.
+/// Bins that are raked together: half an octave.
 const JOINED: usize = 4;
 
-/// Bytes of the connections of a session that hold any.
+/// Sizes of the session's connections that have data.
 fn sizes(session: &Session) -> impl Iterator<Item = f64> {
     session.connections().filter_map(|c| {
         let [up, down] = c.exchange.bytes();
@@ -312,7 +313,7 @@ fn sizes(session: &Session) -> impl Iterator<Item = f64> {
     })
 }
 
-/// The class of sizes that weights are raked by.
+/// The size class used for raking.
 fn class_of(bytes: f64) -> usize {
     bin_of(bytes) / JOINED
 }
@@ -321,7 +322,7 @@ fn bin_of(bytes: f64) -> usize {
     (libm::log2(bytes) * BINS) as usize
 }
 
-/// How many connections there are of which size, and how many bytes they hold.
+/// Number of connections, and their bytes, by size bin.
 #[derive(Debug)]
 struct Sizes([Vec<f64>; 2]);
 
@@ -341,8 +342,8 @@ impl Sizes {
         }
     }
 
-    /// Wasserstein distance of the logarithms, octaves, to four decimals: of connections, and of bytes
-    /// by the size of their connection.
+    /// Wasserstein distance of the logarithms, octaves, to four decimals: of connections, and of bytes by
+    /// the size of their connection.
     fn distance(&self, other: &Sizes) -> [f64; 2] {
         [0, 1].map(|k| {
             let total = |s: &[f64]| s.iter().sum::<f64>().max(f64::MIN_POSITIVE);
@@ -360,7 +361,7 @@ impl Sizes {
 }
 
 impl Model {
-    /// The model with at most `budget` items in its sessions; see [`Thinner`]. Unchanged if it
+    /// The model with at most `budget` items in its sessions; see [`Thinner`]. Unchanged if it already
     /// fits.
     pub fn thinned(&self, budget: usize, seed: u64) -> Model {
         let mut thinner = Thinner::new(budget, seed);
@@ -377,7 +378,7 @@ impl Model {
     }
 }
 
-// The heap's greatest is the one to go first: the lowest priority, the latest of equals.
+// The heap's maximum is dropped first: the lowest priority, and the latest among equals.
 impl Ord for Held {
     fn cmp(&self, other: &Held) -> Ordering {
         other

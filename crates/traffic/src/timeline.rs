@@ -1,10 +1,10 @@
-//! When what happens in a session, if nothing but its own paths slows it down.
+//! Estimates the times of a session's events, if only its own paths and a given network slow it down.
 //!
-//! A run begins in the middle of sessions, and a model's mean rate is known before anything runs. Both
-//! need the times and sizes that a replay would show over a network of known round trip and rate. They are
-//! a fluid estimate: slow start from ten segments, then the lowest of the rates of the access paths, the
-//! receive window, the loss on the way and the [`Network`] between; and the time-outs that loss is expected
-//! to cost. Queues are not in it.
+//! A run begins in the middle of sessions, and a model's mean rate is needed before anything runs. Both
+//! require the times and sizes of a replay over a network with known RTT and rate. This is a fluid
+//! estimate: slow start from ten segments, then the minimum of four limits. These are the rates of the
+//! access paths, the receive window, loss, and the [`Network`] in between. Expected retransmission
+//! time-outs are added. Queueing delay is not included.
 
 use swell_base::{Dur, Rate};
 
@@ -15,48 +15,48 @@ pub(crate) use pace::{ACK_DELAY, INITIAL_WINDOW, IPV6_MORE, ack_every, full, hea
 
 mod pace;
 
-/// The network between the access paths, as far as it decides how long an exchange takes. The default
-/// takes no time.
+/// The network between the access paths, as far as it affects the duration of an exchange. The default has
+/// no delay and no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Network {
     /// Round-trip propagation delay.
     pub rtt: Dur,
-    /// What one transfer can expect left to right and right to left; `None`: no limit.
+    /// Rate that one transfer can expect, left to right and right to left; `None`: no limit.
     pub rates: [Option<Rate>; 2],
 }
 
-/// Data that one end sends in a row.
+/// A sequence of data that one end sends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Span {
-    /// From the connection's start to the first byte's leaving.
+    /// When the first byte leaves, since the connection's start.
     pub from: Dur,
-    /// To the last byte's arrival.
+    /// When the last byte arrives.
     pub to: Dur,
     /// 0 = from the client, 1 = from the server.
     pub end: usize,
-    /// Which turn, or unit of that end, it belongs to.
+    /// Index of the turn, or of the unit of that end.
     pub unit: usize,
-    /// Application bytes; a scaled number where only a part of a datagram flow was kept.
+    /// Application bytes; scaled if only a part of a datagram flow was kept.
     pub bytes: u64,
 }
 
-/// A connection's course.
+/// Estimated course of a connection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Timeline {
-    /// In order of their beginnings for each end.
+    /// Ordered by start for each end.
     pub spans: Vec<Span>,
     /// When the exchange is over, since the connection's start.
     pub end: Dur,
-    /// Round trip from end to end.
+    /// End-to-end RTT.
     pub rtt: Dur,
-    /// Seconds between full segments of the client, and of the server, that the narrowest link makes.
+    /// Seconds between full segments of the client, and of the server, at the narrowest link.
     pub gaps: [f64; 2],
 }
 
-/// After its last SYN, an attempt lasts so much longer than a round trip.
+/// An attempt ends one RTT plus this after its last SYN.
 const GIVEN_UP: Dur = Dur::from_secs(1);
 
-/// Where an end is in its list of writes.
+/// Position of an end in its list of writes.
 #[derive(Default)]
 struct Pen {
     place: usize,
@@ -66,7 +66,7 @@ struct Pen {
 impl Pen {
     /// The pieces in which `bytes` are written: time since the first, bytes.
     fn pieces(&mut self, bytes: u64, writes: &[Write]) -> Vec<(Dur, u64)> {
-        // A place between this unit and the one before is no pause inside it.
+        // A write boundary between two units is no pause inside the unit.
         if writes
             .get(self.place)
             .is_some_and(|w| self.since >= w.after)
@@ -98,26 +98,25 @@ struct Course<'m> {
     pens: [Pen; 2],
     /// Segments sent.
     segments: [f64; 2],
-    /// What is under way: when it arrives, and its bytes.
+    /// Data in flight: arrival time and bytes.
     under_way: [Vec<(Dur, u64)>; 2],
     spans: Vec<Span>,
 }
 
-/// A unit on its way.
+/// A unit that was sent.
 #[derive(Clone, Copy)]
 struct Sent {
     /// When its last write was made, and when its last byte arrives.
     written: Dur,
     arrived: Dur,
-    /// When its last byte leaves, where that is so soon after it was written that the sender need not
-    /// wait for acknowledgements.
+    /// When its last byte leaves. `None` if the sender must wait for ACKs to send it all.
     left: Option<Dur>,
     /// When it is acknowledged.
     acked: Dur,
 }
 
 impl Course<'_> {
-    /// `end` sends a unit from `from` on.
+    /// Sends a unit of `end` from time `from` on.
     fn send(&mut self, end: usize, unit: usize, bytes: u64, from: Dur) -> Sent {
         if bytes == 0 {
             return Sent {
@@ -182,8 +181,8 @@ impl Course<'_> {
         }
     }
 
-    /// When an end goes on by itself that pauses after a unit. The pause runs from when the unit has left, but
-    /// what does not fit a window is known to have left when it is acknowledged.
+    /// When an end that pauses after a unit continues without an answer. The pause starts when the unit
+    /// has left. If the unit exceeds a window, that time is known only from its ACK.
     fn after(&self, sent: Sent, pause: Dur) -> Dur {
         let own = Dur::from_secs_f64(self.pace.own_rtt / 2.0);
         match sent.left {
@@ -195,7 +194,7 @@ impl Course<'_> {
     fn turns(&mut self, turns: &[Turn]) -> Dur {
         let mut at = Dur::from_secs_f64(self.pace.handshake);
         let mut end = at;
-        // The server goes on by itself.
+        // When the server continues without a request.
         let mut continues = None;
         for (i, turn) in turns.iter().enumerate() {
             let next = turns.get(i + 1);
@@ -229,7 +228,7 @@ impl Course<'_> {
         end
     }
 
-    /// Both ends at once: each unit is sent when what it waits for has happened.
+    /// Both ends at once: each unit is sent when the event that it waits for has happened.
     fn both(&mut self, chains: [&[Unit]; 2]) -> Dur {
         let begun = Dur::from_secs_f64(self.pace.handshake);
         let none = Sent {
@@ -239,7 +238,7 @@ impl Course<'_> {
             acked: begun,
         };
         let mut next = [0usize; 2];
-        // The last unit of each end, and when each has arrived.
+        // The last unit of each end, and the arrival times of all units.
         let mut sent = [none; 2];
         let mut arrived = [Vec::new(), Vec::new()];
         loop {
@@ -359,18 +358,18 @@ impl Timeline {
     }
 }
 
-/// The course of a session: of each group when it begins and ends, since the session's start, and when
-/// each of its connections starts and is over.
+/// The course of a session: when each group begins and ends, and when each of its connections starts and
+/// is over, since the session's start.
 pub(crate) struct Groups {
     pub groups: Vec<GroupTimes>,
-    /// When the last of its connections is over.
+    /// When the last connection is over.
     pub end: Dur,
 }
 
 /// The course of a group.
 pub(crate) struct GroupTimes {
     pub begins: Dur,
-    /// When the pause before the next group begins; connections may go on.
+    /// When the pause before the next group begins; connections may continue.
     pub ends: Dur,
     /// Start and end of each connection.
     pub connections: Vec<(Dur, Dur)>,

@@ -1,4 +1,4 @@
-//! The knobs, and dropping dependencies (ablation).
+//! The knobs, and removal of dependencies (ablation).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,26 +6,26 @@ use swell_base::{Dur, Rate, Stream};
 
 use crate::{Connection, Exchange, Model, Path};
 
-/// What a user may turn on a model. The default leaves it as it is.
+/// Modifications of a model. The default leaves it unchanged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Knobs {
-    /// Sessions times this: each session appears this often per cycle of the model.
+    /// Factor on the number of sessions: each appears this often per cycle of the model.
     pub sessions: f64,
-    /// Response sizes times this (datagrams from the server too).
+    /// Factor on response sizes (and on datagrams from the server).
     pub response: f64,
-    /// Request sizes times this (datagrams from the client too).
+    /// Factor on request sizes (and on datagrams from the client).
     pub request: f64,
-    /// Users' think times times this: between groups and before the next request of a connection.
-    /// Servers' think times, spacing inside a group and datagram spacing stay as they are.
+    /// Factor on users' think times: between groups and before the next request of a sequential exchange.
+    /// Server think times, gaps inside a group, datagram spacing and concurrent exchanges are unchanged.
     pub think: f64,
-    /// Every round-trip time, end to end, becomes this: the client's path gets all of it, the
-    /// server's none, so that the sum is exact.
+    /// End-to-end RTT of every connection. The client's path gets all of it and the server's none, so that
+    /// the sum is exact.
     pub rtt: Option<Dur>,
     /// Capacity of every access link, both directions, both sides.
     pub access: Option<Rate>,
-    /// Where in the model to start; drawn by the seed unless given.
+    /// Phase of the model at the start of a run; drawn by the seed unless given.
     pub phase: Option<Dur>,
-    /// Dependencies to drop.
+    /// Dependencies to remove.
     pub independent: Vec<Dependency>,
 }
 
@@ -44,30 +44,31 @@ impl Default for Knobs {
     }
 }
 
-/// A dependency of the joint distribution. Dropping one permutes a quantity across the model, so
-/// that its marginal distribution stays exactly the same.
+/// A dependency of the joint distribution. To remove it, a quantity is permuted across the model, so that
+/// its marginal distribution is unchanged.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Independence")]
 pub enum Dependency {
-    /// Response size on request size: responses change places within their class.
+    /// Response size on request size: responses are permuted within their class.
     ResponseOnRequest,
-    /// Sizes on class: (request, response) pairs change places across all TCP classes.
+    /// Sizes on class: (request, response) pairs are permuted across all classes with turns, QUIC
+    /// included.
     SizeOnClass,
-    /// Think times on sizes: the servers' and users' change places within their class.
+    /// Think times on sizes: those of servers and those of users are permuted within their class.
     ThinkOnSize,
-    /// Client path on user and server path on connection: paths change places.
+    /// Client path on user and server path on connection: paths are permuted.
     PathOnUser,
-    /// What one session does on its connections: whole exchanges change places within their class.
+    /// Exchanges of a session on each other: whole exchanges are permuted within their class.
     WithinSession,
-    /// Path capacity and loss on RTT: they change places among the paths of a side.
+    /// Path capacity and loss on RTT: they are permuted among the paths of a side.
     CapacityOnRtt,
 }
 
 impl Dependency {
-    /// Every dependency, with the name it has in experiment files.
+    /// All dependencies with their names in experiment files.
     pub const ALL: [(Dependency, &str); 6] = [
         (Dependency::ResponseOnRequest, "response-on-request"),
         (Dependency::SizeOnClass, "size-on-class"),
@@ -77,7 +78,7 @@ impl Dependency {
         (Dependency::CapacityOnRtt, "capacity-on-rtt"),
     ];
 
-    /// The name it has in experiment files.
+    /// Its name in experiment files.
     pub fn name(self) -> &'static str {
         Dependency::ALL
             .iter()
@@ -88,8 +89,8 @@ impl Dependency {
 
 impl Model {
     /// The model with the knobs applied, except `sessions` and `phase`, which
-    /// [`Schedule::draw`](crate::Schedule::draw) applies. Sessions keep their places, so indices
-    /// mean the same in both. The `seed` only matters for dropped dependencies.
+    /// [`Schedule::draw`](crate::Schedule::draw) applies. Sessions keep their positions, so indices mean
+    /// the same in both. `seed` matters only for removed dependencies.
     ///
     /// Totals, load and warnings still describe the trace, not the variant.
     pub fn varied(&self, knobs: &Knobs, seed: u64) -> Model {
@@ -213,7 +214,7 @@ impl Model {
     }
 }
 
-/// What was there stays there: a byte at least, unless the knob says zero.
+/// Scales bytes. Non-zero sizes keep at least one byte, unless the factor is zero.
 fn scaled(bytes: u64, k: f64) -> u64 {
     match (bytes as f64 * k).round() as u64 {
         0 if bytes > 0 && k > 0.0 => 1,
@@ -257,7 +258,7 @@ fn payload(bytes: u32, k: f64) -> u32 {
     scaled(u64::from(bytes), k).min(65_507) as u32
 }
 
-/// Lets one field of the items change places.
+/// Permutes one field of the items.
 fn permute<'a, T: 'a, F: 'a>(
     items: impl Iterator<Item = &'a mut T>,
     rng: &mut Stream,

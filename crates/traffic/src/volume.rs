@@ -1,4 +1,4 @@
-//! How much a model holds, and how much of it a link carries.
+//! Sizes of a model, and the load that it puts on a link.
 
 use swell_base::Dur;
 
@@ -6,13 +6,14 @@ use crate::schedule::Schedule;
 use crate::timeline::{Groups, IPV6_MORE, Network, Timeline, full, header};
 use crate::{Connection, Exchange, Model, Session, Unit};
 
-/// Headers of IPv4 and UDP.
+/// Headers of IPv4 and UDP, bytes.
 const UDP_HEADERS: f64 = 28.0;
-/// Options of a SYN beside the timestamps, as Linux sends them: MSS, SACK permitted and window scale, padded.
+/// Bytes of SYN options other than timestamps, as Linux sends them: MSS, SACK permitted and window scale,
+/// padded.
 const SYN_OPTIONS: f64 = 8.0;
-/// Less than this share is taken for this: nothing would ever arrive.
+/// Minimum probability of arrival. With less, retransmissions would be unbounded.
 const LEAST: f64 = 0.05;
-/// Network-layer bytes of what stands for a SYN that nobody answers, and for a RST.
+/// Network-layer bytes of an unanswered SYN, and of a RST.
 const ATTEMPT: [f64; 2] = [60.0, 40.0];
 
 impl Exchange {
@@ -34,14 +35,14 @@ impl Exchange {
         }
     }
 
-    /// How many turns, chunks, SYNs or datagrams the model keeps of it: what its size in memory
-    /// and in the file grows with.
+    /// Number of turns, units, SYN retries or datagrams that the model keeps of it. Its size in memory and
+    /// in the file is proportional to this.
     pub fn items(&self) -> usize {
         match self {
             Exchange::Sequential(turns) => turns.len(),
             Exchange::Concurrent { up, down } => up.len() + down.len(),
             Exchange::Attempt { retries, .. } => retries.len(),
-            // A run takes twice the room of a packet.
+            // A run takes twice the space of a packet.
             Exchange::Datagrams(d) => {
                 d.packets.len() + 2 * d.runs.iter().map(Vec::len).sum::<usize>()
             }
@@ -59,7 +60,7 @@ impl Exchange {
         }
     }
 
-    /// The pauses inside it: what it lasts at least, over a network that takes no time.
+    /// The pauses inside it: its minimum duration, over a network without delay.
     pub fn pauses(&self) -> Dur {
         match self {
             Exchange::Sequential(turns) => {
@@ -76,8 +77,8 @@ impl Exchange {
 }
 
 impl Connection {
-    /// The pauses inside it that the session's next group waited for: all of them, unless it went on
-    /// beside that group.
+    /// The pauses inside it that the session's next group waited for: all of them, unless the connection
+    /// continued beside that group.
     pub fn awaited(&self) -> Dur {
         let Some([up, down]) = self.overlap.map(|o| o.map(|n| n as usize)) else {
             return self.exchange.pauses();
@@ -122,7 +123,7 @@ impl Session {
         })
     }
 
-    /// Items kept of it ([`Exchange::items`] and writes), one more for each connection.
+    /// Number of its items ([`Exchange::items`] and writes), plus one for each connection.
     pub fn items(&self) -> usize {
         let writes = |c: &Connection| c.writes.iter().map(Vec::len).sum::<usize>();
         self.connections()
@@ -131,17 +132,17 @@ impl Session {
     }
 }
 
-/// Network-layer bytes of a part of a connection, from the client and from the server, evenly over a time
-/// since the connection's start.
+/// Network-layer bytes of a part of a connection, from the client and from the server, spread evenly over
+/// an interval since the connection's start.
 pub(crate) struct Piece {
     from: Dur,
     to: Dur,
     bytes: [f64; 2],
 }
 
-/// What `connection` puts on the link between the access paths: segments with their headers,
-/// acknowledgements, handshake and end. What is lost before the link does not reach it, what is lost behind
-/// it passes twice.
+/// The load of `connection` on the link between the access paths: segments with their headers, ACKs,
+/// handshake and end. Packets lost before the link do not reach it. Packets lost behind it pass it again
+/// when they are retransmitted.
 pub(crate) fn on_the_link(
     model: &Model,
     session: &Session,
@@ -195,9 +196,10 @@ fn segments(c: &Connection, course: &Timeline, lost: [[f64; 2]; 2]) -> Vec<Piece
     let syn = header + SYN_OPTIONS;
     let passes = lost.map(|[before, _]| 1.0 - before);
     let arrives = lost.map(|[before, behind]| ((1.0 - before) * (1.0 - behind)).max(LEAST));
-    // A SYN is sent until its answer arrives, and answered whenever it does.
+    // A SYN is sent until its answer arrives, and each SYN that arrives is answered.
     let again = [1.0 / (arrives[0] * arrives[1]), 1.0 / arrives[1]];
-    // Handshake: SYN and ACK, SYN-ACK. End: the client's FIN, the server's, which acknowledges it, and an ACK.
+    // Handshake: SYN and ACK, SYN/ACK. End: the client's FIN, the server's FIN, which acknowledges it, and
+    // an ACK.
     let mut pieces = vec![
         Piece {
             from: Dur::ZERO,
@@ -208,7 +210,7 @@ fn segments(c: &Connection, course: &Timeline, lost: [[f64; 2]; 2]) -> Vec<Piece
             ],
         },
         Piece {
-            // At once: a session is over at its connections' end, and nothing of it may come after.
+            // At one instant, because a session ends with its connections and nothing may follow.
             from: course.end,
             to: course.end,
             bytes: [
@@ -220,8 +222,8 @@ fn segments(c: &Connection, course: &Timeline, lost: [[f64; 2]; 2]) -> Vec<Piece
     for s in &course.spans {
         let full = full(c, s.end).max(1);
         let segments = s.bytes.div_ceil(full) as f64;
-        // Sent until it arrives: of what comes to the link a share is lost behind it. The last segment is sent
-        // again where its acknowledgement was lost.
+        // Each segment is sent until it arrives; a share of those that pass the link is lost behind it.
+        // The last segment is also retransmitted if its ACK is lost.
         let times = passes[s.end] / arrives[s.end];
         let last = (s.bytes as f64).min(full as f64) + header;
         let in_vain = 1.0 / arrives[1 - s.end] - 1.0;
@@ -234,7 +236,7 @@ fn segments(c: &Connection, course: &Timeline, lost: [[f64; 2]; 2]) -> Vec<Piece
             bytes,
         });
     }
-    // An acknowledgement comes to the link if its segment arrived and it is not lost on the way.
+    // An ACK reaches the link if its segment arrived and the ACK is not lost before the link.
     pieces.extend(acks::of(c, course).into_iter().map(|a| {
         let mut bytes = [0.0; 2];
         bytes[a.end] = a.count * header * (1.0 - lost[a.end][0]);
@@ -248,7 +250,7 @@ fn segments(c: &Connection, course: &Timeline, lost: [[f64; 2]; 2]) -> Vec<Piece
 }
 
 impl Piece {
-    /// Its bytes between two instants, both since its connection's start; negative ones come before it.
+    /// Its bytes between two times relative to its connection's start, which may be negative.
     fn between(&self, from: f64, to: f64) -> [f64; 2] {
         let (a, b) = (self.from.as_secs_f64(), self.to.as_secs_f64());
         let share = match b > a {
@@ -260,10 +262,10 @@ impl Piece {
 }
 
 impl Model {
-    /// Mean rates over a link between the access paths, bits per second of network-layer bytes, left to
-    /// right and right to left: what all sessions put on it, once each, over the time that they were recorded
-    /// in. Whatever a session does waits for the network but is done in the end, so these are the rates
-    /// offered wherever the network can carry them.
+    /// Mean rates on a link between the access paths, in bits per second of network-layer bytes, left to
+    /// right and right to left. They are the bytes of all sessions, once each, divided by the duration of
+    /// the recording. A slower network delays sessions but does not shorten them. So these are the offered
+    /// rates wherever the network can carry them.
     pub fn rates(&self) -> [f64; 2] {
         let mut sum = [0.0; 2];
         for s in &self.sessions {
@@ -283,8 +285,8 @@ impl Model {
 }
 
 impl Session {
-    /// What it puts on the link, as its own times over `network` have them: start of the connection since
-    /// the session's, seconds, and a part of that connection, left to right and right to left.
+    /// Its load on the link, by the estimated times over `network`. Each entry has a connection's start
+    /// since the session's, in seconds, and a part of that connection, left to right and right to left.
     fn pieces(&self, model: &Model, network: &Network) -> Vec<(f64, Piece)> {
         let times = Groups::of(model, self, network);
         let mut pieces = Vec::new();
@@ -312,12 +314,12 @@ fn between(pieces: &[(f64, Piece)], from: f64, to: f64) -> [f64; 2] {
 }
 
 impl Schedule {
-    /// Network-layer bytes that this schedule of `model` puts on the link left to right and right to left
-    /// between two times of the run, as the model's own times over `network` have them.
+    /// Network-layer bytes that this schedule of `model` puts on the link between two times of the run,
+    /// left to right and right to left. Times are estimated over `network`.
     pub fn volume(&self, model: &Model, network: &Network, from: Dur, to: Dur) -> [f64; 2] {
         let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
         let starts = self.starts.iter().map(|s| (s.session, s.at.as_secs_f64()));
-        // What goes on beside later groups of a session is entered apart from them.
+        // A session may be entered twice: once for connections that continue beside later groups.
         let mut entered: Vec<(u32, u32, Dur)> = (self.entered.iter())
             .map(|e| (e.session, e.copy, e.age))
             .collect();

@@ -1,10 +1,11 @@
-//! When sessions start, against closed forms: the recorded starts inside a window, and phases over seeds.
+//! Start times of sessions against closed forms: the recorded starts inside a window, and phases over
+//! seeds.
 
 use swell_base::{Dur, Stream};
 use swell_traffic::{Knobs, Model, Network, Schedule};
 
-/// A thousand sessions in 100 s: nine in ten of them in the first half of each window of 10 s, and three times as many
-/// in the fourth window as in any other.
+/// A thousand sessions in 100 s. Nine in ten are in the first half of each 10 s window, and the fourth
+/// window has three times as many as any other.
 fn model() -> Model {
     let mut rng = Stream::new(5, "starts");
     let mut starts: Vec<u64> = (0..1_200)
@@ -37,7 +38,7 @@ fn model() -> Model {
     Model::from_slice(text.as_bytes()).expect("a sound model")
 }
 
-/// The largest distance between two distributions of values in order, by hand.
+/// The largest distance between the distributions of two sorted samples.
 fn ks(a: &[f64], b: &[f64]) -> f64 {
     let below = |x: f64, of: &[f64]| of.partition_point(|&v| v <= x) as f64 / of.len() as f64;
     a.iter()
@@ -46,13 +47,13 @@ fn ks(a: &[f64], b: &[f64]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// Critical distance of two samples at 0.1 % (Smirnov: 1.949 times the root of (n + m) / nm).
+/// Critical distance of two samples at 0.1 % (Smirnov: 1.949 sqrt((n + m) / nm)).
 fn critical(n: usize, m: usize) -> f64 {
     1.949 * ((n + m) as f64 / (n as f64 * m as f64)).sqrt()
 }
 
-/// A run as long as the model, from a phase that the seed draws, round its circle: put back by the phase, the starts in each
-/// window are those recorded there.
+/// A run as long as the model goes once round its circle, from a phase drawn by the seed. After the phase
+/// is subtracted, the starts in each window are those recorded there.
 #[test]
 fn starts_inside_a_window_are_those_recorded() {
     let model = model();
@@ -113,7 +114,7 @@ fn phases_are_uniform_over_seeds() {
         .collect();
     phases.sort_by(f64::total_cmp);
     let uniform: Vec<f64> = (0..n).map(|i| (i as f64 + 0.5) / n as f64).collect();
-    // Of one sample against a law: 1.949 over the root of n.
+    // For one sample against a distribution: 1.949 / sqrt(n).
     let apart = ks(&phases, &uniform);
     assert!(apart < 1.949 / (n as f64).sqrt(), "{apart}");
     assert!(phases.iter().all(|p| (0.0..1.0).contains(p)));

@@ -1,16 +1,16 @@
-//! From chunks to the model's exchanges.
+//! Converts chunks to the model's exchanges.
 
 use swell_base::{Bytes, Dur, Rate};
 use swell_traffic::{Exchange, Turn, Unit, Write};
 
 use super::{Begins, Chunk, Chunks};
 
-/// Pauses between handshake and first request shorter than this are the host's scheduling.
+/// Shorter pauses between the handshake and the first request are caused by the host's scheduling.
 const OPENING_PAUSE: Dur = Dur::from_millis(1);
 
 impl Chunks {
-    /// The exchange, with pauses as the tap saw them ([`correct`] takes the paths out), and where
-    /// the ends wrote inside the units of turns. `opened` is when the handshake was complete.
+    /// The exchange, and where writes begin inside the units of turns. Pauses are as the tap saw them;
+    /// [`correct`] subtracts the path delays. `opened` is when the handshake was complete.
     pub(crate) fn exchange(&self, opened: u64) -> (Exchange, [Vec<Write>; 2]) {
         if self.concurrent {
             let [up, down] = [self.units(false), self.units(true)];
@@ -24,8 +24,8 @@ impl Chunks {
         (turns, [self.writes(false), self.writes(true)])
     }
 
-    /// The units of one direction where both ends send on their own. Each write is one: it may wait
-    /// for something of its own.
+    /// The units of one direction of a concurrent exchange. Each write is a unit, because each may wait
+    /// for different data.
     fn units(&self, down: bool) -> Vec<Chunk> {
         let mut units: Vec<Chunk> = Vec::new();
         for &c in self.list.iter().filter(|c| c.down == down) {
@@ -42,7 +42,7 @@ impl Chunks {
 
     fn turns(&self, opened: u64) -> Vec<Turn> {
         let mut turns: Vec<Turn> = Vec::new();
-        // The end of what came before, and in which direction it went.
+        // End time and direction of the previous chunk.
         let mut last = (opened, None);
         for c in &self.list {
             let pause = Dur::from_nanos(c.first.saturating_sub(last.0));
@@ -58,14 +58,14 @@ impl Chunks {
                         *bytes = bytes.saturating_add(c.bytes);
                     }
                 }
-                // A response to the request before it.
+                // A response to the previous request.
                 (true, Some(false)) => {
                     if let Some(turn) = turns.last_mut() {
                         turn.server_think = pause;
                         turn.response = c.bytes;
                     }
                 }
-                // The server goes on, or speaks first.
+                // The server sends another unit, or speaks first.
                 (true, _) => turns.push(Turn {
                     server_think: pause,
                     response: c.bytes,
@@ -75,7 +75,7 @@ impl Chunks {
                     if let Some(turn) = turns.last_mut() {
                         turn.client_think = pause;
                     } else if before.is_none() && pause >= OPENING_PAUSE {
-                        // The client connected, then waited before it asked.
+                        // The client connected, then waited before its first request.
                         turns.push(Turn {
                             client_think: pause,
                             ..Turn::default()
@@ -116,7 +116,7 @@ impl Chunks {
     }
 }
 
-/// One end's units, with what each waited for among the `other` end's.
+/// Builds the chain of one end's units. Each records how many of the `other` end's units it waited for.
 fn chain(own: &[Chunk], other: &[Chunk], opened: u64) -> Vec<Unit> {
     let mut arrived = 0;
     let mut arrived_bytes = 0u64;
@@ -145,23 +145,23 @@ fn chain(own: &[Chunk], other: &[Chunk], opened: u64) -> Vec<Unit> {
         .collect()
 }
 
-/// What a packet between the tap and a host takes.
+/// The path between the tap and a host.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Line {
     pub(crate) rtt: Dur,
-    /// From and to the host.
+    /// Capacity from and to the host.
     pub(crate) up: Option<Rate>,
     pub(crate) down: Option<Rate>,
-    /// Payload of full segments that the host sends and gets.
+    /// Payload of full segments that the host sends and receives.
     pub(crate) sends: u64,
     pub(crate) gets: u64,
-    /// Bytes of headers in front of them.
+    /// Header bytes of each segment.
     pub(crate) headers: u64,
 }
 
 impl Line {
-    /// From the passing of the last segment of `before` to that of the first of `after`, if the host
-    /// answers at once.
+    /// Time between the last segment of unit `before` and the first of unit `after` at the tap, if the
+    /// host answers at once.
     fn turnaround(&self, before: u64, after: u64) -> Dur {
         let time = |rate: Option<Rate>, payload: u64| {
             rate.map_or(Dur::ZERO, |r| r.transmit(Bytes(payload + self.headers)))
@@ -175,12 +175,12 @@ impl Line {
     }
 }
 
-/// Takes the round trips between the tap and the hosts out of pauses seen at the tap.
+/// Subtracts the RTTs between the tap and the hosts from pauses seen at the tap.
 ///
-/// A response's first segment passes the tap one server-side round trip plus the server's think time
-/// after the request's last one did; a request one client-side round trip plus the user's think time
-/// after the response. The segments themselves take time on their host's line, too. A pause inside
-/// one direction needs no correction: both ends of it took the same way.
+/// The first segment of a response passes the tap one server-side RTT plus the server's think time after
+/// the last segment of the request. A request follows the response after one client-side RTT plus the
+/// user's think time. The transmission time of these segments on the host's access link is subtracted,
+/// too. A pause inside one direction needs no correction, because both ends of it took the same path.
 pub(crate) fn correct(exchange: &mut Exchange, client: &Line, server: &Line) {
     let turns = match exchange {
         Exchange::Sequential(turns) => turns,

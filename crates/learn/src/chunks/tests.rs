@@ -6,7 +6,7 @@ use super::*;
 const MS: u64 = 1_000_000;
 const QUIET: u64 = 500 * MS;
 
-/// Data whose sender had got everything that passed in the other direction.
+/// Adds data whose sender had received everything that passed in the other direction.
 fn push(c: &mut Chunks, down: bool, bytes: u64, at: u64, settled: bool) {
     let data = Data {
         down,
@@ -62,7 +62,7 @@ fn a_time_out_of_tcp_splits_no_unit() {
         if let Some(at) = again {
             c.late(true, 0, at);
         }
-        // All before was acknowledged, and the silence is longer than QUIET.
+        // All earlier data were acknowledged, and the silence is longer than QUIET.
         push(&mut c, true, 9_000, 900 * MS, true);
         let Exchange::Sequential(turns) = c.exchange(0).0 else {
             panic!("one after the other")
@@ -71,7 +71,7 @@ fn a_time_out_of_tcp_splits_no_unit() {
     };
     assert_eq!(turns(None), [5_000, 9_000]);
     assert_eq!(turns(Some(860 * MS)), [14_000]);
-    // Whoever is silent long after the last retransmission has thought.
+    // A long silence after the last retransmission is the application's.
     assert_eq!(turns(Some(300 * MS)), [5_000, 9_000]);
 }
 
@@ -81,7 +81,7 @@ fn a_queue_beyond_the_tap_splits_no_unit() {
         let mut c = Chunks::default();
         push(&mut c, false, 100, 0, true);
         push(&mut c, true, 5_000, 60 * MS, true);
-        // The sender waited for acknowledgements, which came late.
+        // The sender waited for ACKs, which came late.
         let data = Data {
             down: true,
             bytes: 9_000,
@@ -140,7 +140,7 @@ fn unit(pause: u64, bytes: u64, after: u32) -> Unit {
 
 #[test]
 fn concurrent_data_becomes_two_chains() {
-    // Both sides keep data under way, of which nothing is acknowledged: one unit each, until a pause.
+    // Both sides have unacknowledged data in flight throughout: one unit each, until a pause.
     let mut c = Chunks::default();
     for i in 0..10 {
         for (down, bytes, at) in [
@@ -176,7 +176,7 @@ fn units_of_a_chain_wait_for_what_their_sender_had_got() {
     for (down, bytes, at, settled, got) in [
         (false, 10, 0, true, 0),
         (true, 1_000, 50, true, 10),
-        // Sent into the response …
+        // Sent during the response …
         (false, 20, 60, false, 500),
         (true, 2_000, 70, false, 10),
         // … and after it.
@@ -201,7 +201,7 @@ fn units_of_a_chain_wait_for_what_their_sender_had_got() {
         down: vec![unit(pauses[2], 3_000, 0), unit(pauses[3], 3_000, 2)],
     };
     assert_eq!(e, chains([0, 90, 50, 50]));
-    // Only what answers something crossed the path to the host and back.
+    // Only units that answer something include a round trip to the host.
     correct(&mut e, &line(4), &line(30));
     assert_eq!(e, chains([0, 86, 50, 20]));
 }
@@ -226,7 +226,7 @@ fn writes_inside_a_unit_keep_their_places() {
         };
         c.push(&data, QUIET);
     }
-    // More than leaves at once: what comes after a short segment is not told from it.
+    // A large write: the data after its short last segment are not a separate write.
     for (bytes, at, write) in [(20_000, 10, true), (50, 300, true)] {
         let data = Data {
             down: true,
@@ -263,7 +263,7 @@ fn what_segments_take_on_the_hosts_line_is_no_thought() {
         headers: 52,
     };
     correct(&mut e, &line(5), &server);
-    // 500 + 52 bytes to it, 1448 + 52 back.
+    // 500 + 52 bytes to the server, 1448 + 52 back.
     let Exchange::Sequential(turns) = e else {
         panic!("not in turn");
     };

@@ -17,16 +17,16 @@ fn quantiles_are_nearest_ranks() {
     assert_eq!(reservoir([], 1).quantile(0.5, |v, _| v), None);
 }
 
-/// Where most agree, however far off the others are; equal factors are equal distances.
+/// The mode lies where most values agree, however far away the others are. Distances are logarithmic.
 #[test]
 fn the_mode_is_where_most_agree() {
     let mixed = (0..20).map(|i| 10_000 + 10 * i).chain([1, 5, 90, 700]);
     let far = [40_000, 90_000, 300_000, 4_000_000, 4_100_000];
     let mode = reservoir(mixed.chain(far), 1).mode().expect("a mode");
     assert!((10_000..10_200).contains(&mode), "{mode}");
-    // Of two the middle between them, as factors go.
+    // For two values it is their geometric mean.
     assert_eq!(reservoir([100, 400], 1).mode(), Some(200));
-    // 100 and 150 are further apart than 10 000 and 11 000.
+    // 100 and 150 are further apart, as a ratio, than 10 000 and 11 000.
     assert_eq!(
         reservoir([100, 150, 10_000, 11_000], 1).mode(),
         Some(10_488)
@@ -36,7 +36,7 @@ fn the_mode_is_where_most_agree() {
     assert_eq!(reservoir([], 1).mode(), None);
 }
 
-/// Every value is kept as often as any other.
+/// All values are kept with equal probability.
 #[test]
 fn what_is_kept_is_a_fair_sample() {
     let (n, seeds) = (640, 300);
@@ -48,14 +48,14 @@ fn what_is_kept_is_a_fair_sample() {
             .iter()
             .for_each(|&(v, _)| kept[(v / 64) as usize] += 1);
     }
-    // Of 64 values a tenth of the time each, 300 times: 1920, standard deviation 42.
+    // 64 values in ten bins, 300 times: mean 1920, standard deviation 42.
     assert!(kept.iter().all(|k| k.abs_diff(1_920) < 170), "{kept:?}");
-    // What fits is kept whole.
+    // If all values fit, all are kept.
     let few: Vec<(u32, u32)> = (0..RESERVOIR as u32).map(|v| (v, 0)).collect();
     assert_eq!(reservoir(few.iter().map(|f| f.0), 1).kept, few);
 }
 
-/// With stand-ins, what is kept of a host does not depend on the others.
+/// With stand-ins, the samples kept of a host do not depend on other hosts.
 #[test]
 fn stand_ins_are_sampled_by_themselves() {
     let sampled = |others: u64| {
@@ -76,7 +76,7 @@ fn stand_ins_are_sampled_by_themselves() {
     assert_eq!(sampled(1).len(), RESERVOIR);
 }
 
-/// Who is private, and what is no host.
+/// Private and group addresses.
 #[test]
 fn addresses_are_told_apart() {
     let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
@@ -102,7 +102,7 @@ fn addresses_are_told_apart() {
     assert_eq!(bits(ip("1.2.3.4")), bits(ip("::ffff:1.2.3.4")));
 }
 
-/// Where two groups of hosts turn out to be tied the other way, the smaller one was wrong.
+/// If a flow shows that two groups of hosts lie the other way round, the smaller group changes sides.
 #[test]
 fn the_smaller_group_changes_sides() {
     for swapped in [false, true] {
@@ -112,14 +112,14 @@ fn the_smaller_group_changes_sides() {
         hosts.across(a, c);
         assert!(hosts.inside(a, true) && hosts.inside(d, true));
         assert!(!hosts.inside(b, true) && !hosts.inside(c, true));
-        // A flow between two that are inside.
+        // A flow between two hosts that are both inside.
         match swapped {
             false => hosts.across(a, d),
             true => hosts.across(d, a),
         }
         assert_eq!((hosts.turned, hosts.conflicts), (1, 0));
         assert!(hosts.inside(a, true) && !hosts.inside(d, true) && !hosts.inside(b, true));
-        // Once more says nothing new; a flow within a side contradicts.
+        // The same flow again changes nothing; a flow within a side is a conflict.
         hosts.across(a, d);
         assert_eq!((hosts.turned, hosts.conflicts), (1, 0));
         hosts.across(b, c);

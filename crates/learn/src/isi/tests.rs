@@ -47,7 +47,7 @@ fn other_files_are_refused_with_their_line() {
     ));
 }
 
-/// Every file that [`model`] asks for, a small value in each.
+/// Every file that [`model`] needs, with one small value each.
 fn files() -> Vec<(String, String)> {
     let mut names: Vec<String> = Vec::new();
     for side in ["inbound", "outbound"] {
@@ -67,7 +67,7 @@ fn files() -> Vec<(String, String)> {
     names.into_iter().map(|n| (n, "2 1 1\n".into())).collect()
 }
 
-/// [`files`], the one called `name` replaced.
+/// [`files`] with the one called `name` replaced.
 fn with(name: &str, text: &str) -> Vec<(String, String)> {
     let mut files = files();
     let file = files.iter_mut().find(|f| f.0 == name).unwrap();
@@ -83,7 +83,7 @@ fn made(files: &[(String, String)]) -> Result<Model, CdfError> {
 fn small_files_make_a_model_that_may_be_written() {
     let model = made(&files()).unwrap();
     model.check().unwrap();
-    // Sessions two seconds apart, of two pages or files each, of four kinds, for 600 s.
+    // Sessions of two pages or files each, two seconds apart, of four kinds, for 600 s.
     assert!(
         (1190..=1210).contains(&model.sessions.len()),
         "{}",
@@ -113,9 +113,9 @@ fn values_that_cannot_be_meant_are_refused() {
 #[test]
 fn traffic_without_end_is_refused() {
     for (name, text, pages) in [
-        // A session each half of a millisecond, 43 800 s, two pages each.
+        // A session every half millisecond for 43 800 s, two pages each.
         ("www.in.sess.inter.cdf", "0 1 1\n", 175_200_000),
-        // A session every two seconds, of a million files.
+        // A session of a million files every two seconds.
         ("ftp.outbound.fileno.cdf", "1000000 1 1\n", 21_900_000_000),
     ] {
         let error = made(&with(name, text)).unwrap_err();

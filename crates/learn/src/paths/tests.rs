@@ -55,7 +55,7 @@ impl Seen {
         s
     }
 
-    /// A server of this class, inside or outside, of which these samples were taken.
+    /// A server of this class, inside or outside, with these samples.
     fn server(&mut self, class: u32, inside: bool, samples: &[(Sample, u64, usize)]) -> u32 {
         let (client, server) = (self.host(), self.host());
         self.session(class, client, &[server], inside);
@@ -67,7 +67,7 @@ impl Seen {
         server
     }
 
-    /// Server paths, and what is said of them.
+    /// Server paths, and their counters.
     fn finish(self, apart: bool) -> (Vec<Path>, SideCounts) {
         let mut counts = Counts::default();
         let options = Options {
@@ -92,7 +92,7 @@ fn ms(n: u64) -> Dur {
     Dur::from_millis(n)
 }
 
-/// Hosts come in the order of their first use, clients and servers apart.
+/// Hosts are numbered by first use, clients and servers separately.
 #[test]
 fn hosts_are_numbered_by_first_use() {
     let mut seen = Seen::new();
@@ -104,12 +104,12 @@ fn hosts_are_numbered_by_first_use() {
     assert_eq!((second.client, servers(&second)), (1, vec![1, 0, 2]));
 }
 
-/// Handshakes' median, where there is one; else the tenth percentile of data's answers.
+/// The median of the handshakes if there are any, else the tenth percentile of the data samples.
 #[test]
 fn round_trips_of_handshakes_and_of_data() {
     let mut seen = Seen::new();
     let by_data = seen.server(0, false, &[]);
-    // 10, 11, … 60 ms, in no order: the sixth of 51 has a tenth of the others below it.
+    // 10, 11, … 60 ms, shuffled: a tenth of the other 50 values are below the sixth.
     for i in 0..51u64 {
         seen.hosts
             .sample(by_data, Sample::Data, 10_000 + 1_000 * (i * 20 % 51), 0);
@@ -124,12 +124,12 @@ fn round_trips_of_handshakes_and_of_data() {
     let found: Vec<_> = paths.iter().map(|p| (p.rtt, p.rtt_samples)).collect();
     assert_eq!(found, [(ms(15), 51), (ms(40), 3), (ms(50), 4), (ms(60), 5)]);
     assert_eq!((counts.hosts, counts.borrowed), (4, 0));
-    // Fewer than five samples are few.
+    // Hosts with fewer than five samples count as `few`.
     assert_eq!((counts.few, counts.by_data), (2, 1));
 }
 
-/// What the measured packets took on the host's own line is not the path's: 60 bytes to the host and 56 from it of a
-/// handshake, 1500 and 52 of data.
+/// The transmission time on the host's access link is not part of the RTT. A handshake has 60 bytes to the
+/// host and 56 from it; data have 1500 and 52.
 #[test]
 fn lines_are_taken_out_of_round_trips() {
     let lines = [(Sample::Up, 800, 15), (Sample::Down, 1_600, 15)];
@@ -163,15 +163,15 @@ fn a_capacity_needs_fifteen_pairs() {
     assert_eq!(found[1], (Some(5_000_000), None, 15));
 }
 
-/// Where two in three hosts of a side have one line, at least three of them, others have it, too: the median, on that
-/// side and in that direction only.
+/// If at least three hosts of a side have a capacity and two in three agree, the others get the median.
+/// This applies to that side and direction only.
 #[test]
 fn hosts_behind_one_line_share_it() {
     for (known, shared) in [
         (vec![10_000, 10_000], None),
         (vec![10_000, 10_000, 10_000], Some(10_000)),
         (vec![9_000, 10_000, 12_900], Some(10_000)),
-        // Just within a factor of 1.3, up and down, and just beyond.
+        // Within a factor of 1.3, up and down, and just beyond.
         (vec![7_700, 10_000, 13_100], Some(10_000)),
         (vec![7_600, 10_000, 13_000], Some(10_000)),
         (vec![7_600, 10_000, 13_100], None),
@@ -189,7 +189,7 @@ fn hosts_behind_one_line_share_it() {
                 seen.server(0, !right, &[HANDSHAKE, (Sample::Down, rate, 20)]);
             }
             seen.server(0, !right, &[HANDSHAKE]);
-            // On the other side, of another capacity, upwards.
+            // On the other side: another capacity, upwards.
             for _ in 0..3 {
                 seen.server(0, right, &[HANDSHAKE, (Sample::Up, 777_000, 20)]);
             }
@@ -201,7 +201,7 @@ fn hosts_behind_one_line_share_it() {
             assert_eq!(paths[n].up, None);
             let far = paths.last().expect("a host");
             assert_eq!((kbit(far.up), far.down), (Some(777_000), None), "{other}");
-            // Who has a capacity keeps it.
+            // Hosts with a capacity of their own keep it.
             let own: Vec<_> = paths[..n].iter().filter_map(|p| kbit(p.down)).collect();
             let off = |(a, b): (&u64, &u64)| a.abs_diff(*b) * 1_000 > *b;
             assert!(!own.iter().zip(&known).any(off), "{own:?} {known:?}");
@@ -209,8 +209,9 @@ fn hosts_behind_one_line_share_it() {
     }
 }
 
-/// Acknowledgements are no faster than the data that they answer: where those come through a line, only a slower
-/// one is the receiver's own. A few pairs of each of its hosts show that line, and it is theirs.
+/// ACKs are no faster than the data that they answer. If those data come through a shared link, only a
+/// lower capacity is the receiver's own. A few pairs of each host behind that link reveal it, and they all
+/// get its capacity.
 #[test]
 fn a_line_before_the_tap_is_not_one_beyond_it() {
     for (spacing, own) in [(1_289, None), (900, None), (500, Some(500))] {
@@ -230,7 +231,7 @@ fn a_line_before_the_tap_is_not_one_beyond_it() {
     }
 }
 
-/// Pairs that agree with nothing show no capacity: a third must.
+/// Pairs that do not agree show no capacity: at least a third must agree.
 #[test]
 fn samples_all_over_the_place_are_no_capacity() {
     for (agreeing, known) in [(10, true), (7, false)] {
@@ -244,8 +245,8 @@ fn samples_all_over_the_place_are_no_capacity() {
     }
 }
 
-/// A host of which nothing was timed has the round trip of one of its class, each as often; of any, where its class
-/// has none; and none, where each host stands by itself.
+/// A host without RTT samples borrows the RTT of a random host of its class, each with the same
+/// probability. If its class has none, it borrows from any host. With `apart`, it borrows nothing.
 #[test]
 fn round_trips_are_borrowed_within_a_class() {
     let build = || {
@@ -283,15 +284,15 @@ fn round_trips_are_borrowed_within_a_class() {
     assert_eq!(said.hosts, 0);
 }
 
-/// Shares lost are drawn towards that of the side as if ten of its packets had been seen, where no host counts for more
-/// than ten; and stay their own by ten packets without loss where each stands by itself.
+/// Loss ratios are shrunk towards the side's ratio with the weight of ten packets; no host contributes
+/// more than ten packets to it. With `apart`, they are shrunk towards zero instead.
 #[test]
 fn losses_are_drawn_towards_the_sides() {
     let build = || {
         let mut seen = Seen::new();
         let [a, b, c] = [0; 3].map(|_| seen.server(0, false, &[HANDSHAKE]));
         let client = seen.host();
-        // Sent, of which the first number was lost before the tap and the second beyond it.
+        // Packets sent, lost before the tap, and lost beyond it.
         seen.hosts.losses(a, client, 1_000, 100, 0);
         seen.hosts.losses(b, client, 5, 1, 0);
         seen.hosts.losses(client, a, 40, 0, 4);
@@ -305,7 +306,7 @@ fn losses_are_drawn_towards_the_sides() {
     near(paths[0].loss_up, (100.0 + 10.0 * side) / 1_010.0);
     near(paths[1].loss_up, (1.0 + 10.0 * side) / 15.0);
     near(paths[2].loss_up, side);
-    // To them: only the first was sent anything.
+    // To the hosts: only the first was sent anything.
     near(paths[0].loss_down, (4.0 + 1.0) / 50.0);
     near(paths[1].loss_down, 0.1);
     near(paths[2].loss_down, 0.1);

@@ -1,9 +1,9 @@
-//! What protection costs: how far the model is from the one that it hides.
+//! The cost of privacy: how far a released model is from the learnt one.
 
 use swell_base::Dur;
 use swell_traffic::{Exchange, Knobs, Marginals, Model, Network, Quantity, Schedule};
 
-/// The quantities that are held against each other.
+/// The quantities to compare.
 const QUANTITIES: [Quantity; 6] = [
     Quantity::ConnectionBytes,
     Quantity::ServerThink,
@@ -12,29 +12,29 @@ const QUANTITIES: [Quantity; 6] = [
     Quantity::ClientRtt,
     Quantity::ServerRtt,
 ];
-/// Bins of the load: a tenth of a second, fewer of a long trace.
+/// Bins of the load: a tenth of a second, wider for long traces.
 const BIN: u64 = 100_000_000;
 const MOST_BINS: u64 = 36_000;
 /// Vanishing moments of the wavelet.
 const MOMENTS: usize = 3;
 
-/// How far a protected model is from the one as learnt. It is made of the trace itself, without noise: it is
-/// for the holder of the trace only, and in no model.
+/// How far a released model is from the learnt one. It is computed from the trace without noise, so only
+/// the holder of the trace may see it. It is not part of any model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
-    /// Wasserstein distances of the binary logarithms, octaves, of quantities that both models have.
+    /// Wasserstein distances of the binary logarithms, in octaves, of quantities that both models have.
     pub octaves: Vec<(Quantity, f64)>,
-    /// Difference of the energies of what is offered, over an ideal network, mean over the octaves from 0.2 s
-    /// to an eighth of the trace, dB.
+    /// Difference of the energies of the offered load over an ideal network: mean over the octaves from
+    /// 0.2 s to an eighth of the trace, dB.
     pub decibels: f64,
-    /// Sessions, and application bytes, over those of the model as learnt.
+    /// Sessions, and application bytes, as ratios to those of the learnt model.
     pub sessions: f64,
     /// See `sessions`.
     pub bytes: f64,
 }
 
 impl Cost {
-    /// Of `released`, made of `learnt`.
+    /// The cost of `released`, which was made from `learnt`.
     pub fn of(learnt: &Model, released: &Model) -> Cost {
         let all = Marginals::of(learnt).distances(&Marginals::of(released));
         let octaves = all
@@ -64,7 +64,7 @@ impl Cost {
     }
 }
 
-/// Binary logarithms of the energies of what a model offers, by octave.
+/// Binary logarithms of the energies of a model's offered load, by octave.
 fn energies(model: &Model) -> Vec<f64> {
     let duration = model.duration.as_nanos();
     let width = BIN.max(duration / MOST_BINS).max(1);
@@ -110,7 +110,8 @@ fn energies(model: &Model) -> Vec<f64> {
                     }
                     Exchange::Attempt { .. } => {}
                     Exchange::Datagrams(d) => {
-                        // Long flows of the one model are listed more finely than a bin in the other.
+                        // A flow may be listed packet by packet in one model and in wider runs in the
+                        // other.
                         for runs in &d.runs {
                             now = begin;
                             for run in runs {
@@ -135,7 +136,7 @@ fn energies(model: &Model) -> Vec<f64> {
     octaves.iter().map(|o| o.y()).collect()
 }
 
-/// Bytes evenly over a span.
+/// Spreads bytes evenly over a span.
 fn spread(at: u64, span: u64, bytes: u64, width: u64, put: &mut impl FnMut(u64, u64)) {
     let n = (span / width).clamp(1, MOST_BINS);
     for i in 0..n {

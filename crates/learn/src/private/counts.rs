@@ -1,4 +1,4 @@
-//! What is counted of sessions: histograms with bins that do not depend on them.
+//! Counts of session properties: histograms with bins that do not depend on the data.
 
 use swell_base::{Dur, Rate};
 use swell_traffic::{Connection, Exchange, Model, Path, Session};
@@ -6,31 +6,31 @@ use swell_traffic::{Connection, Exchange, Model, Path, Session};
 use super::{Private, Secret};
 use crate::ports::CLASSES;
 
-/// Windows that the trace's duration is divided into.
+/// Number of windows that the trace's duration is divided into.
 pub(super) const WINDOWS: usize = 10;
-/// Connections of a session that are looked at, and pauses of it.
+/// Number of connections, and of pauses of each kind, that are counted per session.
 const LOOKS: usize = 4;
-/// Bins of a number of things: 1, 2, 3–4, 5–8, …; the last is open.
+/// Bins of numbers of things: 1, 2, 3–4, 5–8, …; the last is open.
 pub(super) const NUMBERS: usize = 8;
-/// Bins of sizes, a factor of four each: 0, 1–3, 4–15, … up to 4^17 (17 GB).
+/// Bins of sizes, a factor of four each: 0, 1–3, 4–15, …; the last starts at 4^17 (17 GB).
 pub(super) const SIZES: usize = 19;
-/// Bins of pauses, a factor of four each: below 16 us, then up to 4^16 us (over an hour).
+/// Bins of pauses, a factor of four each: below 16 us, …; the last starts at 4^16 us (over an hour).
 pub(super) const PAUSES: usize = 16;
-/// Bins of round trips, a factor of two each: none measured, below 128 us, then up to 2 s.
+/// Bins of RTTs, a factor of two each: none measured, below 128 us, …; the last starts at 2 s.
 pub(super) const TRIPS: usize = 17;
 /// Bins of capacities, a factor of four each: none measured, below 256 kbit/s, …, above 1 Gbit/s.
 pub(super) const RATES: usize = 9;
-/// What a connection is: attempt, datagrams, turns by their number.
+/// Kinds of a connection: attempt, datagrams, or turns by their number.
 pub(super) const KINDS: usize = 2 + NUMBERS;
 
-/// What is counted.
+/// The histograms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Histogram {
     /// Sessions by class, window of their start and side of the client.
     Starts,
     /// By class: groups and connections of a session.
     Shape,
-    /// The client's path: round trip, and capacity to the client.
+    /// The client's path: RTT, and capacity to the client.
     Client,
     /// By class: kind of a connection.
     Kind,
@@ -40,11 +40,11 @@ pub(crate) enum Histogram {
     ServerThink,
     /// By class: a client's think time inside a connection.
     ClientThink,
-    /// By class: how long a datagram flow lasts, and how many datagrams it has.
+    /// By class: duration of a datagram flow, and number of its datagrams.
     Flow,
-    /// The server's path: round trip.
+    /// The server's path: RTT.
     Server,
-    /// By class: from the start of a connection to the next of its group.
+    /// By class: from the start of a connection to the next one of its group.
     Gap,
     /// By class: from one group to the next.
     GroupThink,
@@ -65,7 +65,7 @@ impl Histogram {
         Histogram::GroupThink,
     ];
 
-    /// What one session adds to its cells at most, all together.
+    /// The most that one session adds to all cells together.
     pub(crate) const fn share(self) -> usize {
         match self {
             Histogram::Starts | Histogram::Shape | Histogram::Client => 1,
@@ -73,9 +73,9 @@ impl Histogram {
         }
     }
 
-    /// The part of epsilon that goes into it. All parts together are 1.
+    /// The histogram's part of epsilon. All parts sum to 1.
     pub(crate) fn part(self) -> f64 {
-        // How many sessions there are and how large is worth more than any one pause.
+        // The number of sessions and their sizes matter more than any one pause.
         let weight = |h: Histogram| match h {
             Histogram::Starts => 4.0,
             Histogram::Bytes => 6.0,
@@ -85,12 +85,12 @@ impl Histogram {
         weight(self) / Histogram::ALL.into_iter().map(weight).sum::<f64>()
     }
 
-    /// How many counts it takes for the probability of a cell's noise to fall by a factor of `e`.
+    /// Scale of the noise: the number of counts over which its probability falls by a factor of `e`.
     pub(super) fn scale(self, private: &Private) -> f64 {
         self.share() as f64 / (private.epsilon * self.part())
     }
 
-    /// Cells of one class; of all, where it is not counted by class.
+    /// Cells of one class, or all cells if it is not counted by class.
     pub(super) const fn cells(self) -> usize {
         match self {
             Histogram::Starts => 2 * WINDOWS,
@@ -107,8 +107,8 @@ impl Histogram {
         }
     }
 
-    /// A cell that stands for what is not known: one connection with one request of some hundred bytes and a
-    /// response of some thousand, two datagrams, pauses and round trips of some ten milliseconds.
+    /// The cell used when nothing is known. It stands for one connection with a request of some hundred
+    /// bytes and a response of some thousand, two datagrams, pauses and RTTs of some ten milliseconds.
     pub(super) const fn ordinary(self) -> usize {
         match self {
             Histogram::Starts | Histogram::Shape => 0,
@@ -129,7 +129,7 @@ impl Histogram {
     }
 }
 
-/// All histograms, with noise or without.
+/// All histograms, with or without noise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counts(Vec<Vec<i64>>);
 
@@ -142,7 +142,7 @@ impl Counts {
         Counts(Histogram::ALL.into_iter().map(empty).collect())
     }
 
-    /// Of a model as learnt, exactly.
+    /// The exact counts of a learnt model.
     pub fn of(model: &Model) -> Counts {
         let mut counts = Counts::new();
         for session in &model.sessions {
@@ -158,7 +158,7 @@ impl Counts {
         &self.0[histogram as usize][first..first + n]
     }
 
-    /// How much of each histogram is not the same in both.
+    /// Sum of the absolute differences per histogram.
     pub fn apart(&self, other: &Counts) -> Vec<u64> {
         let difference = |(a, b): (&Vec<i64>, &Vec<i64>)| {
             let cells = a.iter().zip(b);
@@ -167,14 +167,14 @@ impl Counts {
         self.0.iter().zip(&other.0).map(difference).collect()
     }
 
-    /// How much of epsilon it takes to hide the difference: 1 at most for a session.
+    /// The share of epsilon that hides the difference: at most 1 for a session.
     pub fn spent(&self, other: &Counts) -> f64 {
         let each = Histogram::ALL.into_iter().zip(self.apart(other));
         each.map(|(h, apart)| h.part() * apart as f64 / h.share() as f64)
             .sum()
     }
 
-    /// With noise in every cell.
+    /// Adds noise to every cell.
     pub fn noisy(mut self, private: &Private) -> Counts {
         let mut secret = Secret::new(private.seed, "private-noise");
         for (histogram, cells) in Histogram::ALL.into_iter().zip(&mut self.0) {
@@ -246,7 +246,7 @@ impl Counts {
             Exchange::Sequential(turns) => {
                 self.count(Histogram::Kind, class, 2 + number(turns.len()));
                 self.count(Histogram::Bytes, class, bytes);
-                // One pause of each kind stands for its connection's.
+                // One pause of each kind represents its connection.
                 if let Some(turn) = turns.get(turns.len() / 2) {
                     self.count(Histogram::ServerThink, class, pause(turn.server_think));
                 }
@@ -278,7 +278,7 @@ fn looks<T>(all: &[T]) -> impl Iterator<Item = &T> {
     (0..n).map(move |i| &all[i * all.len() / n])
 }
 
-/// The bin of a number of things, one at least.
+/// The bin of a number of things, at least one.
 fn number(n: usize) -> usize {
     let bits = n.max(1).next_power_of_two().trailing_zeros();
     (bits as usize).min(NUMBERS - 1)
@@ -294,7 +294,7 @@ fn pause(d: Dur) -> usize {
     (us.ilog2() as usize / 2).saturating_sub(1).min(PAUSES - 1)
 }
 
-/// A round trip that was measured, not borrowed.
+/// The bin of a measured RTT; 0 if it was borrowed.
 fn trip(path: Option<&Path>) -> usize {
     match path.filter(|p| p.rtt_samples > 0) {
         None => 0,

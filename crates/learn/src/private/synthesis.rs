@@ -1,4 +1,5 @@
-//! From noisy counts to a model. Everything else that it takes from the trace is assumed to be public.
+//! Builds a model from noisy counts. All other information that it takes from the trace is assumed to be
+//! public.
 
 use swell_base::{Dur, Rate, Stream, Warning};
 use swell_traffic::{
@@ -10,12 +11,12 @@ use super::counts::{Counts, Histogram, NUMBERS, RATES, SIZES, TRIPS, WINDOWS};
 use super::{Private, Secret};
 use crate::ports::CLASSES;
 
-/// Most sessions of the model; more are stood for by weights.
+/// Maximum number of sessions in the model; if there are more, weights represent them.
 const SESSIONS: f64 = 20_000.0;
-/// UDP payload of the largest datagram made up.
+/// UDP payload of the largest synthetic datagram.
 const DATAGRAM: u64 = 1_400;
 
-/// A model of the noisy counts.
+/// Builds a model from the noisy counts.
 pub(super) fn model(counts: &Counts, public: &Model, private: &Private) -> Model {
     let mut rng = Secret::new(private.seed, "private-model");
     let mut rng = Stream::new(rng.bits(), "private-model");
@@ -92,11 +93,11 @@ pub(super) fn model(counts: &Counts, public: &Model, private: &Private) -> Model
     }
 }
 
-/// Payload of a segment, and headers of a packet, where packets have to be made up.
+/// Payload of a segment, and headers of a packet, for estimated packet counts.
 const SEGMENT: f64 = 1_448.0;
 const HEADERS: f64 = 52.0;
 
-/// What the sessions of the model would show a tap.
+/// What a tap would count of the model's sessions.
 fn totals(sessions: &[Session], classes: &[Class]) -> Totals {
     let mut sums = [[0.0f64; 2]; 2];
     let mut flows = [0.0f64; 2];
@@ -124,8 +125,8 @@ fn totals(sessions: &[Session], classes: &[Class]) -> Totals {
     }
 }
 
-/// By how many scales a cell has to stand out of what the largest of all cells' noise is like. Noise alone does so
-/// in one histogram of `2 exp(13)`, 900 000; a model has some hundred.
+/// Threshold for a cell, in scales above the typical maximum of the noise over all cells. Noise alone
+/// exceeds it in one histogram of `2 exp(13)`, 900 000; a model has some hundred.
 const CERTAIN: f64 = 13.0;
 
 /// A distribution over the cells of a histogram.
@@ -136,8 +137,8 @@ struct Law {
 }
 
 impl Law {
-    /// What noisy cells say: those that noise alone never reaches ([`CERTAIN`]). If there are
-    /// none, an ordinary one: noise must not invent transfers of gigabytes.
+    /// The distribution of noisy cells. It uses only cells that noise alone does not reach ([`CERTAIN`]).
+    /// If there are none, it uses the ordinary cell: noise must not invent transfers of gigabytes.
     fn new(cells: &[i64], scale: f64, ordinary: usize) -> Law {
         let least = (scale * ((cells.len() as f64).ln() + CERTAIN)).ceil() as i64;
         if cells.iter().all(|&c| c < least) {
@@ -150,10 +151,11 @@ impl Law {
         )
     }
 
-    /// How many sessions of a class there are, and when: none, if noise alone may have made as many.
+    /// Number and time distribution of the sessions of a class. Empty if noise alone may explain the
+    /// count.
     fn sessions(cells: &[i64], scale: f64) -> Law {
         let sum = cells.iter().sum::<i64>() as f64;
-        // The variance of a cell's noise is twice the square of its scale, nearly.
+        // The variance of a cell's noise is close to twice the square of its scale.
         let noise = (2.0 * cells.len() as f64).sqrt() * scale;
         if sum <= 3.0 * noise {
             return Law::of(std::iter::empty());
@@ -182,7 +184,7 @@ impl Law {
     }
 }
 
-/// What a class is like.
+/// The distributions of a class.
 struct Laws<'a> {
     starts: &'a Law,
     shape: Law,
@@ -211,7 +213,7 @@ impl Laws<'_> {
     }
 }
 
-/// A model in the making.
+/// A model under construction.
 struct Made<'a> {
     rng: &'a mut Stream,
     duration: Dur,
@@ -325,7 +327,7 @@ impl Made<'_> {
         let all = bytes[0].saturating_add(bytes[1]).max(1);
         let runs = [0, 1].map(|end| {
             let own = (u128::from(packets) * u128::from(bytes[end]) / u128::from(all)) as u64;
-            // At least as many as it takes.
+            // At least as many as the bytes need.
             let own = own
                 .max(bytes[end].div_ceil(DATAGRAM))
                 .min(u64::from(u32::MAX));
@@ -350,7 +352,7 @@ impl Made<'_> {
     }
 
     fn path(&mut self, trip: usize, rate: usize) -> Path {
-        // Nothing measured: as if measured were the others.
+        // Paths without a measurement get a typical RTT of 10 ms.
         let rtt = match trip {
             0 => 10_000,
             n => self.within([32 << n, 64 << n]).as_nanos() / 1000,
@@ -376,7 +378,7 @@ impl Made<'_> {
         self.within(pause_bin(bin))
     }
 
-    /// A time between two, microseconds.
+    /// A random time between two, microseconds.
     fn within(&mut self, [low, high]: [u64; 2]) -> Dur {
         Dur::from_micros(self.log_uniform(low, high))
     }
@@ -403,7 +405,7 @@ impl Made<'_> {
     }
 }
 
-/// From and to, microseconds.
+/// Lower and upper limit, microseconds.
 fn pause_bin(bin: usize) -> [u64; 2] {
     match bin {
         0 => [1, 16],
@@ -415,7 +417,7 @@ fn pause_bin(bin: usize) -> [u64; 2] {
 mod tests {
     use super::*;
 
-    /// Of twenty thousand histograms of nothing but noise none says anything but what is ordinary.
+    /// Of twenty thousand histograms of pure noise, none yields more than the ordinary cell.
     #[test]
     fn noise_alone_says_nothing() {
         let mut secret = Secret::new([3, 4], "test");
@@ -428,7 +430,8 @@ mod tests {
         }
     }
 
-    /// What a tap would see of a session: segments of 1448 bytes behind 52, and two more packets each way.
+    /// What a tap sees of a session: segments of 1448 bytes with 52 of headers, and two more packets each
+    /// way.
     #[test]
     fn totals_are_those_of_a_tap() {
         let turn = Turn {

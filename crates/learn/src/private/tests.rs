@@ -8,10 +8,10 @@ use swell_traffic::Model;
 use super::*;
 use crate::{Learner, Options};
 
-/// One user's visit: when (ms), the client, the server, how many connections, bytes of each, round trips (ms), UDP.
+/// A user's visit: start (ms), client, server, number of connections, bytes of each, RTT (ms), UDP.
 type Visit = (u64, u8, u8, u8, u32, u8, bool);
 
-/// The packets of visits, each in a port range of its own. `but`: those of one visit are not there.
+/// The packets of visits, each in its own port range. `but` names a visit to leave out.
 fn packets(visits: &[Visit], but: Option<usize>) -> Vec<Packet> {
     let mut packets = Vec::new();
     for (i, &(start, client, server, connections, bytes, rtt, udp)) in visits.iter().enumerate() {
@@ -76,7 +76,7 @@ fn packets(visits: &[Visit], but: Option<usize>) -> Vec<Packet> {
             put(at + rtt, 1, Tcp::FIN | Tcp::ACK, all, 302, 0);
         }
     }
-    // The trace's ends, which everybody knows, and its sides.
+    // The ends of the trace, which are public. They also fix the sides.
     let end = |time: i64| Packet {
         time,
         ip_len: 84,
@@ -113,7 +113,7 @@ fn visits() -> impl Strategy<Value = Vec<Visit>> {
     );
     proptest::collection::vec(one, 1..12).prop_map(|list| {
         let visit = |(i, ((client, server, connections), (bytes, rtt, udp)))| {
-            // Visits of one user are sessions of their own: far enough apart.
+            // Far enough apart that visits of one user are separate sessions.
             let start = 5 + 20_000 * i as u64;
             (start, client, server, connections, bytes, rtt, udp)
         };
@@ -124,8 +124,8 @@ fn visits() -> impl Strategy<Value = Vec<Visit>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// The law that all rests on: a session takes its own counts with it, and changes nobody else's, whatever hosts
-    /// it shares with others.
+    /// The property that the guarantee rests on: removing a session removes its own counts and changes no
+    /// other session's, whatever hosts they share.
     #[test]
     fn a_session_changes_the_counts_by_its_share(visits in visits(), which in any::<usize>()) {
         let which = which % visits.len();
@@ -135,11 +135,11 @@ proptest! {
             prop_assert!(apart <= h.share() as u64, "{h:?}: {apart}");
         }
         prop_assert!(with.spent(&without) <= 1.0 + 1e-9);
-        // It is there at all.
+        // The session is counted at all.
         prop_assert!(with.spent(&without) > 0.0);
     }
 
-    /// Whatever the noise does, a model comes of it that holds together.
+    /// Whatever the noise is, the released model is consistent.
     #[test]
     fn released_models_are_sound(visits in visits(), seed in any::<[u64; 2]>(), epsilon in 0.05..50.0f64) {
         let learnt = learnt(&packets(&visits, None));
@@ -149,7 +149,7 @@ proptest! {
         prop_assert_eq!(&model, &release(&learnt, &private));
         prop_assert_eq!(model.provenance.private, Some(epsilon));
         prop_assert!(model.load.bytes.iter().all(Vec::is_empty));
-        // Noise invents no transfers: a dozen visits of some 30 connections each are no gigabytes.
+        // Noise invents no transfers: a dozen visits of some 30 connections each are less than a gigabyte.
         let bytes = |s: &swell_traffic::Session| s.weight * s.bytes().map(|b| b as f64).iter().sum::<f64>();
         let (all, datagrams) = model.sessions.iter().fold((0.0, 0), |(sum, most), s| {
             let own = s.connections().map(|c| c.exchange.units()[0]).max();
@@ -161,14 +161,15 @@ proptest! {
     }
 }
 
-/// The parts of epsilon are all of it.
+/// The parts of epsilon sum to 1.
 #[test]
 fn the_budget_is_spent_once() {
     let all: f64 = Histogram::ALL.into_iter().map(Histogram::part).sum();
     assert!((all - 1.0).abs() < 1e-12);
 }
 
-/// The noise has the law that the promise needs: neighbouring values differ in probability by `exp(1 / scale)`.
+/// The noise has the law that the guarantee needs: probabilities of neighbouring values differ by `exp(1 /
+/// scale)`.
 #[test]
 fn noise_is_two_sided_geometric() {
     let scale = 3.0;
@@ -187,16 +188,16 @@ fn noise_is_two_sided_geometric() {
     }
     // 25 degrees of freedom: 99.9 % are below 52.6.
     assert!(chi < 52.6, "chi square {chi:.1}");
-    // Either half of the seed changes all of it.
+    // Either half of the seed changes the output.
     let first = |seed| Secret::new(seed, "test").bits();
     assert_ne!(first([1, 2]), first([1, 3]));
     assert_ne!(first([1, 2]), first([4, 2]));
 }
 
-/// An attacker who knows every other session, and what the one in question is like, guesses from the noisy counts
-/// whether it was there, as well as one can (Neyman & Pearson). At epsilon 1 that is at most
-/// (e - 1) / (e + 1) = 0.46 better than tossing a coin (P. Kairouz, S. Oh, P. Viswanath, ICML 2015); without
-/// noise it is always right.
+/// An attacker knows every other session and the properties of the one in question. From the noisy counts,
+/// the attacker makes the best possible guess whether it was there (Neyman & Pearson). At epsilon 1 that
+/// is at most (e - 1) / (e + 1) = 0.46 better than tossing a coin (P. Kairouz, S. Oh, P. Viswanath, ICML
+/// 2015). Without noise the guess is always right.
 #[test]
 fn whoever_looks_for_a_session_finds_no_more_than_promised() {
     let visits: Vec<Visit> = (0..12)
@@ -215,7 +216,7 @@ fn whoever_looks_for_a_session_finds_no_more_than_promised() {
             let seed = [7, i];
             let counts = if truth { &with } else { &without };
             let seen = counts.clone().noisy(&Private { epsilon, seed });
-            // Minus the logarithms of the probabilities, but for what is the same in both.
+            // Minus the log-likelihoods, without the terms that are the same in both.
             let far = |from: &Counts| seen.spent(from);
             let says = far(&with) < far(&without);
             right += u64::from(says == truth);
@@ -229,7 +230,7 @@ fn whoever_looks_for_a_session_finds_no_more_than_promised() {
     assert!(advantage(60.0) > 0.95, "{}", advantage(60.0));
 }
 
-/// Of many sessions that are alike, much is left.
+/// Most of the information about many similar sessions is kept.
 #[test]
 fn what_many_do_is_kept() {
     let mut rng = Stream::new(1, "visits");
@@ -255,13 +256,13 @@ fn what_many_do_is_kept() {
     assert!((cost.sessions - 1.0).abs() < 0.1, "{cost:?}");
     assert!((cost.bytes / 1.0).log2().abs() < 1.0, "{cost:?}");
     for (quantity, octaves) in &cost.octaves {
-        // Bins are a factor of four. A handful of visits of one user come close to each other: that is rare.
+        // Bins are a factor of four wide. Two visits of one user that follow closely are rare.
         let rare = *quantity == swell_traffic::Quantity::GroupThink;
         assert!(rare || *octaves < 1.6, "{quantity}: {octaves}");
     }
-    // Four connections at a time are a peak; drawn one by one they are none.
+    // Four simultaneous connections are a peak; the synthesis draws them one by one and loses it.
     assert!(cost.decibels < 20.0, "{cost:?}");
-    // A session more hides in it; a class of one user does not come through.
+    // One more session is hidden; a class with one user is not released.
     let mut odd = visits;
     odd.push((165_000, 201, 4, 1, 10, 3, true));
     let model = release(

@@ -1,35 +1,35 @@
-//! How one end acknowledges what the other sends.
+//! How one end acknowledges the other end's data.
 
 use super::half::By;
 
-/// An acknowledgement later than this after the path's round trip was delayed: Linux delays by 40 ms
-/// at least (`TCP_DELACK_MIN`), others by more.
+/// An ACK that exceeds the path's RTT by more than this was delayed. Linux delays by at least 40 ms
+/// (`TCP_DELACK_MIN`), others by more.
 const PROMPT: u64 = 20_000_000;
 
-/// Segments outstanding of which it is still known which acknowledgement covers which.
+/// Number of outstanding segments up to which ACKs are matched to segments.
 const FEW: usize = 8;
 
-/// What was seen of one end's acknowledgements.
+/// Observations of one end's ACKs.
 #[derive(Debug, Default)]
 pub(crate) struct Acks {
-    /// Segments acknowledged one by one and at once since the beginning, and whether that is over.
+    /// Segments acknowledged individually and promptly since the start, and whether that phase is over.
     quick: u8,
     over: bool,
-    /// Since then: small segments acknowledged one by one and at once, and acknowledgements that had waited.
+    /// After that phase: small segments acknowledged individually and promptly, and delayed ACKs.
     prompt: u32,
     waited: u32,
-    /// Pure acknowledgements in the middle of transfers, and the full segments they covered.
+    /// Pure ACKs in the middle of transfers, and the full segments they covered.
     bulk: u32,
     covered: u64,
-    /// Ends of the oldest segments that are not acknowledged (low bits), and how many there are.
+    /// End offsets (low bits) of the oldest unacknowledged segments, and their number.
     ends: [u32; FEW],
     outstanding: usize,
-    /// When the only one outstanding passed.
+    /// When the segment passed, if it is the only one outstanding.
     lone: Option<u64>,
 }
 
 impl Acks {
-    /// A data segment up to `end` passed at `at`; `first`: all before it was acknowledged.
+    /// Records a data segment up to `end` at time `at`. `first`: all earlier data were acknowledged.
     pub(super) fn data(&mut self, first: bool, end: u64, at: u64) {
         if first {
             self.outstanding = 0;
@@ -41,8 +41,8 @@ impl Acks {
         self.outstanding = (self.outstanding + 1).min(FEW + 1);
     }
 
-    /// How many segments an acknowledgement up to `offset` covers; `None` where too many were outstanding, or it ends
-    /// inside one.
+    /// Number of segments that an ACK up to `offset` covers. `None` if too many were outstanding, or if it
+    /// ends inside a segment.
     fn covers(&mut self, offset: u64) -> Option<usize> {
         let known = self.ends.get(..self.outstanding)?;
         let at = known.iter().position(|end| *end == offset as u32);
@@ -52,7 +52,7 @@ impl Acks {
         at.map(|i| i + 1)
     }
 
-    /// `bytes` more were acknowledged, up to `offset`.
+    /// Records an ACK of `bytes` more bytes, up to `offset`.
     pub(super) fn acknowledged(&mut self, offset: u64, bytes: u64, at: u64, by: &By) {
         let full = u64::from(by.full.max(1));
         if by.pure && bytes >= full {
@@ -67,7 +67,8 @@ impl Acks {
             (None, Some(n)) => n == 1,
             (None, None) => bytes <= full,
         };
-        // One that data took along at once says nothing: the end may have been about to acknowledge, or to wait.
+        // A prompt ACK on a data segment is ambiguous: the end might have acknowledged at once anyway, or
+        // delayed.
         if alone && !by.pure {
             return;
         }
@@ -81,8 +82,8 @@ impl Acks {
         }
     }
 
-    /// Segments acknowledged at once before the first that was not, or 255 where that foretells less than that it never
-    /// waits; `None` without an occasion.
+    /// Number of segments acknowledged promptly before the first that was not. 255 if "never delays"
+    /// predicts the ACKs better; `None` if no segment gave an opportunity.
     pub(crate) fn quick(&self) -> Option<u8> {
         match (self.quick, self.over) {
             (0, false) => None,
@@ -91,7 +92,7 @@ impl Acks {
         }
     }
 
-    /// Full segments per acknowledgement, rounded; 0 where too few were seen.
+    /// Full segments per ACK, rounded; 0 if too few ACKs were seen.
     pub(crate) fn every(&self) -> u8 {
         if self.bulk < ENOUGH {
             return 0;
@@ -101,5 +102,5 @@ impl Acks {
     }
 }
 
-/// Acknowledgements from which on their mean says something.
+/// Minimum number of ACKs for their mean to be meaningful.
 const ENOUGH: u32 = 3;

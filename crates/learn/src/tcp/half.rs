@@ -7,31 +7,31 @@ use super::sizes::Sizes;
 use super::window::Window;
 use super::{DUPLICATE, News};
 
-/// Holes remembered per direction; more at once than any sane loss episode leaves.
+/// Maximum number of holes remembered per direction; more than any realistic loss episode leaves at once.
 const MAX_HOLES: usize = 32;
-/// A jump in sequence numbers larger than this is not a gap in the capture but another numbering
-/// (a mangled packet, a middlebox): tracking starts anew there and the jump counts for nothing.
+/// A larger jump in sequence numbers is not a gap in the capture but another numbering (a mangled packet,
+/// a middlebox). Tracking restarts there and the jumped-over bytes are not counted.
 const MAX_JUMP: i64 = 1 << 24;
-/// A single acknowledgement that moves on by more than this, of data that does not pass the tap, is
-/// not believed either.
+/// A single ACK that advances by more than this, over data that do not pass the tap, is ignored as
+/// implausible, too.
 const MAX_UNSEEN: u64 = 1 << 20;
-/// Packet pairs taken into account per connection and direction.
+/// Maximum number of packet pairs used per connection and direction.
 const MAX_PAIRS: u8 = 24;
-/// Smallest packet, in bytes, whose spacing tells a capacity: header times and timer granularity
-/// drown in smaller ones.
+/// Smallest packet, in bytes, whose spacing indicates a capacity. For smaller ones, header times and timer
+/// granularity dominate.
 const PAIR_BYTES: u32 = 1000;
 
-/// What a segment held.
+/// Content of a segment.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Seen {
     /// No payload.
     Nothing,
     /// Only payload that was seen before.
     Again,
-    /// Payload that fills a hole left before: it counts for the unit that was under way.
+    /// Payload that fills an earlier hole. It belongs to the unit that was being sent.
     Filled(u64),
-    /// New payload bytes, and whether a write begins with them: what came before was sent when there
-    /// was nothing more to send.
+    /// Number of new payload bytes, and whether a write begins with them. It does if the segment before
+    /// was sent when its sender had nothing more to send.
     New(u64, bool),
 }
 
@@ -45,63 +45,63 @@ pub(crate) struct Half {
     next: u64,
     /// Offset up to which the other end has acknowledged.
     acked: u64,
-    /// When that was, nanoseconds.
+    /// Time of that ACK, nanoseconds.
     pub(super) acked_at: u64,
-    /// The timestamp of the acknowledgement that left nothing unacknowledged.
+    /// The timestamp of the ACK that left nothing unacknowledged.
     settled_by: Option<u32>,
-    /// A packet of this direction was seen.
+    /// Whether a packet of this direction was seen.
     seen: bool,
     syn: bool,
     pub(crate) fin: bool,
     pub(super) window_scale: Option<Option<u8>>,
-    /// What this end offered.
+    /// Receive windows that this end offered.
     pub(crate) window: Window,
     /// MSS option that this end announced.
     pub(super) announced: Option<u16>,
     pub(super) sizes: Sizes,
-    /// The other end's acknowledgements of this direction.
+    /// The other end's ACKs of this direction.
     pub(super) acks: Acks,
     holes: Vec<Hole>,
     /// Data packets, and how many were lost before and beyond the tap.
     pub(crate) packets: u64,
     pub(crate) lost_before: u64,
     pub(crate) lost_beyond: u64,
-    /// Data sent again and not acknowledged since, and when the last passed: lost beyond the tap,
-    /// unless the other end turns out to be gone.
+    /// Number of retransmissions that have not been acknowledged since, and the time of the last. They
+    /// count as lost beyond the tap once an ACK shows that the other end is still there.
     again: (u64, u64),
     /// Copies made by the capture.
     pub(crate) duplicates: u64,
-    /// Jumps in sequence numbers that were not believed.
+    /// Implausible jumps in sequence numbers that were ignored.
     pub(crate) jumps: u64,
-    /// Bytes known only by the other side's acknowledgements.
+    /// Bytes inferred only from the other side's ACKs.
     pub(crate) unseen: u64,
-    /// Bytes known only by the sequence numbers around them: the capture does not hold them.
+    /// Bytes inferred only from the surrounding sequence numbers; the capture does not hold them.
     pub(crate) missing: u64,
-    /// Data packets since the other side last acknowledged something.
+    /// Data packets since the other side last acknowledged new data.
     unacked_packets: u32,
-    /// A segment that should make the receiver acknowledge at once: (offset after it, time).
+    /// A segment that the receiver should acknowledge at once: (offset after it, time).
     probe: Option<(u64, u64)>,
     sample: Option<u64>,
     last: Option<Last>,
-    /// Packets stamped so close together that the clock cannot part them, the latest such group.
+    /// The latest group of packets stamped so close together that the clock cannot separate them.
     batch: Batch,
-    /// The last acknowledgement of at least two segments: time, and up to where data had passed by then.
+    /// The last ACK of at least two segments: its time, and the offset that data had reached by then.
     last_ack: Option<(u64, u64)>,
     pairs: u8,
     ack_pairs: u8,
 }
 
-/// The segment that brought an acknowledgement.
+/// The segment that carried an ACK.
 pub(super) struct By {
-    /// It carried nothing else.
+    /// Whether it carried nothing else.
     pub(super) pure: bool,
-    /// Payload of a full segment of the direction acknowledged.
+    /// Payload of a full segment of the acknowledged direction.
     pub(super) full: u32,
-    /// Its time stamp.
+    /// Its timestamp.
     pub(super) stamp: Option<u32>,
-    /// From the tap to its sender and back, nanoseconds.
+    /// RTT between the tap and its sender, nanoseconds.
     pub(super) round_trip: u64,
-    /// Shortest spacing that the capture's clock tells, nanoseconds.
+    /// Shortest spacing that the capture's clock can resolve, nanoseconds.
     pub(super) least_gap: u64,
 }
 
@@ -111,30 +111,30 @@ struct Last {
     /// Offset after it.
     end: u64,
     at: u64,
-    /// Could be the first of a pair.
+    /// Whether it may be the first of a pair.
     first: bool,
     /// As [`Around::passed`].
     passed: [u32; 2],
 }
 
-/// Packets of one direction, in a row, that a capture stamped in one interrupt.
+/// Consecutive packets of one direction that a capture stamped in one interrupt.
 #[derive(Clone, Copy, Debug, Default)]
 struct Batch {
-    /// When it and the one before it began, if that one was in the same row.
+    /// When it began, and when the group before it began, if both belong to the same run of packets.
     began: u64,
     before: Option<u64>,
     bytes: u64,
-    /// Groups of more than one were seen: spacings mean something from group to group only.
+    /// Whether groups of more than one packet were seen. Then only spacings between groups are meaningful.
     seen: bool,
 }
 
-/// What is known of the connection and the capture around a segment.
+/// State of the connection and the capture around a segment.
 pub(super) struct Around {
-    /// From end to end and back, nanoseconds.
+    /// End-to-end RTT, nanoseconds.
     pub(super) round_trip: u64,
     /// MSS option of the other end.
     pub(super) allowed: Option<u16>,
-    /// Shortest spacing that the capture's clock tells, nanoseconds.
+    /// Shortest spacing that the capture's clock can resolve, nanoseconds.
     pub(super) least_gap: u64,
     /// Packets that have passed from its sender and to its receiver, of all connections.
     pub(super) passed: [u32; 2],
@@ -156,7 +156,7 @@ impl Half {
         })
     }
 
-    /// Takes `seq` as the number of offset `offset`.
+    /// Makes `seq` the number of offset `offset`.
     fn anchor(&mut self, seq: u32, offset: u32) {
         self.base = seq.wrapping_sub(offset);
         self.known = true;
@@ -167,12 +167,12 @@ impl Half {
         self.holes.clear();
     }
 
-    /// Offset after the last data byte, or after the SYN; a FIN takes no place here.
+    /// Offset after the last data byte, or after the SYN; a FIN does not count.
     pub(super) fn data_next(&self) -> u64 {
         self.next
     }
 
-    /// Whether `next` data lies beyond what `ack` confirms: the sender of `ack` had not got it.
+    /// Whether data up to `next` extend beyond `ack`: the sender of `ack` had not received them.
     pub(super) fn data_beyond(&self, ack: u32, next: u64) -> bool {
         self.seen
             && self
@@ -180,19 +180,20 @@ impl Half {
                 .is_some_and(|a| a >= 0 && (a as u64) < next)
     }
 
-    /// Bytes of data before the one with number `ack`.
+    /// Bytes of data before the byte with number `ack`.
     pub(super) fn bytes_before(&self, ack: u32) -> u64 {
         let offset = self.offset(ack).and_then(|o| u64::try_from(o).ok());
         offset.map_or(0, |o| o.saturating_sub(1))
     }
 
-    /// Everything sent was acknowledged.
+    /// Whether all data sent were acknowledged.
     pub(super) fn settled(&self) -> bool {
         self.acked >= self.next
     }
 
-    /// Whether the sender of a segment with these timestamps knew that everything was acknowledged: what it echoes is the
-    /// last that it had got (RFC 7323 section 4.3). Acknowledgements may wait in a queue beyond the tap.
+    /// Whether the sender of a segment with these timestamps knew that everything was acknowledged. It
+    /// echoes the latest timestamp that it has received (RFC 7323 section 4.3). ACKs may wait in a queue
+    /// beyond the tap.
     pub(super) fn knew(&self, timestamps: Option<(u32, u32)>) -> bool {
         match self.settled_by.zip(timestamps) {
             Some((by, (_, echo))) => echo.wrapping_sub(by) as i32 >= 0,
@@ -209,16 +210,16 @@ impl Half {
         self.acked >= 1
     }
 
-    /// A round trip to the receiver of this direction, if the last acknowledgement completed one.
+    /// An RTT sample to the receiver of this direction, if the last ACK completed one.
     pub(super) fn take_sample(&mut self) -> Option<u64> {
         self.sample.take()
     }
 
-    /// The other end acknowledged up to `ack`. Returns the bytes this proves that the tap has not
-    /// seen, where no packet of this direction passes the tap.
+    /// Processes an ACK up to `ack` from the other end. Returns the newly acknowledged bytes if no packet
+    /// of this direction passes the tap.
     pub(super) fn acknowledged(&mut self, ack: u32, at: u64, by: &By, news: &mut News) -> u64 {
         if !self.known {
-            // Acknowledged data begins at offset 1.
+            // Acknowledged data begin at offset 1.
             self.anchor(ack, 1);
             self.acked = 1;
             return 0;
@@ -243,7 +244,7 @@ impl Half {
             self.acks.acknowledged(offset, bytes, at, by);
         }
         let (again, last) = std::mem::take(&mut self.again);
-        // An acknowledgement that comes sooner than the path allows answers the first copy.
+        // An ACK that comes sooner than the path allows answers the first copy.
         if at.saturating_sub(last) >= by.round_trip / 4 * 3 {
             self.lost_beyond += again;
         } else {
@@ -261,7 +262,7 @@ impl Half {
                 self.jumps += 1;
                 return 0;
             }
-            // A FIN takes one number; a lone byte of data would look the same.
+            // A FIN takes one sequence number; a single byte of data would look the same.
             if bytes == 1 {
                 self.fin = true;
                 return 0;
@@ -272,29 +273,29 @@ impl Half {
         0
     }
 
-    /// Capacity towards the receiver by the spacing of its acknowledgements: two segments' worth or
-    /// more per acknowledgement, with more data under way, so that the next is paced by arrivals.
+    /// Capacity towards the receiver from the spacing of its ACKs. It uses ACKs of at least two segments,
+    /// with more data in flight, so that the next ACK is paced by arrivals.
     fn spread(&mut self, offset: u64, at: u64, by: &By, news: &mut News) {
         let bytes = offset - self.acked;
         let under_way = self.next.saturating_sub(offset) >= u64::from(PAIR_BYTES);
         let counts = bytes >= 2 * u64::from(PAIR_BYTES) && self.acked > 1;
         if counts
             && let Some((last, passed)) = self.last_ack
-            // What comes later than that waited for the sender, or its window.
+            // A later ACK waited for the sender, or for its window.
             && offset <= passed
             && at >= last + by.least_gap
             && self.ack_pairs < MAX_PAIRS
         {
             self.ack_pairs += 1;
-            // Headers are lost on the way from acknowledged bytes to the wire: 40 bytes a segment
-            // of 1460 (RFC 9293 section 3.7.1).
+            // Converts acknowledged bytes to bytes on the wire: 40 bytes of headers per segment of 1460
+            // (RFC 9293 section 3.7.1).
             let wire = bytes + bytes / 1460 * 40;
             news.down = Some(wire * 8_000_000 / (at - last));
         }
         self.last_ack = (counts && under_way).then_some((at, self.next));
     }
 
-    /// A segment of this direction passed.
+    /// Processes a segment of this direction.
     pub(super) fn segment(
         &mut self,
         at: u64,
@@ -315,7 +316,7 @@ impl Half {
             self.next = 1;
             self.syn = true;
         } else if !self.known || !self.seen {
-            // Begun before the trace, or known so far by acknowledgements only.
+            // The connection began before the trace, or only ACKs of this direction have been seen so far.
             let plausible = self
                 .offset(h.seq)
                 .is_some_and(|o| (0..MAX_JUMP).contains(&o));
@@ -366,8 +367,8 @@ impl Half {
         let write = self.sizes.segment(h, allowed) && in_order;
         self.acks.data(self.settled(), end, at);
         self.pair((in_order, end), at, ip_len, around, news);
-        // A receiver acknowledges every second full-sized segment at once (RFC 9293 section
-        // 3.8.6.3), so only the second one's acknowledgement times the path; a first one's may wait.
+        // A receiver acknowledges every second full-sized segment at once (RFC 9293 section 3.8.6.3). So
+        // only the ACK of the second one times the path; the ACK of the first may be delayed.
         if self.unacked_packets == 2 && in_order && ip_len >= PAIR_BYTES {
             self.probe = Some((end, at));
         }
@@ -376,7 +377,7 @@ impl Half {
         Seen::New(bytes, write)
     }
 
-    /// Payload that lies wholly before `next`.
+    /// Handles payload that lies entirely before `next`.
     fn old(&mut self, offset: i64, end: i64, at: u64, round_trip: u64) -> Seen {
         self.probe = None;
         if let Some(last) = self.last
@@ -394,14 +395,15 @@ impl Half {
         match filled {
             Some(i) => {
                 let hole = &mut self.holes[i];
-                // Reordered within a round trip, or sent again because it was lost on its way here.
+                // Within an RTT it is reordering; later it is a retransmission of a packet lost before the
+                // tap.
                 if at.saturating_sub(hole.since) > round_trip {
                     self.lost_before += 1;
                 }
                 let from = hole.start.max(offset.max(0) as u64);
                 let to = hole.end.min(end as u64);
-                // What lies before and after the filled part stays missing; of two parts only the
-                // later is remembered.
+                // The parts before and after the filled range stay missing. If there are two such parts,
+                // only the later one is remembered.
                 if to < hole.end {
                     hole.start = to;
                 } else {
@@ -414,8 +416,8 @@ impl Half {
                 Seen::Filled(to - from)
             }
             None => {
-                // Sent again though it had arrived: no packet was lost but an acknowledgement, or
-                // the sender was impatient.
+                // Retransmitted although it had passed the tap. If it was already acknowledged, the ACK
+                // was lost or the sender timed out too early, so no data packet was lost.
                 if end as u64 > self.acked {
                     self.again = (self.again.0 + 1, at);
                 }
@@ -424,10 +426,11 @@ impl Half {
         }
     }
 
-    /// Capacity by packet pairs: two large packets in a row, with no packet of the other side
-    /// between, left the sender's bottleneck back to back. Packets of other connections from that sender, or to
-    /// that receiver, took some of the time: two with one of those between are no pair. Spacings below the least gap
-    /// are the capture's: where packets are stamped in groups, a group's bytes passed since the group before it.
+    /// Capacity from packet pairs. Two consecutive large packets, with no packet of the other side between
+    /// them, left the sender's bottleneck back to back. A packet of another connection from that sender,
+    /// or to that receiver, would have taken part of the time. So pairs with such a packet in between are
+    /// rejected. Spacings below the least gap are artefacts of the capture. Where packets are stamped in
+    /// groups, the bytes of a group passed since the previous group.
     fn pair(
         &mut self,
         (in_order, end): (bool, u64),
@@ -495,7 +498,7 @@ impl Half {
         });
     }
 
-    /// The other side sent something: the next data packet may have been caused by it.
+    /// Notes a packet of the other side: it may have triggered the next data packet.
     pub(super) fn interrupted(&mut self) {
         if let Some(last) = &mut self.last {
             last.first = false;

@@ -1,11 +1,11 @@
-//! How large the segments of one direction are, and where writes end.
+//! Segment sizes of one direction, and where writes end.
 
 use swell_capture::Tcp as Header;
 
-/// Any path carries segments this large (RFC 9293 section 3.7.1, `SendMSS` by default): a largest
-/// segment below it says what was written, not what fits.
+/// Any path carries segments of this size (default `SendMSS`, RFC 9293 section 3.7.1). A smaller largest
+/// segment shows the size of the writes, not the MSS.
 const LEAST_MSS: u32 = 536;
-/// What timestamps take of every segment, padding included (RFC 7323 appendix A).
+/// Bytes that timestamps take in every segment, padding included (RFC 7323 appendix A).
 const TIMESTAMPS: u32 = 12;
 
 /// The segments of one direction.
@@ -16,14 +16,14 @@ pub(crate) struct Sizes {
     /// Payload of the largest segment, and how many had that size.
     largest: u32,
     largest_seen: u32,
-    /// The last segment was not full: its sender had nothing more to send.
+    /// Whether the last segment was not full, so that its sender had nothing more to send.
     ended: bool,
 }
 
 impl Sizes {
-    /// Payload of a full segment, as far as one can tell: what the handshake allows (the other
-    /// end's MSS option, `allowed`), or the largest seen, where paths carry less. Captures taken
-    /// before segmentation or after reassembly by the hardware show larger ones.
+    /// Best estimate of the payload of a full segment: what the handshake allows (the other end's MSS
+    /// option, `allowed`), or the largest seen if the path carries less. Captures taken before
+    /// segmentation or after reassembly by the hardware show larger ones.
     pub(super) fn full(&self, allowed: Option<u16>) -> u32 {
         let allowed = allowed.map(|a| {
             let timestamps = if self.timestamps == Some(true) {
@@ -40,7 +40,7 @@ impl Sizes {
         }
     }
 
-    /// A segment in order passed. Returns whether it begins a write: the one before was not full.
+    /// Records a segment in order. Returns whether it begins a write: the one before was not full.
     pub(super) fn segment(&mut self, h: &Header, allowed: Option<u16>) -> bool {
         if h.payload > self.largest {
             (self.largest, self.largest_seen) = (h.payload, 0);
@@ -50,8 +50,8 @@ impl Sizes {
         std::mem::replace(&mut self.ended, ended)
     }
 
-    /// Payload of full segments for the model; 0 where nothing tells. Only a size that came twice
-    /// is taken for what the path carries: the largest of a few is where a write happened to end.
+    /// Payload of full segments for the model; 0 if unknown. A size counts as the path's only if it was
+    /// seen twice. The largest of a few segments may just be the end of a write.
     pub(crate) fn mss(&self, allowed: Option<u16>) -> u16 {
         let full = match (self.largest_seen, allowed) {
             (0 | 1, None) => 0,

@@ -16,7 +16,7 @@ fn header(flags: u8, seq: u32, ack: u32, payload: u32) -> Header {
     }
 }
 
-/// A connection after its handshake: client's side 4 ms, server's side 30 ms from the tap.
+/// A connection after its handshake. RTTs from the tap: 4 ms to the client, 30 ms to the server.
 fn open(client_isn: u32, server_isn: u32) -> Tracked {
     let mut t = Tracked::new(0);
     let mut syn = header(Header::SYN, client_isn, 0, 0);
@@ -43,7 +43,7 @@ fn open(client_isn: u32, server_isn: u32) -> Tracked {
     t
 }
 
-/// Sends `len` bytes at stream offset `at` (0 the first byte) from the server.
+/// Sends `len` bytes at stream offset `at` (0 is the first byte) from the server.
 fn data(t: &mut Tracked, isn: u32, at: u32, len: u32, time: u64) -> News {
     let seq = isn.wrapping_add(1).wrapping_add(at);
     t.passed = t.passed.map(|n| n + 1);
@@ -73,10 +73,11 @@ fn losses_before_and_beyond_the_tap_and_reordering() {
     for i in [0, 1, 3, 4] {
         data(&mut t, 9, i * 1_000, 1_000, (40 + u64::from(i)) * MS);
     }
-    // The third comes a round trip and more later: it was lost on its way to the tap.
+    // The third comes more than an RTT later: it was lost before the tap.
     data(&mut t, 9, 2_000, 1_000, 90 * MS);
     assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (1, 0));
-    // Sent again although it had passed: lost beyond, once the other end shows that it is there.
+    // Retransmitted although it had passed: lost beyond the tap, once the other end shows that it is still
+    // there.
     data(&mut t, 9, 3_000, 1_000, 130 * MS);
     assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (1, 0));
     t.packet(
@@ -87,7 +88,7 @@ fn losses_before_and_beyond_the_tap_and_reordering() {
         QUIET,
     );
     assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (1, 1));
-    // The seventh before the sixth, 1 ms apart: reordering.
+    // The seventh comes before the sixth, 1 ms apart: reordering.
     data(&mut t, 9, 6_000, 1_000, 140 * MS);
     data(&mut t, 9, 5_000, 1_000, 141 * MS);
     assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (1, 1));
@@ -104,20 +105,20 @@ fn what_had_arrived_or_is_never_answered_was_not_lost() {
     };
     data(&mut t, 9, 0, 1_000, 40 * MS);
     ack(&mut t, 1_000, 45 * MS);
-    // The acknowledgement was on its way.
+    // The ACK was still in flight.
     data(&mut t, 9, 0, 1_000, 46 * MS);
-    // Sent again too early: the answer is to the first copy, 1 ms after the second.
+    // Retransmitted too early: the ACK answers the first copy, 1 ms after the second.
     data(&mut t, 9, 1_000, 1_000, 100 * MS);
     data(&mut t, 9, 1_000, 1_000, 140 * MS);
     ack(&mut t, 2_000, 141 * MS);
     assert_eq!(t.halves[1].lost_beyond, 0);
-    // Twice lost, then there.
+    // Lost twice, then received.
     for i in 0..3 {
         data(&mut t, 9, 2_000, 1_000, (200 + 50 * i) * MS);
     }
     ack(&mut t, 3_000, 304 * MS);
     assert_eq!(t.halves[1].lost_beyond, 2);
-    // The other end is gone.
+    // The other end no longer answers.
     for i in 0..6 {
         data(&mut t, 9, 3_000, 1_000, (1_000 << i) * MS);
     }
@@ -127,8 +128,8 @@ fn what_had_arrived_or_is_never_answered_was_not_lost() {
 #[test]
 fn segments_and_acknowledgements_tell_their_sizes_and_manners() {
     let mut t = open(0, 9);
-    // Four segments of which the last is short, acknowledged two by two; an application's pause;
-    // one more.
+    // Four segments, the last of which is short, acknowledged in pairs; a pause of the application; one
+    // more.
     for (i, len) in [1_260, 1_260, 1_260, 200].into_iter().enumerate() {
         data(&mut t, 9, 1_260 * i as u32, len, (40 + i as u64) * MS);
     }
@@ -145,12 +146,12 @@ fn segments_and_acknowledgements_tell_their_sizes_and_manners() {
     let (_, writes) = t.chunks.exchange(0);
     assert_eq!(writes[1].len(), 1);
     assert_eq!(writes[1][0].after, 3_980);
-    // A last segment alone, acknowledged at once.
+    // A single segment, acknowledged at once.
     let mut lone = open(1, 9);
     data(&mut lone, 9, 0, 100, 40 * MS);
     lone.packet(0, 44 * MS, 52, &header(Header::ACK, 2, 110, 0), QUIET);
     assert_eq!(lone.wire(true).ends[0].quick_acks, Some(255));
-    // It waits once, and then acknowledges small segments one by one, also where several are outstanding.
+    // One delayed ACK, then small segments acknowledged individually, even if several are outstanding.
     for (small, quick) in [(20, 255), (0, 1)] {
         let mut mixed = open(1, 9);
         data(&mut mixed, 9, 0, 100, 40 * MS);
@@ -180,7 +181,7 @@ fn segments_and_acknowledgements_tell_their_sizes_and_manners() {
         }
         assert_eq!(mixed.wire(true).ends[0].quick_acks, Some(quick), "{small}");
     }
-    // Data that takes an acknowledgement along at once tells nothing of how the end acknowledges; late, it does.
+    // A prompt ACK on a data segment says nothing about the ACK policy; a late one does.
     for (answer, quick) in [(46, 255), (100, 0)] {
         let mut chat = open(1, 9);
         data(&mut chat, 9, 0, 100, 40 * MS);
@@ -212,8 +213,8 @@ fn copies_and_keep_alives_are_not_losses() {
     assert_eq!(t.chunks.exchange(0).0.bytes(), [0, 1_000]);
 }
 
-/// Sixteen packets a millisecond, handed over eight at a time and stamped 1.1 us apart: 192 Mbit/s, not 11
-/// Gbit/s. A clock that ticks in milliseconds tells nothing of them.
+/// Sixteen packets per millisecond, delivered in groups of eight and stamped 1.1 us apart: 192 Mbit/s, not
+/// 11 Gbit/s. A clock with millisecond ticks yields no capacity.
 #[test]
 fn spacings_within_a_batch_are_the_captures() {
     for (least_gap, want) in [(LEAST_GAP, true), (10 * MS, false)] {
@@ -226,7 +227,7 @@ fn spacings_within_a_batch_are_the_captures() {
             rates.extend(data(&mut t, 9, i * 1_460, 1_460, time).up);
         }
         assert_eq!(!rates.is_empty(), want);
-        // The first group's successor was not known to be one.
+        // The first sample precedes the detection of groups.
         assert!(
             rates.iter().skip(1).all(|&kbit| kbit == 192_000),
             "{rates:?}"
@@ -242,11 +243,11 @@ fn a_packet_pair_tells_the_capacity() {
     // 1500 bytes in 1.2 ms are 10 Mbit/s.
     let news = data(&mut t, 9, 1_460, 1_460, 40 * MS + 1_200_000);
     assert_eq!(news.up, Some(10_000));
-    // With an acknowledgement between, the spacing is the receiver's.
+    // With an ACK in between, the spacing may be the receiver's.
     let ack = header(Header::ACK, 2, 10 + 2_920, 0);
     t.packet(0, 42 * MS, 52, &ack, QUIET);
     assert_eq!(data(&mut t, 9, 2_920, 1_460, 43 * MS).up, None);
-    // Packets of other connections, from the server or to the client, took some of the time.
+    // Packets of other connections, from the server or to the client, took part of the time.
     for other in [[1, 0], [0, 1]] {
         t.passed = [0, 1].map(|i| t.passed[i] + other[i]);
         assert_eq!(data(&mut t, 9, 4_380, 1_460, 45 * MS).up, None);
@@ -279,7 +280,7 @@ fn both_ends_at_once_prove_concurrency() {
     let request = |t: &mut Tracked, seq, ack, time| {
         t.packet(0, time, 140, &header(Header::ACK, seq, ack, 100), QUIET);
     };
-    // The client has got all of the response before it asks again: in turn.
+    // The client has received the whole response before its next request: turns.
     let mut t = open(1, 9);
     request(&mut t, 2, 10, 40 * MS);
     t.packet(1, 80 * MS, 540, &header(Header::ACK, 10, 102, 500), QUIET);
@@ -317,8 +318,8 @@ fn repeated_syns_give_no_round_trip() {
     assert_eq!(t.syns, [0, 1_000 * MS]);
 }
 
-/// Acknowledgements that wait in a queue beyond the tap: the sender, cut off from them, goes on late and has thought of
-/// nothing. Time stamps tell that it had not got them.
+/// ACKs that wait in a queue beyond the tap: the sender continues late, but not because of its
+/// application. Timestamps show that it had not received them.
 #[test]
 fn what_waits_for_acknowledgements_is_no_new_unit() {
     let turns = |echo: u32| {
@@ -357,7 +358,8 @@ fn what_waits_for_acknowledgements_is_no_new_unit() {
 mod limits {
     use super::*;
 
-    /// A gap of 16 MiB is a gap; beyond it is another numbering. So with acknowledgements of a MiB that did not pass.
+    /// A gap of 16 MiB is a gap; a larger jump is another numbering. ACKs of unseen data have a limit of 1
+    /// MiB.
     #[test]
     fn of_gaps() {
         for (gap, jumps) in [(1 << 24, 0), ((1 << 24) + 1, 1)] {
@@ -377,7 +379,7 @@ mod limits {
         }
     }
 
-    /// An answer after three seconds times the path, a later one does not.
+    /// An answer after three seconds is an RTT sample, a later one is not.
     #[test]
     fn of_round_trips() {
         for (late, known) in [(0, true), (1, false)] {
@@ -404,7 +406,7 @@ mod limits {
         }
     }
 
-    /// Twenty-four pairs of a connection count, and segments of a thousand bytes, headers included.
+    /// At most 24 pairs per connection count, and segments of at least a thousand bytes, headers included.
     #[test]
     fn of_pairs() {
         for (payload, pairs) in [(1_460, 24), (960, 24), (959, 0)] {
@@ -417,8 +419,8 @@ mod limits {
         }
     }
 
-    /// A server that has been acknowledged and is silent for a round trip of 34 ms and a delayed acknowledgement, 40 ms,
-    /// waits for the network; for longer, for itself. Never longer than what counts as quiet.
+    /// A server whose data were acknowledged may wait for the network for an RTT of 34 ms plus a delayed
+    /// ACK, 40 ms. A longer silence is its own. The limit never exceeds `quiet`.
     #[test]
     fn of_pauses() {
         for (quiet, silence, turns) in [(500, 74, 1), (500, 75, 2), (50, 50, 1), (50, 51, 2)] {
@@ -447,7 +449,7 @@ mod limits {
         }
     }
 
-    /// The same segment within half a millisecond is the capture's, later the network's.
+    /// The same segment within half a millisecond is a copy by the capture; later it is a retransmission.
     #[test]
     fn of_copies() {
         for (later, copies) in [(499_999, 1), (500_000, 0)] {
@@ -460,7 +462,7 @@ mod limits {
         for at in [0, 499_999, 999_999, 2_000_000] {
             t.packet(0, at, 60, &header(Header::SYN, 1, 0, 0), QUIET);
         }
-        // The second is a copy of the first, the third none of it.
+        // The second is a copy of the first; the third is not.
         assert_eq!(t.syns, [0, 999_999, 2_000_000]);
         for i in 0..40 {
             t.packet(

@@ -1,30 +1,32 @@
-//! What a receiver's window is good for: a cap on the transfer, or just what the transfer needed.
+//! Decides whether a receive window is a cap on the transfer, or just what the transfer needed.
 //!
-//! Receivers that tune their buffers (Linux, Windows since Vista, macOS) offer what a transfer needs, a multiple of
-//! what came in the last round trip (W. Feng et al., "Automatic flow-control adaptation for enhancing
-//! network performance in computational grids", J. Grid Computing 1, 2003). So the largest window of a short
-//! transfer caps nothing. It does where a window's worth came in one round trip and the receiver,
-//! knowing that, offered no more.
+//! Receivers with buffer auto-tuning (Linux, Windows since Vista, macOS) offer what a transfer needs, a
+//! multiple of what arrived in the last RTT (W. Feng et al., "Automatic flow-control adaptation for
+//! enhancing network performance in computational grids", J. Grid Computing 1, 2003). So the largest
+//! window of a short transfer is not a cap. It is a cap if a window's worth of data arrived in one RTT and
+//! the receiver did not increase the window afterwards.
 
-/// Of a window in one round trip; a receiver that tunes its buffer wants twice of what came.
+/// Share of a window that must arrive in one RTT. A receiver with auto-tuning offers twice of what
+/// arrived.
 const SHARE: f64 = 0.75;
 
 /// The windows that one end offered, and whether the largest is a cap.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
-    /// The largest, bytes; 0: not known.
+    /// The largest, bytes; 0 if unknown.
     pub(super) largest: u32,
-    /// The largest that its scale allows, bytes.
+    /// The largest that the window scale allows, bytes.
     potential: u32,
-    /// When a round trip began in which data to this end is counted, and at which offset.
+    /// Start time and start offset of the current RTT of data to this end.
     round: Option<(u64, u64)>,
-    /// A window's worth came in a round trip that ended at this offset; the largest has not grown since.
+    /// Offset at the end of an RTT in which a window's worth arrived, if the largest window has not grown
+    /// since.
     filled: Option<u64>,
     bound: bool,
 }
 
 impl Window {
-    /// This end offered `window` bytes (scaled by `shift`) and has acknowledged everything before `acked`.
+    /// This end offers `window` bytes (scaled by `shift`) and has acknowledged everything before `acked`.
     pub(super) fn offered(&mut self, window: u16, shift: u8, acked: u64) {
         // RFC 7323 section 2.3: at most 14.
         let shift = shift.min(14);
@@ -35,14 +37,14 @@ impl Window {
             self.filled = None;
             self.bound = false;
         } else if let Some(end) = self.filled
-            // The receiver has had a moment to make up its mind.
+            // The receiver has had time to enlarge the window.
             && acked > end.saturating_add(u64::from(self.largest) / 4)
         {
             self.bound = true;
         }
     }
 
-    /// Data up to offset `end` went to this end, `round_trip` nanoseconds from the other.
+    /// Records data up to offset `end` to this end; `round_trip` is the end-to-end RTT in nanoseconds.
     pub(super) fn data(&mut self, at: u64, end: u64, round_trip: u64) {
         let (since, from) = *self.round.get_or_insert((at, end));
         if at.saturating_sub(since) < round_trip {
@@ -55,8 +57,8 @@ impl Window {
         self.round = Some((at, end));
     }
 
-    /// What caps transfers to this end, bytes: the largest window where it did, else the most that could
-    /// have been offered. 0 where that is not known.
+    /// The cap of transfers to this end, bytes. This is the largest window if it limited the transfer,
+    /// else the most that could have been offered. 0 if unknown.
     pub(crate) fn cap(&self) -> u32 {
         match (self.largest, self.bound) {
             (0, _) => 0,
@@ -72,8 +74,8 @@ mod tests {
 
     const RTT: u64 = 40_000_000;
 
-    /// A transfer in which `per_round(i)` bytes come in round trip `i`, in ten pieces; the receiver offers
-    /// what `offers(received)` says.
+    /// The cap of a transfer in which `per_round(i)` bytes arrive in RTT `i`, in ten pieces. The receiver
+    /// offers `offers(received)`.
     fn cap(
         rounds: u64,
         per_round: impl Fn(u64) -> u64,
@@ -95,12 +97,12 @@ mod tests {
 
     #[test]
     fn a_window_that_held_a_transfer_back_is_a_cap() {
-        // A window a round trip, ten times.
+        // A window per RTT, ten times.
         assert_eq!(cap(10, |_| 64_000, 2, |_| 64_000), 64_000);
         // A slower transfer does not show how far the window would have grown.
         assert_eq!(cap(10, |_| 30_000, 2, |_| 64_000), 0xffff << 2);
         assert_eq!(cap(10, |_| 30_000, 0, |_| 64_000), 0xffff);
-        // Nor is it known of one that ends when the window has been filled once.
+        // The same holds for a transfer that ends when the window has been filled once.
         assert_eq!(cap(1, |_| 64_000, 2, |_| 64_000), 0xffff << 2);
     }
 
@@ -109,7 +111,7 @@ mod tests {
         let rounds = |i: u64| 14_000 << i.min(5);
         let tuned = |end: u64| 65_536 + 3 * end as u32;
         assert_eq!(cap(8, rounds, 7, tuned), 0xffff << 7);
-        // Until it has no room left to grow.
+        // Until it reaches the limit of the buffer.
         let limited = |end: u64| tuned(end).min(400_000);
         let fast = |_| 380_000;
         assert_eq!(cap(8, fast, 7, limited), 400_000 >> 7 << 7);

@@ -1,34 +1,34 @@
-//! Requests and responses inside a QUIC connection (RFC 9000), by sizes and times alone: all else is encrypted.
+//! Requests and responses inside a QUIC connection (RFC 9000), from sizes and times alone, as the rest is
+//! encrypted.
 //!
-//! What a client sends is a request, what a server sends after it a response. Datagrams that are too short to carry
-//! either are acknowledgements. A server's data that comes sooner after a request than a round trip is still
-//! the response before. So requests that the client sends while a response is under way wait for its end when they are
-//! played.
+//! Data of the client are a request, and data that the server sends after it are a response. Datagrams too
+//! short for either are ACKs. Server data that follow a request sooner than an RTT still belong to the
+//! previous response. So requests that the client sends during a response wait for its end in a replay.
 
 use swell_base::Dur;
 use swell_traffic::{Exchange, Turn, Wire, WireEnd};
 
-/// QUIC takes some 30 bytes of a datagram, an acknowledgement frame up to some 20 (RFC 9000 section 19.3):
-/// shorter ones carry no request worth the name.
+/// Smallest payload that counts as data. QUIC takes some 30 bytes of a datagram, an ACK frame up to some
+/// 20 (RFC 9000 section 19.3), so shorter datagrams carry no meaningful request.
 const LEAST: u32 = 64;
-/// A server that answers sooner than this part of the round trip does not answer.
+/// Data that the server sends sooner than this part of the RTT after a request do not answer it.
 const SOONER: f64 = 0.8;
-/// Turns kept; what follows is added to the last.
+/// Maximum number of turns; later data are added to the last.
 const MOST: usize = 2_048;
-/// The same turn, on average, has to have this many datagrams, or both ends talk at once: a call, a game.
+/// Minimum mean number of datagrams per turn. Below it both ends talk at once, as in a call or a game.
 const PER_TURN: u64 = 3;
-/// Turns below which that does not matter.
+/// With at most this many turns, `PER_TURN` does not apply.
 const FEW: usize = 30;
-/// A client pads its first datagram to so many bytes at least (RFC 9000 section 14.1).
+/// Minimum size to which a client pads its first datagram (RFC 9000 section 14.1).
 const INITIAL: u32 = 1200;
-/// What TCP's header takes more than UDP's.
+/// Difference between the TCP and the UDP header, bytes.
 const BESIDE: u32 = 12;
-/// A first answer later than this times nothing.
+/// A later first answer is no RTT sample, nanoseconds.
 const LONGEST_RTT: u64 = 3_000_000_000;
-/// How long receivers delay an acknowledgement (RFC 9000 section 18.2: 25 ms), rounded up.
+/// Delay of ACKs by receivers (RFC 9000 section 18.2: 25 ms), rounded up.
 const DELAYED_ACK: u64 = 40_000_000;
 
-/// What went one way.
+/// The data of a turn in one direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Part {
     bytes: u64,
@@ -53,15 +53,16 @@ impl Part {
 pub(crate) struct Talk {
     /// Request and response.
     turns: Vec<[Part; 2]>,
-    /// Round trips from the tap to the server and to the client, by the first answers.
+    /// RTTs from the tap to the server and to the client, from the first answers.
     pub(crate) rtt: [Option<u64>; 2],
     /// When the first datagram of the server passed.
     answered: Option<u64>,
-    /// It began with a client's datagram of the least size that QUIC allows.
+    /// Whether it began with a client's datagram of at least QUIC's minimum size.
     initial: bool,
-    /// It began in the trace: longer before it than a flow may be silent there was none of it.
+    /// Whether it began inside the trace. If so, the trace started more than a UDP idle time-out before
+    /// it.
     begins: bool,
-    /// Datagrams with data, and without, of the client and of the server; the largest payloads.
+    /// Datagrams with data, and without, from the client and from the server; the largest payloads.
     data: [u64; 2],
     short: [u64; 2],
     largest: [u32; 2],
@@ -123,7 +124,7 @@ impl Talk {
         self.turns.push(turn);
     }
 
-    /// Notes the first answers of either end.
+    /// Takes RTT samples from the first answer of either end.
     fn time(&mut self, at: u64, from_client: bool) {
         match (self.answered, from_client) {
             (None, false) => {
@@ -140,7 +141,7 @@ impl Talk {
         }
     }
 
-    /// Silence of an end that is not the network's.
+    /// A longer silence of an end is not the network's.
     fn pause(&self, quiet: u64) -> u64 {
         match self.rtt {
             [Some(server), Some(client)] => quiet.min((server + client) * 3 / 2 + DELAYED_ACK),
@@ -148,13 +149,13 @@ impl Talk {
         }
     }
 
-    /// Bytes of requests and responses so far, as they are played.
+    /// Bytes of requests and responses so far, as a replay sends them.
     pub(crate) fn bytes(&self) -> [u64; 2] {
         [0, 1].map(|end| self.turns.iter().map(|t| t[end].bytes).sum())
     }
 
-    /// Whether the server sends most of it unasked, and the flow did not begin as QUIC does. What was asked for before the
-    /// trace is not known.
+    /// Whether the server sends most data without a request, and the flow did not begin as QUIC does. The
+    /// first turn of a flow that began before the trace is ignored, because its request is unknown.
     fn streams(&self) -> bool {
         let known = &self.turns[usize::from(!self.begins).min(self.turns.len())..];
         let (mut asked, mut sent) = (0, 0);
@@ -166,9 +167,10 @@ impl Talk {
         !self.initial && 2 * asked < sent
     }
 
-    /// The exchange and what its packets look like over TCP; `None` where it is not one of requests and
-    /// responses: both ends talk at once, or the server sends most of it without having been asked and nothing shows that
-    /// this is QUIC, which is always under congestion control (RFC 9002 section 7).
+    /// The exchange, and the properties of its packets over TCP. `None` if it does not consist of requests
+    /// and responses. This is the case if both ends talk at once. It is also the case if the server sends
+    /// most data without a request, and nothing shows that this is QUIC. QUIC is always under congestion
+    /// control (RFC 9002 section 7).
     pub(crate) fn finish(&self, ipv6: bool) -> Option<(Exchange, Wire)> {
         let datagrams: u64 = self.data.iter().sum();
         let asks = self.turns.first().is_some_and(|t| t[0].datagrams > 0);
@@ -178,7 +180,7 @@ impl Talk {
         }
         let since = |later: u64, earlier: u64| Dur::from_nanos(later.saturating_sub(earlier));
         let mut turns: Vec<Turn> = Vec::with_capacity(self.turns.len());
-        // When what came before had passed.
+        // When all earlier data had passed.
         let mut passed = 0;
         for &[request, response] in &self.turns {
             if request.datagrams > 0 {
@@ -226,8 +228,8 @@ mod tests {
     const MS: u64 = 1_000_000;
     const QUIET: u64 = 500 * MS;
 
-    /// A page over QUIC: round trips of 40 ms to the server and 4 ms to the client, a think time of 15 ms, responses
-    /// of `sizes`, requests a second apart.
+    /// A page over QUIC: RTTs are 40 ms to the server and 4 ms to the client, the think time is 15 ms.
+    /// Responses have `sizes` datagrams; requests are a second apart.
     fn page(sizes: &[u32]) -> Talk {
         let mut talk = Talk::default();
         talk.push(0, true, 1_212, QUIET);
@@ -261,7 +263,7 @@ mod tests {
             sizes,
             [(1_200, 2_400), (68, 0), (300, 12_000), (300, 240_000)]
         );
-        // As the tap saw them: the paths are taken out later.
+        // As the tap saw them; path delays are subtracted later.
         let thinks: Vec<_> = turns
             .iter()
             .map(|t| t.server_think.as_nanos() / MS)
@@ -277,11 +279,12 @@ mod tests {
         assert_eq!(exchange.bytes(), talk.bytes());
     }
 
-    /// A request on the way while a response is under way: what comes within a round trip is still the old one.
+    /// A request during a response: data within an RTT after it still belong to that response.
     #[test]
     fn what_comes_too_soon_is_no_answer() {
         let mut talk = page(&[20]);
-        // The response to the first began at 1055 ms; it goes on until the second can have arrived.
+        // The response to the first request began at 1055 ms. It continues until the second request can
+        // have arrived.
         talk.push(1_070 * MS, true, 212, QUIET);
         for k in 0..10 {
             talk.push((1_076 + k) * MS, false, 1_212, QUIET);
@@ -314,7 +317,7 @@ mod tests {
             call.push((20 * k + 9) * MS, false, 172, QUIET);
         }
         assert!(call.finish(false).is_none());
-        // The same server that nobody asked, where the flow began like none of QUIC.
+        // The same server without requests, in a flow that does not begin like QUIC.
         let stream = |begins: bool, first: u32, bursts: u64| {
             let mut stream = Talk::new(begins);
             stream.push(0, true, first, QUIET);
@@ -331,7 +334,7 @@ mod tests {
         };
         assert!(!stream(true, 40, 5) && !stream(true, 40, 1));
         assert!(stream(true, 1_200, 5), "QUIC is under congestion control");
-        // What was under way before the trace may have been asked for, the bursts after it were not.
+        // Data in flight before the trace may have been requested; the later bursts were not.
         assert!(stream(false, 40, 1) && !stream(false, 40, 2));
         let mut nobody = Talk::default();
         nobody.push(0, true, 1_212, QUIET);
@@ -352,8 +355,8 @@ mod tests {
         assert_eq!(talk.bytes(), [before[0] + 100 * n, before[1] + 1_000 * n]);
     }
 
-    /// A flow that the server begins, one that it answers after seconds, and one that it only acknowledges are no
-    /// requests and responses.
+    /// A flow that the server begins, one that it answers after seconds, and one that it only acknowledges
+    /// do not consist of requests and responses.
     #[test]
     fn what_nobody_asked_or_answered_is_no_talk() {
         let first = |from_client: bool, later: u64, payload: u32| {
@@ -370,8 +373,7 @@ mod tests {
         assert!(first(true, 40, 64) && !first(true, 40, 63));
     }
 
-    /// A silence of the server's of more than one and a half round trips and a delayed acknowledgement is its own: here
-    /// 66 and 40 ms.
+    /// A silence of the server of more than 1.5 RTTs plus a delayed ACK is its own: here 66 and 40 ms.
     #[test]
     fn pauses_longer_than_the_networks_are_the_servers() {
         for (silence, turns) in [(105, 4), (106, 4), (107, 5)] {

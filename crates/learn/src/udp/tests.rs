@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 
-/// A flow of (time in nanoseconds, from the client, payload).
+/// Learns a flow of (time in nanoseconds, from the client, payload).
 fn learn(packets: &[(u64, bool, u32)]) -> Datagrams {
     let mut f = Flow::new(packets[0].0, None);
     for &(at, client, bytes) in packets {
@@ -12,7 +12,7 @@ fn learn(packets: &[(u64, bool, u32)]) -> Datagrams {
     f.finish()
 }
 
-/// Bytes per bin from a direction, as played.
+/// Bytes per time bin of one direction, as replayed.
 fn envelope(packets: impl Iterator<Item = (u64, u32)>, bin: u64, bins: usize) -> Vec<f64> {
     let mut sums = vec![0.0; bins];
     for (at, bytes) in packets {
@@ -40,17 +40,17 @@ fn short_flows_are_kept_whole() {
     assert_eq!(played(&d), packets);
 }
 
-/// Video over QUIC: a second at 15 Mbit/s, nine of silence, an acknowledgement for every ten.
-/// Bytes, duration and order of the bursts: each bin of 100 ms holds what it held.
+/// Video over QUIC: a second at 15 Mbit/s, nine seconds of silence, an ACK for every ten packets. Bytes,
+/// duration and order of the bursts are kept: each bin of 100 ms holds the same bytes.
 #[test]
 fn bursts_stay_where_they_were() {
     let mut packets = Vec::new();
     let mut x = 1u64;
     for burst in 0..30u64 {
-        // The third burst is twice as long, the tenth is missing.
+        // The third burst is twice as long; the tenth is missing.
         let n = [1_500, 3_000, 0][usize::from(burst == 2) + 2 * usize::from(burst == 9)];
         for i in 0..n {
-            // Queues on the way jitter by a tenth of a millisecond.
+            // Queueing jitter of a tenth of a millisecond.
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let at = burst * 10_000 * MS + i * 660_000 + (x >> 40) % 100_000;
             packets.push((at, false, 1_250));
@@ -77,7 +77,7 @@ fn bursts_stay_where_they_were() {
     assert!(d.runs.iter().all(|r| r.len() <= RUNS));
 }
 
-/// A call: 20 ms apart for an hour. Even spacing needs few runs and is exact.
+/// A call: packets 20 ms apart for an hour. Even spacing needs few runs and is exact.
 #[test]
 fn even_spacing_is_exact() {
     let packets: Vec<_> = (0..180_000u64).map(|i| (i * 20 * MS, true, 160)).collect();
@@ -85,7 +85,7 @@ fn even_spacing_is_exact() {
     assert_eq!(played(&d), packets);
 }
 
-/// Packets of two sizes keep both, and their mixture.
+/// With packets of two sizes, both sizes and their ratio are kept.
 #[test]
 fn sizes_stay_apart() {
     let packets: Vec<_> = (0..50_000u64)
@@ -97,7 +97,7 @@ fn sizes_stay_apart() {
     assert!(again.iter().filter(|p| p.2 == 100).count() >= 37_000);
 }
 
-/// What joining two runs moves, by hand: bytes times the time by which even spacing puts them elsewhere.
+/// The cost of joining two runs, by hand: bytes times the time by which even spacing shifts them.
 #[test]
 fn joining_runs_moves_bytes() {
     let part = |times: [u64; 2], packets: u64, bytes: u64, moved: f64| Part {
@@ -108,13 +108,13 @@ fn joining_runs_moves_bytes() {
         sizes: [10 * packets as u32; 2],
         moved,
     };
-    // Packets at 0, 10 and 40 come at 0, 20 and 40: the first run's last 10 too late.
+    // Packets at 0, 10 and 40 come at 0, 20 and 40: the last packet of the first run comes 10 too late.
     let joined = part([0, 10], 2, 100, 3.0).with(&part([40, 40], 1, 50, 4.0));
     assert_eq!(joined.moved, 3.0 + 4.0 + 100.0 * 10.0);
     assert_eq!((joined.first, joined.last), (0, 40));
     assert_eq!((joined.packets, joined.bytes), (3, 150));
     assert_eq!(joined.sizes, [10, 20]);
-    // At 100, 130 and 140: the second run's first 10 too early.
+    // At 100, 130 and 140: the first packet of the second run comes 10 too early.
     let early = part([100, 100], 1, 100, 0.0).with(&part([130, 140], 2, 50, 0.0));
     assert_eq!(early.moved, 50.0 * 10.0);
     // Even spacing moves nothing.
@@ -123,7 +123,7 @@ fn joining_runs_moves_bytes() {
 }
 
 proptest! {
-    /// Whatever comes, bytes, packets and duration stay, per direction, and time goes on.
+    /// Bytes, packets and duration are kept per direction, and time never runs back.
     #[test]
     fn nothing_is_lost(
         gaps in proptest::collection::vec((0..1u64 << 32, any::<bool>(), 0..65_508u32), 1..2_000),

@@ -1,4 +1,4 @@
-//! Against the definition, applied to the whole list of events at once.
+//! Compares with the definition, applied to the whole list of events at once.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::*;
 const GROUP: u64 = 30;
 const SESSION: u64 = 300;
 
-/// A connection that says which one it is.
+/// A connection that carries its own number.
 fn kept(id: usize) -> Connection {
     let turn = Turn {
         request: id as u64,
@@ -40,7 +40,8 @@ fn id(c: &Connection) -> usize {
 /// (client, class, groups of (think, connections that began)).
 type Begun = (u32, u8, Vec<(u64, Vec<usize>)>);
 
-/// What a user does: starts, and when data passes after that; the last is the end. Dropped ones are not kept.
+/// Activity of a connection: its start, then its data times; the last is its end. Dropped ones are not
+/// kept.
 #[derive(Clone, Debug)]
 struct Talk {
     client: u32,
@@ -56,7 +57,7 @@ enum Step {
     End,
 }
 
-/// Every step of every connection, in the order of time.
+/// All steps of all connections, in time order.
 fn steps(talks: &[Talk]) -> Vec<(u64, usize, Step)> {
     let mut all = Vec::new();
     for (i, t) in talks.iter().enumerate() {
@@ -64,7 +65,7 @@ fn steps(talks: &[Talk]) -> Vec<(u64, usize, Step)> {
         all.extend(t.data[1..].iter().map(|&at| (at, i, Step::Data)));
         all.push((*t.data.last().expect("a start"), i, Step::End));
     }
-    // At one instant a connection's own steps keep their order.
+    // At equal times, the steps of a connection keep their order.
     all.sort_by_key(|&(at, i, step)| (at, i, step == Step::End, step != Step::Begin));
     all
 }
@@ -109,11 +110,11 @@ fn run(talks: &[Talk], ticks: bool) -> (Vec<Session>, Users) {
     (done, users)
 }
 
-/// The sessions by definition. A pause is the silence since the last data of the group before; of what is dropped, the
-/// times between starts remain.
+/// The sessions by definition. A pause is the silence since the last data of the previous group. Times
+/// between starts remain even if a connection is dropped.
 fn defined(talks: &[Talk]) -> Vec<Plain> {
     let mut sessions: Vec<Begun> = Vec::new();
-    // Session, of which the last group is current.
+    // The session whose last group is current, by user.
     let mut current: BTreeMap<(u32, u8), usize> = BTreeMap::new();
     let mut begun: Vec<usize> = (0..talks.len()).collect();
     begun.sort_by_key(|&i| (talks[i].data[0], i));
@@ -170,7 +171,7 @@ fn defined(talks: &[Talk]) -> Vec<Plain> {
 }
 
 fn talk() -> impl Strategy<Value = Talk> {
-    // Pauses on both sides of both time-outs, their very values among them.
+    // Pauses on both sides of both time-outs, including their exact values.
     let pause = prop_oneof![
         0..10u64,
         Just(GROUP),
@@ -200,8 +201,7 @@ fn talk() -> impl Strategy<Value = Talk> {
 }
 
 proptest! {
-    /// Sessions, groups, pauses and gaps are those of the definition, and whether sessions are looked after on the way
-    /// changes nothing.
+    /// Sessions, groups, pauses and gaps match the definition, with or without ticks in between.
     #[test]
     fn sessions_are_those_of_the_definition(talks in proptest::collection::vec(talk(), 1..12)) {
         for ticks in [false, true] {
@@ -216,7 +216,7 @@ proptest! {
                 prop_assert_eq!(s.weight, 1.0);
                 prop_assert!(!s.outside);
                 let (last, before) = s.groups.split_last().expect("a group");
-                // Nothing comes after the last group; of the others it is known how far they had come.
+                // Nothing comes after the last group; connections of the others keep their progress.
                 prop_assert!(last.connections.iter().all(|c| c.overlap.is_none()));
                 let mut others = before.iter().flat_map(|g| &g.connections);
                 prop_assert!(others.all(|c| c.overlap == Some([1, 1])));
@@ -225,7 +225,8 @@ proptest! {
     }
 }
 
-/// A session holds a quarter of the model's items, and 2000 connections at least; what is cut is counted.
+/// A session holds at most a quarter of the model's items, and at least 2000 connections; cuts are
+/// counted.
 #[test]
 fn sessions_are_cut_where_they_are_too_long() {
     for (items, most) in [(0, 2_000), (8_004, 2_001), (12_000, 3_000)] {
@@ -242,12 +243,12 @@ fn sessions_are_cut_where_they_are_too_long() {
     }
 }
 
-/// Users who are silent leave room for others: memory grows with those who are there at one time.
+/// Silent users are removed: memory grows with the number of users active at one time.
 #[test]
 fn the_silent_make_room() {
     let mut users = Users::new(Dur::from_nanos(GROUP), Dur::from_nanos(SESSION), 0);
     let mut done = 0;
-    // One a time unit, each looked at once in a while: no more than 300 are within the time-out.
+    // One user per time unit, each checked now and then: at most 300 are within the time-out.
     for i in 0..20_000u64 {
         let place = users.begin(i as u32, 0, i, &mut |_| done += 1);
         users.end(place, Some(kept(0)), &mut |_| done += 1);
@@ -262,8 +263,8 @@ fn the_silent_make_room() {
     assert_eq!(done, 20_000);
 }
 
-/// An open connection keeps its user, however silent; its session comes out when it ends, under its number and with the
-/// host that it is measured as.
+/// An open connection keeps its user, however long the silence. Its session is emitted when it ends, with
+/// its number and the host that it is measured as.
 #[test]
 fn an_open_connection_keeps_its_session() {
     let mut users = Users::new(Dur::from_nanos(GROUP), Dur::from_nanos(SESSION), 0);

@@ -1,10 +1,10 @@
-//! Real captures, where they are: `SWELL_TRACES`, or `../shared/traces` beside the workspace. Where there are none,
-//! what `scripts/traces` makes serves in their place, if a test does not need a certain capture.
+//! Real captures, if available: `SWELL_TRACES`, or `../shared/traces` beside the workspace. Otherwise
+//! captures made by `scripts/traces` are used, unless a test needs a certain capture.
 
 use std::path::PathBuf;
 
-/// A file or folder of the real captures, or of the made ones. Without it a test fails under `CI`, and else
-/// says that it is skipped.
+/// A file or folder of the real captures, or of the made ones. If it is missing, the test fails under
+/// `CI`, and otherwise reports that it is skipped.
 pub fn trace(name: &str) -> Option<PathBuf> {
     let dir = std::env::var("SWELL_TRACES").unwrap_or_else(|_| {
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces").to_string()
@@ -28,7 +28,7 @@ pub fn trace(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// A file or folder that `scripts/traces` made.
+/// A file or folder made by `scripts/traces`.
 pub fn made(name: &str) -> Option<PathBuf> {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/traces");
     let path = PathBuf::from(dir).join(name);

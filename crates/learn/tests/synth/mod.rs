@@ -1,5 +1,5 @@
-//! Packets at a tap, made by hand: hosts at known distances, no congestion control, nothing that
-//! the learner shares.
+//! Synthetic packets at a tap: hosts at known distances, no congestion control, and no code shared with
+//! the learner.
 
 use std::net::IpAddr;
 
@@ -8,12 +8,12 @@ use swell_capture::{Packet, Tcp, TcpOptions, Transport};
 
 pub const MSS: u32 = 1460;
 
-/// A host at a distance (round trip between tap and host).
+/// A host at a given RTT from the tap.
 #[derive(Clone, Copy)]
 pub struct Host {
     address: IpAddr,
     rtt: u64,
-    /// Sends at this rate.
+    /// Sending rate.
     rate: u64,
 }
 
@@ -32,7 +32,7 @@ impl Host {
             rate: 100_000_000,
         }
     }
-    /// With the same last byte in another network.
+    /// The host with the same last byte in another network.
     pub fn in_network(self, [a, b, c]: [u8; 3]) -> Host {
         let last = match self.address {
             IpAddr::V4(v4) => v4.octets()[3],
@@ -48,12 +48,12 @@ impl Host {
     }
 }
 
-/// What a connection does: (request, server's think, response, client's think).
+/// The exchanges of a connection: (request, server think, response, client think).
 #[derive(Clone, Default)]
 pub struct Exchanges {
     pub turns: Vec<(u32, Dur, u32, Dur)>,
-    /// So many response packets are lost between server and tap, and between tap and client; each
-    /// is sent again a round trip later.
+    /// Numbers of response packets lost between server and tap, and between tap and client. Each is
+    /// retransmitted an RTT later.
     pub lose_before: u32,
     pub lose_beyond: u32,
 }
@@ -79,13 +79,13 @@ impl Tap {
         }
     }
 
-    /// The packets in the order of time.
+    /// The packets in time order.
     pub fn packets(mut self) -> Vec<Packet> {
         self.packets.sort_by_key(|p| p.time);
         self.packets
     }
 
-    /// One SYN, from the port given.
+    /// One SYN from the given port.
     pub fn syn(&mut self, at: Dur, client: Host, server: Host, port: u16) {
         let mut w = Wire {
             tap: self,
@@ -96,7 +96,7 @@ impl Tap {
         w.send(0, at.as_nanos(), Tcp::SYN, 0);
     }
 
-    /// A datagram from a port of the client's.
+    /// A datagram from the given client port.
     pub fn datagram(&mut self, at: Dur, client: Host, server: Host, port: u16, payload: u32) {
         self.packets.push(Packet {
             time: 1_700_000_000_000_000_000 + at.as_nanos() as i64,
@@ -145,8 +145,8 @@ impl Tap {
 }
 
 impl Wire<'_> {
-    /// The response, its first packet passing at `at`: in flights of ten packets, a round trip
-    /// apart, acknowledged by the client every second segment. Returns when its last one passes.
+    /// Sends the response, with its first packet passing at `at`: in flights of ten packets, an RTT apart,
+    /// acknowledged by the client every second segment. Returns when the last packet passes.
     fn response(&mut self, at: u64, bytes: u32, what: &Exchanges) -> u64 {
         let [client, server] = self.hosts;
         let round_trip = client.rtt + server.rtt;
@@ -156,7 +156,7 @@ impl Wire<'_> {
         let count = bytes.div_ceil(MSS);
         let mut flight = at;
         let mut last = at;
-        // When the last lost one of a flight comes again: nothing behind it is acknowledged before.
+        // When the last lost packet of a flight is retransmitted; nothing after it is acknowledged before.
         let mut whole = at;
         let first_seq = self.next[1];
         for i in 0..count {
@@ -166,14 +166,14 @@ impl Wire<'_> {
             let t = flight + u64::from(i % 10) * spacing;
             let len = MSS.min(bytes - i * MSS);
             let seq = first_seq.wrapping_add(i * MSS);
-            // Lost ones lie inside the flights, every tenth packet: 3, 13, … and 5, 15, ….
+            // Lost packets are inside the flights, every tenth packet: 3, 13, … and 5, 15, ….
             let lost_before = i % 10 == 3 && i / 10 < what.lose_before;
             let lost_beyond = i % 10 == 5 && i / 10 < what.lose_beyond;
             if !lost_before {
                 self.data(t, seq, len);
             }
             if lost_before || lost_beyond {
-                // Comes again before the next flight, a round trip after those behind it.
+                // Retransmitted before the next flight, an RTT after the packets behind it.
                 let again = t + round_trip + 6 * spacing + 1_000_000;
                 self.data(again, seq, len);
                 last = last.max(again);
@@ -181,8 +181,8 @@ impl Wire<'_> {
             }
             last = last.max(t);
             if i % 2 == 1 && i % 10 > 6 && i + 1 < count {
-                // After the whole flight: acknowledgements between would break the pairs up, as
-                // they should.
+                // After the whole flight, because ACKs in between would invalidate the packet pairs, as
+                // intended.
                 let ack = first_seq.wrapping_add((i + 1) * MSS);
                 self.ack(t.max(whole) + client.rtt, ack);
             }

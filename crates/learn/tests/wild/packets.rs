@@ -1,4 +1,4 @@
-//! Packets made of bytes, and what must hold whatever they are. Shared with the fuzzer.
+//! Packets made of arbitrary bytes, and properties that must always hold. Shared with the fuzzer.
 
 use std::net::IpAddr;
 
@@ -6,11 +6,11 @@ use swell_capture::{Heading, Packet, Tcp, TcpOptions, Transport};
 use swell_learn::{Learner, Options};
 use swell_traffic::{Exchange, Model};
 
-/// Bytes that make one packet.
+/// Number of bytes that make one packet.
 const EACH: usize = 14;
 
-/// A handful of hosts and ports, so that packets meet; times that mostly go on, sometimes far or back;
-/// sequence numbers near each other, sometimes anywhere.
+/// Few hosts and ports, so that packets meet. Times mostly advance, and sometimes jump far ahead or back.
+/// Sequence numbers are mostly close to each other, and sometimes arbitrary.
 pub fn packets(data: &[u8]) -> Vec<Packet> {
     let mut time = 1_700_000_000_000_000_000i64;
     data.as_chunks::<EACH>()
@@ -21,7 +21,7 @@ pub fn packets(data: &[u8]) -> Vec<Packet> {
 }
 
 fn packet(b: &[u8; EACH], time: &mut i64) -> Packet {
-    // At most half a second, a minute at times: a trace of days has millions of bins.
+    // At most half a second, sometimes a minute: a trace of days has millions of bins.
     let step = i64::from(b[1]) << (b[0] % 12);
     *time = match b[0] >> 5 {
         7 => time.saturating_sub(step),
@@ -47,7 +47,7 @@ fn packet(b: &[u8; EACH], time: &mut i64) -> Packet {
         2 | 3 => Transport::Udp {
             src_port,
             dst_port,
-            // What fits into a datagram over IPv4.
+            // At most what fits into a datagram over IPv4.
             payload: payload.min(65_507),
         },
         _ => Transport::Tcp(Tcp {
@@ -82,10 +82,10 @@ fn packet(b: &[u8; EACH], time: &mut i64) -> Packet {
     }
 }
 
-/// The model of the packets, checked.
+/// The checked model of the packets.
 ///
 /// # Panics
-/// If it does not hold together or bytes are lost.
+/// If it is inconsistent or bytes are lost.
 pub fn learnt(packets: &[Packet], preview: usize) -> Model {
     let mut learner = Learner::new(Options {
         preview,
@@ -101,12 +101,12 @@ pub fn learnt(packets: &[Packet], preview: usize) -> Model {
     let counted = model.totals.bytes.iter().sum::<u64>();
     assert_eq!(model.load.bytes.iter().flatten().sum::<u64>(), counted);
     if model.warnings.iter().any(|w| w.code == "repeated-capture") {
-        // What was there twice counts once.
+        // Repeated packets count once.
         assert!(counted < passed);
         return model;
     }
     assert_eq!(counted, passed);
-    // Datagrams are all in flows, to the byte.
+    // All datagrams are in flows, to the byte.
     let sent: u64 = packets
         .iter()
         .map(|p| match p.transport {
@@ -121,7 +121,7 @@ pub fn learnt(packets: &[Packet], preview: usize) -> Model {
         .filter(|c| matches!(c.exchange, Exchange::Datagrams(_)))
         .map(|c| c.exchange.bytes().iter().sum::<u64>())
         .sum();
-    // QUIC's acknowledgements and headers are not data.
+    // QUIC's ACKs and headers are not data.
     let quic = |c: &swell_traffic::Connection| c.wire.timestamps == Some(false);
     let talks = |s: &swell_traffic::Session| {
         model.classes[s.class as usize].udp && s.connections().any(quic)

@@ -4,10 +4,10 @@ use std::io;
 
 use super::{FORMAT, MAX_BYTES, OLDEST, VERSION};
 
-/// Why a model file could not be read, or a model does not hold together.
+/// Why a model file could not be read, or a model is inconsistent.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// Not JSON, or JSON of another shape.
+    /// Not JSON, or JSON of another structure.
     #[error("line {line}, column {column}: {reason}")]
     Json {
         /// Line, from 1.
@@ -17,13 +17,13 @@ pub enum ModelError {
         /// What was expected.
         reason: String,
     },
-    /// A JSON object that is something else.
+    /// A JSON object of another kind.
     #[error("this is not a traffic model: its `format` is {0}, not \"{FORMAT}\"")]
     Format(String),
-    /// A model of a version this program does not know.
+    /// A model of an unsupported version.
     #[error("`version` is {0}; this program reads {OLDEST} to {VERSION}")]
     Version(String),
-    /// A value that cannot be.
+    /// An impossible value.
     #[error("{at}: {reason}")]
     Invalid {
         /// JSON path.
@@ -54,7 +54,7 @@ impl ModelError {
 impl From<serde_json::Error> for ModelError {
     fn from(e: serde_json::Error) -> ModelError {
         let text = e.to_string();
-        // serde_json appends the position, which we say in front.
+        // serde_json appends the position, but our message begins with it.
         let reason = text
             .rsplit_once(" at line ")
             .map_or(text.as_str(), |(r, _)| r);

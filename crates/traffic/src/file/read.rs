@@ -1,5 +1,5 @@
-//! Text to model: first the shape (by serde, which says line and column), then the meaning (by
-//! hand, which says the JSON path).
+//! Text to model: first the structure (by serde, which reports line and column), then the meaning (by
+//! hand, which reports the JSON path).
 
 use serde::Deserialize;
 use swell_base::{Dur, Rate, Warning};
@@ -17,8 +17,8 @@ mod old;
 
 pub(super) use check::check;
 
-/// The longest span a file may name: about thirty years. Sums of a few million of them still fit
-/// a [`Dur`].
+/// The longest time span accepted in a file: about thirty years. Sums of a few million of them still fit a
+/// [`Dur`].
 const MAX_MICROS: u64 = 1_000_000_000_000_000;
 
 /// A span in whole microseconds, at most [`MAX_MICROS`].
@@ -158,7 +158,7 @@ struct FileConnection {
     refused: Option<bool>,
     datagrams: Option<Vec<(Micros, u8, u32)>>,
     runs: Option<[Vec<FileRun>; 2]>,
-    /// Of version 2: how many packets the flow had, of which only blocks are listed.
+    /// Version 2: total number of packets of the flow, of which only blocks are listed.
     packets: Option<u64>,
     block: Option<u32>,
 }
@@ -193,7 +193,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Model, ModelError> {
     Ok(model)
 }
 
-/// A stranger's value, short enough for an error message.
+/// An unexpected value, shortened for an error message.
 fn shown(value: Option<serde_json::Value>) -> String {
     value.map_or("missing".to_string(), |v| {
         let text = v.to_string();

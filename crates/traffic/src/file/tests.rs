@@ -52,7 +52,7 @@ fn sample() -> String {
     m.to_json()
 }
 
-/// The error for the sample with one thing changed.
+/// The error for the sample with one change.
 fn error_of(from: &str, to: &str) -> String {
     let text = sample();
     assert!(text.contains(from), "{from} is not in {text}");
@@ -62,7 +62,7 @@ fn error_of(from: &str, to: &str) -> String {
     }
 }
 
-/// QUIC has turns in a UDP class; what TCP alone has may not be there.
+/// QUIC has turns in a UDP class; exchanges that only TCP has are refused.
 #[test]
 fn a_udp_class_has_turns_and_no_attempts() {
     let mut m = model(Dur::from_secs(10), vec![session(0, Dur::from_secs(1), 5)]);

@@ -1,5 +1,5 @@
-//! Model to text. Written by hand, so that the layout is one line per session and path: files
-//! differ line by line, and an error's line number means something.
+//! Model to text. Written by hand for a layout with one line per session and path. So files can be
+//! compared line by line, and line numbers in errors are meaningful.
 
 use std::fmt::Write;
 
@@ -16,13 +16,13 @@ pub(super) fn micros(d: Dur) -> u64 {
 
 pub(super) fn text(m: &Model) -> String {
     let mut out = String::with_capacity(1 << 16);
-    // Writing to a String cannot fail, so the only error path of this module is dead.
+    // Writing to a String cannot fail, so no error can occur in this module.
     let _ = model(&mut out, m);
     out
 }
 
 fn json<T: Serialize + ?Sized>(value: &T) -> String {
-    // Only strings, numbers, arrays and structs of those are handed in: none can fail.
+    // All values are strings, numbers, arrays or structs of those, which cannot fail.
     serde_json::to_string(value).unwrap_or_default()
 }
 

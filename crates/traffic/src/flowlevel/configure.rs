@@ -1,4 +1,4 @@
-//! Self-configuration: flow records in, model out, in one pass and bounded memory.
+//! Self-configuration: makes a model from flow records, in one pass and bounded memory.
 
 use swell_base::Dur;
 
@@ -24,37 +24,37 @@ use sessions::Sessions;
 use timeline::Timeline;
 use udp::Sources;
 
-/// In which order records come.
+/// The order of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// By their last packets, or when they were exported: a long flow comes after those that began later.
+    /// By last packet or export time: a long flow comes after flows that began later.
     #[default]
     End,
-    /// By their first packets.
+    /// By first packet.
     Start,
 }
 
-/// How to configure.
+/// Options of the configurator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// Whose arithmetic.
+    /// Which arithmetic to follow.
     pub profile: Profile,
     /// Length of an interval; whole microseconds, at least one.
     pub interval: Dur,
-    /// Intervals begin at this instant, on the clock of the records, and at multiples of their length from
-    /// it. Pieces of a trace whose models are to be merged need the same.
+    /// Reference time on the clock of the records. Intervals begin at multiples of their length from it.
+    /// Models can be merged only if their intervals line up.
     pub origin: i64,
     /// How records are ordered.
     pub order: Order,
-    /// A longer wait between two connections of a pair of hosts ends the session (60 s in the paper).
+    /// A longer gap between two connections of a pair of hosts ends the session (60 s in the paper).
     pub session_gap: Dur,
-    /// Silence after which equal addresses and ports are another connection.
+    /// Silence after which the same addresses and ports mean another connection.
     pub idle: Dur,
-    /// Less payload in one direction of a connection is no file, bytes, and a connection without a file is none
-    /// (100 in the paper). With zero every connection that was accepted, or carries payload, is one.
+    /// Minimum payload of a file in bytes, per direction; a connection without a file is dropped (100 in
+    /// the paper). With zero, every connection that was accepted or carries payload counts.
     pub min_file: u64,
-    /// Entries of each table at most: connections, pairs, hosts, sources. Some 200 bytes each, of those that there
-    /// are. At most 2^31.
+    /// Maximum number of entries in each table: connections, pairs, hosts, sources. Each entry in use
+    /// takes some 200 bytes. At most 2^31.
     pub capacity: usize,
 }
 
@@ -79,26 +79,26 @@ pub enum ConfigureError {
     /// No records.
     #[error("there are no flow records")]
     Empty,
-    /// Nothing to model in what was read.
+    /// No record could be modelled.
     #[error(
         "none of {records} flow records is of a TCP connection that was accepted or has payload ({min_file} bytes \
          at least), or of a UDP flow ({small} TCP flows have less): check that the records are of the \
          traffic meant"
     )]
     Nothing {
-        /// Records taken in.
+        /// Number of records.
         records: u64,
-        /// TCP flows that were too small.
+        /// Number of TCP flows that were too small.
         small: u64,
         /// The limit.
         min_file: u64,
     },
 }
 
-/// Exporters say sampling intervals in 32 bits (IPFIX element 34).
+/// Exporters encode sampling intervals in 32 bits (IPFIX element 34).
 const LONGEST_SAMPLING: f64 = u32::MAX as f64;
 
-/// Takes flow records and makes a [`FlowModel`] of them.
+/// Makes a [`FlowModel`] from flow records.
 #[derive(Debug)]
 pub struct Configurator {
     options: Options,
@@ -108,7 +108,7 @@ pub struct Configurator {
     sessions: Sessions,
     released: Released,
     sources: Sources,
-    /// The latest first packet so far, and the longest record.
+    /// Latest first packet so far. `longest` is the duration of the longest record.
     clock: Option<i64>,
     begin: i64,
     end: i64,
@@ -118,7 +118,7 @@ pub struct Configurator {
 }
 
 impl Configurator {
-    /// A configurator that has seen nothing.
+    /// Creates a configurator that has seen no records.
     pub fn new(options: Options) -> Configurator {
         let micros = (options.interval.as_nanos() / 1_000).clamp(1, u64::MAX / 2_000);
         let options = Options {
@@ -143,7 +143,7 @@ impl Configurator {
         }
     }
 
-    /// Takes one record.
+    /// Adds a record.
     pub fn add(&mut self, record: &Record) {
         self.totals.records += 1;
         let mut record = *record;
@@ -156,7 +156,7 @@ impl Configurator {
             && record.sampling <= LONGEST_SAMPLING;
         let good = modelled
             && sides.into_iter().flatten().all(|d| {
-                // The last packet's time is the surer one: some exporters lose the first's.
+                // The time of the last packet is more reliable: some exporters lose that of the first.
                 d.last >= d.first && self.timeline.reaches(d.last) && self.timeline.reaches(d.first)
             });
         if !good {
@@ -178,7 +178,7 @@ impl Configurator {
         }
         match (self.options.profile, record.protocol) {
             (Profile::Harpoon, TCP) => self.released.add(&record.scaled(), &mut self.totals),
-            // The released program skips everything that is not TCP.
+            // The released program ignores everything except TCP.
             (Profile::Harpoon, _) => self.totals.refused += 1,
             (Profile::Fixed, TCP) => self.add_tcp(&record),
             (Profile::Fixed, _) => self.sources.add(
@@ -206,7 +206,7 @@ impl Configurator {
         }
     }
 
-    /// Settles what no record still to come can change.
+    /// Settles everything that no future record can change.
     fn advance(&mut self) {
         let Some(clock) = self.clock else { return };
         let held = match self.options.order {
@@ -236,10 +236,10 @@ impl Configurator {
         }
     }
 
-    /// The model of what was taken in.
+    /// Returns the model of all records.
     ///
     /// # Errors
-    /// When there was nothing to model.
+    /// If there was nothing to model.
     pub fn finish(
         mut self,
         name: &str,
@@ -322,12 +322,12 @@ impl Configurator {
     }
 }
 
-/// A connection that turned out to carry a file.
+/// A connection that was found to carry a file.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     at: i64,
     client: u128,
     server: u128,
-    /// There were others of which nothing was sampled.
+    /// Whether it was sampled, so that there were others of which no packet was sampled.
     sampled: bool,
 }

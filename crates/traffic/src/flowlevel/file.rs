@@ -18,12 +18,12 @@ use crate::model::Provenance;
 
 /// The value of the file's `format` key.
 pub const FORMAT: &str = "swell-flow-model";
-/// The version this program writes, and the only one it reads.
+/// The version that this program writes, and the only one that it reads.
 pub const VERSION: u64 = 1;
 
 /// About thirty years, in microseconds.
 const MAX_MICROS: u64 = 1_000_000_000_000_000;
-/// Bytes of a file's beginning in which its format is named.
+/// The first bytes of a file, in which its format is named.
 const HEAD: u64 = 256;
 /// Archives are written once and read often.
 const ZSTD_LEVEL: i32 = 19;
@@ -45,7 +45,7 @@ struct File {
     profile: String,
     interval: u64,
     start: i64,
-    /// Where it is missing all intervals were seen whole.
+    /// If missing, all intervals were observed completely.
     span: Option<[i64; 2]>,
     totals: FlowTotals,
     #[serde(default)]
@@ -62,7 +62,8 @@ struct File {
     udp: Vec<FileUdp>,
 }
 
-/// Bucket, count, sum, least and most; without the last two where all values of the bucket are equal.
+/// Bucket, count, sum, minimum and maximum; the last two are omitted if all values of the bucket are
+/// equal.
 type FileHistogram = Vec<Vec<u64>>;
 
 #[derive(Serialize, Deserialize)]
@@ -90,11 +91,11 @@ struct FileUdp {
 }
 
 impl FlowModel {
-    /// Whether a file, plain or zstd-compressed, says that it is a flow-level model; it may be damaged.
+    /// Whether a file, plain or zstd-compressed, claims to be a flow-level model; it may be damaged.
     pub fn is_one(file: &[u8]) -> bool {
         let mut text = Vec::new();
         let text = if file.starts_with(&ZSTD_MAGIC) {
-            // Damage shows when it is read.
+            // Damage is detected when the file is read.
             let _ = zstd::stream::read::Decoder::with_buffer(file)
                 .and_then(|d| d.take(HEAD).read_to_end(&mut text));
             &text
@@ -124,7 +125,7 @@ impl FlowModel {
         parse(&text)
     }
 
-    /// The model as JSON text, one key a line. Equal models give equal bytes.
+    /// The model as JSON text, one key per line. Equal models give equal bytes.
     pub fn to_json(&self) -> String {
         let mut out = String::from("{\n");
         // An object of strings, numbers and arrays of them, whose keys are strings, always serialises.
@@ -445,13 +446,13 @@ fn histogram(at: &str, buckets: &FileHistogram) -> Result<Histogram, ModelError>
         };
         next = index + 1;
         let (low, high) = range_of(index);
-        // All values are equal if they can be.
+        // Without limits in the file, all values are equal if the sum allows it.
         let (least, most) = ends.unwrap_or(match sum.checked_div(count) {
             Some(value) if value.checked_mul(count) == Some(sum) => (value, value),
             _ => (low, high),
         });
         let n = u128::from(count);
-        // Sums saturate in the last place only, so a full one may be short of its values.
+        // Sums saturate, so a sum of `u64::MAX` may be smaller than its values imply.
         let fits = u128::from(sum) <= n * u128::from(most)
             && (u128::from(sum) >= n * u128::from(least) || sum == u64::MAX);
         if count == 0 || !fits || least > most || least < low || most > high {

@@ -1,9 +1,9 @@
 //! Counts and sums of whole numbers in buckets of equal relative width.
 //!
-//! Values below 128 have a bucket each; every octave above has 64, so that a bucket is at most 1/64 of
-//! its values wide (the log-linear layout of HdrHistogram, G. Tene). Each bucket keeps the sum of its
-//! values beside their number, and the least and the largest of them: totals, means and values that occur
-//! again and again are exact, whatever is merged in whatever order.
+//! Values below 128 have a bucket each. Every octave above has 64, so a bucket's width is at most 1/64 of
+//! its values (the log-linear layout of HdrHistogram, G. Tene). Each bucket keeps the count, the sum, the
+//! minimum and the maximum of its values. So totals, means and frequently repeated values are exact, and
+//! merging is exact in any order.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ const SUB: u64 = 64;
 /// Number of the last bucket, that of `u64::MAX`.
 pub(super) const LAST_BUCKET: u16 = bucket_of(u64::MAX);
 
-/// The values that fell into a bucket, in the histogram's unit.
+/// The values in a bucket, in the histogram's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// How many.
+    /// Number of values.
     pub count: u64,
     /// Their sum.
     pub sum: u64,
-    /// The least of them.
+    /// The smallest.
     pub least: u64,
-    /// The largest of them.
+    /// The largest.
     pub most: u64,
 }
 
 impl Bucket {
-    /// `count` times the same value.
+    /// A bucket with `count` times the same value.
     pub fn of(value: u64, count: u64) -> Bucket {
         Bucket {
             count,
@@ -51,26 +51,26 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Takes one value.
+    /// Adds one value.
     pub fn add(&mut self, value: u64) {
         self.add_many(value, 1);
     }
 
-    /// Takes the same value so many times.
+    /// Adds the same value `count` times.
     pub fn add_many(&mut self, value: u64, count: u64) {
         if count > 0 {
             self.add_bucket(bucket_of(value), Bucket::of(value, count));
         }
     }
 
-    /// Takes everything in `other`: exact, in any order.
+    /// Adds everything in `other`; exact in any order.
     pub fn merge(&mut self, other: &Histogram) {
         for (&index, &bucket) in &other.buckets {
             self.add_bucket(index, bucket);
         }
     }
 
-    /// Values taken.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.buckets
             .values()
@@ -84,12 +84,12 @@ impl Histogram {
             .fold(0, |n, b| n.saturating_add(b.sum))
     }
 
-    /// True before the first value.
+    /// Whether it has no values.
     pub fn is_empty(&self) -> bool {
         self.buckets.is_empty()
     }
 
-    /// Buckets that hold something, ascending, by their number.
+    /// Non-empty buckets with their numbers, ascending.
     pub fn buckets(&self) -> impl Iterator<Item = (u16, Bucket)> + '_ {
         self.buckets.iter().map(|(&i, &b)| (i, b))
     }
@@ -102,15 +102,15 @@ impl Histogram {
     }
 }
 
-/// A histogram that values are added to by the million: an array instead of a tree.
+/// A histogram for millions of additions: an array instead of a tree.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tallied {
-    /// By number of the bucket; a count of zero is an empty one.
+    /// Indexed by bucket number; a count of zero is an empty bucket.
     buckets: Vec<Bucket>,
 }
 
 impl Tallied {
-    /// Takes one value.
+    /// Adds one value.
     pub(super) fn add(&mut self, value: u64) {
         let index = usize::from(bucket_of(value));
         if index >= self.buckets.len() {
@@ -123,7 +123,7 @@ impl Tallied {
         }
     }
 
-    /// What was taken.
+    /// Converts to a [`Histogram`].
     pub(super) fn histogram(&self) -> Histogram {
         let filled = (0u16..).zip(&self.buckets).filter(|(_, b)| b.count > 0);
         Histogram {

@@ -1,46 +1,46 @@
-//! The empirical law behind a histogram of complete and of censored values, and drawing from it.
+//! The empirical distribution behind a histogram of complete and of censored values, and drawing from it.
 //!
-//! Sources: E. Kaplan & P. Meier, JASA 53 (1958), with the tail correction of B. Efron, Proc. 5th
-//! Berkeley Symposium (1967): what outlives the largest complete value ends at the largest censored one.
+//! Sources: E. Kaplan & P. Meier, JASA 53 (1958), with the tail correction of B. Efron, Proc. 5th Berkeley
+//! Symposium (1967): values that exceed the largest complete value end at the largest censored one.
 //! Residual lives: D. Cox, *Renewal Theory* (1962), section 5.
 
 use swell_base::{Stream, derived};
 
 use super::histogram::{Bucket, Histogram};
 
-/// Complete values and values known only to be at least so large.
+/// Complete values, and censored values that are only lower bounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// Values seen whole.
+    /// Values observed completely.
     pub complete: Histogram,
-    /// What was seen of values that went on unseen.
+    /// Observed parts of values that continued unobserved.
     pub censored: Histogram,
 }
 
 impl Sizes {
-    /// Takes everything in `other`: exact, in any order.
+    /// Adds everything in `other`; exact in any order.
     pub fn merge(&mut self, other: &Sizes) {
         self.complete.merge(&other.complete);
         self.censored.merge(&other.censored);
     }
 
-    /// Values, complete or not.
+    /// Number of values, complete or not.
     pub fn count(&self) -> u64 {
         self.complete.count().saturating_add(self.censored.count())
     }
 
-    /// The sum of what was seen.
+    /// The sum of the observed parts.
     pub fn sum(&self) -> u64 {
         self.complete.sum().saturating_add(self.censored.sum())
     }
 
-    /// The law that the values follow; `None` without values.
+    /// The distribution of the values; `None` if there are none.
     pub fn law(&self) -> Option<Law> {
         Law::new(&self.complete, &self.censored)
     }
 }
 
-/// A law on whole numbers, ready to be drawn from.
+/// A distribution on whole numbers, prepared for drawing.
 #[derive(Clone, Debug)]
 pub struct Law {
     cells: Vec<Cell>,
@@ -51,17 +51,17 @@ pub struct Law {
 struct Cell {
     /// Mean of the values of the cell.
     mean: f64,
-    /// Values reach this far to both sides of the mean.
+    /// Values lie within this distance of the mean, on both sides.
     spread: f64,
-    /// Probability of this cell and all below.
+    /// Cumulative probability, including this cell.
     upto: f64,
-    /// Share of this cell and all below in the mean.
+    /// Cumulative share in the mean, including this cell.
     volume: f64,
 }
 
 impl Law {
-    /// The product-limit estimate; the plain empirical law where nothing is censored, whose mean is
-    /// exactly that of the values. `None` without values.
+    /// The product-limit estimate. Without censored values it is the plain empirical distribution, whose
+    /// mean is exactly that of the values. `None` without values.
     pub fn new(complete: &Histogram, censored: &Histogram) -> Option<Law> {
         let total = complete.count() as f64 + censored.count() as f64;
         if total == 0.0 {
@@ -74,7 +74,8 @@ impl Law {
         let mut cut = censored.buckets().peekable();
         let (mut at_risk, mut survival) = (total, 1.0);
         for (index, bucket) in complete.buckets() {
-            // Of equal values the complete ones come first, so only smaller ones leave here.
+            // Of equal values the complete ones come first, so only smaller censored ones are removed
+            // here.
             while let Some((_, left)) = cut.next_if(|&(i, _)| i < index) {
                 at_risk -= left.count as f64;
             }
@@ -83,7 +84,7 @@ impl Law {
             survival -= weight;
             at_risk -= bucket.count as f64;
         }
-        // Whoever is still at risk was censored above every complete value.
+        // All values still at risk were censored above every complete value.
         if let Some((_, bucket)) = censored.buckets().last()
             && at_risk > 0.5
         {
@@ -106,7 +107,7 @@ impl Law {
         });
     }
 
-    /// Makes the probabilities end at one, whatever rounding did.
+    /// Normalizes the probabilities to end at one despite rounding.
     fn finish(&mut self) {
         let (all, volume) = self.cells.last().map_or((1.0, 0.0), |c| (c.upto, c.volume));
         self.mean = volume / all;
@@ -116,7 +117,7 @@ impl Law {
         }
     }
 
-    /// The law of one value.
+    /// The distribution of a single value.
     pub(super) fn of_one(value: u64) -> Law {
         let mean = value as f64;
         let cell = Cell {
@@ -149,7 +150,7 @@ impl Law {
             return 1.0;
         };
         let inside = (value - (cell.mean - cell.spread)) / (2.0 * cell.spread);
-        // A cell of one value has no inside.
+        // A cell with a single value has no width.
         let inside = if cell.spread > 0.0 {
             inside.clamp(0.0, 1.0)
         } else {
@@ -158,7 +159,8 @@ impl Law {
         before + (cell.upto - before) * inside
     }
 
-    /// The mean of what is below the quantile `p`, taken as zero above: its integral up to there.
+    /// The contribution to the mean of the values below the quantile `p`: the integral of the quantile
+    /// function up to `p`.
     pub(super) fn mean_below(&self, p: f64) -> f64 {
         let i = self.cells.partition_point(|c| c.upto <= p);
         let (upto, volume) = i
@@ -166,25 +168,25 @@ impl Law {
             .map_or((0.0, 0.0), |j| (self.cells[j].upto, self.cells[j].volume));
         let whole = volume * self.mean;
         match self.cells.get(i) {
-            // Half way between the cell's lower end and the quantile itself, in the mean.
+            // The mean over the part of the cell is half way between its lower end and the quantile.
             Some(c) => whole + (p - upto) * (c.mean - c.spread + self.quantile(p)) / 2.0,
             None => whole,
         }
     }
 
-    /// One value.
+    /// Draws one value.
     pub fn draw(&self, stream: &mut Stream) -> f64 {
         self.quantile(stream.uniform())
     }
 
-    /// What is left of the value under way at a random instant of an endless row of them: the time to
-    /// the next event of a renewal process that has always been running. Of two uniform numbers in 0..1: which
-    /// value is under way, and how much of it is left.
+    /// The rest of the current value at a random time of an endless sequence of values. It is the time to
+    /// the next event of a renewal process that has always been running. The two uniform numbers in 0..1
+    /// choose the current value, and the part of it that is left.
     pub fn residual(&self, chosen: f64, left: f64) -> f64 {
         self.at(chosen, |c| c.volume) * left
     }
 
-    /// The mean of the values' reciprocals, each value taken to be at least `least`, which is positive.
+    /// The mean of the reciprocals, with each value taken as at least `least`, which is positive.
     pub fn mean_reciprocal(&self, least: f64) -> f64 {
         let mut before = 0.0;
         self.cells
@@ -214,17 +216,17 @@ impl Law {
     }
 }
 
-/// Draws that together follow a [`Law`] more closely than independent ones do: of every `len` consecutive
-/// ones each `len`-th part of the law holds one, in random order.
+/// Stratified draws. They follow a [`Law`] more closely than independent draws: of every `len` consecutive
+/// draws, each `len`-th part of the distribution has one, in random order.
 #[derive(Clone, Debug)]
 pub struct Stratified {
     order: Vec<u32>,
     next: usize,
-    /// Sequences that share the law's parts, and which of them this is.
+    /// Number of sequences that share the parts, and the index of this one.
     of: u32,
     index: u32,
     seed: u64,
-    /// Length and seed of the passes after this one, if they are others.
+    /// Length and seed of the passes after this one, if they change.
     later: Option<(usize, u64)>,
 }
 
@@ -234,8 +236,9 @@ impl Stratified {
         Stratified::of_several(len, 0, 1, 0)
     }
 
-    /// One of `of` sequences whose passes of `len` draws together hold each part of the law once: number `index`.
-    /// Which of every `of` neighbouring parts goes to which sequence depends on `seed`, the same for all of them.
+    /// Sequence number `index` of `of` sequences. Their passes of `len` draws together use each part of
+    /// the distribution once. `seed`, the same for all of them, decides which of every `of` neighbouring
+    /// parts goes to which sequence.
     pub fn of_several(len: usize, index: u32, of: u32, seed: u64) -> Stratified {
         Stratified {
             order: (0..len.clamp(1, 1 << 18) as u32).collect(),
@@ -247,8 +250,8 @@ impl Stratified {
         }
     }
 
-    /// This pass to its end, then passes of `len` draws: a pass that is given up early was drawn until a sum was
-    /// reached, and the values that are left over are not like the others.
+    /// Finishes this pass, then uses passes of `len` draws. A pass must not be abandoned early: if drawing
+    /// stops when a sum is reached, the remaining values are biased.
     pub(super) fn then(&mut self, len: usize, seed: u64) {
         self.later = Some((len, seed));
         if self.next == 0 {
@@ -262,12 +265,12 @@ impl Stratified {
         }
     }
 
-    /// One value of `law`.
+    /// Draws one value of `law`.
     pub fn draw(&mut self, law: &Law, stream: &mut Stream) -> f64 {
         law.quantile(self.uniform(stream))
     }
 
-    /// A number in 0..1, stratified likewise.
+    /// A stratified number in 0..1.
     pub fn uniform(&mut self, stream: &mut Stream) -> f64 {
         if self.next == 0 {
             self.renew();
@@ -282,7 +285,7 @@ impl Stratified {
     }
 }
 
-/// Where `i` is in an order of the numbers below `n` that depends on `seed`: each of them once.
+/// Position of `i` in a pseudo-random permutation of the numbers below `n` that depends on `seed`.
 pub(super) fn permuted(i: u64, n: u64, seed: u64) -> u64 {
     let bits = u64::BITS - n.saturating_sub(1).leading_zeros();
     if bits == 0 {
@@ -291,7 +294,8 @@ pub(super) fn permuted(i: u64, n: u64, seed: u64) -> u64 {
     let mask = u64::MAX >> (u64::BITS - bits);
     let half = bits.div_ceil(2);
     let mut x = i;
-    // Each step can be undone, so numbers of so many bits change places; those beyond n are passed by.
+    // Each step is invertible, so it permutes the numbers with this many bits; results of `n` or more are
+    // skipped.
     loop {
         for round in 0..4 {
             let key = derived(seed, round);
@@ -329,7 +333,7 @@ mod tests {
         let mut s = Stream::new(1, "one");
         let law = Law::new(&of(&[5_000; 7]), &Histogram::default()).unwrap();
         assert!((0..100).all(|_| law.draw(&mut s) == 5_000.0));
-        // In a bucket of 4992 to 5055 nothing below the least or above the largest occurs.
+        // The bucket is 4992 to 5055, but no value below the minimum or above the maximum occurs.
         let nearly = Law::new(&of(&[5_000, 5_000, 5_000, 5_004]), &Histogram::default()).unwrap();
         let draws: Vec<f64> = (0..1_000).map(|_| nearly.draw(&mut s)).collect();
         assert!(draws.iter().all(|d| (5_000.0..=5_002.0).contains(d)));
@@ -378,7 +382,7 @@ mod tests {
         let mut draws = Stratified::new(256);
         for _ in 0..10 {
             let mean = (0..256).map(|_| draws.draw(&law, &mut s)).sum::<f64>() / 256.0;
-            // A stratum is 1/256 of the range wide, so a pass cannot miss by more.
+            // A stratum is 1/256 of the range wide, which bounds the error of a pass.
             assert!((mean / law.mean() - 1.0).abs() < 2.0 / 256.0, "{mean}");
         }
     }
@@ -404,7 +408,8 @@ mod tests {
             sorted.sort_unstable();
             assert!(sorted.into_iter().eq(0..n), "{n}");
         }
-        // Correlations of neighbours have a standard error of 1 / sqrt(n) and means of a tenth 0.0013.
+        // Correlations of neighbours have a standard error of 1 / sqrt(n), and means of a tenth one of
+        // 0.0013.
         let n = 50_000;
         for seed in 0..20 {
             let order: Vec<f64> = (0..n)

@@ -1,12 +1,12 @@
-//! Models of pieces of a trace into the model of the whole.
+//! Merges models of pieces of a trace into a model of the whole.
 
 use super::model::{FlowModel, Interval, Popularity, Sampled, UdpSources};
 use super::record::nanos;
 
-/// More intervals than this are no model.
+/// Maximum number of intervals in a model.
 pub(super) const MAX_INTERVALS: usize = 200_000;
 
-/// Why two models do not merge.
+/// Why two models cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
     /// Intervals of different lengths or phases.
@@ -21,16 +21,16 @@ pub enum MergeError {
 }
 
 impl FlowModel {
-    /// Takes in the model of another piece of the same trace: other hosts, other times or both.
+    /// Merges the model of another piece of the same trace: other hosts, other times or both.
     ///
-    /// Exact: counts, volumes, laws, and everything per interval, then tuned anew; what sampling left to be
-    /// estimated adds up with its errors. Approximate: hosts
-    /// have no names here, so popularity is added rank by rank, as if the most popular were the same in
-    /// both (right for pieces of one population, too skewed for disjoint ones); what crosses the border
-    /// of two pieces is in both, and a gap across it is in neither.
+    /// Exact: counts, volumes, distributions, and everything per interval; the sessions are tuned anew.
+    /// Estimates from sampled records are added, with their errors. Approximate: hosts have no names here,
+    /// so popularity is added rank by rank, as if the most popular hosts were the same in both. That is
+    /// right for pieces of one population, and too skewed for disjoint ones. A connection across the
+    /// border of two pieces is counted in both, and a gap across it in neither.
     ///
     /// # Errors
-    /// When the two do not fit; nothing has changed then.
+    /// If the two do not fit. The model is unchanged then.
     pub fn merge(&mut self, other: &FlowModel) -> Result<(), MergeError> {
         if self.profile != other.profile {
             return Err(MergeError::Profiles(
@@ -131,7 +131,7 @@ impl FlowModel {
             Ok(at) => {
                 let mine = &mut self.sampled[at];
                 mine.seen = mine.seen.saturating_add(theirs.seen);
-                // Where one does not know how many there were, the sum does not either.
+                // If one model does not know the number of connections, neither does the sum.
                 mine.connections = mine.connections.zip(theirs.connections).map(|(mut a, b)| {
                     a.add(&b);
                     a

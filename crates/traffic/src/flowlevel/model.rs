@@ -1,4 +1,4 @@
-//! What a flow-level model is.
+//! The flow-level model.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,15 +8,15 @@ use super::law::Sizes;
 use super::record::nanos;
 use crate::model::Provenance;
 
-/// Whose arithmetic made a model and plays it.
+/// Which arithmetic made a model and plays it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "FlowProfile")]
 pub enum Profile {
-    /// What the paper means.
+    /// As the paper intends.
     #[default]
     Fixed,
-    /// The released program (2005), faults included.
+    /// As the released program (2005) does, faults included.
     Harpoon,
 }
 
@@ -30,36 +30,35 @@ impl Profile {
     }
 }
 
-/// Traffic as flow records tell it.
+/// Traffic as described by flow records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowModel {
     /// Short name.
     pub name: String,
     /// Where it came from.
     pub provenance: Provenance,
-    /// What could not be seen or should be doubted.
+    /// What could not be observed or should be doubted.
     pub warnings: Vec<Warning>,
-    /// Whose arithmetic.
+    /// Which arithmetic it follows.
     pub profile: Profile,
     /// Length of an interval, whole microseconds, not zero.
     pub interval: Dur,
-    /// When the first interval began: nanoseconds on the clock of the records, whole microseconds.
+    /// Start of the first interval: nanoseconds on the clock of the records, whole microseconds.
     pub start: i64,
-    /// Times of the first and the last packet, on the same clock, whole microseconds: the first interval may
-    /// have been seen from the middle, the last one not to its end.
+    /// Times of the first and the last packet, on the same clock, whole microseconds. The records may
+    /// cover only the later part of the first interval, and only the earlier part of the last one.
     pub span: [i64; 2],
-    /// What was taken in, and what became of it.
+    /// Counts of the records, and what became of them.
     pub totals: FlowTotals,
-    /// What is known of records that were made of samples of the packets, by sampling interval.
+    /// Estimates from packet-sampled records, by sampling interval.
     pub sampled: Vec<Sampled>,
     /// TCP.
     pub tcp: TcpSessions,
-    /// UDP by kind; at most one entry of a kind, in the order of [`UdpKind::ALL`].
+    /// UDP by kind; at most one entry per kind, in the order of [`UdpKind::ALL`].
     pub udp: Vec<UdpSources>,
 }
 
-/// An interval of which so small a part was seen is played for that part of its length nevertheless: what was
-/// under way in it says little about a rate.
+/// At least this part of an interval counts as covered. A smaller observed part says little about a rate.
 const LEAST_SEEN: f64 = 0.1;
 
 impl FlowModel {
@@ -74,8 +73,8 @@ impl FlowModel {
         bytes.map(|b| b as f64 * 8.0 / seconds.max(1e-9))
     }
 
-    /// How much of the first interval had passed when the records began, and how much of the last one was to
-    /// come when they ended. The released program knows of no such thing.
+    /// The part of the first interval before the records began, and the part of the last one after they
+    /// ended. Zero for the released program, which ignores such parts.
     pub(super) fn edges(&self) -> [Dur; 2] {
         let n = self.tcp.intervals.len() as i64;
         if self.profile == Profile::Harpoon || n == 0 {
@@ -96,7 +95,7 @@ impl FlowModel {
         [lead, tail]
     }
 
-    /// The part of interval `index` that was seen.
+    /// The part of interval `index` that the records cover.
     pub(super) fn seen_of(&self, index: usize) -> Dur {
         let [lead, tail] = self.edges();
         let mut seen = self.interval;
@@ -109,7 +108,7 @@ impl FlowModel {
         seen
     }
 
-    /// How long the records were seen, and how long the model lasts when it is played as it is.
+    /// Duration of the records, and of an unscaled playback.
     pub fn duration(&self) -> Dur {
         let [lead, tail] = self.edges();
         let all = self.interval * self.tcp.intervals.len() as u64;
@@ -117,20 +116,20 @@ impl FlowModel {
     }
 }
 
-/// A number that is known up to chance.
+/// An estimate with a standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Estimate {
-    /// The number.
+    /// The estimated number.
     pub value: f64,
     /// Its standard error.
     pub error: f64,
 }
 
 impl Estimate {
-    /// Where it lies with a probability of 95 %: the score interval of a number in proportion to a Poisson count (L. Brown,
-    /// T. Cai & A. DasGupta, Statistica Sinica 13, 2003), the count being that which has the same relative error. For large
-    /// counts it is the normal one.
+    /// The 95 % confidence interval: the score interval of a number in proportion to a Poisson count (L.
+    /// Brown, T. Cai & A. DasGupta, Statistica Sinica 13, 2003). The count is the one with the same
+    /// relative error. For large counts it equals the normal interval.
     pub fn interval(&self) -> [f64; 2] {
         const Z: f64 = 1.96;
         if self.error <= 0.0 || self.value <= 0.0 {
@@ -142,7 +141,7 @@ impl Estimate {
         [middle - reach, middle + reach].map(|c| (c / count * self.value).max(0.0))
     }
 
-    /// The standard error as a share of the number; infinite where that is zero.
+    /// The standard error relative to the number; infinite if the number is zero.
     pub fn relative(&self) -> f64 {
         self.error / self.value
     }
@@ -153,21 +152,21 @@ impl Estimate {
     }
 }
 
-/// What one packet in so many told of the connections.
+/// What packet-sampled records say about the connections.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sampled {
-    /// Packets passed per packet sampled: above 1.
+    /// Sampling interval: packets passed per packet sampled, above 1.
     pub interval: f64,
-    /// Connections of which at least one packet was sampled.
+    /// Connections with at least one sampled packet.
     pub seen: u64,
-    /// Connections that were accepted, sampled or not; `None` without TCP flags, or if no SYN was sampled:
-    /// then the model has no more than those that were seen to carry a file.
+    /// Connections that were accepted, sampled or not. `None` without TCP flags, or if no SYN was sampled:
+    /// the model then has only the connections that were seen to carry a file.
     pub connections: Option<Estimate>,
     /// Their payload from and to the client, bytes.
     pub bytes: [Estimate; 2],
-    /// Files of fewer bytes are rarely seen by more than one packet: of their sizes no more is known than
-    /// their number and their sum.
+    /// Smaller files, in bytes, rarely have more than one sampled packet. Only their number and their sum
+    /// are known.
     pub resolved: u64,
 }
 
@@ -175,34 +174,35 @@ pub struct Sampled {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowTotals {
-    /// Records taken in.
+    /// Number of records.
     pub records: u64,
-    /// Records of neither TCP nor UDP, without packets, or with times too far from all others.
+    /// Records that are neither TCP nor UDP, have no packets, or have times too far from all others.
     pub refused: u64,
-    /// Packets, sampling undone.
+    /// Packets, scaled by the sampling interval.
     pub packets: u64,
-    /// Bytes as exported, sampling undone.
+    /// Bytes as exported, scaled by the sampling interval.
     pub bytes: u64,
     /// Records joined to an earlier one of the same direction of a connection.
     pub joined: u64,
-    /// Directions of TCP connections without enough payload to be a file: handshakes, scans, acknowledgements.
+    /// Directions of TCP connections with too little payload for a file: handshakes, scans, ACKs.
     pub small: u64,
     /// Payload of those.
     pub small_bytes: u64,
-    /// TCP connections that are not in the model, for they were neither accepted nor carry payload, or carry less
-    /// than the least size of a file; estimated where records are sampled, refusals left out.
+    /// TCP connections that are not in the model: neither accepted nor with payload, or with less than the
+    /// minimum size of a file. Estimated if records are sampled; refused connections are then not
+    /// included.
     #[serde(default)]
     pub dropped: u64,
-    /// TCP connections that were seen from the middle or not to the end.
+    /// TCP connections whose beginning or end was not observed.
     pub censored: u64,
-    /// Flows, hosts and sources given up early because a table was full.
+    /// Flows, hosts and sources evicted early because a table was full.
     pub evicted: u64,
-    /// Connections that came too late for their order to matter to a gap.
+    /// Connections that arrived too late to be ordered for a gap.
     pub late: u64,
 }
 
-/// Files from this size on have a rate of transfer: the opening of the congestion window takes most of the time
-/// of smaller ones.
+/// Minimum size of a file, in bytes, for a transfer rate to be learnt. Slow start takes most of the time
+/// of smaller files.
 pub const LARGE: u64 = 1 << 16;
 
 /// TCP: sessions of connections, each of which carries a file.
@@ -218,10 +218,10 @@ pub struct TcpSessions {
     pub sources: Popularity,
     /// Sessions by server.
     pub destinations: Popularity,
-    /// How fast files of [`LARGE`] bytes and more were transferred, bytes per second. Nothing is known of
-    /// sampled records.
+    /// Transfer rates of files of [`LARGE`] bytes and more, bytes per second. Sampled records contribute
+    /// none.
     pub rates: super::Histogram,
-    /// What happened in each interval, from [`FlowModel::start`] on without holes.
+    /// The intervals from [`FlowModel::start`] on, without holes.
     pub intervals: Vec<Interval>,
 }
 
@@ -230,18 +230,18 @@ pub struct TcpSessions {
 pub struct Interval {
     /// TCP connections that began.
     pub connections: u64,
-    /// Payload of TCP connections that was under way, both directions.
+    /// Payload of TCP connections transferred in it, both directions.
     pub bytes: u64,
-    /// Sessions that were seen to be active.
+    /// Sessions that were observed to be active.
     pub seen: u64,
-    /// Sessions to keep active so that the bytes are met: see [`FlowModel::tune`].
+    /// Sessions to keep active so that the bytes are carried: see [`FlowModel::tune`].
     pub sessions: u64,
 }
 
 /// How often each of a set of hosts was chosen, by rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Popularity {
-    /// Count and how many ranks have it; counts strictly descending, neither zero.
+    /// Count, and number of ranks that have it; counts strictly descending, neither is zero.
     pub ranks: Vec<(u64, u64)>,
 }
 
@@ -260,12 +260,12 @@ impl Popularity {
         Popularity { ranks }
     }
 
-    /// How many hosts there were.
+    /// Number of hosts.
     pub fn hosts(&self) -> u64 {
         self.ranks.iter().fold(0, |n, r| n.saturating_add(r.1))
     }
 
-    /// All choices.
+    /// Total number of choices.
     pub fn total(&self) -> u64 {
         self.ranks
             .iter()
@@ -326,7 +326,7 @@ impl UdpKind {
 pub struct UdpSources {
     /// Their kind.
     pub kind: UdpKind,
-    /// Sources.
+    /// Number of sources.
     pub sources: u64,
     /// Exchanges or streams of all of them.
     pub flows: u64,
@@ -334,19 +334,19 @@ pub struct UdpSources {
     pub packets: u64,
     /// Payload bytes.
     pub bytes: u64,
-    /// Those of the datagrams that the server sent.
+    /// Datagrams that the servers sent.
     pub answers: u64,
-    /// Their payload bytes.
+    /// Payload bytes of those.
     pub answer_bytes: u64,
-    /// Mean time between exchanges of each source that had two; of constant-rate sources, mean time
+    /// Mean time between the exchanges of each source with at least two; for constant-rate sources,
     /// between datagrams. Microseconds.
     pub spacing: super::Histogram,
-    /// Mean payload of the datagrams of each source, bytes.
+    /// Mean datagram payload of each source, bytes.
     pub datagrams: super::Histogram,
     /// Payload of each source, bytes.
     pub volumes: super::Histogram,
-    /// How long each source was seen, microseconds.
+    /// How long each source was observed, microseconds.
     pub lifetimes: super::Histogram,
-    /// Sources alive in each interval, from [`FlowModel::start`] on; as many as TCP has.
+    /// Sources alive in each interval, from [`FlowModel::start`] on; as many entries as TCP intervals.
     pub active: Vec<u64>,
 }

@@ -1,5 +1,4 @@
-//! What to transfer next: a model turned into starts of transfers and of datagram sources, in order of
-//! time.
+//! Schedules a model: starts of transfers and of datagram sources, in time order.
 //!
 //! ```
 //! use swell_base::{Dur, Time};
@@ -25,31 +24,34 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! **When a transfer is due.** Relative to the *start* of the one before it in its session, by a draw from
-//! the model's gaps, on the schedule: neither how long the transfer took nor how late it was started
-//! delays the next. So a session may have several transfers under way ("the connection initiation schedule
-//! [..] is made independent of network feedback", section 4.1, footnote 4, of the paper; "an active session
-//! may be multiplexing multiple concurrent connections", section 4.2). What responds to the network is how
-//! long each transfer takes.
+//! **When a transfer is due.** A transfer is due one gap after the *scheduled start* of the previous one
+//! in its session. The gap is drawn from the model. Neither the duration of a transfer nor a late start
+//! delays the next one. So a session may have several transfers in progress ("the connection initiation
+//! schedule [..] is made independent of network feedback", section 4.1, footnote 4, of the paper; "an
+//! active session may be multiplexing multiple concurrent connections", section 4.2). Only the duration of
+//! each transfer responds to the network.
 //!
-//! **How many sessions.** In each interval as many as the model was tuned to, times [`Playback::load`]; what
-//! rounding leaves over is carried to the next. A session that continues into the next interval keeps its
-//! gaps, but its source and destination are drawn anew ("we choose a source and destination address for
-//! each active session at the start of each interval", section 4.1). When an interval needs fewer
-//! sessions, the surplus ones start no more transfers. Transfers in progress are never cut.
+//! **How many sessions.** Each interval has the number of sessions that the model was tuned to, times
+//! [`Playback::load`]. Rounding remainders are carried to the next interval. A session that continues into
+//! the next interval keeps its gaps, but its source and destination are drawn anew ("we choose a source
+//! and destination address for each active session at the start of each interval", section 4.1). When an
+//! interval needs fewer sessions, the surplus ones start no more transfers. Transfers in progress are
+//! never cut.
 //!
-//! A session begins with the residual life of a gap, as if it had always been active. Otherwise every session would begin
-//! with a transfer, and intervals with a peak. The parts of the first and last interval that the records did not see are not
-//! played. Under [`Profile::Harpoon`] sessions behave as in the released program: up to a second of jitter, then a whole gap,
-//! and an end after the length of an interval.
+//! A session begins with the residual life of a gap, as if it had always been active. Otherwise every
+//! session would begin with a transfer, and intervals with a peak. The parts of the first and last
+//! interval that the records did not cover are skipped. Under [`Profile::Harpoon`] sessions behave as in
+//! the released program. They begin with up to a second of jitter, then a whole gap, and end after the
+//! length of an interval.
 //!
-//! **What the draws are.** Gaps, sizes up and sizes down are stratified ([`super::Stratified`]) over as many draws
-//! as an interval has transfers. Each transfer is a draw of its distribution. All transfers of an interval together
-//! follow it more closely than independent draws would. Without this, a few heavy-tailed sizes would decide the volume of
-//! an interval. Under the released program's profile draws are independent.
+//! **How values are drawn.** Gaps, sizes up and sizes down are stratified ([`super::Stratified`]) over as
+//! many draws as an interval has transfers. Each transfer is a draw from its distribution. All transfers
+//! of an interval together follow it more closely than independent draws would. Without this, a few
+//! heavy-tailed sizes would decide the volume of an interval. Under the released program's profile, draws
+//! are independent.
 //!
-//! **Hosts** are ranks, 0 the most popular. A pool of addresses smaller than the model's number of hosts
-//! folds them: rank modulo the size of the pool.
+//! **Hosts** are ranks, 0 the most popular. If a pool has fewer addresses than the model has hosts, use
+//! the rank modulo the size of the pool.
 
 use swell_base::{Dur, Time};
 
@@ -67,43 +69,44 @@ pub use udp::{Burst, Exchange, Pacer, UdpSource};
 
 use udp::UdpPlan;
 
-/// Sessions, or datagram sources of a kind, that can be active at once.
+/// Maximum number of sessions, or of datagram sources of a kind, active at once.
 const MAX_SESSIONS: u64 = 1 << 20;
-/// Datagram sources that come one by one while all intervals are played once.
+/// Maximum number of datagram sources that arrive individually in one round of all intervals.
 const MAX_ARRIVALS: u64 = 1 << 31;
-/// If sessions carry this many times the bytes of a model, or as much less, they were not tuned to the model.
+/// If the sessions carry more than this many times the model's bytes, or less than the inverse, they were
+/// not tuned to it.
 const MEANT: f64 = 1.25;
-/// The quantile of the observed rates that is taken for the network's rate of large files. Slower transfers have paused,
-/// so their rate says nothing about the network.
+/// The quantile of the observed rates that is taken for the network's rate of large files. Slower
+/// transfers may have paused, so their rate says nothing about the network.
 const FAST: f64 = 0.999;
-/// The shortest interval that is played.
+/// Minimum length of an interval.
 const SHORTEST: Dur = Dur::from_millis(1);
 
-/// How to play a model.
+/// How to play a model, that is, generate traffic from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Playback {
-    /// Sessions and datagram sources per one of the model's.
+    /// Factor on the number of sessions and datagram sources.
     pub load: f64,
-    /// Time compression: an interval lasts so many times less than in the model. The number of sessions,
-    /// and so the rate, stays that of the model; for the volume of its intervals in the shorter time set
+    /// Time compression: intervals are shorter than the model's by this factor. The number of sessions,
+    /// and so the rate, stays the same. To carry the volume of each interval in the shorter time, set
     /// `load` to the same number (both are in section 4.1 of the paper, "Interval Duration").
     pub compression: f64,
-    /// Bytes of a transfer per one of the model's.
+    /// Factor on the bytes of transfers.
     pub sizes: f64,
-    /// Waits between the transfers of a session per one of the model's. Fewer transfers, unless `load`
-    /// goes up with it.
+    /// Factor on the gaps between the transfers of a session. Larger gaps mean fewer transfers, unless
+    /// `load` is raised as well.
     pub gaps: f64,
-    /// Duration of transfers, relative to that of the model's fastest clients. 0: the network is so much faster that
-    /// durations do not matter. It decides which intervals a large file is expected to load.
+    /// Duration of transfers, relative to that of the model's fastest clients. 0: the network is so much
+    /// faster that durations do not matter. It decides which intervals a large file is expected to load.
     pub durations: f64,
-    /// The interval to begin with.
+    /// The first interval to play.
     pub first: usize,
-    /// After the last interval the first one follows, without end.
+    /// Whether to start again with interval `first` after the last one, endlessly.
     pub cycle: bool,
 }
 
 impl Default for Playback {
-    /// The whole model as it is, once.
+    /// The whole model, unchanged, once.
     fn default() -> Playback {
         Playback {
             load: 1.0,
@@ -120,23 +123,23 @@ impl Default for Playback {
 /// Why a model cannot be played with these settings.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PlanError {
-    /// A factor that is not a positive number.
+    /// A factor out of range.
     #[error("{what} {value} is not between 0.000001 and 1000000")]
     Factor {
-        /// Which one.
+        /// Name of the factor.
         what: &'static str,
-        /// What it was.
+        /// Its value.
         value: f64,
     },
-    /// A factor that is none.
+    /// `durations` out of range.
     #[error("durations {0} is not between 0 and 1000000")]
     Durations(f64),
     /// No such interval.
     #[error("there is no interval {first}: the model has {intervals}, counted from 0")]
     First {
-        /// The interval asked for.
+        /// The requested interval.
         first: usize,
-        /// How many there are.
+        /// Number of intervals.
         intervals: usize,
     },
     /// Nothing would ever be sent.
@@ -148,37 +151,38 @@ pub enum PlanError {
     /// Too many sessions.
     #[error("{sessions} sessions at once are more than {MAX_SESSIONS}: lower the load")]
     Sessions {
-        /// The largest number asked for.
+        /// The largest number of sessions at once.
         sessions: u64,
     },
     /// Too many datagram sources.
     #[error("{sources} datagram sources are more than {MAX_ARRIVALS}: lower the load")]
     Arrivals {
-        /// How many of one kind there would be.
+        /// Number of sources of one kind.
         sources: u64,
     },
-    /// Too short intervals.
+    /// Intervals too short.
     #[error("an interval would last {0}, less than {SHORTEST}: lower the compression")]
     Interval(Dur),
 }
 
-/// A model ready to be played: laws, and how many sessions are active when. The same for every player.
+/// A model prepared for playback: distributions, and the number of active sessions over time. The same for
+/// every player.
 #[derive(Clone, Debug)]
 pub struct Plan {
     profile: Profile,
-    /// Length of an interval as played.
+    /// Length of an interval after compression.
     interval: Dur,
-    /// How much of the first and of the last interval is not played, because it was not seen.
+    /// Skipped parts of the first and of the last interval, which the records did not cover.
     edges: [Dur; 2],
     cycle: bool,
-    /// Sessions of each interval, from the first that is played on.
+    /// Sessions of each interval, from the first played one.
     sessions: Vec<u64>,
     gaps: Option<Law>,
     up: Option<Law>,
     down: Option<Law>,
-    /// Bytes that each interval should carry, both directions; sizes as in the model.
+    /// Target volume of each interval in bytes, both directions, with unscaled sizes.
     volumes: Vec<f64>,
-    /// Seconds that a large file is expected to take per byte that it has in the model.
+    /// Expected seconds that a large file takes per byte of its size in the model.
     pace: f64,
     playback: Playback,
     sources: Ranks,
@@ -187,10 +191,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// `model` as `playback` says.
+    /// Prepares `model` for playback as `playback` says.
     ///
     /// # Errors
-    /// If a factor is not a positive number of a sensible size, or there is nothing to play.
+    /// If a factor is out of range, or there is nothing to play.
     pub fn new(model: &FlowModel, playback: &Playback) -> Result<Plan, PlanError> {
         for (what, value) in [
             ("load", playback.load),
@@ -258,7 +262,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// How long an interval is played: all but the first and the last, which may be shorter.
+    /// Length of an interval in playback. The first and the last one may be shorter.
     pub fn interval(&self) -> Dur {
         self.interval
     }
@@ -268,17 +272,17 @@ impl Plan {
         self.sessions.len()
     }
 
-    /// How long it takes; `None` if it cycles without end.
+    /// Total duration; `None` if it cycles endlessly.
     pub fn length(&self) -> Option<Dur> {
         (!self.cycle).then(|| self.round())
     }
 
-    /// TCP sessions active at `at`, counted from the beginning of the playing.
+    /// TCP sessions active at `at`, counted from the start of playback.
     pub fn sessions(&self, at: Time) -> u64 {
         self.of(&self.sessions, self.index(at))
     }
 
-    /// Transfers that are expected to start in interval `index`: the mean of a generator that keeps its schedule.
+    /// Expected number of transfers that start in interval `index`, if the generator keeps its schedule.
     pub fn expected(&self, index: u64) -> f64 {
         let Some(gaps) = self.gaps.as_ref().filter(|_| self.down.is_some()) else {
             return 0.0;
@@ -287,8 +291,9 @@ impl Plan {
         self.of(&self.sessions, index) as f64 * each
     }
 
-    /// The bytes of the model's intervals, scaled to the sessions and times as played. If the model's sessions were not
-    /// tuned to these bytes (their number was set by hand, or by the released program), the mean of what the sessions carry.
+    /// The bytes of the model's intervals, scaled to the playback's sessions and times. If the model's
+    /// sessions were not tuned to these bytes (set by hand, or by the released program), the expected
+    /// bytes of the sessions.
     fn volumes_of(&self, model: &FlowModel) -> Vec<f64> {
         let meant = (1.0 / MEANT..MEANT).contains(&model.carried());
         if self.profile == Profile::Harpoon || !meant {
@@ -309,12 +314,12 @@ impl Plan {
             .collect()
     }
 
-    /// How long interval `index` lasts.
+    /// Length of interval `index`.
     fn lasts(&self, index: u64) -> Dur {
         self.starts_at(index + 1).since(self.starts_at(index))
     }
 
-    /// Number of sources and of destinations; ranks are below these. At least one of each.
+    /// Number of sources and of destinations, at least one each. Ranks are smaller.
     pub fn hosts(&self) -> [u64; 2] {
         [&self.sources, &self.destinations].map(|r| r.hosts.max(1))
     }
@@ -324,7 +329,7 @@ impl Plan {
         self.profile
     }
 
-    /// The interval that is played at `at`. In a cycle, numbers go on.
+    /// The interval at time `at`. In a cycle, numbers continue from round to round.
     pub fn index(&self, at: Time) -> u64 {
         let n = self.sessions.len() as u64;
         let round = self.round().as_nanos();
@@ -339,7 +344,7 @@ impl Plan {
         Time::ZERO + self.round() * (index / n) + within
     }
 
-    /// How long it takes to play all intervals once; not zero.
+    /// Time to play all intervals once; not zero.
     fn round(&self) -> Dur {
         let [lead, tail] = self.edges;
         let all = self.interval * self.sessions.len() as u64;
@@ -348,7 +353,7 @@ impl Plan {
             .max(Dur::from_nanos(1))
     }
 
-    /// What a table of the intervals says of interval `index`; nothing after the end.
+    /// The entry of interval `index` in a table of the intervals; 0 after the end.
     fn of(&self, table: &[u64], index: u64) -> u64 {
         let len = self.sessions.len() as u64;
         let index = if self.cycle { index % len } else { index };
@@ -379,15 +384,15 @@ fn whole(wanted: impl Iterator<Item = f64>) -> Vec<u64> {
         .collect()
 }
 
-/// The law behind a histogram of complete values.
+/// The distribution behind a histogram of complete values.
 fn law_of(h: &Histogram) -> Option<Law> {
     Law::new(h, &Histogram::default())
 }
 
-/// A popularity ready for drawing: [`Popularity::choose`] by bisection.
+/// A popularity prepared for drawing: [`Popularity::choose`] by bisection.
 #[derive(Clone, Debug, Default)]
 struct Ranks {
-    /// Choices of all ranks so far, first rank, choices of each rank.
+    /// Cumulative choices including these ranks, first rank, choices per rank.
     steps: Vec<(f64, u64, f64)>,
     total: f64,
     hosts: u64,
@@ -404,7 +409,7 @@ impl Ranks {
         ranks
     }
 
-    /// The rank that a uniform `u` in 0..1 chooses; 0 where there are none.
+    /// The rank that a uniform `u` in 0..1 chooses; 0 if there are none.
     fn choose(&self, u: f64) -> u64 {
         let at = u * self.total;
         let i = self.steps.partition_point(|s| s.0 <= at);

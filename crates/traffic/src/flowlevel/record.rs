@@ -1,13 +1,13 @@
-//! What self-configuration takes in.
+//! Input of the self-configuration.
 
 use swell_base::Dur;
 
-/// A flow record as the model needs it. Hosts are opaque: any numbers that tell them apart.
+/// A flow record as the model needs it. Hosts are opaque: any numbers that distinguish them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Record {
     /// The host that sent the packets.
     pub source: u128,
-    /// The host they went to.
+    /// The host that received them.
     pub destination: u128,
     /// Source port.
     pub source_port: u16,
@@ -15,17 +15,17 @@ pub struct Record {
     pub destination_port: u16,
     /// IP protocol number.
     pub protocol: u8,
-    /// Bytes of headers in every packet that `bytes` counts: 40 for TCP over IPv4, 60 over IPv6, 28 and
-    /// 48 for UDP, 14 more where the link layer is counted, 0 where `bytes` is payload alone.
+    /// Bytes of headers per packet that `bytes` includes: 40 for TCP over IPv4, 60 over IPv6, 28 and 48
+    /// for UDP. Add 14 if link-layer bytes are counted; 0 if `bytes` is payload alone.
     pub header: u32,
     /// From source to destination.
     pub forward: Direction,
-    /// From destination to source, where the record is of both directions (RFC 5103).
+    /// From destination to source, if the record covers both directions (RFC 5103).
     pub reverse: Option<Direction>,
-    /// Closed because the active time-out had passed: there should be a record that goes on.
+    /// Whether it was closed by the active time-out, so that another record continues it.
     pub continues: bool,
-    /// Packets passed per packet counted, if the counters still need multiplying by it: 1 if not sampled, and
-    /// for whatever is not above.
+    /// Packets passed per packet counted, if the counters still need multiplying by it. 1 if not sampled;
+    /// values that are not above 1 count as 1.
     pub sampling: f64,
 }
 
@@ -36,16 +36,16 @@ pub struct Direction {
     pub packets: u64,
     /// Bytes, as counted.
     pub bytes: u64,
-    /// Union of their TCP flags, where known.
+    /// Union of their TCP flags, if known.
     pub flags: Option<u8>,
-    /// Time of the first packet, nanoseconds since the Unix epoch (or any one instant).
+    /// Time of the first packet, nanoseconds since the Unix epoch (or any fixed instant).
     pub first: i64,
     /// Time of the last packet; not before `first`.
     pub last: i64,
 }
 
 impl Record {
-    /// The record with sampling multiplied out.
+    /// The record with counters multiplied by the sampling interval.
     pub(super) fn scaled(&self) -> Record {
         let scale = |side: &Direction| Direction {
             packets: times(side.packets, self.sampling),
@@ -98,7 +98,7 @@ impl Direction {
     }
 }
 
-/// A count with sampling undone on average.
+/// A count multiplied by the sampling interval, rounded.
 pub(super) fn times(count: u64, sampling: f64) -> u64 {
     if sampling == 1.0 {
         return count;
@@ -106,12 +106,12 @@ pub(super) fn times(count: u64, sampling: f64) -> u64 {
     (count as f64 * sampling + 0.5) as u64
 }
 
-/// Nanoseconds of a span, as times are counted.
+/// A span in nanoseconds, as times are counted.
 pub(super) fn nanos(span: Dur) -> i64 {
     i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// The span from `from` to `to`, zero where it is negative, in whole microseconds.
+/// The span from `from` to `to` in whole microseconds; zero if negative.
 pub(super) fn micros_between(from: i64, to: i64) -> u64 {
     u64::try_from(to.saturating_sub(from)).unwrap_or(0) / 1_000
 }

@@ -1,4 +1,4 @@
-//! Laws that are known go in; the same laws must come out.
+//! Traffic of known distributions must give models with the same distributions.
 
 mod records;
 
@@ -16,7 +16,7 @@ pub(super) fn options() -> Options {
     }
 }
 
-/// One direction of a whole TCP connection.
+/// One direction of a complete TCP connection.
 fn file(source: u128, destination: u128, client_port: u16, at: i64, payload: u64) -> Record {
     let packets = payload.div_ceil(1_460) + 2;
     Record {
@@ -39,7 +39,8 @@ fn file(source: u128, destination: u128, client_port: u16, at: i64, payload: u64
     }
 }
 
-/// The trace of harpoon.md in small: Pareto sizes, exponential gaps, sessions of a minute or more.
+/// A small version of the trace in harpoon.md: Pareto sizes, exponential gaps, sessions of a minute or
+/// more.
 pub(super) struct Trace {
     pub(super) records: Vec<Record>,
     pub(super) sizes: f64,
@@ -49,7 +50,7 @@ pub(super) fn trace(seed: u64, sessions: u64, seconds: i64) -> Trace {
     trace_of(seed, sessions, seconds, 1.3, 5e6)
 }
 
-/// [`trace`] with sizes of another Pareto exponent, up to another largest size.
+/// [`trace`] with another Pareto exponent and another maximum size.
 pub(super) fn trace_of(seed: u64, sessions: u64, seconds: i64, tail: f64, most: f64) -> Trace {
     let mut s = Stream::new(seed, "trace");
     let mut out = Trace {
@@ -101,7 +102,7 @@ fn a_known_trace_gives_its_laws_back_and_plays_within_three_percent() {
         intervals.iter().map(|i| i.bytes).sum::<u64>() as f64,
         t.sizes
     );
-    // Every session but its first connection gives a gap; the law has mean 3 s and some 80,000 values.
+    // Every connection except the first of a session gives a gap; the mean is 3 s over some 80,000 values.
     assert_eq!(model.tcp.gaps.count(), flows - 400);
     let mean = model.gap_law().unwrap().mean() / 1e6;
     assert!((mean - 3.0).abs() < 0.05, "{mean}");
@@ -147,7 +148,8 @@ fn models_of_pieces_merge_into_that_of_the_whole() {
     let (mine, theirs): (Vec<_>, Vec<_>) = t.records.iter().partition(|r| r.destination % 3 == 0);
     let mut merged = configure(&theirs, options());
     merged.merge(&configure(&mine, options())).unwrap();
-    // Sources and all per interval; which connection the end cut off depends on the whole trace's end.
+    // Sources, and counts per interval. Which connections the end cuts off depends on the end of the whole
+    // trace.
     assert_eq!(merged.tcp.gaps, whole.tcp.gaps);
     assert_eq!(merged.tcp.down.sum(), whole.tcp.down.sum());
     assert_eq!(merged.tcp.down.count(), whole.tcp.down.count());
@@ -205,7 +207,8 @@ pub(super) fn datagrams(client: u128, port: u16, at: f64, packets: u64, seconds:
     }
 }
 
-/// A trace of 190 seconds that begins 10 seconds into its first interval and ends 20 seconds into its fourth.
+/// A trace of 190 seconds that begins 10 seconds into its first interval and ends 20 seconds into its
+/// fourth.
 #[test]
 fn intervals_that_were_seen_in_part_are_played_in_part() {
     let mut t = trace(5, 400, 190);
@@ -217,7 +220,7 @@ fn intervals_that_were_seen_in_part_are_played_in_part() {
     let seconds = model.duration().as_secs_f64();
     assert!((190.0..191.0).contains(&seconds), "{seconds}");
     assert_eq!(model.tcp.intervals.len(), 4);
-    // The same load all the time: the same number of sessions.
+    // A constant load gives a constant number of sessions.
     let sessions: Vec<f64> = model
         .tcp
         .intervals
@@ -233,7 +236,7 @@ fn intervals_that_were_seen_in_part_are_played_in_part() {
     let (connections, bytes) = played(&model, 1);
     assert!((connections / t.records.len() as f64 - 1.0).abs() < 0.03);
     assert!((bytes / t.sizes - 1.0).abs() < 0.03);
-    // Going round there is no silence between the end and the beginning.
+    // In a cycle there is no silence between the end and the beginning.
     let playback = Playback {
         cycle: true,
         ..Playback::default()
@@ -244,7 +247,7 @@ fn intervals_that_were_seen_in_part_are_played_in_part() {
     assert_eq!([0, 49, 50, 170, 189].map(index), [12, 12, 13, 15, 15]);
 }
 
-/// A burst at the very end of a trace is no rate.
+/// A burst at the very end of a trace is not a rate.
 #[test]
 fn an_interval_of_an_instant_is_played_for_a_tenth_of_its_length() {
     let mut records = trace(6, 50, 59).records;
@@ -261,7 +264,7 @@ fn an_interval_of_an_instant_is_played_for_a_tenth_of_its_length() {
     assert_eq!(model.duration() + silent, Dur::from_secs(66));
 }
 
-/// Every packet of a trace of requests and answers is a record; one in ten is sampled.
+/// A trace of requests and answers with one record per packet; one packet in ten is sampled.
 #[test]
 fn sampled_and_whole_records_of_the_same_traffic_give_the_same_model() {
     let mut s = Stream::new(1, "packets");
@@ -322,7 +325,7 @@ fn sampled_and_whole_records_of_the_same_traffic_give_the_same_model() {
     near(bytes, volume(&whole), 0.05);
     let back = FlowModel::from_slice(some.to_json().as_bytes()).unwrap();
     assert_eq!(back, some);
-    // Models of pieces: numbers add up, errors as those of independent samples do.
+    // Merged models: estimates add up, with errors of independent samples.
     let mut both = some.clone();
     both.merge(&back).unwrap();
     let [one, two] = [&some, &both].map(|m| m.sampled[0].connections.unwrap());

@@ -1,13 +1,12 @@
-//! How many sessions carry an interval's bytes, and what playing them comes to.
+//! Computes how many sessions carry the model's bytes, and what playing them results in.
 //!
-//! The paper's figure 4 counts imaginary sessions until they have moved the interval's bytes, and takes
-//! the mean of several tries. Stopping at the first session that reaches the target overshoots it, and
-//! the released program's sessions begin with an empty wait and linger after their last connection,
-//! for which nothing is added. Here a session is a renewal process that has always been running (its
-//! first wait is a residual life), so that it opens W / E[gap] connections in an interval of length W,
-//! exactly and from its first moment on (D. Cox, *Renewal Theory*, 1962, section 4): what the mean of
-//! ever more tries tends to needs no tries. What rounding to whole sessions leaves over is carried to the
-//! next interval.
+//! The paper's figure 4 counts simulated sessions until they have moved the interval's bytes, and takes
+//! the mean of several tries. That has two flaws. Stopping at the first session that reaches the target
+//! overshoots it. And the released program's sessions begin with an idle wait and linger after their last
+//! connection, which is not compensated. Here a session is a renewal process that has always been running:
+//! its first wait is a residual life. So it opens W / E[gap] connections on average in an interval of
+//! length W, from its first moment on (D. Cox, *Renewal Theory*, 1962, section 4). This is the limit of
+//! the mean of ever more tries, without any tries. Rounding remainders are carried to the next interval.
 
 use swell_base::{Dur, Stream, Time};
 
@@ -15,12 +14,12 @@ use super::law::Law;
 use super::model::{FlowModel, Profile};
 use super::play::{Due, Plan, Playback, Player, Share};
 
-/// Tries of the released program.
+/// Number of tries of the released program.
 const TRIES: u64 = 100;
-/// Imaginary connections that all tries together may open.
+/// Maximum number of simulated connections in all tries together.
 const MAX_DRAWS: u64 = 20_000_000;
 
-/// What an interval comes to when it is played.
+/// Result of playing an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Played {
     /// Connections opened.
@@ -30,11 +29,12 @@ pub struct Played {
 }
 
 impl FlowModel {
-    /// From one connection of a session to the next: microseconds. Where no client opened two, one
-    /// connection per interval and session. `None` only if there were no connections at all.
+    /// Distribution of the gaps between connections of a session, microseconds. If no client opened two
+    /// connections, one connection per interval and session. `None` only if there were no connections at
+    /// all.
     pub fn gap_law(&self) -> Option<Law> {
         let mut gaps = self.tcp.gaps.clone();
-        // A mean of zero would let a session open endless connections at once.
+        // With a mean of zero, a session would open endless connections at once.
         if gaps.sum() == 0 {
             if self.tcp.down.count() == 0 {
                 return None;
@@ -45,14 +45,15 @@ impl FlowModel {
         Law::new(&gaps, &super::Histogram::default())
     }
 
-    /// Bytes that a session is expected to move in an interval, both directions.
+    /// Expected bytes that a session moves in an interval, both directions.
     pub fn session_bytes(&self) -> Option<f64> {
         let size = self.tcp.up.law().map_or(0.0, |l| l.mean()) + self.tcp.down.law()?.mean();
         let gaps = self.gap_law()?;
         Some(self.micros() / gaps.mean() * size)
     }
 
-    /// What the sessions carry over all intervals, per what the intervals had: near one if they were tuned to it.
+    /// Bytes that the sessions carry over all intervals, relative to the intervals' bytes: near one if
+    /// they were tuned to them.
     pub(super) fn carried(&self) -> f64 {
         let all = &self.tcp.intervals;
         let bytes: f64 = all.iter().map(|i| i.bytes as f64).sum();
@@ -62,7 +63,9 @@ impl FlowModel {
         active * self.session_bytes().unwrap_or(0.0) / self.interval.as_secs_f64() / bytes
     }
 
-    /// Sets the number of sessions of every interval so that its bytes are met.
+    /// Sets the number of sessions of every interval. Under [`Profile::Fixed`] it is proportional to the
+    /// interval's connections and carries the bytes of all intervals together. Under [`Profile::Harpoon`]
+    /// it meets each interval's bytes.
     pub fn tune(&mut self) {
         match self.profile {
             Profile::Fixed => self.tune_fixed(),
@@ -87,7 +90,7 @@ impl FlowModel {
             } else {
                 interval.bytes as f64
             };
-            // An idle interval gets nothing that was left over from a busy one.
+            // An idle interval gets no remainder from a busy one.
             if each > 0.0 && carried > 0.0 {
                 let want = carried / (each * part) + left;
                 interval.sessions = (want + 0.5) as u64;
@@ -96,9 +99,9 @@ impl FlowModel {
         }
     }
 
-    /// `mimic_harpoon`: mean over the tries, rounded down. Draws are independent here instead of walks
-    /// along a list that was shuffled without a seed; and where no gap fits into an interval, on which the
-    /// released program loops for ever, there are no sessions.
+    /// `mimic_harpoon`: mean over the tries, rounded down. Draws are independent here, instead of walks
+    /// along a list that was shuffled without a seed. If no gap fits into an interval, there are no
+    /// sessions; the released program loops forever in that case.
     fn tune_harpoon(&mut self) {
         let (Some(gaps), Some(sizes)) = (self.gap_law(), self.tcp.down.law()) else {
             return;
@@ -136,9 +139,8 @@ impl FlowModel {
         }
     }
 
-    /// Plays the model's arithmetic, without a network: what each interval comes to if transfers take no
-    /// time. At most twenty million connections and a million sessions at once; intervals after that many
-    /// connections stay empty.
+    /// Plays the model without a network: the result per interval if transfers take no time. At most
+    /// twenty million connections and a million sessions at once; later intervals stay empty.
     pub fn imitate(&self, seed: u64) -> Vec<Played> {
         let mut played = vec![Played::default(); self.tcp.intervals.len()];
         let playback = Playback {

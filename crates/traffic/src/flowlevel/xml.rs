@@ -1,5 +1,5 @@
-//! Configurations of the program released in 2005: two XML documents, one for its client and one for its
-//! server, of elements with lists of numbers in them. Its manual, chapter 4, has the format.
+//! Configurations of the program released in 2005: one XML document for its client and one for its server,
+//! with elements that contain lists of numbers. Chapter 4 of its manual describes the format.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
@@ -15,51 +15,52 @@ use super::record::nanos;
 use crate::file::MAX_BYTES;
 use crate::model::Provenance;
 
-/// Numbers of a list that is written: quantiles of the law, so that a longer list would say little more.
+/// Maximum length of a written list. The numbers are quantiles, so a longer list would add little.
 const LONGEST: u64 = 100_000;
-/// Lines of an address pool that is written: the resolution of popularity, for weight is repetition.
+/// Lines of a written address pool. Weights are expressed by repetition, so this is the resolution of
+/// popularity.
 const LINES: u64 = 4_096;
-/// Its sizes are signed integers of 32 bits.
+/// The program's sizes are signed 32-bit integers.
 const LARGEST: f64 = 2_147_483_647.0;
-/// Larger numbers are not whole any more.
+/// Larger floating-point numbers are not exact integers.
 const WHOLE: f64 = 9_007_199_254_740_992.0;
-/// Session counts that are believed.
+/// Largest accepted number of sessions.
 const MOST_SESSIONS: f64 = 1e9;
 
 /// Why a configuration gives no model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum XmlError {
-    /// More than is read.
+    /// Too long.
     #[error("more than {MAX_BYTES} bytes of XML")]
     TooLarge,
-    /// No XML, or with a document type, which configurations do not have.
+    /// Not XML, or XML with a document type, which configurations do not have.
     #[error("{0}")]
     Syntax(String),
-    /// Something else.
+    /// Another kind of document.
     #[error(
         "the root element is <{0}>, not <harpoon_plugins>: this is not a configuration of Harpoon"
     )]
     Other(String),
-    /// A list or an attribute that does not hold what it should.
+    /// A list or an attribute with an invalid value.
     #[error("line {line}: {what}: `{text}` is not {wanted}")]
     Value {
         /// Line of the element.
         line: u32,
         /// Its name.
         what: String,
-        /// What it has.
+        /// The invalid text.
         text: String,
-        /// What it should have.
+        /// What is expected.
         wanted: &'static str,
     },
-    /// Without it there is nothing to play.
+    /// A required list is missing.
     #[error(
         "no list <{0}> in a TCP plugin: the client's configuration has <active_sessions> and \
          <interconnection_times>, the server's <file_sizes>; give both files, and any that a \
          <config_file> names"
     )]
     Missing(&'static str),
-    /// Too many intervals, or longer than times reach.
+    /// Too many intervals, or longer than times can represent.
     #[error("{0} intervals are more than {MAX_INTERVALS}, or longer than three centuries")]
     Intervals(usize),
 }
@@ -86,8 +87,8 @@ impl FlowModel {
     }
 
     /// The model that configurations of the released program describe together: its client's and its
-    /// server's. They do not say how long an interval is (`-w` of the program, 60 s by default). UDP plugins
-    /// are left out with a doubt.
+    /// server's. They do not contain the length of an interval (`-w` of the program, 60 s by default). UDP
+    /// plugins are left out, with a warning.
     ///
     /// # Errors
     /// Says where and why. Never panics.
@@ -141,7 +142,7 @@ impl FlowModel {
             },
             udp: Vec::new(),
         };
-        // What its sessions carry when they keep to their schedule.
+        // What its sessions carry if they keep to their schedule.
         let carries = model.session_bytes().unwrap_or(0.0);
         let size = model.tcp.down.law().map_or(1.0, |l| l.mean()).max(1e-9);
         let played = |sessions: u64| Interval {
@@ -163,11 +164,11 @@ impl FlowModel {
         Ok(model)
     }
 
-    /// The released program's configurations for this model: its client's and its server's. `pools` are the
-    /// first addresses of sources and destinations; the most popular rank has the first one.
+    /// The released program's configurations for this model: its client's and its server's. `pools` are
+    /// the first addresses of sources and destinations; the most popular rank gets the first one.
     ///
-    /// It has no files from clients to servers, no datagrams of this model's kinds and no sizes above 2 GiB:
-    /// they are left out or cut.
+    /// The program supports no files from clients to servers, no datagrams of this model's kinds and no
+    /// sizes above 2 GiB. They are left out or limited.
     pub fn to_harpoon(&self, pools: [Ipv4Addr; 2]) -> [String; 2] {
         let most = self.tcp.intervals.iter().map(|i| i.sessions).max();
         let plugin = |personality: &str, threads: u64, inside: &str| {
@@ -207,7 +208,7 @@ impl FlowModel {
         ];
         [
             plugin("client", most.unwrap_or(0).max(1), &client.concat()),
-            // What its own configurator writes.
+            // As the program's own configurator writes.
             plugin("server", 47, &server.concat()),
         ]
     }
@@ -226,7 +227,7 @@ impl Lists {
         }
         for plugin in root.children().filter(|n| n.tag_name().name() == "plugin") {
             let object = plugin.attribute("objfile").unwrap_or("");
-            // The infinite sources have no sizes.
+            // Infinite sources have no sizes.
             if !object.contains("tcp_plugin") || object.contains("inf") {
                 let name = plugin.attribute("name").unwrap_or(object);
                 self.left_out.push(name.chars().take(40).collect());
@@ -251,7 +252,7 @@ impl Lists {
         Ok(())
     }
 
-    /// Hosts of a pool, one weight each; a line again is a weight more.
+    /// Reads the hosts of a pool. Each line of a prefix adds one to the weight of its hosts.
     fn pool(&mut self, element: &Node<'_, '_>) -> Result<(), XmlError> {
         let which = match element.attribute("name") {
             Some("client_source_pool") => 0,
@@ -285,7 +286,8 @@ enum Length {
     Six(u32),
 }
 
-/// Length and network of an address or prefix. IPv6 is an extension: the released program has `ipv4` alone.
+/// Length and network of an address or prefix. IPv6 is an extension: the released program supports `ipv4`
+/// alone.
 fn prefix(text: &str) -> Option<(Length, u128)> {
     let (host, length) = match text.split_once('/') {
         Some((host, length)) => (host, Some(length.parse::<u32>().ok()?)),
@@ -306,20 +308,20 @@ fn prefix(text: &str) -> Option<(Length, u128)> {
 }
 
 impl Length {
-    /// Addresses that the program draws of a prefix: of IPv4 none that ends in 0 or 255, but where it is alone. Of IPv6
-    /// at most 2^32, more than any model has.
+    /// Number of addresses that the program draws from a prefix. For IPv4, none that ends in 0 or 255,
+    /// unless it is the only one. For IPv6 at most 2^32, more than any model has.
     fn hosts(self) -> u64 {
         match self {
             Length::Four(length @ 0..=24) => 254 << (24 - length),
             Length::Four(32) => 1,
-            // The first or the last of a /24 may be among them: one host more or less.
+            // The first or the last address of a /24 may be among them: one host more or less.
             Length::Four(length) => 1 << (32 - length),
             Length::Six(length) => 1 << (128 - length).min(32),
         }
     }
 }
 
-/// Popularity from (weight, hosts that have it), in any order.
+/// Popularity from (weight, number of hosts), in any order.
 fn popularity(mut pool: Vec<(u64, u64)>) -> Popularity {
     pool.sort_unstable_by_key(|p| std::cmp::Reverse(p.0));
     let mut ranks: Vec<(u64, u64)> = Vec::new();
@@ -332,7 +334,8 @@ fn popularity(mut pool: Vec<(u64, u64)>) -> Popularity {
     Popularity { ranks }
 }
 
-/// Hands every number of an element on. The program needs white space behind the last one; here it does not.
+/// Passes every number of an element to `take`. Unlike the program, it needs no white space after the last
+/// one.
 fn numbers(element: &Node<'_, '_>, most: f64, mut take: impl FnMut(f64)) -> Result<(), XmlError> {
     for text in element
         .children()
@@ -364,8 +367,8 @@ fn invalid(element: &Node<'_, '_>, text: &str, wanted: &'static str) -> XmlError
     }
 }
 
-/// Equally likely values of a law, at most as many as it was made of, in random order: the program walks along
-/// its lists.
+/// Equally likely values of a distribution, at most as many as it was made of, in random order, because
+/// the program walks along its lists.
 fn values(law: &Law, count: u64, what: &str) -> Vec<f64> {
     let n = count.clamp(1, LONGEST);
     let mut values: Vec<f64> = (0..n)
@@ -378,13 +381,13 @@ fn values(law: &Law, count: u64, what: &str) -> Vec<f64> {
 fn list(name: &str, values: impl Iterator<Item = String>) -> String {
     let mut out = format!("<{name}>\n");
     for value in values {
-        // Writing to a String cannot fail. The program loses a number without white space behind it.
+        // Writing to a String cannot fail. The program drops a number without white space after it.
         let _ = writeln!(out, "{value}");
     }
     out + &format!("</{name}>\n")
 }
 
-/// An address per host, from `first` on, as often as its share of the lines.
+/// One address per host, from `first` on, repeated in proportion to its popularity.
 fn pool(name: &str, first: Ipv4Addr, port: u16, popularity: &Popularity) -> String {
     let mut out = format!("<address_pool name=\"{name}\">\n");
     let total = popularity.total().max(1);
@@ -398,7 +401,7 @@ fn pool(name: &str, first: Ipv4Addr, port: u16, popularity: &Popularity) -> Stri
         if written >= 2 * LINES {
             break;
         }
-        // The program redraws such addresses, for ever if there is no other.
+        // The program redraws such addresses, forever if there is no other.
         while matches!(address & 0xff, 0 | 0xff) {
             address = address.wrapping_add(1);
         }

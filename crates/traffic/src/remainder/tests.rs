@@ -27,7 +27,7 @@ fn exchange() -> impl Strategy<Value = Exchange> {
             client_think,
         },
     );
-    // Each unit comes after as many of the other end as came before it, at most: nothing waits for itself.
+    // Each unit waits at most for units of the other end that precede it, so there are no cycles.
     let chains = (
         vec((micros(), 1..100_000u64, any::<bool>()), 0..5),
         vec((micros(), 1..100_000u64), 0..5),
@@ -133,14 +133,14 @@ proptest! {
         };
         prop_assert_eq!((e.session, e.copy, e.age), (0, 7, age));
         let rest = left(&m, e);
-        // What has arrived and what is left are all there was, but for what the last byte waits for.
+        // The bytes that have been sent and the bytes that are left sum to the whole.
         let begun = |c: &Connection, start: Dur| {
             let course = Timeline::of(&m, &m.sessions[0], c, &network);
             let tcp = !matches!(c.exchange, Exchange::Datagrams(_));
             let mut bytes = [0u64; 2];
             for span in &course.spans {
                 let age = age.saturating_sub(start);
-                // Datagrams are sent at once; a connection in its handshake begins anew.
+                // Datagrams are sent at once; a connection in its handshake starts again.
                 if span.from <= age && !(tcp && age < course.rtt) {
                     bytes[span.end] += sent(span, age);
                 }
@@ -160,16 +160,16 @@ proptest! {
         for d in 0..2 {
             prop_assert_eq!(passed[d] + remain[d], all[d], "{}", d);
         }
-        // It is over by when the whole would have been: new handshakes and slow starts, writes and pauses
-        // after which nothing comes make the difference, and of each end an acknowledgement that a timer sends:
-        // what is left may be an odd number of segments.
+        // It ends no later than the whole would have. The tolerance covers new handshakes and slow starts,
+        // and writes and pauses without a successor. It also covers a delayed ACK per end, because the
+        // rest may be an odd number of segments.
         let played = Groups::of(&m, &rest, &network);
         let end = times.end - age;
         let written = rest.connections().flat_map(|c| c.writes.iter().flatten().map(|w| w.gap));
         let each = Dur::from_millis(20 + 2 * 40);
         let tolerance = each * (rest.connections().count() as u64 + 1) + written.sum::<Dur>();
         prop_assert!(played.end <= end + tolerance, "{} of {}", played.end, end);
-        // It keeps what the file format asks for.
+        // It satisfies the file format.
         for c in rest.connections() {
             if let Exchange::Datagrams(d) = &c.exchange {
                 prop_assert!(d.is_whole() && !d.packets.is_empty());
@@ -193,7 +193,7 @@ proptest! {
 }
 
 fn long(bytes: u64) -> Model {
-    // A megabyte a second.
+    // A megabyte per second.
     let mut m = model(Dur::from_secs(100), vec![session(0, Dur::ZERO, bytes)]);
     m.client_paths[0].down = Some(Rate::from_bps(8_000_000));
     m
@@ -218,7 +218,7 @@ fn a_transfer_goes_on_with_what_remains() {
     };
     assert_eq!((turn.request, turn.server_think), (0, Dur::ZERO));
     let remain = turn.response as f64;
-    // It has had four seconds but for the handshake and the request; 52 bytes of 1500 are headers.
+    // Four seconds minus the handshake and the request; 52 bytes of 1500 are headers.
     let passed = (4.0 - 0.05) * 1e6 * 1448.0 / 1500.0;
     assert!((remain / (10e6 - passed) - 1.0).abs() < 0.01, "{remain}");
     assert!(rest.connections[0].left_censored);
@@ -236,7 +236,7 @@ fn pauses_go_on_with_what_remains() {
     assert_eq!((e.group, e.rest.is_none()), (1, true));
     assert!((e.pause.as_secs_f64() - 20.06).abs() < 0.02, "{}", e.pause);
 
-    // Inside a connection: a client that thinks, then a server that does. The new handshake is taken out.
+    // Inside a connection: a thinking server, then a thinking client. The new handshake is subtracted.
     let think = Turn {
         request: 300,
         server_think: Dur::from_secs(5),
@@ -301,7 +301,7 @@ fn datagrams_and_attempts_go_on_at_their_times() {
     };
     assert_eq!(d.packets, [packet(1, 2), packet(3, 3)]);
 
-    // Runs: the second datagram of three is 2 s later; the other direction's has passed.
+    // Runs: the second of three datagrams is due 2 s later; the other direction's has passed.
     let run = |pause: u64| Run {
         pause: Dur::from_secs(pause),
         span: Dur::from_secs(4),
@@ -355,7 +355,7 @@ fn writes_go_on_at_their_places() {
             gap: Dur::from_secs(10),
         },
     ];
-    // 50 ms until the response begins; 4 s later a thousand bytes are there and two thousand come.
+    // 50 ms until the response begins; 4 s later a thousand bytes have arrived and two thousand follow.
     let rest = entered(&m, Dur::from_millis(4_050)).rest.unwrap();
     let c = &rest.connections[0];
     assert_eq!(c.exchange.bytes()[1], 2_000);
@@ -378,7 +378,7 @@ fn writes_go_on_at_their_places() {
 #[test]
 fn what_goes_on_beside_later_groups_is_entered_too() {
     let mut m = long(20_000_000);
-    // The next group waits for the request alone; its own transfer is short.
+    // The next group waits only for the request; its own transfer is short.
     m.sessions[0].groups[0].connections[0].overlap = Some([1, 0]);
     let mut second = session(0, Dur::ZERO, 1_000).groups.remove(0);
     second.think = Dur::from_secs(5);
@@ -402,7 +402,7 @@ fn what_goes_on_beside_later_groups_is_entered_too() {
         .exchange
         .bytes();
     assert!((left[1] as f64 / 18e6 - 1.0).abs() < 0.02, "{left:?}");
-    // The second group is over long before the transfer is.
+    // The second group ends long before the transfer.
     assert_eq!(at(10).len(), 1);
     assert_eq!(at(10)[0].group, 2);
     assert!(at(21).is_empty());

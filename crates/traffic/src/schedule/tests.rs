@@ -8,7 +8,8 @@ use crate::testing::{any_model, model, session};
 use proptest::prelude::*;
 
 fn hundred() -> Model {
-    // Sessions crowd at the beginning and at the end: two of three in the first and last tenths.
+    // Sessions are concentrated at the start and at the end: two of three are in the first and last
+    // tenths.
     let sessions = (0..120u64)
         .map(|i| {
             let ms = match i {
@@ -88,7 +89,7 @@ fn a_schedule_is_a_function_of_its_arguments() {
     // A longer run begins like a shorter one.
     let longer = draw(&m, 1.5, None, 1, Dur::from_secs(70));
     assert_eq!(longer.starts[..a.starts.len()], a.starts);
-    // Each pass begins elsewhere.
+    // Each pass has another phase.
     let s = draw(&m, 1.0, None, 1, Dur::from_secs(20));
     let order = |from: usize| s.starts[from..from + 120].iter().map(|s| s.session);
     assert!(!order(0).eq(order(120)));
@@ -204,7 +205,7 @@ fn phases_are_uniform_over_seeds_and_copies() {
     let mut phases: Vec<f64> = Vec::new();
     for seed in 0..500 {
         let s = draw(&m, 4.0, None, seed, m.duration);
-        // Of each copy, where on the circle the run begins.
+        // The phase of each copy.
         for copy in 0..4 {
             let start = s.starts.iter().find(|s| s.copy == copy).unwrap();
             let recorded = m.sessions[start.session as usize].start.as_nanos();
@@ -218,11 +219,11 @@ fn phases_are_uniform_over_seeds_and_copies() {
     let distance = (phases.iter().enumerate())
         .map(|(i, &p)| (p - i as f64 / n).abs().max((p - (i + 1) as f64 / n).abs()))
         .fold(0.0, f64::max);
-    // Kolmogorov: 1.95 / sqrt(n) is passed once in a thousand.
+    // Kolmogorov: 1.95 / sqrt(n) is exceeded once in a thousand.
     assert!(distance < 1.95 / n.sqrt(), "{distance}");
 }
 
-/// Sessions that last long beside the recording: 20 ms to 9 s of 10 s.
+/// Sessions that last long relative to the recording: 20 ms to 9 s of 10 s.
 fn lasting() -> Model {
     let mut m = hundred();
     m.client_paths[0].down = Some(swell_base::Rate::from_bps(8_000_000));
@@ -237,7 +238,7 @@ fn lasting() -> Model {
 #[test]
 fn one_turn_of_the_circle_holds_every_byte_once() {
     let network = Network::default();
-    // Sessions of one transfer, and those that go on beside a second group.
+    // Sessions of one transfer, and sessions with transfers that continue beside a second group.
     let mut beside = lasting();
     for s in &mut beside.sessions {
         let mut second = s.groups[0].clone();

@@ -56,7 +56,7 @@ fn counts_and_bytes_are_met_and_the_largest_stay() {
     }
     // A sixth is kept, of sizes over ten octaves.
     assert!(cost_of[0] < 0.1 && cost_of[1] < 0.1, "{cost_of:?}");
-    // How many there are of each size is right in the mean of the samples.
+    // On average over the samples, the number of sessions of each size is right.
     for (mean, size) in tail.into_iter().zip([1_000, 10_000, 100_000]) {
         let want = over(&m, size);
         assert!(
@@ -66,8 +66,8 @@ fn counts_and_bytes_are_met_and_the_largest_stay() {
     }
 }
 
-/// A class of a hundred small sessions beside one of thousands: both keep their own loads, either
-/// direction, and most of the small one stays.
+/// A class of a hundred small sessions beside one of thousands. Each keeps its load in both directions,
+/// and the small class keeps most of its sessions.
 #[test]
 fn classes_keep_their_own() {
     let mut m = heavy();
@@ -85,7 +85,7 @@ fn classes_keep_their_own() {
             assert!((sum(&t, d) / sum(&m, d) - 1.0).abs() < 1e-6);
         }
     }
-    // In proportion to the items they would be 16.
+    // In proportion to the items it would be 16.
     let kept = t.sessions.iter().filter(|s| s.class == 1).count();
     assert!((70..=100).contains(&kept), "{kept}");
 }

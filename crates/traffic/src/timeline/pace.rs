@@ -1,23 +1,23 @@
-//! How fast the two ends of a connection send.
+//! Sending rates of the two ends of a connection.
 
 use swell_base::Rate;
 
 use super::Network;
 use crate::{Connection, Model, Session};
 
-/// Payload of a full segment where the model does not say.
+/// Payload of a full segment if the model does not say.
 const FULL: u64 = 1448;
 /// Segments of the initial window (RFC 6928).
 pub(crate) const INITIAL_WINDOW: u64 = 10;
-/// How long Linux holds an acknowledgement back for more data or for data of its own (`TCP_DELACK_MIN`), seconds.
+/// Time that Linux delays an ACK to wait for more data or for data of its own (`TCP_DELACK_MIN`), seconds.
 pub(crate) const ACK_DELAY: f64 = 0.04;
-/// Linux's shortest time-out above the round trip, seconds (`TCP_RTO_MIN`), and the first of a SYN (RFC 6298).
+/// Linux's minimum RTO above the RTT, seconds (`TCP_RTO_MIN`), and the first one of a SYN (RFC 6298).
 const RTO_MIN: f64 = 0.2;
 const SYN_RTO: f64 = 1.0;
 /// Headers of IPv4 and TCP; IPv6 has 20 bytes more.
 const TCP_HEADERS: f64 = 40.0;
 pub(crate) const IPV6_MORE: f64 = 20.0;
-/// TCP's timestamps, padded (RFC 7323, appendix A).
+/// TCP timestamps, padded (RFC 7323, appendix A).
 const TIMESTAMPS: f64 = 12.0;
 
 /// Payload of a full segment of an end.
@@ -28,7 +28,7 @@ pub(crate) fn full(connection: &Connection, end: usize) -> u64 {
     }
 }
 
-/// Network-layer bytes of a TCP segment beside its payload.
+/// Network-layer bytes of a TCP segment in addition to its payload.
 pub(crate) fn header(connection: &Connection) -> f64 {
     let wire = &connection.wire;
     TCP_HEADERS
@@ -40,7 +40,7 @@ pub(crate) fn header(connection: &Connection) -> f64 {
         }
 }
 
-/// Full segments that an end acknowledges at once, in the long run.
+/// Full segments per ACK of an end, in the long run.
 pub(crate) fn ack_every(connection: &Connection, end: usize) -> f64 {
     match connection.wire.ends[end].ack_every {
         0 => 2.0,
@@ -48,36 +48,37 @@ pub(crate) fn ack_every(connection: &Connection, end: usize) -> f64 {
     }
 }
 
-/// Segments that an end acknowledges one by one at first.
+/// Number of segments that an end acknowledges individually at first.
 pub(crate) fn quick_acks(connection: &Connection, end: usize) -> f64 {
     match connection.wire.ends[end].quick_acks {
         Some(u8::MAX) => f64::INFINITY,
         Some(n) => f64::from(n),
-        // Linux, where the model does not say.
+        // Linux's behaviour if the model does not say.
         None => 16.0,
     }
 }
 
-/// What decides how fast the two ends of a connection send; pairs are of the client and of the server.
+/// The parameters of the sending rates; pairs are of the client and of the server.
 #[derive(Clone)]
 pub(super) struct Pace {
-    /// Round trip from end to end, seconds; the part of it that is the hosts' own.
+    /// End-to-end RTT, seconds, and the hosts' own part of it.
     pub rtt: f64,
     pub own_rtt: f64,
-    /// The handshake, with the SYNs that are expected to be lost, seconds.
+    /// Duration of the handshake, including expected losses of SYNs, seconds.
     pub handshake: f64,
-    /// Share of the segments that are lost on the way.
+    /// Share of the segments lost end to end.
     loss: [f64; 2],
     /// Payload of their segments.
     segment: [u64; 2],
-    /// Bytes of payload per second.
+    /// Steady rate, bytes of payload per second.
     pub rate: [f64; 2],
-    /// The same of the narrowest link of the way, and of their own.
+    /// Rate of the narrowest link of the path, and of their own access link.
     pub path: [f64; 2],
     access: [f64; 2],
-    /// Bytes that may be under way before a sender has to wait for acknowledgements, once a window is open.
+    /// Bytes that an end may have in flight before it must wait for ACKs: an initial window, or the
+    /// receive window if that is smaller.
     pub at_once: [u64; 2],
-    /// Congestion windows, bytes, and when something was last sent.
+    /// Congestion windows, bytes, and when each end last sent.
     window: [f64; 2],
     last: [f64; 2],
 }
@@ -101,7 +102,7 @@ impl Pace {
             (1.0 - delivered).min(MOST_LOSS)
         });
         let segment = [0, 1].map(|end| full(connection, end).max(1));
-        // A link carries headers, too.
+        // A link also carries headers.
         let payload = |end: usize| segment[end] as f64 / (segment[end] as f64 + header);
         let capacity = |rate: Option<Rate>| match rate {
             Some(rate) if rate.bps() > 0 => rate.bps() as f64 / 8.0,
@@ -151,12 +152,12 @@ impl Pace {
         }
     }
 
-    /// Seconds from the first byte's leaving at `from` to the last one's arrival.
+    /// Seconds from the departure of the first byte, at `from`, to the arrival of the last.
     pub fn transfer(&mut self, end: usize, bytes: u64, from: f64) -> f64 {
         let (mut left, mut time) = (bytes as f64, 0.0);
         let initial = (INITIAL_WINDOW * self.segment[end]) as f64;
         let window = &mut self.window[end];
-        // After a time-out's worth of silence a window begins anew (RFC 9293 section 3.8.6.2.2).
+        // After an idle time of a time-out, slow start begins again (RFC 9293 section 3.8.6.2.2).
         if from - self.last[end] > self.rtt + RTO_MIN {
             *window = initial;
         }
@@ -165,7 +166,7 @@ impl Pace {
             time += self.rtt;
             *window *= 2.0;
         }
-        // A path without limit and without delay takes no time.
+        // A path without limit and delay takes no time.
         let steady = if self.rate[end].is_finite() {
             left / self.rate[end]
         } else {
@@ -176,13 +177,13 @@ impl Pace {
         time + steady + self.rtt / 2.0 + stalls
     }
 
-    /// Seconds in which an end puts so much onto its access path.
+    /// Seconds that an end takes to put `bytes` onto its access link.
     pub fn leaves(&self, end: usize, bytes: u64) -> f64 {
         bytes as f64 / self.access[end]
     }
 
-    /// Seconds of time-outs that a transfer is expected to have: a loss ends in one where fewer than three
-    /// segments follow in the window, and those that follow are longer (Padhye et al., SIGCOMM 1998, eq. 29).
+    /// Expected seconds of time-outs of a transfer. A loss leads to a time-out if fewer than three
+    /// segments follow in the window. Repeated time-outs back off (Padhye et al., SIGCOMM 1998, eq. 29).
     fn stalls(&self, end: usize, bytes: u64) -> f64 {
         let (p, segment) = (self.loss[end], self.segment[end]);
         if p <= 0.0 {
@@ -195,12 +196,12 @@ impl Pace {
     }
 }
 
-/// More loss than this is taken for this: nothing would ever arrive.
+/// Maximum loss: with more, nothing would ever arrive.
 const MOST_LOSS: f64 = 0.5;
 
-/// What TCP gets through a receive window, bytes per second: its whole segments once a round trip, which is
-/// as long as it takes for what is acknowledged together to get there. A window of fewer segments than that
-/// waits for the acknowledgement's timer.
+/// TCP throughput through a receive window, bytes per second: the window's whole segments once per RTT.
+/// The RTT includes the transmission time of the segments that are acknowledged together. A window with
+/// fewer segments than that waits for the delayed-ACK timer.
 fn under_window(window: u64, segment: u64, every: f64, rtt: f64, path: f64) -> f64 {
     let whole = (window / segment * segment).max(window.min(segment)) as f64;
     let first = (every * segment as f64).min(whole);
@@ -212,8 +213,8 @@ fn under_window(window: u64, segment: u64, every: f64, rtt: f64, path: f64) -> f
     whole / (rtt + first / path + held)
 }
 
-/// What TCP gets through independent loss, bytes per second: the larger of Reno's mean window, the square
-/// root of 3/(2p) segments (Mathis et al., CCR 27(3), 1997), and CUBIC's (RFC 9438, section 5.1).
+/// TCP throughput under independent loss, bytes per second. It uses the larger of Reno's mean window, the
+/// square root of 3/(2p) segments (Mathis et al., CCR 27(3), 1997), and CUBIC's (RFC 9438, section 5.1).
 fn under_loss(segment: u64, rtt: f64, loss: f64) -> f64 {
     if loss <= 0.0 || rtt <= 0.0 {
         return f64::INFINITY;

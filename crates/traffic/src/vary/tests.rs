@@ -2,7 +2,7 @@ use super::*;
 use crate::testing::{PATH, model, session};
 use crate::{Marginals, Quantity};
 
-/// Two hundred sessions in two classes, with responses that are a function of the requests.
+/// Two hundred sessions in two classes; responses are a function of the requests.
 fn dependent() -> Model {
     let mut m = model(
         Dur::from_secs(10),
@@ -58,7 +58,7 @@ fn marginals_stay_when_a_dependency_goes() {
         for d in whole.distances(&Marginals::of(&m)) {
             let across =
                 dependency == Dependency::SizeOnClass || dependency == Dependency::PathOnUser;
-            // A connection's bytes are a sum over what depends on each other: no marginal.
+            // A connection's bytes sum quantities that depend on each other, so they are not a marginal.
             if d.quantity == Quantity::ConnectionBytes {
                 continue;
             }
@@ -77,7 +77,7 @@ fn each_dependency_is_the_one_that_goes() {
     let response = |t: &(u32, crate::Turn)| t.1.response == 10 * t.1.request;
     let think = |t: &(u32, crate::Turn)| t.1.server_think == Dur::from_millis(t.1.request);
     let class = |t: &(u32, crate::Turn)| t.1.request % 2 == u64::from(t.0);
-    // A permutation of 100 or 200 leaves few in place: one on average, Poisson.
+    // A permutation of 100 or 200 leaves one in place on average (Poisson).
     let few = 8;
     let by_request = without(Dependency::ResponseOnRequest);
     assert!(holds(&by_request, response) < few);

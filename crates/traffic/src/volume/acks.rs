@@ -1,11 +1,11 @@
-//! Acknowledgements that no data carries.
+//! Pure ACKs.
 
 use swell_base::Dur;
 
 use crate::Connection;
 use crate::timeline::{ACK_DELAY, Timeline, ack_every, full, quick_acks};
 
-/// Acknowledgements of one end, evenly over a time since the connection's start.
+/// ACKs of one end, spread evenly over an interval since the connection's start.
 pub(super) struct Acks {
     pub end: usize,
     pub from: Dur,
@@ -13,11 +13,11 @@ pub(super) struct Acks {
     pub count: f64,
 }
 
-/// An end that hears data.
+/// An end that receives data.
 struct Hearer {
-    /// Segments that it still acknowledges one by one and at once.
+    /// Number of segments that it still acknowledges individually and at once.
     quick: f64,
-    /// Bytes of full segments acknowledged at once after that, and of one.
+    /// Bytes of full segments that it acknowledges together after that.
     most: f64,
     /// Bytes not acknowledged yet, and since when.
     held: f64,
@@ -25,7 +25,7 @@ struct Hearer {
 }
 
 impl Hearer {
-    /// What is held was acknowledged by a timer, if `until` is later than that.
+    /// Sends the delayed ACK by timer if it is due before `until`.
     fn expire(&mut self, end: usize, until: Dur, acks: &mut Vec<Acks>) {
         let due = self.since + Dur::from_secs_f64(ACK_DELAY);
         if self.held > 0.0 && until > due {
@@ -40,8 +40,9 @@ impl Hearer {
     }
 }
 
-/// As receivers send them (RFC 9293 section 3.8.6.3): the first ones at once, then for as many full segments as
-/// an end waits for, or when it has waited for the timer's time. Data and a FIN carry them where they are in time.
+/// As receivers send them (RFC 9293 section 3.8.6.3). The first segments are acknowledged at once. Later,
+/// an ACK is sent for the end's usual number of full segments, or by timer. Data and a FIN carry the ACK
+/// if they are in time.
 pub(super) fn of(c: &Connection, course: &Timeline) -> Vec<Acks> {
     let mut ends = [0, 1].map(|end| Hearer {
         quick: quick_acks(c, end),
@@ -53,7 +54,7 @@ pub(super) fn of(c: &Connection, course: &Timeline) -> Vec<Acks> {
     let mut order: Vec<_> = course.spans.iter().collect();
     order.sort_by_key(|s| (s.from, s.to));
     for s in order {
-        // Its own data carry what its sender holds.
+        // The sender's own data carry its pending ACK.
         ends[s.end].expire(s.end, s.from, &mut acks);
         ends[s.end].held = 0.0;
         let end = 1 - s.end;

@@ -1,5 +1,5 @@
-//! What is said of exchanges without playing them, against their course over a network that takes no time; and what a
-//! schedule brings, against counting.
+//! Checks properties of exchanges against their course over a network without delay, and volumes of
+//! schedules against counting.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -39,7 +39,7 @@ fn exchange() -> impl Strategy<Value = Exchange> {
     ]
 }
 
-/// A model of one session of one exchange, without any delay, and the course of it.
+/// A model with one session of one exchange, without any delay, and its course.
 fn at_once(exchange: Exchange) -> (Model, Timeline) {
     let nothing = Path {
         rtt: Dur::ZERO,
@@ -53,12 +53,13 @@ fn at_once(exchange: Exchange) -> (Model, Timeline) {
 }
 
 proptest! {
-    /// Pauses are what an exchange lasts over a network that takes no time; its spans are its units and bytes.
+    /// An exchange over a network without delay lasts as long as its pauses; its spans match its units and
+    /// bytes.
     #[test]
     fn an_exchange_lasts_its_pauses(any in exchange()) {
         let (m, course) = at_once(any);
         let exchange = &m.sessions[0].groups[0].connections[0].exchange;
-        // After the last response nobody waits for the client.
+        // The client think time after the last response does not count.
         let after = match exchange {
             Exchange::Sequential(turns) => turns[turns.len() - 1].client_think,
             _ => Dur::ZERO,
@@ -71,7 +72,7 @@ proptest! {
         }
     }
 
-    /// What a session's next group waits for is the course up to what had passed by then.
+    /// A session's next group waits for the course up to the recorded progress.
     #[test]
     fn a_group_waits_for_what_had_passed(exchange in exchange(), share in 0.0..=1.0f64, odd: bool) {
         let (mut m, course) = at_once(exchange);
@@ -79,7 +80,7 @@ proptest! {
         let units = c.exchange.units().map(|n| n as u32);
         let part = |n: u32| (f64::from(n) * share).round() as u32;
         let passed = match &c.exchange {
-            // A response has passed after its request, and the next request may have.
+            // A response passes after its request, and the next request may have passed, too.
             Exchange::Sequential(_) => {
                 let down = part(units[1]);
                 [(down + u32::from(odd)).min(units[0]), down]
@@ -97,7 +98,7 @@ proptest! {
         prop_assert_eq!(c.awaited(), c.exchange.pauses());
     }
 
-    /// Datagrams pass at instants: a window holds those that it holds.
+    /// Datagrams pass at single instants, so a window counts exactly those inside it.
     #[test]
     fn a_window_holds_what_passes_in_it(
         packets in vec((0..400u64, any::<bool>(), 0..1_400u32), 1..12),
@@ -127,8 +128,8 @@ proptest! {
             }
         }
         let [a, b] = [from, to].map(Dur::from_millis);
-        // Times in seconds round by a part in 10^16; no packet is that near to an edge unless it is on it, and
-        // those on it are exact where times are whole milliseconds of the run.
+        // Times in seconds round by a part in 10^16. Only packets exactly on an edge may be counted
+        // differently; those are exact if times are whole milliseconds of the run.
         let found = schedule.volume(&m, &Network::default(), a, b);
         let near = (0..2).all(|d| (found[d] - expected[d] as f64).abs() < 1e-6);
         let edge = |x: u64| starts.iter().any(|&s| {
@@ -139,8 +140,8 @@ proptest! {
     }
 }
 
-/// Windows that follow each other hold together what the whole holds, and a transfer passes evenly: half of the time
-/// holds half of the bytes.
+/// Consecutive windows sum to the whole, and a transfer passes evenly: half of the time holds half of the
+/// bytes.
 #[test]
 fn windows_add_up() {
     let turns = vec![Turn {

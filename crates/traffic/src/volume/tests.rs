@@ -28,7 +28,7 @@ fn unit(bytes: u64) -> Unit {
 pub(super) fn one(exchange: Exchange) -> Session {
     let mut s = session(0, Dur::ZERO, 0);
     let c = &mut s.groups[0].connections[0];
-    // Windows that were not seen bound nothing.
+    // Unknown windows do not limit anything.
     (c.client_window, c.server_window) = (0, 0);
     c.exchange = exchange;
     s
@@ -87,15 +87,15 @@ fn sessions_add_their_connections() {
 
 #[test]
 fn a_tcp_exchange_has_its_headers_and_acknowledgements() {
-    // Full segments of 1448 bytes behind headers of 52: 8 to the client, one to the server.
+    // Full segments of 1448 bytes with headers of 52: 8 to the client, one to the server.
     let m = alone(Exchange::Sequential(vec![turn(300, 20, 8 * 1448, 0)]));
-    // Up: SYN of 60, ACK of 52, request, two of 52 at the end, and, within the first 16 segments, an
-    // acknowledgement for each. Down: SYN-ACK, segments, a FIN that acknowledges the other, one acknowledgement.
+    // Up: SYN of 60, ACK of 52, request, two of 52 at the end, and an ACK for each of the first 16
+    // segments. Down: SYN/ACK, segments, a FIN that acknowledges the other, one ACK.
     let up = 60.0 + 52.0 + (300.0 + 52.0) + 2.0 * 52.0 + 8.0 * 52.0;
     let down = 60.0 + 8.0 * 1500.0 + 52.0 + 52.0;
     assert_eq!(m.rates(), [up, down].map(|b| b * 8.0 / 10.0));
 
-    // What was seen of the ends counts: small segments, IPv6, no time stamps, every third acknowledged.
+    // The recorded properties count: small segments, IPv6, no timestamps, an ACK for every third segment.
     let mut m = m;
     let c = &mut m.sessions[0].groups[0].connections[0];
     c.wire = Wire {
@@ -114,7 +114,7 @@ fn a_tcp_exchange_has_its_headers_and_acknowledgements() {
             },
         ],
     };
-    // Two, one for each three of the 14 others; the FIN carries the last.
+    // Two, then one for every three of the 14 others; the FIN carries the last.
     let acks = 2.0 + 4.0;
     let up = 68.0 + 60.0 + 360.0 + 2.0 * 60.0 + acks * 60.0;
     let down = 68.0 + 16.0 * 784.0 + 60.0 + 60.0;
@@ -147,14 +147,14 @@ fn rates_count_weights_sides_and_loss() {
         ..one(packet)
     });
     assert_eq!(m.rates(), [800.0, 2_000.0]);
-    // A tenth is lost on the way to the link, and what is lost behind it has passed.
+    // A tenth is lost before the link. Packets lost behind it have passed it.
     m.client_paths[0] = Path {
         loss_up: 0.1,
         loss_down: 0.3,
         ..PATH
     };
     assert_eq!(m.rates(), [720.0, 1_800.0]);
-    // TCP sends again: what is lost behind the link passes twice, what is lost before it once.
+    // TCP retransmits: packets lost behind the link pass twice, packets lost before it once.
     let mut m = alone(Exchange::Sequential(vec![turn(1448, 0, 0, 0)]));
     let whole = m.rates()[0];
     m.server_paths[0].loss_down = 0.2;
@@ -162,7 +162,7 @@ fn rates_count_weights_sides_and_loss() {
     assert!((m.rates()[0] - whole - 0.25 * sent_again * 0.8).abs() < 1e-9);
     m.server_paths[0].loss_down = 0.0;
     m.client_paths[0].loss_up = 0.2;
-    // The last ACKs of handshake and end are not sent again.
+    // The last ACKs of handshake and end are not retransmitted.
     assert!((m.rates()[0] - whole + 0.2 * 2.0 * 52.0 * 0.8).abs() < 1e-9);
     assert_eq!(model(Dur::ZERO, Vec::new()).rates(), [0.0, 0.0]);
 }
@@ -175,15 +175,17 @@ fn a_transfer_takes_what_slow_start_and_the_slowest_rate_take() {
         let s = &m.sessions[0];
         Timeline::of(m, s, &s.groups[0].connections[0], network)
     };
-    // A round trip of 20 ms at a full segment a millisecond, its headers with it, is 20 segments. Handshake; request, no capacity:
-    // half a round trip; 50 ms; a window of 10 in 20 ms, the rest at a segment a millisecond.
+    // With an RTT of 20 ms and a full segment per millisecond (headers included), the window is 20
+    // segments. Handshake; request, half an RTT without a capacity limit; 50 ms; a window of 10 in 20 ms,
+    // the rest at a segment per millisecond.
     let t = course(&m, &Network::default());
     let ms = |t: Dur| (t.as_millis_f64() * 1e6).round() / 1e6;
     assert_eq!(ms(t.spans[0].from), 20.0);
     assert_eq!(ms(t.spans[0].to), 30.0);
     assert_eq!(ms(t.spans[1].from), 80.0);
     assert_eq!(ms(t.end), 80.0 + 20.0 + 90.0 + 10.0);
-    // What is between counts: its delay twice in the handshake and the request, its rate where it is less.
+    // The network in between counts: its delay twice in the handshake and the request, its rate if it is
+    // lower.
     let between = Network {
         rtt: Dur::from_millis(20),
         rates: [None, Some(Rate::from_bps(150_000 * 8))],
@@ -196,12 +198,13 @@ fn a_transfer_takes_what_slow_start_and_the_slowest_rate_take() {
     m.client_paths[0].down = None;
     let t = course(&m, &between);
     assert_eq!(ms(t.spans[0].to), 40.0 + 10.0 + 20.0);
-    // A window of 10 segments a round trip.
+    // A window of 10 segments per RTT.
     m.sessions[0].outside = false;
     m.sessions[0].groups[0].connections[0].client_window = 14_480;
     let t = course(&m, &Network::default());
     assert_eq!(ms(t.end), 80.0 + 200.0 + 10.0);
-    // On a link it takes longer: by as long as two segments take to arrive, which are acknowledged together.
+    // On a link the cycle is longer by the transmission time of two segments, which are acknowledged
+    // together.
     m.client_paths[0].down = Some(Rate::from_bps(1_500_000 * 8));
     let t = course(&m, &Network::default());
     assert_eq!(ms(t.end), 80.0 + 220.0 + 10.0);
@@ -221,7 +224,7 @@ fn writes_take_their_time_unless_the_network_takes_longer() {
     let begins: Vec<f64> = t.spans.iter().map(|s| s.from.as_secs_f64()).collect();
     assert_eq!(begins, [0.02, 1.02, 2.02]);
     assert!((t.end.as_secs_f64() - 2.03).abs() < 1e-9);
-    // At 500 bytes a second, headers among them, the whole takes six seconds and a bit.
+    // At 500 bytes per second, headers included, the whole takes a little more than six seconds.
     m.client_paths[0].down = Some(Rate::from_bps(4_000));
     let t = course(&m);
     assert_eq!(t.spans.len(), 1);
@@ -231,17 +234,17 @@ fn writes_take_their_time_unless_the_network_takes_longer() {
 
 #[test]
 fn loss_bounds_what_a_transfer_gets() {
-    // Reno's window at 1 % is 12.2 segments, at 20 ms 887 kB/s; CUBIC's 1.8.
+    // At 1 % loss, Reno's window is 12.2 segments, which gives 887 kB/s at 20 ms; CUBIC's is 1.8.
     let mut m = alone(Exchange::Sequential(vec![turn(0, 0, 8_870_000, 0)]));
     m.client_paths[0].loss_down = 0.01;
     let s = &m.sessions[0];
     let t = Timeline::of(&m, s, &s.groups[0].connections[0], &Network::default());
-    // One loss in four ends in a time-out of 220 ms: 61 losses of 6126 segments.
+    // One loss in four leads to a time-out of 220 ms: 61 losses in 6126 segments.
     let stalls = 6126.0 * 0.01 * (3.0 / 12.25) * 1.0032 * 0.22;
-    // A SYN in a hundred is lost, which takes a second.
+    // One SYN in a hundred is lost, which costs a second.
     let expected = 10.0 + stalls + 0.01;
     assert!((t.end.as_secs_f64() - expected).abs() < 0.1, "{}", t.end);
-    // A single segment that is lost is always a time-out.
+    // The loss of a single segment always leads to a time-out.
     let mut one = alone(Exchange::Sequential(vec![turn(0, 0, 100, 0)]));
     let least = Timeline::of(
         &one,

@@ -1,4 +1,4 @@
-//! Whether a model holds together: indices, order, ranges.
+//! Checks the consistency of a model: indices, order, ranges.
 
 use swell_base::Dur;
 
@@ -144,8 +144,8 @@ fn run(r: &Run) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether no unit waits for what waits for it: sent one after another, each as soon as those it
-/// comes after have been, all get their turn.
+/// Checks for cyclic waits. Each unit is sent as soon as the units that it comes after have been sent; all
+/// units must be sent in the end.
 fn chains(up: &[Unit], down: &[Unit]) -> Result<(), String> {
     let chains = [up, down];
     let mut sent = [0usize; 2];

@@ -4,7 +4,7 @@ use swell_base::{Dur, Warning};
 
 use crate::{Datagrams, Run};
 
-/// What a file of an older version does not say.
+/// The warning about information missing in an older version.
 pub(super) fn warning(version: u64) -> Warning {
     Warning::warning(
         "old-version",
@@ -15,8 +15,8 @@ pub(super) fn warning(version: u64) -> Warning {
     )
 }
 
-/// A datagram flow. Of long ones version 2 lists blocks of `block` packets, evenly spread over all
-/// `total` of them: each becomes a run for either direction that stands for its share.
+/// Converts a datagram flow. For long flows, version 2 lists blocks of `block` packets, evenly spread over
+/// all `total` packets. Each block becomes a run per direction that represents its share.
 pub(super) fn datagrams(
     packets: Vec<(Dur, bool, u32)>,
     total: Option<u64>,

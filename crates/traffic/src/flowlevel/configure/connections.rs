@@ -1,4 +1,4 @@
-//! Flow surgery: records into connections, with a client, a server and a file each way.
+//! Flow surgery: joins records to connections, with a client, a server and a file in each direction.
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
@@ -13,8 +13,8 @@ use super::inversion::{Observed, Tally};
 use super::table::Table;
 use super::{Options, Start, Timeline};
 
-/// The other side's first packet comes at most so much later than the first, nanoseconds: a second
-/// (RFC 6298 section 2: the initial retransmission time-out).
+/// Maximum delay of the other side's first packet after the first, nanoseconds: a second (RFC 6298 section
+/// 2: the initial retransmission time-out).
 const HANDSHAKE: i64 = 1_000_000_000;
 
 #[derive(Debug, Default)]
@@ -24,15 +24,15 @@ pub(super) struct Connections {
     latest: i64,
 }
 
-/// What connections that are over had.
+/// Data of closed connections.
 #[derive(Debug, Default)]
 pub(super) struct Over {
     up: TalliedSizes,
     down: TalliedSizes,
-    /// Of large files, bytes per second.
+    /// Rates of large files, bytes per second.
     rates: Tallied,
-    /// Connections of sampled records, by sampling interval (the order of positive numbers is that of their
-    /// bits).
+    /// Connections of sampled records, by the bits of the sampling interval (positive floats sort like
+    /// their bits).
     pub(super) sampled: BTreeMap<u64, Tally>,
     headers: Headers,
 }
@@ -52,7 +52,7 @@ struct Ends {
 
 impl Hash for Ends {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Word by word: an array would be hashed as bytes.
+        // Word by word, because an array would be hashed as bytes.
         let ([a, b], [p, q]) = (self.hosts, self.ports);
         state.write_u128(a);
         state.write_u128(b);
@@ -64,10 +64,9 @@ impl Hash for Ends {
 struct Connection {
     /// From the smaller transport address, and from the larger.
     sides: [Side; 2],
-    /// Which side is the client, once that is settled by having to be known: then the connection is one of the
-    /// model.
+    /// Which side is the client. Set when the connection is accepted into the model.
     client: Option<u8>,
-    /// The last record said that there would be more.
+    /// Whether the last record said that another one continues it.
     continues: bool,
     stamps: Stamps,
     /// Packets passed per packet counted, at least 1.
@@ -78,12 +77,12 @@ struct Connection {
 struct Side {
     /// As counted, sampled or not; bytes are those beyond headers without options.
     seen: Direction,
-    /// Payload that is on the timeline, sampling undone.
+    /// Payload added to the timeline, scaled by the sampling interval.
     spread: u64,
 }
 
 impl Connections {
-    /// Takes a record; the connection's start when it turns out to be one of the model.
+    /// Adds a record. Returns the connection's start when it is accepted into the model.
     pub(super) fn add(
         &mut self,
         record: &Record,
@@ -138,7 +137,7 @@ impl Connections {
         start
     }
 
-    /// Closes all connections silent since before the second of `settled`.
+    /// Closes all connections that have been silent since before the second of `settled`.
     pub(super) fn expire(
         &mut self,
         settled: i64,
@@ -154,8 +153,8 @@ impl Connections {
         });
     }
 
-    /// Closes the rest, and gives what all had. One that was silent for longer than its packets are apart is taken to
-    /// be over.
+    /// Closes the rest, and returns the data of all. A connection counts as ended if it was silent for
+    /// much longer than its packets are apart.
     pub(super) fn finish(
         &mut self,
         options: &Options,
@@ -204,7 +203,7 @@ impl Over {
             let kept = if enough { payload } else { 0 };
             let wanted = i64::try_from(times(kept, n)).unwrap_or(i64::MAX);
             let spread = i64::try_from(side.spread).unwrap_or(i64::MAX);
-            // All of it may have been told from options only now.
+            // Only now is it certain how many of the bytes are options, so the payload may have changed.
             timeline.correct(wanted.saturating_sub(spread), side.seen.last);
             if side.seen.packets > 0 && kept == 0 && n <= 1.0 {
                 totals.small += 1;
@@ -270,7 +269,7 @@ impl Connection {
         self.seen().any(|d| d.has(flag))
     }
 
-    /// Takes a record of the direction from a side.
+    /// Adds a record of the direction from a side.
     fn take(
         &mut self,
         which: usize,
@@ -285,7 +284,7 @@ impl Connection {
             bytes: piece.payload(record.header),
             ..*piece
         };
-        // What the other records of the connection will say of it is not known yet.
+        // What the connection's other records say about options is not known yet.
         let payload = over.headers.payload(piece, beyond.bytes, self.stamps);
         let side = &mut self.sides[which];
         totals.joined += u64::from(side.seen.packets > 0);
@@ -303,8 +302,8 @@ impl Connection {
         headers.payload(side, side.bytes, self.stamps)
     }
 
-    /// The connection's start, as soon as it turns out to be one: it was accepted, or carries payload; where there is
-    /// a least size of a file, it carries as much.
+    /// The connection's start, as soon as it is accepted into the model: it was accepted by the server, or
+    /// carries payload. With a minimum size of a file, it must carry as much.
     fn starts(&mut self, ends: &Ends, headers: &Headers, options: &Options) -> Option<Start> {
         if self.client.is_some() {
             return None;
@@ -325,7 +324,8 @@ impl Connection {
         })
     }
 
-    /// Whether a SYN was answered: the answer has SYN and ACK, and so has, together, whoever sent a SYN and went on.
+    /// Whether a SYN was answered. Both a SYN/ACK, and a SYN followed by further packets, give flags with
+    /// SYN and ACK.
     fn accepted(&self) -> bool {
         self.seen().any(|d| d.has(SYN) && d.has(ACK))
     }
@@ -343,8 +343,8 @@ impl Connection {
         ((self.last() - self.first()) / gaps).max(1_000_000_000)
     }
 
-    /// Whether pieces of records belong to another connection: after a long silence, or with a SYN of
-    /// their own after this direction has had one and begun to end, or has had data.
+    /// Whether pieces of records belong to another connection. They do after a long silence. They also do
+    /// with another SYN, after this direction has had one and begun to end, or has sent data.
     fn is_over(&self, pieces: &[Option<Direction>; 2], swap: usize, options: &Options) -> bool {
         if self.seen().next().is_none() {
             return false;
@@ -359,8 +359,8 @@ impl Connection {
                 .first
                 .saturating_sub(last)
                 .max(first.saturating_sub(piece.last));
-            // A direction that has not been seen yet may begin until the other one is over, and a little
-            // later where records have lost their durations.
+            // A direction that has not been seen yet may begin until the other one is over. It may begin a
+            // little later if records have lost their durations.
             let ended = if mine.packets > 0 {
                 mine.last
             } else {
@@ -373,16 +373,16 @@ impl Connection {
         })
     }
 
-    /// The client's side. Surest first: a SYN without ACK comes from it; a well-known port on one
-    /// side alone is the server's; it sent first (first packets are exact in the median, section 3 of
-    /// the paper; not so when sampled); its port is the higher one.
+    /// The client's side, by the most reliable evidence first. A SYN without ACK comes from the client. A
+    /// well-known port on one side alone is the server's. The client sends first (first packets are exact
+    /// in the median, section 3 of the paper; not if sampled). The client's port is the higher one.
     fn guess_client(&self, ends: &Ends) -> usize {
         let [a, b] = [&self.sides[0].seen, &self.sides[1].seen];
         let opens = |d: &Direction| d.has(SYN) && !d.has(ACK);
         if opens(a) != opens(b) {
             return usize::from(opens(b));
         }
-        // A SYN with ACK and nothing else: samples may be so small.
+        // A SYN/ACK and nothing else: samples may be that small.
         let accepts = |d: &Direction| d.has(SYN) && d.has(ACK) && d.packets == 1;
         if accepts(a) != accepts(b) {
             return usize::from(accepts(a));

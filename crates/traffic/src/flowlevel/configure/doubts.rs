@@ -1,4 +1,4 @@
-//! What a model made of flow records is to be doubted for.
+//! Warnings about a model made from flow records.
 
 use swell_base::Warning;
 
@@ -7,10 +7,11 @@ use super::super::model::FlowModel;
 /// Numbers of connections with a larger relative standard error are doubtful.
 const COARSE: f64 = 0.05;
 
-/// Connections of an interval from which on nearly all intervals have their volume within 5 % (docs/flow-model.md).
+/// Connections per interval above which nearly all intervals have their volume within 5 %
+/// (docs/flow-model.md).
 const ENOUGH: u64 = 200;
 
-/// All of it: `sampled` records, and those `without_flags`.
+/// All warnings, given the numbers of `sampled` records and of records `without_flags`.
 pub(super) fn doubts(model: &FlowModel, sampled: u64, without_flags: u64) -> Vec<Warning> {
     let mut doubts = Vec::new();
     let t = &model.totals;
@@ -75,7 +76,7 @@ pub(super) fn doubts(model: &FlowModel, sampled: u64, without_flags: u64) -> Vec
     doubts
 }
 
-/// What sampling leaves unknown.
+/// Warnings about what sampling leaves unknown.
 fn sampling_doubts(model: &FlowModel, records: u64) -> Vec<Warning> {
     let mut doubts = vec![Warning::note(
         "sampled",

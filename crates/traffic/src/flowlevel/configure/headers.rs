@@ -1,20 +1,28 @@
-//! How many bytes of a TCP packet are headers, from records that count bytes and packets alone.
+//! Estimates how many bytes of a TCP packet are headers, from records that count only bytes and packets.
 //!
-//! Time stamps take 12 bytes of every packet of a connection, or of none (RFC 7323 section 3.2, appendix A): half as
-//! much again as the headers of an acknowledgement, and more than the payload of many small transfers. What a
-//! record says of them: packets that are smaller in the mean have none. Pure acknowledgements of exactly that size
-//! have them, and so has a SYN with ACK, alone, that has room for them beside the other options (20 bytes on most
-//! systems). Several packets in a direction that are hardly larger are likely to have them, if others have. A
-//! connection that says nothing is taken to be like those that did: where most agree, like most of them; where
-//! not, to have their mean. The other options of a SYN are those of SYNs that came alone, in the mean.
+//! Timestamps take 12 bytes of every packet of a connection, or of none (RFC 7323 section 3.2, appendix
+//! A). That is 30 % of the headers of an ACK, and more than the payload of many small transfers. The
+//! evidence in a record:
+//!
+//! - If the mean packet is smaller than headers with timestamps, the connection has none.
+//! - Pure ACKs of exactly that size have timestamps.
+//! - A single SYN/ACK large enough for timestamps beside the other options (20 bytes on most systems) has
+//!   them.
+//! - Several packets in a direction that are hardly larger are likely to have them, if other connections
+//!   have.
+//!
+//! A connection without evidence is taken to be like those with evidence: like the majority if most of
+//! them agree, else with their mean. The other options of a SYN are estimated by the mean of the single
+//! SYNs.
 
 use super::super::record::{ACK, Direction, FIN, PSH, RST, SYN};
 
-/// Options of a segment with time stamps, padded (RFC 7323 appendix A).
+/// Options of a segment with timestamps, padded (RFC 7323 appendix A).
 pub(super) const TIMESTAMPS: u64 = 12;
 /// Options of a SYN that offers them: those of Linux (`tcp_syn_options`).
 const SYN_OPTIONS: u64 = 20;
-/// In directions of so many packets, of which each has so few bytes more in the mean, most are acknowledgements.
+/// In directions with at least `MANY` packets, and less than `HARDLY` extra bytes per packet, most packets
+/// are ACKs.
 const MANY: u64 = 4;
 const HARDLY: u64 = 8;
 
@@ -25,26 +33,27 @@ pub(super) enum Stamps {
     Unknown,
     Likely,
     Yes,
-    /// Sure, once it has been seen.
+    /// Certain once it has been seen.
     No,
 }
 
-/// More connections than this agree, or nearly none do: the others are mistaken.
+/// Share above which the connections agree, or below whose complement nearly none do; the others are
+/// errors.
 const MOST: f64 = 0.75;
 
-/// What connections said so far.
+/// The evidence so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Headers {
     with: u64,
     without: u64,
-    /// SYNs that came alone, without room for time stamps, and the options of all of them together.
+    /// Single SYNs without room for timestamps, and the options of all of them together.
     syns: u64,
     syn_options: u64,
 }
 
 impl Headers {
-    /// Takes what a direction's record says of its connection, of which `known` is known. `header` is the size of
-    /// headers without options; zero where bytes are of the payload alone.
+    /// Adds the evidence of a direction's record about its connection, of which `known` is known. `header`
+    /// is the size of headers without options; zero if bytes are of the payload alone.
     pub(super) fn hear(&mut self, piece: &Direction, header: u32, known: Stamps) -> Stamps {
         let said = said_by(piece, header);
         let beyond = piece.payload(header);
@@ -60,12 +69,12 @@ impl Headers {
         said
     }
 
-    /// Payload of packets that have so many bytes beyond their headers without options; zero where these may be
-    /// options alone.
+    /// Payload of packets with `beyond` bytes beyond their headers without options; zero if these bytes
+    /// may be options alone.
     pub(super) fn payload(&self, side: &Direction, beyond: u64, stamps: Stamps) -> u64 {
         let options = side.packets.saturating_mul(TIMESTAMPS);
-        // Before the handshake is done nobody has sent payload (but for TCP Fast Open, RFC 7413), and without PSH some
-        // bytes are padding of short Ethernet frames, selective acknowledgements, or options.
+        // No payload is sent before the handshake is done (except with TCP Fast Open, RFC 7413). Without
+        // PSH, a few bytes are padding of short Ethernet frames, selective acknowledgements, or options.
         let opening = side.has(SYN) && !side.has(ACK | PSH);
         let lone = side.packets == 1 && side.has(SYN);
         if opening || lone || (beyond <= options && !side.has(PSH)) {
@@ -82,7 +91,7 @@ impl Headers {
                 (share, _) => share,
             },
         };
-        // A SYN has more options than the others, with time stamps or without.
+        // A SYN has more options than other segments, with or without timestamps.
         let syn = match side.has(SYN) {
             true => self.syn_options as f64 / self.syns.max(1) as f64,
             false => 0.0,
@@ -108,7 +117,7 @@ fn said_by(piece: &Direction, header: u32) -> Stamps {
     };
     let options = packets.saturating_mul(TIMESTAMPS);
     if packets == 1 && piece.has(SYN) {
-        // A SYN without ACK offers them; whether they are used, the answer says.
+        // A SYN without ACK offers them; only the answer shows whether they are used.
         return match (piece.has(ACK), beyond >= SYN_OPTIONS) {
             (_, false) => Stamps::No,
             (true, true) => Stamps::Yes,
@@ -172,7 +181,7 @@ mod tests {
         ] {
             assert_eq!(said_by(&of, 40), said, "{what}");
         }
-        // Payload alone has no headers to tell from.
+        // Payload alone gives no evidence.
         assert_eq!(said_by(&piece(3, 9_000, ACK), 0), Stamps::No);
     }
 
@@ -189,7 +198,7 @@ mod tests {
             );
         }
         assert_eq!(payload(&headers, Stamps::Unknown), 500 - 60 - 8);
-        // What its own packets cannot have, it does not have; and that stays.
+        // What its own packets contradict, it does not have; and that is final.
         assert_eq!(
             headers.hear(&piece(1, 40, ACK), 40, Stamps::Yes),
             Stamps::No
@@ -201,7 +210,7 @@ mod tests {
         headers.hear(&piece(1, 40, ACK), 40, Stamps::Unknown);
         assert_eq!(payload(&headers, Stamps::Unknown), 500 - 34);
         assert_eq!(payload(&headers, Stamps::Likely), 500 - 68);
-        // Nearly nobody else has them: so many bytes are payload.
+        // Nearly no other connection has them, so these bytes are payload.
         for _ in 0..9 {
             headers.hear(&piece(1, 40, ACK), 40, Stamps::Unknown);
         }

@@ -1,18 +1,20 @@
-//! Packet sampling undone, as far as it can be: how many connections there were, and how large their files.
+//! Inverts packet sampling as far as possible: how many connections there were, and how large their files.
 //!
 //! N. Duffield, C. Lund & M. Thorup, "Estimating flow distributions from sampled flow statistics" (SIGCOMM
-//! 2003). Every direction of a connection has one SYN. With one packet in N sampled, their number is N times
-//! that of the directions whose SYN was sampled, however the packets were chosen: each with equal probability, or
-//! every N-th from a random one on. (The paper's second estimate, from directions of which nothing but the SYN was
-//! sampled, has up to a few percent less noise, but is too large where every N-th packet is sampled, for two
-//! neighbours never are; and where directions are cut in pieces.) Servers' directions are counted where they were
-//! recorded: their SYNs accept, so that scans and refusals are no connections.
+//! 2003). Every direction of a connection has one SYN. If one packet in N is sampled, the number of
+//! directions is N times that of the directions whose SYN was sampled. This holds whether each packet is
+//! sampled with equal probability, or every N-th from a random one on. (The paper's second estimate uses
+//! directions of which only the SYN was sampled. It has up to a few percent less noise, but two drawbacks.
+//! It is too large if every N-th packet is sampled, because neighbours are then never both sampled. It is
+//! also too large if directions are split into several records.) The servers' directions are counted if
+//! they were recorded. Their SYNs accept, so scans and refusals are not counted as connections.
 //!
-//! The law of sizes is the mixture of binomial laws under which what was sampled is likeliest, by expectation
-//! maximisation over geometric bins of segments; that the number of connections is known, those without a
-//! sampled segment included, is what the SYNs add to it. An accepted connection is taken to carry a segment in
-//! every direction that was recorded: files of none and of one cannot be told apart. Below N segments a file is rarely seen twice, and many
-//! mixtures are nearly as likely: this one is smooth, and its number and sum are right.
+//! The distribution of sizes is a mixture of binomial distributions, fitted by maximum likelihood with
+//! expectation maximisation over geometric bins of segments. The SYNs add the number of connections,
+//! including those without a sampled segment. An accepted connection is taken to carry a segment in every
+//! recorded direction, because files of zero and of one segment cannot be distinguished. Below N segments,
+//! a file rarely has two sampled packets, and many mixtures are nearly as likely. The one found is smooth,
+//! and its number and sum are right.
 
 use std::collections::BTreeMap;
 
@@ -22,28 +24,29 @@ use super::super::record::{ACK, RST, SYN};
 
 /// Payload of a full segment over Ethernet (RFC 894, without TCP options).
 const SEGMENT: u64 = 1_460;
-/// Sampled segments of a file from which on its size is N times their payload: the standard error is 10 %.
+/// Number of sampled segments of a file above which its size is N times their payload: the standard error
+/// is 10 %.
 const MANY: u64 = 100;
-/// Steps of expectation maximisation. More follow the noise below N segments.
+/// Steps of expectation maximisation. More steps would fit the noise below N segments.
 const STEPS: usize = 200;
 /// Relative width of a bin.
 const BIN: f64 = 1.25;
-/// Values that a bin is spread over.
+/// Number of values that a bin is spread over.
 const PARTS: u64 = 8;
 
-/// What was sampled of one direction of a connection.
+/// The sampled packets of one direction of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Observed {
     pub(super) packets: u64,
     pub(super) flags: Option<u8>,
-    /// Of its file, if it was seen to have one.
+    /// Payload of its file, if it was found to have one.
     pub(super) payload: u64,
 }
 
 /// Connections sampled at one rate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
-    /// Of which anything was sampled, and those of which part of a file was.
+    /// Connections with any sampled packet, and those with sampled payload of a file.
     seen: u64,
     files: u64,
     /// Of clients and of servers.
@@ -53,15 +56,15 @@ pub(super) struct Tally {
 #[derive(Clone, Debug, Default)]
 struct Side {
     seen: u64,
-    /// SYN sampled.
+    /// Directions whose SYN was sampled.
     syns: u64,
-    /// Directions by sampled segments of their file; none of them zero, nor many.
+    /// Directions by sampled segments of their file, from 1 to below [`MANY`].
     segments: BTreeMap<u64, u64>,
-    /// Sampled payload of those, and of each of the others.
+    /// Total sampled payload of those, and the payload of each larger one.
     payload: u64,
     large: Histogram,
-    /// Sum of squares of sampled packets' payload, if those of a record are as few as they can be: the others are
-    /// acknowledgements.
+    /// Sum of squares of the sampled packets' payload. It assumes the fewest data packets that can carry a
+    /// record's payload; the others are ACKs.
     squares: f64,
 }
 
@@ -69,16 +72,16 @@ struct Side {
 #[derive(Clone, Debug)]
 pub(super) struct Undone {
     pub(super) known: Sampled,
-    /// Connections that the sizes are of.
+    /// Number of connections in `sizes`.
     pub(super) files: u64,
-    /// Connections without a file of the least size, estimated by the laws of sizes.
+    /// Connections without a file of the minimum size, estimated from the distributions of sizes.
     pub(super) dropped: u64,
     /// Payload of each connection from and to the client.
     pub(super) sizes: [Histogram; 2],
 }
 
 impl Tally {
-    /// Takes a connection: the client's direction and the server's.
+    /// Adds a connection: the client's direction and the server's.
     pub(super) fn add(&mut self, observed: [Observed; 2]) {
         self.seen += 1;
         self.files += u64::from(observed.iter().any(|o| o.payload > 0));
@@ -87,12 +90,13 @@ impl Tally {
         }
     }
 
-    /// Undoes sampling of one packet in `n`, and then drops connections without a file of `min_file` bytes.
+    /// Inverts the sampling of one packet in `n`, then drops connections without a file of `min_file`
+    /// bytes.
     pub(super) fn invert(&self, n: f64, min_file: u64) -> Undone {
-        // Where servers' packets were recorded at all they are about as many as clients'.
+        // If the servers' packets were recorded at all, there are about as many as clients' packets.
         let counted = usize::from(self.sides[1].seen * 4 >= self.sides[0].seen);
         let connections = self.sides[counted].number(n);
-        // Without SYNs there are no more than were seen.
+        // Without SYNs, only the connections seen are counted.
         let number = connections.map_or(0.0, |c| c.value).max(self.files as f64);
         let files = if self.files == 0 { 0.0 } else { number };
         let mut sizes = [0, 1].map(|i| self.sides[i].sizes(n, files as u64));
@@ -136,7 +140,7 @@ impl Side {
         }
     }
 
-    /// Directions before sampling; `None` if no SYN was sampled.
+    /// Number of directions before sampling; `None` if no SYN was sampled.
     fn number(&self, n: f64) -> Option<Estimate> {
         if self.syns == 0 {
             return None;
@@ -156,7 +160,7 @@ impl Side {
         }
     }
 
-    /// The sizes of `all` files: their sum is what was sampled times `n`.
+    /// The sizes of `all` files. Their sum is the sampled payload times `n`.
     fn sizes(&self, n: f64, all: u64) -> Histogram {
         let mut sizes = Histogram::default();
         for (_, bucket) in self.large.buckets() {
@@ -166,7 +170,7 @@ impl Side {
         let small = all.saturating_sub(self.large.count());
         let parts = self.mixture(n, small);
         let segments: f64 = parts.iter().map(|&(size, count)| size * count as f64).sum();
-        // Bytes of a segment, the short ones at the ends of files included.
+        // Mean bytes of a segment, including the short ones at the ends of files.
         let each = n * self.payload as f64 / segments.max(1.0);
         for (size, count) in parts {
             add(&mut sizes, size * each, count);
@@ -174,7 +178,7 @@ impl Side {
         sizes
     }
 
-    /// How many of `all` files have how many segments.
+    /// Sizes in segments of `all` files, with the number of files of each size.
     fn mixture(&self, n: f64, all: u64) -> Vec<(f64, u64)> {
         let seen: u64 = self.segments.values().sum();
         if seen == 0 {
@@ -199,7 +203,7 @@ impl Side {
             })
             .collect();
         let shares = maximise(&rows, bins.len());
-        // Whole numbers whose sums stay within one half of the shares'.
+        // Whole numbers whose sums stay within one half of those of the shares.
         let (mut wanted, mut done) = (0.0, 0);
         let mut parts = Vec::new();
         for (i, share) in shares.iter().enumerate() {
@@ -224,8 +228,9 @@ impl Side {
     }
 }
 
-/// Makes files of less than `min_file` bytes none, and drops the connections that have none in either direction: as
-/// many as the laws of both directions say, taken to be independent.
+/// Sets files of less than `min_file` bytes to zero, and drops the connections without a file in either
+/// direction. Their number follows from the distributions of both directions, which are assumed to be
+/// independent.
 fn drop_small(sizes: &mut [Histogram; 2], min_file: u64) -> u64 {
     if min_file == 0 {
         return 0;
@@ -250,7 +255,7 @@ fn drop_small(sizes: &mut [Histogram; 2], min_file: u64) -> u64 {
     dropped
 }
 
-/// Adds `count` values that are `value` in the mean.
+/// Adds `count` values whose mean is `value`.
 fn add(sizes: &mut Histogram, value: f64, count: u64) {
     let low = value as u64;
     let above = ((value - low as f64) * count as f64 + 0.5) as u64;
@@ -258,8 +263,8 @@ fn add(sizes: &mut Histogram, value: f64, count: u64) {
     sizes.add_many(low.saturating_add(1), above.min(count));
 }
 
-/// The shares of bins under which rows of (how often it was observed, its probability in each bin) are
-/// likeliest: A. Dempster, N. Laird & D. Rubin, J. Royal Statistical Society B 39 (1977).
+/// Maximum-likelihood shares of the bins. Each row has the number of its observations, and its probability
+/// in each bin. A. Dempster, N. Laird & D. Rubin, J. Royal Statistical Society B 39 (1977).
 fn maximise(rows: &[(f64, Vec<f64>)], bins: usize) -> Vec<f64> {
     let total: f64 = rows.iter().map(|r| r.0).sum();
     let mut shares = vec![1.0 / bins as f64; bins];

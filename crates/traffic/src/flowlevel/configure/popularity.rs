@@ -1,8 +1,8 @@
-//! Counting the most popular of any number of hosts.
+//! Counts the most popular of any number of hosts.
 //!
 //! A. Metwally, D. Agrawal & A. El Abbadi, "Efficient computation of frequent and top-k elements in data
-//! streams", ICDT 2005 (Space-Saving): exact until the table is full; then a new host takes over the
-//! count of the least popular, so that the total stays exact and every count is at most too large.
+//! streams", ICDT 2005 (Space-Saving). Counts are exact until the table is full. Then a new host takes
+//! over the count of the least popular one. So the total stays exact, and a count may only be too large.
 
 use super::super::Popularity;
 use super::table::{Index, hash_of};
@@ -11,13 +11,13 @@ use super::table::{Index, hash_of};
 pub(super) struct Counter {
     index: Index,
     hosts: Vec<(u128, u64)>,
-    /// Places of hosts that may still have the least count; looked for anew when there are none left.
+    /// Candidates for the least count; searched again when none is left.
     least: Vec<u32>,
     least_count: u64,
 }
 
 impl Counter {
-    /// Counts a host; true if another was given up for it.
+    /// Counts a host. Returns true if another one was evicted for it.
     pub(super) fn add(&mut self, host: u128, capacity: usize) -> bool {
         let hash = hash_of(&host);
         let is_it = |i: u32| self.hosts[i as usize].0 == host;
@@ -42,13 +42,13 @@ impl Counter {
         evicted
     }
 
-    /// Counts hosts; how many others were given up for them.
+    /// Counts hosts. Returns how many others were evicted for them.
     pub(super) fn add_all(
         &mut self,
         hosts: impl Iterator<Item = u128> + Clone,
         capacity: usize,
     ) -> u64 {
-        // All look-ups first: none of them waits for memory that another has asked for.
+        // All look-ups come first, so that their cache misses overlap.
         let find = |host| {
             self.index
                 .find(hash_of(&host), |i| self.hosts[i as usize].0 == host)
@@ -59,15 +59,15 @@ impl Counter {
             let known = place.and_then(|i| self.hosts.get_mut(i as usize));
             match known.filter(|known| known.0 == host) {
                 Some(known) => known.1 += 1,
-                // New, or given up since.
+                // New, or evicted since the look-up.
                 None => evicted += u64::from(self.add(host, capacity)),
             }
         }
         evicted
     }
 
-    /// The place of a host with the least count. Counts only grow: one look at all of them serves for all that
-    /// have the least.
+    /// Index of a host with the least count. Counts only grow, so one scan serves all hosts that have the
+    /// least.
     fn least_popular(&mut self) -> u32 {
         loop {
             if let Some(place) = self.least.pop() {
@@ -94,7 +94,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// The totals are exact, no count is too small, and none is too large by more than the least one.
+        /// Totals are exact. No count is too small, and none exceeds the true one by more than the least
+        /// count.
         #[test]
         fn counts_are_bounded_as_the_paper_says(hosts in prop::collection::vec(0u128..30, 1..300), capacity in 1usize..40) {
             let mut counter = Counter::default();

@@ -1,7 +1,7 @@
 //! The arithmetic of the released program (harpoon_flowproc and harpoon_conf, 2005), faults included.
 //!
 //! Records are never joined. The total of a session is appended to the list of file sizes as one more
-//! file. An interval's target is a session's bytes spread evenly from its first start to its last, in
+//! file. An interval's target is a session's bytes, spread evenly from its first start to its last, in
 //! whole seconds. Well-formed flows have SYN and FIN or RST.
 
 use std::collections::BTreeMap;
@@ -13,11 +13,11 @@ use super::sessions::Sessions;
 use super::{Start, Timeline};
 
 const SECOND: i64 = 1_000_000_000;
-/// A longer wait between two flows of a pair begins another line (`-i`).
+/// A longer gap between two flows of a pair begins another line (`-i`).
 const SESSION_GAP: i64 = 60 * SECOND;
-/// Less payload is no file.
+/// Minimum payload of a file, bytes.
 const MIN_FILE: u64 = 100;
-/// A longer wait is no inter-connection time, microseconds.
+/// Maximum inter-connection time, microseconds; longer ones are ignored.
 const MAX_GAP: u64 = 300_000_000;
 /// The program raises an exception on files of 2 GiB; here they are left out.
 const MAX_FILE: u64 = 1 << 31;
@@ -50,7 +50,7 @@ struct Line {
     clock: i64,
     /// The last file in the lists.
     last: Option<Flow>,
-    /// The file after it, which one with the same start replaces.
+    /// The next file. A flow with the same start replaces it.
     pending: Option<Flow>,
     bytes: u64,
 }
@@ -94,7 +94,7 @@ impl Released {
         }
     }
 
-    /// Takes all flows that began before `until`, in order.
+    /// Processes all flows that began before `until`, in order.
     pub(super) fn release(&mut self, until: i64, totals: &mut FlowTotals, timeline: &mut Timeline) {
         while let Some((&(first, _), _)) = self.waiting.first_key_value() {
             let settled = first < until;
@@ -136,10 +136,10 @@ impl Released {
             Some(line) => line,
             None => Line::default(),
         };
-        // Flows too small for a file still keep the session going.
+        // Flows too small for a file still keep the session alive.
         line.clock = flow.first;
         if (MIN_FILE..MAX_FILE).contains(&flow.payload) {
-            // The program keys the flows of a pair by their start: the later one stays.
+            // The program keys the flows of a pair by their start: the later one replaces the earlier.
             if line.pending.is_some_and(|p| p.first != flow.first) {
                 self.settle(&mut line, timeline);
             }
@@ -150,7 +150,7 @@ impl Released {
         self.pairs.insert(flow.pair, line);
     }
 
-    /// Takes the pending flow of a session into the lists.
+    /// Adds the pending flow of a session to the lists.
     fn settle(&mut self, line: &mut Line, timeline: &mut Timeline) {
         let Some(flow) = line.pending.take() else {
             return;

@@ -1,4 +1,4 @@
-//! Connections of a pair of hosts, in order of their starts: gaps, sessions, popularity.
+//! Connections of a pair of hosts in order of their starts: gaps, sessions, popularity.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::popularity::Counter;
 use super::table::Table;
 use super::{Options, Start, Timeline};
 
-/// Starts wait in a list for each second.
+/// Starts are buffered in a list per second.
 const SECOND: i64 = 1_000_000_000;
 
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(super) struct Sessions {
     pub(super) clients: Counter,
     pub(super) servers: Counter,
     capacity: usize,
-    /// Starts that an earlier one may still overtake, by second, in the order in which they came.
+    /// Starts that may still be preceded by an earlier one, by second, in order of arrival.
     waiting: BTreeMap<i64, Vec<Start>>,
     count: usize,
     pairs: Table<Hosts, Option<Pair>>,
@@ -61,7 +61,7 @@ impl Sessions {
         }
     }
 
-    /// Settles all starts before the second of `until`, or all there are.
+    /// Processes all starts before the second of `until`, or all for `i64::MAX`.
     pub(super) fn release(
         &mut self,
         until: i64,
@@ -81,7 +81,7 @@ impl Sessions {
             self.pairs = Table::default();
             return;
         }
-        // A pair that has been silent for longer begins another session, known or not.
+        // A pair that has been silent for longer begins a new session anyway.
         let forget = until.saturating_sub(nanos(options.session_gap));
         self.pairs.expire(forget, |_, _| ());
         while self.pairs.len() > self.capacity && self.pairs.pop_oldest().is_some() {
@@ -97,7 +97,7 @@ impl Sessions {
         timeline: &mut Timeline,
     ) {
         self.count -= starts.len();
-        // Stable: of equal times the one that came first is first.
+        // The sort is stable: equal times keep the order of arrival.
         starts.sort_by_key(|s| s.at);
         let mut begun = Vec::new();
         for start in starts {
@@ -113,7 +113,7 @@ impl Sessions {
         }
     }
 
-    /// Takes a start; whether a session begins with it.
+    /// Processes a start. Returns whether a session begins with it.
     fn settle(
         &mut self,
         start: Start,

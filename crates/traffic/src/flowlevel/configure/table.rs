@@ -1,8 +1,9 @@
-//! A table of what is open, by key, that gives up what has been silent for longest.
+//! A table of open entries by key, which evicts the entries that have been silent for longest.
 //!
-//! An entry costs one place in an index and its own size, wherever it is in time: entries wait in a list for each
-//! second, and move to a later one only when their list is looked at. (A heap or a tree by time would be touched by
-//! every record.) Keys are hashed without a secret: the order of records and nothing else decides what happens.
+//! An entry costs one index slot and its own size, whatever its time. Entries are kept in one list per
+//! second, and move to a later list only when their list is visited. (A heap or a tree by time would be
+//! touched by every record.) Keys are hashed without a secret: only the order of records decides what
+//! happens.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hash};
@@ -10,23 +11,24 @@ use std::hash::{BuildHasher, Hash};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
-/// Nanoseconds of a list.
+/// Length of a list, nanoseconds.
 const SECOND: i64 = 1_000_000_000;
 
 const HASHER: FixedState = FixedState::with_seed(0);
 
-/// Places by the hashes of what is in them. An index that grows needs no look at the places.
+/// Slot numbers by the hashes of their keys. The index keeps the hashes, so growing it does not touch the
+/// slots.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     places: HashTable<[u32; 2]>,
 }
 
-/// The hash of a key, as far as it is kept.
+/// The stored part of a key's hash.
 pub(super) fn hash_of(key: &impl Hash) -> u32 {
     (HASHER.hash_one(key) >> 32) as u32
 }
 
-/// Hash tables look at the highest and the lowest bits.
+/// `HashTable` uses the highest and the lowest bits.
 fn widened(hash: u32) -> u64 {
     u64::from(hash) * 0x1_0000_0001
 }
@@ -59,13 +61,13 @@ impl Index {
     }
 }
 
-/// Entries by key, each with the time of its last sign of life, nanoseconds.
+/// Entries by key, each with the time of its last activity, nanoseconds.
 #[derive(Debug)]
 pub(super) struct Table<K, V> {
     index: Index,
     slots: Vec<Slot<K, V>>,
     free: Vec<u32>,
-    /// Every entry that is there is in one list: that of its last sign of life, or of an earlier one.
+    /// Each entry is in exactly one list: that of its last activity, or of an earlier one.
     lists: BTreeMap<i64, Vec<u32>>,
 }
 
@@ -100,15 +102,16 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
         Some(&self.slots[found as usize].value)
     }
 
-    /// The entry of a key, which begins as the default, to be changed; `change` gives the time of its last sign of
-    /// life, and what is handed on.
+    /// Changes the entry of a key, which is created with the default value if it is new. `change` returns
+    /// the time of the last activity, and a result to pass on.
     pub(super) fn update<T>(&mut self, key: K, change: impl FnOnce(&mut V) -> (i64, T)) -> T {
         let hash = hash_of(&key);
         let is_it = |i: u32| self.slots[i as usize].key == key;
         if let Some(i) = self.index.find(hash, is_it) {
             let slot = &mut self.slots[i as usize];
             let (last, out) = change(&mut slot.value);
-            // An entry whose list is too early moves on when that is looked at; one in too late a list would stay.
+            // An entry in too early a list moves on when that list is visited. In too late a list it would
+            // be missed.
             slot.last = slot.last.max(last);
             return out;
         }
@@ -137,12 +140,12 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
         out
     }
 
-    /// Takes all entries whose last sign of life lies before the second that `until` is in.
+    /// Removes all entries whose last activity is before the second that contains `until`.
     pub(super) fn expire(&mut self, until: i64, mut each: impl FnMut(&K, &V)) {
         let until = until.div_euclid(SECOND);
         while let Some(entry) = self.lists.first_entry().filter(|e| *e.key() < until) {
             let (second, mut list) = entry.remove_entry();
-            // One loop for each thing to be done: what one waits for in memory, the next does not wait for.
+            // One loop per task, so that the cache misses of independent entries overlap.
             list.retain(|&i| {
                 let last = self.slots[i as usize].last.div_euclid(SECOND);
                 if last > second {
@@ -162,7 +165,7 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
         }
     }
 
-    /// Takes an entry whose last sign of life lies before the second that `until` is in.
+    /// Removes one entry whose last activity is before the second that contains `until`.
     pub(super) fn pop_before(&mut self, until: i64) -> Option<(K, V)> {
         let until = until.div_euclid(SECOND);
         loop {
@@ -186,10 +189,10 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
         }
     }
 
-    /// Takes all, in no order that means anything.
+    /// Removes all entries, in no meaningful order.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = (K, V)> + use<K, V> {
         let all = std::mem::take(self);
-        // Few are free, as a rule: those are looked for in a list of their own.
+        // Usually few slots are free, so a sorted list of them is cheapest.
         let mut free = all.free;
         free.sort_unstable();
         let mut free = free.into_iter().peekable();
@@ -199,7 +202,7 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
         })
     }
 
-    /// Takes one of those that have been silent for longest.
+    /// Removes one of the entries that have been silent for longest.
     pub(super) fn pop_oldest(&mut self) -> Option<(K, V)> {
         self.pop_before(i64::MAX)
     }
@@ -211,7 +214,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever is done, the table holds what a map holds, and gives up the oldest first.
+        /// The table always equals a map, and evicts the oldest first.
         #[test]
         fn a_table_is_a_map_that_forgets_the_oldest(
             steps in prop::collection::vec((0u64..40, 0i64..30, 0u8..8), 0..300),

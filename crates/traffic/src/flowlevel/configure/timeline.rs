@@ -1,4 +1,4 @@
-//! What happened in each interval.
+//! Counts per interval.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -7,27 +7,27 @@ use super::super::model::Interval;
 use super::super::record::nanos;
 use super::{Options, Start};
 
-/// Intervals to both sides of the first record.
+/// Number of intervals allowed on each side of the first record.
 const REACH: i64 = super::super::merge::MAX_INTERVALS as i64 / 2;
 
-/// What happened in each interval.
+/// Counts per interval.
 #[derive(Debug)]
 pub(super) struct Timeline {
     origin: i64,
     width: i64,
-    /// Interval of the first time ever asked for.
+    /// Interval of the first time looked up.
     middle: Option<i64>,
-    /// Number of the first interval that there is, and what happened from it on.
+    /// Number of the first interval, and the counts from it on.
     first: i64,
     intervals: VecDeque<Counts>,
-    /// Begin, end and number of the interval asked for last: most times are in it.
+    /// Begin, end and number of the last interval looked up, as most times are in the same one.
     latest: Cell<[i64; 3]>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     connections: u64,
-    /// May be negative for a while: what a connection turns out not to have is taken where it ended.
+    /// May be temporarily negative: corrections are subtracted where a connection ends.
     bytes: i64,
     seen: u64,
     /// Connections of sampled records that began here.
@@ -70,7 +70,7 @@ impl Timeline {
             && time.unsigned_abs() < i64::MAX as u64 / 2
     }
 
-    /// An interval, which there is from now on. Numbers are those of times within reach.
+    /// The counts of an interval, which is created if missing. `index` must be within reach.
     fn at(&mut self, index: i64) -> &mut Counts {
         if self.intervals.is_empty() {
             self.first = index;
@@ -86,13 +86,13 @@ impl Timeline {
         &mut self.intervals[place]
     }
 
-    /// Something was alive at a time that no connection needs to be at.
+    /// Makes the timeline cover a time at which only a UDP source was alive.
     pub(super) fn stand_at(&mut self, time: i64) {
         let index = self.index(time);
         self.at(index);
     }
 
-    /// A connection begins.
+    /// Counts a connection that begins.
     pub(super) fn begin(&mut self, start: &Start) {
         let index = self.index(start.at);
         let interval = self.at(index);
@@ -103,12 +103,13 @@ impl Timeline {
         }
     }
 
-    /// A session is seen in an interval.
+    /// Counts a session in an interval.
     pub(super) fn session_at(&mut self, index: i64) {
         self.at(index).seen += 1;
     }
 
-    /// Spreads the connections that sampling stands for over the intervals as those that were seen.
+    /// Distributes `all` connections estimated from samples over the intervals in proportion to the
+    /// sampled ones.
     pub(super) fn multiply(&self, intervals: &mut [Interval], all: u64) {
         let seen: u64 = self.intervals.iter().map(|i| i.sampled).sum();
         let (mut before, mut done) = (0, 0);
@@ -120,7 +121,7 @@ impl Timeline {
         }
     }
 
-    /// Bytes moved evenly from `first` to `last`.
+    /// Spreads bytes evenly from `first` to `last`.
     pub(super) fn spread(&mut self, bytes: u64, first: i64, last: i64) {
         let (from, to) = (self.index(first), self.index(last));
         let span = i128::from(last) - i128::from(first) + 1;
@@ -130,7 +131,7 @@ impl Timeline {
                 bytes
             } else {
                 let part = i128::from(self.time_of(index + 1)) - i128::from(first);
-                // At most `bytes`, for the part is at most the span.
+                // At most `bytes`, because the part is at most the span.
                 (i128::from(bytes) * part / span) as u64
             };
             let interval = self.at(index);
@@ -139,7 +140,7 @@ impl Timeline {
         }
     }
 
-    /// What was spread up to `last` was more than there is, or less.
+    /// Corrects the bytes that were spread up to `last`.
     pub(super) fn correct(&mut self, by: i64, last: i64) {
         if by != 0 {
             let index = self.index(last);
@@ -148,8 +149,8 @@ impl Timeline {
         }
     }
 
-    /// The number of the first interval, and all from it to the last. What an interval has below zero, the next
-    /// ones lack, or those before it.
+    /// The number of the first interval, and all intervals without holes. Negative bytes of an interval
+    /// are subtracted from the next ones, or from those before it.
     pub(super) fn dense(&self) -> (i64, Vec<Interval>) {
         let mut all: Vec<Interval> = Vec::with_capacity(self.intervals.len());
         let mut owed: i64 = 0;

@@ -1,11 +1,11 @@
-//! UDP sources, and of which kind each is.
+//! UDP sources and their kinds.
 //!
-//! A source is a client, a server and the server's port; an exchange is a flow of it. From the times
-//! between exchanges: a coefficient of variation of at most 0.1 is periodic; a law with the exponential's
-//! coefficient of variation (1) and its difference between the logarithm of the mean and the mean
-//! logarithm (Euler's constant) is exponential, each within three standard errors and 0.3. Flows of many
-//! datagrams are streams; one that a record each covers is taken to be at a constant rate unless
-//! successive records differ in rate by a coefficient of variation above 0.1.
+//! A source is a client, a server and the server's port; an exchange is one of its flows. The times
+//! between exchanges decide the kind. A coefficient of variation of at most 0.1 is periodic. A
+//! distribution is exponential if two statistics match within three standard errors and 0.3. The first is
+//! the coefficient of variation (1). The second is the difference between the logarithm of the mean and
+//! the mean logarithm (Euler's constant). Flows of many datagrams are streams. A stream counts as
+//! constant-rate unless the rates of its records differ with a coefficient of variation above 0.1.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use super::super::record::{Direction, Record, micros_between};
 use super::table::Table;
 use super::{Options, Timeline};
 
-/// Datagrams per flow from which on it is a stream.
+/// Minimum number of datagrams per flow for a stream.
 const STREAM: u64 = 10;
-/// Gaps from which on a law can be told.
+/// Minimum number of gaps to identify a distribution.
 const ENOUGH: f64 = 8.0;
 /// Euler's constant.
 const EULER: f64 = 0.577_215_664_901_532_9;
-/// A record of a stream is this long at least, nanoseconds: shorter ones say little about a rate.
+/// Minimum duration of a stream's record, nanoseconds; shorter ones say little about a rate.
 const LONG: i64 = 1_000_000_000;
 
 /// A client, a server and its port.
@@ -33,11 +33,11 @@ pub(super) struct Sources {
     done: BTreeMap<UdpKind, Done>,
 }
 
-/// Sources of a kind that are over.
+/// Finished sources of a kind.
 #[derive(Debug)]
 struct Done {
     sources: UdpSources,
-    /// Change of the number of sources alive at an interval.
+    /// Change of the number of active sources at the start of an interval.
     changes: BTreeMap<i64, i64>,
 }
 
@@ -46,7 +46,7 @@ struct Source {
     flows: u64,
     packets: u64,
     bytes: u64,
-    /// Of those, what the server sent.
+    /// The server's part of those.
     answers: u64,
     answer_bytes: u64,
     first: i64,
@@ -55,7 +55,7 @@ struct Source {
     latest: i64,
     gaps: Moments,
     rates: Moments,
-    /// Time that streams lasted, nanoseconds.
+    /// Total duration of streams, nanoseconds.
     streamed: i64,
 }
 
@@ -80,7 +80,7 @@ impl Moments {
         self.sum / self.n.max(1.0)
     }
 
-    /// Standard deviation over mean.
+    /// Coefficient of variation: standard deviation over mean.
     fn cov(&self) -> f64 {
         let mean = self.mean();
         let variance = (self.squares / self.n.max(1.0) - mean * mean).max(0.0);
@@ -92,7 +92,7 @@ impl Moments {
     }
 
     fn exponential(&self) -> bool {
-        // Of n exponential values the coefficient of variation has a standard error of 1/sqrt(n), the
+        // For n exponential values, the coefficient of variation has a standard error of 1/sqrt(n), the
         // difference of logarithms one of sqrt((pi^2/6 - 1)/n) = 0.803/sqrt(n) (delta method).
         let error = 3.0 / self.n.sqrt();
         (self.cov() - 1.0).abs() <= error.min(0.3)
@@ -115,7 +115,8 @@ impl Sources {
         );
         let forth = Ends(from.0, to.0, to.1);
         let back = Ends(to.0, from.0, from.1);
-        // Whoever has been a source before is one again, and is answered; else the lower port is the server's.
+        // A known source stays the source, and packets to it are replies. Otherwise the lower port is the
+        // server's.
         let reply =
             self.open.get(&forth).is_none() && (self.open.get(&back).is_some() || from.1 < to.1);
         let key = if reply { back } else { forth };
@@ -126,7 +127,7 @@ impl Sources {
             }
             (source.last, ())
         });
-        // A source alive stands on the timeline even where TCP has nothing.
+        // The timeline covers an active source even where TCP has nothing.
         for side in [Some(record.forward), record.reverse].into_iter().flatten() {
             timeline.stand_at(side.first);
             timeline.stand_at(side.last);
@@ -158,7 +159,7 @@ impl Sources {
             s.spacing
                 .add(u64::try_from(source.streamed).unwrap_or(0) / 1_000 / gaps);
         } else if source.gaps.n > 0.0 {
-            // Rounded: of a spacing of some microseconds half of one is a part that counts.
+            // Rounded, because half a microsecond matters for a spacing of a few.
             s.spacing.add((source.gaps.mean() / 1e3 + 0.5) as u64);
         }
         s.datagrams.add(source.bytes / source.packets.max(1));
@@ -223,7 +224,7 @@ impl Source {
             self.rates.add(payload as f64 / length as f64);
             self.streamed = self.streamed.saturating_add(length);
         }
-        // Replies to what was asked are no exchanges of their own.
+        // Replies are no exchanges of their own.
         if asks || self.flows == 0 {
             if self.flows > 0 && piece.first > self.latest {
                 self.gaps.add((piece.first - self.latest) as f64);

@@ -1,52 +1,53 @@
-//! Datagram sources of kind `other`: which one begins when, and how much of it is played.
+//! Datagram sources of kind `other`: when each one begins, and how much of it is played.
 //!
-//! Sources are numbered, in order of the intervals in which they begin. Start and rank of a source follow from
-//! its number and the seed of the round, so no list of them is kept: there may be 2^31. The rank chooses volume and
-//! lifetime together, because large transfers take long.
+//! Sources are numbered in order of the intervals in which they begin. Start and rank of a source follow
+//! from its number and the seed of the round. So no list of them is kept, as there may be 2^31. The rank
+//! chooses volume and lifetime together, because large transfers take long.
 //!
-//! A source sends at the rate that it had in the records, however much intervals are compressed. A source that lasts
-//! longer than the whole round sends for the length of the round, and there are as many such sources as the records had
-//! at any one time. The round is a circle: the part of a source beyond its end is played at its beginning. So the load is
-//! that of the records from the first moment to the last. The alternative, sending a late source's volume in the rest of
-//! the round, would raise the load towards the end.
+//! A source sends at the rate that it had in the records, whatever the compression. A source that lasts
+//! longer than the whole round sends for the length of the round. At any time, there are as many such
+//! sources as the records had at once. The round is a circle: the part of a source beyond its end is
+//! played at its beginning. So the load is that of the records from the first moment to the last. The
+//! alternative, sending a late source's volume in the rest of the round, would raise the load towards the
+//! end.
 
 use swell_base::{Dur, Stream, Time, derived};
 
 use super::super::law::{Law, permuted};
 use super::Plan;
 
-/// Sources whose starts are drawn at a time. It bounds the queue.
+/// Number of sources whose starts are drawn together. It bounds the queue.
 pub(super) const BLOCK: u64 = 1_024;
-/// Parts into which ranks are divided if long sources are more frequent than short ones.
+/// Number of parts into which ranks are divided if long sources are more frequent than short ones.
 const CELLS: usize = 1_024;
 
-/// Numbers of sources per interval, and their laws.
+/// Numbers of sources per interval, and their distributions.
 #[derive(Clone, Debug)]
 pub(super) struct Arrivals {
-    /// Sources that begin in each interval and before it.
+    /// Number of sources that begin in each interval or before it.
     upto: Vec<u64>,
-    /// Share of the sources with a rank in each part and below it; empty where all parts have as many.
+    /// Share of the sources with a rank in each part or below it; empty if the ranks are uniform.
     ranks: Vec<f64>,
     lifetimes: Law,
-    /// The longest time that a source is played, microseconds.
+    /// Maximum playing time of a source, microseconds.
     round: f64,
 }
 
-/// A source's place in a round.
+/// Position of a source in a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Place {
-    /// When it begins, from the beginning of the round on.
+    /// Start, relative to the start of the round.
     pub(super) at: Dur,
-    /// Its quantile in the laws of volumes and lifetimes.
+    /// Its quantile in the distributions of volumes and lifetimes.
     pub(super) rank: f64,
-    /// How long it is played.
+    /// Duration for which it is played.
     pub(super) lasts: Dur,
-    /// The part of its volume that this is.
+    /// Share of its volume that is played.
     pub(super) part: f64,
 }
 
 impl Arrivals {
-    /// None at all.
+    /// No sources.
     pub(super) fn none() -> Arrivals {
         Arrivals {
             upto: Vec::new(),
@@ -56,8 +57,8 @@ impl Arrivals {
         }
     }
 
-    /// As many sources in each interval as `begun` says would carry the model's volume over its own time, in a
-    /// round that lasts `round` and is `compression` times as short as the model.
+    /// `begun` is the number of sources per interval that would carry the model's volume over its own
+    /// time. The round lasts `round` and is shorter than the model by the factor `compression`.
     pub(super) fn new(
         begun: impl Iterator<Item = f64>,
         lifetimes: Law,
@@ -91,12 +92,12 @@ impl Arrivals {
         }
     }
 
-    /// Sources of a round.
+    /// Number of sources in a round.
     pub(super) fn all(&self) -> u64 {
         self.upto.last().copied().unwrap_or(0)
     }
 
-    /// The numbers of those that begin in interval `index` of a round.
+    /// The numbers of the sources that begin in interval `index` of a round.
     pub(super) fn of(&self, index: usize) -> std::ops::Range<u64> {
         let end = self.upto.get(index).copied().unwrap_or(0);
         let begin = index.checked_sub(1).and_then(|i| self.upto.get(i));
@@ -108,15 +109,16 @@ impl Arrivals {
         self.upto.partition_point(|&n| n <= number)
     }
 
-    /// When the starts of a block of sources begin, from the beginning of the round on: `number` is its first.
+    /// Start of the time slot of the block whose first source is `number`, relative to the start of the
+    /// round.
     pub(super) fn block_at(&self, plan: &Plan, index: usize, number: u64) -> Dur {
         let all = self.of(index);
         let part = (number - all.start) as f64 / (all.end - all.start).max(1) as f64;
         begin_of(plan, index) + plan.lasts(index as u64).scale(part)
     }
 
-    /// Where source `number`, of interval `index`, is in a round of this seed. The starts of a block are uniform
-    /// and independent within its part of the interval.
+    /// Position of source `number`, of interval `index`, in a round of this seed. The starts of a block
+    /// are uniform and independent within its part of the interval.
     pub(super) fn place(&self, plan: &Plan, index: usize, number: u64, seed: u64) -> Place {
         let mut stream = Stream::indexed(seed, "arrival", number);
         let all = self.of(index);
@@ -126,7 +128,7 @@ impl Arrivals {
         let [begin, end] = [first, last].map(|n| self.block_at(plan, index, n));
         let width = end.saturating_sub(begin);
         let at = begin + width.scale(stream.uniform());
-        // Rounding must not take it into the next interval.
+        // Rounding must not move it into the next interval.
         let at = at.min(end.saturating_sub(Dur::from_nanos(1))).max(begin);
         let sources = self.all();
         let stratum = permuted(number, sources, derived(seed, 1));
@@ -141,7 +143,7 @@ impl Arrivals {
         }
     }
 
-    /// The rank below which a share `p` of the sources are.
+    /// The rank below which a share `p` of the sources lie.
     fn rank(&self, p: f64) -> f64 {
         if self.ranks.is_empty() {
             return p;
@@ -152,7 +154,7 @@ impl Arrivals {
         (i as f64 + inside.clamp(0.0, 1.0)) / CELLS as f64
     }
 
-    /// Interval, number and place of all sources of a share that the end of a round cuts off.
+    /// Interval, number and place of all selected sources that the end of a round cuts off.
     pub(super) fn cut_off<'a>(
         &'a self,
         plan: &'a Plan,

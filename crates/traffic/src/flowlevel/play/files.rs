@@ -1,17 +1,21 @@
-//! Which files each interval carries: quantiles of the distribution, assigned so that volumes are met.
+//! Assigns files to intervals so that each interval carries its volume. Files are quantiles of the
+//! distribution of sizes.
 //!
-//! With independent draws of heavy-tailed sizes the few largest files decide the volume of an interval, so volumes are
-//! missed. Here a plan of N transfers has N files, one from each N-th part of the distribution, as the trace had.
+//! With independent draws of heavy-tailed sizes, the few largest files decide the volume of an interval,
+//! so volumes are missed. Here a plan of N transfers has N files, one from each N-th part of the
+//! distribution, as the trace had.
 //!
-//! **Large files** are assigned to intervals one by one, the largest first. Each goes to an interval that still lacks as
-//! much, with a probability proportional to what it lacks. The rates of the records say how long a transfer takes. A file
-//! begins early enough to end in its interval even on a network half as fast. If it is too long for that, its bytes count
-//! in the intervals in which they are sent, and after the last interval in the next round, if there is one.
+//! **Large files** are assigned to intervals one by one, the largest first. Each goes to an interval that
+//! still lacks as many bytes, with a probability proportional to what it lacks. The rates of the records
+//! say how long a transfer takes. A file begins early enough to end in its interval even on a network half
+//! as fast. If it is too long for that, its bytes count in the intervals in which they are sent. After the
+//! last interval they count in the next round, if there is one.
 //!
-//! **Small files**, each less than a five-hundredth of an interval, are stratified within every interval. Their
-//! distribution is tilted to meet the rest of the volume: it gets a density of `1 + t (2 u - 1)` over its quantiles `u`.
-//! The tilts of all intervals cancel if the volumes together are those of the distribution, so the sizes of the whole
-//! plan still follow it. A remainder is carried to the next interval.
+//! **Small files** have less than a five-hundredth of the bytes of a median interval and are stratified
+//! within every interval. Their distribution is tilted to meet the rest of the volume: it gets a density
+//! of `1 + t (2 u - 1)` over its quantiles `u`. If the volumes together are those of the distribution, the
+//! tilts of all intervals cancel. So the sizes of the whole plan still follow it. A remainder is carried
+//! to the next interval.
 
 use swell_base::{Stream, derived};
 
@@ -25,21 +29,21 @@ pub(super) use remaining::Remaining;
 mod deficit;
 mod remaining;
 
-/// A file below this part of a median interval is not planned individually.
+/// A file below this part of a median interval's bytes is not planned individually.
 const SMALL: f64 = 0.002;
-/// Largest number of files that are planned individually.
+/// Maximum number of files planned individually.
 const MOST: f64 = 65_536.0;
-/// Parts into which the distribution below the large files is divided, to compute the effect of a tilt.
+/// Number of parts of the distribution below the large files, used to compute the effect of a tilt.
 const PARTS: usize = 512;
-/// The mean of an interval's small files is changed by no more than this part of it.
+/// Maximum relative change of the mean of an interval's small files.
 const TILTED: f64 = 0.3;
 
-/// The files of one direction for all intervals of a plan, once round.
+/// The files of one direction for all intervals of a plan, for one round.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Files {
-    /// The large files are the law's from this quantile on.
+    /// Quantile of the distribution at which the large files begin.
     border: f64,
-    /// Where the law is cut into parts below that, their ends and their means.
+    /// The mean sizes in equal parts of the distribution below the border.
     parts: Vec<f64>,
     /// Large files, by interval.
     large: Vec<Large>,
@@ -47,31 +51,31 @@ pub(super) struct Files {
     /// Bytes that these files still bring into intervals of the next round; empty if none.
     pub(super) next: Vec<f64>,
     seed: u64,
-    /// How often intervals were looked at to give out the large files.
+    /// Number of interval updates made to assign the large files.
     steps: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Large {
     interval: usize,
-    /// When in the interval, 0..1.
+    /// Position in the interval, 0..1.
     place: f64,
     quantile: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Wanted {
-    /// Files, and how many of those are large ones.
+    /// Number of files, and of the large ones among them.
     files: u64,
     large: u64,
-    /// Tilt of the distribution of the other files: their sum is then what the interval still lacks.
+    /// Tilt of the distribution of small files, so that they sum to what the interval still lacks.
     tilt: f64,
 }
 
 impl Files {
-    /// Files of `law` for the intervals of `plan`, which are to carry `part` of its volume. Files of the round
-    /// `before` still bring so many bytes into each of them. All shares of a plan have the same if they have the
-    /// same `seed`.
+    /// Plans the files of `law` for the intervals of `plan`, which carry `part` of its volume. `before`
+    /// are the bytes that files of the previous round still bring into each interval. All shares of a plan
+    /// have the same files if they have the same `seed`.
     pub(super) fn new(law: &Law, plan: &Plan, part: f64, seed: u64, before: &[f64]) -> Files {
         let n = plan.sessions.len();
         let mut files = Files {
@@ -111,7 +115,7 @@ impl Files {
         files
     }
 
-    /// Chooses the size above which files are large: a single small file must not matter to an interval.
+    /// Chooses the size above which files are large. A single small file must not matter to an interval.
     fn choose_border(&mut self, law: &Law, volumes: &[f64], all: u64) {
         let mut busy: Vec<f64> = volumes.iter().copied().filter(|&v| v > 0.0).collect();
         if busy.is_empty() || all == 0 {
@@ -126,7 +130,7 @@ impl Files {
         self.border = 1.0 - large / n;
     }
 
-    /// Gives the large files to intervals, and says what those lack then.
+    /// Assigns the large files to intervals, and returns what the intervals lack afterwards.
     fn give_large(
         &mut self,
         law: &Law,
@@ -164,7 +168,7 @@ impl Files {
                 quantile,
             });
         }
-        // Stable, so that the order is the same everywhere.
+        // The sort is stable, so that the order is the same everywhere.
         self.large.sort_by_key(|l| l.interval);
         self.steps = deficit.steps();
         let (left, next) = deficit.finish();
@@ -172,16 +176,17 @@ impl Files {
         left
     }
 
-    /// What the small files of each interval are to carry.
+    /// Sets the tilts from what the small files of each interval must carry.
     fn settle(&mut self, plan: &Plan, lacks: &mut [f64], mean: f64) {
         let small = |w: &Wanted| (w.files - w.large) as f64;
-        // In an interval in which no file begins, nothing can be sent: the one before must send its bytes.
+        // An interval in which no file begins cannot send anything, so the previous one must send its
+        // bytes.
         for i in (1..lacks.len()).rev() {
             if small(&self.intervals[i]) == 0.0 {
                 lacks[i - 1] += std::mem::take(&mut lacks[i]);
             }
         }
-        // At the end of an interval the files in progress are half sent, in the mean: these bytes come late.
+        // At the end of an interval the files in progress are half sent on average; these bytes come late.
         let each = self.parts.iter().sum::<f64>();
         let late = self.parts.iter().map(|s| s * s * plan.pace).sum::<f64>();
         let late = if each > 0.0 { late / each / 2.0 } else { 0.0 };
@@ -210,8 +215,8 @@ impl Files {
             if slope > 0.0 {
                 wanted.tilt = (volume / expected - 1.0) / slope;
             }
-            // Limited to one interval: a larger remainder would not be a rounding error, and it would distort the next
-            // interval.
+            // Limited to one interval: a larger remainder would not be a rounding error, and would distort
+            // the next interval.
             carried = ((wanted_bytes - volume) * (1.0 - share)).clamp(-expected, expected);
             before = volume * share;
         }
@@ -221,8 +226,8 @@ impl Files {
         }
     }
 
-    /// Removes the mean of all tilts, except for what chance alone could produce. Otherwise the sizes of the whole plan would
-    /// deviate from the distribution.
+    /// Removes the mean of all tilts, except for what chance alone could produce. Otherwise the sizes of
+    /// the whole plan would deviate from the distribution.
     fn keep_the_law(&mut self) {
         let sum = |of: fn(&Wanted) -> f64| self.intervals.iter().map(of).sum::<f64>();
         let small = sum(|w| (w.files - w.large) as f64);
@@ -230,8 +235,9 @@ impl Files {
         if small <= 0.0 {
             return;
         }
-        // A tilt of t takes the distribution of small files t / 4 from the uniform one, where u is a half; the
-        // largest distance of n independent draws is 0.87 / sqrt(n) in the mean (Kolmogorov's law).
+        // A tilt of t moves the distribution of small files away from the uniform one by at most t / 4, at
+        // u = 1/2. The largest distance of n independent draws is 0.87 / sqrt(n) on average (Kolmogorov's
+        // law).
         let most = (4.0 * 0.87 / 2.0) * files.sqrt() / small;
         // Clamping at -1 and 1 changes the mean again, so the correction is repeated.
         for _ in 0..8 {
@@ -244,7 +250,7 @@ impl Files {
         }
     }
 
-    /// The share's files of an interval, and the large ones that are `left` from the one before.
+    /// The share's files of an interval, plus the large ones `left` from the previous interval.
     pub(super) fn of_interval(
         &self,
         interval: usize,

@@ -1,4 +1,4 @@
-//! The player of a plan: what is due next, over all sessions and datagram sources.
+//! The player of a plan: yields what is due next, over all sessions and datagram sources.
 
 use std::collections::BTreeSet;
 
@@ -11,47 +11,47 @@ use super::{Plan, UdpSource};
 
 mod datagrams;
 
-/// A file each way on a connection of a session.
+/// A file in each direction on one connection of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// When it is due: the schedule's own time, however late it is taken.
+    /// Scheduled time, however late it is taken.
     pub at: Time,
-    /// The session, by its place: at most one session has it at a time.
+    /// Session slot: at most one session occupies it at a time.
     pub session: u64,
-    /// Rank of the client: it opens the connection.
+    /// Rank of the client, which opens the connection.
     pub source: u64,
     /// Rank of the server.
     pub destination: u64,
-    /// Payload that the client sends first, bytes; 0 = none but what it takes to ask for `down`.
+    /// Payload that the client sends first, bytes; 0 means only a request for `down`.
     pub up: u64,
-    /// Payload that the server sends then, bytes; at least 1 if `up` is 0.
+    /// Payload that the server sends next, bytes; at least 1 if `up` is 0.
     pub down: u64,
-    /// The session's last transfer was between the same two hosts. A driver that keeps connections may reuse the last
-    /// one if it is idle. In the records every transfer had its own connection.
+    /// Whether the session's last transfer was between the same two hosts. A driver that keeps connections
+    /// may reuse the last one if it is idle. In the records every transfer had its own connection.
     pub kept: bool,
 }
 
-/// What is due.
+/// Something that is due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Due {
-    /// A transfer over TCP starts.
+    /// A TCP transfer starts.
     Transfer(Transfer),
-    /// A source of datagrams begins.
+    /// A datagram source begins.
     Datagrams(UdpSource),
 }
 
-/// Which part of the sessions a player has: those whose number modulo `of` is `index`. Players of all
-/// shares of one plan together play it.
+/// The part of the sessions that a player has: those whose number modulo `of` is `index`. The players of
+/// all shares together play the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Which one, below `of`.
+    /// Index of the share, below `of`.
     pub index: u32,
-    /// How many there are, not zero.
+    /// Number of shares, not zero.
     pub of: u32,
 }
 
 impl Share {
-    /// The only player.
+    /// The only share.
     pub const ALL: Share = Share { index: 0, of: 1 };
 
     /// How many of `all` are in this share.
@@ -60,7 +60,7 @@ impl Share {
         (all + of - 1).saturating_sub(u64::from(self.index)) / of
     }
 
-    /// Whether the one with this number, of many, is in this share.
+    /// Whether item `number` is in this share.
     fn holds(self, number: u64) -> bool {
         number % u64::from(self.of.max(1)) == u64::from(self.index)
     }
@@ -70,7 +70,7 @@ impl Share {
     }
 }
 
-/// Plays a [`Plan`]: says what is due, in order of time. A pure function of plan, seed and share.
+/// Plays a [`Plan`]: yields what is due, in time order. A pure function of plan, seed and share.
 #[derive(Debug)]
 pub struct Player {
     plan: Plan,
@@ -78,22 +78,22 @@ pub struct Player {
     seed: u64,
     stream: Stream,
     queue: EventQueue<Event>,
-    /// How far it has come.
+    /// Time reached so far.
     clock: Time,
-    /// The interval that comes next.
+    /// The next interval.
     next: u64,
     sessions: Vec<Session>,
-    /// Places of sessions that are active; those that are not, of the ones there have been.
+    /// Number of active sessions, and the free slots among those used so far.
     active: u64,
     free: BTreeSet<u32>,
     /// Draws of gaps.
     gaps: Stratified,
-    /// Files up and down of all intervals, this time round.
+    /// Files up and down of all intervals, in this round.
     files: [Option<Files>; 2],
     round: u64,
-    /// What files of the round before bring into the intervals of this one, up and down, bytes of the model.
+    /// Bytes that files of the previous round bring into the intervals of this one, up and down, unscaled.
     before: [Vec<f64>; 2],
-    /// Those of this interval that are still to be sent.
+    /// Files of this interval that are still to be sent.
     remaining: [Remaining; 2],
     udp: Vec<Kind>,
     sources: u64,
@@ -101,15 +101,15 @@ pub struct Player {
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// The session in a place starts a transfer, if it is still the same one.
+    /// The session in a slot starts a transfer, unless its serial has changed.
     Session { place: u32, serial: u32 },
-    /// A source of this kind takes a place.
+    /// A source of this kind takes a slot.
     Source { kind: u16, place: u32, serial: u32 },
-    /// The starts of the next sources of this kind that come by themselves are to be drawn: from this number on.
+    /// Draw the starts of the next block of individually arriving sources of this kind, from `number` on.
     Block { kind: u16, serial: u32, number: u32 },
-    /// A source of this kind comes by itself.
+    /// An individually arriving source of this kind begins.
     Arrival { kind: u16, serial: u32, number: u32 },
-    /// What the end of the round cuts off a source of this kind is played at its beginning.
+    /// The part of a source that the end of the round cuts off is played at the beginning of the round.
     Rest { kind: u16, serial: u32, number: u32 },
 }
 
@@ -123,19 +123,19 @@ struct Session {
     interval: u64,
     source: u64,
     destination: u64,
-    /// It starts no transfer after this: only under the released program's profile.
+    /// It starts no transfer after this. Used only under the released program's profile.
     ends: Time,
 }
 
 /// Datagram sources of a kind.
 #[derive(Debug)]
 struct Kind {
-    /// Of each place, which occupation of it this is.
+    /// Serial number of the current occupant of each slot.
     serials: Vec<u32>,
     active: u64,
-    /// Which arrivals these are: those of an interval, under one plan.
+    /// Serial number of the current set of arrivals: those of an interval, under one plan.
     serial: u32,
-    /// Their interval, counted on from round to round.
+    /// Their interval; numbers continue from round to round.
     index: u64,
 }
 
@@ -176,12 +176,12 @@ impl Player {
         &self.plan
     }
 
-    /// Sessions active now, of this share.
+    /// Number of active sessions of this share.
     pub fn active(&self) -> u64 {
         self.active
     }
 
-    /// When [`Player::pop`] may next give something; `None` if it is all over.
+    /// When [`Player::pop`] may next return something; `None` at the end.
     pub fn poll_at(&self) -> Option<Time> {
         let border = (!self.over()).then(|| self.plan.starts_at(self.next));
         match (border, self.queue.next_at()) {
@@ -190,15 +190,15 @@ impl Player {
         }
     }
 
-    /// What is due at `now` or was due earlier, in order of its own time; `None` if nothing is due. The result does not
-    /// depend on when it is asked for. So a driver may plan ahead with a later `now`.
+    /// Returns what is due at `now` or before, in order of scheduled time; `None` if nothing is due. The
+    /// result does not depend on when it is called. So a driver may plan ahead with a later `now`.
     pub fn pop(&mut self, now: Time) -> Option<Due> {
         loop {
             let border = (!self.over())
                 .then(|| self.plan.starts_at(self.next))
                 .filter(|&b| b <= now);
             let until = border.map_or(now, |b| Time::from_nanos(b.as_nanos().saturating_sub(1)));
-            // At time zero nothing comes before the first interval.
+            // At time zero, no event precedes the first interval.
             let event = match border {
                 Some(Time::ZERO) => None,
                 _ => self.queue.pop_until(until),
@@ -219,9 +219,9 @@ impl Player {
         }
     }
 
-    /// Continues with another plan from `now` on, such as another load of the same model. Surplus sessions
-    /// end, new ones begin, the others go on. It continues in the interval of `now`. Sources of datagrams follow when they
-    /// end, or with the next interval.
+    /// Continues with another plan from `now` on, such as another load of the same model. It continues in
+    /// the interval of `now`. Surplus sessions end, new ones begin, the others continue. Datagram sources
+    /// follow when they end, or with the next interval.
     pub fn change(&mut self, plan: Plan, now: Time) {
         let same_kinds = plan.udp.len() == self.udp.len();
         // Transfers in progress keep their sizes.
@@ -252,7 +252,7 @@ impl Player {
         }
         self.remaining = [Remaining::default(), Remaining::default()];
         self.shuffle(index);
-        // What the rest of the interval has time for.
+        // Keep only the files that fit into the rest of the interval.
         let lasts = self.plan.lasts(index).as_secs_f64().max(1e-9);
         let rest = self.plan.starts_at(index + 1).since(now).as_secs_f64() / lasts;
         for remaining in &mut self.remaining {
@@ -264,7 +264,7 @@ impl Player {
         }
     }
 
-    /// Whether no interval is still to come, and the last has been ended.
+    /// Whether no interval is left, and the last one has been ended.
     fn over(&self) -> bool {
         self.plan.is_over(self.next) && self.next > self.plan.sessions.len() as u64
     }
@@ -283,7 +283,7 @@ impl Player {
         }
     }
 
-    /// The files of all intervals of a round.
+    /// Plans the files of all intervals of a round.
     fn choose_files(&mut self, round: u64) {
         self.round = round;
         if self.plan.profile != Profile::Fixed {
@@ -301,7 +301,7 @@ impl Player {
         }
     }
 
-    /// Gaps and files, as many as the interval is expected to need.
+    /// Prepares as many gaps and files as the interval is expected to need.
     fn shuffle(&mut self, index: u64) {
         let len = (self.plan.expected(index) / f64::from(self.share.of.max(1))) as usize;
         let seed = derived(derived(self.seed, index + 1), 1);
@@ -319,7 +319,7 @@ impl Player {
         for (remaining, files) in self.remaining.iter_mut().zip(&self.files) {
             let Some(files) = files else { continue };
             let left = std::mem::take(remaining);
-            // Of intervals there are at most some hundred thousand.
+            // There are at most some hundred thousand intervals.
             let interval = (index % n) as usize;
             *remaining = files.of_interval(interval, sessions, self.share, left);
         }
@@ -338,12 +338,12 @@ impl Player {
             }
         }
         let begun = wanted.saturating_sub(self.active) as usize;
-        // Which gap a session begins in, and where in it.
+        // Uniform numbers: the gap that a session begins in, and the position in it.
         let mut first = [Stratified::new(begun), Stratified::new(begun)];
         while self.active < wanted {
             let place = self.free.pop_first().unwrap_or_else(|| {
                 self.sessions.push(Session::default());
-                // At most a million places.
+                // At most a million slots.
                 (self.sessions.len() - 1) as u32
             });
             self.active += 1;
@@ -354,7 +354,8 @@ impl Player {
         }
     }
 
-    /// A session that has been in a gap for some time: which gap and how much is left of it, as uniform numbers.
+    /// Starts a session in the middle of a gap. `gap` and `part` are uniform numbers: the choice of the
+    /// gap, and the part left.
     fn begin_session(&mut self, place: u32, at: Time, gap: f64, part: f64) {
         let Some(gaps) = &self.plan.gaps else { return };
         let session = &mut self.sessions[place as usize];
@@ -411,7 +412,7 @@ impl Player {
             return None;
         }
         if at > session.ends {
-            // The released program notices only here that a session is over or surplus.
+            // The released program checks only here whether a session is over or surplus.
             let wanted = self.share.part(self.plan.sessions(at));
             if self.active > wanted {
                 self.active -= 1;

@@ -1,4 +1,4 @@
-//! What is played is what the model says, however it is asked for.
+//! Playback follows the model, however it is driven.
 
 use swell_base::{Dur, Time};
 
@@ -31,16 +31,17 @@ fn seconds(s: u64) -> Time {
     Time::ZERO + Dur::from_secs(s)
 }
 
-/// The bars of a trace played back: flows and bytes within 3 % over the run, bytes within 5 % in 95 % of the
-/// intervals; and a moderate one on connections per interval, which are up to the sessions' chances.
+/// The requirements for a replayed trace: flows and bytes within 3 % over the run, bytes within 5 % in 95
+/// % of the intervals. The bound on connections per interval is moderate, because sessions are random.
 #[test]
 fn known_traces_are_met_over_the_run_and_in_each_interval() {
-    // Of the second and third the largest files are a tenth and more than a half of an interval, and there are as
-    // few sessions as in the notes on the released program (its mean error was 20 %, the worst 82 %).
+    // In the second and third trace the largest files are a tenth and more than a half of an interval.
+    // They have as few sessions as in the notes on the released program (its mean error was 20 %, the
+    // worst 82 %).
     for (sessions, tail, most) in [(400, 1.3, 5e6), (40, 1.2, 1e6), (60, 1.1, 1e7)] {
         let t = trace_of(1, sessions, 600, tail, most);
         let model = configure(&t.records, options());
-        // The last interval holds no more than the ends of what began in the tenth.
+        // The last interval contains only the ends of connections that began in the tenth.
         let intervals = &model.tcp.intervals[..10];
         let (mut off, mut seen) = (0, 0);
         for seed in 0..10 {
@@ -67,7 +68,7 @@ fn known_traces_are_met_over_the_run_and_in_each_interval() {
     }
 }
 
-/// Largest distance of a law from what was drawn of it.
+/// Largest distance between a distribution and the values drawn from it.
 fn kolmogorov(drawn: &mut [f64], law: &Law) -> f64 {
     drawn.sort_by(f64::total_cmp);
     let n = drawn.len() as f64;
@@ -92,14 +93,14 @@ fn files_given_to_volumes_follow_their_law_and_gaps_theirs() {
             sizes.len() as f64,
             sizes.iter().copied().fold(0.0, f64::max),
         );
-        // Drawn independently one in ten would be farther than 1.22 / sqrt(n); these are a sample without
-        // replacement, bent by a few percent.
+        // One in ten independent samples would be farther than 1.22 / sqrt(n). This one is drawn without
+        // replacement, and tilted by a few percent.
         let distance = kolmogorov(&mut sizes, &law);
         assert!(
             distance < 1.22 / n.sqrt(),
             "sizes of {sessions}: {distance}"
         );
-        // The largest files are those of the law, once each.
+        // The largest files are those of the distribution, once each.
         assert!(largest > 0.98 * law.quantile(1.0), "{largest}");
         let mut last = std::collections::BTreeMap::new();
         let mut gaps: Vec<f64> = Vec::new();
@@ -113,7 +114,8 @@ fn files_given_to_volumes_follow_their_law_and_gaps_theirs() {
     }
 }
 
-/// A file that takes longer than an interval is counted where it will be, and others leave room for it.
+/// A file longer than an interval is counted in the intervals in which it is sent, and others leave space
+/// for it.
 #[test]
 fn a_file_longer_than_an_interval_is_counted_where_it_is() {
     let mut records = trace_of(1, 40, 600, 1.3, 1e5).records;
@@ -129,7 +131,7 @@ fn a_file_longer_than_an_interval_is_counted_where_it_is() {
         ..long.forward
     };
     long.source = 77_777;
-    // All others were as slow.
+    // All other files are as slow.
     for r in &mut records {
         let takes = r.forward.bytes as f64 * (last - first) as f64 / size as f64;
         r.forward.last = r.forward.first + takes as i64;
@@ -167,7 +169,7 @@ fn a_file_longer_than_an_interval_is_counted_where_it_is() {
     assert!(off * 20 <= seen, "{off} of {seen}");
 }
 
-/// What intervals carry, those of later rounds too, if every file flows at `rate`.
+/// The bytes that intervals carry, including those of later rounds, if every file flows at `rate`.
 fn carried(plan: &Plan, played: &[Transfer], rate: f64, intervals: u64) -> Vec<f64> {
     let starts: Vec<f64> = (0..=intervals)
         .map(|i| plan.starts_at(i).as_secs_f64())
@@ -185,7 +187,8 @@ fn carried(plan: &Plan, played: &[Transfer], rate: f64, intervals: u64) -> Vec<f
     carried
 }
 
-/// Files ten times as large take ten times as long, and what runs over the end of a round is part of the next.
+/// Files ten times as large take ten times as long. The part beyond the end of a round belongs to the next
+/// round.
 #[test]
 fn larger_files_are_counted_where_they_are_and_over_the_end_of_a_round() {
     let mut model = model();
@@ -194,7 +197,7 @@ fn larger_files_are_counted_where_they_are_and_over_the_end_of_a_round() {
     let mut rates = Histogram::default();
     rates.add(rate as u64);
     model.tcp.rates = rates;
-    // Without the last, which holds no more than the ends of what began in the tenth.
+    // Without the last interval, which contains only the ends of connections that began in the tenth.
     model.tcp.intervals.truncate(10);
     model.span = [model.start, model.start + 600_000_000_000];
     let playback = Playback {
@@ -219,10 +222,12 @@ fn larger_files_are_counted_where_they_are_and_over_the_end_of_a_round() {
     assert!((firsts - 1.0).abs() < 0.02, "{firsts}");
 }
 
-/// Many small intervals: the law of sizes is still that of the trace, and volumes are met as far as so few files can.
+/// Many small intervals: sizes still follow the trace's distribution, and volumes are met as far as few
+/// files allow.
 #[test]
 fn many_small_intervals_keep_the_law() {
-    // Seconds of an interval with some seven connections in each, and what 95 % of the intervals are within.
+    // Interval in seconds, with about seven connections in the shortest, and the error bound of 95 % of
+    // the intervals.
     for (interval, bar) in [(3, 0.45), (9, 0.25), (36, 0.05), (120, 0.05)] {
         let options = Options {
             interval: Dur::from_secs(interval),
@@ -243,7 +248,7 @@ fn many_small_intervals_keep_the_law() {
         let n = sizes.len() as f64;
         let distance = kolmogorov(&mut sizes, &law);
         let most = errors[errors.len() * 95 / 100];
-        // Independent draws would be farther in one of ten.
+        // One in ten independent samples would be farther.
         assert!(
             distance < 1.22 / n.sqrt(),
             "{interval} s: {distance} of {n}"
@@ -252,7 +257,7 @@ fn many_small_intervals_keep_the_law() {
     }
 }
 
-/// The gaps go on from interval to interval, so that as many connections begin as the plan says.
+/// Gaps continue across intervals, so that as many connections begin as the plan expects.
 #[test]
 fn few_connections_in_an_interval_are_as_many_as_expected() {
     let options = Options {
@@ -268,7 +273,8 @@ fn few_connections_in_an_interval_are_as_many_as_expected() {
             let mut part = Player::new(plan.clone(), 5, Share { index, of });
             sum += transfers(&all(&mut part, Time::MAX)).len();
         }
-        // Of 40,000 independent gaps the standard error would be 0.5 %; stratified ones are a fraction of that.
+        // 40,000 independent gaps would have a standard error of 0.5 %; stratified ones have a fraction of
+        // that.
         let ratio = sum as f64 / expected;
         assert!((ratio - 1.0).abs() < 0.005, "{of} shares: {ratio}");
     }
@@ -308,12 +314,12 @@ fn shares_together_are_the_whole() {
         assert!(own.iter().all(|t| t.session % 3 == u64::from(index)));
         sum += own.len();
     }
-    // Hosts that share the sessions share the files: the volume of an interval is theirs together.
+    // Hosts that share the sessions share the files: together they carry the volume of an interval.
     for (bytes, interval) in carried.iter().zip(&model.tcp.intervals[..10]) {
         let ratio = bytes / interval.bytes as f64;
         assert!((ratio - 1.0).abs() < 0.05, "{ratio}");
     }
-    // The same law, other draws.
+    // The same distribution, other draws.
     assert!(
         (sum as f64 / whole.len() as f64 - 1.0).abs() < 0.01,
         "{sum} {}",
@@ -413,7 +419,7 @@ fn a_session_keeps_its_hosts_for_an_interval_and_ranks_follow_their_popularity()
     }
     let all = f64::from(chosen.iter().sum::<u32>());
     for (n, share) in chosen.into_iter().zip([0.6, 0.3, 0.1]) {
-        // Some 4,000 choices: three standard errors are 0.024 at most.
+        // Some 4,000 choices: three standard errors are at most 0.024.
         assert!((f64::from(n) / all - share).abs() < 0.024, "{chosen:?}");
     }
 }
@@ -456,8 +462,8 @@ fn what_the_released_program_draws_too_late_is_missing() {
     let expected: f64 = (0..10).map(|i| plan.expected(i)).sum();
     let mut p = Player::new(plan, 1, Share::ALL);
     let n = all(&mut p, seconds(600)).len() as f64;
-    // Half a second of jitter and three of waiting at the end of each minute: 0.5 + 3 of 60 (section
-    // 2.5 of the notes on the program; 5 to 6 % there).
+    // Half a second of jitter, and three seconds of waiting at the end of each minute: 0.5 + 3 of 60
+    // (section 2.5 of the notes on the program; 5 to 6 % there).
     let short = 1.0 - n / expected;
     assert!((0.035..0.085).contains(&short), "{short}");
 }

@@ -1,10 +1,11 @@
-//! Datagram sources: how many are active when, and when each sends what.
+//! Datagram sources: how many are active at a time, and when each of them sends what.
 //!
-//! As for TCP, an interval has as many sources as it takes to carry its bytes: its share of the kind's
-//! bytes (by the sources that were alive in it) over what a source carries. Constant-rate, periodic and
-//! exponential sources follow one another in as many places as that, each with a lifetime, a spacing and
-//! a size of datagrams of its own. Sources of kind `other` come one by one ([`super::arrivals`]). Each spreads its volume
-//! evenly over its lifetime; both have the same rank in their distributions.
+//! As for TCP, an interval has as many sources as it takes to carry its bytes. Its bytes are its share of
+//! the kind's bytes, in proportion to the sources alive in it. That number is divided by what one source
+//! carries. Constant-rate, periodic and exponential sources follow one another in that many slots. Each
+//! has its own lifetime, spacing and datagram size. Sources of kind `other` arrive individually
+//! ([`super::arrivals`]). Each spreads its volume evenly over its lifetime; both have the same rank in
+//! their distributions.
 
 use swell_base::{Dur, Stream, Time};
 
@@ -13,29 +14,29 @@ use super::super::model::{FlowModel, UdpKind, UdpSources};
 use super::arrivals::{Arrivals, Place};
 use super::{Playback, law_of, whole};
 
-/// The least spacing of a source's datagrams, in microseconds.
+/// Minimum spacing of a source's datagrams, in microseconds.
 const LEAST: f64 = 1.0;
-/// Largest payload of a datagram over IPv4 (RFC 768, RFC 791).
+/// Largest UDP payload over IPv4 (RFC 768, RFC 791).
 const LARGEST: f64 = 65_507.0;
 
-/// A source of datagrams.
+/// A datagram source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UdpSource {
-    /// How it spaces what it sends.
+    /// How it spaces its exchanges.
     pub kind: UdpKind,
-    /// When it begins to be active. Its first exchange is later: see [`UdpSource::pace`].
+    /// Start of its activity. Its first exchange may be later: see [`UdpSource::pace`].
     pub at: Time,
-    /// When it has ended: it sends before.
+    /// End of its activity; all exchanges are before.
     pub until: Time,
-    /// A number of its own among this player's sources.
+    /// Unique number among this player's sources.
     pub number: u64,
     /// Rank of the client.
     pub source: u64,
     /// Rank of the server.
     pub destination: u64,
-    /// Mean time from one exchange to the next.
+    /// Mean time between exchanges.
     pub spacing: Dur,
-    /// Exchanges that it makes, if that is what ends it.
+    /// Number of exchanges after which it ends, if limited.
     pub exchanges: Option<u64>,
     /// What the client sends in an exchange.
     pub up: Burst,
@@ -46,7 +47,7 @@ pub struct UdpSource {
 /// What one side sends in an exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Burst {
-    /// Datagrams in the mean; one exchange has the whole number below or above.
+    /// Mean number of datagrams; an exchange has the whole number below or above.
     pub datagrams: f64,
     /// Payload of each, bytes.
     pub payload: u32,
@@ -55,15 +56,15 @@ pub struct Burst {
 /// An exchange of a source: the client's datagrams, then the server's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// When it is due.
+    /// Scheduled time.
     pub at: Time,
-    /// The client's datagrams; [`Burst::payload`] says their size.
+    /// Number of the client's datagrams; [`Burst::payload`] gives their size.
     pub up: u32,
-    /// The server's datagrams.
+    /// Number of the server's datagrams.
     pub down: u32,
 }
 
-/// The exchanges of a source, in order of time; see [`UdpSource::pace`].
+/// The exchanges of a source, in time order; see [`UdpSource::pace`].
 #[derive(Clone, Debug)]
 pub struct Pacer {
     source: UdpSource,
@@ -73,9 +74,9 @@ pub struct Pacer {
 }
 
 impl UdpSource {
-    /// Its exchanges: evenly spaced from a random phase on for a constant-rate or periodic source, at
-    /// independent, exponentially distributed intervals for an exponential one, and evenly from its beginning
-    /// on for one of no known kind. The same for the same `seed`.
+    /// Its exchanges. Constant-rate and periodic sources space them evenly, from a random phase on.
+    /// Exponential sources use independent, exponentially distributed intervals. Sources of kind `other`
+    /// space them evenly from their start. Equal seeds give equal exchanges.
     pub fn pace(&self, seed: u64) -> Pacer {
         let mut stream = Stream::indexed(seed, "datagrams", self.number);
         let phase = match self.kind {
@@ -108,7 +109,8 @@ impl Iterator for Pacer {
         self.next = at
             + match self.source.kind {
                 UdpKind::ConstantRate | UdpKind::Periodic => self.source.spacing,
-                // A source with a number of exchanges ends after the last one, and never later than its lifetime.
+                // A source with a limited number of exchanges ends after the last one, and never later
+                // than its lifetime.
                 UdpKind::Other => self.source.until.since(at) / (self.left + 1),
                 UdpKind::Exponential => wait(self.source.spacing, &mut self.stream),
             };
@@ -121,38 +123,39 @@ impl Iterator for Pacer {
     }
 }
 
-/// How much of a source is played.
+/// The part of a source that is played.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Piece {
     /// All of it.
     Whole,
-    /// This share of its time.
+    /// This share of its duration.
     Until(f64),
-    /// What comes after this share of its time.
+    /// Everything after this share of its duration.
     From(f64),
 }
 
-/// A kind of sources ready to be played.
+/// A kind of sources prepared for playback.
 #[derive(Clone, Debug)]
 pub(super) struct UdpPlan {
     pub(super) kind: UdpKind,
-    /// Sources active in each interval; none for those that come one by one.
+    /// Sources active in each interval; empty for sources that arrive individually.
     slots: Vec<u64>,
-    /// Those that come one by one.
+    /// Sources that arrive individually.
     pub(super) arrivals: Arrivals,
     spacing: Option<Law>,
     datagrams: Law,
     volumes: Law,
     lifetimes: Law,
-    /// Datagrams of client and server in an exchange, and their payload relative to the mean.
+    /// Per side (client, server): datagrams in an exchange, and their payload relative to the mean.
     each: [(f64, f64); 2],
-    /// Bytes of servers among all.
+    /// Share of the servers in all bytes.
     answers: f64,
     sizes: f64,
 }
 
 impl UdpPlan {
-    /// The kind as `playback` says, in rounds of this length; silent if nothing of it can be played.
+    /// Prepares a kind as `playback` says, in rounds of this length; silent if nothing of it can be
+    /// played.
     pub(super) fn new(
         u: &UdpSources,
         model: &FlowModel,
@@ -177,7 +180,7 @@ impl UdpPlan {
             side(u.answers, u.answer_bytes),
         ];
         let length = model.interval.as_nanos() as f64;
-        // Time of sources alive, in intervals; and the part of it that each interval has.
+        // Total time that sources were alive, in intervals, and each interval's part of it.
         let seen = |index: usize| model.seen_of(index).as_nanos() as f64 / length;
         let alive = u.active.iter().enumerate();
         let alive = alive.map(|(i, &n)| n as f64 * seen(i)).sum::<f64>();
@@ -226,7 +229,7 @@ impl UdpPlan {
         self.slots.iter().all(|&n| n == 0) && self.arrivals.all() == 0
     }
 
-    /// A source that takes a place at `at`, until `end` at the latest.
+    /// Draws a source that takes a slot at `at`, until `end` at the latest.
     pub(super) fn draw(&self, at: Time, end: Time, stream: &mut Stream) -> UdpSource {
         let spacing = self
             .spacing
@@ -266,8 +269,8 @@ impl UdpPlan {
         }
     }
 
-    /// A source that comes by itself, from `at` on: what `piece` says of it, if there is an exchange in it. The
-    /// same `stream` gives the same source.
+    /// Draws an individually arriving source that starts at `at`, or the `piece` of it, if that has an
+    /// exchange. The same `stream` gives the same source.
     pub(super) fn draw_one(
         &self,
         place: &Place,
@@ -290,7 +293,7 @@ impl UdpPlan {
             datagrams,
             payload: self.payload(each, relative),
         });
-        // Both pieces round at the same number. Together they have every exchange once.
+        // Both pieces round at the same point, so that together they have every exchange once.
         let rounding = stream.uniform();
         let before_cut = |share: f64| ((exchanges as f64 * share + rounding) as u64).min(exchanges);
         let (exchanges, lasts) = match piece {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A record of a whole connection cut in two by a time-out.
+/// The record of a complete connection, cut in two by a time-out.
 fn halves(flags: [Option<u8>; 2]) -> [Record; 2] {
     let mut a = file(1, 2, 3_000, 0, 100_000);
     a.forward.flags = flags[0];
@@ -20,10 +20,10 @@ fn surgery_joins_what_time_outs_cut_and_only_that() {
         assert_eq!((model.tcp.down.count(), model.totals.joined), (1, 1));
         assert_eq!(model.tcp.down.sum(), 200_000);
     }
-    // Both have SYN and FIN: the ports were used anew.
+    // Both have SYN and FIN: the ports were reused.
     let model = configure(&halves([Some(0x13); 2]), options());
     assert_eq!((model.tcp.down.count(), model.totals.joined), (2, 0));
-    // The released program joins nothing and then finds neither half well-formed.
+    // The released program joins no records, and then neither half is well-formed.
     let mut c = Configurator::new(Options {
         profile: Profile::Harpoon,
         ..options()
@@ -44,8 +44,8 @@ fn both_directions_make_one_connection_of_the_one_who_asked() {
     (up.source, up.destination) = (down.destination, down.source);
     (up.source_port, up.destination_port) = (down.destination_port, down.source_port);
     (up.forward.first, up.forward.packets, up.forward.bytes) = (SECOND, 30, 30 * 52);
-    // Thirty acknowledgements with time stamps: 360 bytes beyond the headers, and no file. The segments have them, too,
-    // and the SYN with ACK eight bytes more of options.
+    // Thirty ACKs with timestamps: 360 bytes beyond the headers, and no file. The data segments have
+    // timestamps, too, and the SYN/ACK has eight more bytes of options.
     let mut stamped = down;
     stamped.forward.bytes += 12 * down.forward.packets + 8;
     let acknowledged = configure(&[stamped, up], options());
@@ -55,7 +55,7 @@ fn both_directions_make_one_connection_of_the_one_who_asked() {
     up.forward.bytes = 30 * 40 + 9_000;
     let mut biflow = down;
     biflow.reverse = Some(up.forward);
-    // The server's side as a record of its own that begins after the client's, which has ended by then.
+    // The server's direction as a separate record that begins after the client's record has ended.
     for records in [vec![down, up], vec![up, down], vec![biflow]] {
         let model = configure(&records, options());
         assert_eq!((model.tcp.up.sum(), model.tcp.down.sum()), (9_000, 50_000));
@@ -105,7 +105,7 @@ fn udp_sources_are_told_apart() {
     let of = |kind| model.udp.iter().find(|u| u.kind == kind).unwrap();
     assert_eq!(of(UdpKind::ConstantRate).sources, 50);
     assert_eq!(of(UdpKind::Periodic).sources, 50);
-    // Two tests at three standard errors: about one source in a hundred is missed.
+    // Two tests at three standard errors miss about one source in a hundred.
     let found = of(UdpKind::Exponential).sources;
     assert!((46..=50).contains(&found), "{found}");
     assert_eq!(of(UdpKind::Other).sources, 100 - found);

@@ -10,7 +10,8 @@ fn read(texts: &[&str]) -> Result<FlowModel, XmlError> {
     FlowModel::from_harpoon(texts, "x", Provenance::default(), Dur::from_secs(60))
 }
 
-/// As the program's examples look: no white space behind the last number, bare addresses, prefixes, repeated lines.
+/// As in the program's examples: no white space after the last number, bare addresses, prefixes, repeated
+/// lines.
 const CLIENT: &str = r#"<?xml version="1.0"?>
 <!-- a client -->
 <harpoon_plugins>
@@ -40,7 +41,7 @@ fn lists_and_pools_are_read() {
     assert_eq!((model.tcp.down.count(), model.tcp.down.sum()), (4, 800));
     assert_eq!(model.tcp.sources.ranks, [(1, 254)]);
     assert_eq!(model.tcp.destinations.ranks, [(3, 1), (1, 1)]);
-    // Sixty connections of 200 bytes a minute.
+    // Sixty connections of 200 bytes per minute.
     assert_eq!(
         (
             model.tcp.intervals[0].connections,
@@ -61,7 +62,7 @@ fn pools_may_be_of_either_family() {
         <address ipv4="10.0.0.9"/></address_pool>"#;
     let client = CLIENT.replace("<active_sessions>", &format!("{pool}<active_sessions>"));
     let model = read(&[&client, SERVER]).unwrap();
-    // The pool of 254 of the text, 256 and 2 of IPv6, one of which is there twice, and one of IPv4.
+    // The original pool of 254, then 256 and 2 of IPv6, one of which occurs twice, and one of IPv4.
     assert_eq!(model.tcp.sources.ranks, [(2, 1), (1, 254 + 256 + 1)]);
     for wrong in ["fd00::/129", "fd00::/x", "fd00:::"] {
         let text = client.replace("fd00::7/128", wrong);
@@ -140,7 +141,7 @@ fn hostile_input_is_an_error_with_its_place() {
     ));
     assert_eq!(read(&[&many]), Err(XmlError::Intervals(MAX_INTERVALS + 1)));
     assert_eq!(read(&[&" ".repeat(MAX_BYTES + 1)]), Err(XmlError::TooLarge));
-    // Gaps of nothing but zeros would open endless connections at once.
+    // With zero gaps only, a session would open endless connections at once.
     let still = plugin(
         "<file_sizes>1</file_sizes><interconnection_times>0 0</interconnection_times><active_sessions>2</active_sessions>",
     );

@@ -13,7 +13,7 @@ fn binomial_probabilities_are_those_of_a_table() {
     assert_eq!(binomial(0.0, 0.0, 0.5), 1.0);
 }
 
-/// How many of `of` packets are sampled: waits between sampled packets are geometric.
+/// How many of `of` packets are sampled. Waits between sampled packets are geometric.
 fn thinned(of: u64, n: f64, s: &mut Stream) -> u64 {
     let (mut sampled, mut at) = (0, 0.0);
     loop {
@@ -32,7 +32,7 @@ struct Truth {
     sizes: Histogram,
 }
 
-/// Connections that ask for a Pareto file (1.2) in one segment; a tenth as many are refused.
+/// Connections that request a Pareto file (1.2) in one segment; a tenth as many are refused.
 fn sampled(seed: u64, connections: u64, n: f64) -> Truth {
     let mut s = Stream::new(seed, "inversion");
     let mut truth = Truth {
@@ -76,8 +76,8 @@ fn sampled(seed: u64, connections: u64, n: f64) -> Truth {
     truth
 }
 
-/// The bar: counts, bytes and mean size within 2 % at one in a hundred. A million connections leave some
-/// 9,000 bare SYNs: a standard error of 1 %.
+/// The requirement: counts, bytes and mean size within 2 % at one in a hundred. A million connections
+/// leave some 9,000 bare SYNs: a standard error of 1 %.
 #[test]
 fn counts_bytes_and_mean_size_come_back_at_one_in_a_hundred() {
     let n = 1_000_000;
@@ -97,12 +97,12 @@ fn counts_bytes_and_mean_size_come_back_at_one_in_a_hundred() {
         let mean = sizes.sum() as f64 / sizes.count() as f64;
         near(mean, bytes / n as f64, 0.02);
     }
-    // Multiplied out alone there are four times too few and they are four times too large.
+    // Without the inversion there are four times too few connections, and they are four times too large.
     assert!(truth.tally.files < n / 4);
 }
 
-/// What was simulated for the method's description: the Kolmogorov distance at one in ten is small; at one in
-/// a hundred the law below a hundred segments is a guess.
+/// As simulated for the method's description: the Kolmogorov distance is small at one in ten. At one in a
+/// hundred the distribution below a hundred segments is a guess.
 #[test]
 fn the_law_of_sizes_comes_back_where_it_is_resolved() {
     for (n, everywhere) in [(10.0, 0.03), (100.0, 0.25)] {
@@ -143,7 +143,7 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
         counts += holds(known.connections.unwrap(), 2_000.0);
         bytes += holds(known.bytes[0], truth.bytes[0] as f64);
     }
-    // 95 % of 200, give or take three standard errors of 1.5 %.
+    // 95 % of 200, plus or minus three standard errors of 1.5 %.
     for held in [counts, bytes] {
         assert!((180..=200).contains(&held), "{counts} {bytes} of {seeds}");
     }
@@ -154,7 +154,7 @@ fn pieces_of_one_direction_do_not_add_connections() {
     let mut tally = Tally::default();
     let mut s = Stream::new(1, "pieces");
     for _ in 0..20_000 {
-        // 1000 segments, slowly: each sampled packet is a record of its own.
+        // 1000 segments over a long time: each sampled packet is a separate record.
         let data = Observed {
             packets: 1,
             flags: Some(DATA),

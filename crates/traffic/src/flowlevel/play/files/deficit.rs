@@ -1,8 +1,8 @@
-//! What intervals still lack of their volumes while large files are assigned to them.
+//! Tracks how many bytes intervals still lack while large files are assigned to them.
 //!
-//! A file loads the intervals in which it is in progress. The first [`NEAR`] of them are updated at once. Its load on later
-//! ones is kept as differences between neighbouring intervals, so that the cost of a file does not depend on how long it
-//! takes. These differences are applied after 1, 2, 4, 8 ... files.
+//! A file loads the intervals in which it is in progress. The first [`NEAR`] of them are updated at once.
+//! Its load on later ones is kept as differences between neighbouring intervals, so that the cost of a
+//! file does not depend on its duration. These differences are applied after 1, 2, 4, 8 ... files.
 
 use std::collections::BTreeSet;
 
@@ -10,38 +10,40 @@ use swell_base::Stream;
 
 use super::super::Plan;
 
-/// Intervals of a file that are updated one by one.
+/// Number of intervals of a file that are updated individually.
 const NEAR: usize = 32;
-/// Bound on the work of a plan, in updates of intervals. Beyond it only the interval in which a file begins is updated.
+/// Bound on the work of a plan, in updates of intervals. Beyond it, only the interval in which a file
+/// begins is updated.
 const WORK: u64 = 1 << 22;
-/// Attempts to find an interval that lacks as much as a file has.
+/// Number of attempts to find an interval that lacks as many bytes as a file has.
 const TRIES: usize = 16;
-/// Large files begin in this part of their interval, so that they are played even if fewer transfers than
+/// Large files begin in this part of their interval, so that they are sent even if fewer transfers than
 /// expected happen to start.
 const EARLY: f64 = 0.95;
 /// A large file begins this many times its expected duration before the end of its interval.
 const ROOM: f64 = 2.0;
 
-/// A file that looks for an interval.
+/// A file to be assigned to an interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LargeFile {
     /// Bytes.
     pub(super) size: f64,
     /// Seconds.
     pub(super) takes: f64,
-    /// Where in its interval, of the part in which it may begin: 0..1.
+    /// Position within the part of the interval in which it may begin: 0..1.
     pub(super) uniform: f64,
 }
 
-/// What intervals lack, ready to choose one of them.
+/// The bytes that intervals lack, indexed for weighted choice.
 pub(super) struct Deficit {
-    /// When each interval begins, seconds; the end of the last one comes last.
+    /// Start of each interval, seconds, followed by the end of the last one.
     begins: Vec<f64>,
     lacks: Vec<f64>,
     open: Vec<bool>,
-    /// Sums of what is lacked, as a binary indexed tree (P. Fenwick, Software: Practice and Experience 24, 1994).
+    /// Cumulative lacking bytes as a binary indexed tree (P. Fenwick, Software: Practice and Experience
+    /// 24, 1994).
     tree: Vec<f64>,
-    /// By what they lack; bits of non-negative numbers are in the order of the numbers.
+    /// Open intervals by lacking bytes; the bits of non-negative floats sort like the numbers.
     order: BTreeSet<(u64, usize)>,
     /// Load of files on intervals that are not updated yet, and on the next round.
     far: Far,
@@ -79,19 +81,19 @@ impl Deficit {
         (self.lacks, next)
     }
 
-    /// How often intervals were looked at.
+    /// Number of interval updates.
     pub(super) fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Where in an interval a file begins, 0..1.
+    /// Position in an interval at which a file begins, 0..1.
     pub(super) fn place(&self, file: LargeFile, interval: usize) -> f64 {
         let lasts = (self.begins[interval + 1] - self.begins[interval]).max(1e-9);
         file.uniform * (1.0 - ROOM * file.takes / lasts).clamp(0.0, EARLY)
     }
 
-    /// An interval for a file, in proportion to what it lacks: one that it does not load too much, or the least
-    /// of some.
+    /// Chooses an interval for a file, with a probability proportional to what it lacks. It takes one that
+    /// the file does not overload, or the least overloaded of several.
     pub(super) fn choose(&mut self, file: LargeFile, stream: &mut Stream) -> Option<usize> {
         let &(_, most) = self.order.last()?;
         let mut best = (self.excess(file, most), most);
@@ -112,7 +114,7 @@ impl Deficit {
         Some(best.1)
     }
 
-    /// What would be too much for the intervals that the file loads.
+    /// Bytes by which the file would overload the intervals that it touches.
     fn excess(&mut self, file: LargeFile, first: usize) -> f64 {
         let (mut excess, mut steps) = (0.0, 0);
         self.near(file, first, |i, share| {
@@ -123,7 +125,7 @@ impl Deficit {
         excess
     }
 
-    /// The file begins in interval `first`, the number `rank` of all.
+    /// Assigns a file to interval `first`; `rank` is its number in the order of assignment.
     pub(super) fn give(&mut self, file: LargeFile, first: usize, rank: u64, cycle: bool) {
         let mut loads = [(0, 0.0); NEAR];
         let mut len = 0;
@@ -153,8 +155,8 @@ impl Deficit {
         }
     }
 
-    /// Calls with the first intervals in which a transfer is under way that begins in interval `first`, and with
-    /// which part of it. Says from which interval on it is for how many more seconds.
+    /// Calls `each` with the first intervals in which a transfer that begins in interval `first` is in
+    /// progress, and its share in each. Returns the first interval not visited and the remaining seconds.
     fn near(
         &self,
         file: LargeFile,
@@ -187,7 +189,7 @@ impl Deficit {
         (end, left)
     }
 
-    /// Takes what files far from where they begin do to intervals.
+    /// Applies the accumulated load of files on distant intervals.
     fn apply_far(&mut self) {
         if !self.far.any {
             return;
@@ -202,7 +204,7 @@ impl Deficit {
         self.index();
     }
 
-    /// Tree and order of what intervals lack.
+    /// Rebuilds the tree and the order.
     fn index(&mut self) {
         let n = self.lacks.len();
         let weight = |i: usize| if self.open[i] { self.weight(i) } else { 0.0 };
@@ -220,7 +222,7 @@ impl Deficit {
     }
 
     fn weight(&self, i: usize) -> f64 {
-        // Of negative zero the bits are not in order.
+        // The bits of negative zero do not sort like the number.
         if self.lacks[i] > 0.0 {
             self.lacks[i]
         } else {
@@ -236,7 +238,7 @@ impl Deficit {
         }
     }
 
-    /// Interval `i` lacks so much less.
+    /// Reduces what interval `i` lacks by `size`.
     pub(super) fn take(&mut self, i: usize, size: f64) {
         let before = self.weight(i);
         let listed = self.order.remove(&(before.to_bits(), i));
@@ -248,7 +250,7 @@ impl Deficit {
         }
     }
 
-    /// Nothing more begins in interval `i`.
+    /// Closes interval `i`: no more files begin in it.
     pub(super) fn close(&mut self, i: usize) {
         let weight = self.weight(i);
         self.open[i] = false;
@@ -266,7 +268,7 @@ impl Deficit {
         sum
     }
 
-    /// The interval at which the sum passes `sum`.
+    /// The interval at which the cumulative sum passes `sum`.
     fn at(&self, mut sum: f64) -> usize {
         let mut at = 0;
         let mut step = self.tree.len().next_power_of_two() / 2;
@@ -281,12 +283,12 @@ impl Deficit {
     }
 }
 
-/// Bytes of many transfers, each at a constant rate over a stretch of time.
+/// Bytes of many transfers, each at a constant rate over a period of time.
 #[derive(Clone, Debug)]
 struct Far {
-    /// By how much the sum of the rates of whole intervals changes at each one.
+    /// Change of the total rate over whole intervals, at the start of each interval.
     changes: Vec<f64>,
-    /// What the last intervals of transfers have, which they do not fill, bytes.
+    /// Bytes of transfers in their last intervals, which they fill only partly.
     ends: Vec<f64>,
     any: bool,
 }
@@ -300,7 +302,7 @@ impl Far {
         }
     }
 
-    /// A transfer at `rate` for so many seconds from the beginning of interval `from` on.
+    /// Adds a transfer at `rate` for `seconds` from the start of interval `from`.
     fn add(&mut self, begins: &[f64], from: usize, seconds: f64, rate: f64) {
         if seconds <= 0.0 || rate <= 0.0 || from >= self.ends.len() {
             return;

@@ -1,26 +1,26 @@
-//! What a share still has to send of an interval's files.
+//! Files of an interval that a share still has to send.
 
 use swell_base::{Stream, derived};
 
 use super::super::super::law::permuted;
 use super::super::Share;
 
-/// A share's files of an interval, as quantiles of their law.
+/// A share's files of an interval, as quantiles of their distribution.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Remaining {
-    /// Large ones of intervals before; the first last.
+    /// Large files of previous intervals; the next one is last.
     late: Vec<f64>,
-    /// When in the interval, 0..1, and what; the first last.
+    /// Position in the interval, 0..1, and quantile; the next one is last.
     large: Vec<(f64, f64)>,
     small: Small,
-    /// How many files the share has of the interval, about.
+    /// Approximate number of the share's files in the interval.
     files: f64,
 }
 
 impl Remaining {
-    /// `large` files, in order of their places, and `small` ones; and the large ones that are `left` of the interval
-    /// before. Small ones that are left are as many as were sent beyond those of other intervals, in the long
-    /// run, and would only load another interval.
+    /// `large` files in order of position, `small` ones, and the large ones `left` of the previous
+    /// interval. Small files left over are dropped, because they would only load another interval. In the
+    /// long run there are as many of them as were drawn in excess in other intervals.
     pub(super) fn new(large: Vec<(f64, f64)>, small: Small, left: Remaining) -> Remaining {
         let mut late = left.late;
         late.extend(left.large.iter().map(|l| l.1));
@@ -32,8 +32,8 @@ impl Remaining {
         }
     }
 
-    /// The file that is sent at `place` of the interval. A large one before its place only where there are
-    /// so few other transfers to come that it would not be sent at all.
+    /// The file to send at `place` of the interval. A large file is sent before its position only if so
+    /// few transfers remain that it would otherwise not be sent at all.
     pub(in super::super) fn draw(&mut self, place: f64, stream: &mut Stream) -> f64 {
         let due = |l: &mut (f64, f64)| l.0 <= place;
         let file = self.late.pop();
@@ -44,26 +44,26 @@ impl Remaining {
         file.unwrap_or_else(|| self.small.any(stream))
     }
 
-    /// Only what is to be sent in the last `part` of the interval.
+    /// Keeps only the files for the last `part` of the interval.
     pub(in super::super) fn keep(&mut self, part: f64) {
         self.large.retain(|l| l.0 >= 1.0 - part);
         self.small.skip(1.0 - part);
     }
 }
 
-/// The small files of an interval, one from each part of their law below the border, in random order; of those
-/// the ones of a share. There may be many millions, so there is no list of them.
+/// The small files of an interval: one from each part of their distribution below the border, in random
+/// order. Only those of the share are returned. There may be many millions, so there is no list of them.
 #[derive(Clone, Debug)]
 pub(super) struct Small {
     pub(super) allotment: Allotment,
-    /// The first file that is small, and how many are.
+    /// Number of the first small file, and how many there are.
     pub(super) first: u64,
     pub(super) count: u64,
-    /// The quantile that they stay below.
+    /// Upper bound of their quantiles.
     pub(super) border: f64,
     /// See [`tilted`].
     pub(super) tilt: f64,
-    /// How many have been passed by.
+    /// Position in the random order.
     pub(super) next: u64,
 }
 
@@ -93,18 +93,18 @@ impl Small {
         None
     }
 
-    /// One more than there are.
+    /// One more, beyond the planned ones.
     fn any(&self, stream: &mut Stream) -> f64 {
         self.border * tilted(stream.uniform(), self.tilt)
     }
 
-    /// Passes by a `part` of them.
+    /// Skips a `part` of them.
     fn skip(&mut self, part: f64) {
         self.next = (self.count as f64 * part + 0.5) as u64;
     }
 }
 
-/// Says which files of an interval go to a share: as many to each as it has sessions.
+/// Decides which files of an interval belong to a share: as many to each as it has sessions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allotment {
     seed: u64,
@@ -130,15 +130,15 @@ impl Allotment {
         (file % self.sessions + turn) % self.sessions % of == u64::from(self.share.index)
     }
 
-    /// How much of all files that is.
+    /// The share's part of all files.
     fn part(&self) -> f64 {
         self.share.part(self.sessions) as f64 / self.sessions as f64
     }
 }
 
-/// The uniform number `u` in 0..1 as one of density `1 + tilt (2 u - 1)`, by its inverse distribution; `tilt` is
-/// in -1..1. Unlike those of powers, densities of tilts whose mean is zero have the uniform one as their
-/// mean.
+/// Transforms the uniform `u` in 0..1 to the density `1 + tilt (2 u - 1)`, by its inverse distribution;
+/// `tilt` is in -1..1. The densities of tilts whose mean is zero average to the uniform one, unlike those
+/// of power laws.
 pub(super) fn tilted(u: f64, tilt: f64) -> f64 {
     let b = 1.0 - tilt;
     let root = (b * b + 4.0 * tilt * u).max(0.0).sqrt();

@@ -1,4 +1,4 @@
-//! Files are planned with bounded work, and what they load is counted once.
+//! Files are planned with bounded work, and their load is counted once.
 
 use super::super::super::tests::{configure, options, trace};
 use super::super::super::{FlowModel, Histogram, Playback};
@@ -9,7 +9,7 @@ fn model() -> FlowModel {
     configure(&trace(1, 400, 600).records, options())
 }
 
-/// All large files were transferred at so many bytes per second.
+/// Sets the rate of all large files, bytes per second.
 fn at_rate(model: &mut FlowModel, rate: u64) {
     let mut rates = Histogram::default();
     rates.add(rate);
@@ -31,14 +31,14 @@ fn files_longer_than_all_intervals_cost_bounded_work() {
         let plan = Plan::new(&model, &playback).unwrap();
         let files = Files::new(plan.down.as_ref().unwrap(), &plan, 1.0, 1, &[]);
         assert!(!files.large.is_empty());
-        // One look at each interval that a file is near to, up to a limit; then one per try, and the intervals
-        // once whenever the number of files has doubled.
+        // At most `NEAR` steps per file up to a limit, then one per try. In addition, a pass over all
+        // intervals whenever the number of files has doubled.
         let bound = (1 << 22) + 65_536 * 19 + 18 * n as u64;
         assert!(files.steps <= bound, "{} at {rate} B/s", files.steps);
     }
 }
 
-/// What files load is what a walk over all seconds of each of them finds.
+/// The loads of files equal those of a walk over all seconds of each file.
 #[test]
 fn loads_of_files_are_those_of_a_walk_over_their_intervals() {
     let model = model();
@@ -49,7 +49,7 @@ fn loads_of_files_are_those_of_a_walk_over_their_intervals() {
             ..Playback::default()
         };
         let plan = Plan::new(&model, &playback).unwrap();
-        // More intervals than a file is looked at in one by one.
+        // More intervals than a file updates individually.
         let plan = Plan {
             sessions: vec![5; 100],
             volumes: vec![1.0; 100],
@@ -95,13 +95,13 @@ fn loads_of_files_are_those_of_a_walk_over_their_intervals() {
     }
 }
 
-/// However many files an interval has: large ones go out when it is their time, small ones are the stratified
-/// law to the last, and the volume is met.
+/// With any number of files per interval, large ones are sent at their positions. Small ones follow the
+/// stratified distribution to the end, and the volume is met.
 #[test]
 fn a_million_files_of_an_interval_are_given_out_one_by_one() {
     let mut model = model();
     model.tcp.intervals = vec![model.tcp.intervals[3]; 3];
-    // Large files, each a hundredth of an interval as played.
+    // Large files, each a hundredth of an interval's volume in this playback.
     (0..20).for_each(|_| model.tcp.down.complete.add(100_000_000));
     let playback = Playback {
         load: 150.0,
@@ -143,12 +143,12 @@ fn a_million_files_of_an_interval_are_given_out_one_by_one() {
     assert_eq!(sent, n);
     let ratio = bytes / plan.volumes[1];
     assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
-    // Every part of the tilted law once.
+    // Every part of the tilted distribution once.
     small.sort_by(f64::total_cmp);
     let parts = (wanted.files - wanted.large) as f64;
     let distance =
         |(i, u): (usize, &f64)| (u - tilted((i as f64 + 0.5) / parts, wanted.tilt)).abs();
     let farthest = small.iter().enumerate().map(distance).fold(0.0, f64::max);
-    // The shares end with a few more or less than their parts.
+    // The number of files of a share may differ slightly from the number of its parts.
     assert!(farthest < 0.005, "{farthest}");
 }

@@ -1,4 +1,4 @@
-//! Sources of datagrams: those that follow one another in places, and those that come by themselves.
+//! Datagram sources: those that follow one another in slots, and those that arrive individually.
 
 use swell_base::{Stream, Time, derived};
 
@@ -34,8 +34,8 @@ impl Player {
         self.begin_arrivals(kind, index, at);
     }
 
-    /// Sources that come by themselves in interval `index`, from `at` on; with the first interval of all, what
-    /// the end of the round cuts off the others.
+    /// Schedules the sources that arrive individually in interval `index`, from `at` on. At time zero, it
+    /// also schedules what the end of the round cuts off.
     pub(super) fn begin_arrivals(&mut self, kind: usize, index: u64, at: Time) {
         let state = &mut self.udp[kind];
         state.serial = state.serial.wrapping_add(1);
@@ -71,14 +71,14 @@ impl Player {
         }
     }
 
-    /// Which interval of its round `index` is, and the seed of the sources that come by themselves in that round.
+    /// Position of `index` in its round, and the seed of that round's individually arriving sources.
     fn arrivals_of(&self, kind: usize, index: u64) -> (usize, u64) {
         let n = self.plan.sessions.len() as u64;
         let seed = derived(derived(self.seed, index / n + 1), kind as u64 + 8);
         ((index % n) as usize, seed)
     }
 
-    /// Draws the starts of a block of sources; those before now are not played.
+    /// Draws the starts of a block of sources; starts before `now` are dropped.
     pub(super) fn draw_block(&mut self, now: Time, kind: u16, serial: u32, number: u32) {
         let which = usize::from(kind);
         let Some(state) = self.udp.get(which).filter(|s| s.serial == serial) else {
@@ -119,7 +119,7 @@ impl Player {
         }
         let plan = &self.plan.udp[usize::from(kind)];
         let mut drawn = plan.draw(at, Time::MAX, &mut self.stream);
-        // It ends early with the first interval that has no place for it.
+        // It ends early at the first interval that has no slot for it.
         let mut index = self.plan.index(at) + 1;
         while self.plan.starts_at(index) < drawn.until {
             let wanted = self.share.part(self.plan.of(plan.slots(), index));
@@ -140,7 +140,7 @@ impl Player {
         Some(self.name(drawn))
     }
 
-    /// A source that comes by itself begins, or the `rest` of one that the end of the round cuts off.
+    /// Starts an individually arriving source, or the `rest` of one that the end of the round cuts off.
     pub(super) fn arrival(
         &mut self,
         at: Time,
@@ -160,7 +160,7 @@ impl Player {
             false => of_now,
         };
         let place = plan.arrivals.place(&self.plan, interval, number, seed);
-        // The share of its time that is left to it before the end of the round.
+        // The part of its duration before the end of the round.
         let before_end = self.plan.round().saturating_sub(place.at).as_secs_f64();
         let share = before_end / place.lasts.as_secs_f64().max(1e-9);
         let piece = match (rest, self.plan.cycle) {

@@ -1,4 +1,4 @@
-//! Datagram sources meet volumes, rates and times, compressed or not.
+//! Datagram sources meet volumes, rates and times, with or without compression.
 
 use super::super::super::tests::{configure, datagrams, options};
 use super::super::super::{Due, Plan, Player, Share};
@@ -8,7 +8,7 @@ fn seconds(s: u64) -> Time {
     Time::from_secs_f64(s as f64)
 }
 
-/// All sources of a play, asked for one by one; it ends when its length has passed.
+/// All sources of a playback, in single steps; it ends after the plan's length.
 fn played(model: &FlowModel, playback: Playback, seed: u64) -> Vec<UdpSource> {
     let plan = Plan::new(model, &playback).unwrap();
     let end = plan.length().map_or(seconds(3_600), |l| Time::ZERO + l);
@@ -77,7 +77,7 @@ fn datagram_sources_meet_their_volume_by_kind() {
             }
         }
         let ratio = [(bytes, u.bytes), (datagrams, u.packets)].map(|(a, b)| a as f64 / b as f64);
-        // Stratified or spread over all places: what is left is rounding.
+        // Draws are stratified or spread over all slots, so only rounding errors remain.
         let bar = 0.03;
         assert!(
             ratio.iter().all(|r| (r - 1.0).abs() < bar),
@@ -130,11 +130,11 @@ fn sources_pace_as_their_kind_says() {
     });
     assert!(d.fold(0.0, f64::max) < 1.95 / n.sqrt());
     let datagrams: u32 = source(UdpKind::Periodic).pace(5).map(|e| e.up).sum();
-    // Ten thousand chances of a quarter: three standard errors are 130.
+    // Ten thousand trials of probability one quarter: three standard errors are 130.
     assert!((12_370..12_630).contains(&datagrams), "{datagrams}");
 }
 
-/// Bytes of the sources' exchanges in each tenth of a play.
+/// Bytes of the sources' exchanges in each tenth of a playback.
 fn tenths(sources: &[UdpSource], length: Dur) -> [f64; 10] {
     let mut tenths = [0.0; 10];
     for s in sources {
@@ -147,7 +147,7 @@ fn tenths(sources: &[UdpSource], length: Dur) -> [f64; 10] {
     tenths
 }
 
-/// An hour of sources of no known kind: short ones, minutes long, and some that send for nearly all of it.
+/// An hour of sources of kind `other`: short ones, minutes long, and some that send nearly all the time.
 fn hour_of_others() -> FlowModel {
     let mut s = Stream::new(2, "others");
     let mut records = Vec::new();
@@ -158,7 +158,7 @@ fn hour_of_others() -> FlowModel {
             _ => 5.0,
         };
         let begin = (3_600.0 - lasts) * s.uniform();
-        // Two records of different rates are no stream at a constant rate.
+        // Two records of different rates do not form a constant-rate stream.
         for (half, packets) in [(0.0, 50), (0.5, 150)] {
             let at = begin + half * lasts;
             records.push(datagrams(client, 7_000, at, packets, 0.499 * lasts));
@@ -170,8 +170,8 @@ fn hour_of_others() -> FlowModel {
     model
 }
 
-/// Compression keeps the rate: sixty times less time, and bytes, at the same rate of every source, from the first
-/// moment to the last.
+/// Compression keeps the rate. With sixty times less time there are sixty times fewer bytes, at the same
+/// rate of every source, from the first moment to the last.
 #[test]
 fn sources_of_no_known_kind_keep_their_rate_however_time_is_compressed() {
     let model = hour_of_others();
@@ -188,7 +188,7 @@ fn sources_of_no_known_kind_keep_their_rate_however_time_is_compressed() {
         let all: f64 = tenths.iter().sum();
         let ratio = all * compression / bytes as f64;
         assert!((ratio - 1.0).abs() < 0.03, "{compression}: {ratio}");
-        // 35 short sources in a tenth of the shortest play: a standard error of 9 %.
+        // 35 short sources in a tenth of the shortest playback: a standard error of 9 %.
         for tenth in tenths {
             let share = tenth * 10.0 / all;
             assert!((share - 1.0).abs() < 0.3, "{compression}: {tenths:?}");
@@ -200,7 +200,8 @@ fn sources_of_no_known_kind_keep_their_rate_however_time_is_compressed() {
                 .map(|e| u64::from(e.up * s.up.payload + e.down * s.down.payload))
                 .sum();
             let rate = sent as f64 / s.until.since(s.at).as_secs_f64().max(1e-3);
-            // One exchange is at most a hundredth of a source, and a source cut to a few of them rounds up.
+            // One exchange is at most a hundredth of a source, and a source cut to a few exchanges rounds
+            // up.
             let exchange = f64::from(s.up.payload) / s.until.since(s.at).as_secs_f64().max(1e-3);
             assert!(
                 rate <= 1.05 * fastest + exchange,
@@ -210,7 +211,7 @@ fn sources_of_no_known_kind_keep_their_rate_however_time_is_compressed() {
     }
 }
 
-/// Round after round the load is the same, and no source is cut.
+/// The load is the same in every round, and no source is cut.
 #[test]
 fn rounds_go_on_without_a_seam() {
     let model = hour_of_others();
@@ -236,7 +237,7 @@ fn rounds_go_on_without_a_seam() {
     }
 }
 
-/// Sources do not depend on who asks: those of all shares are those of the whole.
+/// Sources do not depend on the player: those of all shares together are those of the whole.
 #[test]
 fn shares_of_sources_that_come_by_themselves_are_the_whole() {
     let model = hour_of_others();
@@ -262,7 +263,8 @@ fn shares_of_sources_that_come_by_themselves_are_the_whole() {
     assert_eq!(whole, parts);
 }
 
-/// Ten thousand exchanges a second, learnt and played again: the schedule has the same law and the same rate.
+/// Ten thousand exchanges per second, learnt and played again: the schedule has the same distribution and
+/// the same rate.
 #[test]
 fn an_exponential_source_keeps_its_law_at_ten_thousand_a_second() {
     let mut s = Stream::new(4, "fast");
@@ -280,7 +282,8 @@ fn an_exponential_source_keeps_its_law_at_ten_thousand_a_second() {
         gaps.extend(times.windows(2).map(|w| w[1].since(w[0]).as_secs_f64()));
     }
     let n = gaps.len() as f64;
-    // One source, for as long as it was seen: a standard error of 0.3 %, and half a microsecond of rounding.
+    // One source, for as long as it was observed: a standard error of 0.3 %, and half a microsecond of
+    // rounding.
     let rate = n / model.duration().as_secs_f64();
     assert!((rate / 1e4 - 1.0).abs() < 0.02, "{rate}");
     gaps.sort_by(f64::total_cmp);
