@@ -33,17 +33,15 @@
 //!
 //! # What is read
 //!
-//! * **Files**: pcap (both byte orders, microseconds and nanoseconds, versions with swapped lengths,
-//!   Kuznetzov's longer records), pcapng (several sections in either byte order, several interfaces
-//!   with their own link type, snap length, `if_tsresol` and `if_tsoffset`; enhanced, simple and
-//!   obsolete packet blocks), snoop. Plain or in gzip, zstd or xz, recognised by content.
+//! * **Files**: pcap (both byte orders, microseconds and nanoseconds, versions with swapped lengths, Kuznetzov's
+//!   longer records), pcapng (several sections in either byte order, several interfaces with their own link type,
+//!   snap length, `if_tsresol` and `if_tsoffset`; enhanced, simple and obsolete packet blocks), snoop. Plain or in
+//!   gzip, zstd or xz, recognised by content.
 //! * **Link layers**: Ethernet with 802.1Q, QinQ, MPLS, PPPoE and 802.2 SNAP; PPP, Cisco HDLC, Linux cooked (both
 //!   versions), raw IP, BSD loopback. [`LinkType::SUPPORTED`] lists them all. Frames with other link types are
-//!   skipped and
-//!   counted by type number.
+//!   skipped and counted by type number.
 //! * **Above**: IPv4; IPv6 with extension headers; jumbograms and offloaded packets without a length; TCP with
-//!   options;
-//!   UDP. ICMP, fragments and other protocols are distinguished but not decoded.
+//!   options; UDP. ICMP, fragments and other protocols are distinguished but not decoded.
 //!
 //! # What is written
 //!

@@ -15,7 +15,7 @@ use super::journal::Entry;
 pub struct Control {
     asked: AtomicBool,
     waiting: Mutex<Vec<(Direction, LinkSetting)>>,
-    /// Flows are listed only after somebody has asked for them.
+    /// Flows are listed only after the first call of [`Control::seen`].
     wanted: AtomicBool,
     seen: Mutex<Seen>,
 }
@@ -85,7 +85,7 @@ impl Control {
         all
     }
 
-    /// Publishes the state. `flows` is called only if somebody has asked for the state before.
+    /// Publishes the state. `flows` is called only after the first call of [`Control::seen`].
     pub(crate) fn show(&self, snapshot: &Snapshot, flows: impl FnOnce() -> Vec<OpenFlow>) {
         let wanted = self.wanted.load(Ordering::Relaxed);
         let flows = if wanted { flows() } else { Vec::new() };

@@ -44,16 +44,16 @@
 //! * **Few threads**: each has an epoll loop of its own and a share of the sessions. A session is an entry in the
 //!   player's tables, and a connection takes about two hundred bytes. Every thread has a descriptor table of its own
 //!   (close_range(2)), so that the limit on descriptors applies to each thread and not to the whole process.
-//! * **Every transfer describes itself** in a header, which is the first 48 bytes of its upload. It gives the
-//!   bytes to come, the bytes to send back, and whether the connection stays open. So a server needs no plan.
-//! * **Payload** is counted and not generated: reads discard data without copying (`MSG_TRUNC`), and writes send
-//!   the same buffer repeatedly.
+//! * **Every transfer describes itself** in a header, which is the first 48 bytes of its upload. It gives the bytes
+//!   to come, the bytes to send back, and whether the connection stays open. So a server needs no plan.
+//! * **Payload** is counted and not generated: reads discard data without copying (`MSG_TRUNC`), and writes send the
+//!   same buffer repeatedly.
 //! * **Schedules do not drift**: the traffic determines what is due, in its own time. [`Statistics`] reports how late
 //!   transfers began, and a generator that falls behind issues a warning.
 //! * **Datagrams** are paced by the client. For traffic from the server, the client requests each exchange with
 //!   datagrams of 18 bytes.
-//! * **The server closes** a connection that is not kept. So TIME-WAIT, which lasts a minute, is on the server,
-//!   and the client's ports are free again.
+//! * **The server closes** a connection that is not kept. So TIME-WAIT, which lasts a minute, is on the server, and
+//!   the client's ports are free again.
 //!
 //! # Authorization
 //!

@@ -73,7 +73,7 @@ impl Bridge<'_> {
         };
         let [left, right] = self.ends.map(open);
         let ends = self.faults.between([left?, right?], self.tally);
-        // The background warms up before anybody can send.
+        // The background warms up before any host can send.
         let (world, _, ways) = beginning(self.spec)?;
         let begin = world.now();
         let packets = self.settings.packets.as_ref();

@@ -31,15 +31,11 @@
 //! * **The output line** is a token bucket with a drop-tail queue (`tbf`). This limit does not depend on how work is
 //!   divided between processors. Without it, the processor is the limit.
 //! * **The router's processor** is the machine's last one. It handles the packets from the router's cables (receive
-//!   packet
-//!   steering). The other processors run what the hosts send, receive and count. So the time that this processor
-//!   spends
-//!   in interrupts is forwarding: receiving, route lookup, queueing, and transmission to the cable. It cannot be
-//!   divided
-//!   further. On a machine with one processor, it cannot be separated from the hosts at all.
+//!   packet steering). The other processors run what the hosts send, receive and count. So the time that this
+//!   processor spends in interrupts is forwarding: receiving, route lookup, queueing, and transmission to the cable.
+//!   It cannot be divided further. On a machine with one processor, it cannot be separated from the hosts at all.
 //! * **Losses** are known per packet: from the numbers in the datagrams of a [`Pattern`], and for TCP from two taps,
-//!   on the
-//!   source's cable and on the sink's.
+//!   on the source's cable and on the sink's.
 //! * **TCP sends single packets**: super-packets of up to 64 KiB do not occur on a real link.
 //!
 //! *Not supported*: IPv6; several routers in a row; a rate limit on the reverse path.

@@ -161,8 +161,8 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Adds a value. Empty and unset values (`-`) are ignored. An invalid value makes the row invalid, except for the
-    /// names of protocols and addresses that are not IP.
+    /// Adds a value. Empty and unset values (`-`) are ignored. An invalid value makes the row invalid. Exceptions are
+    /// protocols and addresses that are not IP, and interfaces, which count as unknown.
     pub(super) fn put(&mut self, column: Column, value: &str) -> Result<(), FlowSkip> {
         if column == Column::Ignore || value.is_empty() || value == "-" {
             return Ok(());
