@@ -22,7 +22,7 @@ pub struct Exporter {
     pub messages: u64,
     /// Records returned from it.
     pub records: u64,
-    /// Number of sequence number jumps.
+    /// Number of forward jumps of its sequence numbers.
     pub gaps: u64,
     /// Missing items according to these jumps, in the unit that the protocol counts.
     pub missing: u64,
@@ -290,8 +290,8 @@ impl CollectingProcess {
         Some(number)
     }
 
-    /// Checks the sequence numbers of a domain. The message has number `got`, and the next one should have `got +
-    /// next`. `next` is `None` if a set could not be read.
+    /// Checks the sequence numbers of a domain. The message has number `got`, and the next one should have
+    /// `got + next`. `next` is `None` if a set could not be read.
     pub(crate) fn sequence(&mut self, domain: u32, got: u32, next: Option<u32>) {
         let counts = &mut self.counts;
         let Some(domain) = self.domains.get_mut(domain as usize) else {

@@ -150,7 +150,7 @@ pub struct FlowCounts {
     pub templates_withdrawn: u64,
     /// Data sets that waited for their template and were decoded when it came.
     pub sets_late: u64,
-    /// Sequence number jumps, over all observation domains.
+    /// Forward jumps of sequence numbers, over all observation domains.
     pub gaps: u64,
     /// Missing items according to these jumps: flows (v5, v7), messages (v9, sFlow) or data records (IPFIX).
     pub missing: u64,

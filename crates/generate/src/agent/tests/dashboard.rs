@@ -1,4 +1,4 @@
-//! Checks that the dashboard in `deploy` uses exactly the metrics that agents export.
+//! Checks that the dashboard in `deploy` only uses metrics that agents export.
 
 use std::collections::{BTreeMap, BTreeSet};
 
