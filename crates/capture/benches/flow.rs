@@ -1,9 +1,9 @@
 //! Flow records per second of processor time: `cargo bench -p swell-capture --bench flow`, or `scripts/bench-flows`.
 //!
-//! NetFlow v5 messages of 30 records, in memory, through the whole reader. Where `nfdump` is
-//! installed and `SWELL_NFCAPD` names a file of nfdump's, both read that file in the same run:
-//! nfdump with its null output, the fastest it has, so that neither writes text.
-//! Times are of user and system together, in the mean of interleaved rounds.
+//! NetFlow v5 messages of 30 records are read from memory through the whole reader. If `nfdump` is installed and
+//! `SWELL_NFCAPD` names an nfdump file, both programs also read that file in the same run. nfdump then uses its null
+//! output, its fastest, so that neither program writes text. Times are user plus system time, averaged over
+//! interleaved rounds.
 #![expect(clippy::print_stdout, reason = "printing is what a bench does")]
 
 use std::hint::black_box;
@@ -63,13 +63,13 @@ fn main() {
     }
 }
 
-/// Processor time of this thread, the only one: the first number of `/proc/self/schedstat`, nanoseconds.
+/// Processor time of this thread, the only one: the first number of `/proc/self/schedstat`, in nanoseconds.
 fn own() -> Duration {
     Duration::from_nanos(field("/proc/self/schedstat", 0))
 }
 
-/// Processor time of children that have ended: fields 16 and 17 of `/proc/self/stat` (proc(5)), hundredths of a second
-/// on every Linux there is. They are counted from behind the program's name, which may hold spaces.
+/// Processor time of terminated children: fields 16 and 17 of `/proc/self/stat` (proc(5)), in hundredths of a second
+/// on Linux. Fields are counted from the end of the program's name, which may contain spaces.
 fn children() -> Duration {
     let [user, system] = [13, 14].map(|i| field("/proc/self/stat", i));
     Duration::from_millis(10 * (user + system))
@@ -89,7 +89,7 @@ fn print(what: &str, records: u64, time: Duration) {
     println!("{rate:8.2} M records/s  {what} ({records} records)");
 }
 
-/// Reads everything, and looks at it, so that nothing is optimised away.
+/// Reads all records and uses them, so that nothing is optimised away.
 fn read(opened: Result<FlowReader<'_>, swell_capture::flow::FlowError>) -> u64 {
     let mut reader = opened.unwrap_or_else(|e| panic!("{e}"));
     let (mut records, mut sum) = (0, 0u64);
@@ -107,7 +107,7 @@ fn read(opened: Result<FlowReader<'_>, swell_capture::flow::FlowError>) -> u64 {
     records
 }
 
-/// A file of NetFlow v5 messages without gaps.
+/// A file of NetFlow v5 messages without sequence gaps.
 fn messages() -> Vec<u8> {
     let mut rng = Stream::new(1, "flow bench");
     let mut file = Vec::new();

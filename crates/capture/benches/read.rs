@@ -1,9 +1,9 @@
-//! Cost per packet of reading and dissecting a header-only trace, beside `pcap-parser` on the same
-//! bytes in the same run: `cargo bench -p swell-capture`.
+//! Cost per packet of reading and dissecting a header-only trace, compared to `pcap-parser` on the same bytes in the
+//! same run: `cargo bench -p swell-capture`.
 //!
-//! The trace is made in memory: nanosecond pcap, snap length 96, 85 % TCP with timestamps, 12 %
-//! UDP, 3 % ICMP, a tenth of it IPv6, 2 % behind a VLAN tag, 500 bytes on the wire on average.
-//! Times are the least of nine interleaved rounds: noise only ever adds.
+//! The trace is generated in memory: nanosecond pcap, snap length 96, 85 % TCP with timestamps, 12 % UDP, 3 % ICMP. A
+//! tenth is IPv6, 2 % has a VLAN tag, and packets have 500 bytes on the wire on average. Each time is the minimum of
+//! nine interleaved rounds, because noise only adds to it.
 #![expect(clippy::print_stdout, reason = "printing is what a bench does")]
 
 use pcap_parser::traits::PcapReaderIterator;
@@ -57,7 +57,7 @@ fn main() {
     }
 }
 
-/// Folds what a later stage would look at, so that nothing is optimised away.
+/// Combines the fields that a later stage would use, so that nothing is optimised away.
 #[inline]
 fn fold(sum: u64, packet: &Packet) -> u64 {
     let transport = match packet.transport {

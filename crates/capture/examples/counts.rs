@@ -1,4 +1,4 @@
-//! Prints what a trace holds: `cargo run --release -p swell-capture --example counts -- TRACE...`
+//! Prints a summary of traces: `cargo run --release -p swell-capture --example counts -- TRACE...`
 #![expect(clippy::print_stdout, reason = "printing is all an example does")]
 
 use swell_capture::Reader;

@@ -1,4 +1,4 @@
-//! Prints what files of flow records hold:
+//! Prints the contents of files with flow records:
 //! `cargo run --release -p swell-capture --example flows -- FILE...`
 #![expect(clippy::print_stdout, reason = "printing is all an example does")]
 

@@ -32,13 +32,13 @@ impl Endian {
         }
     }
 
-    /// Two bytes at `at`, if they are there.
+    /// The two bytes at `at`, if they exist.
     #[inline]
     pub(crate) fn u16_at(self, bytes: &[u8], at: usize) -> Option<u16> {
         Some(self.u16(*bytes.get(at..)?.first_chunk()?))
     }
 
-    /// Four bytes at `at`, if they are there.
+    /// The four bytes at `at`, if they exist.
     #[inline]
     pub(crate) fn u32_at(self, bytes: &[u8], at: usize) -> Option<u32> {
         Some(self.u32(*bytes.get(at..)?.first_chunk()?))

@@ -1,9 +1,9 @@
-//! What was read and what was lost on the way.
+//! Counts of what was read and of what was lost on the way.
 
 use crate::{Frame, LinkType, Packet, Transport};
 use std::collections::BTreeMap;
 
-/// Why a record gave no packet.
+/// Why a record yielded no packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Skip {
@@ -17,7 +17,7 @@ pub enum Skip {
     ShortIp,
     /// The IP header contradicts itself or the link layer.
     BadIp,
-    /// The record itself is wrong (an interface never described, more bytes than its block holds).
+    /// The record itself is invalid: its interface was never described, or it claims more bytes than its block holds.
     BadRecord,
 }
 
@@ -55,19 +55,18 @@ pub struct Counts {
     pub records: u64,
     /// Packets decoded at least up to the IP header.
     pub packets: u64,
-    /// Bytes on the wire over all records, as the capture says.
+    /// Bytes on the wire over all records, as the capture states them.
     pub wire_bytes: u64,
     /// Bytes captured over all records.
     pub captured_bytes: u64,
     /// Records with fewer bytes captured than on the wire (cut by the snap length).
     pub cut: u64,
-    /// Records with a time before that of the record before.
+    /// Records with a time before that of the previous record.
     pub backward_steps: u64,
-    /// Records whose format gives no time (pcapng simple packet blocks): they got the time of the
-    /// record before.
+    /// Records whose format gives no time (pcapng simple packet blocks). They get the time of the previous record.
     pub without_time: u64,
-    /// Records with a time that cannot be right: a fraction of more than a second, or a date beyond
-    /// the year 2262, which does not fit.
+    /// Records with an impossible time: a fraction of more than a second, or a date beyond the year 2262, which does
+    /// not fit.
     pub odd_times: u64,
     /// Packets with a usable TCP header.
     pub tcp: u64,
@@ -83,9 +82,9 @@ pub struct Counts {
     pub short_transport: u64,
     /// Packets with a TCP or UDP header that contradicts itself.
     pub bad_transport: u64,
-    /// Frames by link type that is not decoded.
+    /// Frames of each link type that is not decoded.
     pub unsupported_links: BTreeMap<LinkType, u64>,
-    /// pcapng blocks that hold no packet and are not needed: names, statistics, keys, comments.
+    /// pcapng blocks that hold no packet and are not needed: name resolution, statistics, secrets, comments.
     pub other_blocks: u64,
     /// pcapng blocks of a type this crate does not know.
     pub unknown_blocks: u64,

@@ -1,4 +1,4 @@
-//! From a captured frame to a [`Packet`].
+//! Decodes captured frames into [`Packet`]s.
 
 use crate::counts::Skip;
 use crate::link::{self, Network};
@@ -6,25 +6,25 @@ use crate::transport::{self, Payload};
 use crate::{Heading, LinkType, Packet, Transport};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A record of a capture: bytes of a frame, when it was seen and what it is.
+/// A record of a capture: the bytes of a frame, with its time and type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// Capture time, nanoseconds since the Unix epoch.
     pub time: i64,
     /// Interface number within the file, counted over all sections (0 for pcap).
     pub interface: u32,
-    /// Which way it passed that interface, as the capture file says.
+    /// Direction in which it passed that interface, as the capture file states it.
     pub heading: Heading,
     /// Link type of that interface.
     pub link: LinkType,
-    /// Bytes on the wire, as the capture says.
+    /// Bytes on the wire, as the capture states them.
     pub wire_len: u32,
     /// The bytes captured.
     pub data: &'a [u8],
 }
 
-/// Decodes a frame. Needs the link layer and IP headers whole; a transport header that is cut or
-/// contradicts itself still gives a packet, marked so.
+/// Decodes a frame. The link-layer and IP headers must be complete. A transport header that is cut or contradicts
+/// itself still yields a packet, which is marked accordingly.
 ///
 /// Tunnels (IP in IP, GRE, VXLAN, GTP, Teredo, pseudowires) are not followed: the packet is the
 /// outer one, which is what the link carried.
@@ -38,7 +38,7 @@ pub fn dissect(frame: &Frame<'_>) -> Result<Packet, Skip> {
     Ok(packet)
 }
 
-/// Before anything is known.
+/// A packet without any information.
 pub(crate) const BLANK: Packet = Packet {
     time: 0,
     wire_len: 0,
@@ -54,14 +54,14 @@ pub(crate) const BLANK: Packet = Packet {
     transport: Transport::Fragment,
 };
 
-/// As [`dissect`], written where the packet will stay: moving one right after it was written field
-/// by field makes the processor wait. After an error `packet` means nothing.
+/// Like [`dissect`], but writes the packet to its final place. Moving a packet right after it was written field by
+/// field stalls the processor. After an error the contents of `packet` are meaningless.
 #[inline]
 pub(crate) fn dissect_into(frame: &Frame<'_>, packet: &mut Packet) -> Result<(), Skip> {
     let (at, network) = link::peel(frame.link, frame.data)?;
-    // No panic: `peel` may point behind the captured bytes, as SLL2's fixed header does.
+    // Must not panic: `peel` may point beyond the captured bytes, as with SLL2's fixed header.
     let ip = frame.data.get(at..).unwrap_or_default();
-    // Bytes of the wire left for IP, padding included: what a header without a length means.
+    // Bytes on the wire left for IP, padding included. They give the length if the header has none.
     let room = (frame.wire_len as usize).saturating_sub(at) as u32;
     packet.time = frame.time;
     packet.wire_len = frame.wire_len;
@@ -90,8 +90,8 @@ fn v4(ip: &[u8], room: u32, packet: &mut Packet) -> Result<(), Skip> {
         return Err(Skip::BadIp);
     }
     let total = match u16::from_be_bytes([h[2], h[3]]) {
-        // Offload engines hand over packets of more than 64 KiB, and some hand over all packets,
-        // with a length of zero: then the frame's length is all there is.
+        // Offload engines deliver packets of more than 64 KiB, and some deliver all packets, with a length of zero.
+        // Then only the frame's length is known.
         0 => room,
         n => u32::from(n),
     };
@@ -107,7 +107,7 @@ fn v4(ip: &[u8], room: u32, packet: &mut Packet) -> Result<(), Skip> {
     if fragment_offset != 0 {
         packet.transport = Transport::Fragment;
     } else {
-        // Options are not needed; if they are cut, so is what follows.
+        // Options are not needed. If they are cut, everything after them is missing as well.
         let payload = Payload {
             protocol: h[9],
             data: ip.get(header_len..).unwrap_or_default(),
@@ -127,7 +127,7 @@ fn v6(ip: &[u8], room: u32, packet: &mut Packet) -> Result<(), Skip> {
     let payload_len = if declared != 0 {
         declared
     } else {
-        // A jumbogram (RFC 2675), or a BIG TCP packet without a length, or an empty packet.
+        // A jumbogram (RFC 2675), a BIG TCP packet without a length, or an empty packet.
         match jumbo_len(h[6], rest) {
             Some(n) if n > 0xffff && n <= room.saturating_sub(40) => n,
             Some(_) => return Err(Skip::BadIp),
@@ -141,7 +141,7 @@ fn v6(ip: &[u8], room: u32, packet: &mut Packet) -> Result<(), Skip> {
     packet.ttl = h[7];
     packet.ecn = (h[1] >> 4) & 0x03;
     match h[6] {
-        // The two that need no walk, first.
+        // TCP and UDP need no walk and come first.
         protocol @ (6 | 17) => {
             let payload = Payload {
                 protocol,
@@ -158,19 +158,18 @@ fn v6(ip: &[u8], room: u32, packet: &mut Packet) -> Result<(), Skip> {
     Ok(())
 }
 
-/// What a [`Packet`] leaves out of an IP packet and flow records need.
+/// The fields of an IP packet that flow records need in addition to [`Packet`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IpPayload<'a> {
     /// Type of service or traffic class.
     pub tos: u8,
-    /// Protocol of the payload, behind the extension headers; 44 for a fragment of IPv6 other than
-    /// the first.
+    /// Protocol of the payload after the extension headers; 44 for an IPv6 fragment other than the first.
     pub protocol: u8,
-    /// What was captured of the payload.
+    /// The captured part of the payload.
     pub data: &'a [u8],
 }
 
-/// The payload of a frame that [`dissect`] took.
+/// The payload of a frame that [`dissect`] accepted.
 pub(crate) fn ip_payload<'a>(frame: &Frame<'a>) -> Option<IpPayload<'a>> {
     let (at, _) = link::peel(frame.link, frame.data).ok()?;
     let ip = frame.data.get(at..)?;
@@ -216,8 +215,8 @@ fn v6_address(header: &[u8; 40], at: usize) -> IpAddr {
     IpAddr::V6(Ipv6Addr::from(octets))
 }
 
-/// The jumbo payload option (RFC 2675 section 2), searched for where it must be: in a hop-by-hop
-/// header right behind the IPv6 header.
+/// The jumbo payload option (RFC 2675 section 2). It can only be in a hop-by-hop header directly after the IPv6
+/// header.
 fn jumbo_len(next: u8, rest: &[u8]) -> Option<u32> {
     if next != HOP_BY_HOP {
         return None;
@@ -235,8 +234,8 @@ fn jumbo_len(next: u8, rest: &[u8]) -> Option<u32> {
     None
 }
 
-/// Walks the extension headers (RFC 8200 section 4, RFC 4302 for the authentication header). Every
-/// step consumes at least eight bytes, so the walk ends: at the payload, or at what there is instead.
+/// Walks the extension headers (RFC 8200 section 4; RFC 4302 for the authentication header). Every step consumes at
+/// least eight bytes, so the walk ends.
 fn walk(mut next: u8, mut data: &[u8], mut len: u32) -> Result<Payload<'_>, Transport> {
     loop {
         let size = match next {
@@ -266,7 +265,7 @@ fn walk(mut next: u8, mut data: &[u8], mut len: u32) -> Result<Payload<'_>, Tran
                 });
             }
         };
-        // An extension header longer than the packet: what follows cannot be trusted.
+        // The extension header is longer than the packet, so its contents cannot be trusted.
         let Some(left) = len.checked_sub(size as u32) else {
             return Err(Transport::Other(next));
         };

@@ -1,11 +1,11 @@
-//! What a capture does not say, as warnings that travel with results.
+//! Warnings about a capture that accompany results.
 
 use crate::counts::{Counts, Skip};
 use crate::error::Error;
 use swell_base::Warning;
 
 impl Counts {
-    /// What was skipped or looks odd, in sentences with the numbers in them. Cut packets, backward
+    /// Warnings about skipped records and odd values, as sentences with the numbers in them. Cut packets, backward
     /// steps and undecoded transports are left to the caller, who knows whether they matter.
     pub fn doubts(&self) -> Vec<Warning> {
         let mut doubts = Vec::new();
@@ -68,7 +68,7 @@ impl Counts {
 }
 
 impl Error {
-    /// The error as a doubt about what was read before it, without the name of the file.
+    /// The error as a warning about the data that was read before it, without the file's name.
     pub fn doubt(&self) -> Warning {
         let message = format!(
             "the trace could be read up to byte {} only, after {} packets: {}",
@@ -88,7 +88,7 @@ mod tests {
         let mut counts = Counts::default();
         (counts.records, counts.packets, counts.tcp, counts.cut) = (10, 10, 10, 3);
         assert_eq!(counts.doubts(), []);
-        // ARP and its like belong to every trace.
+        // ARP and similar protocols occur in every trace.
         counts.skip(Skip::NotIp, LinkType::ETHERNET);
         assert_eq!(counts.doubts(), []);
         for (i, skip) in Skip::ALL

@@ -1,24 +1,23 @@
-//! What can be wrong with a file, and where.
+//! What can be wrong with a trace file, and where.
 
 use std::fmt;
 use std::io;
 
-/// A trace could not be read further. Everything read before stays valid.
+/// A trace could not be read further. Everything that was read before stays valid.
 ///
-/// Displays as one sentence for a person: file, byte offset, packet number, reason, and how much
-/// was read before.
+/// Displayed as one sentence for the user: file, byte offset, packet number, reason, and how much was read before.
 #[derive(Debug)]
 pub struct Error {
-    /// The file as the user named it, where it has a name.
+    /// The file as the user named it, if it has a name.
     pub file: Option<Box<str>>,
-    /// Where in the data, in bytes from its beginning: of the record that could not be read. For
-    /// compressed input this counts uncompressed bytes.
+    /// Byte offset of the record that could not be read, from the beginning of the data. For compressed input this
+    /// counts uncompressed bytes.
     pub offset: u64,
     /// Whether `offset` counts bytes after decompression.
     pub uncompressed: bool,
-    /// Packet records read before.
+    /// Packet records that were read before.
     pub records: u64,
-    /// What is wrong.
+    /// The reason.
     pub problem: Problem,
 }
 
@@ -26,7 +25,7 @@ pub struct Error {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// No data at all.
+    /// There is no data at all.
     #[error("the file is empty")]
     Empty,
     /// Neither pcap, pcapng nor snoop.
@@ -47,14 +46,14 @@ pub enum Problem {
         #[source]
         source: io::Error,
     },
-    /// The data ends inside something.
+    /// The data ends in the middle of a structure.
     #[error("the file ends inside a {what}: {needed} bytes needed, {left} left")]
     CutShort {
-        /// Inside what.
+        /// The structure.
         what: &'static str,
-        /// Its length in bytes, as far as known.
+        /// Its length in bytes, as far as it is known.
         needed: u64,
-        /// Bytes left in the file.
+        /// Bytes that are left in the file.
         left: u64,
     },
     /// A file format version this crate does not know.
@@ -80,7 +79,7 @@ pub enum Problem {
         /// The largest captured length accepted.
         limit: u32,
     },
-    /// A snoop record whose total length cannot hold its packet.
+    /// A snoop record whose total length is too small for its packet.
     #[error("the record says it is {record} bytes long with {captured} bytes captured")]
     RecordLength {
         /// Total record length.
@@ -101,7 +100,7 @@ pub enum Problem {
     BlockTrailer {
         /// Block type.
         kind: u32,
-        /// Length at the head.
+        /// Length at the beginning.
         head: u32,
         /// Length at the end.
         tail: u32,
@@ -109,7 +108,7 @@ pub enum Problem {
     /// A pcapng section header without a valid byte-order magic.
     #[error("the section header's byte-order magic is {0:#010x}")]
     ByteOrder(u32),
-    /// More pcapng interfaces than any capture has.
+    /// More pcapng interfaces than any real capture has.
     #[error("more than {0} interfaces are described")]
     TooManyInterfaces(usize),
 }
@@ -123,7 +122,7 @@ impl fmt::Display for Error {
         if let Some(file) = &self.file {
             write!(f, "{file}: ")?;
         }
-        // About the whole file: a place in it would only confuse.
+        // These problems concern the whole file, so an offset would only confuse.
         let whole = match self.problem {
             Problem::Empty | Problem::NotACapture(_) | Problem::Open(_) => true,
             Problem::Read(_) => self.offset == 0,

@@ -1,11 +1,11 @@
-//! Files that are not captures: what they look like, so that the message can say it.
+//! Recognises files that are not captures, so that the error message can name them.
 
 use crate::flow;
 
-/// Enough of a file's beginning for [`looks_like`].
+/// Number of bytes from a file's beginning that [`looks_like`] needs.
 pub(crate) const ENOUGH: usize = 512;
 
-/// What a file is that is not a capture, by its first bytes.
+/// The format of a file that is not a capture, judging by its first bytes.
 pub(crate) fn looks_like(head: &[u8]) -> Option<&'static str> {
     Some(match head {
         [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [0xfd, b'7', b'z', b'X', b'Z', ..] => {
@@ -33,7 +33,7 @@ pub(crate) fn looks_like(head: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// Argus's files begin with a record of its own, which holds the cookie of its version 2, 3 or 5 (`argus_def.h`).
+/// Argus files begin with a record of Argus's own, which holds the cookie of version 2, 3 or 5 (`argus_def.h`).
 fn is_argus(head: &[u8]) -> bool {
     const COOKIES: [u32; 3] = [0xe561_7acb, 0xe571_2dcb, 0xe571_50cb];
     let words = head.get(..64).unwrap_or(head).chunks_exact(4);
@@ -41,15 +41,15 @@ fn is_argus(head: &[u8]) -> bool {
     words.any(|w| COOKIES.contains(&w) || COOKIES.contains(&w.swap_bytes()))
 }
 
-/// ERF files have no magic: records begin with a time, a type below 48 and a record length that is
-/// not below that of the header (Endace's ERF reference, section 1).
+/// ERF files have no magic number. Their records begin with a time, a type below 48, and a record length that is at
+/// least that of the header (Endace's ERF reference, section 1).
 fn is_erf(head: &[u8]) -> bool {
     let Some(&[_, _, _, _, s0, s1, s2, s3, kind, _, l0, l1]) = head.first_chunk::<12>() else {
         return false;
     };
     let seconds = u32::from_le_bytes([s0, s1, s2, s3]);
     let length = u16::from_be_bytes([l0, l1]);
-    // Written between 1995 and 2038.
+    // Captured between 1995 and 2038.
     (788_918_400..0x8000_0000).contains(&seconds)
         && (1..48).contains(&(kind & 0x7f))
         && (16..2048).contains(&length)

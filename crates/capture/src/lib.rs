@@ -1,9 +1,8 @@
-//! Other people's files, read into packets, and our own, written.
+//! Reads captures and flow records from files, and writes pcapng and IPFIX files.
 //!
-//! [`Reader`] yields [`Packet`]s: when, how large, between whom, and what the transport header says.
-//! [`Counts`] says what was read and what was lost on the way, [`Error`] where and why a file could
-//! not be read further. Nothing is lost silently, nothing panics, and memory does not grow with the
-//! file.
+//! [`Reader`] yields [`Packet`]s: times, lengths, addresses and transport headers. [`Counts`] reports what was read
+//! and what was lost on the way. [`Error`] reports where and why a file could not be read further. Nothing is lost
+//! silently, nothing panics, and memory use does not grow with the file.
 //!
 //! ```
 //! use swell_capture::{Reader, Transport};
@@ -34,32 +33,32 @@
 //!
 //! # What is read
 //!
-//! * **Files**: pcap (both byte orders, microseconds and nanoseconds, versions with swapped lengths,
-//!   Kuznetzov's longer records), pcapng (several sections in either byte order, several interfaces
-//!   with their own link type, snap length, `if_tsresol` and `if_tsoffset`; enhanced, simple and
-//!   obsolete packet blocks), snoop. Plain or in gzip, zstd or xz, recognised by content.
-//! * **Link layers**: Ethernet with 802.1Q, QinQ, MPLS, PPPoE and 802.2 SNAP; PPP, Cisco HDLC, Linux
-//!   cooked (both versions), raw IP, BSD loopback. [`LinkType::SUPPORTED`] has them all; frames of
-//!   others are skipped and counted by number.
-//! * **Above**: IPv4, IPv6 with extension headers, jumbograms and offloaded packets without a
-//!   length, TCP with options, UDP; ICMP, fragments and other protocols are distinguished.
+//! * **Files**: pcap (both byte orders, microseconds and nanoseconds, versions with swapped lengths, Kuznetzov's
+//!   longer records), pcapng (several sections in either byte order, several interfaces with their own link type,
+//!   snap length, `if_tsresol` and `if_tsoffset`; enhanced, simple and obsolete packet blocks), snoop. Plain or in
+//!   gzip, zstd or xz, recognised by content.
+//! * **Link layers**: Ethernet with 802.1Q, QinQ, MPLS, PPPoE and 802.2 SNAP; PPP, Cisco HDLC, Linux cooked (both
+//!   versions), raw IP, BSD loopback. [`LinkType::SUPPORTED`] lists them all. Frames with other link types are
+//!   skipped and counted by type number.
+//! * **Above**: IPv4; IPv6 with extension headers; jumbograms and offloaded packets without a length; TCP with
+//!   options; UDP. ICMP, fragments and other protocols are distinguished but not decoded.
 //!
 //! # What is written
 //!
-//! [`Writer`] writes pcapng: what is kept of a packet, its true length, its time in nanoseconds.
+//! [`Writer`] writes pcapng: the kept bytes of a packet, its true length, and its time in nanoseconds.
 //!
 //! # What is not read
 //!
-//! **Tunnels are not followed** (IP in IP, 6in4, GRE, VXLAN, Geneve, GTP, Teredo, pseudowires): the
-//! packet is the outer one, which is what the link carried. Fragments are not reassembled. Checksums
-//! are not verified: captures on the sending host rarely have them. Times are not put in order. A
-//! damaged file is read up to the damage, not beyond: there is no resynchronisation.
+//! **Tunnels are not followed** (IP in IP, 6in4, GRE, VXLAN, Geneve, GTP, Teredo, pseudowires): the packet is the
+//! outer one, which is what the link carried. Fragments are not reassembled. Checksums are not verified, because
+//! captures on the sending host rarely have valid ones. Packets are not sorted by time. A damaged file is read up to
+//! the damage but not beyond it, because there is no resynchronisation.
 //!
 //! # Cost
 //!
-//! Packets are returned by value, one by one, through one buffer that the file is read into: no
-//! memory map, so that a pipe, a compressed file and a file cut while it is read all take the same
-//! path. A frame is looked at once. `cargo bench -p swell-capture` says what that costs.
+//! Packets are returned by value, one by one, through one buffer. The file is read into that buffer and not mapped
+//! into memory, so that pipes, compressed files and truncated files all take the same path. Each frame is examined
+//! once. `cargo bench -p swell-capture` measures the cost.
 
 mod bytes;
 mod counts;

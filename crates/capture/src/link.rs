@@ -16,15 +16,15 @@ impl LinkType {
     pub const ETHERNET: LinkType = LinkType(1);
     /// PPP, with or without HDLC-like framing.
     pub const PPP: LinkType = LinkType(9);
-    /// Raw IP, as libpcap numbers it in memory and some systems in the files they write.
+    /// Raw IP, as numbered by libpcap in memory, and in the files of some systems.
     pub const RAW_BSD: LinkType = LinkType(12);
-    /// Raw IP, as OpenBSD numbers it.
+    /// Raw IP, as numbered by OpenBSD.
     pub const RAW_OPENBSD: LinkType = LinkType(14);
     /// PPP in HDLC-like framing.
     pub const PPP_HDLC: LinkType = LinkType(50);
     /// PPPoE session without the Ethernet header.
     pub const PPP_ETHER: LinkType = LinkType(51);
-    /// Raw IP, version from the first nibble.
+    /// Raw IP; the first nibble gives the version.
     pub const RAW: LinkType = LinkType(101);
     /// Cisco HDLC.
     pub const C_HDLC: LinkType = LinkType(104);
@@ -39,7 +39,7 @@ impl LinkType {
     /// Linux cooked capture, version 2.
     pub const LINUX_SLL2: LinkType = LinkType(276);
 
-    /// The link types packets are decoded from; frames of others are counted and skipped.
+    /// The link types that are decoded. Frames of others are counted and skipped.
     pub const SUPPORTED: [LinkType; 14] = [
         LinkType::NULL,
         LinkType::ETHERNET,
@@ -57,7 +57,7 @@ impl LinkType {
         LinkType::LINUX_SLL2,
     ];
 
-    /// The usual name, where it is one of those seen often.
+    /// The usual name, for common types.
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {
             0 => "BSD loopback",
@@ -102,16 +102,16 @@ impl fmt::Display for LinkType {
     }
 }
 
-/// What the link layer says follows it.
+/// The protocol that follows the link layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Network {
     V4,
     V6,
-    /// The first nibble decides.
+    /// The first nibble gives the version.
     Either,
 }
 
-/// Peels the link layer: the offset of the IP packet in `data` and its version.
+/// Removes the link layer: the offset of the IP packet in `data`, and its version.
 #[inline]
 pub(crate) fn peel(link: LinkType, data: &[u8]) -> Result<(usize, Network), Skip> {
     match link {
@@ -121,7 +121,7 @@ pub(crate) fn peel(link: LinkType, data: &[u8]) -> Result<(usize, Network), Skip
         LinkType::IPV6 => Ok((0, Network::V6)),
         LinkType::NULL | LinkType::LOOP => loopback(data),
         LinkType::LINUX_SLL => ether_type(data, 14),
-        // SLL2 has the protocol first and 20 bytes of header.
+        // SLL2 has the protocol first, in a header of 20 bytes.
         LinkType::LINUX_SLL2 => match be16(data, 0)? {
             0x0800 => Ok((20, Network::V4)),
             0x86dd => Ok((20, Network::V6)),
@@ -134,7 +134,7 @@ pub(crate) fn peel(link: LinkType, data: &[u8]) -> Result<(usize, Network), Skip
     }
 }
 
-/// Ethernet addresses of source and destination, as numbers; zeros where there are none.
+/// Ethernet addresses of source and destination as numbers; zero if there are none.
 #[inline]
 pub(crate) fn stations(link: LinkType, data: &[u8]) -> [u64; 2] {
     match (link, data.first_chunk::<12>()) {
@@ -146,7 +146,7 @@ pub(crate) fn stations(link: LinkType, data: &[u8]) -> [u64; 2] {
     }
 }
 
-/// Which way a frame of a Linux cooked capture went: its packet type.
+/// The direction of a frame in a Linux cooked capture, from its packet type.
 #[inline]
 pub(crate) fn heading(link: LinkType, data: &[u8]) -> Heading {
     let kind = match link {
@@ -161,7 +161,7 @@ pub(crate) fn heading(link: LinkType, data: &[u8]) -> Heading {
     }
 }
 
-/// From an EtherType at `at` on.
+/// Continues with the EtherType at `at`.
 #[inline]
 fn ether_type(data: &[u8], at: usize) -> Result<(usize, Network), Skip> {
     match be16(data, at)? {
@@ -171,7 +171,7 @@ fn ether_type(data: &[u8], at: usize) -> Result<(usize, Network), Skip> {
     }
 }
 
-/// Whatever is not plain IPv4 or IPv6: tags, labels, PPPoE, 802.2. `at` is behind the EtherType.
+/// Handles everything but plain IPv4 and IPv6: tags, labels, PPPoE, 802.2. `at` is the offset after the EtherType.
 fn after_ether_type(
     data: &[u8],
     mut protocol: u16,
@@ -188,8 +188,7 @@ fn after_ether_type(
             }
             0x8847 | 0x8848 => return mpls(data, at),
             0x8864 => return pppoe(data, at),
-            // IEEE 802.3: a length, and 802.2 behind it. Only SNAP with an EtherType carries IP
-            // (RFC 1042).
+            // IEEE 802.3: a length, followed by 802.2. Only SNAP with an EtherType carries IP (RFC 1042).
             0..=0x05dc => {
                 let llc = data.get(at..at + 6).ok_or(Skip::ShortLink)?;
                 if llc != [0xaa, 0xaa, 0x03, 0, 0, 0] {
@@ -206,8 +205,8 @@ fn after_ether_type(
     }
 }
 
-/// Label stack (RFC 3032). What it carries is nowhere said; as routers do (RFC 4928), the first
-/// nibble tells IP from the rest, a pseudowire control word among them.
+/// A label stack (RFC 3032). It does not state what it carries. As in routers (RFC 4928), the first nibble
+/// distinguishes IP from everything else, such as a pseudowire control word.
 fn mpls(data: &[u8], mut at: usize) -> Result<(usize, Network), Skip> {
     loop {
         let label = data.get(at..at + 4).ok_or(Skip::ShortLink)?;
@@ -223,18 +222,18 @@ fn mpls(data: &[u8], mut at: usize) -> Result<(usize, Network), Skip> {
     }
 }
 
-/// PPPoE session header (RFC 2516 section 4), then PPP without address and control.
+/// A PPPoE session header (RFC 2516 section 4), followed by PPP without address and control.
 fn pppoe(data: &[u8], at: usize) -> Result<(usize, Network), Skip> {
     let header = data.get(at..at + 6).ok_or(Skip::ShortLink)?;
-    // Version 1, type 1, code 0 is session data.
+    // Version 1 and type 1; code 0 is session data.
     if header[0] != 0x11 || header[1] != 0 {
         return Err(Skip::NotIp);
     }
     ppp_protocol(data, at + 6)
 }
 
-/// PPP: address and control (RFC 1662) unless left out. Captures of serial lines say PPP for Cisco's
-/// HDLC too, which begins with another address (RFC 1547 section 4.3.1).
+/// PPP with address and control (RFC 1662), which may be omitted. Captures of serial lines also use this type for
+/// Cisco HDLC, which begins with another address (RFC 1547 section 4.3.1).
 fn ppp(data: &[u8]) -> Result<(usize, Network), Skip> {
     match data {
         [0xff, 0x03, ..] => ppp_protocol(data, 2),
@@ -243,7 +242,7 @@ fn ppp(data: &[u8]) -> Result<(usize, Network), Skip> {
     }
 }
 
-/// PPP protocol field, two bytes, or one if compressed (RFC 1661 section 2: the last byte is odd).
+/// The PPP protocol field: two bytes, or one if compressed (RFC 1661 section 2: the last byte is odd).
 fn ppp_protocol(data: &[u8], at: usize) -> Result<(usize, Network), Skip> {
     let first = *data.get(at).ok_or(Skip::ShortLink)?;
     let (protocol, next) = if first & 1 == 1 {
@@ -259,9 +258,9 @@ fn ppp_protocol(data: &[u8], at: usize) -> Result<(usize, Network), Skip> {
     }
 }
 
-/// Address family in four bytes. Written in the order of the capturing machine (NULL) or in network
-/// order (LOOP); families are small numbers, so the order shows. IPv6 has a number of its own on
-/// every system: 10 Linux, 24 NetBSD and OpenBSD, 26 Solaris, 28 FreeBSD, 30 Darwin.
+/// The address family in four bytes, in the byte order of the capturing machine (NULL) or in network byte order
+/// (LOOP). Families are small numbers, so the order can be inferred. The number of IPv6 depends on the system: 10
+/// Linux, 24 NetBSD and OpenBSD, 26 Solaris, 28 FreeBSD, 30 Darwin.
 fn loopback(data: &[u8]) -> Result<(usize, Network), Skip> {
     let bytes = *data.first_chunk::<4>().ok_or(Skip::ShortLink)?;
     let family = u32::from_be_bytes(bytes).min(u32::from_le_bytes(bytes));

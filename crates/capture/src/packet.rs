@@ -1,13 +1,13 @@
-//! What a captured packet says, link layer peeled off.
+//! The decoded headers of a captured packet, without its link layer.
 
 use crate::dissect::BLANK;
 use std::net::IpAddr;
 
-/// Which way a packet passed its interface: the direction bits of `epb_flags` in pcapng, the packet
-/// type of Linux cooked captures.
+/// The direction in which a packet passed its interface: from the direction bits of `epb_flags` in pcapng, or the
+/// packet type of Linux cooked captures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Heading {
-    /// The file does not say.
+    /// The file does not state it.
     #[default]
     Unknown,
     /// It was received.
@@ -16,24 +16,23 @@ pub enum Heading {
     Outbound,
 }
 
-/// A packet as the rest of the project sees it: when, how large, between whom, and what its
-/// transport header says. No payload.
+/// A packet as the rest of the project sees it: time, lengths, addresses and transport header, without payload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Packet {
-    /// Capture time, nanoseconds since the Unix epoch. May step backwards: captures do.
+    /// Capture time in nanoseconds since the Unix epoch. It may step backwards, as it does in real captures.
     pub time: i64,
-    /// Bytes on the wire including the link layer, as the capture says.
+    /// Bytes on the wire, link layer included, as the capture states them.
     pub wire_len: u32,
     /// Bytes of the frame that were captured.
     pub captured_len: u32,
-    /// Network-layer length: header and payload of the IP packet (the outer one of a tunnel), from
-    /// its own header; from the frame's length where the header gives none.
+    /// Network-layer length: header and payload of the IP packet (the outer one of a tunnel). It comes from the IP
+    /// header, or from the frame's length if the header gives none.
     pub ip_len: u32,
     /// Interface number within the file, counted over all sections (0 for pcap).
     pub interface: u32,
-    /// Which way it passed that interface.
+    /// Direction in which it passed that interface.
     pub heading: Heading,
-    /// Ethernet addresses of source and destination, as numbers below 2^48; zeros where there are none.
+    /// Ethernet addresses of source and destination as numbers below 2^48; zero if there are none.
     pub stations: [u64; 2],
     /// Source address.
     pub src: IpAddr,
@@ -48,7 +47,7 @@ pub struct Packet {
 }
 
 impl Default for Packet {
-    /// All zeros, and the transport of a fragment: room for [`Reader::read_into`](crate::Reader::read_into).
+    /// All zeros, with the transport of a fragment: a buffer for [`Reader::read_into`](crate::Reader::read_into).
     fn default() -> Packet {
         BLANK
     }
@@ -57,7 +56,7 @@ impl Default for Packet {
 /// The transport part of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Transport {
-    /// TCP, header complete enough to use.
+    /// TCP, with a header that is complete enough to use.
     Tcp(Tcp),
     /// UDP.
     Udp {
@@ -68,14 +67,13 @@ pub enum Transport {
         /// Payload bytes on the wire, from the UDP or IP length.
         payload: u32,
     },
-    /// ICMP or ICMPv6, not taken further.
+    /// ICMP or ICMPv6, which are not decoded further.
     Icmp,
-    /// A fragment other than the first: no transport header.
+    /// A fragment other than the first, which has no transport header.
     Fragment,
-    /// Another protocol, by its IP protocol number; 6 and 17 where a TCP or UDP header contradicts
-    /// itself.
+    /// Another protocol, by its IP protocol number. It is 6 or 17 if a TCP or UDP header contradicts itself.
     Other(u8),
-    /// The capture ends before the transport header does.
+    /// The captured bytes end inside the transport header.
     Truncated(u8),
 }
 
@@ -86,17 +84,17 @@ pub struct Tcp {
     pub src_port: u16,
     /// Destination port.
     pub dst_port: u16,
-    /// Sequence number as in the header.
+    /// Sequence number.
     pub seq: u32,
-    /// Acknowledgement number as in the header.
+    /// Acknowledgement number.
     pub ack: u32,
     /// Flags byte (CWR ECE URG ACK PSH RST SYN FIN).
     pub flags: u8,
-    /// Window as in the header, not scaled.
+    /// Window without scaling.
     pub window: u16,
-    /// Payload bytes on the wire, from the IP length, whatever the snap length cut.
+    /// Payload bytes on the wire, from the IP length, regardless of the snap length.
     pub payload: u32,
-    /// Options that could be read.
+    /// The options that could be read.
     pub options: TcpOptions,
 }
 
@@ -111,7 +109,7 @@ pub struct TcpOptions {
     pub sack_permitted: bool,
     /// Timestamps: value and echo (RFC 7323).
     pub timestamps: Option<(u32, u32)>,
-    /// SACK blocks present, up to four: left and right edge.
+    /// SACK blocks, up to four: left and right edge.
     pub sack: [Option<(u32, u32)>; 4],
 }
 

@@ -1,4 +1,4 @@
-//! The pcap file format (draft-ietf-opsawg-pcap), both byte orders, microseconds and nanoseconds.
+//! The pcap file format (draft-ietf-opsawg-pcap), in both byte orders, with microseconds or nanoseconds.
 
 use crate::bytes::Endian;
 use crate::counts::Counts;
@@ -8,21 +8,20 @@ use crate::{Frame, Interface, LinkType};
 
 pub(crate) const HEADER: usize = 24;
 
-/// Largest captured length believed where the snap length is smaller: libpcap's own
-/// MAXIMUM_SNAPLEN.
+/// Largest captured length that is accepted if the snap length is smaller: libpcap's MAXIMUM_SNAPLEN.
 const USUAL_MOST: u32 = 262_144;
 
-/// Largest captured length believed whatever the snap length says.
+/// Largest captured length that is accepted for any snap length.
 const HARD_MOST: u32 = 16 << 20;
 
-/// What the magic number says.
+/// What the magic number determines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Magic {
     endian: Endian,
     /// Nanoseconds in one unit of the fraction.
     unit: u32,
-    /// Record header length: 16 bytes, or 24 in Alexey Kuznetzov's variant, which adds interface
-    /// index, protocol and packet type.
+    /// Record header length: 16 bytes, or 24 in Alexey Kuznetzov's variant, which adds interface index, protocol and
+    /// packet type.
     record: usize,
 }
 
@@ -46,13 +45,13 @@ impl Magic {
     }
 }
 
-/// Old writers had the two lengths of a record the other way round (libpcap's `savefile.c` tells
-/// which: before version 2.3 all, in 2.3 some, and DG/UX with its version 543.0).
+/// Order of the two lengths in a record. Some old programs wrote them swapped (see libpcap's `savefile.c`: all before
+/// version 2.3, some in 2.3, and DG/UX with its version 543.0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lengths {
     Usual,
     Swapped,
-    /// Swapped where the usual reading is impossible.
+    /// Swapped if the usual order is impossible.
     Either,
 }
 
@@ -67,7 +66,7 @@ pub(crate) struct Pcap {
 }
 
 impl Pcap {
-    /// Reads the file header, which is not consumed.
+    /// Reads the file header without consuming it.
     pub(crate) fn open(magic: Magic, head: &[u8]) -> Result<(Pcap, Interface), Problem> {
         let Some(h) = head.first_chunk::<HEADER>() else {
             return Err(Problem::CutShort {
@@ -109,7 +108,7 @@ impl Pcap {
         Ok((pcap, interface))
     }
 
-    /// The next record, consumed; `None` at the end of the data.
+    /// Consumes and returns the next record; `None` at the end of the data.
     #[inline]
     pub(crate) fn next<'w>(
         &self,
@@ -155,7 +154,7 @@ impl Pcap {
                 left: left as u64,
             });
         }
-        // 32-bit seconds and fractions cannot overflow 63 bits of nanoseconds.
+        // Cannot overflow: 32-bit seconds and fractions fit into 63 bits of nanoseconds.
         let nanos = i64::from(fraction) * i64::from(self.magic.unit);
         if nanos >= 1_000_000_000 {
             counts.odd_times += 1;

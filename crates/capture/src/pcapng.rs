@@ -1,5 +1,5 @@
-//! The pcapng file format (draft-ietf-opsawg-pcapng): sections in either byte order, interfaces
-//! with their own link type, snap length and time resolution.
+//! The pcapng file format (draft-ietf-opsawg-pcapng): sections in either byte order, with interfaces that have their
+//! own link type, snap length and time resolution.
 
 use crate::bytes::Endian;
 use crate::counts::{Counts, Skip};
@@ -14,13 +14,13 @@ const SIMPLE_PACKET: u32 = 3;
 pub(crate) const ENHANCED_PACKET: u32 = 6;
 pub(crate) const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
-/// Largest block believed: libpcap's limit for pcapng blocks.
+/// Largest block that is accepted: libpcap's limit for pcapng blocks.
 const MOST: u32 = 16 << 20;
 
-/// More interfaces than this are an attack on memory.
+/// A larger number of interfaces is treated as an attack on memory.
 const MOST_INTERFACES: usize = 1 << 16;
 
-/// How timestamps of an interface become nanoseconds.
+/// How timestamps of an interface are converted to nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resolution {
     /// Units of this many nanoseconds.
@@ -32,7 +32,7 @@ enum Resolution {
 }
 
 impl Resolution {
-    /// From the `if_tsresol` option: a negative power of ten, or of two if the top bit is set.
+    /// Decodes the `if_tsresol` option: a negative power of ten, or of two if the top bit is set.
     fn from_option(value: u8) -> Resolution {
         let exponent = u32::from(value & 0x7f);
         if value & 0x80 != 0 {
@@ -40,7 +40,7 @@ impl Resolution {
         } else if exponent <= 9 {
             Resolution::Coarse(10u64.pow(9 - exponent))
         } else {
-            // Beyond 10^38 the divisor fits no integer and every 64-bit time is zero anyway.
+            // Beyond 10^38 the divisor fits no integer, and every 64-bit time is zero anyway.
             Resolution::Fine(10u128.pow((exponent - 9).min(38)))
         }
     }
@@ -53,13 +53,13 @@ impl Resolution {
         }
     }
 
-    /// Nanoseconds; `None` where they do not fit.
+    /// The time in nanoseconds; `None` if it does not fit.
     #[inline]
     fn nanos(self, ticks: u64) -> Option<i64> {
         match self {
             Resolution::Coarse(nanos) => i64::try_from(ticks.checked_mul(nanos)?).ok(),
             Resolution::Fine(units) => i64::try_from(u128::from(ticks) / units).ok(),
-            // 64 bits times 10^9 need 94; shifts by up to 127.
+            // 64 bits times 10^9 need 94 bits; shifts are at most 127.
             Resolution::Binary(n) => {
                 i64::try_from((u128::from(ticks) * 1_000_000_000).wrapping_shr(n)).ok()
             }
@@ -82,18 +82,18 @@ struct Clocked {
 pub(crate) struct Pcapng {
     endian: Endian,
     section: Vec<Clocked>,
-    /// Interfaces of the sections before.
+    /// Number of interfaces in earlier sections.
     earlier: usize,
     last_time: i64,
 }
 
-/// A packet within a block that is known to be whole.
+/// A packet within a complete block.
 struct Located {
     interface: u32,
     ticks: Option<u64>,
     heading: Heading,
     wire_len: u32,
-    /// Where the frame lies in the block.
+    /// Where the frame is in the block.
     from: usize,
     to: usize,
 }
@@ -108,8 +108,8 @@ impl Pcapng {
         }
     }
 
-    /// The next packet, consumed; `None` at the end of the data. Blocks between are consumed and
-    /// counted, new interfaces added to `interfaces`.
+    /// Consumes and returns the next packet; `None` at the end of the data. Other blocks before it are consumed and
+    /// counted, and new interfaces are added to `interfaces`.
     #[inline]
     pub(crate) fn next<'w>(
         &mut self,
@@ -131,7 +131,7 @@ impl Pcapng {
                 };
             };
             let word = |i: usize| [h[i], h[i + 1], h[i + 2], h[i + 3]];
-            // The section header's type reads the same in both orders; the third word tells.
+            // The section header's type reads the same in both byte orders. The third word determines the order.
             if self.endian.u32(word(0)) == SECTION_HEADER {
                 self.endian = match Endian::Little.u32(word(8)) {
                     BYTE_ORDER_MAGIC => Endian::Little,
@@ -204,7 +204,7 @@ impl Pcapng {
             let data = &window.take(0, whole)[located.from..located.to];
             return Ok(Some(Frame {
                 time,
-                // Interfaces are numbered anew in every section, and at most 2^16 in all.
+                // Numbers of interfaces restart in every section; there are at most 2^16 in all.
                 interface: self.earlier as u32 + located.interface,
                 heading: located.heading,
                 link: interface.link,
@@ -223,7 +223,7 @@ impl Pcapng {
                 length: body.len() as u32 + 4,
             });
         };
-        // Version 1.2 was written by mistake and reads as 1.0 (the draft's section on the header).
+        // Version 1.2 was written by mistake and is read as 1.0 (the draft's section on the header).
         if (major, minor) != (1, 0) && (major, minor) != (1, 2) {
             return Err(Problem::Version {
                 format: "pcapng",
@@ -248,7 +248,7 @@ impl Pcapng {
         if all.len() == MOST_INTERFACES {
             return Err(Problem::TooManyInterfaces(MOST_INTERFACES));
         }
-        // Microseconds unless said otherwise.
+        // Microseconds by default.
         let mut resolution = Resolution::from_option(6);
         let mut offset = 0i64;
         let mut at = 16;
@@ -307,8 +307,7 @@ impl Pcapng {
         )
     }
 
-    /// The direction bits of the flags option, in the options that begin behind the packet's data at
-    /// `at`.
+    /// The direction bits of the flags option, from the options that begin after the packet's data at `at`.
     #[inline]
     fn heading(&self, body: &[u8], at: usize) -> Heading {
         let mut at = at.next_multiple_of(4);
@@ -331,7 +330,7 @@ impl Pcapng {
         Heading::Unknown
     }
 
-    /// The packet block the enhanced one replaced: a 16-bit interface number and a drop count.
+    /// The packet block that preceded the enhanced one, with a 16-bit interface number and a drop count.
     fn obsolete(&self, body: &[u8]) -> Option<Located> {
         let h = body.first_chunk::<28>()?;
         let word = |i: usize| self.endian.u32([h[i], h[i + 1], h[i + 2], h[i + 3]]);
@@ -350,7 +349,7 @@ impl Pcapng {
         )
     }
 
-    /// No time, first interface, and as many bytes as the snap length lets through.
+    /// A simple packet block: no time, the first interface, and as many bytes as the snap length permits.
     fn simple(&self, body: &[u8]) -> Option<Located> {
         let wire_len = self.endian.u32_at(body, 8)?;
         let captured = match self.section.first()?.snaplen {

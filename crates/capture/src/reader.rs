@@ -1,4 +1,4 @@
-//! A trace from the first byte to the last.
+//! Reads a trace from its first byte to its last.
 
 use crate::counts::Counts;
 use crate::dissect::{BLANK, dissect_into};
@@ -14,14 +14,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// An interface packets were captured on.
+/// An interface on which packets were captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Its link type.
     pub link: LinkType,
-    /// Its snap length in bytes, as the file says; 0 where it says none.
+    /// Its snap length in bytes, as the file states it; 0 if the file states none.
     pub snaplen: u32,
-    /// Resolution of its times in ticks per second, where that fits.
+    /// Resolution of its times in ticks per second, if that is an integer.
     pub ticks_per_second: Option<u64>,
 }
 
@@ -47,11 +47,11 @@ impl Format {
     }
 }
 
-/// What one read asks of a decoder, at most. One that meets damaged data gives an error and drops
-/// what it had decoded in the same read: small reads keep that little.
+/// Most bytes that one read requests from a decoder. A decoder that meets damaged data returns an error and loses
+/// what it decoded in the same read, so small reads limit the loss.
 const DECODER_STEP: usize = 16 * 1024;
 
-/// What one read asks of a source, at most.
+/// Most bytes that one read requests from a source.
 pub(crate) const fn step(compression: Compression) -> usize {
     match compression {
         Compression::Plain => CHUNK,
@@ -59,7 +59,7 @@ pub(crate) const fn step(compression: Compression) -> usize {
     }
 }
 
-/// Reads a trace packet by packet. Memory does not grow with the trace.
+/// Reads a trace packet by packet. Memory use does not grow with the trace.
 pub struct Reader<'a> {
     window: Window<'a>,
     state: State,
@@ -75,7 +75,7 @@ impl Reader<'static> {
     /// Opens a file; `-` is standard input.
     ///
     /// # Errors
-    /// As [`Reader::new`], and if the file cannot be opened.
+    /// As [`Reader::new`], or if the file cannot be opened.
     pub fn open(path: impl AsRef<Path>) -> Result<Reader<'static>, Error> {
         let path = path.as_ref();
         if path.as_os_str() == "-" {
@@ -90,15 +90,15 @@ impl Reader<'static> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads a trace from any source of bytes. No buffering is needed around it.
+    /// Reads a trace from any source of bytes, which need not be buffered.
     ///
     /// # Errors
-    /// If the first bytes cannot be read or are not those of a trace.
+    /// If the first bytes cannot be read or do not belong to a trace.
     pub fn new(source: impl Read + Send + 'a) -> Result<Reader<'a>, Error> {
         Reader::start(None, source)
     }
 
-    /// As [`Reader::new`], with a name that errors mention.
+    /// Like [`Reader::new`], with a name for error messages.
     ///
     /// # Errors
     /// As [`Reader::new`].
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         Reader::on(file, Window::new(decoded, step), compression)
     }
 
-    /// Reads a trace from a window whose compression is known.
+    /// Reads a trace from a window with known compression.
     pub(crate) fn on(
         file: Option<Box<str>>,
         mut window: Window<'a>,
@@ -144,22 +144,22 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next packet; `None` at the end. Records that hold no IP packet are skipped and counted.
+    /// The next packet; `None` at the end. Records without an IP packet are skipped and counted.
     ///
     /// # Errors
-    /// Where the file is damaged, cut short or cannot be read on. What was read before stays valid;
-    /// afterwards the trace is over (`None`).
+    /// If the file is damaged, cut short or cannot be read further. Everything that was read before stays valid.
+    /// After an error the trace is over (`None`).
     #[inline]
     pub fn next_packet(&mut self) -> Result<Option<Packet>, Error> {
         let mut packet = BLANK;
         Ok(self.read_into(&mut packet)?.then_some(packet))
     }
 
-    /// As [`Reader::next_packet`], written over `packet`; false at the end. For loops over long
-    /// traces: it saves moving every packet.
+    /// Like [`Reader::next_packet`], but overwrites `packet`; false at the end. In loops over long traces this avoids
+    /// moving every packet.
     ///
     /// # Errors
-    /// As [`Reader::next_packet`]. After an error and at the end `packet` means nothing.
+    /// As [`Reader::next_packet`]. After an error and at the end, the contents of `packet` are meaningless.
     #[inline]
     pub fn read_into(&mut self, packet: &mut Packet) -> Result<bool, Error> {
         loop {
@@ -175,8 +175,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Looks at the next record as it was captured, not decoded; `None` at the end. It is counted
-    /// as a record, but neither as a packet nor as skipped.
+    /// Passes the next record as captured, without decoding it; `None` at the end. It counts as a record, but neither
+    /// as a packet nor as skipped.
     ///
     /// # Errors
     /// As [`Reader::next_packet`].
@@ -210,8 +210,8 @@ impl<'a> Reader<'a> {
         &self.counts
     }
 
-    /// The interfaces described so far, in the order of [`Packet::interface`]. All of them are known
-    /// only at the end: a pcapng file may describe one at any time.
+    /// The interfaces described so far, in the order of [`Packet::interface`]. The list is complete only at the end,
+    /// since a pcapng file may describe an interface at any time.
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
     }
@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The compression around it.
+    /// The compression of the file.
     pub fn compression(&self) -> Compression {
         self.compression
     }
@@ -235,15 +235,15 @@ impl<'a> Reader<'a> {
         self.window.offset()
     }
 
-    /// The end of the trace, good or bad.
+    /// Ends the trace, regularly or with an error.
     #[cold]
     fn end(&mut self, problem: Option<Problem>) -> Option<Error> {
         self.over = true;
-        // A source that failed looks like one that ended, until asked.
+        // A source that failed looks like one that ended until its error is requested.
         let problem = failure(&mut self.window, self.compression).or(problem)?;
         Some(Error {
             file: self.file.clone(),
-            // Damaged records are not consumed.
+            // The offset is that of the damaged record, because such records are not consumed.
             offset: self.window.offset(),
             uncompressed: self.compression != Compression::Plain,
             records: self.counts.records,
@@ -318,7 +318,7 @@ pub(crate) fn is_capture(head: &[u8]) -> bool {
         || head.starts_with(snoop::MAGIC)
 }
 
-/// Why the bytes stopped coming, if they should not have.
+/// The error that ended the data early, if any.
 pub(crate) fn failure(window: &mut Window<'_>, compression: Compression) -> Option<Problem> {
     let source = window.take_failure()?;
     Some(match compression {

@@ -18,7 +18,7 @@ pub(crate) struct Snoop {
 }
 
 impl Snoop {
-    /// Reads the file header, which is not consumed.
+    /// Reads the file header without consuming it.
     pub(crate) fn open(head: &[u8]) -> Result<(Snoop, Interface), Problem> {
         let (Some(version), Some(datalink)) =
             (Endian::Big.u32_at(head, 8), Endian::Big.u32_at(head, 12))
@@ -39,9 +39,10 @@ impl Snoop {
         let link = match datalink {
             // 802.3 frames begin like Ethernet's.
             0 | 4 => LinkType::ETHERNET,
-            // FDDI's number in pcap files.
+            // FDDI, by its number in pcap files.
             8 => LinkType(10),
-            // Nothing this crate decodes; a number the pcap registry reserves for private use.
+            // A link type that this crate does not decode: the number is reserved for private use in the pcap
+            // registry.
             _ => LinkType(147),
         };
         let interface = Interface {
@@ -52,7 +53,7 @@ impl Snoop {
         Ok((Snoop { link }, interface))
     }
 
-    /// The next record, consumed; `None` at the end of the data.
+    /// Consumes and returns the next record; `None` at the end of the data.
     pub(crate) fn next<'w>(
         &self,
         window: &'w mut Window<'_>,
@@ -81,7 +82,7 @@ impl Snoop {
             });
         }
         let end = RECORD + captured as usize;
-        // Records are padded, by a few bytes at most.
+        // Records may be padded, but only by a few bytes.
         if (record as usize) < end || record as usize > end + 4096 {
             return Err(Problem::RecordLength { record, captured });
         }

@@ -1,4 +1,4 @@
-//! Compressed input, recognised by its first bytes.
+//! Decompresses input, whose format is recognised by its first bytes.
 
 use std::io::{self, Cursor, Read};
 
@@ -7,16 +7,16 @@ use std::io::{self, Cursor, Read};
 pub enum Compression {
     /// None.
     Plain,
-    /// gzip (RFC 1952), several members allowed.
+    /// gzip (RFC 1952), also with several members.
     Gzip,
-    /// Zstandard (RFC 8878), several frames allowed, windows of up to 128 MiB.
+    /// Zstandard (RFC 8878), also with several frames; windows of up to 128 MiB.
     Zstd,
-    /// xz, several streams allowed, decoders of up to 256 MiB.
+    /// xz, also with several streams; decoders of up to 256 MiB.
     Xz,
 }
 
 impl Compression {
-    /// The name, as in `file.gz`'s usual description.
+    /// The name, as in the usual description of the file type.
     pub const fn name(self) -> &'static str {
         match self {
             Compression::Plain => "plain",
@@ -26,7 +26,7 @@ impl Compression {
         }
     }
 
-    /// What a file's first bytes say.
+    /// Recognises the compression from a file's first bytes.
     pub(crate) fn sniff(head: &[u8]) -> Compression {
         match head {
             [0x1f, 0x8b, ..] => Compression::Gzip,
@@ -39,22 +39,22 @@ impl Compression {
     }
 }
 
-/// Enough of the beginning to know a compression by.
+/// Number of bytes needed to recognise a compression.
 const MAGIC: usize = 6;
 
-/// What a decoder asks of the file at once.
+/// Bytes that a decoder requests from the file at once.
 const CHUNK: usize = 128 * 1024;
 
-/// zstd's own limit for decoders by default: windows of 2^27 bytes.
+/// zstd's default limit for decoders: windows of 2^27 bytes.
 const ZSTD_WINDOW_LOG: u32 = 27;
 
-/// Over three times what `xz -9` needs.
+/// Memory limit for xz: over three times what `xz -9` needs.
 const XZ_MEMORY: u64 = 256 << 20;
 
-/// Looks at the first bytes and puts the decoder they ask for in front.
+/// Recognises the compression from the first bytes and adds the matching decoder.
 ///
 /// # Errors
-/// What the source said while the first bytes were read, or the decoder when it was set up.
+/// If the first bytes cannot be read, or the decoder cannot be set up.
 pub fn open<'a>(
     mut source: impl Read + Send + 'a,
 ) -> io::Result<(Compression, Box<dyn Read + Send + 'a>)> {

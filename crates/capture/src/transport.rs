@@ -1,14 +1,14 @@
-//! TCP, UDP, and the protocols that are only counted.
+//! Decodes TCP and UDP. Other protocols are only distinguished.
 
 use crate::{Tcp, TcpOptions, Transport};
 
-/// What an IP header leaves for the transport layer.
+/// The part of an IP packet after its header.
 pub(crate) struct Payload<'a> {
     /// IP protocol number.
     pub protocol: u8,
-    /// The bytes captured of it.
+    /// The captured bytes.
     pub data: &'a [u8],
-    /// Its bytes on the wire.
+    /// Its length on the wire.
     pub len: u32,
 }
 
@@ -22,8 +22,8 @@ pub(crate) fn decode(payload: Payload<'_>, transport: &mut Transport) {
     }
 }
 
-/// TCP (RFC 9293 section 3.1). Everything up to the window (16 bytes) must have been captured; the
-/// options are read as far as they were.
+/// TCP (RFC 9293 section 3.1). Everything up to the window (16 bytes) must have been captured. Options are read as
+/// far as they were captured.
 #[inline]
 fn tcp(Payload { data, len, .. }: Payload<'_>, transport: &mut Transport) {
     let Some(h) = data.first_chunk::<16>() else {
@@ -53,8 +53,8 @@ fn tcp(Payload { data, len, .. }: Payload<'_>, transport: &mut Transport) {
     }
 }
 
-/// Reads TCP options: kind, length, value (RFC 9293 section 3.2). Stops at the end of the list, at a
-/// malformed option, and where the bytes end; what was read before counts.
+/// Reads TCP options: kind, length, value (RFC 9293 section 3.2). Reading stops at the end of the list, at a
+/// malformed option, or at the end of the bytes. Options read until then are returned.
 pub fn tcp_options(bytes: &[u8]) -> TcpOptions {
     let mut options = TcpOptions::default();
     read_options(bytes, &mut options);
@@ -63,7 +63,7 @@ pub fn tcp_options(bytes: &[u8]) -> TcpOptions {
 
 #[inline]
 fn read_options(bytes: &[u8], options: &mut TcpOptions) {
-    // Nearly all segments of most traces: two no-operations and timestamps (RFC 7323 appendix A).
+    // Fast path for nearly all segments of most traces: two no-operations and timestamps (RFC 7323 appendix A).
     if let &[1, 1, 8, 10, a, b, c, d, e, f, g, h] = bytes {
         options.timestamps = Some((
             u32::from_be_bytes([a, b, c, d]),
@@ -104,8 +104,9 @@ fn read_options(bytes: &[u8], options: &mut TcpOptions) {
     }
 }
 
-/// UDP (RFC 768). The ports are enough; the payload comes from the UDP length where it was captured
-/// and makes sense within the IP length, from that otherwise (first fragments, offloaded packets).
+/// UDP (RFC 768). Only the ports must have been captured. The payload length comes from the UDP length if that was
+/// captured and is plausible within the IP length. Otherwise it comes from the IP length (first fragments, offloaded
+/// packets).
 #[inline]
 fn udp(Payload { data, len, .. }: Payload<'_>) -> Transport {
     let Some(&[a, b, c, d]) = data.first_chunk::<4>() else {
@@ -129,7 +130,7 @@ fn udp(Payload { data, len, .. }: Payload<'_>) -> Transport {
     }
 }
 
-/// Four bytes at `at`, which the caller knows to be there.
+/// The four bytes at `at`, which must exist.
 #[inline]
 fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])

@@ -2,11 +2,11 @@
 
 use std::io::{self, Read};
 
-/// Size of the buffer. 256 KiB stays in a second-level cache; larger buffers measured slower.
+/// Size of the buffer. 256 KiB fit into a second-level cache; larger buffers were measured to be slower.
 pub(crate) const CHUNK: usize = 256 * 1024;
 
-/// Bytes of a stream, looked at before they are consumed. Grows beyond one chunk only for a record
-/// that needs it, and only as its bytes truly arrive: a lying length allocates nothing.
+/// A stream whose bytes can be inspected before they are consumed. The buffer grows beyond one chunk only for a
+/// record that needs it, and only as its bytes actually arrive. So a false length causes no allocation.
 pub(crate) struct Window<'a> {
     source: Box<dyn Read + Send + 'a>,
     step: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// `step` is what one read asks for, at most.
+    /// `step` is the most that one read requests.
     pub(crate) fn new(source: Box<dyn Read + Send + 'a>, step: usize) -> Window<'a> {
         Window {
             source,
@@ -34,7 +34,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Everything buffered, which is at least `n` bytes unless the stream ends (or fails) before.
+    /// All buffered bytes: at least `n`, unless the stream ends (or fails) before.
     #[inline]
     pub(crate) fn peek(&mut self, n: usize) -> &[u8] {
         if self.end - self.start < n {
@@ -43,14 +43,14 @@ impl<'a> Window<'a> {
         &self.buffer[self.start..self.end]
     }
 
-    /// Goes on by `n` bytes, at most those last looked at.
+    /// Consumes `n` bytes, at most as many as were last returned by `peek`.
     #[inline]
     pub(crate) fn consume(&mut self, n: usize) {
         debug_assert!(n <= self.end - self.start, "consumed more than was seen");
         self.start = (self.start + n).min(self.end);
     }
 
-    /// Goes on by `to` bytes, of which those from `from` on are given.
+    /// Consumes `to` bytes, and returns those from `from` on.
     #[inline]
     pub(crate) fn take(&mut self, from: usize, to: usize) -> &[u8] {
         let at = self.start;
@@ -58,13 +58,13 @@ impl<'a> Window<'a> {
         &self.buffer[(at + from).min(self.start)..self.start]
     }
 
-    /// The bytes consumed so far.
+    /// Number of bytes consumed so far.
     #[inline]
     pub(crate) fn offset(&self) -> u64 {
         self.base + self.start as u64
     }
 
-    /// Why the stream ended, if not because it was over. Given once.
+    /// The error that ended the stream, if any. It is returned only once.
     pub(crate) fn take_failure(&mut self) -> Option<io::Error> {
         self.failure.take()
     }
@@ -82,7 +82,7 @@ impl<'a> Window<'a> {
             let to = self.buffer.len().min(self.end + self.step);
             match self.source.read(&mut self.buffer[self.end..to]) {
                 Ok(0) => self.ended = true,
-                // No panic on a reader that claims more than it was given room for.
+                // Must not panic if a reader claims more bytes than its buffer holds.
                 Ok(read) => self.end = (self.end + read).min(to),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => {
@@ -98,7 +98,7 @@ impl<'a> Window<'a> {
 mod tests {
     use super::*;
 
-    /// Gives one byte more on each read, then fails.
+    /// Returns one more byte in each read, then fails.
     struct Drip {
         next: u8,
         fail_at: u8,

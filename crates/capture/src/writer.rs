@@ -1,4 +1,4 @@
-//! Packets to a pcapng file (draft-ietf-opsawg-pcapng).
+//! Writes packets to a pcapng file (draft-ietf-opsawg-pcapng).
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -24,12 +24,11 @@ pub struct Record<'a> {
     pub interface: u32,
     /// Nanoseconds since the Unix epoch.
     pub time: u64,
-    /// Bytes on the wire, link layer included, whatever is kept of them.
+    /// Bytes on the wire, link layer included, however many are kept.
     pub wire_len: u32,
-    /// Which way it went.
+    /// The direction of the packet.
     pub heading: Heading,
-    /// What is kept of it, from its first byte. What is longer than the interface's snap length or
-    /// the packet itself is cut.
+    /// The bytes to keep, from the first one. They are cut to the interface's snap length and to `wire_len`.
     pub data: &'a [u8],
 }
 
@@ -39,9 +38,9 @@ pub struct Record<'a> {
 pub struct WriteError {
     /// The file, if it has a name.
     pub file: Option<Box<str>>,
-    /// Bytes written before; some may not have reached the file.
+    /// Bytes written before the error; some may not have reached the file.
     pub offset: u64,
-    /// Why.
+    /// The cause.
     #[source]
     pub source: io::Error,
 }
@@ -50,8 +49,8 @@ fn prefix(file: &Option<Box<str>>) -> String {
     file.as_ref().map_or(String::new(), |f| format!("{f}: "))
 }
 
-/// Writes packets to a pcapng file: one little-endian section, times in nanoseconds, any number of
-/// interfaces. Memory does not grow with the file.
+/// Writes packets to a pcapng file with one little-endian section, times in nanoseconds, and any number of
+/// interfaces. Memory use does not grow with the file.
 ///
 /// ```
 /// use swell_capture::{Heading, LinkType, Reader, Record, Writer};
@@ -81,15 +80,15 @@ pub struct Writer<W: Write> {
     offset: u64,
     /// Snap lengths by interface.
     interfaces: Vec<u32>,
-    /// The block under way.
+    /// The block that is being written.
     block: Vec<u8>,
 }
 
 impl Writer<File> {
-    /// Creates a file, or empties one that is there. `application` is what the file says wrote it.
+    /// Creates or truncates a file. `application` is recorded in the file as the program that wrote it.
     ///
     /// # Errors
-    /// Where that is not possible.
+    /// If the file cannot be created or written.
     pub fn create(path: impl AsRef<Path>, application: &str) -> Result<Writer<File>, WriteError> {
         let path = path.as_ref();
         let name = path.display().to_string().into_boxed_str();
@@ -105,10 +104,10 @@ impl Writer<File> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file in any sink of bytes. No buffering is needed around it.
+    /// Starts a file in any sink of bytes, which need not be buffered.
     ///
     /// # Errors
-    /// Where the sink fails.
+    /// If the sink fails.
     pub fn new(sink: W, application: &str) -> Result<Writer<W>, WriteError> {
         Writer::start(None, sink, application)
     }
@@ -125,18 +124,17 @@ impl<W: Write> Writer<W> {
         writer.word(BYTE_ORDER_MAGIC);
         writer.half(1);
         writer.half(0);
-        // The section's length: unknown.
+        // Section length: not specified.
         writer.block.extend([0xff; 8]);
         writer.option(SECTION_USER_APPLICATION, application.as_bytes());
         writer.end()?;
         Ok(writer)
     }
 
-    /// Describes an interface whose packets are cut to `snaplen` bytes (0: they are not). Returns its
-    /// number.
+    /// Describes an interface whose packets are cut to `snaplen` bytes (0: not cut). Returns its number.
     ///
     /// # Errors
-    /// Where the sink fails.
+    /// If the sink fails.
     pub fn interface(
         &mut self,
         name: &str,
@@ -157,7 +155,7 @@ impl<W: Write> Writer<W> {
     /// Writes a packet.
     ///
     /// # Errors
-    /// Where the sink fails, or the packet's interface was not described.
+    /// If the sink fails, or the packet's interface was not described.
     pub fn packet(&mut self, record: &Record<'_>) -> Result<(), WriteError> {
         let Some(&snaplen) = self.interfaces.get(record.interface as usize) else {
             let reason = format!("there is no interface {}", record.interface);
@@ -188,10 +186,10 @@ impl<W: Write> Writer<W> {
         self.offset
     }
 
-    /// Everything is written; gives the sink back.
+    /// Flushes all data and returns the sink.
     ///
     /// # Errors
-    /// Where the sink fails.
+    /// If the sink fails.
     pub fn finish(mut self) -> Result<W, WriteError> {
         match self.out.flush() {
             Ok(()) => {}
@@ -208,7 +206,7 @@ impl<W: Write> Writer<W> {
     fn begin(&mut self, kind: u32) {
         self.block.clear();
         self.word(kind);
-        // The length, known at the end.
+        // Placeholder for the block length, which is known at the end.
         self.word(0);
     }
 
@@ -225,7 +223,7 @@ impl<W: Write> Writer<W> {
         self.block.resize(self.block.len().next_multiple_of(4), 0);
     }
 
-    /// An option, cut to what its 16 bits of length can say.
+    /// Writes an option. Its value is cut to the maximum of the 16-bit length.
     fn option(&mut self, code: u16, value: &[u8]) {
         let value = &value[..value.len().min(usize::from(u16::MAX))];
         self.half(code);
@@ -234,7 +232,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn end(&mut self) -> Result<(), WriteError> {
-        // A list of options ends with this one; after none it does no harm.
+        // This option ends a list of options. Without other options it is harmless.
         self.half(END_OF_OPTIONS);
         self.half(0);
         let length = self.block.len() as u32 + 4;

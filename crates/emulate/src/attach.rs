@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use swell_workload::Access;
 use swell_world::{PathId, Port, PortConfig, World};
 
-/// Tells the loop which address stands for which host. An update that is made before a packet is sent takes effect
-/// before the packet is read.
+/// Tells the loop which address belongs to which host. An update that is made before a packet is sent takes effect
+/// before that packet is read.
 #[derive(Clone, Debug, Default)]
 pub struct HostUpdates {
     pending: Arc<Pending>,
-    /// The path at whose ends the hosts are.
+    /// The path whose two ends the hosts are attached to.
     path: PathId,
 }
 
@@ -22,7 +22,7 @@ struct Pending {
     updates: Mutex<Vec<Update>>,
 }
 
-/// A host has come, or gone.
+/// A host was attached or detached.
 #[derive(Clone, Copy, Debug)]
 struct Update {
     right: bool,
@@ -31,7 +31,7 @@ struct Update {
 }
 
 impl HostUpdates {
-    /// Of hosts at the ends of a path.
+    /// Updates for hosts at the ends of `path`.
     pub fn on(path: PathId) -> HostUpdates {
         HostUpdates {
             path,
@@ -39,8 +39,8 @@ impl HostUpdates {
         }
     }
 
-    /// From now on `address`, at the right end of the path or at the left, stands for a host behind
-    /// `access`.
+    /// From now on `address` belongs to a host behind the access link `access`, at the right or the left end of the
+    /// path.
     pub fn attach(&self, right: bool, address: IpAddr, access: &Access) {
         self.push(Update {
             right,
@@ -49,7 +49,7 @@ impl HostUpdates {
         });
     }
 
-    /// From now on it stands for none.
+    /// From now on `address` belongs to no host.
     pub fn detach(&self, right: bool, address: IpAddr) {
         self.push(Update {
             right,
@@ -69,13 +69,13 @@ impl HostUpdates {
     }
 }
 
-/// The loop's end of it.
+/// The loop's side of [`HostUpdates`].
 #[derive(Debug, Default)]
 pub(super) struct AttachedHosts {
     updates: Option<HostUpdates>,
-    /// Ports without a host, to be used again by one with the same access path.
+    /// Ports without a host. A later host with the same access path reuses one.
     free: Vec<(PortConfig, Port)>,
-    /// Who is there.
+    /// The hosts that are attached now.
     present: Vec<(IpAddr, PortConfig, Port)>,
 }
 
@@ -87,7 +87,8 @@ impl AttachedHosts {
         }
     }
 
-    /// Shows the addresses that have a port now, and which, and where it is if the world did not have it.
+    /// Applies pending updates. Calls `each` with every attached address and its port. The configuration is given if
+    /// the port is new to the world.
     #[inline]
     pub fn update(
         &mut self,
@@ -113,7 +114,7 @@ impl AttachedHosts {
                     let config = PortConfig {
                         path,
                         right: update.right,
-                        // The key names the host, and says nothing of its path.
+                        // The key identifies the host and does not affect its path. Clearing it lets ports be shared.
                         access: Access { key: 0, ..access },
                     };
                     let (port, new) = self.attach(world, update.address, config);
@@ -139,7 +140,7 @@ impl AttachedHosts {
         (port, new)
     }
 
-    /// Packets on the way to the address still arrive.
+    /// Detaches a host. Packets on their way to the address still arrive.
     fn detach(&mut self, address: IpAddr) {
         if let Some(at) = self.present.iter().position(|(a, ..)| *a == address) {
             let (_, config, port) = self.present.swap_remove(at);

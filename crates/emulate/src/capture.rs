@@ -1,5 +1,5 @@
-//! The packets of real programs as a pcapng file: an interface for each host, as a capture there would
-//! show them.
+//! The packets of real programs as a pcapng file with one interface per host, as a capture on that host would show
+//! them.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,9 +11,10 @@ use swell_world::Port;
 use swell_host::Checksum;
 use swell_host::clock::epoch;
 
-/// An Ethernet frame with the largest IP packet.
+/// Length of an Ethernet frame that holds the largest IP packet.
 const LONGEST: u32 = 14 + 65_535;
-/// The hardware address of the network, of those that no manufacturer has (IEEE 802 section 8.4).
+/// The hardware address of the network: locally administered, so that no manufacturer has assigned it (IEEE 802
+/// section 8.4).
 const ROUTER: [u8; 6] = address(0xffff);
 
 /// The hardware address of a host.
@@ -22,28 +23,29 @@ const fn address(number: u16) -> [u8; 6] {
     [2, 0, 0, 0, high, low]
 }
 
-/// Writes what hosts send and receive.
+/// Writes the packets that hosts send and receive.
 pub struct Packets {
     writer: Writer<File>,
     interfaces: Vec<u32>,
-    /// The epoch's nanoseconds at the beginning of the world.
+    /// Unix time in nanoseconds at the world's time zero.
     zero: u64,
     whole: Vec<u8>,
-    /// What is added are frames.
+    /// Packets already are Ethernet frames.
     frames: bool,
     failed: Option<WriteError>,
 }
 
 impl Packets {
-    /// Creates a file for hosts of these names, in the order of their ports; `now` is the world's time.
+    /// Creates a file for hosts with these names, in the order of their ports; `now` is the world's time.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// If the file cannot be written.
     pub fn create(path: &Path, hosts: &[&str], now: Time) -> Result<Packets, WriteError> {
         let mut writer =
             Writer::<File>::create(path, concat!("swell ", env!("CARGO_PKG_VERSION")))?;
-        // Ethernet, though there is none: libpcap (1.10.4, `add_interface` in sf-pcapng.c) does not open files with two
-        // interfaces of raw IP, whose number it translates for the first and not for the second.
+        // Ethernet headers are added although the devices carry raw IP. libpcap (1.10.4, `add_interface` in
+        // sf-pcapng.c) does not open files with two raw-IP interfaces: it translates the link type of the first
+        // interface and not of the second.
         let interface = |name: &&str| writer.interface(name, LinkType::ETHERNET, LONGEST);
         let interfaces = hosts.iter().map(interface).collect::<Result<_, _>>()?;
         Ok(Packets {
@@ -56,7 +58,7 @@ impl Packets {
         })
     }
 
-    /// What will be added has Ethernet headers of its own.
+    /// The packets that will be added have Ethernet headers of their own.
     #[must_use]
     pub fn of_frames(self) -> Packets {
         Packets {
@@ -106,10 +108,10 @@ impl Packets {
         self.failed = self.writer.packet(&record).err();
     }
 
-    /// Ends the file.
+    /// Finishes the file.
     ///
     /// # Errors
-    /// Where it could not be written, from the first packet that failed.
+    /// The first error that occurred while packets were written.
     pub fn finish(self) -> Result<(), WriteError> {
         match self.failed {
             Some(e) => Err(e),

@@ -1,23 +1,25 @@
-//! The wall clock, as a world sees it.
+//! The wall clock in terms of world time.
 
 use swell_base::{Dur, Time};
 use swell_host::clock::{epoch, monotonic};
 
-/// No packet waits longer in the buffer of a socket.
+/// Time stamps older than this are taken for the result of a clock change: no packet waits this long in a socket
+/// buffer.
 const OLDEST: u64 = 1_000_000_000;
 
-/// World time against `CLOCK_MONOTONIC`, which cannot be set. In *stretched* time a second of the
-/// world takes longer than a second: rates are divided and delays multiplied.
+/// Maps `CLOCK_MONOTONIC`, which cannot be set, to world time. In *stretched* time a second of the world takes longer
+/// than a wall-clock second: rates are divided and delays multiplied.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// Nanoseconds of the monotonic clock at which the world was at `start`.
+    /// Nanoseconds of the monotonic clock when the world's time was `start`.
     origin: u64,
     start: Time,
     stretch: f64,
 }
 
 impl Clock {
-    /// The world is at `start` now; each of its seconds takes `stretch` seconds (at least one).
+    /// Starts a clock at world time `start`. Each second of the world takes `stretch` wall-clock seconds (at least
+    /// one).
     pub fn starting_at(start: Time, stretch: f64) -> Clock {
         Clock {
             origin: monotonic(),
@@ -35,8 +37,8 @@ impl Clock {
         self.start + gone
     }
 
-    /// The world's time when the wall's clock showed so many nanoseconds since the Unix epoch, a moment ago. The result is
-    /// never far in the past, even if the clock was set in between.
+    /// Converts a recent real-time stamp, in nanoseconds since the Unix epoch, to world time. A stamp older than a
+    /// second gives the present, because the real-time clock was probably set in between.
     pub fn stamped(&self, epoch_nanos: u64) -> Time {
         let age = epoch().saturating_sub(epoch_nanos);
         let now = self.now();
@@ -47,7 +49,7 @@ impl Clock {
         Time::ZERO + now.since(Time::ZERO).saturating_sub(age)
     }
 
-    /// How much of the wall's time a span of the world's takes.
+    /// The wall-clock time that a span of world time takes.
     pub fn outside(&self, span: Dur) -> Dur {
         if self.stretch > 1.0 {
             return span.scale(self.stretch);

@@ -1,4 +1,4 @@
-//! TCP connections of real programs, as the packets that cross the world show them.
+//! TCP connections of real programs, reconstructed from the packets that cross the world.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ const RST: u8 = 4;
 const PSH: u8 = 8;
 const ACK: u8 = 16;
 
-/// More connections than this are counted and not followed.
+/// Connections beyond this number are counted but not followed.
 const MOST: usize = 1 << 20;
 
 /// How a connection ended.
@@ -26,39 +26,38 @@ pub enum Ending {
     Open,
     /// Both sides closed it.
     Closed,
-    /// One side had closed it when the run ended.
+    /// One side had closed it when the run ended; the other had not.
     Closing,
-    /// The side that opened it gave it up.
+    /// The client (the side that opened it) reset it.
     ResetByClient,
-    /// The other side refused it or gave it up.
+    /// The server refused it or reset it.
     ResetByServer,
 }
 
-/// A connection, from the side of the host that opened it.
+/// A connection, as its client sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Connection {
-    /// Address and port of the host that opened it.
+    /// Address and port of the client, which opened it.
     pub client: (IpAddr, u16),
-    /// Address and port of the other.
+    /// Address and port of the server.
     pub server: (IpAddr, u16),
-    /// The first SYN was sent.
+    /// When the first SYN was sent.
     pub start: Time,
-    /// The SYN-ACK arrived.
+    /// When the SYN-ACK arrived.
     pub connected: Option<Time>,
-    /// The first byte from the server arrived.
+    /// When the first byte from the server arrived.
     pub first_byte: Option<Time>,
-    /// The last byte from the server arrived, with all before it.
+    /// When the last byte from the server arrived, with all bytes before it.
     pub last_byte: Option<Time>,
-    /// Payload bytes that arrived, without gaps: at the server, at the client.
+    /// Payload bytes that arrived without gaps: at the server, at the client.
     pub bytes: [u64; 2],
-    /// Segments with payload sent again: by the client, by the server.
+    /// Retransmitted segments with payload: by the client, by the server.
     pub retransmissions: [u32; 2],
     /// How it ended.
     pub ending: Ending,
-    /// Until when it was watched: its end, or the run's.
+    /// The end of the connection, or of the run if that came first.
     pub until: Time,
-    /// The requests inside it. The first includes the time in which the connection was opened, not the
-    /// pause after that.
+    /// The requests inside it. The first includes the time of the handshake, but not the pause after it.
     pub exchanges: Vec<Exchange>,
 }
 
@@ -72,39 +71,39 @@ impl Connection {
 /// Follows connections.
 #[derive(Debug, Default)]
 pub struct Connections {
-    /// By client and server; index into `all`.
+    /// Open connections by client and server; index into `all`.
     live: BTreeMap<[(IpAddr, u16); 2], usize>,
     all: Vec<Connection>,
     inside: Vec<Inside>,
-    /// Connections beyond what is followed.
+    /// Number of connections that were not followed.
     pub unfollowed: u64,
-    /// The least that a packet takes from host to host.
+    /// The shortest time that a packet takes from host to host.
     crossing: Dur,
 }
 
-/// What is known of a connection while it lives.
+/// State of a connection while it is open.
 #[derive(Clone, Debug)]
 struct Inside {
     halves: [Half; 2],
     turns: Turns,
-    /// What the server had of the client's data when it sent the latest data that arrived.
+    /// Offset in the client's data that the server had acknowledged with its latest data segment to arrive.
     confirmed: u64,
-    /// Where the server's latest pushed data (PSH) ended: the end of a write.
+    /// End offset of the server's latest data with PSH, which marks the end of a write.
     pushed: u64,
-    /// The client closed or reset it.
+    /// When the client closed or reset it.
     closed: Option<Time>,
 }
 
-/// One direction of a connection; offsets count from the byte after the SYN.
+/// One direction of a connection. Offsets count from the byte after the SYN.
 #[derive(Clone, Debug, Default)]
 struct Half {
-    /// Sequence number of that byte.
+    /// Sequence number at offset 0.
     base: Option<u32>,
     /// Offset after the highest byte sent.
     sent: u64,
     /// Offset after the last byte received without a gap.
     received: u64,
-    /// What was received beyond a gap, by its beginning.
+    /// Data received beyond a gap: end offset by start offset.
     beyond: BTreeMap<u64, u64>,
     /// Offset of the FIN.
     fin: Option<u64>,
@@ -113,13 +112,13 @@ struct Half {
 }
 
 impl Half {
-    /// The offset of a sequence number, near what was received; `None` before the SYN was seen.
+    /// The offset of a sequence number, unwrapped near the received offset; `None` before the SYN was seen.
     fn offset(&self, seq: u32) -> Option<u64> {
         let ahead = seq.wrapping_sub(self.base?.wrapping_add(self.received as u32)) as i32;
         self.received.checked_add_signed(i64::from(ahead))
     }
 
-    /// Bytes arrived.
+    /// Records the arrival of bytes from offset `from` up to `to`.
     fn take(&mut self, from: u64, to: u64) {
         let longest = self.beyond.entry(from).or_insert(to);
         *longest = to.max(*longest);
@@ -156,7 +155,7 @@ impl Segment {
 }
 
 impl Connections {
-    /// For a network that a packet takes at least `crossing` to cross.
+    /// For a network that no packet crosses in less than `crossing`.
     pub fn new(crossing: Dur) -> Connections {
         Connections {
             crossing,
@@ -164,7 +163,7 @@ impl Connections {
         }
     }
 
-    /// As [`Tracker::crosses_in`](super::Tracker).
+    /// See [`Tracker::crosses_in`](super::Tracker).
     pub(crate) fn crosses_in(&mut self, crossing: Dur) {
         self.crossing = crossing;
         for inside in &mut self.inside {
@@ -172,7 +171,7 @@ impl Connections {
         }
     }
 
-    /// Those that neither end has closed.
+    /// Connections that are still open.
     pub(crate) fn open_flows(&self) -> impl Iterator<Item = OpenFlow> {
         self.live.values().map(|&index| {
             let c = &self.all[index];
@@ -187,7 +186,7 @@ impl Connections {
         })
     }
 
-    /// A packet was sent by a host: `packet` begins with its headers, `size` is its length.
+    /// A host sent a packet. `packet` begins with its headers; `size` is the whole length.
     pub(crate) fn sent(&mut self, at: Time, header: &Header, packet: &[u8], size: usize) {
         let Some(segment) = Segment::of(header, packet, size) else {
             return;
@@ -240,8 +239,7 @@ impl Connections {
         }
     }
 
-    /// A packet reached a host. Returns the connection's number, by which [`left_late`](Self::left_late)
-    /// knows it.
+    /// A packet reached a host. Returns the index of its connection, for [`left_late`](Self::left_late).
     pub(crate) fn received(&mut self, at: Time, header: &Header, packet: &[u8]) -> Option<usize> {
         let segment = Segment::of(header, packet, packet.len())?;
         let (source, destination) = ends(header);
@@ -297,10 +295,10 @@ impl Connections {
         Some(index)
     }
 
-    /// A packet of connection `index` that was due at `at` left `by` too late.
+    /// A packet of connection `index` was due at `at` and left later by `by`.
     pub(crate) fn left_late(&mut self, index: usize, at: Time, by: Dur) {
         self.inside[index].turns.left_late(at, by);
-        // The connection may have ended with this packet.
+        // This packet may have ended the connection.
         if let Some(last) = self.all[index].exchanges.last_mut()
             && last.last_byte == Some(at)
         {
@@ -308,14 +306,14 @@ impl Connections {
         }
     }
 
-    /// Packets that hosts sent before `at` may have entered `by` too late.
+    /// The loop was stalled until `at`: packets that hosts sent before may have entered later by up to `by`.
     pub(crate) fn stalled(&mut self, at: Time, by: Dur) {
         for &index in self.live.values() {
             self.inside[index].turns.left_late(at, by);
         }
     }
 
-    /// Every connection, in the order in which they were opened; those that live are watched until `end`.
+    /// Every connection, in the order in which they were opened. Open ones are observed until `end`.
     pub fn finish(mut self, end: Time) -> Vec<Connection> {
         for index in std::mem::take(&mut self.live).into_values() {
             self.end(index, end);
@@ -327,7 +325,7 @@ impl Connections {
         if let Some(&index) = self.live.get(&ends)
             && self.inside[index].halves[0].base == Some(seq.wrapping_add(1))
         {
-            // The SYN again.
+            // A retransmitted SYN.
             return;
         }
         if self.all.len() >= MOST {
@@ -360,7 +358,7 @@ impl Connections {
         });
     }
 
-    /// A connection, and which way a packet goes in it: 0 to the server.
+    /// The connection of a packet, and its direction: 0 to the server, 1 to the client.
     fn find(&self, source: (IpAddr, u16), destination: (IpAddr, u16)) -> Option<(usize, usize)> {
         let to_server = self.live.get(&[source, destination]);
         let to_client = || self.live.get(&[destination, source]);
@@ -369,7 +367,7 @@ impl Connections {
             .or_else(|| to_client().map(|&i| (i, 1)))
     }
 
-    /// A connection that is over, at `at`.
+    /// A connection ended at `at`.
     fn forget(&mut self, index: usize, at: Time) {
         let c = &self.all[index];
         self.live.remove(&[c.client, c.server]);
@@ -383,7 +381,7 @@ impl Connections {
         let opening = connection.connected.map(|c| c.since(connection.start));
         inside.turns.finish(End {
             at,
-            // A sender whose window ends in the middle of an answer does not push there.
+            // A sender whose window closes in the middle of an answer sets no PSH there.
             whole: server.finished || (server.sent == server.received && pushed),
             broken: connection.ending == Ending::ResetByServer,
             too_late: inside.closed.zip(opening).map(|(closed, rtt)| closed - rtt),

@@ -1,4 +1,4 @@
-//! What is asked of an emulation while it runs: settings of its link, and what its flows do.
+//! Control of a running emulation: changes of link settings, and a view of its flows.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,26 +10,26 @@ use swell_world::{LinkSetting, World};
 use super::Snapshot;
 use super::journal::Entry;
 
-/// Between an emulation and whoever asks something of it. The loop looks here at every turn.
+/// Shared by a running emulation and its controller. The loop looks here on every iteration.
 #[derive(Debug, Default)]
 pub struct Control {
     asked: AtomicBool,
     waiting: Mutex<Vec<(Direction, LinkSetting)>>,
-    /// Flows are listed only where somebody wants to see them.
+    /// Flows are listed only after the first call of [`Control::seen`].
     wanted: AtomicBool,
     seen: Mutex<Seen>,
 }
 
-/// An emulation as it stands.
+/// The state of a running emulation.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// Of the whole.
+    /// Totals of the emulation.
     pub snapshot: Snapshot,
-    /// The programs' flows that are open: TCP connections, and datagrams between two ports.
+    /// The open flows of the programs: TCP connections, and UDP flows between two ports.
     pub flows: Vec<OpenFlow>,
 }
 
-/// A flow of the programs that is open.
+/// An open flow of the programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenFlow {
     /// `tcp` or `udp`.
@@ -40,31 +40,32 @@ pub struct OpenFlow {
     pub server: (IpAddr, u16),
     /// When it began.
     pub start: Time,
-    /// Payload bytes that have arrived, up and down.
+    /// Payload bytes that have arrived: up, down.
     pub bytes: [u64; 2],
-    /// Segments that were sent again: by the client, by the server.
+    /// Retransmitted segments: by the client, by the server.
     pub retransmissions: [u32; 2],
 }
 
 impl Control {
-    /// Something about the watched link is to be different from now on.
+    /// Requests a change of the watched link's settings in one direction.
     pub fn set(&self, direction: Direction, setting: LinkSetting) {
         locked(&self.waiting).push((direction, setting));
         self.asked.store(true, Ordering::Release);
     }
 
-    /// Whether everything that was asked for has been done.
+    /// Whether every requested change has been applied.
     pub fn done(&self) -> bool {
         !self.asked.load(Ordering::Acquire)
     }
 
-    /// How things stand, at most a tenth of a second ago; flows from the second call on.
+    /// The state, at most a tenth of a second old. Flows are included from the second call on, because the first call
+    /// starts their listing.
     pub fn seen(&self) -> Seen {
         self.wanted.store(true, Ordering::Relaxed);
         locked(&self.seen).clone()
     }
 
-    /// Sets what was asked for; returns what a journal says of it.
+    /// Applies the requested changes and returns their journal entries.
     pub(crate) fn settle(&self, link: usize, world: &mut World) -> Vec<Entry> {
         if self.done() {
             return Vec::new();
@@ -84,7 +85,7 @@ impl Control {
         all
     }
 
-    /// Shows how things stand; `flows` are listed only if somebody has looked.
+    /// Publishes the state. `flows` is called only after the first call of [`Control::seen`].
     pub(crate) fn show(&self, snapshot: &Snapshot, flows: impl FnOnce() -> Vec<OpenFlow>) {
         let wanted = self.wanted.load(Ordering::Relaxed);
         let flows = if wanted { flows() } else { Vec::new() };

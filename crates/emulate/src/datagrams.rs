@@ -1,4 +1,4 @@
-//! Requests of real programs over datagrams: ICMP echoes, and UDP by changes of direction.
+//! Requests of real programs over datagrams: ICMP echoes, and UDP requests inferred from changes of direction.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,30 +17,31 @@ const REPLY: [u8; 2] = [0, 129];
 
 /// A QUIC client's first datagram has at least this much payload (RFC 9000 section 14.1).
 const INITIAL: u64 = 1200;
-/// A QUIC packet that only acknowledges is no longer than this: short header, 8-byte connection ID, one
-/// ACK frame of a few ranges and the tag (RFC 9000 sections 17.3.1 and 19.3). A shorter
-/// datagram neither begins a request nor ends an answer.
+/// A QUIC packet with nothing but an acknowledgement is at most this long: short header, 8-byte connection ID, one
+/// ACK frame with a few ranges, and the authentication tag (RFC 9000 sections 17.3.1 and 19.3). Datagrams up to this
+/// length neither begin a request nor end an answer.
 const ACKNOWLEDGEMENT: u64 = 60;
 
-/// A flow of datagrams that was silent for longer is not listed among those that are open.
+/// A flow that was silent for longer than this is not listed as open.
 const SILENCE: Dur = Dur::from_millis(5000);
 
-/// More flows and echoes than this are counted and not followed.
+/// Flows and echoes beyond this number are counted but not followed.
 const MOST: usize = 1 << 20;
 
-/// The two ends of a flow, the opener first. For echoes the ports are identifier and sequence number.
+/// The two ends of a flow, the opener first. For echoes the two ports hold identifier and sequence number.
 type Ends = (u8, IpAddr, u16, IpAddr, u16);
 
-/// Follows datagrams.
+/// Follows datagram flows.
 #[derive(Debug, Default)]
 pub struct Datagrams {
     /// By protocol and ends; index into `all`.
     flows: BTreeMap<Ends, usize>,
     all: Vec<Flow>,
-    /// Flows beyond what is followed.
+    /// Number of flows that were not followed.
     pub unfollowed: u64,
     crossing: Dur,
-    /// What enters until then may have waited, unstamped, while the loop was away.
+    /// Packets that enter before this time may have waited unread while the loop was stalled, without a kernel time
+    /// stamp.
     catching_up: Time,
 }
 
@@ -50,39 +51,39 @@ struct Flow {
     kind: Kind,
     turns: Turns,
     bytes: [u64; 2],
-    /// Datagrams that arrived, and those of them that were late.
+    /// Datagrams that arrived, and how many of these were late.
     packets: [u64; 2],
-    /// When it began, and when something arrived last.
+    /// When it began, and when a datagram last arrived.
     start: Time,
     last: Time,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Of these ends, without the sequence number.
+    /// All echoes with this destination and identifier, whatever their sequence number.
     Echo(IpAddr, u16),
     Udp,
     Quic,
 }
 
-/// What a flow of datagrams asked for.
+/// The requests and the stream of a datagram flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversation {
     /// The end that sent the first datagram.
     pub client: IpAddr,
-    /// Payload that arrived at the server and at the client; none of echoes.
+    /// Payload bytes that arrived at the server and at the client; zero for echoes.
     pub bytes: [u64; 2],
-    /// Datagrams that arrived as part of a stream, and how many of them were late by a twentieth of their time on the way;
-    /// of requests and their answers none, for they are judged as a whole.
+    /// Datagrams that arrived as part of a stream, and how many of them were late by more than a twentieth of their
+    /// transit time. Zero for requests and answers, which are judged as a whole.
     pub stream: [u64; 2],
-    /// Its requests. All echoes of one process to one address are one conversation.
+    /// Its requests. All echoes of one process to one address form one conversation.
     pub exchanges: Vec<Exchange>,
 }
 
-/// What the emulator needs to know of a datagram.
+/// The fields of a datagram that the emulator needs.
 struct Datagram {
     ends: Ends,
-    /// Of an echo reply.
+    /// It is an echo reply.
     reply: bool,
     len: u64,
 }
@@ -117,19 +118,19 @@ impl Datagram {
         }
     }
 
-    /// The flow's ends as its opener names them, where this goes the other way.
+    /// The ends of the flow that this datagram would be an answer in.
     fn back(&self) -> Ends {
         let (protocol, source, from, destination, to) = self.ends;
         match protocol {
             UDP => (protocol, destination, to, source, from),
-            // Identifier and sequence number stay.
+            // Identifier and sequence number are the same in both directions.
             _ => (protocol, destination, from, source, to),
         }
     }
 }
 
 impl Datagrams {
-    /// For a network that a packet takes at least `crossing` to cross.
+    /// For a network that no packet crosses in less than `crossing`.
     pub fn new(crossing: Dur) -> Datagrams {
         Datagrams {
             crossing,
@@ -137,7 +138,7 @@ impl Datagrams {
         }
     }
 
-    /// As [`Tracker::crosses_in`](super::Tracker).
+    /// See [`Tracker::crosses_in`](super::Tracker).
     pub(crate) fn crosses_in(&mut self, crossing: Dur) {
         self.crossing = crossing;
         for flow in &mut self.all {
@@ -145,7 +146,7 @@ impl Datagrams {
         }
     }
 
-    /// Flows between two ports in which something arrived a moment before `now`.
+    /// UDP flows in which a datagram arrived shortly before `now`.
     pub(crate) fn open_flows(&self, now: Time) -> impl Iterator<Item = OpenFlow> {
         let flows = self
             .flows
@@ -163,7 +164,7 @@ impl Datagrams {
         })
     }
 
-    /// A packet was sent by a host: `packet` begins with its headers, `size` is its length.
+    /// A host sent a packet. `packet` begins with its headers; `size` is the whole length.
     pub(crate) fn sent(&mut self, at: Time, header: &Header, packet: &[u8], size: usize) {
         let Some(datagram) = Datagram::of(header, packet, size) else {
             return;
@@ -181,7 +182,7 @@ impl Datagrams {
         {
             let flow = &mut self.all[index];
             flow.packets[1] += u64::from(at < self.catching_up);
-            // By direction alone: whether more is on its way cannot be seen without sequence numbers.
+            // Only the direction counts: without sequence numbers, nothing shows whether more data is in flight.
             if flow.counts(datagram.len) {
                 flow.turns.asked(at, datagram.len, Received::All);
             }
@@ -191,7 +192,7 @@ impl Datagrams {
             self.unfollowed += 1;
             return;
         }
-        // An echo that reuses a number starts a new request.
+        // An echo that reuses a sequence number starts a new request.
         self.flows.insert(datagram.ends, self.all.len());
         let (_, client, id, server, _) = datagram.ends;
         let mut turns = Turns::of_datagrams(at, self.crossing);
@@ -211,7 +212,7 @@ impl Datagrams {
         });
     }
 
-    /// A packet reached a host. Returns the flow's number, by which [`left_late`](Self::left_late) knows it.
+    /// A packet reached a host. Returns the index of its flow, for [`left_late`](Self::left_late).
     pub(crate) fn received(&mut self, at: Time, header: &Header, packet: &[u8]) -> Option<usize> {
         let datagram = Datagram::of(header, packet, packet.len())?;
         if !datagram.reply
@@ -232,7 +233,7 @@ impl Datagrams {
         Some(index)
     }
 
-    /// A packet of flow `index` that had entered at `entered` and was due at `at` left `by` too late.
+    /// A packet of flow `index` entered at `entered`, was due at `at` and left later by `by`.
     pub(crate) fn left_late(&mut self, index: usize, entered: Time, at: Time, by: Dur) {
         let flow = &mut self.all[index];
         flow.packets[0] += 1;
@@ -240,21 +241,21 @@ impl Datagrams {
         flow.turns.left_late(at, by);
     }
 
-    /// Packets that hosts sent before `at` may have entered `by` too late.
+    /// The loop was stalled until `at`: packets that hosts sent before may have entered later by up to `by`.
     pub(crate) fn stalled(&mut self, at: Time, by: Dur) {
         if by > self.crossing.scale(CHANGED) {
-            // They are read in less time than they took to gather.
+            // Reading the accumulated packets takes less time than the stall took.
             self.catching_up = at + by;
         }
         for flow in &mut self.all {
-            // An answered echo can no longer be delayed.
+            // Lateness no longer affects an echo that was answered.
             if !(matches!(flow.kind, Kind::Echo(..)) && flow.turns.has_answer()) {
                 flow.turns.left_late(at, by);
             }
         }
     }
 
-    /// Every conversation, in the order in which they began; they are watched until `end`.
+    /// Every conversation, in the order in which they began. They are observed until `end`.
     pub fn finish(self, end: Time) -> Vec<Conversation> {
         let mut all: Vec<Conversation> = Vec::new();
         let mut echoes: BTreeMap<(IpAddr, IpAddr, u16), usize> = BTreeMap::new();
@@ -294,8 +295,8 @@ impl Datagrams {
 }
 
 impl Flow {
-    /// The packets of a stream: of a flow in which many come between two changes of direction. A QUIC connection that is
-    /// answered has requests, which are judged.
+    /// Counts the packets of a stream: a flow with many datagrams per change of direction. An answered QUIC
+    /// connection counts as requests instead, which are judged separately.
     fn stream(&self, exchanges: &[Exchange]) -> [u64; 2] {
         let [all, late] = self.packets;
         let answered = exchanges.iter().any(|e| e.outcome == Outcome::Answered);
@@ -306,13 +307,13 @@ impl Flow {
         [all, late.min(all)]
     }
 
-    /// Whether a datagram of this much payload is part of a request or an answer.
+    /// Whether a datagram with this payload length can be part of a request or an answer.
     fn counts(&self, len: u64) -> bool {
         self.kind != Kind::Quic || len > ACKNOWLEDGEMENT
     }
 }
 
-/// Echoes that were never answered though later ones were are lost; the others may yet be answered.
+/// Marks unanswered echoes as lost if a later echo was answered. The others may still be answered.
 fn lost(echoes: &mut [Exchange]) {
     let answered = |e: &Exchange| e.outcome == Outcome::Answered;
     let last = echoes.iter().rposition(answered).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The loop: one thread that drives a world against the clock.
+//! The event loop: one thread drives a world against the clock.
 
 mod entrance;
 
@@ -30,12 +30,14 @@ use swell_host::Nic;
 use swell_host::clock::{monotonic, timespec};
 use swell_host::{Late, Lateness};
 
-/// Packets that are written together, at most. The kernel takes those of one connection as one super-packet.
+/// Most packets written as one batch. The kernel receives the packets of one connection in a batch as one
+/// super-packet.
 const AT_ONCE: usize = 64;
-/// Longest sleep. After a longer one the world would have much to catch up, and the next packet would be late.
+/// Longest sleep. After a longer one, the world has many events to process before the next packet, which is then
+/// late.
 const LONGEST_SLEEP: Dur = Dur::from_millis(5);
-/// Devices whose packets the kernel stamps need not be read before this; then a packet for a host on the same side, which
-/// crosses nothing, is not kept for longer.
+/// Devices whose packets carry kernel time stamps may stay unread for this long. The limit bounds the delay of
+/// packets between hosts on the same side, which do not cross the network.
 const UNREAD: Dur = Dur::from_micros(500);
 /// How often a snapshot is published.
 const SNAPSHOT: Dur = Dur::from_millis(100);
@@ -44,7 +46,7 @@ const SNAPSHOT: Dur = Dur::from_millis(100);
 pub struct Emulation {
     world: World,
     hosts: Vec<Attached>,
-    /// The host behind each port.
+    /// Index of the host at each port.
     ports: Vec<usize>,
     table: Table,
     attached: AttachedHosts,
@@ -52,20 +54,20 @@ pub struct Emulation {
     inside: Inside,
     load: Load,
     gathering: Gathering,
-    /// Packets that were read and wait for earlier ones of another host.
+    /// Packets that were read and wait for earlier packets of other hosts.
     staged: Vec<Staged>,
-    /// Memory of packets that have been shown.
+    /// Buffers of processed packets, for reuse.
     spare: Vec<Vec<u8>>,
 }
 
 struct Attached {
     nic: Box<dyn Nic>,
     port: Port,
-    /// It may have something to read.
+    /// The device may have packets to read.
     ready: bool,
 }
 
-/// What is kept of packets.
+/// Everything that is recorded about packets.
 #[derive(Default)]
 struct Inside {
     pool: Pool,
@@ -75,13 +77,13 @@ struct Inside {
     packets: Option<Packets>,
     lateness: Lateness,
     counts: Counts,
-    /// When each packet of those that leave together had entered and was due, and what it is part of.
+    /// For each packet of the current batch: when it entered, when it was due, and its conversation.
     due: Vec<(Time, Time, Option<Tracked>)>,
-    /// Ports below this are of hosts with programs, the others of background.
+    /// Ports below this number belong to hosts with programs, the others to background hosts.
     programs: u32,
     /// Arrivals so far.
     arrivals: u64,
-    /// A packet was read or let out since the last wait.
+    /// A packet was read or released since the last wait.
     busy: bool,
 }
 
@@ -89,24 +91,24 @@ struct Inside {
 pub struct Ended {
     /// The world, as it was at its end.
     pub world: World,
-    /// How late packets were.
+    /// How late packets left.
     pub late: Late,
     /// What happened to packets at the edge of the world.
     pub counts: Counts,
     /// The connections and datagram flows between the programs.
     pub tracker: Tracker,
-    /// How long the loop ran without real-time priority because it was too busy; wall-clock time.
+    /// How long the loop ran without real-time priority because its load was too high; wall-clock time.
     pub gave_way: Dur,
-    /// How long the loop was ready to run while others had its processor; wall-clock time.
+    /// How long the loop was runnable while other threads had its processor; wall-clock time.
     pub waited: Dur,
     /// World time at which it ended.
     pub at: Time,
-    /// The hosts' devices, and with them their addresses, stay as long as this does: who asks a little later, being late
-    /// itself, gets no answer instead of an error, and has not failed.
+    /// Keeps the hosts' devices, and so their addresses, for the lifetime of this value. A program that sends
+    /// slightly after the end then gets no answer, instead of an error that would count as a failure.
     _hosts: Vec<Attached>,
 }
 
-/// An emulation that runs.
+/// A running emulation.
 pub struct Running {
     thread: Option<JoinHandle<io::Result<Ended>>>,
     shared: Arc<Shared>,
@@ -120,10 +122,10 @@ struct Shared {
 }
 
 impl Emulation {
-    /// Attaches hosts to a world. If the world's time is not zero, the time before was the warm-up.
+    /// Attaches hosts to a world. If the world's time is not zero, the time before counts as warm-up.
     ///
     /// # Errors
-    /// If a journal cannot be created or written.
+    /// If the journal cannot be created or written.
     pub fn new(mut world: World, hosts: Vec<Host>, mut options: Options) -> io::Result<Emulation> {
         let mut table = Table::default();
         let mut inside = Inside::default();
@@ -167,10 +169,10 @@ impl Emulation {
         })
     }
 
-    /// Starts the clock, on a thread of its own.
+    /// Starts the clock and the event loop on a thread of its own.
     ///
     /// # Errors
-    /// Where the operating system refuses a thread.
+    /// If the operating system refuses to create a thread.
     pub fn start(self) -> io::Result<Running> {
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
@@ -228,7 +230,7 @@ impl Emulation {
         self.finish(at, clock)
     }
 
-    /// Sets what somebody asked for meanwhile.
+    /// Applies requested changes of link settings.
     fn obey(&mut self) {
         let Some(control) = &self.options.control else {
             return;
@@ -239,7 +241,7 @@ impl Emulation {
             if let Entry::Set { setting, .. } = entry
                 && let Some(delay) = setting.delay
             {
-                // No path with this link is shorter than the shorter of the two.
+                // A path over this link takes at least the new delay, and the old bound holds for all other paths.
                 self.options.crossing = self.options.crossing.min(delay);
                 self.inside.tracker.crosses_in(self.options.crossing);
                 self.gathering.crosses_in(self.options.crossing);
@@ -247,7 +249,7 @@ impl Emulation {
         }
     }
 
-    /// Lets out what is due.
+    /// Releases the packets that are due.
     fn leave(&mut self, clock: &Clock) {
         while self.leave_some(clock) == AT_ONCE {}
         let inside = &mut self.inside;
@@ -263,7 +265,7 @@ impl Emulation {
         });
     }
 
-    /// Lets out some of what is due, and returns how many.
+    /// Releases at most one batch of packets that are due, and returns how many.
     fn leave_some(&mut self, clock: &Clock) -> usize {
         let inside = &mut self.inside;
         inside.due.clear();
@@ -318,7 +320,7 @@ impl Emulation {
         inside.due.len()
     }
 
-    /// If packets are coalesced, and there were some at `last`, sleeps until the next look or a call to stop.
+    /// If packets are coalesced and there were any at `last`, sleeps until the next poll or a request to stop.
     fn rest(&mut self, last: Time, clock: &Clock, shared: &Shared) -> io::Result<()> {
         let busy = std::mem::take(&mut self.inside.busy);
         let more = self.hosts.iter().any(|h| h.ready);
@@ -337,10 +339,11 @@ impl Emulation {
         Ok(())
     }
 
-    /// Sleeps until `due`, a packet, or a call to stop.
+    /// Sleeps until `due`, the arrival of a packet, or a request to stop.
     ///
-    /// A packet that arrives need not wake the loop where it has a time stamp, something leaves soon in any case, and the
-    /// packet itself cannot leave before that. Half of the wake-ups are saved at many packets a second.
+    /// An arriving packet need not wake the loop if three things hold: the kernel stamps it, another packet is due
+    /// soon anyway, and the arriving packet cannot leave before that one. At high packet rates this saves half of the
+    /// wake-ups.
     fn wait(&mut self, due: Time, clock: &Clock, shared: &Shared) -> io::Result<()> {
         if self.hosts.iter().any(|h| h.ready) {
             return Ok(());
@@ -355,7 +358,7 @@ impl Emulation {
         };
         let left = clock.outside(due.since(clock.now())).saturating_sub(spin);
         if left > Dur::ZERO && unread {
-            // So short that a call to stop can wait.
+            // The sleep is so short that a request to stop can wait.
             nap(left, &mut self.load);
             self.back(due, stamped, clock);
             if spin == Dur::ZERO {
@@ -391,18 +394,18 @@ impl Emulation {
         Ok(())
     }
 
-    /// After a sleep until `due`.
+    /// Measures how late a sleep until `due` ended.
     fn back(&mut self, due: Time, stamped: bool, clock: &Clock) {
         let now = clock.now();
         let over = now.since(due);
-        // With the kernel's stamps, packets still enter at their own instants, so a stall does not delay them.
+        // With kernel time stamps, packets still enter at their true arrival times, so a stall does not delay them.
         // Departures are measured in any case.
         if self.inside.lateness.back(clock.outside(over)) && !stamped {
             self.inside.tracker.stalled(now, over);
         }
     }
 
-    /// After a sleep without `poll` on the devices: any of them may have packets.
+    /// After a sleep without `poll` on the devices: marks every device that has packets as ready.
     fn ask_all(&mut self) {
         for host in &mut self.hosts {
             host.ready = !host.nic.empty();
@@ -486,7 +489,7 @@ impl Running {
         snapshot.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the end has come by itself: the time is over, or something failed.
+    /// Whether the emulation ended by itself: its time is over, or it failed.
     pub fn is_over(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -494,7 +497,7 @@ impl Running {
     /// Ends the emulation.
     ///
     /// # Errors
-    /// What went wrong while it ran.
+    /// The error that ended the emulation, if any.
     pub fn stop(mut self) -> io::Result<Ended> {
         self.shared.call();
         match self.thread.take().map(JoinHandle::join) {
@@ -511,17 +514,17 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.shared.call();
         if let Some(thread) = self.thread.take() {
-            // Its result is not needed.
+            // The result is not needed here.
             let _ = thread.join();
         }
     }
 }
 
-/// Sleeps for a span of wall-clock time, or until a descriptor is ready. Returns whether one is.
+/// Sleeps for a span of wall-clock time or until a descriptor is ready. Returns whether one is ready.
 fn sleep(fds: &mut [PollFd<'_>], span: Dur, load: &mut Load) -> io::Result<bool> {
     let before = monotonic();
     let answer = poll(fds, Some(&timespec(span)));
-    // At most the requested span: in the rest the thread was ready, and others had the processor.
+    // Counts at most the requested span: after it, the thread was runnable and waited for a processor.
     load.slept(monotonic().saturating_sub(before).min(span.as_nanos()));
     match answer {
         Ok(ready) => Ok(ready > 0),
@@ -530,10 +533,10 @@ fn sleep(fds: &mut [PollFd<'_>], span: Dur, load: &mut Load) -> io::Result<bool>
     }
 }
 
-/// Sleeps for a span of wall-clock time, whatever comes: it costs less than `poll` does.
+/// Sleeps for a span of wall-clock time without watching descriptors, which costs less than `poll`.
 fn nap(span: Dur, load: &mut Load) {
     let before = monotonic();
-    // A signal ends it early, and the loop looks at the clock in any case.
+    // A signal ends the sleep early. That is harmless, because the loop reads the clock in any case.
     let _ = rustix::thread::nanosleep(&timespec(span));
     load.slept(monotonic().saturating_sub(before).min(span.as_nanos()));
 }
@@ -541,7 +544,7 @@ fn nap(span: Dur, load: &mut Load) {
 impl Shared {
     fn call(&self) {
         self.stop.store(true, Ordering::Relaxed);
-        // A counter that is full wakes as well.
+        // A write to a full counter fails, but the counter is then readable and wakes the loop.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }
 }

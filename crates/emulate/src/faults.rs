@@ -1,8 +1,9 @@
-//! What happens to UDP packets where they leave a bridge, beyond what links do: losses of a greatest length, single packets
-//! that are lost, corruption, times without any packet, and a NAT that forgets its bindings.
+//! Faults of UDP packets where they leave a bridge, in addition to the impairments of links: bursts of losses with a
+//! maximum length, losses of chosen packets, corruption, blackholes, and a NAT that drops its bindings.
 //!
-//! The kinds are those of the network of the QUIC interop runner (quic-interop/quic-network-simulator), where they belong to
-//! the receiving device. They take the wall's time. The world does not know of them, so journals do not hold them.
+//! The kinds of faults are those of the QUIC interop runner's network (quic-interop/quic-network-simulator), where
+//! they belong to the receiving device. They run in wall-clock time. The world does not know about them, so journals
+//! do not contain them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,79 +17,82 @@ use swell_host::{Checksum, Nic, Wire, network, rewrite};
 
 use crate::ip::{Header, UDP};
 
-/// Bytes of a payload of which one is changed: those of QUIC's headers.
+/// Corruption changes one of this many payload bytes, which cover the headers of QUIC.
 const FRONT: u64 = 50;
 
-/// What may happen to a packet.
+/// A kind of fault.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
-    /// It is lost with this probability, but no more than `run` in a row.
+    /// Drops a packet with this probability, but at most `run` packets in a row.
     Drop {
         /// The probability.
         share: f64,
-        /// The greatest number in a row.
+        /// Most packets in a row.
         run: u32,
     },
-    /// One of its first 50 bytes of payload changes, and its checksum with it. QUIC's version negotiation is left alone.
+    /// Changes one of the first 50 bytes of payload and updates the checksum. QUIC Version Negotiation packets are
+    /// left unchanged.
     Corrupt {
         /// The probability.
         share: f64,
-        /// The greatest number in a row.
+        /// Most packets in a row.
         run: u32,
     },
-    /// It is lost if its number is among these. The first packet is 1.
+    /// Drops the packets with these numbers. The first packet is number 1.
     List(BTreeSet<u64>),
-    /// After `on` every packet is lost for `off`, UDP or not; and this again, `times` in all.
+    /// A blackhole: packets pass for `on`, then all are dropped for `off`, whatever their protocol. This repeats
+    /// `times` times.
     Blackhole {
-        /// How long packets pass.
+        /// How long packets pass in each period.
         on: Dur,
-        /// How long they do not.
+        /// How long packets are dropped in each period.
         off: Dur,
-        /// How often.
+        /// Number of periods.
         times: u32,
     },
 }
 
-/// A NAT that gives new ports to the left side's senders.
+/// A NAT that assigns new ports to the senders on the left side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rebind {
-    /// When for the first time.
+    /// Time of the first rebinding.
     pub first: Dur,
-    /// How long until the next time, and so on. Without it there is none.
+    /// Interval between later rebindings; without it there is only one.
     pub every: Option<Dur>,
-    /// Senders get another address, too: of the same 256.
+    /// Senders also get another address, from the same /24 prefix.
     pub address: bool,
 }
 
-/// What happens on both sides of a bridge.
+/// The faults on both sides of a bridge.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Faults {
-    /// To packets that leave on the left and on the right.
+    /// Faults of packets that leave on the left and on the right.
     pub ends: [Vec<Fault>; 2],
-    /// Between them.
+    /// Rebinding by a NAT between the two sides.
     pub rebind: Option<Rebind>,
-    /// Of what is random.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// What happened to UDP packets that left on one side.
+/// Counts of packets that left on one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts {
-    /// All of them.
+    /// UDP packets that were to leave.
     pub packets: u64,
-    /// Lost.
+    /// Dropped. A blackhole also counts packets of other protocols here.
     pub dropped: u64,
-    /// Changed.
+    /// UDP packets with a changed byte.
     pub corrupted: u64,
-    /// New ports of senders.
+    /// Senders that got a new port.
     pub rebound: u64,
 }
 
-/// Counts of both sides, left and right.
+/// Counts of both sides: left, right.
 pub type FaultTally = Arc<Mutex<[FaultCounts; 2]>>;
 
 impl Faults {
-    /// Puts them between a bridge and its interfaces, left and right. Time begins now.
+    /// Wraps the interfaces of a bridge, left and right, so that leaving packets undergo the faults. The time of the
+    /// faults starts now.
     pub(crate) fn between(&self, nics: [Box<dyn Nic>; 2], tally: &FaultTally) -> [Box<dyn Nic>; 2] {
         if *self == Faults::default() {
             return nics;
@@ -117,14 +121,14 @@ impl Faults {
     }
 }
 
-/// The faults of one side, each with how many packets in a row it has met, or how many it has seen.
+/// The faults of one side. Each has a counter: the length of its current run of hits, or the number of packets seen.
 struct Course {
     faults: Vec<(Fault, u64)>,
     rng: Stream,
 }
 
 impl Course {
-    /// Whether a packet passes; it may be changed.
+    /// Applies the faults to a packet, which may change it. Returns whether the packet passes.
     fn passes(
         &mut self,
         elapsed: Dur,
@@ -173,12 +177,12 @@ impl Course {
     }
 }
 
-/// Where the payload of a UDP packet begins.
+/// Offset of the payload of a UDP packet.
 fn payload(header: &Header) -> usize {
     header.transport + 8
 }
 
-/// Whether this is a version negotiation of QUIC: a long header with version 0 (RFC 9000 section 17.2.1).
+/// Whether this is a QUIC Version Negotiation packet: a long header with version 0 (RFC 9000 section 17.2.1).
 fn negotiates(packet: &[u8], header: &Header) -> bool {
     packet
         .get(payload(header)..)
@@ -186,26 +190,27 @@ fn negotiates(packet: &[u8], header: &Header) -> bool {
         .is_some_and(|[first, version @ ..]: &[u8; 5]| first & 0x80 != 0 && *version == [0; 4])
 }
 
-/// Where the checksum of a UDP packet is; `None` where it has none (RFC 768).
+/// Offset of the checksum of a UDP packet; `None` if it has none (RFC 768).
 fn checksum(packet: &[u8], header: &Header) -> Option<usize> {
     let place = header.transport + 6;
     let there = packet.get(place..place + 2)? != [0, 0];
     there.then_some(place)
 }
 
-/// Overwrites a part of a UDP header or payload, or of the addresses, which count in the checksum at `also`, too.
+/// Overwrites part of a UDP header or payload, or an address, and updates the UDP checksum. `also` lists other
+/// checksums that cover the bytes.
 fn change(packet: &mut [u8], header: &Header, at: usize, with: &[u8], also: &[usize]) {
     let Some(place) = checksum(packet, header) else {
         return rewrite(packet, at, with, also);
     };
     rewrite(packet, at, with, &[&[place], also].concat());
     if packet[place..place + 2] == [0, 0] {
-        // Zero would say that there is none.
+        // A UDP checksum of zero would mean "no checksum", so zero is sent as all ones (RFC 768).
         packet[place..place + 2].fill(0xff);
     }
 }
 
-/// Changes a byte; false where there is none.
+/// Changes one byte of payload; false if there is no payload.
 fn corrupt(packet: &mut [u8], header: &Header, rng: &mut Stream) -> bool {
     let start = payload(header);
     let front = FRONT.min(packet.len().saturating_sub(start) as u64);
@@ -221,14 +226,14 @@ fn corrupt(packet: &mut [u8], header: &Header, rng: &mut Stream) -> bool {
     true
 }
 
-/// Who a sender on the left is for the right.
+/// An address and port of a sender on the left, either inside or outside the NAT.
 type Place = (Ipv4Addr, u16);
 
 struct Nat {
     rebind: Rebind,
     next: Option<Dur>,
     out: BTreeMap<Place, Place>,
-    /// Answers to places that are not here any more reach nobody.
+    /// Inside place by outside place. Answers to outside places that are no longer here are dropped.
     back: BTreeMap<Place, Place>,
     addresses: BTreeMap<Ipv4Addr, Ipv4Addr>,
     rng: Stream,
@@ -246,13 +251,13 @@ impl Nat {
         }
     }
 
-    /// Forgets what is due to be forgotten; returns how many senders were rebound.
+    /// Performs the rebindings that are due, and returns how many senders were rebound.
     fn forget(&mut self, elapsed: Dur) -> u64 {
         let mut rebound = 0;
         while let Some(next) = self.next.filter(|&next| next <= elapsed) {
             self.next = self.rebind.every.map(|e| next + e.max(Dur::from_nanos(1)));
             if self.next.is_some_and(|n| n <= elapsed) {
-                // Nobody sent meanwhile: once is enough.
+                // No packet was sent in between, so one rebinding has the same effect as several.
                 continue;
             }
             if self.rebind.address {
@@ -278,7 +283,7 @@ impl Nat {
         rebound
     }
 
-    /// What a packet that leaves on a side has to bear; `None` if nobody is there.
+    /// The translated address and port of a packet that leaves on a side; `None` if there is no binding.
     fn translate(&mut self, right: bool, place: Place) -> Option<Place> {
         if !right {
             return self.back.get(&place).copied();
@@ -295,7 +300,7 @@ impl Nat {
         Some(outside)
     }
 
-    /// Translates a UDP packet of IPv4; false if it reaches nobody.
+    /// Translates an IPv4 UDP packet; false if it has no binding.
     fn passes(&mut self, right: bool, packet: &mut [u8], header: &Header) -> bool {
         let (address, port, at) = match right {
             true => (header.source, header.ports[0], 12),
@@ -317,7 +322,7 @@ impl Nat {
     }
 }
 
-/// An interface, with what happens before it.
+/// An interface whose outgoing packets undergo faults.
 struct Exit {
     nic: Box<dyn Nic>,
     begun: Instant,

@@ -1,4 +1,4 @@
-//! What the emulator reads of an IP packet, and the one thing that it writes.
+//! The fields of IP packets that the emulator reads, and the ECN field, the only one it writes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
 
-/// The parts of a header that decide where a packet goes and in which queue it waits.
+/// The header fields that determine a packet's route and queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub source: IpAddr,
@@ -14,14 +14,14 @@ pub(crate) struct Header {
     pub protocol: u8,
     /// Where the transport header begins.
     pub transport: usize,
-    /// Source and destination port, where the packet shows them.
+    /// Source and destination port; zero if the packet has none.
     pub ports: [u16; 2],
     /// The ECN field (RFC 3168).
     pub ecn: u8,
 }
 
 impl Header {
-    /// Reads a header; `None` where this is no IP packet.
+    /// Parses a header; `None` if this is not an IP packet.
     pub fn of(packet: &[u8]) -> Option<Header> {
         let first = *packet.first()?;
         let (source, destination, protocol, transport, ecn, whole) = match first >> 4 {
@@ -36,7 +36,7 @@ impl Header {
                     ))
                 };
                 let transport = usize::from(first & 15) * 4;
-                // RFC 791: flags and offset; only the first fragment has ports.
+                // RFC 791, flags and fragment offset: only the first fragment has ports.
                 let fragment = u16::from_be_bytes([fixed[6], fixed[7]]) & 0x1fff;
                 (
                     address(12),
@@ -54,7 +54,7 @@ impl Header {
                     octets.copy_from_slice(&fixed[i..i + 16]);
                     IpAddr::V6(Ipv6Addr::from(octets))
                 };
-                // Extension headers keep their flow together by addresses alone.
+                // Ports after extension headers are not read; such flows are identified by their addresses alone.
                 (
                     address(8),
                     address(24),
@@ -87,7 +87,7 @@ impl Header {
     }
 }
 
-/// Writes the ECN field of a packet whose header was read before.
+/// Writes the ECN field of a packet whose header was parsed before.
 pub(crate) fn set_ecn(packet: &mut [u8], ecn: u8) {
     match packet.first().map(|b| b >> 4) {
         Some(4) if packet.len() >= 20 => {

@@ -1,8 +1,8 @@
-//! A record of what entered a world and what left it, by which a run can be repeated in virtual time.
+//! A record of the packets that entered and left a world. With it, a run can be repeated in virtual time.
 //!
-//! A file of fixed records, little-endian, 24 bytes each, after a head of 16:
+//! A journal is a file of fixed-size records: little-endian, 24 bytes each, after a header of 16 bytes.
 //!
-//! | bytes | head |
+//! | bytes | header |
 //! |---|---|
 //! | 0–7 | `SWELLJNL` |
 //! | 8–11 | format version, 2 |
@@ -11,18 +11,19 @@
 //! | bytes | arrival (1) | departure (2) | drop (3) | end (4) | port (5) |
 //! |---|---|---|---|---|---|
 //! | 0 | kind | kind | kind | kind | kind |
-//! | 1 | ECN | ECN | reason | – | 1: on the right, 2: of a program |
+//! | 1 | ECN | ECN | reason | – | flags: 1 right end, 2 program |
 //! | 2–3 | size | – | – | – | – |
 //! | 4–11 | time, ns | time, ns | time, ns | time, ns | time, ns |
-//! | 12–19 | from and to port (u32 each) | number of the arrival | number of the arrival | – | delay, ns |
+//! | 12–19 | ports: from, to (u32 each) | number of the arrival | number of the arrival | – | delay, ns |
 //! | 20–23 | bucket (u16), – | – | – | – | path (u16), – |
 //!
-//! A port goes on for two more records: capacity from the host and to it in bit/s (u64, 0 = unlimited), loss
-//! from it and to it (f64), and nothing.
+//! A port has two more records: the capacity from the host and to it in bit/s (u64, 0 = unlimited), the loss
+//! probability from it and to it (f64), and 16 unused bytes.
 //!
-//! A setting of a link (6) has the direction and what it sets in byte 1 (1: down, 2: rate, 4: delay, 8: loss, 16: queue), the
-//! kinds of queue limit and of loss in 2 and 3, the time, the rate in bit/s, and the link's number (u16). Two more records
-//! hold the delay (ns, u64), the limit (u64), and four probabilities (f64).
+//! A setting of a link (kind 6) has flags in byte 1: 1 down, 2 rate, 4 delay, 8 loss, 16 queue. Bytes 2 and 3 are the
+//! kinds of queue limit and of loss. Then follow the time, the rate in bit/s (bytes 12–19), and the link's number
+//! (u16, bytes 20–21). Two more records hold the delay (ns, u64), the queue limit (u64), and four probabilities
+//! (f64).
 
 mod setting;
 
@@ -36,35 +37,35 @@ const MAGIC: &[u8; 8] = b"SWELLJNL";
 const VERSION: u32 = 2;
 const RECORD: usize = 24;
 
-/// The kinds of records that say of a port and of a setting.
+/// Kinds of the records for ports and for link settings. Both continue in two more records.
 const PORT: u8 = 5;
 const SET: u8 = 6;
-/// A packet that is read after the end is stamped then: later than the end by at most a stall.
+/// A packet that is read after the end of the run is stamped when it is read. This bounds how late that can be.
 const LONGEST_STALL: Dur = Dur::from_secs(60);
-/// No path is longer.
+/// Longest delay that a path can have.
 const LONGEST_DELAY: Dur = Dur::from_secs(3600);
 
 /// Something that happened at a port.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Entry {
-    /// A port was added. Ports are numbered from 0 as they come.
+    /// A port was added. Ports are numbered from 0 in the order of their addition.
     Port {
         /// When.
         at: Time,
-        /// Where it is.
+        /// Which side, path and access link.
         config: PortConfig,
-        /// It is a program's, and not of the background.
+        /// It belongs to a program, not to the background.
         program: bool,
     },
-    /// A packet entered the world. Arrivals are numbered from 0 as they come.
+    /// A packet entered the world. Arrivals are numbered from 0 in order.
     Arrival {
         /// When.
         at: Time,
-        /// By which port.
+        /// The sender's port.
         from: Port,
-        /// For which port.
+        /// The receiver's port.
         to: Port,
-        /// Which of the flows between them.
+        /// Which of the flows between the two ports.
         bucket: u16,
         /// Network-layer bytes.
         size: u16,
@@ -89,15 +90,15 @@ pub enum Entry {
         /// Why.
         reason: DropReason,
     },
-    /// Somebody has set something about a link.
+    /// The settings of a link were changed.
     Set {
         /// When.
         at: Time,
         /// The link's number in the world.
         link: u16,
-        /// Which direction.
+        /// The direction.
         direction: Direction,
-        /// What.
+        /// The new settings.
         setting: LinkSetting,
     },
     /// The emulation ended.
@@ -127,13 +128,13 @@ pub enum JournalError {
     /// It could not be read.
     #[error("the journal cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// It is something else, or of another version.
+    /// It is not a journal, or has another format version.
     #[error("this is not a journal of version {VERSION}")]
     Foreign,
     /// A record is invalid.
     #[error("byte {offset} of the journal: {reason}")]
     Bad {
-        /// Where the record begins.
+        /// Byte offset of the record.
         offset: u64,
         /// What is wrong.
         reason: &'static str,
@@ -147,10 +148,10 @@ pub struct Journal<W: Write> {
 }
 
 impl<W: Write> Journal<W> {
-    /// Begins a journal of a world without ports.
+    /// Starts a journal of a world without ports.
     ///
     /// # Errors
-    /// Where the sink refuses.
+    /// If the sink fails.
     pub fn new(mut sink: W) -> io::Result<Journal<W>> {
         sink.write_all(MAGIC)?;
         sink.write_all(&VERSION.to_le_bytes())?;
@@ -161,7 +162,7 @@ impl<W: Write> Journal<W> {
     /// Adds an entry.
     ///
     /// # Errors
-    /// Where the sink refuses.
+    /// If the sink fails.
     pub fn add(&mut self, entry: &Entry) -> io::Result<()> {
         self.sink.write_all(&encode(entry))?;
         match entry {
@@ -171,10 +172,10 @@ impl<W: Write> Journal<W> {
         }
     }
 
-    /// Ends the journal.
+    /// Finishes the journal.
     ///
     /// # Errors
-    /// Where the sink refuses.
+    /// If the sink fails.
     pub fn finish(mut self) -> io::Result<W> {
         self.sink.flush()?;
         Ok(self.sink)
@@ -229,7 +230,7 @@ fn encode(entry: &Entry) -> [u8; RECORD] {
     r
 }
 
-/// What a path has beside its delay.
+/// The parameters of a path other than its delay.
 fn encode_path(access: &Access) -> [u8; 2 * RECORD] {
     let mut r = [0; 2 * RECORD];
     let rate = |rate: Option<Rate>| rate.map_or(0, Rate::bps);
@@ -245,21 +246,21 @@ fn encode_path(access: &Access) -> [u8; 2 * RECORD] {
     r
 }
 
-/// What a journal holds.
+/// The contents of a journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
-    /// Its entries, an end last.
+    /// Its entries; the last is always an end.
     pub entries: Vec<Entry>,
-    /// It was written to its end. The journal of a killed run, or on a full disk, ends earlier. Then the entries are the certain
-    /// part: up to an instant by which every departure is present.
+    /// The journal is complete. If the run was killed or the disk was full, the journal ends early. Then `entries` is
+    /// its reliable part: it extends to an instant by which every departure is present.
     pub whole: bool,
 }
 
-/// Reads a journal of a run that was to last until `until`.
+/// Reads the journal of a run that was planned to last until `until`.
 ///
 /// # Errors
-/// Where it cannot be read or is broken, but for its end. Memory grows with what is read, not with what
-/// it says.
+/// If it cannot be read or is invalid. A truncated end is no error. Memory use grows with the size of the file, not
+/// with numbers that the file contains.
 pub fn read(source: &mut dyn Read, until: Time) -> Result<Recorded, JournalError> {
     let mut bytes = Vec::new();
     source.read_to_end(&mut bytes)?;
@@ -298,8 +299,8 @@ pub fn read(source: &mut dyn Read, until: Time) -> Result<Recorded, JournalError
     Ok(Recorded { entries, whole })
 }
 
-/// Cuts a journal without an end to its certain part. The loop writes arrivals, then departures, then drops, again and
-/// again. So before each arrival every earlier departure is present.
+/// Cuts a journal without an end to its reliable part. The loop repeatedly writes arrivals, then departures, then
+/// drops. So at each arrival, every earlier departure is already present.
 fn certain(entries: &mut Vec<Entry>) {
     let arrives = |e: &Entry| matches!(e, Entry::Arrival { .. });
     let leaves = |e: &Entry| matches!(e, Entry::Departure { .. } | Entry::Drop { .. });
@@ -309,7 +310,7 @@ fn certain(entries: &mut Vec<Entry>) {
         .and_then(|next| last(next, &leaves))
         .and_then(|left| last(left, &arrives));
     let end = known.map_or(Time::ZERO, |i| entries[i].at());
-    // Several packets can arrive at one instant. What became of those after the cut is cut as well.
+    // Several packets can arrive at one instant. The departures and drops of those after the cut are removed as well.
     let whole = entries.iter().take(known.map_or(0, |k| k + 1));
     let arrived = whole.filter(|e| arrives(e)).count() as u64;
     let mut index = 0;
@@ -394,7 +395,7 @@ fn port(r: &[u8], rest: &[u8]) -> Result<Entry, &'static str> {
     })
 }
 
-/// What entries may refer to.
+/// Validates that entries are in order and refer only to earlier ones.
 #[derive(Default)]
 struct Seen {
     last: Time,
@@ -448,7 +449,7 @@ mod tests {
 
     use super::*;
 
-    /// Two packets at one instant, each lost at once: the journal is cut between the two.
+    /// Two packets arrive at one instant and both are dropped immediately: the journal is cut between the two.
     #[test]
     fn what_became_of_a_packet_is_cut_with_it() {
         let at = Time::from_nanos(5);

@@ -1,11 +1,12 @@
-//! The emulator: a world, driven against the clock, with real programs at its ports.
+//! The emulator: drives a world in real time, with real programs at its ports.
 //!
-//! It has no model of a link. It reads packets, stamps them, advances the world, and writes the packets that have
-//! crossed it. A packet leaves a little later than the world says. This lateness is measured for every packet
-//! ([`Late`]). It does not add up, because departures follow from the world's time and not from the machine's.
+//! The emulator has no link model of its own. It reads packets, stamps them, advances the world, and writes the
+//! packets that have crossed it. A packet leaves slightly later than the world computed. This lateness is measured
+//! for every packet ([`Late`]). It does not accumulate, because departures are computed in world time and not from
+//! when the machine ran.
 //!
-//! With a journal of arrivals the same world can be run again in virtual time. It must then release the same packets at the
-//! same instants ([`replay`]).
+//! With a journal of arrivals, the same world can be run again in virtual time. It must then release the same packets
+//! at the same instants ([`replay`]).
 
 mod attach;
 pub mod backend;
@@ -54,56 +55,56 @@ pub use swell_host::Late;
 use swell_host::Nic;
 pub use swell_world::LinkSetting;
 
-/// A host to be attached to a world.
+/// A host that is attached to a world.
 pub struct Host {
-    /// Where.
+    /// Its port in the world.
     pub port: PortConfig,
-    /// Addresses that are behind it.
+    /// Prefixes that are routed to it.
     pub prefixes: Vec<IpNet>,
-    /// Its device.
+    /// Its network device.
     pub nic: Box<dyn Nic>,
 }
 
-/// Called once, at an instant of the world.
+/// A callback that is called once, at an instant of world time.
 pub type Then = Option<(Time, Box<dyn FnOnce(&World) + Send>)>;
 
-/// Asks the operating system's scheduler.
+/// A callback that requests a scheduling policy from the operating system.
 pub type Schedule = Box<dyn FnMut(Urgency) + Send>;
 
-/// How to run.
+/// How an emulation runs.
 #[derive(Default)]
 pub struct Options {
-    /// How it waits.
+    /// How the loop waits.
     pub pace: Pace,
-    /// A second of the world takes this many seconds; below 1 counts as 1.
+    /// Wall-clock seconds per second of world time; values below 1 count as 1.
     pub stretch: f64,
     /// The shortest time that a packet takes from one host to another. The bound on the effect of lateness depends on
-    /// it: a packet that another one causes leaves at least this much later.
+    /// it: if one packet causes another, the second leaves at least this much later.
     pub crossing: Dur,
-    /// The two hosts are the ends of a bridge: frames with their Ethernet headers cross from each to the other, whatever
-    /// their addresses.
+    /// The two hosts are the ends of a bridge: Ethernet frames from each end cross to the other, whatever their
+    /// addresses.
     pub bridge: bool,
-    /// The link that [`Snapshot`] speaks of, by its number in the world.
+    /// Number of the link that [`Snapshot`] reports on.
     pub watched: usize,
-    /// World time at which it ends by itself.
+    /// World time at which the emulation ends by itself.
     pub until: Option<Time>,
-    /// Where to keep a journal.
+    /// Where to write a journal.
     pub journal: Option<PathBuf>,
-    /// Where to write packets.
+    /// Where to write the packets of the programs.
     pub packets: Option<Packets>,
-    /// Addresses that come and go, each with a port of its own.
+    /// Addresses that are attached and detached during the run, each with a port of its own.
     pub updates: Option<HostUpdates>,
-    /// Called when the world has reached an instant.
+    /// Called when the world reaches an instant.
     pub then: Then,
-    /// Where somebody may ask something of it while it runs.
+    /// Lets a controller change and observe the emulation while it runs.
     pub control: Option<Arc<Control>>,
-    /// Called on the thread that drives the world with what to ask of the scheduler: at the start, and at every
-    /// change.
+    /// Called on the thread that drives the world, at the start and on every change, with the urgency to request from
+    /// the scheduler.
     pub schedule: Option<Schedule>,
 }
 
 impl Options {
-    /// The offset of the IP packet in what a device reads and writes; `None` if it holds none.
+    /// Offset of the IP packet in the bytes of a device; `None` if there is none.
     fn network(&self, bytes: &[u8]) -> Option<usize> {
         match self.bridge {
             true => swell_host::network(bytes),
@@ -112,30 +113,30 @@ impl Options {
     }
 }
 
-/// What happened to packets at the edge of the world.
+/// Counts of packets at the edge of the world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Entered the world.
+    /// Packets that entered the world.
     pub entered: u64,
-    /// Left it.
+    /// Packets that left it.
     pub left: u64,
-    /// Were dropped inside, as the network is to drop them.
+    /// Packets that the emulated network dropped.
     pub dropped: u64,
-    /// Were marked by a queue (ECN).
+    /// Packets that a queue marked (ECN).
     pub marked: u64,
-    /// Went to a host on the same side, without crossing the bottleneck.
+    /// Packets to a host on the same side, which do not cross the bottleneck.
     pub local: u64,
-    /// Were for an unknown address; their senders got an ICMP error.
+    /// Packets to an unknown address. Their senders get an ICMP error.
     pub unroutable: u64,
-    /// Were for a multicast group; no host is in one.
+    /// Packets to a multicast group, which are discarded: no host is a member.
     pub multicast: u64,
-    /// Were not IP packets.
+    /// Packets that are not IP.
     pub strange: u64,
-    /// Were refused by the kernel of the receiving host.
+    /// Packets that the kernel of the receiving host refused.
     pub refused: u64,
-    /// Were lost before they entered, because the machine was too slow. The network did not ask for this loss.
+    /// Packets lost before they entered, because the machine was too slow. The emulated network did not drop these.
     pub lost: u64,
-    /// Settings that were made of the link meanwhile ([`Control::set`]).
+    /// Changes of the link's settings during the run ([`Control::set`]).
     pub set: u64,
 }
 
@@ -144,13 +145,14 @@ pub struct Counts {
 pub struct Snapshot {
     /// World time.
     pub at: Time,
-    /// Network-layer bytes that have crossed the watched link up and down: foreground, background.
+    /// Network-layer bytes that have crossed the watched link, by direction (up, down) and then by kind (foreground,
+    /// background).
     pub carried: [[u64; 2]; 2],
-    /// Packets of programs that are in the world.
+    /// Packets of programs that are inside the world now.
     pub inside: u64,
-    /// Simulated connections that are open.
+    /// Open simulated connections.
     pub flows: usize,
-    /// Packets dropped at the watched link, up and down.
+    /// Packets dropped at the watched link: up, down.
     pub dropped: [u64; 2],
     /// Lateness so far.
     pub late: Late,

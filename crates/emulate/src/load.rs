@@ -1,46 +1,47 @@
-//! How busy the loop is, and so how it waits and which priority it asks for.
+//! Measures the loop's load, which decides how it waits and which priority it requests.
 //!
-//! Spinning helps an idle loop. A busy loop that spins takes the processor from the programs whose packets it carries.
-//! With a real-time priority it is even stopped for 50 ms of each second, if it leaves less than a twentieth of the time
-//! to others (`sched_rt_runtime_us`, sched(7)). So a busy loop neither spins nor keeps its priority.
+//! Spinning helps an idle loop. A busy loop that spins takes processor time from the programs whose packets it
+//! carries. With real-time priority the kernel even stops it for 50 ms of each second, if it leaves less than a
+//! twentieth of the time to others (`sched_rt_runtime_us`, sched(7)). So a busy loop neither spins nor keeps its
+//! priority.
 
 use std::fs;
 
 use swell_base::Dur;
 
-/// Length of a window of measurement.
+/// Length of a measurement window.
 const WINDOW: Dur = Dur::from_millis(20);
-/// Work below this share of a window leaves room to spin.
+/// The loop may spin if its work takes less than this share of a window.
 const IDLE: f64 = 0.4;
-/// A loop that does not sleep for more than this share of its time gives way,
+/// A loop that is awake for more than this share of its time gives up its real-time priority,
 const BUSY: f64 = 0.85;
-/// until that share is below this.
+/// until the share falls below this.
 const CALM: f64 = 0.6;
-/// Of the average share, what the last window counts: five windows are a tenth of a second.
+/// Weight of the last window in the moving average. The time constant is five windows, a tenth of a second.
 const LAST: f64 = 0.2;
 
-/// What the loop needs from the scheduler.
+/// What the loop requests from the scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Urgency {
-    /// To run as soon as something is due.
+    /// Run as soon as something is due.
     #[default]
     Punctual,
-    /// An ordinary share of a processor: it has more work than real-time priority allows.
+    /// An ordinary share of a processor, because the load is higher than real-time priority allows.
     Fair,
 }
 
-/// Where the loop's time went.
+/// How the loop spends its time.
 #[derive(Debug)]
 pub(super) struct Load {
-    /// When this window began; nanoseconds of the monotonic clock, as all instants here.
+    /// Start of the current window, in nanoseconds of the monotonic clock, like all instants here.
     begun: u64,
     slept: u64,
     spun: u64,
     spin: bool,
-    /// Average share of the time in which it did not sleep.
+    /// Moving average of the share of time in which the loop did not sleep.
     awake: f64,
     urgency: Urgency,
-    /// How long it has given way.
+    /// Nanoseconds without real-time priority.
     fair: u64,
 }
 
@@ -57,27 +58,27 @@ impl Load {
         }
     }
 
-    /// It slept for so many nanoseconds.
+    /// The loop slept for this many nanoseconds.
     pub fn slept(&mut self, nanos: u64) {
         self.slept += nanos;
     }
 
-    /// It watched the clock for so many nanoseconds.
+    /// The loop spun for this many nanoseconds.
     pub fn spun(&mut self, nanos: u64) {
         self.spun += nanos;
     }
 
-    /// Whether there is time to spin.
+    /// Whether the load leaves time to spin.
     pub fn may_spin(&self) -> bool {
         self.spin
     }
 
-    /// How long it has given way to others.
+    /// How long the loop has run without real-time priority.
     pub fn gave_way(&self) -> Dur {
         Dur::from_nanos(self.fair)
     }
 
-    /// Judges what has passed; says what is wanted of the scheduler where that is new.
+    /// Evaluates a window that is over. Returns the urgency to request if it changed.
     pub fn judge(&mut self, now: u64) -> Option<Urgency> {
         let span = now.saturating_sub(self.begun);
         if span < WINDOW.as_nanos() {
@@ -86,7 +87,7 @@ impl Load {
         let share = |part: u64| part as f64 / span as f64;
         let awake = 1.0 - share(self.slept).min(1.0);
         self.spin = awake - share(self.spun) < IDLE;
-        // One stall is one window, however long: it shows that others were busy, not this loop.
+        // One stall is one window, however long: it shows that other threads were busy, not this loop.
         self.awake += LAST * (awake - self.awake);
         if self.urgency == Urgency::Fair {
             self.fair += span;
@@ -102,8 +103,8 @@ impl Load {
     }
 }
 
-/// For how long the calling thread has waited for a processor while it could have run
-/// (Documentation/scheduler/sched-stats.rst, second number of `schedstat`); zero where the kernel does not count.
+/// How long the calling thread was runnable but waited for a processor (Documentation/scheduler/sched-stats.rst,
+/// second number of `schedstat`). Zero if the kernel does not measure this.
 pub(super) fn waited_for_processor() -> Dur {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split_whitespace().nth(1).and_then(|n| n.parse().ok());
@@ -114,7 +115,7 @@ pub(super) fn waited_for_processor() -> Dur {
 mod tests {
     use super::*;
 
-    /// Windows in which so much of the time is slept and spun.
+    /// Runs `count` windows with these shares of sleeping and spinning.
     fn windows(load: &mut Load, now: &mut u64, count: u32, slept: f64, spun: f64) -> Vec<Urgency> {
         let window = WINDOW.as_nanos();
         let mut one = || {
@@ -130,14 +131,15 @@ mod tests {
     fn a_busy_loop_does_not_spin_and_gives_way_until_it_is_calm() {
         let mut now = 7;
         let mut load = Load::starting(now);
-        // Ten thousand packets a second: a quarter work, the rest watched away. It may go on.
+        // Ten thousand packets/s: a quarter of the time is work, the rest of the waking time is spinning. It may go
+        // on spinning.
         assert_eq!(windows(&mut load, &mut now, 50, 0.2, 0.55), []);
         assert!(load.may_spin());
-        // Half of it is work: no spinning, which leaves time to sleep.
+        // Half of the time is work: it stops spinning, which leaves time to sleep.
         assert_eq!(windows(&mut load, &mut now, 1, 0.05, 0.45), []);
         assert!(!load.may_spin());
         assert_eq!(windows(&mut load, &mut now, 50, 0.45, 0.0), []);
-        // Nothing but work: it gives way before a second is over, whatever the throttle of the kernel.
+        // Work takes all the time: it gives up its priority within a second, before the kernel throttles it.
         assert_eq!(windows(&mut load, &mut now, 40, 0.0, 0.0), [Urgency::Fair]);
         assert_eq!(windows(&mut load, &mut now, 50, 0.3, 0.0), []);
         assert_eq!(

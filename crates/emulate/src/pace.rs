@@ -1,4 +1,4 @@
-//! How the loop waits between two looks at its hosts.
+//! How the loop waits between two polls of its hosts.
 
 use swell_base::{Dur, Time};
 
@@ -6,23 +6,22 @@ use swell_base::{Dur, Time};
 /// spinning for longer than this would waste power.
 const SPIN: Dur = Dur::from_micros(50);
 
-/// What a wake-up may cost, against how exact it is.
+/// The trade-off between the cost of wake-ups and their precision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pace {
-    /// Wakes for every packet that arrives and for every one that is due; where many leave close together, for several at
-    /// once ([`Gathering`]).
+    /// Wakes for every packet that arrives and for every packet that is due. If many departures are close together,
+    /// one wake-up serves several ([`Gathering`]).
     #[default]
     Prompt,
-    /// Watches the clock for the last microseconds of every wait.
+    /// Spins for the last microseconds of every wait.
     Precise,
-    /// After a look that found something to do, looks again no earlier than this later (of the wall's
-    /// time), as network cards moderate their interrupts. Packets are stamped and let out late by up
-    /// to this each.
+    /// After a poll that found packets, waits at least this long (wall-clock time) before the next poll, like the
+    /// interrupt moderation of network cards. Packets are stamped and released late by up to this much each.
     Coalesced(Dur),
 }
 
 impl Pace {
-    /// The longest that packets may be made to wait: a run in which that many are later is marked.
+    /// The longest such wait. A run in which too many packets are later than this is marked.
     pub const MOST: Dur = Dur::from_millis(1);
 
     /// The part of a wait that is spent spinning.
@@ -33,7 +32,7 @@ impl Pace {
         }
     }
 
-    /// How long devices are not read after a look that found packets.
+    /// How long devices are not read after a poll that found packets.
     pub(super) fn rest(self) -> Option<Dur> {
         match self {
             Pace::Coalesced(rest) => Some(rest.min(Pace::MOST)),
@@ -42,19 +41,19 @@ impl Pace {
     }
 }
 
-/// Departures whose lateness is judged together.
+/// Number of departures whose lateness is evaluated together.
 const WINDOW: usize = 128;
-/// The loop never waits longer for a departure to have company.
+/// Longest wait of a departure for others to share its wake-up.
 const LONGEST: Dur = Dur::from_micros(50);
-/// The median lateness is held below this, with room for what comes after the loop has let a packet go.
+/// Target of the median lateness, with a margin for delays after the loop has released a packet.
 const MEDIAN: Dur = Dur::from_micros(25);
-/// By so much the wait grows while the median is well below.
+/// Increment of the wait while the median is well below its target.
 const STEP: Dur = Dur::from_micros(2);
 
-/// How long the loop waits after a departure is due, so that one wake-up serves several.
+/// How long the loop waits after a departure is due, so that one wake-up serves several departures.
 ///
-/// It waits only where a quarter of all departures follow the one before so soon that this saves wake-ups, and only as far
-/// as the median of the measured lateness allows.
+/// It waits only if at least a quarter of all departures follow the previous one so closely that this saves wake-ups.
+/// The wait is limited so that the measured median lateness stays below its target.
 #[derive(Debug)]
 pub(super) struct Gathering {
     most: Dur,
@@ -65,8 +64,8 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    /// For a network that takes at least `crossing` one way. The wait is at most a two-hundredth of that: a tenth of what
-    /// could change a result.
+    /// For a network whose one-way delay is at least `crossing`. The wait is at most `crossing`/200: a tenth of the
+    /// lateness that could change a result.
     pub fn new(pace: Pace, crossing: Dur) -> Gathering {
         Gathering {
             most: match pace {
@@ -80,7 +79,7 @@ impl Gathering {
         }
     }
 
-    /// From now on a packet may cross the network in so short a time.
+    /// Lowers the shortest time in which a packet crosses the network.
     pub fn crosses_in(&mut self, crossing: Dur) {
         self.most = self.most.min(crossing / 200);
         self.wait = self.wait.min(self.most);
@@ -91,7 +90,7 @@ impl Gathering {
         self.wait
     }
 
-    /// A packet that was due at `at` left `late`, in the wall's time.
+    /// A packet that was due at `at` left later by `late` (wall-clock time).
     pub fn left(&mut self, at: Time, late: Dur) {
         if self.most == Dur::ZERO {
             return;
@@ -119,8 +118,8 @@ impl Gathering {
 mod tests {
     use super::*;
 
-    /// Lets packets with these distances out, each wake-up `wake` late: median lateness and wake-ups per packet of the
-    /// second half.
+    /// Simulates departures with these gaps, where each wake-up is late by `wake`. Returns the median lateness and
+    /// the wake-ups per packet in the second half.
     fn play(gathering: &mut Gathering, gaps: impl Iterator<Item = u64>, wake: u64) -> (Dur, f64) {
         let mut at = 0;
         let due: Vec<u64> = gaps
@@ -146,7 +145,7 @@ mod tests {
         (late[late.len() / 2], wakes as f64 / late.len() as f64)
     }
 
-    /// Exponential distances with this mean.
+    /// Exponentially distributed gaps with this mean.
     fn poisson(mean: f64) -> impl Iterator<Item = u64> {
         let mut state = 1u64;
         (0..40_000).map(move |_| {
@@ -177,7 +176,7 @@ mod tests {
         let mut gathering = Gathering::new(Pace::Prompt, FAR);
         let (median, _) = play(&mut gathering, (0..2000).map(|_| 100_000), 8_000);
         assert_eq!((gathering.wait(), median), (Dur::ZERO, Dur::from_micros(8)));
-        // Where wake-ups take long there is no room, and none on short ways.
+        // No wait if wake-ups are slow, and almost none if the network is short.
         play(&mut gathering, poisson(40_000.0), 60_000);
         assert_eq!(gathering.wait(), Dur::ZERO);
         let mut short = Gathering::new(Pace::Prompt, Dur::from_micros(400));

@@ -3,7 +3,7 @@
 use swell_base::Time;
 use swell_host::{Checksum, Wire};
 
-/// Packets by handle; places are used again.
+/// Packets by handle. Freed slots are reused.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     places: Vec<Place>,
@@ -15,14 +15,14 @@ pub(crate) struct Pool {
 pub(crate) struct Place {
     pub bytes: Vec<u8>,
     pub checksum: Checksum,
-    /// Counts arrivals.
+    /// The number of the packet's arrival.
     pub number: u64,
     /// When it arrived.
     pub entered: Time,
 }
 
 impl Pool {
-    /// Keeps a packet.
+    /// Stores a packet and returns its handle.
     pub fn keep(&mut self, wire: &Wire<'_>, number: u64, entered: Time) -> u64 {
         let handle = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place::default());
@@ -38,12 +38,12 @@ impl Pool {
         u64::from(handle)
     }
 
-    /// A packet that is kept.
+    /// A stored packet.
     pub fn get(&mut self, handle: u64) -> &mut Place {
         &mut self.places[handle as usize]
     }
 
-    /// Lets a packet go.
+    /// Frees a packet's slot.
     pub fn free(&mut self, handle: u64) {
         self.free.push(handle as u32);
     }

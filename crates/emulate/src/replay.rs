@@ -1,4 +1,4 @@
-//! A recorded run, repeated in virtual time.
+//! Repeats a recorded run in virtual time.
 
 use swell_base::Time;
 use swell_world::{PathId, PortConfig, World};
@@ -6,9 +6,8 @@ use swell_world::{PathId, PortConfig, World};
 use super::journal::Entry;
 use super::table::{Table, tag};
 
-/// Feeds the arrivals of a journal to a world in virtual time. Returns everything that then
-/// happens at its ports, in the order of a journal. The world must be what the recorded one was when
-/// its clock was started, without ports.
+/// Feeds the arrivals of a journal to a world in virtual time. Returns all entries that result, in the order of a
+/// journal. The world must be in the state that the recorded one had when its clock started, without ports.
 pub fn replay(world: &mut World, entries: &[Entry]) -> Vec<Entry> {
     let mut table = Table::default();
     let mut out = Vec::new();
@@ -24,7 +23,7 @@ pub fn replay(world: &mut World, entries: &[Entry]) -> Vec<Entry> {
                 world.happen(at);
                 leave(world, &mut out);
                 out.push(*entry);
-                // A journal of another network names paths that are not there; what leaves then differs.
+                // The journal of another network may name paths that do not exist here. The departures then differ.
                 let path = match world.has_path(config.path) {
                     true => config.path,
                     false => PathId::default(),
@@ -58,7 +57,7 @@ pub fn replay(world: &mut World, entries: &[Entry]) -> Vec<Entry> {
                 world.happen(at);
                 leave(world, &mut out);
                 out.push(*entry);
-                // A journal of another network may name a link that is not there.
+                // The journal of another network may name a link that does not exist here.
                 if usize::from(link) < world.duplexes() {
                     world.set_link(usize::from(link), direction, setting);
                 }
@@ -91,8 +90,8 @@ fn leave(world: &mut World, out: &mut Vec<Entry>) {
     });
 }
 
-/// How a repetition differs from its record: the first entry that is not in both, if any. Departures
-/// and drops are compared as what happened to packets and when, in the order of time.
+/// The first entry by which a repetition differs from its record, if any. Departures and drops are compared by time
+/// and packet number, whatever their order in the journal.
 pub fn first_difference(recorded: &[Entry], repeated: &[Entry]) -> Option<[Option<Entry>; 2]> {
     let sorted = |entries: &[Entry]| {
         let mut of: Vec<(Time, u64, Entry)> = entries
@@ -120,7 +119,8 @@ pub fn first_difference(recorded: &[Entry], repeated: &[Entry]) -> Option<[Optio
         .find(|[x, y]| x != y && !past(*x, end) && !past(*y, end))
 }
 
-/// A drop is known when a queue decides it, which may be earlier than its instant.
+/// Whether an entry lies after the end of the run. A queue can decide on a drop before the instant of the drop, so
+/// its entry may or may not be recorded.
 fn past(entry: Option<Entry>, end: Option<Time>) -> bool {
     match (entry, end) {
         (Some(Entry::Departure { at, .. } | Entry::Drop { at, .. }), Some(end)) => at > end,

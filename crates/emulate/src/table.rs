@@ -1,4 +1,4 @@
-//! The port of each address, and the flow of each packet.
+//! Maps addresses to ports, and packets to flows.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,8 +9,8 @@ use swell_world::{Port, World};
 
 use super::ip::Header;
 
-/// Flows between two ports that are distinguished, as many as by the kernel's FQ-CoDel (RFC 8290 section 4.1.1). A fixed
-/// number, so that programs cannot make the table grow.
+/// Number of flows distinguished between two ports, as in the kernel's FQ-CoDel (RFC 8290 section 4.1.1). It is
+/// fixed, so that programs cannot make the table grow.
 const BUCKETS: usize = 1024;
 
 /// Routes and flows.
@@ -31,17 +31,17 @@ impl Table {
             .sort_by_key(|(p, behind)| (std::cmp::Reverse(p.prefix_len()), *behind));
     }
 
-    /// Packets to this address go to `port`, whatever its prefix says.
+    /// Packets to this address go to `port`, even if a prefix says otherwise.
     pub fn host(&mut self, address: IpAddr, port: Port) {
         self.hosts.insert(address, port);
     }
 
-    /// The port that an address has of its own.
+    /// The port that belongs to an address alone.
     pub fn own(&self, address: IpAddr) -> Option<Port> {
         self.hosts.get(&address).copied()
     }
 
-    /// The port of an address.
+    /// The port that packets to an address go to.
     pub fn port(&self, address: IpAddr) -> Option<Port> {
         if let Some(port) = self.hosts.get(&address) {
             return Some(*port);
@@ -52,8 +52,8 @@ impl Table {
             .map(|(_, port)| *port)
     }
 
-    /// The flow in a bucket of those between two ports, and whether the packet goes back in it;
-    /// `None` where both ports are on one side.
+    /// The flow for a bucket between two ports, and whether the packet goes in its reverse direction. `None` if both
+    /// ports are on one side.
     pub fn flow(
         &mut self,
         world: &mut World,
@@ -70,7 +70,7 @@ impl Table {
     }
 }
 
-/// Packets between two programs are foreground. All others have a background host at one end.
+/// Packets between two programs are foreground. All others have a background host at one end at least.
 pub(crate) fn tag(observed: bool) -> Tag {
     if observed {
         Tag::Foreground
@@ -79,7 +79,7 @@ pub(crate) fn tag(observed: bool) -> Tag {
     }
 }
 
-/// The bucket of a packet; the same both ways. FNV-1a (Fowler, Noll and Vo; RFC 9923).
+/// The bucket of a packet, the same in both directions. The hash is FNV-1a (Fowler, Noll and Vo; RFC 9923).
 pub(crate) fn bucket(header: &Header) -> u16 {
     let mut ends = [
         (header.source, header.ports[0]),

@@ -1,4 +1,4 @@
-//! The emulator over devices that are socket pairs: no privileges needed.
+//! Tests of the emulator with socket pairs as devices, which need no privileges.
 
 mod stamps;
 
@@ -54,13 +54,13 @@ impl Nic for Pair {
     }
 }
 
-/// A host's own end, and the device.
+/// The socket of a host's program, and the host with its device.
 fn host(right: bool, prefix: &str) -> (UnixDatagram, Host) {
     let (theirs, host, _) = watched(right, prefix);
     (theirs, host)
 }
 
-/// The same, with the count of looks that found nothing more.
+/// The same, with the number of polls that found nothing.
 fn watched(right: bool, prefix: &str) -> (UnixDatagram, Host, Arc<AtomicU64>) {
     let looks = Arc::new(AtomicU64::new(0));
     let (theirs, ours) = UnixDatagram::pair().unwrap();
@@ -82,7 +82,7 @@ fn watched(right: bool, prefix: &str) -> (UnixDatagram, Host, Arc<AtomicU64>) {
     (theirs, host, looks)
 }
 
-/// A busy world, half a second old.
+/// A world with background traffic, after half a second.
 fn world() -> World {
     let link = LinkConfig {
         rate: Some(Rate::from_bps(20_000_000)),
@@ -109,7 +109,7 @@ fn world() -> World {
     world
 }
 
-/// A UDP packet over IPv4 of this size, which carries a number.
+/// An IPv4 UDP packet of this size that carries a number.
 fn packet(from: u8, to: u8, size: usize, number: u32) -> Vec<u8> {
     let mut p = vec![0; size];
     p[0] = 0x45;
@@ -174,7 +174,7 @@ fn recorded_and_repeated(pace: Pace) {
         received(&server, &mut there);
         received(&client, &mut back);
     }
-    // This is no packet.
+    // Not an IP packet.
     client.send(&[7; 50]).unwrap();
     std::thread::sleep(Duration::from_millis(50));
     let ended = running.stop().unwrap();
@@ -203,11 +203,11 @@ fn recorded_and_repeated(pace: Pace) {
     };
     assert_eq!(departures(&repeated), c.left as usize);
 
-    // The comparison can fail: another seed of the same world.
+    // The comparison can also fail: here with a world of another loss pattern.
     let mut other = world_of_another_loss();
     assert!(first_difference(&entries, &replay(&mut other, &entries)).is_some());
 
-    // As a run leaves it that was killed: wherever it is cut, what is read of it is repeated.
+    // A killed run leaves a truncated journal. Wherever it is cut, the reliable part is repeated exactly.
     let mut longest = 0;
     for cut in (16..bytes.len()).step_by(bytes.len() / 40 + 1) {
         let part = read_journal(&mut &bytes[..cut], ended.at).unwrap();
@@ -216,11 +216,11 @@ fn recorded_and_repeated(pace: Pace) {
         assert_eq!(first_difference(&part.entries, &repetition), None, "{cut}");
         longest = longest.max(departures(&part.entries));
     }
-    // How much depends on how the machine was interrupted.
+    // How much is reliable depends on how the machine was interrupted.
     assert!(longest > 0);
 }
 
-/// What somebody sets while it runs.
+/// Settings that are changed during a run.
 fn settings() -> [(Direction, LinkSetting); 4] {
     let slower = LinkSetting {
         rate: Some(Rate::from_bps(3_000_000)),
@@ -271,7 +271,7 @@ fn coalesced_packets_are_looked_for_at_most_twice_in_their_time() {
         pace: Pace::Coalesced(Dur::from_millis(1)),
         ..Options::default()
     };
-    // Who finds the queue full waits.
+    // A sender that finds the queue full blocks.
     one.set_nonblocking(false).unwrap();
     let begun = Instant::now();
     let running = Emulation::new(world(), vec![a, b], options)
@@ -283,7 +283,7 @@ fn coalesced_packets_are_looked_for_at_most_twice_in_their_time() {
         std::thread::sleep(Duration::from_micros(20));
     }
     let ended = running.stop().unwrap();
-    // A look that finds something, one that does not, and the wait for a packet.
+    // Per millisecond: a poll that finds packets and one that finds none; and the wait for the first packet.
     let most = 2 * begun.elapsed().as_millis() as u64 + 2;
     let looks = looks.load(Ordering::Relaxed);
     assert!(ended.counts.entered > 1000, "{:?}", ended.counts);
@@ -306,7 +306,7 @@ fn who_asks_for_an_address_that_nobody_has_is_told() {
     );
     assert_eq!(buffer[20], 3);
     assert_eq!(buffer[28..n], packet(1, 9, 100, 5));
-    // A group has no member, and nobody is told.
+    // A multicast group has no member, and the sender gets no error.
     let mut group = packet(1, 9, 60, 6);
     group[16..20].copy_from_slice(&[224, 0, 0, 251]);
     one.send(&group).unwrap();
@@ -336,7 +336,7 @@ fn neighbours_reach_each_other_without_the_bottleneck_and_time_ends_by_itself() 
     while !running.is_over() && begun.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(5));
     }
-    // Who is late itself and asks after the end finds a network that is silent, not one that is gone.
+    // A program that is late and sends after the end gets no answer, but no error either.
     one.send(&packet(1, 2, 100, 78)).unwrap();
     let ended = running.stop().unwrap();
     assert_eq!(ended.at, Time::from_secs_f64(0.6));
@@ -423,7 +423,7 @@ fn a_broken_journal_is_refused_with_the_place() {
         let mut broken = file.clone();
         let i = rng.below(broken.len() as u64) as usize;
         broken[i] = rng.below(256) as u8;
-        // Whatever comes of it, a world survives it.
+        // Replay must not panic on a damaged journal.
         if let Ok(damaged) = read(&broken) {
             let link = LinkConfig::default();
             let mut world = World::new(&[link.clone(), link], 1);

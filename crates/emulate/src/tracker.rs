@@ -1,4 +1,4 @@
-//! Follows the connections and datagram flows of the programs, by their packets.
+//! Follows the connections and datagram flows of the programs by observing their packets.
 
 use swell_base::{Dur, Time};
 
@@ -17,7 +17,7 @@ pub struct Tracker {
     lateness: Chain,
 }
 
-/// What a packet is part of.
+/// What a packet belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tracked {
     /// A TCP connection.
@@ -28,21 +28,21 @@ pub(crate) enum Tracked {
     Other,
 }
 
-/// What was followed.
+/// Everything that was followed.
 #[derive(Clone, Debug, Default)]
 pub struct Conversations {
     /// TCP connections, in the order in which they were opened.
     pub connections: Vec<Connection>,
     /// Flows of datagrams, in the order in which they began.
     pub datagrams: Vec<Conversation>,
-    /// Connections and flows beyond what is followed.
+    /// Number of connections and flows that were not followed.
     pub unfollowed: u64,
-    /// The most by which the emulator's lateness can have delayed the last packet.
+    /// Upper bound on how much the emulator's lateness can have delayed the last packet.
     pub late: Dur,
 }
 
 impl Tracker {
-    /// For a network that a packet takes at least `crossing` to cross.
+    /// For a network that no packet crosses in less than `crossing`.
     pub fn new(crossing: Dur) -> Tracker {
         Tracker {
             connections: Connections::new(crossing),
@@ -51,20 +51,20 @@ impl Tracker {
         }
     }
 
-    /// From now on a packet may cross the network in so short a time.
+    /// Changes the shortest time in which a packet crosses the network.
     pub(crate) fn crosses_in(&mut self, crossing: Dur) {
         self.lateness.crosses_in(crossing);
         self.connections.crosses_in(crossing);
         self.datagrams.crosses_in(crossing);
     }
 
-    /// Connections that are open, and flows of datagrams that were heard of lately.
+    /// Open connections, and datagram flows with recent arrivals.
     pub(crate) fn open_flows(&self, now: Time) -> Vec<OpenFlow> {
         let datagrams = self.datagrams.open_flows(now);
         self.connections.open_flows().chain(datagrams).collect()
     }
 
-    /// A packet was sent by a host: `packet` begins with its headers, `size` is its length.
+    /// A host sent a packet. `packet` begins with its headers; `size` is the whole length.
     pub(crate) fn sent(&mut self, at: Time, header: &Header, packet: &[u8], size: usize) {
         match header.protocol {
             TCP => self.connections.sent(at, header, packet, size),
@@ -87,7 +87,7 @@ impl Tracker {
         Some(tracked.unwrap_or(Tracked::Other))
     }
 
-    /// A packet that had entered at `entered` and was due at `at` left `by` too late.
+    /// A packet entered at `entered`, was due at `at` and left later by `by`.
     pub(crate) fn left_late(&mut self, tracked: Tracked, entered: Time, at: Time, by: Dur) {
         self.lateness.add(at, by);
         match tracked {
@@ -97,14 +97,15 @@ impl Tracker {
         }
     }
 
-    /// The loop was stalled for `by`. Packets that hosts sent in this time entered late, and any conversation may have one.
+    /// The loop was stalled for `by`. Packets that hosts sent during that time entered late, and they may belong to
+    /// any conversation.
     pub(crate) fn stalled(&mut self, at: Time, by: Dur) {
         self.lateness.add(at, by);
         self.connections.stalled(at, by);
         self.datagrams.stalled(at, by);
     }
 
-    /// All of it, watched until `end`.
+    /// All conversations, observed until `end`.
     pub fn finish(self, end: Time) -> Conversations {
         Conversations {
             unfollowed: self.connections.unfollowed + self.datagrams.unfollowed,

@@ -1,52 +1,52 @@
-//! Requests inside a conversation, timed by the directions of its data alone.
+//! Requests inside a conversation, inferred from the directions and times of its data alone.
 //!
-//! A request begins with the first data that the client sends after it has received everything that the
-//! server had sent, and ends with the last data from the server before the client sends again. Nothing of
-//! the contents is read, so encrypted traffic is timed like any other. Requests that overlap (pipelining,
-//! HTTP/2, QUIC) merge into one, which says so where the overlap shows.
+//! A request begins with the first data that the client sends after it has received everything that the server sent.
+//! It ends with the last data from the server before the client sends again. Contents are not read, so encrypted
+//! traffic is timed like any other. Overlapping requests (pipelining, HTTP/2, QUIC) merge into one, which is labelled
+//! as merged if the overlap is visible.
 //!
-//! This part is shared by TCP connections and datagram flows. It sees new data only: the caller
-//! removes retransmissions, by sequence numbers.
+//! TCP connections and datagram flows share this module. It sees new data only: the caller removes retransmissions by
+//! their sequence numbers.
 
 use swell_base::{Dur, Time};
 
-/// Lateness could have changed a request, or a packet of a stream, if it can have delayed it by more than this share of its
-/// time. This is half of the verdict's margin. The other half is for packets that were read late, where the kernel does not
-/// stamp them.
+/// Lateness could have changed a request, or a packet of a stream, if it can have delayed it by more than this share
+/// of its duration. This is half of the verdict's margin. The other half is reserved for packets that were read late
+/// without a kernel time stamp.
 pub(crate) const CHANGED: f64 = 0.05;
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The answer is complete, as far as the packets show.
+    /// The answer is complete as far as the packets show.
     Answered,
-    /// The end of the run or the client cut it off: its time is a lower bound (right-censored).
+    /// The end of the run or the client cut it off. Its duration is a lower bound (right-censored).
     CutOff,
     /// The server reset the connection, or a later request was answered and this one never was.
     Failed,
 }
 
-/// What a request is, beside an ordinary one. Labels follow from sizes, positions and times.
+/// The kind of a request. Labels are derived from sizes, positions and times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Label {
     /// An ordinary request.
     #[default]
     Request,
-    /// The first of a connection that has others: its time includes the opening of the connection, and
-    /// where TLS is spoken it is TLS's handshake (RFC 8446 section 2).
+    /// The first request of a connection with several. Its duration includes the opening of the connection. With TLS
+    /// it is the TLS handshake (RFC 8446 section 2).
     First,
-    /// The client sent more before it had the whole answer: several requests in one.
+    /// The client sent more before it had the whole answer, so several requests are counted as one.
     Merged,
-    /// Small both ways and periodic: it keeps a connection alive.
+    /// Small in both directions and periodic: it keeps a connection alive.
     Heartbeat,
-    /// Data that needs no answer and got none: an upload without a reply, a stream.
+    /// Data that needs no answer and got none, such as an upload without a reply or a stream.
     OneWay,
-    /// Data right before the client closed: no answer could have arrived in time.
+    /// Data sent right before the client closed, too late for an answer to arrive.
     Farewell,
 }
 
 impl Label {
-    /// The name in tables.
+    /// The name used in tables.
     pub fn name(self) -> &'static str {
         match self {
             Label::Request => "request",
@@ -67,26 +67,25 @@ impl Label {
 /// A request and its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exchange {
-    /// The first byte of the request was sent; of a server that speaks first, the beginning of the
-    /// conversation.
+    /// When the first byte of the request was sent. If the server speaks first, the beginning of the conversation.
     pub start: Time,
-    /// The first byte of the answer arrived.
+    /// When the first byte of the answer arrived.
     pub first_byte: Option<Time>,
-    /// The last byte of the answer so far arrived, with all before it.
+    /// When the last byte of the answer so far arrived, with all bytes before it.
     pub last_byte: Option<Time>,
-    /// Until when it was watched: its last byte where it is answered.
+    /// When observation ended: at the last byte if it is answered.
     pub until: Time,
-    /// New bytes sent by the client, and received from the server.
+    /// New bytes: sent by the client, received from the server.
     pub bytes: [u64; 2],
-    /// Pieces of new data sent by the client: segments or datagrams.
+    /// Segments or datagrams with new data from the client.
     pub pieces: u32,
-    /// Segments that the server sent again meanwhile.
+    /// Segments that the server retransmitted in the meantime.
     pub retransmissions: u32,
-    /// By how much the emulator's lateness can have delayed its end, at most.
+    /// Upper bound on how much the emulator's lateness can have delayed its end.
     pub late: Dur,
     /// How it ended.
     pub outcome: Outcome,
-    /// What it is.
+    /// Its kind.
     pub label: Label,
 }
 
@@ -106,7 +105,7 @@ impl Exchange {
         }
     }
 
-    /// From its beginning to its last byte, or to when it was last seen unfinished.
+    /// Duration from the beginning to the last byte, or to the end of observation if it is unfinished.
     pub fn lasted(&self) -> Dur {
         self.until.since(self.start)
     }
@@ -117,22 +116,22 @@ impl Exchange {
 pub struct End {
     /// When.
     pub at: Time,
-    /// Whether the answer under way, if there is one, is complete.
+    /// Whether the current answer, if there is one, is complete.
     pub whole: bool,
-    /// Whether the server broke it off.
+    /// Whether the server reset the conversation.
     pub broken: bool,
-    /// No answer to anything first sent after this can have come before the client closed.
+    /// Data first sent after this instant could not have been answered before the client closed.
     pub too_late: Option<Time>,
 }
 
-/// What the client had received when it sent.
+/// How much the client had received when it sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
-    /// All that the server had sent, and the server all of the client's when it last sent data.
+    /// Everything that the server had sent; and the server had all of the client's data when it last sent data.
     All,
-    /// Not all that the server had sent.
+    /// Not everything that the server had sent.
     NotAll,
-    /// All, but the server's latest data left before the client's previous data reached it.
+    /// Everything, but the server sent its latest data before the client's previous data reached it.
     Unconfirmed,
 }
 
@@ -148,7 +147,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// A conversation that begins at `opened`, over a network that takes at least `crossing` one way.
+    /// A conversation that begins at `opened`, over a network whose one-way delay is at least `crossing`.
     pub fn new(opened: Time, crossing: Dur) -> Turns {
         Turns {
             opened,
@@ -159,7 +158,7 @@ impl Turns {
         }
     }
 
-    /// The same of a flow of datagrams, in which a stream may follow what was answered.
+    /// The same for a datagram flow, in which a stream may follow answered requests.
     pub fn of_datagrams(opened: Time, crossing: Dur) -> Turns {
         Turns {
             streams: true,
@@ -167,12 +166,12 @@ impl Turns {
         }
     }
 
-    /// From now on a packet may cross the network in so short a time.
+    /// Changes the shortest time in which a packet crosses the network.
     pub(crate) fn crosses_in(&mut self, crossing: Dur) {
         self.lateness.crosses_in(crossing);
     }
 
-    /// Whether an answer is under way or has come.
+    /// Whether the current exchange has received any part of an answer.
     pub fn has_answer(&self) -> bool {
         self.current
             .as_ref()
@@ -196,7 +195,7 @@ impl Turns {
         current.pieces = current.pieces.saturating_add(1);
     }
 
-    /// New data from the server arrived, with all before it.
+    /// New data from the server arrived, and all data before it.
     pub fn answered(&mut self, at: Time, bytes: u64) {
         let opened = self.opened;
         let current = self.current.get_or_insert_with(|| Exchange::new(opened));
@@ -206,23 +205,23 @@ impl Turns {
         current.late = self.lateness.total();
     }
 
-    /// The server sent a segment again.
+    /// The server retransmitted a segment.
     pub fn resent(&mut self) {
         if let Some(current) = &mut self.current {
             current.retransmissions += 1;
         }
     }
 
-    /// A packet of the conversation that was due at `at` left `by` too late.
+    /// A packet of the conversation was due at `at` and left later by `by`.
     pub fn left_late(&mut self, at: Time, by: Dur) {
         self.lateness.add(at, by);
         if let Some(current) = &mut self.current {
-            // What delays the last byte is known after it has arrived.
+            // The lateness of the last byte is known only after its arrival has been recorded.
             current.late = self.lateness.total();
         }
     }
 
-    /// The conversation is over.
+    /// The conversation ended.
     pub fn finish(&mut self, end: End) {
         let Some(current) = &mut self.current else {
             return;
@@ -253,11 +252,11 @@ impl Turns {
         self.done.push(ended);
     }
 
-    /// What has been seen, in order, and labelled.
+    /// All exchanges in order, with their labels.
     pub fn take(&mut self) -> Vec<Exchange> {
         let mut all = std::mem::take(&mut self.done);
         if self.streams || all.iter().all(|e| e.first_byte.is_none()) {
-            // A client that waits for an answer does not go on sending.
+            // A client that waits for an answer does not keep sending.
             let stream = |e: &&mut Exchange| e.first_byte.is_none() && e.pieces > STREAM;
             for e in all.iter_mut().filter(stream) {
                 e.label = Label::OneWay;
@@ -268,18 +267,18 @@ impl Turns {
     }
 }
 
-/// More pieces than this without an answer are a stream, not a question.
+/// More pieces than this without an answer are a stream, not a request.
 pub(crate) const STREAM: u32 = 8;
 
 /// A heartbeat has at most this much payload each way.
 const TINY: u64 = 128;
-/// And comes at most this often.
+/// Heartbeats are at least this far apart.
 const PERIOD: Dur = Dur::from_secs(1);
-/// So many in a row, at equal distances, make heartbeats.
+/// At least this many in a row at equal intervals are heartbeats.
 const HEARTBEATS: usize = 3;
 
-/// Labels exchanges that are tiny both ways, far apart, and come at equal distances: within a tenth of each
-/// other's, as timers are.
+/// Labels exchanges as heartbeats that are tiny in both directions, far apart, and periodic. Their intervals agree
+/// within a tenth, as timers do.
 fn label_heartbeats(all: &mut [Exchange]) {
     let tiny = |e: &Exchange| e.label.waits() && e.bytes.iter().all(|&b| 0 < b && b <= TINY);
     let mut from = 0;
@@ -304,11 +303,11 @@ fn label_heartbeats(all: &mut [Exchange]) {
     }
 }
 
-/// A bound on how much late packets can delay the end of an exchange.
+/// An upper bound on how much late packets can delay the end of an exchange.
 ///
-/// The end of an exchange depends on a chain of packets, each sent because of the one before. Two
-/// packets of a chain leave at least one crossing of the network apart. So of the packets that are due within one
-/// crossing at most one is in the chain. The bound takes the latest packet of each such span, and adds up the spans.
+/// The end of an exchange depends on a chain of packets, each sent because of the one before. Two packets of a chain
+/// leave at least one network crossing apart. So at most one of the packets that are due within one crossing belongs
+/// to the chain. The bound takes the largest lateness in each such span and sums over the spans.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Chain {
     crossing: Dur,

@@ -1,18 +1,18 @@
-//! The ICMP error of a router that has no route for a packet.
+//! The ICMP error that a router sends if it has no route for a packet.
 
 use super::ip::Header;
 use swell_host::{Checksum, Wire};
 
-/// As much of the packet as is sent back: RFC 1812 section 4.3.2.3 allows 576 bytes in all; RFC 4443
-/// section 2.4 the least MTU of IPv6.
+/// How many bytes of the packet are quoted. RFC 1812 section 4.3.2.3 allows 576 bytes in all; RFC 4443 section 2.4
+/// allows the minimum IPv6 MTU.
 const QUOTED: usize = 500;
 /// Protocol numbers (IANA, "Protocol Numbers").
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
 
-/// The ICMP message "network unreachable" (RFC 792; RFC 4443 section 3.1, "no route to destination") for a
-/// packet, from the address that it was for; `None` for an ICMP error, which is not answered (RFC 1122 section 3.2.2; RFC
-/// 4443 section 2.4). Echo requests are answered: `ping` prints the error.
+/// The ICMP message "network unreachable" (RFC 792; RFC 4443 section 3.1, "no route to destination") for a packet,
+/// sent from the packet's destination address. `None` for an ICMP error, which must not be answered (RFC 1122 section
+/// 3.2.2; RFC 4443 section 2.4). Echo requests are answered, so that `ping` prints the error.
 pub(super) fn unreachable(header: &Header, wire: &Wire<'_>) -> Option<Vec<u8>> {
     let mut whole = [wire.header, wire.payload].concat();
     let echo = match header.protocol {
@@ -31,10 +31,10 @@ pub(super) fn unreachable(header: &Header, wire: &Wire<'_>) -> Option<Vec<u8>> {
     let mut packet = if v6 {
         let length = message.len() as u16;
         let mut p = vec![0x60, 0, 0, 0, (length >> 8) as u8, length as u8, ICMPV6, 64];
-        // Source and destination change places.
+        // Swap source and destination.
         p.extend_from_slice(&wire.header[24..40]);
         p.extend_from_slice(&wire.header[8..24]);
-        // RFC 4443 section 2.3: the checksum begins with that of a pseudo-header.
+        // RFC 4443 section 2.3: the checksum covers a pseudo-header.
         let pseudo = sum(&p[8..40]) + u32::from(length) + u32::from(ICMPV6);
         message[2..4].copy_from_slice(&fold(pseudo).to_be_bytes());
         p
@@ -70,7 +70,7 @@ pub(super) fn unreachable(header: &Header, wire: &Wire<'_>) -> Option<Vec<u8>> {
     Some(packet)
 }
 
-/// The 16-bit words of an even number of bytes, added up.
+/// The sum of the 16-bit words of an even number of bytes.
 fn sum(bytes: &[u8]) -> u32 {
     let (words, _) = bytes.as_chunks::<2>();
     words
@@ -126,7 +126,7 @@ mod tests {
             checksum: Checksum::Full,
         };
         assert_eq!(unreachable(&header, &wire), None);
-        // An echo request is one of RFC 792, type 8.
+        // Type 8 of RFC 792: an echo request.
         p[20] = 8;
         assert_eq!(message(&p)[20..22], [3, 0]);
     }

@@ -1,4 +1,4 @@
-//! The client's side of connections.
+//! The client side of connections.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,13 +16,13 @@ use super::wire::{HEADER, Message, Request};
 use super::worker::{CHUNK, Conn, State, Worker, seconds};
 use swell_host::sys::tcp as sys;
 
-/// Writes and reads at one end before others have their turn.
+/// Most reads or writes on one connection before others are served.
 const TURNS: u32 = 8;
-/// A connection that sends more than this is reset, should the process die, and not finished by the kernel.
+/// If the process dies, a connection that still has to send more than this is reset and not finished by the kernel.
 pub(super) const LARGE: u64 = 64 << 10;
 
 impl Worker {
-    /// A transfer begins, on the connection that its session has kept or on one of its own.
+    /// Begins a transfer, on the connection that its session has kept or on a new one.
     pub fn transfer(&mut self, due: &Transfer, ends: Ends) {
         self.counts.begun += 1;
         let begun = self.since_begun();
@@ -39,8 +39,8 @@ impl Worker {
             destination: ends.to.ip(),
             ..Flow::default()
         };
-        // The header is the front of what goes up; the end of an upload is marked by one byte where the
-        // connection stays.
+        // The header is the first part of the upload. On a kept connection the server marks the end of an upload with
+        // one byte.
         let request = [due.up.max(HEADER as u64), due.down.max(u64::from(keep))];
         if let Some(token) = kept {
             let same = self.conns.get_mut(token).is_some_and(|conn| {
@@ -99,7 +99,7 @@ impl Worker {
         Ok(socket)
     }
 
-    /// Gives a socket its code point and congestion control.
+    /// Sets a socket's DSCP and congestion control.
     pub fn mark(&mut self, fd: BorrowedFd<'_>, ipv6: bool, marks: Marks) -> Result<()> {
         let refused = mark(fd, ipv6, marks, &self.shared.config.congestion)?;
         self.counts.congestion_refused += u64::from(refused);
@@ -123,7 +123,7 @@ impl Worker {
         self.client_sends(token);
     }
 
-    /// The kernel reports an event of a client's connection.
+    /// Handles events that the kernel reports for a client's connection.
     pub fn client_news(&mut self, token: u64, flags: EventFlags) {
         let at = self.since_begun();
         let Some(conn) = self.conns.get_mut(token) else {
@@ -171,7 +171,7 @@ impl Worker {
         self.over(token, Outcome::Failed);
     }
 
-    /// Sends what the kernel takes: the header, then anything.
+    /// Sends as much as the kernel accepts: first the header, then filler.
     fn client_sends(&mut self, token: u64) {
         let now = self.now();
         let key = self.shared.config.key;
@@ -187,7 +187,7 @@ impl Worker {
             let Some(conn) = self.conns.get_mut(token) else {
                 return;
             };
-            // As a rule the header goes at once and whole; where the kernel has no memory, it may not.
+            // Usually the whole header is sent at once. If the kernel is short of memory, it may accept less.
             let header = (HEADER as u64).saturating_sub(conn.flow.up) as usize;
             if header > 0 {
                 let message = Message::Request(Request {
@@ -262,12 +262,12 @@ impl Worker {
                         self.over(token, Outcome::Done);
                         return;
                     }
-                    // After the last byte there is only the FIN, which the kernel has reported already.
+                    // After the last byte only the FIN follows, which the kernel has already reported.
                     if left == 0 && flags.contains(EventFlags::RDHUP) {
                         self.over(token, Outcome::Done);
                         return;
                     }
-                    // No more data was there; for later data there will be an event.
+                    // The socket was empty; epoll reports later data.
                     if left > 0 && n < asked && !flags.contains(EventFlags::RDHUP) {
                         return;
                     }
@@ -283,7 +283,7 @@ impl Worker {
         self.later(token);
     }
 
-    /// A transfer is over.
+    /// Ends a transfer.
     pub fn over(&mut self, token: u64, outcome: Outcome) {
         let Some(conn) = self.conns.get_mut(token) else {
             return;
@@ -315,7 +315,7 @@ impl Worker {
         self.transfer_over(session, generation, outcome);
     }
 
-    /// A flow ended at `end`.
+    /// Records a flow that ended at `end`, in nanoseconds since the run began.
     pub fn log(&mut self, mut flow: Flow, outcome: Outcome, end: u64) {
         if self.shared.config.room > 0 {
             flow.outcome = outcome;

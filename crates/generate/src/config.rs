@@ -9,76 +9,75 @@ use super::plan::SharedPlan;
 use super::pool::Addresses;
 use super::wire::Key;
 
-/// A generator's part in a run.
+/// The configuration of one generator in a run.
 #[derive(Clone)]
 pub struct Config {
-    /// What all parties of the run share.
+    /// The secret that all parties of the run share.
     pub key: Key,
-    /// How long a party may be silent before the others take it for gone. Everything that was asked of a
-    /// generator ends when it has not been renewed for this long.
+    /// How long a party may be silent before the others consider it gone. A generator stops all traffic if its own
+    /// lease is not renewed for this long.
     pub lease: Dur,
-    /// Congestion controls that connections take turns in, by the kernel's names; none: the kernel's
-    /// default. All parties have the same.
+    /// Congestion controls that connections use in rotation, by their kernel names; if empty, the kernel's default.
+    /// The same for all parties.
     pub congestion: Vec<String>,
-    /// Threads, each with its own loop: 1 to 64.
+    /// Number of threads, each with its own event loop: 1 to 64.
     pub threads: u16,
-    /// Threads ask for real-time priority (`SCHED_FIFO`, sched(7)); where it is not granted they go on
-    /// without.
+    /// Threads request real-time priority (`SCHED_FIFO`, sched(7)). If it is not granted, they run without it.
     pub precise: bool,
-    /// Flows that are kept until they are fetched; 0: none is.
+    /// Number of flows kept until they are fetched; 0 keeps none.
     pub room: usize,
-    /// How long the others have played when this part is made: zero, or the part joins a run that goes on, and its
-    /// times count from where theirs do.
+    /// How long the other parties have been sending when this part is created. If not zero, the part joins a running
+    /// run, and its times count from the others' start.
     pub elapsed: Dur,
-    /// What it may do at most.
+    /// Upper limits on what it does.
     pub limits: Limits,
-    /// Its part.
+    /// Its role.
     pub role: Role,
 }
 
-/// What a generator does.
+/// The role of a generator.
 #[derive(Clone)]
 pub enum Role {
-    /// Plays sessions.
+    /// Starts sessions.
     Client(Client),
-    /// Answers them.
+    /// Answers clients.
     Server(Server),
 }
 
-/// The part of a client.
+/// The configuration of a client.
 #[derive(Clone)]
 pub struct Client {
-    /// Which of the run's clients it is, from 0.
+    /// Index of this client among the run's clients, from 0.
     pub index: u16,
-    /// How many clients the run has. Sessions are dealt out to them and to their threads.
+    /// Number of clients in the run. Sessions are distributed over the clients and their threads.
     pub of: u16,
-    /// Addresses that connections come from; none: the kernel chooses.
+    /// Source addresses of connections; if empty, the kernel chooses.
     pub pool: Addresses,
-    /// The run's servers, at least one. Destinations take turns in them by rank.
+    /// The run's servers, at least one. Destinations are assigned to them in rotation, by rank.
     pub servers: Vec<Target>,
-    /// What is played.
+    /// The traffic.
     pub plan: SharedPlan,
-    /// How it is played.
+    /// Options for the traffic.
     pub play: Play,
 }
 
-/// How traffic is played, whatever it is.
+/// Options that apply to all kinds of traffic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Play {
     /// A connection stays open for the next transfer of its session between the same two hosts.
     pub keep: bool,
-    /// Code points of both directions, taken in turns by connections; none: 0.
+    /// DSCPs that connections use in rotation, for both directions; if empty, 0.
     pub dscp: Vec<u8>,
 }
 
-/// A server, as its clients know it.
+/// A server as its clients see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Where it agrees to be sent traffic, and the TCP port of everything.
+    /// Address and TCP port for leases and transfers.
     pub address: SocketAddr,
     /// Its UDP port.
     pub datagrams: u16,
-    /// Addresses that it is sent traffic at; none: that of `address`.
+    /// Addresses that receive traffic; if empty, that of `address`.
     pub pool: Addresses,
 }
 
@@ -89,19 +88,19 @@ impl Target {
     }
 }
 
-/// The part of a server.
+/// The configuration of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
-    /// Where each of the run's clients may connect from; none: from where its lease does.
+    /// Addresses that each of the run's clients may connect from; if empty, the address that its lease comes from.
     pub clients: Vec<Addresses>,
-    /// Addresses at which it agrees to be sent traffic, as its clients are to have them; none: those
-    /// where they reach it.
+    /// Addresses at which it accepts traffic, which must match the clients' configuration; if empty, those at which
+    /// clients reach it.
     pub pool: Addresses,
-    /// The port to listen at, TCP and UDP; 0: the kernel chooses.
+    /// TCP and UDP port to listen on; if 0, the kernel chooses.
     pub port: u16,
 }
 
-/// Whether pools fit: traffic between two families is impossible.
+/// Whether the pools are compatible: traffic between two address families is impossible.
 pub(super) fn families_meet(pool: &Addresses, servers: &[Target]) -> bool {
     if pool.is_empty() {
         return true;

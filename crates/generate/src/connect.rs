@@ -1,4 +1,4 @@
-//! Sockets, made ready to connect.
+//! Creates sockets that are ready to connect.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,7 +10,7 @@ use super::playing::Marks;
 use swell_host::sys::tcp as sys;
 use swell_sockets::{Here, Sockets, family};
 
-/// A socket for what goes to `to`, from an address that need be on no interface (ip(7), `IP_FREEBIND`).
+/// A socket for traffic to `to`, from an address that need not be assigned to an interface (ip(7), `IP_FREEBIND`).
 pub(super) fn socket(to: IpAddr, from: Option<IpAddr>, kind: SocketType) -> Result<OwnedFd> {
     let socket = Here.socket(family(to), kind)?;
     if let Some(from) = from {
@@ -20,14 +20,14 @@ pub(super) fn socket(to: IpAddr, from: Option<IpAddr>, kind: SocketType) -> Resu
         } else {
             sockopt::set_ip_freebind(fd, true)?;
         }
-        // The port is left to connect(2), which finds one for the pair of addresses.
+        // The port is chosen by connect(2), which needs it to be unique only for this pair of addresses.
         sys::port_at_connect(fd)?;
         bind(fd, &SocketAddr::new(from, 0))?;
     }
     Ok(socket)
 }
 
-/// Begins a handshake.
+/// Starts a non-blocking connect.
 pub(super) fn begin_connect(fd: impl AsFd, to: &SocketAddr) -> Result<()> {
     match connect(fd, to) {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
@@ -35,8 +35,8 @@ pub(super) fn begin_connect(fd: impl AsFd, to: &SocketAddr) -> Result<()> {
     }
 }
 
-/// Gives a connection its code point and congestion control, one of `names`; true where it did not get
-/// the latter.
+/// Sets a connection's DSCP and congestion control, one of `names`. Returns true if the kernel refused the congestion
+/// control.
 pub(super) fn mark(fd: BorrowedFd<'_>, ipv6: bool, marks: Marks, names: &[String]) -> Result<bool> {
     if marks.dscp != 0 {
         set_dscp(fd, ipv6, marks.dscp)?;
@@ -45,7 +45,7 @@ pub(super) fn mark(fd: BorrowedFd<'_>, ipv6: bool, marks: Marks, names: &[String
     Ok(name.is_some_and(|name| sockopt::set_tcp_congestion(fd, name).is_err()))
 }
 
-/// Sets the code point of what a socket sends (RFC 2474: the upper six bits of the byte).
+/// Sets the DSCP of packets that a socket sends (RFC 2474: the upper six bits of the byte).
 pub(super) fn set_dscp(fd: BorrowedFd<'_>, ipv6: bool, dscp: u8) -> Result<()> {
     let byte = dscp << 2;
     if ipv6 {

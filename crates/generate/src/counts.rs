@@ -1,4 +1,4 @@
-//! What a generator counts, and what it has to say about itself.
+//! Counters of a generator, and warnings derived from them.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use swell_sockets::hint;
 
 macro_rules! counts {
     ($(#[doc = $doc:literal] $name:ident,)*) => {
-        /// What happened how often.
+        /// Event counters.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct Counts {
@@ -24,12 +24,12 @@ macro_rules! counts {
                 $(self.$name += other.$name;)*
             }
 
-            /// Name and value of each.
+            /// Name and value of each counter.
             pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*].into_iter()
             }
 
-            /// Name and meaning of each, a sentence.
+            /// Name and meaning of each counter; the meaning is a sentence.
             pub fn meanings() -> impl Iterator<Item = (&'static str, &'static str)> {
                 [$((stringify!($name), $doc.trim_ascii())),*].into_iter()
             }
@@ -76,30 +76,30 @@ counts! {
     limited,
 }
 
-/// How things stand.
+/// The state of a generator.
 #[derive(Clone, Debug, Default)]
 pub struct Statistics {
-    /// What happened how often, all threads.
+    /// Counters, summed over all threads.
     pub counts: Counts,
-    /// Sessions that are active.
+    /// Active sessions.
     pub sessions: u64,
-    /// Connections that are open.
+    /// Open connections.
     pub open: u64,
-    /// By how much transfers and exchanges were later than their time, of the thread that was latest.
+    /// How late transfers and exchanges began, for the thread with the largest lateness.
     pub late: Late,
-    /// Parties whose lease holds.
+    /// Parties with a valid lease.
     pub parties: u64,
-    /// The threads share one table of descriptors: more threads have no more of them.
+    /// All threads share one descriptor table, so more threads do not give more descriptors.
     pub one_table: bool,
-    /// Error numbers of what failed, and how often.
+    /// Error numbers of failures, with their counts.
     pub failures: BTreeMap<i32, u64>,
 }
 
-/// Starts later than this at the 99th percentile are worth a warning.
+/// A 99th percentile of start lateness above this causes a warning.
 const LATE: Dur = Dur::from_millis(5);
 
 impl Statistics {
-    /// Adds what another thread says.
+    /// Adds the statistics of another thread.
     pub(super) fn add(&mut self, other: &Statistics) {
         self.counts.add(&other.counts);
         self.sessions += other.sessions;
@@ -118,12 +118,12 @@ impl Statistics {
         }
     }
 
-    /// Whether starts are later than anyone should accept.
+    /// Whether starts are too late for the results to be trusted.
     pub fn is_behind(&self) -> bool {
         self.late.p99 > LATE
     }
 
-    /// What to know before trusting the results.
+    /// Warnings about the results.
     pub fn doubts(&self) -> Vec<Warning> {
         let c = &self.counts;
         let mut doubts = Vec::new();

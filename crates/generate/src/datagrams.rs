@@ -1,4 +1,4 @@
-//! Sources of datagrams, and answers to them.
+//! Datagram sources on the client, and the server's answers.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,36 +15,35 @@ use super::wire::{DATAGRAM, MOST_ANSWERS, Stamp, plain};
 use super::worker::{DATAGRAMS, SOURCE, Wake, Worker, watch};
 use swell_host::sys::datagrams as sys;
 
-/// So many datagrams of a source that are due go at once, and so many are taken before others have their
-/// turn.
+/// Most datagrams sent or received in one batch before other sockets are served.
 const AT_ONCE: usize = 64;
-/// Buffers of a datagram socket, as far as `net.core.rmem_max` and `wmem_max` allow.
+/// Buffer size of a datagram socket, limited by `net.core.rmem_max` and `wmem_max`.
 const BUFFER: usize = 4 << 20;
-/// How long answers to a source's last exchange are waited for.
+/// How long to wait for answers to a source's last exchange.
 const LINGER: Dur = Dur::from_millis(500);
 
-/// A source of datagrams.
+/// A source of datagrams on a client.
 pub(super) struct Source {
     fd: OwnedFd,
     server: u16,
     law: UdpSource,
     pacer: Pacer,
-    /// Its next exchange, or what is left of it; `None` after the last.
+    /// Its current exchange, which may be partly sent; `None` after the last.
     next: Option<Exchange>,
     /// Datagrams of that exchange that were sent.
     sent: u32,
-    /// Answers that they are yet to ask for.
+    /// Answers of that exchange that no datagram has asked for yet.
     asked: u32,
-    /// What answers are to have.
+    /// DSCP of the answers.
     dscp: u8,
     sequence: u32,
     flow: Flow,
 }
 
 impl Source {
-    /// Its next datagram, if the exchange has another: what it asks for, and its payload.
+    /// The next datagram of the current exchange, if there is one: its stamp and its payload length in bytes.
     fn datagram(&mut self, exchange: &Exchange, client: u16) -> Option<(Stamp, u32)> {
-        // What the server sends is asked for by the client's datagrams, or by small ones of its own.
+        // Answers are requested by the client's own datagrams. If there are too few of these, small ones are added.
         let asking = exchange.down.div_ceil(u32::from(MOST_ANSWERS));
         let all = exchange.up.max(asking);
         let left = all.checked_sub(self.sent).filter(|&n| n > 0)?;
@@ -71,7 +70,7 @@ impl Source {
 }
 
 impl Worker {
-    /// A source begins.
+    /// Starts a source.
     pub fn source_begins(&mut self, law: &UdpSource, begun: Time) {
         let now = self.since_begun();
         let Some(playing) = &mut self.playing else {
@@ -81,7 +80,7 @@ impl Worker {
         let mut pacer = law.pace(playing.seed());
         let next = pacer.next();
         if next.is_none() {
-            // It ends before its first exchange: nothing of it is ever on the wire.
+            // It ends before its first exchange, so it never sends anything.
             return;
         }
         let dscp = playing.marks(0).dscp;
@@ -134,7 +133,7 @@ impl Worker {
         self.queue.push(at, Wake::Exchange(token));
     }
 
-    /// An exchange of a source is due, and those that follow it and are due by now.
+    /// Sends a source's exchange that is due, and later ones that are due by now.
     pub fn exchanges_due(&mut self, token: u64, due: Time) {
         let now = self.now();
         let Some(begun) = self.shared.begun() else {
@@ -171,7 +170,7 @@ impl Worker {
                     sizes.push(size);
                 }
                 if headers.len() >= AT_ONCE {
-                    // Others have their turn, then this goes on.
+                    // The rest is sent after other sockets were served.
                     continue;
                 }
             } else {
@@ -180,7 +179,7 @@ impl Worker {
             source.sent = 0;
             source.next = source.pacer.next();
         }
-        // Answers may still come after the last exchange.
+        // Answers may still arrive after the last exchange.
         let next = if source.next.is_some() {
             at
         } else {
@@ -219,7 +218,7 @@ impl Worker {
                     sent += n;
                     refused = 0;
                 }
-                // Of an earlier one (udp(7)); this one was not sent.
+                // The error belongs to an earlier datagram (udp(7)); the current one was not sent.
                 Err(Errno::CONNREFUSED) if refused < 2 => refused += 1,
                 _ => {
                     self.counts.datagrams_refused += (headers.len() - sent) as u64;
@@ -229,14 +228,14 @@ impl Worker {
         }
     }
 
-    /// A source is over.
+    /// Ends a source.
     pub fn source_over(&mut self, token: u64) {
         let source = self.playing.as_mut().and_then(|p| p.sources.remove(token));
         if let Some(source) = source {
             let flow = source.flow;
             let outcome = match source.next {
                 Some(_) => Outcome::Unfinished,
-                // Its server was away, or the kernel took none of its datagrams.
+                // Its server was gone, or the kernel accepted none of its datagrams.
                 None if flow.up == 0 => Outcome::Failed,
                 None => Outcome::Done,
             };
@@ -246,7 +245,7 @@ impl Worker {
         }
     }
 
-    /// Answers may have arrived at a source.
+    /// Reads answers that arrived at a source.
     pub fn answers_arrived(&mut self, token: u64) {
         let at = self.since_begun();
         let Some(playing) = &mut self.playing else {
@@ -271,15 +270,15 @@ impl Worker {
                 }
                 Ok(_) => self.counts.strangers += 1,
                 Err(Errno::AGAIN) => return,
-                // An ICMP error of an earlier datagram, which is lost; the socket goes on.
+                // An ICMP error for an earlier datagram, which counts as lost. The socket can still be used.
                 Err(_) => {}
             }
         }
-        // The next event of this socket may come late.
+        // More datagrams may be left, and an edge-triggered event for them may come late.
         self.ready.push_back(token | SOURCE);
     }
 
-    /// Datagrams may have arrived at the server.
+    /// Reads and answers datagrams that arrived at the server.
     pub fn datagrams_arrived(&mut self) {
         let Some(answerer) = &self.answerer else {
             return;
@@ -332,7 +331,7 @@ impl Worker {
     }
 }
 
-/// Gives a datagram socket room for what arrives while the loop is elsewhere.
+/// Enlarges a datagram socket's buffers for packets that arrive while the loop is busy.
 pub(super) fn roomy(fd: impl AsFd) -> Result<()> {
     let fd = fd.as_fd();
     if sockopt::set_socket_recv_buffer_size_force(fd, BUFFER).is_err() {

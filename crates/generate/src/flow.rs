@@ -1,4 +1,4 @@
-//! What a generator remembers of each transfer, until it is fetched.
+//! Records of transfers, kept until they are fetched.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,16 +6,16 @@ use std::net::{IpAddr, Ipv6Addr};
 /// How a transfer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Everything arrived.
+    /// All data arrived.
     Done,
     /// The run ended first.
     Unfinished,
-    /// Reset, refused, or without progress for too long.
+    /// It was reset or refused, or made no progress for too long.
     Failed,
 }
 
 impl Outcome {
-    /// Its name in tables.
+    /// The name used in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Outcome::Done => "done",
@@ -25,38 +25,38 @@ impl Outcome {
     }
 }
 
-/// A transfer, or a source of datagrams, as its client saw it. Times are nanoseconds since the run began.
+/// A transfer or a datagram source, as its client saw it. Times are nanoseconds since the run began.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flow {
-    /// Datagrams, not a TCP connection.
+    /// It consists of datagrams, not of a TCP connection.
     pub datagrams: bool,
-    /// On a connection that an earlier transfer had kept.
+    /// It used a connection that was kept by an earlier transfer.
     pub reused: bool,
     /// How it ended.
     pub outcome: Outcome,
-    /// Number of its session within its family.
+    /// Number of the session within its family.
     pub session: u32,
     /// When it was due.
     pub due: u64,
-    /// When it was begun.
+    /// When it began.
     pub begun: u64,
-    /// When the connection was there; 0: never.
+    /// When the connection was established; 0 if never.
     pub connected: u64,
-    /// When the first byte came back; 0: never.
+    /// When the first byte of the answer arrived; 0 if never.
     pub first: u64,
-    /// When it was over.
+    /// When it ended.
     pub end: u64,
-    /// Bytes that the kernel took to send.
+    /// Bytes that the kernel accepted for sending.
     pub up: u64,
-    /// Bytes that came back.
+    /// Bytes received.
     pub down: u64,
-    /// Smallest round-trip time that the client's kernel measured, us; `u32::MAX`: none.
+    /// Smallest round-trip time measured by the client's kernel, in microseconds; `u32::MAX` if none.
     pub rtt: u32,
-    /// Segments that the client sent again; of datagrams, those that were answered.
+    /// Segments that the client retransmitted. For a datagram source: datagrams that were answered.
     pub again: u32,
-    /// Where from; unspecified where the kernel chose.
+    /// Source address; unspecified if the kernel chose it.
     pub source: IpAddr,
-    /// Where to.
+    /// Destination address.
     pub destination: IpAddr,
 }
 
@@ -82,11 +82,12 @@ impl Default for Flow {
     }
 }
 
-/// Bytes of a flow as it is sent home.
+/// Bytes of an encoded flow.
 pub const ROW: usize = 104;
 
 impl Flow {
-    /// As it is sent home: little-endian, in the order of the fields, IPv4 addresses mapped to IPv6.
+    /// Encodes a flow for transfer to the controller: little-endian, in the order of the fields, IPv4 addresses
+    /// mapped to IPv6.
     pub fn encode(&self) -> [u8; ROW] {
         let mut out = [0; ROW];
         out[0] = u8::from(self.datagrams);
@@ -112,7 +113,7 @@ impl Flow {
         out
     }
 
-    /// The reverse; `None` where the outcome is none.
+    /// Decodes a flow; `None` if its outcome is invalid.
     pub fn decode(bytes: &[u8; ROW]) -> Option<Flow> {
         let short = |at: usize| {
             let mut b = [0; 4];
@@ -157,17 +158,17 @@ fn octets(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// Flows that wait to be fetched. When there are too many, the oldest are forgotten, and counted.
+/// Flows that wait to be fetched. If there are too many, the oldest are discarded and count as lost.
 #[derive(Debug)]
 pub struct FlowLog {
     rows: VecDeque<[u8; ROW]>,
-    /// The number of the oldest row that is there.
+    /// Number of the oldest row that is still present.
     first: u64,
     room: usize,
 }
 
 impl FlowLog {
-    /// With room for so many.
+    /// A log with capacity for `room` flows.
     pub fn new(room: usize) -> FlowLog {
         FlowLog {
             rows: VecDeque::new(),
@@ -176,7 +177,7 @@ impl FlowLog {
         }
     }
 
-    /// Takes flows.
+    /// Appends flows.
     pub fn add(&mut self, flows: impl Iterator<Item = Flow>) {
         for flow in flows {
             if self.rows.len() == self.room {
@@ -187,8 +188,8 @@ impl FlowLog {
         }
     }
 
-    /// At most `most` rows from number `from` on, and the number of the first of them. Rows before `from` have
-    /// arrived and are forgotten. A first number beyond `from` says that those between are lost.
+    /// At most `most` rows from number `from` on, and the number of the first of them. The rows before `from` count
+    /// as received and are removed. If the returned number exceeds `from`, the rows between them were lost.
     pub fn fetch(&mut self, from: u64, most: usize) -> (u64, Vec<u8>) {
         let end = self.first + self.rows.len() as u64;
         let from = from.min(end);
@@ -206,7 +207,7 @@ impl FlowLog {
         (self.first, rows)
     }
 
-    /// Number of the next row to be added: all that ever were.
+    /// Number of the next row to be added, which is the number of rows ever added.
     pub fn total(&self) -> u64 {
         self.first + self.rows.len() as u64
     }
@@ -252,7 +253,7 @@ mod tests {
         log.add((0..6).map(flow));
         let (first, rows) = log.fetch(0, 4);
         assert_eq!((first, rows.len()), (0, 4 * ROW));
-        // Not confirmed: the same again.
+        // Not acknowledged: the same rows are returned again.
         assert_eq!(log.fetch(0, 4), (first, rows));
         assert_eq!(log.fetch(4, 100).0, 4);
         log.add((6..20).map(flow));

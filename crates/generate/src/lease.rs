@@ -1,9 +1,9 @@
-//! The lease between a client and a server: one connection that says that both still agree.
+//! The lease between a client and a server: one connection that shows that both still consent to the traffic.
 //!
-//! The client asks with a number of its own, the server answers with one of its own and shows that it
-//! has the run's key and what it agreed to, the client shows that it has the key. From then on each says a
-//! byte now and then. Whoever hears nothing for the length of the lease, or finds the connection gone, ends
-//! everything between the two.
+//! The client sends a nonce of its own. The server answers with its nonce and proves that it has the run's key and
+//! what it agreed to. The client then proves that it has the key. From then on each side sends a byte periodically. A
+//! side that receives nothing for the length of the lease, or whose connection breaks, ends all traffic between the
+//! two.
 
 use std::collections::BTreeMap;
 
@@ -16,45 +16,45 @@ use super::connect::{begin_connect, socket};
 use super::wire::{HEADER, Key, Message, client_proof, same, server_proof};
 use super::worker::{Conn, State, Wake, Worker};
 
-/// Leases of one thread.
+/// The leases of one thread.
 #[derive(Default)]
 pub(super) struct Leases {
     all: BTreeMap<u64, Lease>,
-    /// When to say a byte next.
+    /// When to send the next keep-alive bytes.
     next: Time,
 }
 
-/// How far a lease is.
+/// A lease, or an attempt to get one.
 struct Lease {
     party: u16,
     stage: Stage,
-    /// The client's number and the server's.
+    /// The client's nonce and the server's.
     nonces: [[u8; 16]; 2],
     since: Time,
-    /// Which agreement of the party it is; 0 before.
+    /// Number of the agreement with this party; 0 before the agreement.
     agreement: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Client: the connection is not there.
+    /// Client: the connection is not established yet.
     Connecting,
-    /// Client: the server has not answered; server: the client has not shown its key.
+    /// Client: waits for the server's answer. Server: waits for the client's proof.
     Asked,
     Agreed,
 }
 
-/// A lease that did not come about is tried again after this.
+/// Delay before another attempt to get a lease.
 const AGAIN: Dur = Dur::from_millis(500);
-/// So often a byte is said in the length of a lease.
+/// Keep-alive bytes per length of a lease.
 const BEATS: u64 = 5;
-/// A byte that says: still here.
+/// Keep-alive byte.
 const HERE: [u8; 1] = [0];
-/// A byte that says: this is the end, as it should be.
+/// Byte that announces a regular end.
 const BYE: [u8; 1] = [1];
 
 impl Worker {
-    /// A client asks server `party`.
+    /// A client requests a lease from server `party`.
     pub fn begin_lease(&mut self, party: u16) {
         let Some(playing) = &self.playing else {
             return;
@@ -99,7 +99,7 @@ impl Worker {
         }
     }
 
-    /// A server answers a client's question.
+    /// A server answers a client's request for a lease.
     pub fn welcome(&mut self, token: u64, client: u16, theirs: [u8; 16]) {
         let own = nonce();
         let config = &self.shared.config;
@@ -128,7 +128,7 @@ impl Worker {
         self.lease_event(token);
     }
 
-    /// Something happened at a lease.
+    /// Handles events on a lease's connection.
     pub fn lease_event(&mut self, token: u64) {
         let key = self.shared.config.key;
         let Some(lease) = self.leases.all.get_mut(&token) else {
@@ -156,7 +156,7 @@ impl Worker {
             };
             self.say(token, &hello.encode(&key));
         }
-        // Bounded: a message is a header and a few bytes.
+        // Bounded, because a message is a header and a few bytes.
         for _ in 0..64 {
             let Some((stage, party)) = self.leases.all.get(&token).map(|l| (l.stage, l.party))
             else {
@@ -206,7 +206,7 @@ impl Worker {
         self.later(token);
     }
 
-    /// The next message of an agreement; false where it is not what it should be.
+    /// Handles the next message of a handshake; false if it is not a valid one.
     fn lease_message(&mut self, token: u64, key: &Key, message: Option<Message>) -> bool {
         let shared = std::sync::Arc::clone(&self.shared);
         let Some(lease) = self.leases.all.get_mut(&token) else {
@@ -240,7 +240,7 @@ impl Worker {
                 if let Some(conn) = self.conns.get_mut(token) {
                     shared.set_address(party, conn.flow.source);
                 }
-                // The client sends nothing before it has heard this.
+                // The client sends nothing until it has received this.
                 self.say(token, &HERE);
                 shared.hear(party);
             }
@@ -252,12 +252,13 @@ impl Worker {
     fn say(&mut self, token: u64, bytes: &[u8]) {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         if let Some(conn) = self.conns.get_mut(token) {
-            // If the kernel cannot take the byte now, it is lost. That is harmless: the lease decides.
+            // If the kernel cannot accept the byte now, it is lost. That is harmless: the lease tolerates missing
+            // bytes.
             let _ = send(&conn.fd, bytes, flags);
         }
     }
 
-    /// Sends a sign of life, and finds peers that have sent none.
+    /// Sends keep-alive bytes, and drops leases of parties that were silent for too long.
     pub fn lease_look(&mut self, now: Time) {
         let lease = self.shared.config.lease;
         if now >= self.leases.next {
@@ -270,7 +271,7 @@ impl Worker {
             }
         }
         let silent = |l: &Lease| match l.stage {
-            // The client agrees before it first hears the server.
+            // The client agrees before it first hears from the server.
             Stage::Agreed => {
                 let here = self.shared.is_here(l.party);
                 let replaced = !self.shared.is_latest(l.party, l.agreement);
@@ -285,7 +286,7 @@ impl Worker {
         }
     }
 
-    /// Tells all others that this is the end.
+    /// Announces the regular end on every lease.
     pub fn say_bye(&mut self) {
         let tokens: Vec<u64> = self.leases.all.keys().copied().collect();
         for token in tokens {
@@ -293,14 +294,14 @@ impl Worker {
         }
     }
 
-    /// A lease is gone that should not be.
+    /// A lease broke unexpectedly.
     pub fn break_lease(&mut self, token: u64) {
         let lost = self.drop_lease(token);
         self.counts.lost_parties += u64::from(lost);
     }
 
-    /// A lease is gone, and with it everything that it allowed; true if there was an agreement that no other has
-    /// replaced.
+    /// Removes a lease, and with it everything that it permitted. Returns true if there was an agreement that no
+    /// later one has replaced.
     fn drop_lease(&mut self, token: u64) -> bool {
         let Some(lease) = self.leases.all.remove(&token) else {
             return false;
@@ -319,10 +320,10 @@ impl Worker {
     }
 }
 
-/// A number that was never used before.
+/// A number that is never used twice.
 fn nonce() -> [u8; 16] {
     let mut bytes = [0; 16];
-    // Sixteen bytes are always given at once, and without end (getrandom(2)).
+    // Up to 256 bytes are always returned in one call and without interruption (getrandom(2)).
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     bytes
 }

@@ -1,6 +1,6 @@
-//! Traffic between hosts: sessions over kernel TCP and UDP, from one process to another.
+//! Generates traffic between hosts: sessions over kernel TCP and UDP between processes.
 //!
-//! A [`Run`] is one agent's part in a run: a client plays its part of a [`Plan`], a server answers.
+//! A [`Run`] is one agent's part in a run: a client generates its part of a [`Plan`], and a server answers.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -41,35 +41,35 @@
 //!
 //! # How it works
 //!
-//! * **Few threads**, each with a loop of its own around epoll and a share of the sessions. A session is a
-//!   line in the player's tables, a connection some two hundred bytes. Every thread has a table of descriptors of its
-//!   own (close_range(2)), so that the limit on them, which is on a table, is on a thread and not on the process.
-//! * **Every transfer says what it wants** in a header of 48 bytes, which are the first of what goes up, so that a
-//!   server needs no orders for it: how much comes, how much is to go back, and whether the connection stays.
-//! * **Bytes** are counted, not made: reads discard without copying (`MSG_TRUNC`), writes send one buffer
-//!   again and again.
-//! * **Schedules do not drift**: what is due is the player's business, in its own time. How late it was begun
-//!   is in [`Statistics`], and a generator that falls behind says so.
-//! * **Datagrams** are paced by the client. What a server's source sends is asked for, exchange by exchange,
-//!   by a datagram of 18 bytes.
-//! * **The server closes** a connection that is not kept, so that the minute of TIME-WAIT is at its end and
+//! * **Few threads**: each has an epoll loop of its own and a share of the sessions. A session is an entry in the
+//!   player's tables, and a connection takes about two hundred bytes. Every thread has a descriptor table of its own
+//!   (close_range(2)), so that the limit on descriptors applies to each thread and not to the whole process.
+//! * **Every transfer describes itself** in a header, which is the first 48 bytes of its upload. It gives the bytes
+//!   to come, the bytes to send back, and whether the connection stays open. So a server needs no plan.
+//! * **Payload** is counted and not generated: reads discard data without copying (`MSG_TRUNC`), and writes send the
+//!   same buffer repeatedly.
+//! * **Schedules do not drift**: the traffic determines what is due, in its own time. [`Statistics`] reports how late
+//!   transfers began, and a generator that falls behind issues a warning.
+//! * **Datagrams** are paced by the client. For traffic from the server, the client requests each exchange with
+//!   datagrams of 18 bytes.
+//! * **The server closes** a connection that is not kept. So TIME-WAIT, which lasts a minute, is on the server, and
 //!   the client's ports are free again.
 //!
-//! # Who may
+//! # Authorization
 //!
-//! A run has a key. Before a client sends anything to a server, the two agree on a *lease* ([`wire`]): a
-//! connection on which each shows the other that it has the key, without saying it, and the server what addresses
-//! it agreed to be sent traffic at. A server gives nothing to an address that no client of the run has, to a
-//! client without a lease, to a request without the key. When a lease breaks or is silent for the length of
-//! the lease, everything between the two ends, and a run whose lease is not renewed ends as a whole.
+//! A run has a key. Before a client sends anything to a server, the two agree on a *lease* ([`wire`]). It is a
+//! connection on which both prove that they have the key, without revealing it. The server also proves at which
+//! addresses it accepts traffic. A server sends nothing to an address that belongs to no client of the run, to a
+//! client without a lease, or for a request without the key. If a lease breaks, or is silent for its whole length,
+//! all traffic between the two ends. A run whose own lease is not renewed ends as a whole.
 //!
-//! The key of transfers is visible to anyone who can read packets between the hosts. With it and an address of
-//! the run's clients they could have the server send to that address while the run lasts.
+//! Anyone who can read packets between the hosts can read the key in transfers. With it, and an address of one of the
+//! run's clients, they could make the server send to that address while the run lasts.
 //!
-//! # Not done
+//! # Not supported
 //!
-//! Both directions of a connection at once; delays, rates and losses of access paths: those are the
-//! network's.
+//! Data in both directions of a connection at the same time. Delays, rates and losses of access links are left to the
+//! network.
 
 pub mod agent;
 mod client;

@@ -1,4 +1,4 @@
-//! What an agent does at most, whoever asks: how much it sends, to whom, and when.
+//! Limits on what an agent does for any controller: how much it sends, to which peers, and when.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -9,35 +9,36 @@ use swell_host::clock::monotonic;
 
 use super::pool::Addresses;
 
-/// Limits of one agent, for all its runs together. The default limits nothing.
+/// Limits of one agent, for all its runs together. The default sets no limit.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
-    /// How much it sends.
+    /// Limit on the sending rate.
     pub budget: Option<Arc<Budget>>,
-    /// Where traffic may come from and go to; none: anywhere.
+    /// Where traffic may come from and go to; if empty, anywhere.
     pub peers: Addresses,
 }
 
-/// A rate that several threads share: a token bucket, told by when it will be empty again (the virtual scheduling
-/// algorithm of ITU-T I.371, annex A).
+/// A rate limit that several threads share. It is a token bucket in the form of the virtual scheduling algorithm
+/// (ITU-T I.371, annex A), which stores the time at which the bucket is empty again.
 #[derive(Debug)]
 pub struct Budget {
     rate: Rate,
-    /// When everything that was sent so far has passed at the rate, nanoseconds of the monotonic clock.
+    /// When everything sent so far will have passed at the rate; nanoseconds of the monotonic clock.
     paid: AtomicU64,
 }
 
-/// So much time's worth goes at once.
+/// Length of a burst at the rate.
 const BURST: Dur = Dur::from_millis(10);
-/// A packet with room for options, which a burst is never smaller than.
+/// Minimum size of a burst: one full packet, in bytes.
 const PACKET: u64 = 1_500;
-/// Headers of a TCP segment on Ethernet: 14 bytes, IPv4 20, TCP with time stamps 32. A datagram has fewer.
+/// Header bytes of a TCP segment on Ethernet: 14, plus 20 for IPv4, plus 32 for TCP with time stamps. A datagram has
+/// fewer.
 const HEADERS: u64 = 66;
-/// Payload of such a segment.
+/// Payload bytes of such a segment.
 const SEGMENT: u64 = 1_448;
 
 impl Budget {
-    /// Of a rate on the wire.
+    /// A budget for a rate on the wire, headers included.
     pub fn new(rate: Rate) -> Budget {
         Budget {
             rate,
@@ -50,7 +51,7 @@ impl Budget {
         self.rate
     }
 
-    /// How many bytes may go now; or how long to wait.
+    /// How many bytes may be sent now, or else how long to wait.
     pub(super) fn room(&self) -> Result<usize, Dur> {
         self.room_at(monotonic())
     }
@@ -63,12 +64,12 @@ impl Budget {
         }
     }
 
-    /// So many bytes of payload went out on a connection.
+    /// Charges `payload` bytes that were sent on a connection.
     pub(super) fn pay(&self, payload: u64) {
         self.pay_at(monotonic(), payload, payload.div_ceil(SEGMENT));
     }
 
-    /// So many datagrams went out, of so many bytes together.
+    /// Charges `datagrams` datagrams with `payload` bytes in total.
     pub(super) fn pay_datagrams(&self, payload: u64, datagrams: u64) {
         self.pay_at(monotonic(), payload, datagrams);
     }
@@ -77,13 +78,13 @@ impl Budget {
         let wire = payload + packets * HEADERS;
         let cost = self.rate.transmit(Bytes(wire)).as_nanos();
         let paid = |paid: u64| Some(paid.max(now).saturating_add(cost));
-        // The closure always gives something.
+        // The closure never returns `None`, so this cannot fail.
         let (set, get) = (Ordering::AcqRel, Ordering::Acquire);
         let _ = self.paid.fetch_update(set, get, paid);
     }
 }
 
-/// Hours of the day, in coordinated universal time.
+/// A daily time interval in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hours {
     /// Seconds since midnight.
@@ -94,7 +95,7 @@ pub struct Hours {
 const DAY: u32 = 86_400;
 
 impl Hours {
-    /// How long they still last at so many seconds since the epoch; `None` outside.
+    /// How long the interval still lasts at `epoch` (Unix time in seconds); `None` outside it.
     pub fn left(&self, epoch: f64) -> Option<Dur> {
         let second = epoch.rem_euclid(f64::from(DAY));
         let since = (second - f64::from(self.from)).rem_euclid(f64::from(DAY));
@@ -106,7 +107,7 @@ impl Hours {
 impl FromStr for Hours {
     type Err = String;
 
-    /// Reads `22:00-06:00`; seconds may follow the minutes.
+    /// Parses `22:00-06:00`; seconds are optional.
     fn from_str(text: &str) -> Result<Hours, String> {
         let wrong = || format!("`{text}` is not of the form 22:00-06:00");
         let second = |time: &str| -> Option<u32> {
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!(left("22:00-06:00", 21_600.0), None);
         assert_eq!(left("22:00-06:00", 79_199.0), None);
         assert_eq!(left("22:00-06:00", 79_200.0), Some(28_800.0));
-        // Any day is as good as the first.
+        // The day does not matter.
         assert_eq!(
             left("08:30-09:00", 20_000.0 * 86_400.0 + 30_700.0),
             Some(1_700.0)

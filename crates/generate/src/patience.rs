@@ -1,8 +1,8 @@
-//! For tests: waiting for what must happen.
+//! Waiting in tests.
 
 use std::time::{Duration, Instant};
 
-/// Waits for something that must happen; nothing but a hang ends it.
+/// Waits for something that must happen. It only gives up after a time that means a hang.
 pub(crate) fn until(mut what: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !what() {

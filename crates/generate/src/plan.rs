@@ -1,4 +1,4 @@
-//! What a generator plays.
+//! The traffic that a generator produces.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,53 +6,52 @@ use std::sync::Arc;
 use swell_base::Time;
 use swell_traffic::flowlevel::{Due, Plan as FlowPlan, Player, Share, Transfer};
 
-/// One thread's part of some traffic: what is due, in order of time. Times count from the beginning of the
-/// play.
+/// One thread's part of some traffic: events in order of time. Times count from the start of the traffic.
 pub trait Traffic: Send {
-    /// When [`Traffic::pop`] may next give something; `None`: not before a transfer ends, or never.
+    /// When [`Traffic::pop`] may next return something. `None` means never, or not before a transfer ends.
     fn poll_at(&self) -> Option<Time>;
 
-    /// What is due at `now` or was before, with its own time.
+    /// The next event that is due at `now` or was due earlier, with its scheduled time.
     fn pop(&mut self, now: Time) -> Option<Due>;
 
-    /// A transfer of a session ended, well or not.
+    /// A transfer of a session ended, successfully or not.
     fn ended(&mut self, _session: u64, _now: Time) {}
 
-    /// Sessions that are active.
+    /// Number of active sessions.
     fn active(&self) -> u64;
 
-    /// Whether nothing will ever be due again.
+    /// Whether no further event will ever be due.
     fn is_over(&self) -> bool {
         self.poll_at().is_none()
     }
 
-    /// Goes on with another plan of a flow-level model, if it can.
+    /// Switches to another plan of a flow-level model, if supported.
     fn change(&mut self, _plan: &FlowPlan, _now: Time) -> bool {
         false
     }
 }
 
-/// Traffic that several threads of several hosts play together.
+/// Traffic that is distributed over several threads on several hosts.
 pub trait Plan: Send + Sync {
-    /// The part of one of them, from `now` on.
+    /// The part of one thread, from `now` on.
     fn part(&self, share: Share, now: Time) -> Box<dyn Traffic>;
 
-    /// Seed of all draws.
+    /// Seed of all random choices.
     fn seed(&self) -> u64 {
         0
     }
 
-    /// The plan of a flow-level model, if it is one.
+    /// The plan of a flow-level model, if this is one.
     fn model(&self) -> Option<&FlowPlan> {
         None
     }
 }
 
-/// A flow-level model, played with a seed.
+/// A flow-level model with a seed.
 pub struct Model {
-    /// As it is to be played.
+    /// The model's plan.
     pub plan: FlowPlan,
-    /// Seed of all draws.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
@@ -93,11 +92,11 @@ impl Traffic for Player {
     }
 }
 
-/// Sessions that make the same transfer again and again, the next one when the one before it has ended: as
-/// much as the network and the hosts give. For measuring those.
+/// Sessions that repeat the same transfer, each as soon as the previous one has ended. They use all capacity that the
+/// network and the hosts offer, in order to measure it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
-    /// Sessions.
+    /// Number of sessions.
     pub sessions: u64,
     /// Bytes to the server.
     pub up: u64,
@@ -144,7 +143,7 @@ impl Traffic for ClosedPart {
     }
 
     fn ended(&mut self, session: u64, now: Time) {
-        // What failed or was left out waits, others do not wait for it.
+        // Sessions whose transfer failed or was withheld have to wait; the others must not wait for them.
         let at = self.due.partition_point(|d| d.0 <= now);
         self.due.insert(at, (now, session));
     }
@@ -158,7 +157,7 @@ impl Traffic for ClosedPart {
     }
 }
 
-/// A part of a plan, for the thread that holds it.
+/// A plan that threads share.
 pub type SharedPlan = Arc<dyn Plan>;
 
 #[cfg(test)]

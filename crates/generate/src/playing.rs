@@ -1,4 +1,4 @@
-//! What one thread plays, and when.
+//! The traffic that one thread generates.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -15,39 +15,40 @@ use super::plan::{SharedPlan, Traffic};
 use super::table::Table;
 use super::worker::Worker;
 
-/// A session that waits for its transfers tries one that was left out or failed again after this.
+/// Delay after a transfer failed or was withheld, before its session tries again. It applies to sessions that wait
+/// for the end of their transfers.
 const WITHHELD: Dur = Dur::from_millis(100);
 
-/// What one thread plays.
+/// The traffic of one thread.
 pub(super) struct Playing {
     client: Client,
     traffic: Option<Box<dyn Traffic>>,
-    /// Which traffic this is, counted: transfers of the one before it are none of its business.
+    /// Generation of the current traffic. The ends of transfers from earlier generations are ignored.
     generation: u32,
-    /// Connections that were kept, by session.
+    /// Kept connections by session.
     idle: HashMap<u64, u64>,
     pub sources: Table<Source>,
-    /// Transfers under way.
+    /// Transfers in progress.
     under_way: u64,
-    /// Connections so far, by which they take turns in code points and congestion controls.
+    /// Number of connections so far, for the rotation of DSCPs and congestion controls.
     turn: u64,
 }
 
-/// Where a transfer goes.
+/// Endpoints of a transfer.
 #[derive(Clone, Copy)]
 pub(super) struct Ends {
-    /// Place of the server in the run.
+    /// Index of the server in the run.
     pub server: u16,
     pub to: SocketAddr,
-    /// `None` where the kernel chooses.
+    /// Source address; `None` if the kernel chooses it.
     pub from: Option<IpAddr>,
 }
 
-/// What a connection has that others may have otherwise.
+/// Socket options that differ between connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks {
     pub dscp: u8,
-    /// Place among the run's congestion controls.
+    /// Index among the run's congestion controls.
     pub congestion: u8,
 }
 
@@ -76,7 +77,7 @@ impl Playing {
         self.client.index
     }
 
-    /// Of all draws.
+    /// Seed of all random choices.
     pub fn seed(&self) -> u64 {
         self.client.plan.seed()
     }
@@ -87,12 +88,12 @@ impl Playing {
         server.map_or(0, |s| s.datagrams)
     }
 
-    /// Whether connections stay for the next transfer.
+    /// Whether connections stay open for the next transfer.
     pub fn keeps(&self) -> bool {
         self.client.play.keep
     }
 
-    /// Server, address and source of what goes between two hosts, by rank.
+    /// Server, destination and source address for traffic between two hosts, given by rank.
     pub fn ends(&self, source: u64, destination: u64) -> Ends {
         let servers = self.client.servers.len() as u64;
         let server = destination % servers.max(1);
@@ -105,7 +106,8 @@ impl Playing {
         }
     }
 
-    /// What the next connection has, of `congestion` controls: every code point with one control, then with the next.
+    /// The options of the next connection, for `congestion` congestion controls: all DSCPs with the first one, then
+    /// with the next.
     pub fn marks(&mut self, congestion: usize) -> Marks {
         let turn = self.turn;
         self.turn += 1;
@@ -117,18 +119,18 @@ impl Playing {
         }
     }
 
-    /// A transfer begins: which traffic it belongs to.
+    /// Starts a transfer and returns its generation.
     pub fn begin(&mut self) -> u32 {
         self.under_way += 1;
         self.generation
     }
 
-    /// The connection that a session has kept; it is no longer kept.
+    /// Removes and returns the connection that a session has kept.
     pub fn take_kept(&mut self, session: u64) -> Option<u64> {
         self.idle.remove(&session)
     }
 
-    /// A connection is to be kept; false where the session has one already, or all is over.
+    /// Keeps a connection for its session; false if the session already has one, or the traffic is over.
     pub fn keep(&mut self, session: u64, token: u64) -> bool {
         let room = self.traffic.is_some() && !self.idle.contains_key(&session);
         if room {
@@ -137,7 +139,7 @@ impl Playing {
         room
     }
 
-    /// A connection that was kept is gone.
+    /// A kept connection was closed.
     pub fn lost_kept(&mut self, session: u64, token: u64) {
         if self.idle.get(&session) == Some(&token) {
             self.idle.remove(&session);
@@ -146,7 +148,7 @@ impl Playing {
 }
 
 impl Worker {
-    /// Goes on with another plan, at once or, where the play has not begun, when it begins.
+    /// Switches to another plan, at once or when the traffic starts.
     pub fn set_plan(&mut self, plan: &SharedPlan) {
         if let Some(playing) = &mut self.playing {
             playing.client.plan = Arc::clone(plan);
@@ -154,7 +156,7 @@ impl Worker {
         self.start();
     }
 
-    /// The play begins, or goes on with the plan that there is now.
+    /// Starts the traffic, or switches to the current plan.
     pub fn start(&mut self) {
         let Some(begun) = self.shared.begun() else {
             return;
@@ -177,11 +179,11 @@ impl Worker {
             return;
         }
         let share = Share {
-            // Evenly over the clients, however few sessions there are.
+            // Distributes sessions evenly over the clients, even if there are few.
             index: u32::from(number) * u32::from(client.of) + u32::from(client.index),
             of: u32::from(client.of) * threads,
         };
-        // What begins with the play begins at its very beginning.
+        // Initial traffic starts at time zero even if this thread starts slightly later.
         let now = match traffic {
             None if !self.shared.joins_late() => Time::ZERO,
             _ => now,
@@ -190,7 +192,7 @@ impl Worker {
         playing.generation = playing.generation.wrapping_add(1);
     }
 
-    /// Ends all sources of datagrams, and closes what was kept.
+    /// Ends all datagram sources, and closes kept connections.
     pub fn end_play(&mut self) {
         let Some(playing) = &mut self.playing else {
             return;
@@ -206,13 +208,13 @@ impl Worker {
         }
     }
 
-    /// When the next thing is due, on the clock of the run.
+    /// When the next event is due, on the clock of the run.
     pub fn next_due(&self) -> Option<Time> {
         let at = self.playing.as_ref()?.traffic.as_ref()?.poll_at()?;
         Some(self.shared.begun()? + at.since(Time::ZERO))
     }
 
-    /// Begins what is due; true if some is left.
+    /// Starts the events that are due, at most `most`; true if some are left.
     pub fn play(&mut self, most: usize) -> bool {
         let Some(begun) = self.shared.begun() else {
             return false;
@@ -250,17 +252,17 @@ impl Worker {
         }
     }
 
-    /// Nanoseconds since the play began.
+    /// Nanoseconds since the traffic began.
     pub fn since_begun(&self) -> u64 {
         let begun = self.shared.begun().unwrap_or(Time::ZERO);
         self.now().since(begun).as_nanos()
     }
 
-    /// The session may have waited for this.
+    /// A transfer ended; its session may have waited for it.
     pub fn transfer_over(&mut self, session: u64, generation: u32, outcome: Outcome) {
         let mut now = Time::from_nanos(self.since_begun());
         if outcome == Outcome::Failed {
-            // What fails at once would be tried again at once.
+            // The delay prevents a busy loop of immediate failures.
             now += WITHHELD;
         }
         if let Some(playing) = &mut self.playing {
@@ -273,7 +275,7 @@ impl Worker {
         self.perhaps_played();
     }
 
-    /// Says so when the play is over.
+    /// Reports it if the traffic is over.
     pub fn perhaps_played(&mut self) {
         let over = self.playing.as_ref().is_some_and(|p| {
             let over = p.traffic.as_ref().is_some_and(|t| t.is_over());

@@ -1,20 +1,20 @@
-//! Which addresses hosts have.
+//! Address pools of hosts.
 
 use std::net::IpAddr;
 
 use swell_sockets::{Prefix, PrefixError};
 
-/// Addresses of several prefixes, counted through.
+/// Addresses of several prefixes, numbered consecutively.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Addresses {
     prefixes: Vec<Prefix>,
 }
 
 impl Addresses {
-    /// From texts like `10.1.0.0/16`.
+    /// Parses texts like `10.1.0.0/16`.
     ///
     /// # Errors
-    /// For the first that is not a prefix.
+    /// For the first text that is not a prefix.
     pub fn parse<S: AsRef<str>>(texts: &[S]) -> Result<Addresses, PrefixError> {
         let prefixes = texts.iter().map(|t| t.as_ref().parse());
         Ok(Addresses {
@@ -22,7 +22,7 @@ impl Addresses {
         })
     }
 
-    /// Whether there are none.
+    /// Whether there are no addresses.
     pub fn is_empty(&self) -> bool {
         self.prefixes.is_empty()
     }
@@ -32,13 +32,13 @@ impl Addresses {
         &self.prefixes
     }
 
-    /// How many hosts they have room for.
+    /// Number of host addresses.
     pub fn hosts(&self) -> u64 {
         let hosts = self.prefixes.iter().map(Prefix::hosts);
         hosts.fold(0, u64::saturating_add)
     }
 
-    /// The address of host `n`, going round; `None` if there are none.
+    /// The address of host `n`, modulo the number of addresses; `None` if there are none.
     pub fn host(&self, n: u64) -> Option<IpAddr> {
         let mut n = n % self.hosts().max(1);
         for prefix in &self.prefixes {
@@ -50,7 +50,7 @@ impl Addresses {
         None
     }
 
-    /// The address of host `n` among those of one family.
+    /// The address of host `n` within one address family.
     pub fn host_of(&self, n: u64, ipv6: bool) -> Option<IpAddr> {
         let of_family = || self.prefixes.iter().filter(|p| p.is_ipv6() == ipv6);
         let hosts = of_family().map(Prefix::hosts).fold(0, u64::saturating_add);
@@ -64,12 +64,12 @@ impl Addresses {
         None
     }
 
-    /// Whether `address` is one of them.
+    /// Whether `address` is in the pool.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.prefixes.iter().any(|p| p.contains(address))
     }
 
-    /// Whether every address of `other` is one of these.
+    /// Whether every address of `other` is in this pool.
     pub fn covers(&self, other: &Addresses) -> bool {
         let covered = |p: &Prefix| self.prefixes.iter().any(|q| q.covers(p));
         other.prefixes.iter().all(covered)

@@ -1,4 +1,4 @@
-//! A run: its threads, from outside.
+//! A run, as seen by its owner.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -17,24 +17,24 @@ use super::shared::{Command, Shared};
 use super::worker::Worker;
 use swell_host::sys::datagrams as sys;
 
-/// Why a run did not begin.
+/// Why a run could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// What was asked makes no sense.
+    /// The configuration is invalid.
     #[error("{0}")]
     Config(&'static str),
-    /// The kernel gives no sockets.
+    /// The kernel provides no sockets.
     #[error("no socket can be made: {0}")]
     Socket(Errno),
-    /// The port is taken.
+    /// The port is in use or not permitted.
     #[error("port {port}: {error}")]
     Port {
-        /// Which one.
+        /// The port.
         port: u16,
-        /// What the kernel said.
+        /// The kernel's error.
         error: Errno,
     },
-    /// The kernel gives no thread.
+    /// The kernel provides no thread.
     #[error("no thread can be started: {0}")]
     Thread(#[from] io::Error),
 }
@@ -42,26 +42,26 @@ pub enum RunError {
 /// Flows that were fetched.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fetched {
-    /// The number of the first of them; those between what was asked for and this are lost.
+    /// Number of the first flow. The flows between the requested number and this one were lost.
     pub first: u64,
-    /// They themselves.
+    /// The flows.
     pub flows: Vec<Flow>,
 }
 
-/// One agent's part in a run. When it is dropped, everything ends.
+/// One agent's part in a run. Dropping it ends everything.
 pub struct Run {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// No more threads than this.
+/// Most threads of a run.
 const MAX_THREADS: u16 = 64;
 
 impl Run {
-    /// Begins to listen, or to agree with the servers. Nothing is played before [`Run::start`].
+    /// Starts to listen (server), or to request leases (client). No traffic is generated before [`Run::start`].
     ///
     /// # Errors
-    /// Where the configuration makes no sense, or the kernel gives no sockets or threads.
+    /// If the configuration is invalid, or the kernel provides no sockets or threads.
     pub fn new(config: Config) -> Result<Run, RunError> {
         check(&config)?;
         raise_limit();
@@ -80,12 +80,12 @@ impl Run {
             let (tell, told) = mpsc::sync_channel(1);
             let thread = std::thread::Builder::new().name("generate".into());
             run.threads.push(thread.spawn(move || {
-                // Everything that the worker owns is opened behind this.
+                // All descriptors of the worker are opened after this.
                 if !sys::own_descriptors(&[own.bell(n)]) {
                     own.one_table.store(true, Ordering::Release);
                 }
                 let made = Worker::new(own, n);
-                // Who made the run waits for it.
+                // The thread that creates the run waits for this message.
                 match made {
                     Ok(worker) => {
                         let _ = tell.send(Ok(()));
@@ -96,7 +96,7 @@ impl Run {
                     }
                 }
             })?);
-            // A thread without a message has panicked, and has reported that itself.
+            // A thread without a message has panicked, and has reported the panic itself.
             match told.recv().unwrap_or(Err(Errno::CANCELED)) {
                 Ok(()) => {}
                 Err(error @ (Errno::ADDRINUSE | Errno::ACCESS)) => {
@@ -108,17 +108,17 @@ impl Run {
         Ok(run)
     }
 
-    /// The TCP port of a server; 0 of a client.
+    /// The TCP port of a server; 0 for a client.
     pub fn port(&self) -> u16 {
         self.shared.port.load(Ordering::Acquire)
     }
 
-    /// The UDP port of a server; 0 of a client.
+    /// The UDP port of a server; 0 for a client.
     pub fn datagram_port(&self) -> u16 {
         self.shared.datagram_port.load(Ordering::Acquire)
     }
 
-    /// The first interval begins now, unless it has begun.
+    /// Starts the traffic now, unless it has been started.
     pub fn start(&self) {
         if self.shared.begun().is_none() {
             self.shared.begin();
@@ -126,49 +126,49 @@ impl Run {
         }
     }
 
-    /// Whether it was started.
+    /// Whether the traffic was started.
     pub fn is_started(&self) -> bool {
         self.shared.begun().is_some()
     }
 
-    /// Seconds since it was started; 0 before.
+    /// Time since the start; 0 before.
     pub fn elapsed(&self) -> Dur {
         let begun = self.shared.begun();
         begun.map_or(Dur::ZERO, |b| self.shared.now().since(b))
     }
 
-    /// Goes on with another plan: another load of the same model, or other traffic. Transfers under way go on.
+    /// Switches to another plan: another load of the same model, or other traffic. Transfers in progress continue.
     pub fn set_plan(&self, plan: SharedPlan) {
         self.shared.tell(&Command::Plan(plan));
     }
 
-    /// The run may last for `span` from now on, unless it is renewed again.
+    /// Extends the run's lease to `span` from now.
     pub fn renew(&self, span: Dur) {
         self.shared.renew(span);
     }
 
-    /// Whether everything was played and is over.
+    /// Whether all traffic was generated and is over.
     pub fn is_played(&self) -> bool {
         let mut played = self.shared.played.iter();
         played.all(|p| p.load(Ordering::Acquire))
     }
 
-    /// Whether it ended because its lease was not renewed.
+    /// Whether the run ended because its lease was not renewed.
     pub fn is_expired(&self) -> bool {
         self.shared.expired.load(Ordering::Acquire)
     }
 
-    /// Whether its threads are at work.
+    /// Whether its threads are running.
     pub fn is_running(&self) -> bool {
         self.threads.iter().any(|t| !t.is_finished())
     }
 
-    /// How things stand: at most 200 ms old.
+    /// Statistics, at most 200 ms old.
     pub fn statistics(&self) -> Statistics {
         self.shared.statistics()
     }
 
-    /// At most `most` flows from number `from` on. Those before are taken to have arrived and are forgotten.
+    /// At most `most` flows from number `from` on. The flows before `from` count as received and are removed.
     pub fn flows(&self, from: u64, most: usize) -> Fetched {
         let (first, rows) = self.rows(from, most);
         let (rows, _) = rows.as_chunks::<ROW>();
@@ -178,17 +178,17 @@ impl Run {
         }
     }
 
-    /// The same, as they are sent home.
+    /// The same, encoded.
     pub fn rows(&self, from: u64, most: usize) -> (u64, Vec<u8>) {
         self.shared.flows(|log| log.fetch(from, most))
     }
 
-    /// How many flows there ever were.
+    /// Number of flows ever logged.
     pub fn flows_logged(&self) -> u64 {
         self.shared.flows(|log| log.total())
     }
 
-    /// Ends everything, and says how things stood. Flows can still be fetched.
+    /// Ends the run and returns its final statistics. Flows can still be fetched.
     pub fn stop(&self) -> Statistics {
         self.shared.tell(&Command::Stop);
         while self.is_running() {
@@ -234,7 +234,8 @@ fn check(config: &Config) -> Result<(), RunError> {
     }
 }
 
-/// Raises the limit of descriptors as far as it goes: a connection takes one. It is each thread's.
+/// Raises the limit on descriptors as far as possible, since each connection takes one. Each thread has its own
+/// limit.
 fn raise_limit() {
     let now = getrlimit(Resource::Nofile);
     let all = Some(MAX_DESCRIPTORS);
@@ -242,7 +243,7 @@ fn raise_limit() {
         return;
     }
     let to = |current, maximum| setrlimit(Resource::Nofile, Rlimit { current, maximum });
-    // Beyond the hard limit only with a privilege; where even that is refused, the soft limit stays.
+    // Raising the hard limit requires a privilege. If that fails, the soft limit is raised to the hard limit.
     let beyond = now.maximum.is_some() && now.maximum < all;
     let done = to(all, if beyond { all } else { now.maximum });
     if done.is_err() {
@@ -250,5 +251,5 @@ fn raise_limit() {
     }
 }
 
-/// What Linux gives a process at most (`fs.nr_open` as it comes).
+/// Linux's default limit per process (`fs.nr_open`).
 const MAX_DESCRIPTORS: u64 = 1 << 20;

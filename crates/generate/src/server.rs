@@ -1,4 +1,4 @@
-//! The server's side: a request with the run's key is answered.
+//! The server side: answers requests that carry the run's key.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -23,27 +23,27 @@ use super::worker::{CHUNK, Conn, DATAGRAMS, LISTENER, State, Wake, Worker, secon
 use swell_host::sys::datagrams as sys;
 use swell_sockets::{Here, Sockets, family};
 
-/// Handshakes may be so many at a time; the kernel caps it at `net.core.somaxconn`, 4096 as it comes.
+/// Length of the listen queue. The kernel caps it at `net.core.somaxconn`, 4096 by default.
 const BACKLOG: i32 = 4096;
-/// So many are accepted, so many reads and writes are made at one end, before others have their turn.
+/// Most accepts, and most reads or writes on one connection, before others are served.
 const ACCEPTS: u32 = 128;
 const TURNS: u32 = 8;
-/// How long until connections are accepted again when there was no descriptor.
+/// Delay before connections are accepted again after descriptors ran out.
 const RETRY: Dur = Dur::from_millis(100);
-/// For so many seconds the kernel keeps to itself a connection on which nothing was said yet (tcp(7),
-/// `TCP_DEFER_ACCEPT`): clients speak first, and most strangers' probes never get here.
+/// The kernel holds back a connection without data for up to this many seconds (tcp(7), `TCP_DEFER_ACCEPT`). Clients
+/// send first, so most probes by strangers never reach the process.
 const SILENCE: u32 = 3;
 
-/// The sockets of a server.
+/// The server's sockets.
 pub(super) struct Answerer {
     listener: OwnedFd,
     pub datagrams: OwnedFd,
-    /// Descriptors ran out, and connections wait.
+    /// Descriptors ran out, and connections are waiting.
     pausing: bool,
 }
 
 impl Worker {
-    /// Listens where the run's server listens, all threads at the same port.
+    /// Opens the run's listening sockets. All threads share a port.
     pub fn listen(&mut self) -> Result<()> {
         let Role::Server(server) = &self.shared.config.role else {
             return Ok(());
@@ -51,7 +51,7 @@ impl Worker {
         let taken = self.shared.port.load(Ordering::Acquire);
         let asked = if taken == 0 { server.port } else { taken };
         if taken == 0 && asked != 0 {
-            // Threads share the port (socket(7), SO_REUSEPORT), but not with another run.
+            // Threads share the port (socket(7), `SO_REUSEPORT`), but other runs must not.
             drop(bound(SocketType::STREAM, asked, false)?);
         }
         let listener = bound(SocketType::STREAM, asked, true)?;
@@ -75,7 +75,7 @@ impl Worker {
         Ok(())
     }
 
-    /// There may be descriptors again.
+    /// Tries to accept again, since descriptors may be available.
     pub fn accept_again(&mut self) {
         if let Some(answerer) = &mut self.answerer {
             answerer.pausing = false;
@@ -83,7 +83,7 @@ impl Worker {
         self.accept();
     }
 
-    /// Takes connections whose first bytes are there.
+    /// Accepts connections whose first bytes have arrived.
     pub fn accept(&mut self) {
         for _ in 0..ACCEPTS {
             let Some(answerer) = &mut self.answerer else {
@@ -98,7 +98,7 @@ impl Worker {
                 Err(Errno::AGAIN) => return,
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
                     self.counts.without_descriptors += 1;
-                    // At most one look at a connection is in the queue.
+                    // At most one retry is in the queue.
                     let paused = std::mem::replace(&mut answerer.pausing, true);
                     if !paused {
                         let at = self.now() + RETRY;
@@ -106,7 +106,7 @@ impl Worker {
                     }
                     return;
                 }
-                // Of that one connection (accept(2), "Error handling").
+                // The error concerns only that connection (accept(2), "Error handling").
                 Err(_) => {}
             }
         }
@@ -134,8 +134,8 @@ impl Worker {
                 self.counts.strangers += 1;
                 return;
             }
-            // Most transfers are small: what comes back fits into the kernel's buffer, so it is sent, and
-            // there is nothing left to know of the connection.
+            // Fast path: most transfers are small. The answer fits into the kernel's buffer, so it is sent at once
+            // and no connection state is needed.
             Some(Some(Message::Request(r)))
                 if r.up == 0 && !r.keep && r.down <= LARGE && !self.is_limited() =>
             {
@@ -186,12 +186,12 @@ impl Worker {
         }
     }
 
-    /// Whether the agent sends at most so much: what is sent then waits for its turn.
+    /// Whether the agent's sending rate is limited, so that sending may have to wait.
     fn is_limited(&self) -> bool {
         self.shared.config.limits.budget.is_some()
     }
 
-    /// Whether a request may be granted.
+    /// Whether a request is permitted.
     fn may_ask(&self, request: &Request, peer: IpAddr) -> bool {
         self.shared.may_come(request.client, peer) && self.shared.is_here(request.client)
     }
@@ -222,7 +222,7 @@ impl Worker {
         Some(token)
     }
 
-    /// Goes on with a connection as far as the kernel lets it.
+    /// Continues with a connection until the kernel would block.
     pub fn server_news(&mut self, token: u64) {
         for _ in 0..TURNS {
             let Some(conn) = self.conns.get_mut(token) else {
@@ -297,7 +297,7 @@ impl Worker {
         conn.party = r.client;
         conn.keep = r.keep;
         conn.to_receive = r.up;
-        // The end of an upload is marked by one byte if the connection stays.
+        // If the connection stays open, one byte marks the end of an upload.
         conn.to_send = r.down.max(u64::from(r.keep));
         conn.progress = seconds(now);
         conn.state = if r.up > 0 {
@@ -367,8 +367,9 @@ impl Worker {
                 conn.state = State::Header;
                 return true;
             }
-            // Where little was sent, the kernel brings it to its end by itself. Else a socket whose end is
-            // known is closed only then: closing resets.
+            // If little was sent, the kernel completes the connection by itself after the close. Otherwise
+            // `SO_LINGER` is set, so that a close would reset the connection. It is then closed only after its end
+            // was confirmed.
             let lingers = sockopt::socket_linger(&conn.fd).is_ok_and(|l| l.is_some());
             if lingers && shutdown(&conn.fd, Shutdown::Write).is_ok() {
                 conn.state = State::Ending;
@@ -380,7 +381,7 @@ impl Worker {
         self.server_sends(token)
     }
 
-    /// Sends some of what is to be sent.
+    /// Sends part of the pending data.
     fn server_sends(&mut self, token: u64) -> bool {
         let now = self.now();
         let Some(allowed) = self.allowed(token, CHUNK) else {
@@ -422,7 +423,7 @@ impl Worker {
     }
 }
 
-/// What the server's end of a connection is to have.
+/// Socket options for the server's end of a connection.
 fn marks_of(request: &Request) -> Marks {
     Marks {
         dscp: request.dscp,
@@ -430,7 +431,7 @@ fn marks_of(request: &Request) -> Marks {
     }
 }
 
-/// A socket at a port of every address of both families; of IPv4 alone where the kernel has no IPv6.
+/// A socket on a port of all IPv6 and IPv4 addresses; IPv4 only if the kernel has no IPv6.
 fn bound(kind: SocketType, port: u16, shared: bool) -> Result<OwnedFd> {
     let both: IpAddr = Ipv6Addr::UNSPECIFIED.into();
     let one: IpAddr = Ipv4Addr::UNSPECIFIED.into();

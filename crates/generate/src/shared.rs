@@ -1,4 +1,4 @@
-//! What the threads of a run share.
+//! State shared by the threads of a run.
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ use super::flow::{Flow, FlowLog};
 use super::plan::SharedPlan;
 use swell_host::clock::monotonic;
 
-/// Commands for a thread while it runs.
+/// Commands to a running thread.
 #[derive(Clone)]
 pub(super) enum Command {
     Start,
@@ -23,40 +23,41 @@ pub(super) enum Command {
     Stop,
 }
 
-/// It is made, rung and dropped by the thread that makes the run, which holds it until all workers have ended.
+/// The thread that creates the run also creates this, rings the bells and drops this. It holds a reference until all
+/// workers have ended.
 ///
-/// Descriptors are the one thing in it that is not truly shared: a worker has a table of its own
-/// ([`own_descriptors`](swell_host::sys::datagrams::own_descriptors)), in which only its own bell has the number that it has here.
-/// Under the number of another's bell a worker finds nothing, or something else.
+/// Everything here is shared except descriptors. A worker has a descriptor table of its own
+/// ([`own_descriptors`](swell_host::sys::datagrams::own_descriptors)), in which only its own bell has the number
+/// stored here. In a worker, the number of another thread's bell is invalid or names another file.
 pub(super) struct Shared {
     pub config: Config,
-    /// Nanoseconds of the monotonic clock at which the run was made.
+    /// Nanoseconds of the monotonic clock when the run was created.
     origin: u64,
-    /// When the play began, on the clock of the run; `u64::MAX`: it has not.
+    /// When the traffic began, in nanoseconds on the run's clock; `u64::MAX` before.
     begun: AtomicU64,
-    /// When everything ends unless the lease is renewed.
+    /// When the run's lease ends unless it is renewed, in nanoseconds on the run's clock.
     lease: AtomicU64,
-    /// The lease ran out.
+    /// The lease expired.
     pub expired: AtomicBool,
-    /// All intervals are over and every transfer is.
+    /// Per thread: all intervals and all transfers are over.
     pub played: Vec<AtomicBool>,
     pub parties: Vec<Party>,
     threads: Vec<Thread>,
-    /// A thread did not get a table of descriptors of its own.
+    /// A thread could not get a descriptor table of its own.
     pub one_table: AtomicBool,
     flows: Mutex<FlowLog>,
     pub port: AtomicU16,
     pub datagram_port: AtomicU16,
 }
 
-/// The other end of a lease.
+/// The other party of a lease.
 pub(super) struct Party {
-    /// When it was last heard, in nanoseconds on the clock of the run; 0: it has not agreed, or is gone.
+    /// When it was last heard, in nanoseconds on the run's clock; 0 if it has not agreed or is gone.
     heard: AtomicU64,
-    /// Agreements with it so far. The last one counts: a host that was cut off may agree again before the
+    /// Number of agreements with it. Only the latest counts: a host that was cut off may agree again before the
     /// connection of its earlier lease breaks.
     agreements: AtomicU64,
-    /// Where its lease came from.
+    /// The address that its lease came from.
     address: Mutex<Option<IpAddr>>,
 }
 
@@ -66,7 +67,7 @@ struct Thread {
     statistics: Mutex<Statistics>,
 }
 
-/// Nobody panics while holding one, and what they hold is whole at any time.
+/// Poisoning is ignored: no thread panics while it holds a lock, and the data is consistent at all times.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -101,34 +102,36 @@ impl Shared {
         })
     }
 
-    /// The clock of the run: since it was made, or, in a part that joins it later, since it has been played.
+    /// The run's clock: time since the run was created. In a part that joins later, it starts at the time for which
+    /// the others have been sending.
     pub fn now(&self) -> Time {
         Time::from_nanos(monotonic().saturating_sub(self.origin)) + self.config.elapsed
     }
 
-    /// When the play began.
+    /// When the traffic began.
     pub fn begun(&self) -> Option<Time> {
         let begun = self.begun.load(Ordering::Acquire);
         (begun != u64::MAX).then(|| Time::from_nanos(begun))
     }
 
-    /// The play begins now, unless it has; that of the others began at zero.
+    /// Starts the traffic now, unless it has started. In a part that joins later, the traffic counts as begun at
+    /// zero.
     pub fn begin(&self) {
         let now = match self.joins_late() {
             true => 0,
             false => self.now().as_nanos(),
         };
         let (set, get) = (Ordering::AcqRel, Ordering::Acquire);
-        // If another thread was first, it has begun already.
+        // If another thread was first, the traffic has already begun.
         let _ = self.begun.compare_exchange(u64::MAX, now, set, get);
     }
 
-    /// Whether the others have played already.
+    /// Whether this part joins others that have already been sending.
     pub fn joins_late(&self) -> bool {
         self.config.elapsed > Dur::ZERO
     }
 
-    /// Everything ends when this is not said again for `span`.
+    /// Extends the lease to `span` from now.
     pub fn renew(&self, span: Dur) {
         let end = (self.now() + span).as_nanos();
         self.lease.store(end, Ordering::Release);
@@ -143,16 +146,16 @@ impl Shared {
         over
     }
 
-    /// The bell of a thread: for that thread, and for the maker of the run.
+    /// The bell of a thread, for that thread and for the creator of the run.
     pub fn bell(&self, thread: u16) -> BorrowedFd<'_> {
         self.threads[usize::from(thread)].bell.as_fd()
     }
 
-    /// Tells all threads. Not for these themselves: they do not have the others' bells.
+    /// Sends a command to all threads. Workers must not call this, because they do not have the others' bells.
     pub fn tell(&self, command: &Command) {
         for thread in &self.threads {
             lock(&thread.commands).push(command.clone());
-            // The counter of a bell cannot overflow by this.
+            // This cannot overflow the counter of a bell.
             let _ = rustix::io::write(&thread.bell, &1u64.to_ne_bytes());
         }
     }
@@ -196,7 +199,7 @@ impl Shared {
         heard != 0 && self.now().as_nanos() < heard + self.config.lease.as_nanos()
     }
 
-    /// A party that has agreed was heard.
+    /// Records that a party with an agreement was heard.
     pub fn hear(&self, party: u16) {
         if let Some(party) = self.parties.get(usize::from(party)) {
             let now = self.now().as_nanos();
@@ -204,19 +207,19 @@ impl Shared {
         }
     }
 
-    /// A party has agreed: the number of the agreement.
+    /// Records an agreement with a party and returns the number of the agreement.
     pub fn agree(&self, party: u16) -> u64 {
         let party = self.parties.get(usize::from(party));
         party.map_or(0, |p| p.agreements.fetch_add(1, Ordering::AcqRel) + 1)
     }
 
-    /// Whether a party has not agreed again since.
+    /// Whether this is the latest agreement with a party.
     pub fn is_latest(&self, party: u16, agreement: u64) -> bool {
         let party = self.parties.get(usize::from(party));
         party.is_some_and(|p| p.agreements.load(Ordering::Acquire) == agreement)
     }
 
-    /// The lease of an agreement is gone, and with it the party, unless it has agreed again.
+    /// The lease of an agreement is gone. So is the party, unless it has agreed again.
     pub fn lose(&self, party: u16, agreement: u64) {
         if self.is_latest(party, agreement)
             && let Some(party) = self.parties.get(usize::from(party))
@@ -250,7 +253,7 @@ impl Shared {
         lock(&party.address).is_none_or(|known| known == address)
     }
 
-    /// Whether any client may.
+    /// Whether any client may connect from `address`.
     pub fn may_anybody_come(&self, address: IpAddr) -> bool {
         (0..self.parties.len()).any(|client| self.may_come(client as u16, address))
     }

@@ -1,6 +1,6 @@
-//! Things in numbered places that are used again.
+//! A table with reusable slots.
 
-/// A table of things, each with a token that stands for it alone.
+/// A table of items. Each has a token that is unique to it, even if its slot is reused.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     places: Vec<(u32, Option<T>)>,
@@ -16,7 +16,7 @@ impl<T> Default for Table<T> {
     }
 }
 
-/// A token's bits for the number of times its place was used; the two above are free for marks.
+/// Mask for the use count of a slot within a token. The two bits above are free for marks.
 const USES: u32 = (1 << 30) - 1;
 
 impl<T> Table<T> {
@@ -55,12 +55,12 @@ impl<T> Table<T> {
         self.places.len() - self.free.len()
     }
 
-    /// Tokens of those that `which` is true of.
+    /// Tokens of the items for which `which` is true.
     pub fn tokens(&self, which: impl FnMut(&T) -> bool) -> Vec<u64> {
         self.next_tokens(&mut 0, usize::MAX, which)
     }
 
-    /// The same of the next `most` places from `at` on, which then is the place where to go on.
+    /// The same for the next `most` slots from `at` on. `at` is advanced to the slot to continue from.
     pub fn next_tokens(
         &self,
         at: &mut usize,

@@ -1,4 +1,4 @@
-//! Runs over the loopback.
+//! Runs over the loopback interface.
 
 #![expect(
     clippy::shadow_unrelated,
@@ -41,7 +41,7 @@ fn pool(text: &str) -> Addresses {
     Addresses::parse(&[text]).unwrap()
 }
 
-/// A server for one client that comes from anywhere on the loopback.
+/// A server for one client at any loopback address.
 fn server() -> Run {
     serving(1, config(Role::Server(Server::default())))
 }
@@ -82,7 +82,7 @@ fn agreed(run: &Run) {
     until(|| run.statistics().parties > 0);
 }
 
-/// Starts a client and waits until all is over.
+/// Starts a client and waits until all traffic is over.
 fn play(client: &Run) -> (Counts, Vec<Flow>) {
     agreed(client);
     client.start();
@@ -91,7 +91,7 @@ fn play(client: &Run) -> (Counts, Vec<Flow>) {
     (counts, client.flows(0, usize::MAX).flows)
 }
 
-/// Transfers and sources written down, each with its time. They belong to whoever has the first share.
+/// A list of transfers and sources with their times. The first share gets all of them.
 #[derive(Clone)]
 struct Script(Vec<Due>);
 
@@ -137,7 +137,7 @@ fn after(span: Dur) -> Time {
     Time::ZERO + span
 }
 
-/// Sessions of so many transfers each, of sizes by number.
+/// `each` transfers for each of `sessions` sessions, with sizes by number.
 fn transfers(sessions: u64, each: u64, gap: Dur, sizes: fn(u64) -> (u64, u64)) -> Script {
     let all = (0..sessions).flat_map(|session| (0..each).map(move |n| (session, n)));
     let due = all.map(|(session, n)| {
@@ -155,7 +155,7 @@ fn transfers(sessions: u64, each: u64, gap: Dur, sizes: fn(u64) -> (u64, u64)) -
     Script(due.collect())
 }
 
-/// A source of exchanges, from the beginning on.
+/// A source of exchanges that starts at time zero.
 fn source(kind: UdpKind, spacing: Dur, until: Dur, up: Burst, down: Burst) -> Due {
     Due::Datagrams(UdpSource {
         kind,

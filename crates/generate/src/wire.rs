@@ -1,8 +1,7 @@
-//! What generators say to each other: a header before every transfer and in every datagram, and the
-//! handshake of a lease.
+//! The wire format of generators: a header before every transfer and in every datagram, and the handshake of a lease.
 //!
-//! All numbers are big-endian. Who knows the run's key may ask for transfers, from an address and under a
-//! lease that were agreed on; the key is sent only to a peer that has proved that it has it already.
+//! All numbers are big-endian. A client that has the run's key may request transfers, from an address and under a
+//! lease that were agreed on. The key is sent only to a peer that has proved that it has the key.
 
 use std::net::IpAddr;
 
@@ -10,43 +9,43 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-/// Bytes of every message on a connection before its payload.
+/// Bytes of every message on a connection, before the payload.
 pub const HEADER: usize = 48;
-/// Bytes at the front of every datagram.
+/// Bytes at the beginning of every datagram.
 pub const DATAGRAM: usize = 18;
 
-/// Says what this is, and which version of it.
+/// Magic number, including the version.
 const MAGIC: [u8; 4] = *b"SWG1";
 
-/// A secret that all parties of a run share.
+/// The secret that all parties of a run share.
 #[derive(Clone, Copy)]
 pub struct Key([u8; 16]);
 
 impl std::fmt::Debug for Key {
-    /// Never shows it.
+    /// Does not reveal the key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Key(..)")
     }
 }
 
 impl Key {
-    /// A key of these bytes.
+    /// A key with these bytes.
     pub const fn new(bytes: [u8; 16]) -> Key {
         Key(bytes)
     }
 
-    /// A new one.
+    /// A new random key.
     ///
     /// # Errors
-    /// Where the kernel gives no random numbers.
+    /// If the kernel provides no random numbers.
     pub fn random() -> std::io::Result<Key> {
         let mut bytes = [0; 16];
-        // Sixteen bytes are given at once or not at all (getrandom(2)).
+        // Up to 256 bytes are returned at once or not at all (getrandom(2)).
         rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
         Ok(Key(bytes))
     }
 
-    /// From 32 hexadecimal digits.
+    /// Parses 32 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Key> {
         let digits = text.as_bytes();
         if digits.len() != 32 || !digits.iter().all(u8::is_ascii_hexdigit) {
@@ -60,7 +59,7 @@ impl Key {
         Some(Key(bytes))
     }
 
-    /// As 32 hexadecimal digits.
+    /// The key as 32 hexadecimal digits.
     pub fn to_hex(self) -> String {
         self.0.iter().map(|b| format!("{b:02x}")).collect()
     }
@@ -69,7 +68,7 @@ impl Key {
         let mut mac =
             Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of every length");
         for part in parts {
-            // Lengths keep the border between two parts where it is.
+            // The lengths keep different splits of the same bytes apart.
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part);
         }
@@ -78,7 +77,7 @@ impl Key {
         half.try_into().expect("16 of 32 bytes")
     }
 
-    /// What stands for the key in datagrams, which have no room for it.
+    /// A short value derived from the key, for datagrams, which have no space for the key itself.
     fn short(&self) -> [u8; 8] {
         let mac = self.mac(&[b"datagrams"]);
         let (half, _) = mac.split_at(8);
@@ -86,43 +85,43 @@ impl Key {
     }
 }
 
-/// What a client wants of a connection next.
+/// A client's request for a transfer on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Which of the run's clients asks.
+    /// Index of the client in the run.
     pub client: u16,
-    /// Another request may follow when this one is done; else the server closes.
+    /// The connection stays open for another request; otherwise the server closes it.
     pub keep: bool,
-    /// Code point of the server's packets.
+    /// DSCP of the server's packets.
     pub dscp: u8,
-    /// Which of the run's congestion controls the server's end has.
+    /// Index of the congestion control for the server's end.
     pub congestion: u8,
-    /// Bytes that follow this header.
+    /// Bytes that the client sends after this header.
     pub up: u64,
-    /// Bytes that the server sends then.
+    /// Bytes that the server sends afterwards.
     pub down: u64,
 }
 
-/// What a connection begins with, and what follows on a lease.
+/// The first message on a connection, or a later one of a lease's handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
     /// A transfer.
     Request(Request),
-    /// A client wants a lease, and knows this number.
+    /// A client requests a lease.
     Hello {
-        /// Which of the run's clients.
+        /// Index of the client in the run.
         client: u16,
-        /// Never used before.
+        /// A number that is never used twice.
         nonce: [u8; 16],
     },
-    /// The server agrees.
+    /// The server agrees to a lease.
     Welcome {
-        /// Never used before.
+        /// A number that is never used twice.
         nonce: [u8; 16],
-        /// Shows that the server has the key and what it agreed to.
+        /// Proves that the server has the key, and what it agreed to.
         proof: [u8; 16],
     },
-    /// The client shows that it has the key.
+    /// Proves that the client has the key.
     Proof([u8; 16]),
 }
 
@@ -132,7 +131,7 @@ const WELCOME: u8 = 3;
 const PROOF: u8 = 4;
 
 impl Message {
-    /// As it is sent. Only a request carries the key.
+    /// Encodes the message. Only a request contains the key.
     pub fn encode(&self, key: &Key) -> [u8; HEADER] {
         let mut out = [0; HEADER];
         out[..4].copy_from_slice(&MAGIC);
@@ -165,8 +164,8 @@ impl Message {
         out
     }
 
-    /// What was received; `None` for anything that is not a message of this version, and for a request
-    /// without the key.
+    /// Decodes a message; `None` for anything that is not a message of this version, and for a request without the
+    /// key.
     pub fn decode(bytes: &[u8; HEADER], key: &Key) -> Option<Message> {
         if bytes[..4] != MAGIC {
             return None;
@@ -210,7 +209,7 @@ impl Message {
     }
 }
 
-/// Shows that a server has the key, and agreed to be sent traffic at `pool`.
+/// The proof that a server has the key and accepts traffic at `pool`.
 pub fn server_proof(
     key: &Key,
     client: u16,
@@ -222,58 +221,58 @@ pub fn server_proof(
     key.mac(&[b"server", &client, theirs, own, pool.as_bytes()])
 }
 
-/// Shows that a client has the key.
+/// The proof that a client has the key.
 pub fn client_proof(key: &Key, client: u16, own: &[u8; 16], theirs: &[u8; 16]) -> [u8; 16] {
     key.mac(&[b"client", &client.to_be_bytes(), own, theirs])
 }
 
-/// Whether two proofs are the same, in a time that does not depend on them.
+/// Compares two proofs in constant time.
 pub fn same(a: &[u8; 16], b: &[u8; 16]) -> bool {
     a.ct_eq(b).into()
 }
 
-/// The front of a datagram.
+/// The header of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Which of the run's clients sent it, or is answered.
+    /// Index of the client that sent it, or that it answers.
     pub client: u16,
-    /// Payload of each answer that is asked for. Of an answer, 0.
+    /// Payload bytes of each requested answer; 0 in an answer.
     pub answer: u16,
-    /// Answers that are asked for, at most [`MOST_ANSWERS`]. Of an answer, 0.
+    /// Number of requested answers, at most [`MOST_ANSWERS`]; 0 in an answer.
     pub answers: u16,
-    /// Code point of the answers. Of an answer, 0.
+    /// DSCP of the answers; 0 in an answer.
     pub dscp: u8,
-    /// Counts the datagrams of a source.
+    /// Number of the datagram within its source.
     pub sequence: u32,
 }
 
-/// A datagram asks for no more answers than this.
+/// Most answers that a datagram can request.
 pub const MOST_ANSWERS: u16 = 64;
 
-/// Makes and reads the fronts of a run's datagrams.
+/// Encodes and decodes the datagram headers of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamps([u8; 8]);
 
 impl Stamps {
-    /// Those of the run with this key.
+    /// For the run with this key.
     pub fn new(key: &Key) -> Stamps {
         Stamps(key.short())
     }
 
-    /// As it is sent.
+    /// Encodes a header.
     pub fn encode(&self, stamp: Stamp) -> [u8; DATAGRAM] {
         let mut out = [0; DATAGRAM];
         out[..8].copy_from_slice(&self.0);
         out[8..10].copy_from_slice(&stamp.client.to_be_bytes());
         out[10..12].copy_from_slice(&stamp.answer.to_be_bytes());
-        // Six bits and ten.
+        // Six bits of DSCP, ten bits of answers.
         let asked = u16::from(stamp.dscp) << 10 | stamp.answers & 0x3ff;
         out[12..14].copy_from_slice(&asked.to_be_bytes());
         out[14..].copy_from_slice(&stamp.sequence.to_be_bytes());
         out
     }
 
-    /// What was received; `None` for a stranger's.
+    /// Decodes a header; `None` for a datagram of a stranger.
     pub fn decode(&self, bytes: &[u8; DATAGRAM]) -> Option<Stamp> {
         if !bool::from(bytes[..8].ct_eq(&self.0)) {
             return None;
@@ -289,7 +288,7 @@ impl Stamps {
     }
 }
 
-/// An IPv4 address that came in through an IPv6 socket is an IPv4 address.
+/// Converts an IPv4-mapped IPv6 address, as IPv6 sockets report it, to IPv4.
 pub fn plain(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
@@ -383,7 +382,7 @@ mod tests {
                     message[..4].copy_from_slice(&MAGIC);
                 }
                 let read = Message::decode(&message, &KEY);
-                // Without the key there is never a transfer.
+                // Nothing decodes to a request without the key.
                 prop_assert!(!matches!(read, Some(Message::Request(_))));
             }
         }

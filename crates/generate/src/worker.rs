@@ -1,4 +1,4 @@
-//! The loop of one thread.
+//! The event loop of one thread.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,58 +19,58 @@ use super::table::Table;
 use super::wire::{HEADER, Stamps};
 use swell_host::Lateness;
 
-/// What a connection is at.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Client: no answer to the SYN yet.
+    /// Client: connecting.
     Connecting,
-    /// Client: sends.
+    /// Client: sending.
     Sending,
-    /// Client: waits for what comes back.
+    /// Client: receiving the answer.
     Receiving,
     /// Client: kept for the next transfer.
     Idle,
-    /// Server: waits for a header.
+    /// Server: waiting for a header.
     Header,
-    /// Server: receives.
+    /// Server: receiving.
     Taking,
-    /// Server: sends.
+    /// Server: sending.
     Giving,
-    /// Server: everything is sent; the client's FIN is waited for.
+    /// Server: everything was sent; waiting for the client's FIN.
     Ending,
-    /// Either end of a lease, not yet agreed or agreed.
+    /// Either end of a lease, during the handshake or afterwards.
     Lease,
 }
 
-/// An end of a connection.
+/// One end of a connection.
 #[derive(Debug)]
 pub(super) struct Conn {
     pub fd: OwnedFd,
     pub state: State,
-    /// Waits among those that have more to do.
+    /// It is in the ready queue because it has more to do.
     pub ready: bool,
-    /// The connection serves further transfers.
+    /// The connection stays open for further transfers.
     pub keep: bool,
-    /// Client: place of the server; server: place of the client in the run.
+    /// Client: index of the server in the run. Server: index of the client.
     pub party: u16,
-    /// Client: what the server's end is to have.
+    /// Client: the socket options of the server's end.
     pub marks: Marks,
-    /// Client: the session, and of which traffic.
+    /// Client: the session, and the generation of its traffic.
     pub session: u64,
     pub generation: u32,
-    /// Client: segments sent again for earlier transfers.
+    /// Client: retransmissions that belong to earlier transfers.
     pub again: u32,
-    /// Bytes that are still to be sent, and to be received.
+    /// Bytes still to be sent and to be received.
     pub to_send: u64,
     pub to_receive: u64,
-    /// The second in which it last came forward.
+    /// Second of the last progress.
     pub progress: u32,
-    /// Client: what will be remembered of it. Server: `source` is the peer.
+    /// Client: the flow's record. Server: only `source` is used, for the peer's address.
     pub flow: Flow,
 }
 
 impl Conn {
-    /// A connection of which nothing is known yet.
+    /// A connection without a transfer.
     pub fn new(fd: OwnedFd, state: State, now: Time) -> Conn {
         Conn {
             fd,
@@ -90,16 +90,16 @@ impl Conn {
     }
 }
 
-/// What is due.
+/// Timer events.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wake {
-    /// The next exchange of a source of datagrams.
+    /// A datagram source's next exchange is due.
     Exchange(u64),
     /// The listener may be able to accept again.
     Accept,
-    /// A lease is to be made.
+    /// It is time to request a lease.
     Lease(u16),
-    /// The agent may send again.
+    /// The rate limit may allow sending again.
     Room,
 }
 
@@ -107,59 +107,59 @@ impl Ranked for Wake {}
 
 pub(super) struct Worker {
     pub shared: Arc<Shared>,
-    /// Which of the run's threads it is, from 0.
+    /// Index of the thread in the run.
     pub number: u16,
     pub epoll: OwnedFd,
     pub conns: Table<Conn>,
     pub queue: EventQueue<Wake>,
-    /// Ends that had more to do than they were given time for.
+    /// Connections and sockets that were interrupted to let others run.
     pub ready: VecDeque<u64>,
-    /// Beginnings of headers.
+    /// Partially received headers.
     pub partial: HashMap<u64, (usize, [u8; HEADER])>,
-    /// Where what is read would go; nothing is ever written there.
+    /// Buffer for discarded data; the kernel never writes to it.
     pub sink: Vec<u8>,
-    /// What is sent, whatever is sent: room for a header, and any bytes.
+    /// Buffer for everything that is sent: space for a header, and filler.
     pub payload: Vec<u8>,
     pub stamps: Stamps,
     pub counts: Counts,
     pub failures: BTreeMap<i32, u64>,
     pub lateness: Lateness,
-    /// Flows that are over, until the next look.
+    /// Completed flows since the last periodic check.
     pub over: Vec<Flow>,
     pub playing: Option<Playing>,
     pub answerer: Option<Answerer>,
     pub leases: super::lease::Leases,
-    /// Ends that wait until the agent may send again.
+    /// Connections that wait until the rate limit allows sending again.
     pub waiting: VecDeque<u64>,
     stopping: bool,
-    /// How far the connections have been looked at.
+    /// Position of the periodic check of connections.
     looked: usize,
 }
 
-/// Marks among tokens.
+/// Marks within tokens.
 pub(super) const LISTENER: u64 = 1 << 63;
 pub(super) const SOURCE: u64 = 1 << 62;
 const NEWS_OF_COMMANDS: u64 = LISTENER | SOURCE;
 pub(super) const DATAGRAMS: u64 = LISTENER | 1;
 
-/// One read discards at most so much.
+/// Most bytes that one read discards.
 const SINK: usize = 1 << 20;
-/// One write takes at most so much.
+/// Most bytes of one write.
 pub(super) const CHUNK: usize = 256 << 10;
-/// Events taken from the kernel at once.
+/// Most events taken from the kernel at once.
 const NEWS: usize = 512;
-/// Timers that run before the kernel is asked for events.
+/// Most timers run before the kernel is asked for events.
 const TIMERS: usize = 128;
-/// So many connections are looked at in one look: a hundred thousand would take milliseconds.
+/// Most connections inspected in one periodic check: a hundred thousand would take milliseconds.
 const AT_A_LOOK: usize = 10_000;
-/// A thread that sleeps is let in some tens of microseconds after the time that it asked for, and what was due meanwhile
-/// goes in one bunch. A precise one rises so much earlier, and looks at the clock until it is time.
+/// A sleeping thread wakes some tens of microseconds later than requested, and the events due in that time then form
+/// a burst. A precise thread wakes this much earlier and spins until the time has come.
 const EARLY: Dur = Dur::from_micros(100);
-/// How often leases, dead ends and numbers are looked at.
+/// Interval of the periodic check of leases, stalled connections and statistics.
 const LOOK: Dur = Dur::from_millis(200);
-/// A connection that does not come forward for so long has failed (the released program's 30 s).
+/// A connection without progress for this many seconds has failed (the released program's 30 s).
 const STALLED: u32 = 30;
-/// A header must be there so many seconds after its connection, or what came is a stranger.
+/// A connection without a complete header after this many seconds belongs to a stranger.
 const HEADER_PATIENCE: u32 = 5;
 
 impl Worker {
@@ -206,7 +206,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Runs until the run is over.
+    /// Runs the loop until the run ends.
     pub fn run(mut self) {
         swell_host::be_punctual(self.shared.config.precise);
         let mut look = Time::ZERO;
@@ -233,7 +233,7 @@ impl Worker {
             let timeout = swell_host::clock::timespec(idle);
             match epoll::wait(&self.epoll, spare_capacity(&mut news), Some(&timeout)) {
                 Ok(_) | Err(Errno::INTR) => {}
-                // The descriptor is ours and stays open: there is nothing that could be said here.
+                // The descriptor is valid and stays open, so this error cannot be handled in any useful way.
                 Err(_) => break,
             }
             for _ in 0..self.ready.len() {
@@ -248,12 +248,12 @@ impl Worker {
         self.finish();
     }
 
-    /// Since the run was made.
+    /// Time on the run's clock.
     pub fn now(&self) -> Time {
         self.shared.now()
     }
 
-    /// Lets due timers go; true if some are left.
+    /// Runs due timers; true if some are left.
     fn timers(&mut self, now: Time) -> bool {
         for _ in 0..TIMERS {
             let Some((due, wake)) = self.queue.pop_until(now) else {
@@ -307,7 +307,7 @@ impl Worker {
         }
     }
 
-    /// An end has more to do when others have had their turn.
+    /// Queues a connection that has more to do, so that others are served first.
     pub fn later(&mut self, token: u64) {
         if let Some(conn) = self.conns.get_mut(token)
             && !conn.ready
@@ -317,7 +317,8 @@ impl Worker {
         }
     }
 
-    /// How many bytes an end may send of `n`; `None`: it goes on when the agent may send again.
+    /// How many of `n` bytes a connection may send. `None` if it must wait; it then continues when the rate limit
+    /// allows.
     pub fn allowed(&mut self, token: u64, n: usize) -> Option<usize> {
         let budget = self.shared.config.limits.budget.as_ref();
         let wait = match budget.map(|b| b.room()) {
@@ -327,7 +328,7 @@ impl Worker {
         };
         let now = self.now();
         let conn = self.conns.get_mut(token)?;
-        // It would come forward if it might.
+        // Waiting for the rate limit does not count as a stall.
         conn.progress = seconds(now);
         if !conn.ready {
             conn.ready = true;
@@ -340,14 +341,14 @@ impl Worker {
         None
     }
 
-    /// An end sent so much.
+    /// Charges sent bytes to the rate limit.
     pub fn pay(&self, payload: u64) {
         if let Some(budget) = &self.shared.config.limits.budget {
             budget.pay(payload);
         }
     }
 
-    /// Those that waited longest go on, as many as there is room for.
+    /// Continues with the connections that have waited longest, as far as the rate limit allows.
     fn room_again(&mut self) {
         let mut wait = Dur::ZERO;
         for _ in 0..TIMERS {
@@ -367,7 +368,7 @@ impl Worker {
         }
     }
 
-    /// Has the kernel tell what happens at a socket, each thing once.
+    /// Registers a connection for edge-triggered events.
     pub fn watch(&mut self, token: u64) -> Result<()> {
         match self.conns.get_mut(token) {
             Some(conn) => watch(&self.epoll, &conn.fd, token),
@@ -384,7 +385,7 @@ impl Worker {
 
     fn obey(&mut self) {
         let mut rung = [0; 8];
-        // The bell was rung; how often does not matter.
+        // Clears the bell. The number of rings does not matter.
         let _ = rustix::io::read(self.shared.bell(self.number), &mut rung);
         for command in self.shared.commands(self.number) {
             match command {
@@ -395,7 +396,7 @@ impl Worker {
         }
     }
 
-    /// Looks at everything that causes no event.
+    /// Periodic check of everything that causes no event.
     fn look(&mut self, now: Time) {
         self.lease_look(now);
         let second = seconds(now);
@@ -417,7 +418,7 @@ impl Worker {
         self.publish();
     }
 
-    /// Ends a connection that did not come to its own end.
+    /// Ends a connection that did not complete.
     pub fn drop_conn(&mut self, token: u64, outcome: Outcome, error: Option<Errno>) {
         let Some(conn) = self.conns.get_mut(token) else {
             return;
@@ -446,13 +447,13 @@ impl Worker {
         }
     }
 
-    /// Closes the socket; what is not closed in both directions is reset.
+    /// Closes the socket. If it is not closed in both directions, the kernel resets the connection.
     pub fn forget(&mut self, token: u64) -> Option<Conn> {
         self.partial.remove(&token);
         self.conns.remove(token)
     }
 
-    /// Shows others how things stand.
+    /// Publishes the statistics.
     fn publish(&mut self) {
         let statistics = Statistics {
             counts: self.counts,
@@ -460,7 +461,7 @@ impl Worker {
             open: self.conns.len() as u64,
             late: self.lateness.late(),
             failures: self.failures.clone(),
-            // The others are the whole run's.
+            // The other fields describe the whole run.
             ..Statistics::default()
         };
         self.shared.publish(self.number, statistics);
@@ -477,13 +478,13 @@ impl Worker {
     }
 }
 
-/// Has the kernel tell what happens at a socket, each thing once.
+/// Registers a descriptor for edge-triggered events.
 pub(super) fn watch(epoll: &OwnedFd, fd: impl AsFd, token: u64) -> Result<()> {
     let what = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
     epoll::add(epoll, fd, epoll::EventData::new_u64(token), what)
 }
 
-/// How long to sleep when something is due in `span`.
+/// How long to sleep if something is due in `span`.
 fn early(span: Dur, precise: bool) -> Dur {
     if precise {
         span.saturating_sub(EARLY)

@@ -1,5 +1,5 @@
-//! A router between two hosts, on the kernel that is there. Like `host.rs` a program of its own: it needs root or user
-//! namespaces, and a process without threads to begin with.
+//! Tests of a router between two hosts, on the running kernel. Like `host.rs` this is a program of its own: it needs
+//! root or user namespaces, and a process that has no threads when it starts.
 #![expect(clippy::print_stdout, reason = "a test program reports on stdout")]
 
 use std::process::ExitCode;
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     let wanted = std::env::args().nth(1).filter(|a| !a.starts_with('-'));
     for (name, test) in TESTS {
         if wanted.as_ref().is_none_or(|w| name.contains(w.as_str())) {
-            // A test that fails panics, which ends the program with a failure.
+            // A failing test panics, which ends the program with a failure.
             test(&rights);
             println!("test {name} ... ok");
         }
@@ -101,7 +101,8 @@ fn below_the_limit(rights: &Rights) {
             emitted.packets + emitted.refused + emitted.missed,
             expected.count() as u64
         );
-        // A stall of the machine may make a train of what was spaced; fifty fit into the queue, which is 12 ms of it.
+        // A stall of the machine may bunch the spaced packets. Fifty of them fit into the queue, which holds 12 ms of
+        // traffic.
         let last = seen.samples.last().unwrap();
         let lost = seen.lost.iter().filter(|l| **l).count() as u64;
         assert_eq!(lost, last.queue_drops + last.not_taken + last.sink_missed);
@@ -109,7 +110,8 @@ fn below_the_limit(rights: &Rights) {
         if emitted.late.max < Dur::from_millis(10) {
             assert_eq!(lost, 0);
         }
-        // When all is over nothing waits. Before that counters are read one after the other.
+        // After the end no packets are waiting. Before that, the counters are inconsistent because they are read one
+        // after the other.
         let end = &seen.end;
         let gone = end.forwarded.packets + end.queue_drops + end.not_taken;
         assert_eq!(gone, end.offered.packets);
@@ -117,7 +119,7 @@ fn below_the_limit(rights: &Rights) {
 }
 
 fn a_burst_too_long(rights: &Rights) {
-    // Two lines of 10 Mbit/s into one: of 2 x 60 packets half have to wait, and the queue has room for 20.
+    // Two lines of 10 Mbit/s lead into one: of 2 x 60 packets half have to wait, and the queue holds 20.
     let bursty = Pattern {
         burst: 60,
         ..pattern(8 * MBIT)
@@ -129,7 +131,7 @@ fn a_burst_too_long(rights: &Rights) {
     );
     let last = seen.samples.last().unwrap();
     assert!(last.queue_drops > 0 && seen.lost.iter().any(|l| *l));
-    // The front of a burst finds the queue empty.
+    // The first packets of a burst find the queue empty.
     for burst in seen.lost.chunks(120) {
         assert!(!burst.iter().take(20).any(|l| *l), "{burst:?}");
     }

@@ -1,4 +1,5 @@
-//! More connections than a table of descriptors holds. A test program of its own: the limit is the process's.
+//! More connections than one descriptor table holds. This is a test program of its own, because the limit belongs to
+//! the process.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use swell_base::Dur;
 use swell_generate::{Addresses, Client, Closed, Config, Key, Play, Role, Run, Server, Target};
 
-/// Descriptors that the process may have.
+/// The process's limit on descriptors.
 const FEW: u64 = 300;
 
 fn config(role: Role) -> Config {
@@ -48,7 +49,7 @@ fn every_thread_may_have_as_many_descriptors_as_the_limit_says() {
         maximum: few,
     };
     setrlimit(Resource::Nofile, limit).unwrap();
-    // Runs raise the limit where they may (capabilities(7)), and that they may not matters here.
+    // Runs raise the limit if they are permitted to (capabilities(7)). This removes the permission.
     let mut able = capabilities(None).unwrap();
     able.effective.remove(CapabilitySet::SYS_RESOURCE);
     set_capabilities(None, able).unwrap();
@@ -64,7 +65,7 @@ fn every_thread_may_have_as_many_descriptors_as_the_limit_says() {
         datagrams: server.datagram_port(),
         pool: Addresses::default(),
     };
-    // Both ends of each are in this process: more than three times what one table holds, of eight.
+    // Both ends of each connection are in this process: more than three times what one of the eight tables holds.
     let sessions = 480;
     let client = Run::new(config(Role::Client(Client {
         index: 0,
@@ -74,7 +75,7 @@ fn every_thread_may_have_as_many_descriptors_as_the_limit_says() {
         plan: Arc::new(Closed {
             sessions,
             up: 100,
-            // Nobody is ever ready.
+            // Transfers never end.
             down: 1 << 40,
         }),
         play: Play::default(),
@@ -88,7 +89,7 @@ fn every_thread_may_have_as_many_descriptors_as_the_limit_says() {
     let [a, b] = [&client, &server].map(|run| run.statistics().counts);
     assert_eq!((a.without_descriptors, b.without_descriptors), (0, 0));
     assert_eq!((a.failed, b.failed), (0, 0));
-    // They are in the threads' tables, and gone with the threads: nothing is left over here.
+    // The descriptors are in the threads' tables and disappear with the threads. Nothing is left in the main table.
     assert!(descriptors() < before + 20, "{}", descriptors());
     let port = server.port();
     drop((client, server));

@@ -1,4 +1,4 @@
-//! Export messages in, flow records out.
+//! Converts export messages to flow records.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,33 +9,33 @@ use super::sets::Waiting;
 use super::template::Templates;
 use super::{FlowCounts, FlowRecord, FlowSkip, Limits, Protocol, sets, sflow, v5};
 
-/// An observation domain of an exporter: what sequence numbers, templates and samplers belong to.
+/// An observation domain of an exporter, to which sequence numbers, templates and samplers belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exporter {
     /// The address the messages came from.
     pub address: IpAddr,
-    /// What they are.
+    /// The protocol of the messages.
     pub protocol: Protocol,
     /// Observation domain (IPFIX), source id (v9), engine type and number (v5), sub-agent (sFlow).
     pub domain: u32,
     /// Messages read from it.
     pub messages: u64,
-    /// Records given of it.
+    /// Records returned from it.
     pub records: u64,
-    /// Times that its sequence numbers jumped ahead.
+    /// Number of forward jumps of its sequence numbers.
     pub gaps: u64,
-    /// What the jumps say is missing, in what the protocol counts.
+    /// Missing items according to these jumps, in the unit that the protocol counts.
     pub missing: u64,
 }
 
-/// What was wrong with a message first. What else it held has been read, as far as that was
-/// possible; everything is in the counts.
+/// The first problem of a message. The rest of the message was read as far as possible. All problems are in the
+/// counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {offset} of the message: {}", .reason.text())]
 pub struct Refused {
-    /// Where, in bytes from the beginning of the message.
+    /// Offset in bytes from the beginning of the message.
     pub offset: u64,
-    /// Why.
+    /// The reason.
     pub reason: FlowSkip,
 }
 
@@ -43,22 +43,22 @@ pub struct Refused {
 #[derive(Debug)]
 pub(crate) struct Domain {
     pub public: Exporter,
-    /// The sequence number that comes next, if all goes well.
+    /// The expected sequence number of the next message.
     expected: Option<u32>,
-    /// When the uptime of the exporter was zero, nanoseconds since the Unix epoch.
+    /// When the exporter's uptime was zero, in nanoseconds since the Unix epoch.
     pub boot: Option<i64>,
     pub samplers: Samplers,
 }
 
-/// How far behind the expected number a message that came late may be; further back its exporter
-/// has begun anew.
+/// How far a late message's sequence number can be behind the expected one. If it is further behind, the exporter has
+/// restarted.
 const LATE: u32 = 10_000;
 
-/// Reads export messages of any exporters and protocols (RFC 5470: a Collecting Process): NetFlow 1,
-/// 5, 7 and 9, IPFIX and sFlow 5. It opens no socket: the caller does, and passes what it receives.
+/// Reads export messages of any exporters and protocols (RFC 5470: a Collecting Process): NetFlow 1, 5, 7 and 9,
+/// IPFIX and sFlow 5. It opens no socket: the caller receives messages and passes them on.
 ///
-/// Exporters are distinguished by address and observation domain, not by port, as RFC 3954 section 5.1
-/// has it: some send templates and data from different ports.
+/// Exporters are distinguished by address and observation domain and not by port, as in RFC 3954 section 5.1, because
+/// some send templates and data from different ports.
 ///
 /// ```
 /// use std::net::{IpAddr, Ipv4Addr};
@@ -91,9 +91,9 @@ pub struct CollectingProcess {
     pub(crate) samplers: usize,
     pub(crate) counts: FlowCounts,
     refused: Option<Refused>,
-    /// Where the message under way begins in the file, for the places that the counts remember.
+    /// Where the current message begins in the file, for the offsets in the counts.
     base: u64,
-    /// Whether places are those of whole messages, because what surrounds them is not known.
+    /// Whether offsets are those of whole messages, because the offset within a message has no meaning in the file.
     whole: bool,
 }
 
@@ -104,12 +104,12 @@ impl Default for CollectingProcess {
 }
 
 impl CollectingProcess {
-    /// One with the usual [`Limits`].
+    /// A process with the default [`Limits`].
     pub fn new() -> CollectingProcess {
         CollectingProcess::with_limits(Limits::default())
     }
 
-    /// One with limits of its own.
+    /// A process with other limits.
     pub fn with_limits(limits: Limits) -> CollectingProcess {
         CollectingProcess {
             limits,
@@ -126,18 +126,18 @@ impl CollectingProcess {
         }
     }
 
-    /// Remembers places as those of whole packets of a capture.
+    /// From now on, offsets in the counts are those of whole packets in a capture.
     pub(crate) fn places_are_packets(&mut self) {
         self.whole = true;
     }
 
     /// Reads one message, the payload of one datagram, and appends its records to `out`.
     ///
-    /// `received` is when it arrived, nanoseconds since the Unix epoch: records without times of
-    /// their own in messages without one (sFlow) get it.
+    /// `received` is the arrival time in nanoseconds since the Unix epoch. It is used for records without times in
+    /// messages without a time (sFlow).
     ///
     /// # Errors
-    /// What was wrong with the message first. Records found before and behind it are in `out`.
+    /// The first problem of the message. Records before and after it are in `out`.
     pub fn message(
         &mut self,
         exporter: IpAddr,
@@ -148,7 +148,7 @@ impl CollectingProcess {
         self.message_at(exporter, received, bytes, 0, out)
     }
 
-    /// As [`CollectingProcess::message`], for a message at `base` of a file.
+    /// Like [`CollectingProcess::message`], for a message at offset `base` of a file.
     pub(crate) fn message_at(
         &mut self,
         exporter: IpAddr,
@@ -168,7 +168,7 @@ impl CollectingProcess {
         match version {
             9 => sets::v9(self, exporter, bytes, out),
             10 => sets::ipfix(self, exporter, bytes, out),
-            // sFlow's version has 32 bits.
+            // The version field of sFlow has 32 bits.
             0 if bytes.starts_with(&[0, 0, 0, 5]) => {
                 sflow::message(self, exporter, received, bytes, out);
             }
@@ -180,8 +180,7 @@ impl CollectingProcess {
         self.verdict()
     }
 
-    /// Whether bytes are, beyond accident, a message of a protocol that is read: lengths and counts
-    /// all agree.
+    /// Whether bytes are almost certainly a message of a supported protocol: all lengths and counts agree.
     pub fn is_message(bytes: &[u8]) -> bool {
         let Some(&[a, b]) = bytes.first_chunk() else {
             return false;
@@ -203,7 +202,7 @@ impl CollectingProcess {
         }
     }
 
-    /// Gives up waiting for templates: what waits is counted as [`FlowSkip::NoTemplate`].
+    /// Gives up waiting for templates. Waiting sets are counted as [`FlowSkip::NoTemplate`].
     pub fn finish(&mut self) {
         for at in self.waiting.clear() {
             self.counts.skip(FlowSkip::NoTemplate, at);
@@ -215,7 +214,7 @@ impl CollectingProcess {
         &self.counts
     }
 
-    /// Exporters and their observation domains in the order of [`FlowRecord::exporter`].
+    /// Exporters and their observation domains, in the order of [`FlowRecord::exporter`].
     pub fn exporters(&mut self) -> &[Exporter] {
         self.exporters.clear();
         self.exporters.extend(self.domains.iter().map(|d| d.public));
@@ -226,7 +225,7 @@ impl CollectingProcess {
         self.limits
     }
 
-    /// Where the message under way begins.
+    /// Where the current message begins.
     pub(crate) fn base(&self) -> u64 {
         self.base
     }
@@ -235,7 +234,7 @@ impl CollectingProcess {
         self.refused.take().map_or(Ok(()), Err)
     }
 
-    /// Counts something lost at an offset of the message.
+    /// Counts data that was skipped at an offset of the message.
     #[cold]
     pub(crate) fn skip(&mut self, reason: FlowSkip, offset: usize) {
         let within = if self.whole { 0 } else { offset as u64 };
@@ -248,14 +247,14 @@ impl CollectingProcess {
         }
     }
 
-    /// The number of a domain, which is made when it is new.
+    /// The number of a domain, which is created if it is new.
     pub(crate) fn domain(
         &mut self,
         address: IpAddr,
         protocol: Protocol,
         domain: u32,
     ) -> Option<u32> {
-        // Messages of one exporter come in a row.
+        // Fast path: consecutive messages often come from the same exporter.
         if let Some(last) = self.domains.last()
             && (
                 last.public.address,
@@ -291,8 +290,8 @@ impl CollectingProcess {
         Some(number)
     }
 
-    /// Follows the sequence numbers of a domain: `got` came, and the next is `got + next`, or is
-    /// not known where a set could not be read.
+    /// Checks the sequence numbers of a domain. The message has number `got`, and the next one should have
+    /// `got + next`. `next` is `None` if a set could not be read.
     pub(crate) fn sequence(&mut self, domain: u32, got: u32, next: Option<u32>) {
         let counts = &mut self.counts;
         let Some(domain) = self.domains.get_mut(domain as usize) else {
@@ -315,7 +314,7 @@ impl CollectingProcess {
         domain.expected = next.map(|n| got.wrapping_add(n));
     }
 
-    /// NetFlow 1, 5 and 7.
+    /// Reads a message of NetFlow 1, 5 or 7.
     fn fixed(
         &mut self,
         layout: &v5::Layout,
@@ -330,7 +329,7 @@ impl CollectingProcess {
             return;
         };
         self.counts.message(layout.protocol);
-        // No panic: the header has been read.
+        // Cannot panic: the header has been read.
         let body = bytes.get(layout.header..).unwrap_or_default();
         let whole = body.len() / layout.record;
         let count = usize::from(header.count);
@@ -357,11 +356,11 @@ impl CollectingProcess {
         }
     }
 
-    /// The clock of a NetFlow 9 message, which gives its export time in whole seconds only.
+    /// The clock of a NetFlow 9 message, whose export time is in whole seconds.
     ///
-    /// Naively, the time of zero uptime wanders by up to a second from message to message, and the
-    /// gaps between flows with it. All readings lie within a second below the true one, so the
-    /// latest of them is the best; one outside of that second is another clock or a restart.
+    /// Computed from single messages, the time of zero uptime would vary by up to a second, and the gaps between
+    /// flows would vary with it. All computed values are at most a second before the true one, so the latest of them
+    /// is the best estimate. A value outside of that second means another clock or a restart.
     pub(crate) fn v9_clock(&mut self, domain: u32, seconds: u32, uptime: u32) -> Clock {
         const SECOND: i64 = 1_000_000_000;
         let export = i64::from(seconds) * SECOND;

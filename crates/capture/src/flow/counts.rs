@@ -1,34 +1,34 @@
-//! What flow records were read and what was lost on the way.
+//! Counts of the flow records that were read, and of what was lost on the way.
 
 use super::{FlowRecord, Protocol, Sampling};
 
-/// Why something held no flow record that could be used.
+/// Why data contained no usable flow record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum FlowSkip {
     /// A packet of a capture that is not a flow export.
     NotAnExport,
-    /// A message of a version that is not read.
+    /// A message of an unsupported version.
     Version,
     /// A message whose header contradicts its length.
     BadMessage,
-    /// A message that ends before what it announces.
+    /// A message that is shorter than it announces.
     CutMessage,
-    /// A message of one observation domain too many.
+    /// A message from one observation domain too many (see `Limits`).
     DomainLimit,
     /// A set whose length contradicts its message; the rest of the message is lost.
     BadSet,
-    /// A set of data whose template never came.
+    /// A data set whose template never arrived.
     NoTemplate,
-    /// A set of data without a template that there was no more room to keep.
+    /// A data set without a template, for which no buffer space was left.
     BufferLimit,
-    /// A template that contradicts its set, or whose records would have no length.
+    /// A template that contradicts its set, or whose records would have length zero.
     BadTemplate,
-    /// A template too many, or with too many fields.
+    /// One template too many, or a template with too many fields (see `Limits`).
     TemplateLimit,
     /// A data record that does not fit into its set; the rest of the set is lost.
     BadRecord,
-    /// A data record that is not about packets between two IP addresses.
+    /// A data record that does not describe packets between two IP addresses.
     NoAddresses,
     /// A data record without a packet or byte count: an event, not a flow.
     NoCounters,
@@ -36,11 +36,11 @@ pub enum FlowSkip {
     NoPacket,
     /// A sample of interface counters.
     CounterSample,
-    /// A sampler too many.
+    /// One sampler too many (see `Limits`).
     SamplerLimit,
-    /// A row of text that does not read.
+    /// An invalid row of text.
     BadRow,
-    /// A block, record or row of a kind that is not needed or not known.
+    /// A block, record or row whose kind is unknown or not needed.
     OtherKind,
 }
 
@@ -67,7 +67,7 @@ impl FlowSkip {
         FlowSkip::OtherKind,
     ];
 
-    /// The reason in words, for a table.
+    /// A description for tables.
     pub const fn text(self) -> &'static str {
         match self {
             FlowSkip::NotAnExport => "packets that are not flow exports",
@@ -91,7 +91,7 @@ impl FlowSkip {
         }
     }
 
-    /// Whether it is damage or loss, rather than something that is simply no flow record.
+    /// Whether this is damage or loss, and not just data that is no flow record.
     pub const fn is_damage(self) -> bool {
         !matches!(
             self,
@@ -104,17 +104,17 @@ impl FlowSkip {
     }
 }
 
-/// How often something was skipped for one reason, and where it happened first.
+/// How often data was skipped for one reason, and where first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     /// How often.
     pub times: u64,
-    /// Byte offset of the first: in the file, of the packet in a capture, or in the message passed
-    /// over.
+    /// Byte offset of the first occurrence: in the file, or of the packet in a capture, or within a message that was
+    /// passed to the process.
     pub first_at: u64,
 }
 
-/// A sampling that was seen, and on how many records.
+/// A kind of sampling that occurred, and the number of its records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SamplingSeen {
     /// The sampling.
@@ -123,49 +123,49 @@ pub struct SamplingSeen {
     pub records: u64,
 }
 
-/// Kinds of sampling that are distinguished; other records count in `other_samplings`.
+/// Number of samplings that are distinguished. Records with others are counted in `other_samplings`.
 const MOST_SAMPLINGS: usize = 64;
 
-/// Counts over flow records, valid after every record and after an error.
+/// Counts over flow records. They are valid after every record and after an error.
 ///
-/// Nothing is lost silently: `data_records` is `records` plus those skipped one by one
+/// Nothing is lost silently: `data_records` is `records` plus the records that were skipped individually
 /// ([`FlowSkip::NoAddresses`], [`FlowSkip::NoCounters`], [`FlowSkip::NoPacket`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowCounts {
-    /// Export messages read, by protocol in the order of [`Protocol::ALL`]; blocks of nfdump files.
+    /// Export messages (or blocks of nfdump files) read, by protocol in the order of [`Protocol::ALL`].
     messages: [u64; Protocol::ALL.len()],
-    /// Flow records given.
+    /// Flow records returned.
     pub records: u64,
-    /// Those of them with counters of both directions.
+    /// Of these, records with counters of both directions.
     pub biflows: u64,
-    /// Data records met, used or not; options data not among them.
+    /// Data records read, usable or not, except options data.
     pub data_records: u64,
     /// Options data records.
     pub options_records: u64,
     /// Templates and options templates that were new or changed.
     pub templates: u64,
-    /// Templates received again as they were.
+    /// Templates that were received again unchanged.
     pub templates_repeated: u64,
     /// Templates withdrawn (RFC 7011 section 8.1).
     pub templates_withdrawn: u64,
     /// Data sets that waited for their template and were decoded when it came.
     pub sets_late: u64,
-    /// Times that sequence numbers jumped ahead, over all observation domains.
+    /// Forward jumps of sequence numbers, over all observation domains.
     pub gaps: u64,
-    /// What the jumps say is missing: flows (v5, v7), messages (v9, sFlow) or data records (IPFIX).
+    /// Missing items according to these jumps: flows (v5, v7), messages (v9, sFlow) or data records (IPFIX).
     pub missing: u64,
-    /// Messages out of order, or sent again, or behind a restart of their exporter.
+    /// Messages that were out of order or repeated, or that followed a restart of their exporter.
     pub out_of_order: u64,
-    /// Records whose end lies before their start: both were taken to be the end; in nfdump files,
-    /// whose collector exchanges them, each to be the other.
+    /// Records whose end is before their start. Both times were set to the end. In nfdump files the two times were
+    /// swapped instead, because nfcapd exchanges them.
     pub backward: u64,
-    /// Records whose start is missing: it was taken to be the end.
+    /// Records without a start, which was set to the end.
     pub without_start: u64,
-    /// Records without any time: they have that of their message.
+    /// Records without any time, which got the time of their message.
     pub without_time: u64,
-    /// Records that name none of several samplers: their sampling is unknown.
+    /// Records that name no sampler although there are several. Their sampling is unknown.
     pub ambiguous_sampling: u64,
-    /// Records that know the bytes of each side, and the packets of both together: those of each are estimated.
+    /// Records with bytes of each side but only a total of packets. The packets of each side are estimated.
     pub divided: u64,
     /// Packets over all records, both directions, as exported.
     pub packets: u64,
@@ -175,7 +175,7 @@ pub struct FlowCounts {
     pub first: i64,
     /// The latest end of a record; `i64::MIN` without records.
     pub last: i64,
-    /// Records under samplings beyond the 64 that are distinguished.
+    /// Records with a sampling beyond the 64 that are distinguished.
     pub other_samplings: u64,
     samplings: Vec<SamplingSeen>,
     skipped: [Skipped; FlowSkip::ALL.len()],
@@ -213,12 +213,12 @@ impl Default for FlowCounts {
 }
 
 impl FlowCounts {
-    /// Messages read of a protocol.
+    /// Messages of one protocol that were read.
     pub fn messages(&self, protocol: Protocol) -> u64 {
         self.messages[protocol as usize]
     }
 
-    /// Messages read of any protocol.
+    /// Messages of all protocols that were read.
     pub fn messages_total(&self) -> u64 {
         self.messages.iter().sum()
     }
@@ -228,7 +228,7 @@ impl FlowCounts {
         self.skipped[reason as usize]
     }
 
-    /// The samplings seen, in the order of their appearance.
+    /// The samplings that occurred, in the order of their first appearance.
     pub fn samplings(&self) -> &[SamplingSeen] {
         &self.samplings
     }
@@ -247,7 +247,7 @@ impl FlowCounts {
         skipped.times += 1;
     }
 
-    /// Counts a record that is given.
+    /// Counts a record that is returned.
     #[inline]
     pub(crate) fn record(&mut self, record: &FlowRecord) {
         self.records += 1;

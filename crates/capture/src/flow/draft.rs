@@ -1,5 +1,5 @@
-//! A flow record in the making: fields come in the order of the template, and what they mean
-//! together shows only at the end.
+//! A flow record under construction. Fields arrive in the order of the template; their combined meaning is known only
+//! at the end.
 
 use std::net::IpAddr;
 
@@ -14,21 +14,21 @@ pub(crate) const MILLI: i64 = 1_000_000;
 const MICRO: i64 = 1_000;
 const SECOND: i64 = 1_000_000_000;
 
-/// Seconds from 1900, where NTP times begin, to 1970.
+/// Seconds from 1900, the epoch of NTP, to 1970.
 const NTP_EPOCH: i64 = 2_208_988_800;
 
-/// What a message says about its time.
+/// The time information of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Clock {
     /// Export time, nanoseconds since the Unix epoch.
     pub export: i64,
-    /// When the exporter's uptime was zero, on the same scale, where that is known.
+    /// When the exporter's uptime was zero, in nanoseconds since the Unix epoch, if known.
     pub boot: Option<i64>,
 }
 
 impl Clock {
-    /// Milliseconds of uptime as a time. The counter wraps after 49.7 days: the reading nearest to
-    /// the export time is meant.
+    /// Converts milliseconds of uptime to a time. The counter wraps after 49.7 days, so the time nearest to the
+    /// export time is chosen.
     #[inline]
     pub(crate) fn at_uptime(&self, boot: i64, uptime: u32) -> i64 {
         const WRAP: i64 = 1 << 32;
@@ -39,7 +39,7 @@ impl Clock {
     }
 }
 
-/// What a record, of data or options, says about sampling.
+/// Sampling information in a data or options record.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct SamplingFields {
     pub sampler: Option<u64>,
@@ -53,7 +53,7 @@ pub(crate) struct SamplingFields {
 }
 
 impl SamplingFields {
-    /// Packets passed per packet taken, if anything says so and it can be.
+    /// Packets observed per packet selected, if the fields give a valid ratio.
     pub(crate) fn interval(&self) -> Option<f64> {
         let ratio = |all: u64, taken: u64| (taken > 0).then(|| all as f64 / taken as f64);
         let said = self
@@ -72,7 +72,7 @@ impl SamplingFields {
     }
 }
 
-/// One end of a flow in time, as far as it is known.
+/// The start or end time of a flow, as far as it is known.
 #[derive(Clone, Copy, Debug, Default)]
 struct End {
     absolute: Option<i64>,
@@ -94,7 +94,7 @@ impl End {
     }
 }
 
-/// Fields of a record, gathered.
+/// The collected fields of a record.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     record: FlowRecord,
@@ -148,7 +148,7 @@ impl Draft {
         }
     }
 
-    /// Takes a field. Its length has been checked against its slot.
+    /// Adds a field, whose length is valid for its slot.
     #[inline]
     pub(crate) fn put(&mut self, slot: Slot, value: &[u8], clock: &Clock) {
         match slot {
@@ -218,7 +218,7 @@ impl Draft {
         }
     }
 
-    /// A sampled packet in place of counters.
+    /// Adds a sampled packet, which takes the place of counters.
     fn section(&mut self, link: LinkType, data: &[u8]) {
         let whole = self.frame_size.unwrap_or(0).min(u64::from(u32::MAX)) as u32;
         self.record.layer = Layer::Network;
@@ -229,7 +229,7 @@ impl Draft {
         }
     }
 
-    /// The record; what could not be seen in it is counted. `boot` is the domain's, if it is known.
+    /// Completes the record, and counts values that are missing or implausible. `boot` is the domain's, if known.
     pub(crate) fn finish(
         mut self,
         clock: &Clock,
@@ -277,8 +277,8 @@ impl Draft {
         Ok(self.record)
     }
 
-    /// Both addresses, of the same version. Some templates have room for both versions, and zeros
-    /// in the one that is not meant.
+    /// Sets both addresses, which must have the same version. Some templates have fields for both versions and fill
+    /// the unused ones with zeros.
     fn addresses(&mut self) -> Result<(), FlowSkip> {
         let r = &mut self.record;
         match (self.v4, self.v6, self.version) {
@@ -292,7 +292,7 @@ impl Draft {
             (_, [Some(src), Some(dst)], _) => {
                 (r.src, r.dst) = (IpAddr::from(src), IpAddr::from(dst));
             }
-            // A sampled packet has brought its own.
+            // The addresses came from a sampled packet.
             _ if self.record.packets > 0 => {}
             _ => return Err(FlowSkip::NoAddresses),
         }
@@ -319,8 +319,8 @@ impl Draft {
             Some(_) => Times::Record,
             None => Times::Uptime,
         };
-        // A start of zero uptime is what some exporters fill in that have lost it. Of one packet it
-        // is certainly not true; the flow of several may have been there at the beginning.
+        // Some exporters write a start at uptime zero if they have lost the real one. For a single packet that is
+        // certainly false. A flow of several packets may really have existed at that time.
         if r.times == Times::Uptime && start.uptime == Some(0) && r.packets <= 1 && first != last {
             first = None;
         }
@@ -339,7 +339,7 @@ impl Draft {
             }
             (Some(_), None) => last = first,
             (None, None) => {
-                // Uptimes on an unknown scale still say how long the flow was.
+                // Even if the offset of the uptime is unknown, uptimes give the duration of the flow.
                 let span = match (start.uptime, end.uptime) {
                     (Some(s), Some(e)) if e.wrapping_sub(s) < 1 << 31 => {
                         i64::from(e.wrapping_sub(s)) * MILLI
@@ -363,7 +363,7 @@ impl Draft {
     }
 }
 
-/// Decodes a sampled packet into a record of one packet; false where it holds no IP packet.
+/// Decodes a sampled packet into a record of one packet; false if it contains no IP packet.
 pub(crate) fn packet_into(
     link: LinkType,
     data: &[u8],
@@ -387,7 +387,7 @@ pub(crate) fn packet_into(
     true
 }
 
-/// The two ends of a packet, as in the key of a flow.
+/// Sets the addresses, ports and other key fields of a packet.
 pub(crate) fn describe(packet: &Packet, frame: &Frame<'_>, record: &mut FlowRecord) {
     let ip = ip_payload(frame);
     (record.src, record.dst) = (packet.src, packet.dst);
@@ -423,7 +423,7 @@ fn offer(slot: &mut (Counter, u64), kind: Counter, value: &[u8]) {
     }
 }
 
-/// An unsigned integer of up to eight bytes, the most significant first.
+/// Decodes a big-endian unsigned integer of up to eight bytes.
 #[inline]
 pub(crate) fn uint(value: &[u8]) -> u64 {
     match *value {
@@ -441,13 +441,13 @@ fn float(value: &[u8]) -> Option<f64> {
     }
 }
 
-/// A number of units in nanoseconds, where that fits.
+/// Converts a number of units to nanoseconds; `None` on overflow.
 fn nanos(n: u64, unit: i64) -> Option<i64> {
     i64::try_from(n).ok()?.checked_mul(unit)
 }
 
-/// An absolute time; zero, which exporters fill in that have none, and times beyond the year 2262
-/// are none.
+/// Decodes an absolute time. `None` for zero, which exporters write if they have no time, and for times beyond the
+/// year 2262.
 fn absolute(unit: Unit, value: &[u8], clock: &Clock) -> Option<i64> {
     let n = uint(value);
     if n == 0 && unit != Unit::DeltaMicros {
@@ -472,7 +472,7 @@ mod tests {
 
     #[test]
     fn uptimes_are_read_across_the_wrap_of_their_counter() {
-        // Up for 50 days and a bit: the counter is at ten seconds.
+        // The uptime is 50 days and a bit, so the counter has wrapped and is at ten seconds.
         let export = 1_700_000_000 * SECOND;
         let clock = Clock {
             export,

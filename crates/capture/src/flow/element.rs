@@ -1,13 +1,13 @@
 //! Information elements: the fields of NetFlow v9 and IPFIX records that this crate reads.
 //!
-//! Numbers and meanings are those of the IANA registry "IPFIX Information Elements"
-//! (<https://www.iana.org/assignments/ipfix>), which took over NetFlow v9's below 128 (RFC 3954
-//! section 8); those of the reverse direction are the same behind an enterprise number (RFC 5103).
+//! Numbers and meanings are from the IANA registry "IPFIX Information Elements"
+//! (<https://www.iana.org/assignments/ipfix>). Numbers below 128 are those of NetFlow v9 (RFC 3954 section 8).
+//! Elements of the reverse direction have the same numbers under an enterprise number of their own (RFC 5103).
 
 /// The enterprise number of reverse elements (RFC 5103 section 6.1).
 const REVERSE: u32 = 29_305;
 
-/// What a field is to us. The names are those of the registry, where they are not obvious.
+/// The use of a field in this crate. Unless obvious, names are those of the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     Ignore,
@@ -29,27 +29,27 @@ pub(crate) enum Slot {
     EndReason,
     Input,
     Output,
-    /// A byte or packet counter, by how well it fits: see [`Counter`].
+    /// A byte or packet counter, with its kind: see [`Counter`].
     Bytes(Counter),
     Packets(Counter),
     ReverseBytes,
     ReversePackets,
     ReverseTcpFlags,
-    /// Times of the flow: which end, and in what unit.
+    /// Start or end of the flow, with the unit.
     Start(Unit),
     End(Unit),
     ReverseStart(Unit),
     ReverseEnd(Unit),
     DurationMillis,
     DurationMicros,
-    /// When the record was made, where it has no times of a flow.
+    /// When the record was made, used if it has no flow times.
     Observed(Unit),
     /// When the exporter's uptime was zero.
     SystemInit,
     SamplerId,
-    /// One packet in this many.
+    /// One packet is sampled out of this many.
     SamplingInterval,
-    /// The same, of a sampler (FLOW_SAMPLER_RANDOM_INTERVAL).
+    /// The same for one sampler (FLOW_SAMPLER_RANDOM_INTERVAL).
     RandomInterval,
     PacketInterval,
     PacketSpace,
@@ -62,36 +62,36 @@ pub(crate) enum Slot {
     IpSection,
 }
 
-/// The counters of one quantity, from worse to better: a record that has several keeps the best.
+/// The kinds of counters of one quantity, from worst to best. If a record has several, the best one is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Counter {
     None,
-    /// Frames of the link layer.
+    /// Link-layer frames.
     Layer2,
-    /// What left a middlebox, or went out by the egress interface.
+    /// Counted after a middlebox, or at the egress interface.
     Post,
-    /// Of the initiator of a biflow (firewalls).
+    /// Counted for the initiator of a biflow (firewalls).
     Initiator,
-    /// Since the flow began.
+    /// Counted since the beginning of the flow.
     Total,
-    /// Since the last report.
+    /// Counted since the previous report.
     Delta,
 }
 
-/// Units of time.
+/// Units and encodings of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Milliseconds of uptime.
     Uptime,
     Seconds,
     Millis,
-    /// 64-bit NTP times, both of them (RFC 7011 sections 6.1.9 and 6.1.10).
+    /// 64-bit NTP times, for both microseconds and nanoseconds (RFC 7011 sections 6.1.9 and 6.1.10).
     Ntp,
     /// Microseconds before the export time.
     DeltaMicros,
 }
 
-/// What the element `id` of enterprise `pen` (0 for IANA's own) is to us.
+/// The use of element `id` of enterprise `pen` (0 for IANA's own).
 pub(crate) fn slot(pen: u32, id: u16) -> Slot {
     match pen {
         0 => plain(id),
@@ -179,8 +179,8 @@ fn reverse(id: u16) -> Slot {
 }
 
 impl Slot {
-    /// Whether a field of this length (65 535: variable) can be read as this. Integers may be
-    /// shortened (RFC 7011 section 6.2), addresses and times of day not.
+    /// Whether a field of this length (65 535: variable) can be decoded. Integers may be shortened (RFC 7011 section
+    /// 6.2), but addresses and dateTime values may not.
     pub(crate) fn fits(self, len: u16) -> bool {
         match self {
             Slot::Ignore => false,
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(slot(REVERSE, 1), Slot::ReverseBytes);
         assert_eq!(slot(REVERSE, 86), Slot::ReversePackets);
         assert_eq!(slot(REVERSE, 152), Slot::ReverseStart(Unit::Millis));
-        // A reverse address would be the address.
+        // The reverse of an address is not supported.
         assert_eq!(slot(REVERSE, 8), Slot::Ignore);
         assert_eq!(slot(9, 1), Slot::Ignore, "another enterprise's");
     }

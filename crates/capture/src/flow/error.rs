@@ -4,21 +4,21 @@ use std::fmt;
 
 use crate::Problem;
 
-/// A file of flow records could not be read further. Everything read before stays valid.
+/// A file of flow records could not be read further. Everything that was read before stays valid.
 ///
-/// Displays as one sentence for a person: file, byte offset, reason, and how much was read before.
+/// Displayed as one sentence for the user: file, byte offset, reason, and how much was read before.
 #[derive(Debug)]
 pub struct FlowError {
-    /// The file as the user named it, where it has a name.
+    /// The file as the user named it, if it has a name.
     pub file: Option<Box<str>>,
-    /// Where in the data, in bytes from its beginning: of what could not be read. For compressed
-    /// input this counts uncompressed bytes.
+    /// Byte offset of the data that could not be read, from the beginning of the data. For compressed input this
+    /// counts uncompressed bytes.
     pub offset: u64,
     /// Whether `offset` counts bytes after decompression.
     pub uncompressed: bool,
-    /// Flow records read before.
+    /// Flow records that were read before.
     pub records: u64,
-    /// What is wrong.
+    /// The reason.
     pub problem: FlowProblem,
 }
 
@@ -26,27 +26,27 @@ pub struct FlowError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FlowProblem {
-    /// What can be wrong with any file.
+    /// A problem that any file can have.
     #[error(transparent)]
     File(#[from] Problem),
-    /// None of the formats that are read.
+    /// None of the supported formats.
     #[error(
         "neither flow records (NetFlow, IPFIX or sFlow messages, nfdump, conn.log, CSV) nor a capture{}",
         looks(.0)
     )]
     NotFlowRecords(Option<&'static str>),
-    /// An nfdump file whose blocks are packed in a way that is not read.
+    /// An nfdump file whose blocks are compressed in an unsupported way.
     #[error(
         "nfdump blocks under {0} are not read; `nfdump -r FILE -w NEW -z=lzo` writes them anew"
     )]
     NfdumpPacking(&'static str),
-    /// An nfdump block of a length that none has.
+    /// An nfdump block with an impossible length.
     #[error("the block says it is {0} bytes long, which no block is: the file is damaged here")]
     Block(u64),
     /// An nfdump block that cannot be decompressed.
     #[error("the block of {0} bytes cannot be decompressed: the file is damaged here")]
     Unpack(u64),
-    /// A message of a file that cannot be one.
+    /// The file continues with something that cannot be a message.
     #[error(
         "what begins here is no export message (its first bytes are {0:#010x}): the file is \
          damaged here"

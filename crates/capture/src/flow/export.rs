@@ -6,11 +6,11 @@ use super::record::FlowRecord;
 use crate::dissect::ip_payload;
 use crate::{Frame, Transport, dissect};
 
-/// Ports that exports are sent to: registered for IPFIX (4739) and sFlow (6343), and usual for
-/// NetFlow. To any other port a datagram must be a message by all its lengths to be taken for one.
+/// Usual destination ports of exports: registered for IPFIX (4739) and sFlow (6343), and common for NetFlow. On other
+/// ports, a datagram is only accepted as a message if all its lengths agree.
 const PORTS: [u16; 6] = [2055, 2056, 4739, 6343, 9995, 9996];
 
-/// Reads a frame: the records of the message it carries, if it does.
+/// Reads the records of the export message in a frame, if there is one.
 pub(crate) fn frame(
     frame: &Frame<'_>,
     place: u64,
@@ -21,15 +21,14 @@ pub(crate) fn frame(
         return process.counts.skip(FlowSkip::NotAnExport, place);
     };
     if to_usual_port || CollectingProcess::is_message(payload) {
-        // What is wrong with it is in the counts.
+        // Problems are recorded in the counts.
         let _ = process.message_at(exporter, frame.time, payload, place, out);
     } else {
         process.counts.skip(FlowSkip::NotAnExport, place);
     }
 }
 
-/// The payload of a UDP datagram as far as it was captured, its sender, and whether it went to one
-/// of the usual ports.
+/// The captured payload of a UDP datagram, its sender, and whether it was sent to one of the usual ports.
 fn payload<'a>(frame: &Frame<'a>) -> Option<(std::net::IpAddr, bool, &'a [u8])> {
     let packet = dissect(frame).ok()?;
     let Transport::Udp {

@@ -1,4 +1,4 @@
-//! Flow records to an IPFIX file (RFC 5655).
+//! Writes flow records to an IPFIX file (RFC 5655).
 
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
@@ -7,21 +7,21 @@ use std::net::IpAddr;
 use super::record::{Direction, FlowRecord, Sampling, SamplingSource};
 use crate::WriteError;
 
-/// Messages are not longer, so that each can be sent as a datagram too (RFC 7011 section 10.3.3).
+/// Maximum length of a message, so that each can also be sent as a datagram (RFC 7011 section 10.3.3).
 const MOST: usize = 1400;
 
-/// Template numbers: addresses of version 4 and 6, in one direction and in both.
+/// Template numbers: IPv4 and IPv6 addresses, each for one direction and for both.
 const FIRST_TEMPLATE: u16 = 256;
 const SAMPLING_TEMPLATE: u16 = 260;
 
 /// Seconds from 1900 to 1970, for NTP times.
 const NTP_EPOCH: i64 = 2_208_988_800;
 
-/// RFC 5103's enterprise number for the reverse direction.
+/// The enterprise number of RFC 5103 for the reverse direction.
 const REVERSE: u32 = 29_305;
 
-/// Elements and lengths behind the addresses. Times are written twice: milliseconds, which every
-/// reader knows, then nanoseconds, which lose nothing.
+/// Elements and lengths after the addresses. Times are written twice: in milliseconds, which every reader supports,
+/// and in nanoseconds, which lose nothing.
 const FIELDS: [(u16, u16); 14] = [
     (7, 2),
     (11, 2),
@@ -43,12 +43,11 @@ const LAST_FIELD: (u16, u16) = (157, 8);
 /// Elements of the reverse direction: packets, bytes, TCP flags.
 const REVERSE_FIELDS: [(u16, u16); 3] = [(2, 8), (1, 8), (6, 2)];
 
-/// Writes flow records to an IPFIX file: whatever reads IPFIX reads it, [`FlowReader`] among them.
+/// Writes flow records to an IPFIX file, which any IPFIX reader can read, such as [`FlowReader`].
 ///
-/// Every exporter number becomes an observation domain. Sampling is written as options data of the
-/// domain wherever it changes. Kept are all fields of a record but `layer`, whether counters have
-/// been scaled, and the reverse direction's own times; what a record did not say about its type of
-/// service becomes zero, its direction ingress.
+/// Every exporter number becomes an observation domain. Sampling is written as options data of the domain whenever it
+/// changes. All fields of a record are kept except `layer`, whether counters were scaled, and the reverse direction's
+/// own times. An unknown type of service becomes zero, and an unknown direction becomes ingress.
 ///
 /// [`FlowReader`]: super::FlowReader
 ///
@@ -69,13 +68,13 @@ pub struct IpfixWriter<W: Write> {
     out: BufWriter<W>,
     offset: u64,
     domains: BTreeMap<u32, Domain>,
-    /// The message under way: its domain, sets, where its last set begins and what it is, and how
-    /// many data records it holds.
+    /// The message under construction: its domain, its sets, where its last set begins and which it is, and the
+    /// number of its data records.
     domain: u32,
     body: Vec<u8>,
     set: Option<(usize, u16)>,
     records: u32,
-    /// The latest end of a record so far: the export time.
+    /// The latest end of any record so far, which is used as export time.
     latest: i64,
 }
 
@@ -86,7 +85,7 @@ struct Domain {
 }
 
 impl<W: Write> IpfixWriter<W> {
-    /// Begins a file in any sink of bytes. No buffering is needed around it.
+    /// Starts a file in any sink of bytes, which need not be buffered.
     pub fn new(sink: W) -> IpfixWriter<W> {
         IpfixWriter {
             out: BufWriter::with_capacity(1 << 16, sink),
@@ -103,7 +102,7 @@ impl<W: Write> IpfixWriter<W> {
     /// Writes a record.
     ///
     /// # Errors
-    /// Where the sink fails.
+    /// If the sink fails.
     pub fn record(&mut self, record: &FlowRecord) -> Result<(), WriteError> {
         if record.exporter != self.domain {
             self.flush()?;
@@ -119,7 +118,7 @@ impl<W: Write> IpfixWriter<W> {
         }
         if let Some(domain) = self.domains.get_mut(&self.domain) {
             let interval = |s: Sampling| (s.interval, s.source == SamplingSource::Unknown);
-            // Counters that were multiplied already must not be multiplied again.
+            // A reader must not multiply counters that were already multiplied.
             let sampling = match record.sampling.scaled {
                 true => Sampling::UNKNOWN,
                 false => record.sampling,
@@ -139,10 +138,10 @@ impl<W: Write> IpfixWriter<W> {
         Ok(())
     }
 
-    /// Writes what is under way and gives the sink back.
+    /// Writes all pending data and returns the sink.
     ///
     /// # Errors
-    /// Where the sink fails.
+    /// If the sink fails.
     pub fn finish(mut self) -> Result<W, WriteError> {
         self.flush()?;
         let offset = self.offset;
@@ -155,7 +154,7 @@ impl<W: Write> IpfixWriter<W> {
         self.out.into_inner().map_err(|e| failed(e.into_error()))
     }
 
-    /// The templates of a domain.
+    /// Writes the templates of a domain.
     fn templates(&mut self) {
         self.begin(2);
         for id in 0..4 {
@@ -185,7 +184,7 @@ impl<W: Write> IpfixWriter<W> {
         }
     }
 
-    /// The sampling of the domain from here on.
+    /// Writes the sampling that applies to the domain from here on.
     fn sampling(&mut self, sampling: Sampling) {
         let whole = sampling.interval.fract() == 0.0;
         let packets = if whole { 1.0 } else { 1000.0 };
@@ -198,7 +197,7 @@ impl<W: Write> IpfixWriter<W> {
         });
     }
 
-    /// Adds a data record to the set under way, or to a new one.
+    /// Appends a data record to the current set or to a new one.
     fn data(&mut self, template: u16, write: impl FnOnce(&mut Vec<u8>)) {
         if self.set.is_none_or(|(_, id)| id != template) {
             self.begin(template);
@@ -216,7 +215,7 @@ impl<W: Write> IpfixWriter<W> {
 
     fn end_set(&mut self) {
         if let Some((at, _)) = self.set.take() {
-            // A message is flushed long before a set can be too long.
+            // Cannot overflow: the message is flushed long before a set reaches that length.
             let len = (self.body.len() - at) as u16;
             self.body[at + 2..at + 4].copy_from_slice(&len.to_be_bytes());
         }
@@ -226,7 +225,7 @@ impl<W: Write> IpfixWriter<W> {
         self.body.extend(n.to_be_bytes());
     }
 
-    /// Writes the message under way, if there is one.
+    /// Writes the pending message, if there is one.
     fn flush(&mut self) -> Result<(), WriteError> {
         self.end_set();
         if self.body.is_empty() {
@@ -266,7 +265,7 @@ impl<W: Write> IpfixWriter<W> {
     }
 }
 
-/// The fields of a record in the order of the template.
+/// Writes the fields of a record in the order of the template.
 fn fields(r: &FlowRecord, body: &mut Vec<u8>) {
     for address in [r.src, r.dst] {
         match address {
@@ -300,7 +299,7 @@ fn fields(r: &FlowRecord, body: &mut Vec<u8>) {
     }
 }
 
-/// A time as NTP has it, rounded up, so that rounding down gives the nanosecond back.
+/// Converts a time to NTP format. It is rounded up, so that rounding down gives the same nanosecond again.
 fn ntp(time: i64) -> u64 {
     let seconds = time.div_euclid(1_000_000_000) + NTP_EPOCH;
     let fraction = (time.rem_euclid(1_000_000_000) as u64) << 32;

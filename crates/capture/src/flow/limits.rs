@@ -1,27 +1,27 @@
-//! How much memory strangers may make a collecting process use.
+//! Bounds on the memory that untrusted exporters can make a collecting process use.
 
-/// Bounds on what is kept between messages. What goes beyond is refused and counted.
+/// Bounds on the state that is kept between messages. Data beyond them is refused and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Observation domains, of all exporters together.
+    /// Observation domains of all exporters together.
     pub domains: usize,
-    /// Templates, of all domains together.
+    /// Templates of all domains together.
     pub templates: usize,
     /// Fields of one template.
     pub template_fields: usize,
-    /// Fields kept, of all templates together; a template costs one more than it has.
+    /// Stored fields of all templates together. Each template counts as one additional field.
     pub fields: usize,
-    /// Samplers, of all domains together.
+    /// Samplers of all domains together.
     pub samplers: usize,
-    /// Data sets that wait for their template.
+    /// Data sets that wait for their templates.
     pub waiting_sets: usize,
-    /// Bytes in data sets that wait for their template.
+    /// Bytes of data sets that wait for their templates.
     pub waiting_bytes: usize,
 }
 
 impl Default for Limits {
-    /// At most about 20 MB, and more than the largest collectors see: 4096 domains, 65 536 templates
-    /// of 1024 fields each, a million fields, 65 536 samplers, 4096 sets of together 1 MiB waiting.
+    /// At most about 20 MB, and more than the largest collectors need: 4096 domains, 65 536 templates of 1024 fields
+    /// each, a million fields, 65 536 samplers, and 4096 waiting sets of 1 MiB in total.
     fn default() -> Limits {
         Limits {
             domains: 4096,

@@ -1,5 +1,4 @@
-//! Export messages one behind the other in a file: IPFIX files (RFC 5655 section 5), and datagrams
-//! written down as they came.
+//! Consecutive export messages in a file: IPFIX files (RFC 5655 section 5), and datagrams stored as they arrived.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -9,20 +8,20 @@ use super::{FlowRecord, sets, sflow, v5};
 use crate::error::Problem;
 use crate::window::Window;
 
-/// The name of an exporter without an address in the file.
+/// The address of the exporter if the file does not contain it.
 pub(crate) const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// No message is longer, for none is longer than a datagram.
+/// Maximum length of a message, which is at most a datagram.
 const MOST: usize = 65_536;
 
-/// Whether a file begins like a message.
+/// Whether a file begins like an export message.
 pub(crate) fn looks_like(head: &[u8]) -> bool {
     let [a, b, c, d, ..] = *head else {
         return false;
     };
     let (version, count) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
     match version {
-        // A count of records and templates, or a length.
+        // In version 9 the second field is a count of records and templates, in version 10 a length.
         9 => {
             count > 0
                 && sets::v9_length(head, false).is_none_or(|len| len > 20)
@@ -60,13 +59,13 @@ pub(crate) fn next(
             left: bytes.len() as u64,
         }));
     }
-    // What is wrong inside is counted, and the next message may be good.
+    // Problems inside the message are counted. The next message may be valid.
     let _ = process.message_at(NOBODY, 0, &bytes[..len], base, out);
     window.consume(len);
     Ok(true)
 }
 
-/// The length of the message that `bytes` begin with; at least what tells messages apart.
+/// The length of the first message in `bytes`, computed from as many bytes as are needed to separate messages.
 fn length(bytes: &[u8]) -> Result<usize, FlowProblem> {
     let Some(&[a, b, c, d]) = bytes.first_chunk() else {
         return Err(FlowProblem::File(Problem::CutShort {

@@ -1,4 +1,4 @@
-//! Packets in, flow records out.
+//! Meters packets: combines them into flow records.
 
 use std::net::IpAddr;
 
@@ -10,39 +10,38 @@ use super::draft::describe;
 use super::record::{EndReason, FlowRecord, Sampling, SamplingSource};
 use crate::{Frame, Skip, Tcp, dissect};
 
-/// Which packets are metered (RFC 5475).
+/// Which packets are selected (RFC 5475).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketSampling {
     /// All of them.
     All,
-    /// Every n-th (section 5.1: systematic count-based); 0 is read as 1.
+    /// Every n-th (section 5.1: systematic count-based); 0 counts as 1.
     Systematic(u32),
-    /// Each with probability 1 in n, independently (section 5.2.2.1: uniform probabilistic); 0 is
-    /// read as 1.
+    /// Each with probability 1 in n, independently (section 5.2.2.1: uniform probabilistic); 0 counts as 1.
     Random {
         /// One in this many, on average.
         interval: u32,
-        /// Equal seeds choose equal packets.
+        /// Equal seeds select equal packets.
         seed: u64,
     },
 }
 
-/// How packets become records.
+/// Options for metering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metering {
-    /// A record of a flow that goes on is closed after this long.
+    /// A record is closed after this time even if its flow continues.
     pub active_timeout: Dur,
-    /// A flow without a packet for this long has ended.
+    /// A flow without a packet for this time has ended.
     pub inactive_timeout: Dur,
-    /// Which packets are metered.
+    /// Which packets are selected.
     pub sampling: PacketSampling,
-    /// Most flows open at once; beyond, the one longest without a packet is closed.
+    /// Most open flows. Beyond this, the flow that has been without a packet for longest is closed.
     pub most_open: usize,
 }
 
 impl Default for Metering {
-    /// 30 minutes and 15 seconds, the defaults of the routers most records come from (Cisco IOS
-    /// NetFlow command reference, `ip flow-cache timeout`); all packets; a million flows, which take
+    /// 30 minutes and 15 seconds, the defaults of the routers that produce most records (Cisco IOS NetFlow command
+    /// reference, `ip flow-cache timeout`). All packets are selected. Up to a million flows are open, which take
     /// about 250 MB.
     fn default() -> Metering {
         Metering {
@@ -54,24 +53,24 @@ impl Default for Metering {
     }
 }
 
-/// Counts over metered packets.
+/// Counts of metered packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeterCounts {
     /// Frames received.
     pub frames: u64,
-    /// Frames that sampling left out.
+    /// Frames that were not selected by sampling.
     pub left_out: u64,
-    /// Frames metered that hold no usable IP packet.
+    /// Selected frames without a usable IP packet.
     pub skipped: u64,
-    /// Packets in records, given and still open.
+    /// Packets in records, including those of open flows.
     pub packets: u64,
-    /// Bytes of them, IP headers and payload.
+    /// Their bytes: IP headers and payload.
     pub bytes: u64,
     /// Records closed because too many flows were open.
     pub evicted: u64,
 }
 
-/// What makes a flow: RFC 7011's "common properties" are the five of most exporters.
+/// The flow key. The "common properties" of RFC 7011 are the five-tuple of most exporters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     src: IpAddr,
@@ -84,23 +83,22 @@ struct Key {
 struct Open {
     record: FlowRecord,
     key: Key,
-    /// Neighbours in the order of the last packet.
+    /// Neighbours in a list ordered by the time of the last packet.
     older: u32,
     newer: u32,
 }
 
 const NONE: u32 = u32::MAX;
 
-/// Makes flow records of packets (RFC 5470: a Metering Process). One direction per record; a flow
-/// ends by its time-outs, or where a SYN follows a FIN or RST between the same ports.
+/// Converts packets to flow records (RFC 5470: a Metering Process). Each record has one direction. A flow ends by its
+/// time-outs, or when a SYN follows a FIN or RST between the same ports.
 ///
-/// The records come in an order that depends on the packets alone. Memory is bounded by
-/// [`Metering::most_open`].
+/// The order of the records depends on the packets alone. Memory use is bounded by [`Metering::most_open`].
 pub struct MeteringProcess {
     options: Metering,
     index: HashMap<Key, u32, FixedState>,
     open: Vec<Open>,
-    /// Places in `open` that are not used.
+    /// Unused slots of `open`.
     free: Vec<u32>,
     oldest: u32,
     newest: u32,
@@ -111,7 +109,7 @@ pub struct MeteringProcess {
 }
 
 impl MeteringProcess {
-    /// One that has seen nothing yet.
+    /// A process with these options and no open flows.
     pub fn new(options: Metering) -> MeteringProcess {
         let (interval, seed) = match options.sampling {
             PacketSampling::All => (1, 0),
@@ -136,7 +134,7 @@ impl MeteringProcess {
         }
     }
 
-    /// Meters a frame; records that end are appended to `out`.
+    /// Meters a frame. Records of flows that end are appended to `out`.
     ///
     /// # Errors
     /// The reason why the frame holds no usable IP packet.
@@ -157,14 +155,14 @@ impl MeteringProcess {
         Ok(())
     }
 
-    /// Meters a packet that never had a frame: `packet` is what a record of it alone would say.
+    /// Meters a packet that has no frame. `packet` is the record that it would yield alone.
     pub fn packet(&mut self, packet: FlowRecord, out: &mut Vec<FlowRecord>) {
         if self.chooses(packet.first, out) {
             self.meter(packet, out);
         }
     }
 
-    /// Whether the packet that is there at `time` is sampled.
+    /// Whether the packet at `time` is selected.
     fn chooses(&mut self, time: i64, out: &mut Vec<FlowRecord>) -> bool {
         self.counts.frames += 1;
         self.now = self.now.max(time);
@@ -187,19 +185,19 @@ impl MeteringProcess {
         self.add(FlowRecord { sampling, ..packet }, out);
     }
 
-    /// Closes what is open.
+    /// Closes all open flows.
     pub fn finish(&mut self, out: &mut Vec<FlowRecord>) {
         while self.oldest != NONE {
             self.close(self.oldest, EndReason::ForcedEnd, out);
         }
     }
 
-    /// What was metered so far.
+    /// Counts so far.
     pub fn counts(&self) -> &MeterCounts {
         &self.counts
     }
 
-    /// Flows open now.
+    /// Number of open flows.
     pub fn open(&self) -> usize {
         self.index.len()
     }
@@ -259,8 +257,8 @@ impl MeteringProcess {
         self.link(at);
     }
 
-    /// Closes flows without a packet for the inactive time-out. Packets out of order may leave one
-    /// open a little longer, never shorter.
+    /// Closes flows that had no packet during the inactive time-out. With packets out of order, a flow may stay open
+    /// slightly longer, but never shorter.
     fn expire(&mut self, out: &mut Vec<FlowRecord>) {
         let limit = nanos(self.options.inactive_timeout);
         while let Some(open) = self.open.get(self.oldest as usize) {

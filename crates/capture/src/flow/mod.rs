@@ -1,13 +1,13 @@
-//! Flow records: what exporters say of the traffic they saw, read into [`FlowRecord`]s.
+//! Flow records: reads the traffic reports of exporters into [`FlowRecord`]s.
 //!
-//! [`FlowReader`] reads a file, whatever it is: a capture of export messages, an IPFIX file, one of
-//! nfdump's, a table. [`CollectingProcess`] takes messages one by one and [`MeteringProcess`]
-//! frames, for a caller that receives them; [`IpfixWriter`] writes records. [`FlowCounts`] says what was
-//! read, what was skipped and why, and which samplings were in force. `docs/flow-records.md` has the
-//! formats, and what is not read. [`holds_flow_records`] tells such files from captures of packets.
+//! [`FlowReader`] reads a file in any supported format: a capture of export messages, an IPFIX file, an nfdump file,
+//! a table. For callers that receive data themselves, [`CollectingProcess`] takes single messages, and
+//! [`MeteringProcess`] takes frames. [`IpfixWriter`] writes records. [`FlowCounts`] reports what was read, what was
+//! skipped and why, and which samplings were in force. [`holds_flow_records`] distinguishes such files from captures
+//! of packets. `docs/flow-records.md` lists the formats, and what is not supported.
 //!
-//! Nothing panics, memory is bounded by [`Limits`] whatever strangers send, and what cannot be known
-//! of a record differs from zero.
+//! Nothing panics, memory use is bounded by [`Limits`] whatever exporters send, and unknown values of a record differ
+//! from zero.
 
 mod collect;
 mod counts;
@@ -42,7 +42,7 @@ pub use record::{
 };
 pub use sniff::{ENOUGH_TO_TELL, holds_flow_records};
 
-/// What export messages and records of files are written in.
+/// The protocols of export messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Protocol {
@@ -61,7 +61,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// All of them, in the order of their numbers.
+    /// All protocols, in the order of their numbers.
     pub const ALL: [Protocol; 6] = [
         Protocol::NetFlow1,
         Protocol::NetFlow5,

@@ -1,7 +1,7 @@
-//! Files of nfdump, layouts 1 (versions to 1.6) and 2 (1.7), written on little-endian machines.
+//! nfdump files: layouts 1 (versions up to 1.6) and 2 (1.7), written on little-endian machines.
 //!
-//! Layouts as in nfdump's `nffile.h`, `nffileV2.h`, `nfxV3.h` and `nfx.h`: a file header, then
-//! blocks, compressed or not, of records with a type and a size.
+//! The layouts are from nfdump's `nffile.h`, `nffileV2.h`, `nfxV3.h` and `nfx.h`: a file header, then blocks,
+//! compressed or not, which contain records with a type and a size.
 
 mod lz4;
 mod lzo;
@@ -25,15 +25,16 @@ const STATISTICS_1: usize = 136;
 const HEADER_2: usize = 40;
 const BLOCK_HEADER: usize = 12;
 
-/// nfdump's blocks have 5 MiB at most (`BUFFSIZE`); more than three times that is believed.
+/// Maximum length of a block that is accepted. nfdump's blocks have at most 5 MiB (`BUFFSIZE`), less than a third of
+/// this.
 const MOST: usize = 16 << 20;
 
-/// A window of zstd that reaches back farther than a block is long (`MOST`, as a power of two) is refused.
+/// Largest zstd window that is accepted, as a power of two: the maximum length of a block.
 const WINDOW_LOG: u32 = MOST.ilog2();
 
-/// No record is longer, for its size has 16 bits.
+/// Maximum length of a record, whose size has 16 bits.
 const LONGEST: usize = 1 << 16;
-/// Records that are read at a time: they stay in the processor's cache until they are taken.
+/// Records that are read at a time: they stay in the processor's cache until they are used.
 const RECORDS: usize = 512;
 
 /// Record types (`id.h`).
@@ -51,7 +52,7 @@ enum Packing {
     Zstd,
 }
 
-/// Whether a file begins like one of nfdump's.
+/// Whether a file begins like an nfdump file.
 pub(crate) fn looks_like(head: &[u8]) -> bool {
     head.starts_with(&MAGIC)
 }
@@ -61,12 +62,12 @@ pub(crate) fn looks_like(head: &[u8]) -> bool {
 pub(crate) struct Nfdump {
     packing: Packing,
     layout: u16,
-    /// Where the block under way began, and what of it is left in the file, if it is not packed.
+    /// Where the current block began. If it is not compressed, also how much of it is left in the file.
     place: u64,
     left: usize,
-    /// The rest cannot be found: a record has an impossible size.
+    /// The rest of the block cannot be parsed, because a record has an impossible size.
     hidden: bool,
-    /// A packed block's content, and how far it has been read.
+    /// The decompressed block, and how much of it has been read.
     plain: Vec<u8>,
     read: usize,
     samplers: Samplers,
@@ -188,7 +189,7 @@ impl Nfdump {
         Ok(true)
     }
 
-    /// Reads a block's header, and unpacks it if it is packed.
+    /// Reads a block's header, and decompresses the block if necessary.
     fn begin(
         &mut self,
         window: &mut Window<'_>,
@@ -207,7 +208,8 @@ impl Nfdump {
         if size > MOST {
             return Err(FlowProblem::Block(size as u64));
         }
-        // DATA_BLOCK_TYPE_2 and DATA_BLOCK_TYPE_3: records. The latter may be left plain (bit 0).
+        // DATA_BLOCK_TYPE_2 and DATA_BLOCK_TYPE_3 contain records. Blocks of the latter can be left uncompressed (bit
+        // 0).
         let holds_records = matches!(kind, 2 | 3);
         if holds_records && (self.packing == Packing::None || (kind == 3 && flags & 1 != 0)) {
             window.consume(BLOCK_HEADER);
@@ -227,7 +229,7 @@ impl Nfdump {
                 return Err(FlowProblem::Unpack(size as u64));
             }
         } else {
-            // Statistics, identifiers, arrays of other things.
+            // Statistics, identifiers, and arrays of other data.
             counts.skip(FlowSkip::OtherKind, self.place);
         }
         window.consume(BLOCK_HEADER + size);
@@ -243,7 +245,7 @@ impl Nfdump {
     }
 }
 
-/// A block's content into `plain`, which is empty; `None` where it is damaged or too long.
+/// Decompresses a block into `plain`, which must be empty; `None` if it is damaged or too long.
 fn unpack(packing: Packing, body: &[u8], plain: &mut Vec<u8>) -> Option<()> {
     match packing {
         Packing::None => plain.extend_from_slice(body),
@@ -260,13 +262,14 @@ fn unpack(packing: Packing, body: &[u8], plain: &mut Vec<u8>) -> Option<()> {
     (plain.len() <= MOST).then_some(())
 }
 
-/// Appends `len` bytes from `distance` before the end on, which may be bytes that it appends itself; `None` if there
-/// are none so far back.
+/// Copies `len` bytes that begin `distance` before the end of `out` to the end. The source may overlap the copy.
+/// `None` if `distance` is zero or reaches before the beginning.
 fn again(out: &mut Vec<u8>, distance: usize, len: usize) -> Option<()> {
     let from = out.len().checked_sub(distance).filter(|_| distance > 0)?;
     let mut left = len;
     while left > 0 {
-        // What there is from there on repeats itself after `distance`, and doubles every time.
+        // The data from there to the end repeats with period `distance`, so each step can copy all of it, which
+        // doubles its length.
         let n = left.min(out.len() - from);
         out.extend_from_within(from..from + n);
         left -= n;
@@ -274,9 +277,9 @@ fn again(out: &mut Vec<u8>, distance: usize, len: usize) -> Option<()> {
     Some(())
 }
 
-/// Reads some of a block's records and gives how many bytes they take; `whole`: nothing of the block is behind these
-/// bytes. `None` where a record's size cannot be: it hides the rest of the block, of which more than these bytes may be
-/// left.
+/// Reads some of a block's records and returns the number of bytes used. `whole` means that the block ends with these
+/// bytes. `None` if a record's size is impossible: then the rest of the block, which may extend beyond these bytes,
+/// cannot be read.
 fn records(
     block: &[u8],
     whole: bool,
@@ -322,16 +325,16 @@ fn records(
             continue;
         }
         if record.first > record.last {
-            // nfcapd 1.7.1 exchanges the two times of some IPFIX flows.
+            // nfcapd 1.7.1 swaps the two times of some IPFIX flows.
             counts.backward += 1;
             std::mem::swap(&mut record.first, &mut record.last);
         }
         if let Some(reverse) = &mut record.reverse {
-            // It has no times of its own; and those of the record may stand behind it.
+            // The reverse direction has no times of its own. The element with the record's times may come after it.
             (reverse.first, reverse.last) = (record.first, record.last);
         }
         if record.sampling.scaled {
-            // Exporters have numbers of 16 bits here.
+            // Exporter numbers have 16 bits here.
             record.sampling = samplers.of(record.exporter as u16, sampler);
             counts.sampled(record.sampling, 1);
         } else {
@@ -347,7 +350,7 @@ fn records(
     Some(block.len() - rest.len())
 }
 
-/// nfcapd multiplies the counters of sampled flows and marks them; by how much, only a sampler record says.
+/// nfcapd multiplies the counters of sampled flows and marks the flows. Only a sampler record gives the factor.
 const SCALED: Sampling = Sampling {
     interval: 1.0,
     source: SamplingSource::Record,
@@ -364,7 +367,7 @@ fn v4(bytes: &[u8], at: usize) -> Option<IpAddr> {
     Some(IpAddr::V4(Ipv4Addr::from(LE.u32_at(bytes, at)?)))
 }
 
-/// Two halves of 64 bits, each in the order of the machine.
+/// Two halves of 64 bits, each in the machine's byte order.
 fn v6(bytes: &[u8], at: usize) -> Option<IpAddr> {
     let (high, low) = (u64_at(bytes, at)?, u64_at(bytes, at + 8)?);
     let both = u128::from(high) << 64 | u128::from(low);
@@ -378,8 +381,8 @@ fn millis(ms: u64) -> i64 {
         .saturating_mul(1_000_000)
 }
 
-/// The record of layout 1 (`common_record_t`): 32 bytes, then addresses, packets and bytes, whose
-/// sizes the flags give; what the extension map describes behind them is not needed.
+/// Reads a record of layout 1 (`common_record_t`): 32 bytes, then addresses, packets and bytes, whose sizes depend on
+/// the flags. The extensions after them are not needed.
 fn common(r: &[u8]) -> Result<FlowRecord, FlowSkip> {
     common_fields(r).unwrap_or(Err(FlowSkip::BadRecord))
 }
@@ -423,8 +426,8 @@ fn common_fields(r: &[u8]) -> Option<Result<FlowRecord, FlowSkip>> {
     }))
 }
 
-/// The record of layout 2 (`recordHeaderV3_t`): 12 bytes, then elements with a type and a length. Written where it will
-/// stay: copying it takes as long as reading it.
+/// Reads a record of layout 2 (`recordHeaderV3_t`): 12 bytes, then elements with a type and a length. It is written
+/// directly to its final place, because copying it would take as long as reading it.
 #[inline]
 fn version_3(r: &[u8], record: &mut FlowRecord, sampler: &mut Option<u64>) -> Result<(), FlowSkip> {
     let Some((&[_, _, _, _, n0, n1, _, _, x0, x1, flags, _], mut rest)) = r.split_first_chunk()
@@ -477,7 +480,7 @@ fn version_3(r: &[u8], record: &mut FlowRecord, sampler: &mut Option<u64>) -> Re
 /// `EXgenericFlow_t`.
 #[inline]
 fn generic_flow(e: &[u8], record: &mut FlowRecord) -> Option<()> {
-    // With a length that the compiler knows, no field needs a check.
+    // If the compiler knows the length, no field needs a bounds check.
     let e: &[u8; 48] = e.first_chunk()?;
     (record.first, record.last) = (millis(u64_at(e, 0)?), millis(u64_at(e, 8)?));
     (record.packets, record.bytes) = (u64_at(e, 24)?, u64_at(e, 32)?);
@@ -502,7 +505,7 @@ fn pair_v6(e: &[u8], record: &mut FlowRecord) -> Option<()> {
     Some(())
 }
 
-/// `EXflowMisc_t`. Its direction is 0 for ingress and for "not said" alike.
+/// `EXflowMisc_t`. A direction of 0 means ingress or unknown.
 #[inline]
 fn misc(e: &[u8], record: &mut FlowRecord) -> Option<()> {
     let e: &[u8; 14] = e.first_chunk()?;
@@ -514,8 +517,8 @@ fn misc(e: &[u8], record: &mut FlowRecord) -> Option<()> {
     Some(())
 }
 
-/// `EXcntFlow_t`: the counters of the other side of a biflow, where there are any. Its times are the record's, once those
-/// are known.
+/// `EXcntFlow_t`: the counters of the reverse direction of a biflow, if there are any. Its times are set to the
+/// record's when those are known.
 fn other_side(e: &[u8], record: &mut FlowRecord) -> Option<()> {
     let (packets, bytes) = (u64_at(e, 8)?, u64_at(e, 16)?);
     if packets > 0 || bytes > 0 {

@@ -1,4 +1,4 @@
-//! A file of flow records from the first byte to the last.
+//! Reads a file of flow records from its first byte to its last.
 
 use std::fmt;
 use std::fs::File;
@@ -18,18 +18,18 @@ use crate::reader::{failure, is_capture, step};
 use crate::window::Window;
 use crate::{Compression, Format, Reader, foreign, source};
 
-/// What a file of flow records is.
+/// The format of a file of flow records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowFormat {
     /// A capture of export messages.
     Capture(Format),
-    /// Export messages one behind the other: an IPFIX file (RFC 5655), or datagrams as they came.
+    /// Consecutive export messages: an IPFIX file (RFC 5655), or datagrams as they arrived.
     Messages,
-    /// A file of nfdump's.
+    /// An nfdump file.
     Nfdump(&'static str),
-    /// Rows of text.
+    /// Text with one record per line.
     Text(&'static str),
-    /// A capture of packets, metered here.
+    /// A capture of packets, which this crate meters.
     Metered(Format),
 }
 
@@ -44,7 +44,7 @@ impl FlowFormat {
     }
 }
 
-/// Reads flow records one by one from any file that holds some. Memory does not grow with the file.
+/// Reads flow records one by one from any supported file. Memory use does not grow with the file.
 ///
 /// ```
 /// use swell_capture::flow::FlowReader;
@@ -65,13 +65,13 @@ pub struct FlowReader<'a> {
     source: Source<'a>,
     format: FlowFormat,
     process: CollectingProcess,
-    /// Records of the message read last, and how many of them have been given.
+    /// The records of the current message, and how many of them have been returned.
     ready: Vec<FlowRecord>,
     given: usize,
     compression: Compression,
     file: Option<Box<str>>,
     over: bool,
-    /// The error the file ends with, until the records before it are given.
+    /// The error that ends the file. It is returned after the records before it.
     error: Option<FlowError>,
 }
 
@@ -92,7 +92,7 @@ impl FlowReader<'static> {
     /// Opens a file; `-` is standard input.
     ///
     /// # Errors
-    /// As [`FlowReader::new`], and if the file cannot be opened.
+    /// As [`FlowReader::new`], or if the file cannot be opened.
     pub fn open(path: impl AsRef<Path>) -> Result<FlowReader<'static>, FlowError> {
         let path = path.as_ref();
         if path.as_os_str() == "-" {
@@ -107,16 +107,16 @@ impl FlowReader<'static> {
 }
 
 impl<'a> FlowReader<'a> {
-    /// Reads from any source of bytes. No buffering is needed around it.
+    /// Reads from any source of bytes, which need not be buffered.
     ///
     /// # Errors
-    /// If the first bytes cannot be read or are those of no format that holds flow records. A
-    /// capture without any is not an error here: that shows only at its end.
+    /// If the first bytes cannot be read, or belong to no format with flow records. A capture without any flow
+    /// records is not an error here, because that is known only at its end.
     pub fn new(source: impl Read + Send + 'a) -> Result<FlowReader<'a>, FlowError> {
         FlowReader::start(None, source, Limits::default())
     }
 
-    /// As [`FlowReader::new`], with a name that errors mention.
+    /// Like [`FlowReader::new`], with a name for error messages.
     ///
     /// # Errors
     /// As [`FlowReader::new`].
@@ -124,7 +124,7 @@ impl<'a> FlowReader<'a> {
         FlowReader::start(Some(name.into()), source, Limits::default())
     }
 
-    /// As [`FlowReader::new`], with limits of its own on what is kept.
+    /// Like [`FlowReader::new`], with other limits on stored state.
     ///
     /// # Errors
     /// As [`FlowReader::new`].
@@ -200,8 +200,8 @@ impl<'a> FlowReader<'a> {
         })
     }
 
-    /// Meters the packets of a capture in place of an exporter's. The capture's own counts say what
-    /// of it could not be read.
+    /// Meters the packets of a capture instead of reading an exporter's records. The capture's own counts tell which
+    /// of its records could not be read.
     pub fn metered(reader: Reader<'a>, options: Metering) -> FlowReader<'a> {
         FlowReader {
             format: FlowFormat::Metered(reader.format()),
@@ -219,11 +219,11 @@ impl<'a> FlowReader<'a> {
         }
     }
 
-    /// The next record; `None` at the end. What holds none is skipped and counted.
+    /// The next record; `None` at the end. Data without a record is skipped and counted.
     ///
     /// # Errors
-    /// Where the file is damaged, cut short or cannot be read on. What was read before stays valid;
-    /// afterwards it is over (`None`).
+    /// If the file is damaged, cut short or cannot be read further. Everything that was read before stays valid.
+    /// After an error the file is over (`None`).
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<FlowRecord>, FlowError> {
         loop {
@@ -237,7 +237,7 @@ impl<'a> FlowReader<'a> {
         }
     }
 
-    /// The next records, as many as there were in one message of the file; empty at the end.
+    /// The next records: those of one message of the file. Empty at the end.
     ///
     /// # Errors
     /// As [`FlowReader::next_record`].
@@ -251,7 +251,7 @@ impl<'a> FlowReader<'a> {
         Ok(&self.ready[from..])
     }
 
-    /// Reads one message, or packet; false at the end.
+    /// Reads one message or packet; false at the end.
     fn fill(&mut self) -> Result<bool, FlowError> {
         self.ready.clear();
         self.given = 0;
@@ -277,7 +277,8 @@ impl<'a> FlowReader<'a> {
                         process.counts.data_records += 1;
                         process.counts.skip(FlowSkip::NoPacket, place);
                     }
-                    // What is open when a capture ends, well or badly, was read before.
+                    // Flows that are open when a capture ends consist of packets before the end, even if it ends with
+                    // an error.
                     _ => meter.finish(ready),
                 }
                 for record in &*ready {
@@ -299,21 +300,21 @@ impl<'a> FlowReader<'a> {
         self.ending(more)
     }
 
-    /// Makes the end of a file of what a source said.
+    /// Handles the end of a file, with or without an error.
     fn ending(&mut self, more: Result<bool, FlowError>) -> Result<bool, FlowError> {
         if matches!(more, Ok(true)) {
             return Ok(true);
         }
         self.over = true;
         self.process.finish();
-        // A source that failed looks like one that ended, until asked.
+        // A source that failed looks like one that ended until its error is requested.
         let failed = match &mut self.source {
             Source::Capture(_) | Source::Metered(_) => None,
             Source::Messages(window) | Source::Text(window, _) | Source::Nfdump(window, _) => {
                 failure(window, self.compression).map(|problem| (window.offset(), problem))
             }
         };
-        // Metering gives its last records at the end.
+        // At the end, metering returns its last records first.
         let left = !self.ready.is_empty();
         let mut error = match (failed, more) {
             (Some((offset, problem)), _) => FlowError {
@@ -338,7 +339,7 @@ impl<'a> FlowReader<'a> {
         self.process.counts()
     }
 
-    /// Exporters and their observation domains in the order of [`FlowRecord::exporter`].
+    /// Exporters and their observation domains, in the order of [`FlowRecord::exporter`].
     pub fn exporters(&mut self) -> &[Exporter] {
         self.process.exporters()
     }
@@ -348,7 +349,7 @@ impl<'a> FlowReader<'a> {
         self.format
     }
 
-    /// The compression around it.
+    /// The compression of the file.
     pub fn compression(&self) -> Compression {
         self.compression
     }
@@ -377,7 +378,7 @@ impl fmt::Debug for FlowReader<'_> {
     }
 }
 
-/// An error where a window stands.
+/// An error at the current position of a window.
 fn at(window: &Window<'_>, problem: FlowProblem) -> FlowError {
     FlowError {
         file: None,

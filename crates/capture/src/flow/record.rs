@@ -1,20 +1,20 @@
-//! What a flow record says, whatever exported it.
+//! A flow record, independent of its export format.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// One flow record: packets of one direction between two transport addresses over a span of time,
-/// as an exporter counted them. Of a biflow (RFC 5103) the other direction is in `reverse`.
+/// One flow record: the packets of one direction between two transport addresses during an interval, as counted by an
+/// exporter. For a biflow (RFC 5103) the other direction is in `reverse`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowRecord {
     /// Time of the first packet, nanoseconds since the Unix epoch.
     pub first: i64,
     /// Time of the last packet, nanoseconds since the Unix epoch; never before `first`.
     pub last: i64,
-    /// Packets, as exported: see `sampling` for what they stand for.
+    /// Packets as exported; `sampling` tells what they stand for.
     pub packets: u64,
-    /// Bytes, as exported, of the layer that `layer` says.
+    /// Bytes as exported, for the layer given by `layer`.
     pub bytes: u64,
-    /// The other direction of a biflow; `None` where the record has one direction only.
+    /// The other direction of a biflow; `None` if the record has one direction only.
     pub reverse: Option<Reverse>,
     /// Source address.
     pub src: IpAddr,
@@ -22,15 +22,15 @@ pub struct FlowRecord {
     pub dst: IpAddr,
     /// Source port; 0 for protocols without ports.
     pub src_port: u16,
-    /// Destination port; for ICMP type times 256 plus code, as NetFlow v5 has it.
+    /// Destination port. For ICMP it is type times 256 plus code, as in NetFlow v5.
     pub dst_port: u16,
     /// IP protocol number.
     pub protocol: u8,
-    /// Type of service or traffic class byte, where the record has one.
+    /// Type of service or traffic class byte, if the record has one.
     pub tos: Option<u8>,
-    /// Union of the TCP flags (CWR ECE URG ACK PSH RST SYN FIN) of all packets. `None` where they
-    /// are not known: other protocols, records without the field, and exporters that fill in zero,
-    /// which no TCP flow has.
+    /// Union of the TCP flags (CWR ECE URG ACK PSH RST SYN FIN) of all packets. `None` if they are unknown: for other
+    /// protocols, for records without the field, and for zero, which some exporters write although no TCP flow has
+    /// it.
     pub tcp_flags: Option<u8>,
     /// Where the exporter saw the packets.
     pub direction: Direction,
@@ -40,18 +40,18 @@ pub struct FlowRecord {
     pub times: Times,
     /// What `bytes` counts.
     pub layer: Layer,
-    /// SNMP index of the interface the packets came in by; 0 where it is not known.
+    /// SNMP index of the interface on which the packets came in; 0 if unknown.
     pub input: u32,
-    /// SNMP index of the interface the packets went out by; 0 where it is not known.
+    /// SNMP index of the interface on which the packets went out; 0 if unknown.
     pub output: u32,
-    /// Number of the exporter and observation domain in the order of their appearance.
+    /// Number of the exporter and observation domain, in the order of their first appearance.
     pub exporter: u32,
     /// The sampling in force.
     pub sampling: Sampling,
 }
 
 impl FlowRecord {
-    /// Room for a record: nothing known.
+    /// A record without any information.
     pub const BLANK: FlowRecord = FlowRecord {
         first: 0,
         last: 0,
@@ -75,7 +75,7 @@ impl FlowRecord {
         sampling: Sampling::UNKNOWN,
     };
 
-    /// Packets of both directions; no sum of counters can overflow it.
+    /// Packets of both directions. The type is wide enough for any two counters.
     pub fn total_packets(&self) -> u64 {
         self.packets
             .saturating_add(self.reverse.map_or(0, |r| r.packets))
@@ -88,43 +88,43 @@ impl FlowRecord {
     }
 }
 
-/// The other direction of a biflow: what went from `dst` to `src`.
+/// The other direction of a biflow, from `dst` to `src`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reverse {
-    /// Time of its first packet; that of the record if it has none of its own.
+    /// Time of its first packet; that of the record if unknown.
     pub first: i64,
-    /// Time of its last packet; that of the record if it has none of its own.
+    /// Time of its last packet; that of the record if unknown.
     pub last: i64,
     /// Its packets.
     pub packets: u64,
     /// Its bytes.
     pub bytes: u64,
-    /// Its TCP flags, as [`FlowRecord::tcp_flags`].
+    /// Its TCP flags, like [`FlowRecord::tcp_flags`].
     pub tcp_flags: Option<u8>,
 }
 
-/// Which way packets passed the exporter's interface (IPFIX element 61).
+/// Direction in which packets passed the exporter's interface (IPFIX element 61).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The record does not say.
     Unknown,
-    /// Coming in.
+    /// Incoming.
     Ingress,
-    /// Going out.
+    /// Outgoing.
     Egress,
 }
 
-/// Why a record was closed (IPFIX element 136). A flow that ended by the active time-out goes on in
-/// a later record.
+/// Why a record was closed (IPFIX element 136). If a flow was closed by the active time-out, it continues in a later
+/// record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndReason {
     /// The record does not say.
     Unknown,
-    /// No packet for the inactive time-out.
+    /// There was no packet during the inactive time-out.
     IdleTimeout,
-    /// It went on for the active time-out.
+    /// The flow lasted for the active time-out.
     ActiveTimeout,
-    /// The exporter saw its end: FIN or RST.
+    /// The exporter saw the end of the flow: FIN or RST.
     EndOfFlow,
     /// The metering process was stopped.
     ForcedEnd,
@@ -161,9 +161,9 @@ impl EndReason {
 pub enum Times {
     /// Absolute times in the record.
     Record,
-    /// Milliseconds of the exporter's uptime, made absolute by the message's header or an option.
+    /// Milliseconds of the exporter's uptime, converted with the message's header or an option.
     Uptime,
-    /// The record has none: both are the export time of its message, or its arrival.
+    /// The record has no times. Both are the export time of its message, or its arrival time.
     Export,
 }
 
@@ -172,32 +172,32 @@ pub enum Times {
 pub enum Layer {
     /// IP headers and payload.
     Network,
-    /// The link layer header too.
+    /// Including the link-layer header.
     Link,
-    /// Transport payload alone.
+    /// Transport payload only.
     Payload,
 }
 
 /// The packet sampling in force when a record was made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// Packets passed per packet metered, on average: at least 1, and 1 where nothing is known.
+    /// Packets observed per packet selected, on average. At least 1, and 1 if unknown.
     pub interval: f64,
     /// Where the interval was found.
     pub source: SamplingSource,
-    /// Whether the exporter or collector has multiplied the counters by the interval already.
+    /// Whether the exporter or collector has already multiplied the counters by the interval.
     pub scaled: bool,
 }
 
 impl Sampling {
-    /// Nobody said anything about sampling: usually there is none, but that is not certain.
+    /// Nothing is known about sampling. Usually there is none, but that is not certain.
     pub const UNKNOWN: Sampling = Sampling {
         interval: 1.0,
         source: SamplingSource::Unknown,
         scaled: false,
     };
 
-    /// An interval from somewhere; one below 1 or not finite says nothing.
+    /// A known interval; `None` if it is below 1 or not finite.
     pub(crate) fn found(interval: f64, source: SamplingSource) -> Option<Sampling> {
         (interval.is_finite() && interval >= 1.0).then_some(Sampling {
             interval,
@@ -216,16 +216,16 @@ pub enum SamplingSource {
     Header,
     /// In the record itself.
     Record,
-    /// In options data, by the sampler or selector that the record names.
+    /// In options data of the sampler or selector that the record names.
     Sampler,
-    /// In options data that hold for the whole observation domain, or for its only sampler.
+    /// In options data for the whole observation domain, or for its only sampler.
     Domain,
-    /// The project's own metering.
+    /// In the options of this crate's own metering.
     Metering,
 }
 
 impl SamplingSource {
-    /// In words, for a table.
+    /// A description for tables.
     pub const fn text(self) -> &'static str {
         match self {
             SamplingSource::Unknown => "not said",
@@ -238,8 +238,8 @@ impl SamplingSource {
     }
 }
 
-/// TCP flags as a record has them, or nothing: zero is what exporters fill in that do not know, and
-/// no segment of a TCP flow carries (RFC 9293 section 3.10: one of SYN, ACK and RST is always set).
+/// The TCP flags of a record, if known. Exporters that do not know them write zero. Every TCP segment has one of SYN,
+/// ACK and RST set, so zero cannot be real (RFC 9293 section 3.10).
 #[inline]
 pub(crate) fn known_flags(protocol: u8, flags: u8) -> Option<u8> {
     (protocol == 6 && flags != 0).then_some(flags)

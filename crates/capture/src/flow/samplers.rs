@@ -1,4 +1,4 @@
-//! What options data say about sampling (RFC 3954 section 8, RFC 5476 section 6.5).
+//! Sampling information in options data (RFC 3954 section 8, RFC 5476 section 6.5).
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use super::record::{Sampling, SamplingSource};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Samplers {
     by_id: BTreeMap<u64, f64>,
-    /// Of the whole domain.
+    /// The interval for the whole domain.
     domain: Option<f64>,
 }
 
-/// The sampling of a record, and whether several samplers could have been meant.
+/// The sampling of a record, and whether it is ambiguous because there are several samplers.
 pub(crate) struct InForce {
     pub sampling: Sampling,
     pub ambiguous: bool,
@@ -24,7 +24,7 @@ impl Samplers {
         self.by_id.contains_key(&id)
     }
 
-    /// Takes what a record of options data says.
+    /// Evaluates a record of options data.
     pub(crate) fn learn(&mut self, said: &SamplingFields) {
         let Some(interval) = said.interval() else {
             return;
@@ -37,7 +37,7 @@ impl Samplers {
         }
     }
 
-    /// The sampling of a record that says this much itself.
+    /// The sampling of a record that contains `said` itself.
     pub(crate) fn in_force(&self, said: &SamplingFields) -> InForce {
         let found = |interval, source| InForce {
             sampling: Sampling::found(interval, source).unwrap_or(Sampling::UNKNOWN),
@@ -54,7 +54,7 @@ impl Samplers {
         }
         let mut all = self.by_id.values();
         match (said.sampler, all.next(), all.next()) {
-            // A record that names no sampler, in a domain that has one.
+            // The record names no sampler, and the domain has exactly one.
             (None, Some(interval), None) => found(*interval, SamplingSource::Domain),
             (None, Some(first), Some(second)) => {
                 let same = first == second && all.all(|i| i == first);

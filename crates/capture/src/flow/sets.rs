@@ -1,4 +1,4 @@
-//! NetFlow 9 (RFC 3954) and IPFIX (RFC 7011): messages of sets, whose records templates describe.
+//! NetFlow 9 (RFC 3954) and IPFIX (RFC 7011): messages of sets, whose records are described by templates.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,10 +17,10 @@ const V9_TEMPLATES: u16 = 0;
 const V9_OPTIONS: u16 = 1;
 const IPFIX_TEMPLATES: u16 = 2;
 const IPFIX_OPTIONS: u16 = 3;
-/// From here on set numbers are those of templates.
+/// Set numbers from here on are numbers of templates.
 const FIRST_DATA: u16 = 256;
 
-/// Data sets that wait for their template, bounded by [`Limits`](super::Limits).
+/// Data sets that wait for their template. Their number is bounded by [`Limits`](super::Limits).
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     sets: BTreeMap<(u32, u16), Vec<WaitingSet>>,
@@ -31,13 +31,13 @@ pub(crate) struct Waiting {
 #[derive(Debug)]
 struct WaitingSet {
     clock: Clock,
-    /// Where it began, as the counts remember places.
+    /// Where the set began, in the form that the counts use for offsets.
     at: u64,
     data: Box<[u8]>,
 }
 
 impl Waiting {
-    /// Empties it; where each set began.
+    /// Removes all sets and returns where each of them began.
     pub(crate) fn clear(&mut self) -> Vec<u64> {
         (self.count, self.bytes) = (0, 0);
         let sets = std::mem::take(&mut self.sets);
@@ -58,24 +58,24 @@ impl Waiting {
     }
 }
 
-/// What is the same for all sets of a message.
+/// Values common to all sets of a message.
 struct Message {
     domain: u32,
     clock: Clock,
     enterprises: bool,
 }
 
-/// What became of the sets of a message.
+/// The result of reading the sets of a message.
 #[derive(Default)]
 struct Outcome {
-    /// Data records, of options too.
+    /// Number of data records, including those of options.
     records: u32,
-    /// Whether all of them could be counted.
+    /// Whether that number is certain.
     counted: bool,
 }
 
-/// A NetFlow 9 message (RFC 3954 section 5.1). Its header counts records and templates, by some
-/// exporters' reading sets: the sets themselves say where it ends.
+/// A NetFlow 9 message (RFC 3954 section 5.1). Its header counts records and templates, and some exporters count sets
+/// instead. So the message's end is determined from the sets themselves.
 pub(crate) fn v9(
     process: &mut CollectingProcess,
     exporter: IpAddr,
@@ -156,14 +156,14 @@ fn sets(
         counted: true,
     };
     let mut at = header;
-    // Fewer than four bytes are padding.
+    // Fewer than four remaining bytes are padding.
     while let Some(&[a, b, c, d]) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {
         let (id, len) = (
             u16::from_be_bytes([a, b]),
             usize::from(u16::from_be_bytes([c, d])),
         );
         if len < SET_HEADER {
-            // Zeros to the end are padding, which some exporters add to the message.
+            // Zeros up to the end are padding, which some exporters add to the message.
             if bytes[at..].iter().any(|byte| *byte != 0) {
                 process.skip(FlowSkip::BadSet, at);
                 outcome.counted = false;
@@ -173,7 +173,7 @@ fn sets(
         let body = match bytes.get(at + SET_HEADER..at + len) {
             Some(body) => body,
             None => {
-                // The whole records of what is there are still good.
+                // The set is cut, but its complete records are still valid.
                 process.skip(FlowSkip::BadSet, at);
                 outcome.counted = false;
                 &bytes[at + SET_HEADER..]
@@ -195,7 +195,7 @@ fn sets(
                 Some(records) => outcome.records = outcome.records.wrapping_add(records),
                 None => outcome.counted = false,
             },
-            // Reserved.
+            // Reserved set numbers.
             _ => process.skip(FlowSkip::OtherKind, at),
         }
         at += len;
@@ -210,7 +210,7 @@ enum Kind {
     IpfixOptions,
 }
 
-/// Reads a set of templates. One that cannot be read hides where the next begins.
+/// Reads a set of templates. If one cannot be read, the position of the next is unknown.
 fn templates(
     process: &mut CollectingProcess,
     message: &Message,
@@ -240,8 +240,8 @@ fn templates(
         let Some(specifiers) = rest.get(header..).filter(|_| id >= FIRST_DATA) else {
             return process.skip(FlowSkip::BadTemplate, at);
         };
-        // NetFlow 9 gives the lengths of scopes and options in bytes, IPFIX the number of all
-        // fields and of scopes among them.
+        // NetFlow 9 gives the lengths of scopes and options in bytes. IPFIX gives the number of all fields, and how
+        // many of them are scopes.
         let (scopes, fields) = match kind {
             Kind::Data => (0, usize::from(count)),
             Kind::V9Options => {
@@ -253,7 +253,7 @@ fn templates(
         let limits = process.limits();
         if fields > limits.template_fields {
             process.skip(FlowSkip::TemplateLimit, at);
-            // Without enterprises it is known where the next one begins.
+            // Without enterprise numbers, the position of the next template is known.
             match (message.enterprises, specifiers.get(fields * 4..)) {
                 (false, Some(behind)) => rest = behind,
                 _ => return,
@@ -273,7 +273,7 @@ fn templates(
     }
 }
 
-/// Template withdrawal (RFC 7011 section 8.1): of one template, or of all by the number of the set.
+/// A template withdrawal (RFC 7011 section 8.1): of one template, or of all if the number is that of the set.
 fn withdraw(process: &mut CollectingProcess, domain: u32, id: u16, kind: Kind) {
     let gone = match id {
         IPFIX_TEMPLATES | IPFIX_OPTIONS => process
@@ -284,7 +284,7 @@ fn withdraw(process: &mut CollectingProcess, domain: u32, id: u16, kind: Kind) {
     process.counts.templates_withdrawn += gone;
 }
 
-/// Keeps a template and decodes what has waited for it.
+/// Stores a template and decodes the sets that have waited for it.
 fn learn(
     process: &mut CollectingProcess,
     domain: u32,
@@ -307,7 +307,7 @@ fn learn(
     }
 }
 
-/// Reads a data set, or keeps it until its template comes; how many records it held, if it is known.
+/// Reads a data set, or stores it until its template arrives. Returns the number of its records, if known.
 fn data(
     process: &mut CollectingProcess,
     message: &Message,
@@ -334,7 +334,7 @@ fn data(
     None
 }
 
-/// Decodes the records of a set whose template is there; how many there were, if they all fit.
+/// Decodes the records of a set whose template is known. Returns their number, if all of them are complete.
 fn decode(
     process: &mut CollectingProcess,
     number: u32,
@@ -352,7 +352,7 @@ fn decode(
     let domain = process.domains.get_mut(number as usize)?;
     let counts = &mut process.counts;
     let mut rest = body;
-    // What is shorter than a record is padding.
+    // A remainder shorter than a record is padding.
     while rest.len() >= template.len {
         let here = at + body.len() - rest.len();
         let mut draft = Draft::new(number);
@@ -402,7 +402,7 @@ fn decode(
     whole.then_some(records)
 }
 
-/// Whether sets follow each other exactly to the end, numbers and lengths as they must be.
+/// Whether sets with valid numbers and lengths fill the bytes exactly.
 fn sets_agree(mut rest: &[u8], reserved: impl Fn(u16) -> bool) -> bool {
     if rest.is_empty() {
         return false;
@@ -423,14 +423,14 @@ fn sets_agree(mut rest: &[u8], reserved: impl Fn(u16) -> bool) -> bool {
     rest.is_empty()
 }
 
-/// Whether bytes are a NetFlow 9 message, by the lengths of their sets.
+/// Whether bytes are a NetFlow 9 message, judging by the lengths of their sets.
 pub(crate) fn is_v9(bytes: &[u8]) -> bool {
     bytes
         .get(V9_HEADER..)
         .is_some_and(|rest| sets_agree(rest, |id| (2..FIRST_DATA).contains(&id)))
 }
 
-/// Whether bytes are an IPFIX message, by its length and those of its sets.
+/// Whether bytes are an IPFIX message, judging by its length and those of its sets.
 pub(crate) fn is_ipfix(bytes: &[u8]) -> bool {
     let len = bytes
         .get(2..4)
@@ -442,9 +442,8 @@ pub(crate) fn is_ipfix(bytes: &[u8]) -> bool {
             .is_some_and(|rest| sets_agree(rest, reserved))
 }
 
-/// The length of a NetFlow 9 message at the head of several: where a set number is one that no set
-/// can have (2 to 255), the next message begins with its version. `None` where the bytes end before
-/// that shows.
+/// The length of the first of several consecutive NetFlow 9 messages. It ends where a set number is impossible (2 to
+/// 255), because that is the version number of the next message. `None` if the bytes end before this is known.
 pub(crate) fn v9_length(bytes: &[u8], all: bool) -> Option<usize> {
     let mut at = V9_HEADER;
     loop {

@@ -1,5 +1,4 @@
-//! sFlow version 5 (sflow.org, "sFlow Version 5", July 2004): sampled packets, each a record of one
-//! packet.
+//! sFlow version 5 (sflow.org, "sFlow Version 5", July 2004). Each sampled packet becomes a record of one packet.
 
 use std::net::IpAddr;
 
@@ -9,7 +8,7 @@ use super::record::{FlowRecord, Sampling, SamplingSource, Times, known_flags};
 use super::{FlowSkip, Protocol};
 use crate::LinkType;
 
-/// XDR (RFC 4506): everything is a multiple of four bytes.
+/// Reads XDR (RFC 4506), in which everything is a multiple of four bytes.
 struct Xdr<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -28,7 +27,7 @@ impl<'a> Xdr<'a> {
         Some(taken)
     }
 
-    /// A tag (enterprise and format) and the bytes behind it.
+    /// A tag (enterprise and format) and the data that follows it.
     fn tagged(&mut self) -> Option<(u32, Xdr<'a>)> {
         let tag = self.word()?;
         let len = self.word()? as usize;
@@ -42,7 +41,7 @@ impl<'a> Xdr<'a> {
         ))
     }
 
-    /// An address with its version in front.
+    /// An address, preceded by its version.
     fn address(&mut self) -> Option<IpAddr> {
         match self.word()? {
             1 => Some(IpAddr::from(*self.take(4)?.first_chunk::<4>()?)),
@@ -63,7 +62,7 @@ const RAW_HEADER: u32 = 1;
 const SAMPLED_IPV4: u32 = 3;
 const SAMPLED_IPV6: u32 = 4;
 
-/// The header of a datagram: agent, sub-agent, sequence number, and how many samples follow.
+/// Reads the header of a datagram: agent, sub-agent, sequence number, and number of samples.
 fn header(x: &mut Xdr<'_>) -> Option<(IpAddr, u32, u32, u32)> {
     x.word()?;
     let agent = x.address()?;
@@ -72,7 +71,7 @@ fn header(x: &mut Xdr<'_>) -> Option<(IpAddr, u32, u32, u32)> {
     Some((agent, sub_agent, sequence, x.word()?))
 }
 
-/// Whether bytes are an sFlow datagram, by its counts and lengths.
+/// Whether bytes are an sFlow datagram, judging by its counts and lengths.
 pub(crate) fn is_message(bytes: &[u8]) -> bool {
     let mut x = Xdr { bytes, at: 0 };
     if !bytes.starts_with(&[0, 0, 0, 5]) {
@@ -84,8 +83,8 @@ pub(crate) fn is_message(bytes: &[u8]) -> bool {
     samples > 0 && (0..samples).all(|_| x.tagged().is_some()) && x.bytes.is_empty()
 }
 
-/// Reads a datagram. It carries no time but uptime: its records have that of its arrival. The agent
-/// it names is the exporter, even if another host forwarded it.
+/// Reads a datagram. Its only time is uptime, so its records get the time of its arrival. The exporter is the agent
+/// that it names, even if another host forwarded it.
 pub(crate) fn message(
     process: &mut CollectingProcess,
     _from: IpAddr,
@@ -103,7 +102,7 @@ pub(crate) fn message(
     process.counts.message(Protocol::Sflow5);
     process.domains[domain as usize].public.messages += 1;
     process.sequence(domain, sequence, Some(1));
-    // Every sample takes eight bytes at least: a lying count ends with them.
+    // Every sample takes at least eight bytes, so a false count ends with the data.
     for _ in 0..samples {
         let at = x.at;
         let Some((tag, sample)) = x.tagged() else {
@@ -142,8 +141,7 @@ pub(crate) fn message(
     }
 }
 
-/// A sampled packet: whether its addresses could be read, `None` where the sample contradicts
-/// itself.
+/// Reads a sampled packet. Returns whether its addresses could be read; `None` if the sample contradicts itself.
 fn flow_sample(mut x: Xdr<'_>, expanded: bool, record: &mut FlowRecord) -> Option<bool> {
     let _sequence = x.word()?;
     let _source = x.take(if expanded { 8 } else { 4 })?;
@@ -157,7 +155,7 @@ fn flow_sample(mut x: Xdr<'_>, expanded: bool, record: &mut FlowRecord) -> Optio
         let single = |format, value| if format == 0 { value } else { 0 };
         (single(input_format, input), single(output_format, output))
     } else {
-        // The highest two bits tell an index from "discarded" and "several".
+        // The highest two bits distinguish an index from "discarded" and "several".
         let single = |v: u32| if v >> 30 == 0 { v } else { 0 };
         (single(x.word()?), single(x.word()?))
     };
@@ -167,7 +165,7 @@ fn flow_sample(mut x: Xdr<'_>, expanded: bool, record: &mut FlowRecord) -> Optio
         let (tag, element) = x.tagged()?;
         match tag {
             RAW_HEADER => found |= raw_header(element, record)?,
-            // The raw header says more, where there is one.
+            // The raw header is preferred if there is one.
             SAMPLED_IPV4 | SAMPLED_IPV6 if !found => {
                 sampled_ip(element, tag == SAMPLED_IPV6, record)?;
                 found = true;
@@ -178,14 +176,14 @@ fn flow_sample(mut x: Xdr<'_>, expanded: bool, record: &mut FlowRecord) -> Optio
     Some(found)
 }
 
-/// The first bytes of the packet.
+/// Decodes the first bytes of the packet.
 fn raw_header(mut x: Xdr<'_>, record: &mut FlowRecord) -> Option<bool> {
     let protocol = x.word()?;
     let frame_len = x.word()?;
     let stripped = x.word()?;
     let len = x.word()? as usize;
     let data = x.bytes.get(..len)?;
-    // The header protocols of section 5.3 of the specification that have a link type of ours.
+    // The header protocols of section 5.3 of the specification for which this crate has a link type.
     let link = match protocol {
         1 => LinkType::ETHERNET,
         7 => LinkType::PPP,
@@ -193,12 +191,12 @@ fn raw_header(mut x: Xdr<'_>, record: &mut FlowRecord) -> Option<bool> {
         12 => LinkType::IPV6,
         _ => return Some(false),
     };
-    // The frame's length includes what was stripped, as the check sequence.
+    // The frame's length includes what was stripped, such as the frame check sequence.
     let wire = frame_len.saturating_sub(stripped);
     Some(packet_into(link, data, wire.max(data.len() as u32), record))
 }
 
-/// The fields of an IP packet.
+/// Reads the fields of an IP packet.
 fn sampled_ip(mut x: Xdr<'_>, v6: bool, record: &mut FlowRecord) -> Option<()> {
     record.bytes = u64::from(x.word()?);
     record.packets = 1;
@@ -217,7 +215,7 @@ fn sampled_ip(mut x: Xdr<'_>, v6: bool, record: &mut FlowRecord) -> Option<()> {
     Some(())
 }
 
-/// The length of the datagram that bytes begin with, or of what there is of it.
+/// The length of the first datagram in `bytes`, or of the part of it that is present.
 pub(crate) fn length(bytes: &[u8]) -> usize {
     let mut x = Xdr { bytes, at: 0 };
     let Some((.., samples)) = header(&mut x) else {

@@ -1,14 +1,14 @@
-//! Flow records or packets?
+//! Distinguishes files of flow records from captures of packets.
 
 use super::{FlowFormat, FlowReader, FlowSkip};
 
-/// Bytes of a file's beginning that are enough for [`holds_flow_records`].
+/// Number of bytes from a file's beginning that [`holds_flow_records`] needs.
 pub const ENOUGH_TO_TELL: usize = 1 << 20;
 
-/// Whether a file that begins with `head` is one of flow records: export messages, a table, a file of
-/// nfdump's, or a capture in whose beginning most packets are export messages. A capture of other
-/// packets is none, nor is what is not read at all. [`ENOUGH_TO_TELL`] bytes are enough, as they lie in
-/// the file, compressed or not.
+/// Whether a file that begins with `head` contains flow records: export messages, a table, an nfdump file, or a
+/// capture in whose beginning most packets are export messages. False for captures of other packets, and for unknown
+/// formats. `head` should have [`ENOUGH_TO_TELL`] bytes, in the form in which they are in the file, compressed or
+/// not.
 pub fn holds_flow_records(head: &[u8]) -> bool {
     let Ok(mut reader) = FlowReader::new(head) else {
         return false;
@@ -16,7 +16,7 @@ pub fn holds_flow_records(head: &[u8]) -> bool {
     if !matches!(reader.format(), FlowFormat::Capture(_)) {
         return true;
     }
-    // The head is cut at a fixed length: an incomplete end is not damage.
+    // `head` is cut at a fixed length, so an incomplete end is not damage.
     while reader
         .next_records()
         .is_ok_and(|records| !records.is_empty())

@@ -5,38 +5,38 @@ use std::collections::BTreeMap;
 use super::element::{self, Slot};
 use super::{FlowSkip, Limits};
 
-/// A field length that says "variable" (RFC 7011 section 7).
+/// A field length that means "variable" (RFC 7011 section 7).
 pub(crate) const VARIABLE: u16 = 65_535;
 
-/// Where something is in a record, and what it is.
+/// The position and use of a field in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     pub slot: Slot,
-    /// Offset from the beginning of the record; without meaning behind a field of variable length.
+    /// Offset from the beginning of the record. It has no meaning after a field of variable length.
     pub at: u16,
     pub len: u16,
 }
 
-/// What records of a set look like. Where all fields have fixed lengths, only those of use are kept.
+/// The layout of the records of a set. If all fields have fixed lengths, only useful fields are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Template {
     /// Whether it describes options data.
     pub options: bool,
     pub fields: Box<[Field]>,
-    /// Length of a record, the least one where lengths vary. Never zero.
+    /// Length of a record, or the minimum length if it varies. Never zero.
     pub len: usize,
-    /// Whether lengths vary.
+    /// Whether the length varies.
     pub variable: bool,
 }
 
-/// Templates of all domains, by the number of the domain and their own.
+/// Templates of all domains, by domain number and template number.
 #[derive(Debug, Default)]
 pub(crate) struct Templates {
     by_id: BTreeMap<(u32, u16), Template>,
     fields: usize,
 }
 
-/// What came of a template.
+/// The result of storing a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Learned {
     New,
@@ -48,7 +48,7 @@ impl Templates {
         self.by_id.get(&(domain, id))
     }
 
-    /// Keeps a template, in the place of an earlier one with its number.
+    /// Stores a template, which replaces an earlier one with the same number.
     pub(crate) fn learn(
         &mut self,
         domain: u32,
@@ -70,14 +70,14 @@ impl Templates {
         Ok(Learned::New)
     }
 
-    /// Forgets a template; whether there was one.
+    /// Removes a template. Returns whether it existed.
     pub(crate) fn withdraw(&mut self, domain: u32, id: u16) -> bool {
         let gone = self.by_id.remove(&(domain, id));
         self.fields -= gone.as_ref().map_or(0, |t| t.fields.len() + 1);
         gone.is_some()
     }
 
-    /// Forgets all templates of a domain, or all its options templates; how many there were.
+    /// Removes all templates of a domain, or all its options templates. Returns their number.
     pub(crate) fn withdraw_all(&mut self, domain: u32, options: bool) -> u64 {
         let ids: Vec<u16> = self
             .by_id
@@ -92,10 +92,10 @@ impl Templates {
     }
 }
 
-/// Reads field specifiers one after the other into a template.
+/// Reads consecutive field specifiers into a template.
 pub(crate) struct Specifiers<'a> {
     bytes: &'a [u8],
-    /// Whether the highest bit of a number announces an enterprise (IPFIX).
+    /// Whether the highest bit of a number means that an enterprise number follows (IPFIX).
     enterprises: bool,
     fields: Vec<Field>,
     at: usize,
@@ -113,9 +113,9 @@ impl<'a> Specifiers<'a> {
         }
     }
 
-    /// Reads one specifier; `None` where the bytes end.
+    /// Reads one specifier; `None` if the bytes end.
     ///
-    /// `scope` is for NetFlow v9, whose scopes have numbers of their own (RFC 3954 section 6.1).
+    /// `scope` is for NetFlow v9, whose scopes have a number space of their own (RFC 3954 section 6.1).
     pub(crate) fn field(&mut self, scope: bool) -> Option<()> {
         let (head, mut rest) = self.bytes.split_first_chunk::<4>()?;
         let [a, b, c, d] = *head;
@@ -134,26 +134,26 @@ impl<'a> Specifiers<'a> {
         if !slot.fits(len) {
             slot = Slot::Ignore;
         }
-        // RFC 3954 has no variable lengths; H3C's exporters write them in version 9 as IPFIX has them.
+        // RFC 3954 has no variable lengths, but H3C's exporters use those of IPFIX in version 9.
         let varies = len == VARIABLE;
         self.fields.push(Field {
             slot,
-            // A record longer than its message is refused below.
+            // `finish` rejects records that are longer than a message.
             at: self.at.min(usize::from(u16::MAX)) as u16,
             len,
         });
         self.variable |= varies;
-        // A value of variable length has at least its length in front.
+        // A value of variable length has at least its length byte.
         self.at += if varies { 1 } else { usize::from(len) };
         Some(())
     }
 
-    /// The bytes behind the last specifier read.
+    /// The bytes after the last specifier that was read.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The template. One whose records have no length, or more than a message can hold, is bad.
+    /// Completes the template. It is invalid if its records have length zero, or more than a message can hold.
     pub(crate) fn finish(mut self, options: bool) -> Result<Template, FlowSkip> {
         if self.at == 0 || self.at > usize::from(u16::MAX) {
             return Err(FlowSkip::BadTemplate);
@@ -171,8 +171,8 @@ impl<'a> Specifiers<'a> {
 }
 
 impl Template {
-    /// Splits the first record off a set and hands its fields over; the bytes behind it. `None`
-    /// where a variable length reaches beyond the set, or less than a record is left.
+    /// Passes the fields of the first record of a set to `field`, and returns the bytes after the record. `None` if a
+    /// variable length reaches beyond the set, or less than a record is left.
     #[inline]
     pub(crate) fn record<'a>(
         &self,
@@ -182,7 +182,7 @@ impl Template {
         if !self.variable {
             let (record, rest) = set.split_at_checked(self.len)?;
             for f in &self.fields {
-                // No panic: fields lie within the sum of their lengths.
+                // Must not panic: fields are within the sum of their lengths.
                 let at = usize::from(f.at);
                 field(f.slot, record.get(at..at + usize::from(f.len))?);
             }
@@ -191,7 +191,7 @@ impl Template {
         let mut rest = set;
         for f in &self.fields {
             let len = match f.len {
-                // One byte, or 255 and two (RFC 7011 section 7).
+                // One byte, or 255 followed by two bytes (RFC 7011 section 7).
                 VARIABLE => {
                     let (&short, behind) = rest.split_first()?;
                     rest = behind;

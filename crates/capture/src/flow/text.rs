@@ -1,6 +1,5 @@
-//! Flow records as text: tables with a line of column names (Zeek's `conn.log`, Argus, `nfdump -o
-//! csv`, our own CSV) and a JSON object per line (Zeek, Suricata EVE). `docs/flow-records.md` has
-//! the columns.
+//! Flow records as text: tables with a header line (Zeek's `conn.log`, Argus, `nfdump -o csv`, our own CSV), and one
+//! JSON object per line (Zeek, Suricata EVE). `docs/flow-records.md` lists the columns.
 
 mod columns;
 mod json;
@@ -12,22 +11,22 @@ use crate::error::Problem;
 use crate::window::Window;
 use columns::{Column, Row};
 
-/// What stands between the values of a table.
+/// Separators between the values of a table.
 const SEPARATORS: [u8; 2] = [b'\t', b','];
 
-/// No line is longer.
+/// Maximum length of a line.
 const MOST: usize = 1 << 20;
 
-/// What the lines are.
+/// The layout of the lines.
 #[derive(Clone, Debug)]
 pub(crate) enum Layout {
-    /// Values between separators, in this order. Before the names have been read there are none.
+    /// Values with separators, in the order of `columns`, which is empty before the names have been read.
     Table { separator: u8, columns: Vec<Column> },
-    /// Objects.
+    /// JSON objects.
     Json,
 }
 
-/// Whether a file begins like one of these.
+/// Whether a file begins like one of these formats.
 pub(crate) fn looks_like(head: &[u8]) -> Option<Layout> {
     let first = head.split(|b| *b == b'\n').next()?;
     if first.starts_with(b"#separator") {
@@ -53,23 +52,23 @@ pub(crate) fn looks_like(head: &[u8]) -> Option<Layout> {
     None
 }
 
-/// Whether a file begins with the column names of a table of flows.
+/// Whether a file begins with the header line of a table of flows.
 pub(crate) fn is_table_of_flows(head: &[u8]) -> bool {
     let first = head.split(|b| *b == b'\n').next().unwrap_or_default();
     let are_flows = |&separator: &u8| columns::are_flows(&columns::named(first, separator));
     SEPARATORS.iter().any(are_flows) || {
-        // `ra` pads columns with blanks where it is given no separator.
+        // Argus's `ra` pads columns with blanks if no separator was given.
         let text = String::from_utf8_lossy(first);
         let names = text.split_whitespace().map(columns::column);
         columns::are_flows(&names.collect::<Vec<_>>())
     }
 }
 
-/// Lines of text on their way to records.
+/// Converts lines of text to records.
 #[derive(Debug)]
 pub(crate) struct Text {
     layout: Layout,
-    /// Whether the line of names, which [`looks_like`] has read, is still ahead.
+    /// Whether the header line, which [`looks_like`] has parsed, has not been consumed yet.
     names_ahead: bool,
 }
 
@@ -111,7 +110,7 @@ impl Text {
                 break (bytes[..end].to_vec(), end + 1);
             }
             if bytes.len() < wanted {
-                // The last line, without its end.
+                // The last line, without a line end.
                 break (bytes.to_vec(), bytes.len());
             }
             if wanted >= MOST {
@@ -150,7 +149,7 @@ impl Text {
         Ok(true)
     }
 
-    /// The record of a line; none in a line of comment or names.
+    /// The record of a line; `None` for a comment or header line.
     fn line(
         &mut self,
         line: &[u8],

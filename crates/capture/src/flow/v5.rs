@@ -1,5 +1,5 @@
-//! NetFlow versions 1, 5 and 7: a header, and records of a fixed layout. (Cisco, "NetFlow Export
-//! Datagram Format", NetFlow Services Solutions Guide, tables B-1 to B-6.)
+//! NetFlow versions 1, 5 and 7: a header and records of fixed layout (Cisco, "NetFlow Export Datagram Format",
+//! NetFlow Services Solutions Guide, tables B-1 to B-6).
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -9,15 +9,15 @@ use super::record::{
 };
 use super::{FlowCounts, Protocol};
 
-/// The layout of a version.
+/// The layout of a NetFlow version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub protocol: Protocol,
     pub header: usize,
     pub record: usize,
-    /// Most records in a message: as many as 1500 bytes hold.
+    /// Most records in a message: as many as fit into 1500 bytes.
     pub most: u16,
-    /// Where in a record protocol, type of service and TCP flags are.
+    /// Offsets of protocol, type of service and TCP flags in a record.
     protocol_at: usize,
     tos_at: usize,
     flags_at: usize,
@@ -50,7 +50,7 @@ const V7: Layout = Layout {
 };
 
 impl Layout {
-    /// The layout of a version number, if it is one of these.
+    /// The layout of a version number; `None` for other versions.
     pub(crate) fn of(version: u16) -> Option<Layout> {
         match version {
             1 => Some(V1),
@@ -61,14 +61,14 @@ impl Layout {
     }
 }
 
-/// What the header says.
+/// The fields of a header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
     pub count: u16,
     pub clock: Clock,
-    /// Flows sent before; versions 5 and 7.
+    /// Number of flows sent before; in versions 5 and 7.
     pub sequence: Option<u32>,
-    /// Engine type and number; version 5.
+    /// Engine type and number; in version 5.
     pub domain: u32,
     pub sampling: Sampling,
 }
@@ -78,7 +78,7 @@ pub(crate) fn header(layout: &Layout, h: &[u8]) -> Option<Header> {
     let word = |at: usize| Some(u32::from_be_bytes(*h.get(at..)?.first_chunk()?));
     let half = |at: usize| Some(u16::from_be_bytes(*h.get(at..)?.first_chunk()?));
     let seconds = i64::from(word(8)?) * 1_000_000_000;
-    // More than a second of nanoseconds cannot be.
+    // Limits invalid values: the field holds nanoseconds within a second.
     let export = seconds + i64::from(word(12)?.min(999_999_999));
     let boot = export - i64::from(word(4)?) * MILLI;
     let mut header = Header {
@@ -96,7 +96,7 @@ pub(crate) fn header(layout: &Layout, h: &[u8]) -> Option<Header> {
     }
     if layout.protocol == Protocol::NetFlow5 {
         header.domain = u32::from(half(20)?);
-        // Two bits of mode, fourteen of interval. Some exporters leave the mode out.
+        // Two bits of mode, fourteen of interval. The mode is ignored because some exporters leave it out.
         let interval = half(22)? & 0x3fff;
         let found = Sampling::found(f64::from(interval), SamplingSource::Header);
         header.sampling = found.unwrap_or(Sampling::UNKNOWN);
@@ -104,7 +104,7 @@ pub(crate) fn header(layout: &Layout, h: &[u8]) -> Option<Header> {
     Some(header)
 }
 
-/// Reads the records of a message: `bytes` is a whole number of them.
+/// Reads the records of a message. `bytes` must contain whole records.
 #[inline]
 pub(crate) fn records(
     layout: &Layout,
@@ -116,7 +116,7 @@ pub(crate) fn records(
 ) {
     let before = out.len();
     match layout.protocol {
-        // With lengths that the compiler knows, it needs no check per field.
+        // If the compiler knows the length, no field needs a bounds check.
         Protocol::NetFlow5 => {
             let (all, _) = bytes.as_chunks::<48>();
             out.extend(all.iter().map(|r| record(&V5, header, exporter, r, counts)));
@@ -148,7 +148,7 @@ fn record<const N: usize>(
     let (start, end) = (word(24), word(28));
     let (mut first, last) = (clock.at_uptime(boot, start), clock.at_uptime(boot, end));
     let packets = word(16);
-    // As in a template's record: a start of zero uptime, of one packet that ended later.
+    // As for records with templates: a start at uptime zero is implausible for one packet that ended later.
     if start == 0 && packets <= 1 && end != 0 {
         counts.without_start += 1;
         first = last;

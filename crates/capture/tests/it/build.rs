@@ -1,6 +1,6 @@
-//! Captures made byte by byte.
+//! Builds captures byte by byte.
 
-/// Byte order of what is built.
+/// Byte order of the file.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Order {
     Little,
@@ -44,14 +44,14 @@ pub fn pcap_header(order: Order, magic: u32, minor: u16, snaplen: u32, link: u32
     out
 }
 
-/// A pcap record: four header fields as given, then the bytes.
+/// A pcap record: four header fields as given, followed by the data.
 pub fn pcap_record(order: Order, header: [u32; 4], data: &[u8]) -> Vec<u8> {
     let mut out: Vec<u8> = header.iter().flat_map(|&f| order.u32(f)).collect();
     out.extend(data);
     out
 }
 
-/// A little-endian microsecond pcap of whole frames, a millisecond apart from second 1000 on.
+/// A little-endian microsecond pcap file of whole frames, one millisecond apart, starting at second 1000.
 pub fn pcap(link: u32, frames: &[Vec<u8>]) -> Vec<u8> {
     let mut out = pcap_header(Order::Little, MICROS, 4, 65535, link);
     for (i, frame) in frames.iter().enumerate() {
@@ -62,7 +62,7 @@ pub fn pcap(link: u32, frames: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// A pcapng block: type, length, body padded to four bytes, length.
+/// A pcapng block: type, length, body padded to a multiple of four bytes, and length.
 pub fn block(order: Order, kind: u32, body: &[u8]) -> Vec<u8> {
     let padded = body.len().next_multiple_of(4);
     let length = order.u32(padded as u32 + 12);
@@ -74,7 +74,7 @@ pub fn block(order: Order, kind: u32, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A pcapng section header, version 1.0, of unknown length.
+/// A pcapng section header of version 1.0 with unspecified length.
 pub fn section(order: Order) -> Vec<u8> {
     let mut body = order.u32(0x1a2b_3c4d).to_vec();
     body.extend(order.u16(1));
@@ -83,7 +83,7 @@ pub fn section(order: Order) -> Vec<u8> {
     block(order, 0x0a0d_0d0a, &body)
 }
 
-/// A pcapng interface description with options (code, value).
+/// A pcapng interface description with options, given as (code, value).
 pub fn interface(order: Order, link: u16, snaplen: u32, options: &[(u16, &[u8])]) -> Vec<u8> {
     let mut body = order.u16(link).to_vec();
     body.extend([0, 0]);
@@ -100,7 +100,7 @@ pub fn interface(order: Order, link: u16, snaplen: u32, options: &[(u16, &[u8])]
     block(order, 1, &body)
 }
 
-/// A pcapng enhanced packet of a whole frame.
+/// A pcapng enhanced packet block with a whole frame.
 pub fn enhanced(order: Order, interface: u32, ticks: u64, frame: &[u8]) -> Vec<u8> {
     let mut body = order.u32(interface).to_vec();
     body.extend(order.u32((ticks >> 32) as u32));
@@ -111,7 +111,7 @@ pub fn enhanced(order: Order, interface: u32, ticks: u64, frame: &[u8]) -> Vec<u
     block(order, 6, &body)
 }
 
-/// A pcapng obsolete packet block of a whole frame.
+/// A pcapng obsolete packet block with a whole frame.
 pub fn obsolete(order: Order, interface: u16, ticks: u64, frame: &[u8]) -> Vec<u8> {
     let mut body = order.u16(interface).to_vec();
     body.extend(order.u16(0xffff));
@@ -123,7 +123,7 @@ pub fn obsolete(order: Order, interface: u16, ticks: u64, frame: &[u8]) -> Vec<u
     block(order, 2, &body)
 }
 
-/// A pcapng simple packet: length on the wire, then what was captured.
+/// A pcapng simple packet block: length on the wire, and the captured bytes.
 pub fn simple(order: Order, wire_len: u32, captured: &[u8]) -> Vec<u8> {
     let mut body = order.u32(wire_len).to_vec();
     body.extend(captured);
@@ -158,7 +158,7 @@ pub fn v4(protocol: u8, payload: &[u8]) -> Vec<u8> {
     v4_with(protocol, 0, &[], payload)
 }
 
-/// As [`v4`], with the flags and fragment offset field and options.
+/// Like [`v4`], with the flags and fragment offset field, and options.
 pub fn v4_with(protocol: u8, fragment: u16, options: &[u8], payload: &[u8]) -> Vec<u8> {
     let header = 20 + options.len();
     let total = (header + payload.len()) as u16;
@@ -186,8 +186,8 @@ pub fn v6(next: u8, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A TCP segment 1234 -> 80, sequence number 7, acknowledgement 9, window 4096; `options` a
-/// multiple of four bytes.
+/// A TCP segment 1234 -> 80 with sequence number 7, acknowledgement 9 and window 4096. `options` must be a multiple
+/// of four bytes.
 pub fn tcp(flags: u8, options: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut out = vec![0x04, 0xd2, 0, 80, 0, 0, 0, 7, 0, 0, 0, 9];
     out.extend([((20 + options.len()) as u8 / 4) << 4, flags, 0x10, 0]);
@@ -206,7 +206,7 @@ pub fn udp(payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A small web exchange in IPv4: handshake with every option, request, response with SACK, FIN.
+/// A small web exchange over IPv4: handshake with every option, request, response with SACK, FIN.
 pub fn web_frames() -> Vec<Vec<u8>> {
     let syn = [
         2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7,

@@ -1,4 +1,4 @@
-//! gzip, zstd and xz around a trace.
+//! Traces compressed with gzip, zstd and xz.
 
 use crate::build::*;
 use crate::{read, read_clean};
@@ -38,11 +38,11 @@ fn packets_are_the_same_through_every_compression_and_in_several_pieces() {
         let reader = Reader::new(&whole[..]).unwrap();
         assert_eq!(reader.compression(), compression);
         assert_eq!(read_clean(&whole), want, "{compression:?}");
-        // Concatenated members, frames, streams.
+        // Concatenated members, frames or streams.
         let pieces = [compress(&plain[..50]), compress(&plain[50..])].concat();
         assert_eq!(read_clean(&pieces), want, "{compression:?}");
     }
-    // zstd with a skippable frame in front.
+    // zstd with a skippable frame at the beginning.
     let mut skippable = vec![0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3];
     skippable.extend(zstd(&plain));
     assert_eq!(read_clean(&skippable), want);
@@ -50,7 +50,7 @@ fn packets_are_the_same_through_every_compression_and_in_several_pieces() {
 
 #[test]
 fn a_compressed_file_that_ends_early_keeps_what_was_read_and_says_so() {
-    // Enough that the decoder gives out some of it before it misses the rest.
+    // Long enough that the decoder returns part of it before it detects the missing rest.
     let frames: Vec<Vec<u8>> = (0..40_000u32)
         .map(|i| {
             ethernet(
@@ -77,7 +77,7 @@ fn a_compressed_file_that_ends_early_keeps_what_was_read_and_says_so() {
 
 #[test]
 fn decoders_may_not_ask_for_unlimited_memory() {
-    // A zstd frame that wants a window of 2^31 bytes: descriptor, window descriptor, one raw block.
+    // A zstd frame that requires a window of 2^31 bytes: descriptor, window descriptor, one raw block.
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, (31 - 10) << 3];
     frame.extend([0x09, 0, 0, 1]);
     let error = Reader::new(&frame[..]).expect_err("a window of 2 GiB");

@@ -1,4 +1,4 @@
-//! Damaged and cut files: where, why, and what was read before.
+//! Damaged and cut files: where the error is reported, why, and what was read before.
 
 use crate::build::*;
 use crate::read;
@@ -31,7 +31,8 @@ fn a_cut_file_gives_every_whole_packet_and_the_place_of_the_cut() {
             let (packets, counts, error) = read(&file[..end]);
             assert_eq!(packets[..], all[..packets.len()], "{name} cut at {end}");
             let Some(error) = error else {
-                // Clean ends lie between records (snoop's last padding may be missing).
+                // The cut is between records, so the file ends without an error (snoop's last padding may be
+                // missing).
                 continue;
             };
             assert!(error.offset <= end as u64, "{name} cut at {end}: {error}");
@@ -42,7 +43,7 @@ fn a_cut_file_gives_every_whole_packet_and_the_place_of_the_cut() {
             assert!(!error.to_string().is_empty());
         }
         let clean = (1..file.len()).filter(|&end| read(&file[..end]).2.is_none());
-        // After the header, after each record but the last; pcapng also after its section header.
+        // After the header, and after each record but the last; in pcapng also after the section header.
         let extra = usize::from(name == "pcapng");
         assert_eq!(
             clean.count() - padding(name, &frames),
@@ -52,7 +53,7 @@ fn a_cut_file_gives_every_whole_packet_and_the_place_of_the_cut() {
     }
 }
 
-/// Cuts within the padding of snoop records, where the record itself is whole.
+/// Number of cuts inside the padding of snoop records, which leave the record itself complete.
 fn padding(name: &str, frames: &[Vec<u8>]) -> usize {
     match name {
         "snoop" => frames
@@ -86,7 +87,7 @@ fn messages_are_sentences_with_file_place_reason_and_what_was_kept() {
              here; the 6 packets before it were read"
         )
     );
-    // And then it is over.
+    // Afterwards the trace is over.
     assert!(again.next_packet().unwrap().is_none());
     assert_eq!(again.counts().records, 6);
 }
@@ -107,7 +108,7 @@ fn a_record_longer_than_the_snap_length_is_believed_within_reason() {
             ..
         })
     ));
-    // A snap length of 1 GiB does not make records of 17 MiB believable.
+    // Even with a snap length of 1 GiB, records of 17 MiB are not accepted.
     let mut huge = pcap_header(Order::Little, MICROS, 4, 1 << 30, 1);
     huge.extend(pcap_record(Order::Little, [1, 1, 17 << 20, 17 << 20], &[]));
     assert!(matches!(
@@ -184,7 +185,7 @@ fn files_that_are_no_captures_are_named() {
         assert!(error.to_string().contains(words), "{error}");
         assert!(error.to_string().starts_with("x: "), "{error}");
     }
-    // A folder opens, and cannot be read.
+    // A directory can be opened but not read.
     let folder = Reader::open(env!("CARGO_MANIFEST_DIR")).expect_err("not a file");
     assert!(
         folder.to_string().contains("capture: cannot be read: "),

@@ -80,7 +80,7 @@ fn a_first_fragment_carries_the_bytes_of_the_fragment_not_of_the_datagram() {
 #[test]
 fn extension_headers_are_walked() {
     let inner = udp(b"hello");
-    // Hop-by-hop (16 bytes), destination options, routing, authentication (24 bytes).
+    // Hop-by-hop (16 bytes), destination options, routing, and authentication (24 bytes).
     let mut chain = vec![60, 1];
     chain.extend([0; 14]);
     chain.extend([43, 0, 0, 0, 0, 0, 0, 0]);
@@ -90,7 +90,7 @@ fn extension_headers_are_walked() {
     chain.extend(&inner);
     let whole = v6(0, &chain);
     assert_eq!(raw(&whole).unwrap().transport, UDP);
-    // Cut inside the chain: the header it ends in is named.
+    // If the packet is cut inside the chain, the header in which it ends is reported.
     for (end, header) in [(41, 0), (50, 0), (60, 60), (65, 43), (74, 51), (96, 17)] {
         let cut = dissect(&Frame {
             time: 0,
@@ -127,7 +127,7 @@ fn protocols_that_are_not_followed_are_named_by_number() {
 
 #[test]
 fn a_length_of_zero_means_what_is_left_of_the_frame() {
-    // As segmentation offload leaves it: 70000 bytes on the wire, the headers captured.
+    // As captured with segmentation offload: 70000 bytes on the wire, of which the headers were captured.
     let mut four = v4(6, &tcp(0x10, &[], &[]));
     four[2..4].copy_from_slice(&[0, 0]);
     let mut six = v6(6, &tcp(0x10, &[], &[]));
@@ -172,7 +172,7 @@ fn a_jumbogram_has_the_length_of_its_option() {
         panic!("{:?}", packet.transport);
     };
     assert_eq!(tcp.payload, 66_000 - 8 - 20);
-    // One that would not fit the frame is no length at all.
+    // A length that does not fit the frame is invalid.
     frame.wire_len = 66_039;
     assert_eq!(dissect(&frame), Err(Skip::BadIp));
 }
@@ -187,7 +187,7 @@ fn headers_that_contradict_themselves_are_bad() {
     assert_eq!(raw(&short_total), Err(Skip::BadIp));
     assert_eq!(raw(&v4(17, &[])[..19]), Err(Skip::ShortIp));
     assert_eq!(raw(&v6(17, &[])[..39]), Err(Skip::ShortIp));
-    // An extension header longer than the packet.
+    // The extension header is longer than the packet.
     let packet = raw(&v6(60, &[17, 9, 0, 0, 0, 0, 0, 0])).unwrap();
     assert_eq!(packet.transport, Transport::Other(60));
 }

@@ -4,7 +4,7 @@ use crate::build::*;
 use crate::{dissect_whole, read_clean};
 use swell_capture::{LinkType, Skip, Transport};
 
-/// Whether the frame gives the UDP packet put into it, of either IP version.
+/// Checks that the frame yields the UDP packet that it contains, for both IP versions.
 fn holds_udp(link: u16, before: &[u8], ip: &[u8]) {
     let mut frame = before.to_vec();
     frame.extend(ip);
@@ -19,7 +19,7 @@ fn holds_udp(link: u16, before: &[u8], ip: &[u8]) {
         }
     );
     assert_eq!(packet.wire_len as usize, frame.len());
-    // Cut anywhere, a frame gives a reason or a packet, and the same addresses.
+    // A frame that is cut anywhere gives a reason, or a packet with the same addresses.
     for end in 0..frame.len() {
         if let Ok(cut) = dissect_whole(link, &frame[..end]) {
             assert_eq!((cut.src, cut.dst), (packet.src, packet.dst));
@@ -37,7 +37,7 @@ fn ip_is_found_behind_every_link_layer() {
 
     let fours: Vec<(u16, Vec<u8>)> = vec![
         (1, ether(&[8, 0])),
-        // 802.1Q; 802.1ad with 802.1Q inside; three old-style tags.
+        // 802.1Q; 802.1ad with 802.1Q inside; three tags with old numbers.
         (1, ether(&[0x81, 0, 0, 5, 8, 0])),
         (1, ether(&[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 8, 0])),
         (
@@ -47,7 +47,8 @@ fn ip_is_found_behind_every_link_layer() {
         // One label, two labels.
         (1, ether(&[0x88, 0x47, 0, 1, 1, 64])),
         (1, ether(&[0x88, 0x48, 0, 1, 0, 64, 0, 2, 1, 64])),
-        // PPPoE session, two-byte and compressed protocol; PPPoE in a VLAN; MPLS over PPP over it.
+        // A PPPoE session with two-byte and with compressed protocol field; PPPoE in a VLAN; MPLS over PPP over
+        // PPPoE.
         (1, ether(&[0x88, 0x64, 0x11, 0, 0, 1, 0, 9, 0, 0x21])),
         (1, ether(&[0x88, 0x64, 0x11, 0, 0, 1, 0, 9, 0x21])),
         (
@@ -119,7 +120,7 @@ fn every_supported_link_type_is_known_by_name() {
 #[test]
 fn what_is_not_ip_is_said_to_be_so() {
     let cases: [(u16, Vec<u8>, Skip); 12] = [
-        // ARP; PPPoE discovery; a pseudowire with a control word; spanning tree in 802.2.
+        // ARP; PPPoE discovery; a pseudowire with a control word; spanning tree over 802.2.
         (1, ethernet(0x0806, &[0; 28]), Skip::NotIp),
         (1, ethernet(0x8863, &[0x11, 9, 0, 0, 0, 0]), Skip::NotIp),
         (
@@ -132,7 +133,7 @@ fn what_is_not_ip_is_said_to_be_so() {
         (9, vec![0xff, 3, 0xc0, 0x21, 1], Skip::NotIp),
         (0, vec![7, 0, 0, 0, 0x45], Skip::NotIp),
         (101, vec![0x50; 40], Skip::NotIp),
-        // The EtherType says IP, the first nibble something else.
+        // The EtherType says IP, but the first nibble does not.
         (1, ethernet(0x0800, &[0x65; 40]), Skip::BadIp),
         (1, ethernet(0x86dd, &v4(17, &udp(b""))), Skip::BadIp),
         (1, vec![0; 13], Skip::ShortLink),

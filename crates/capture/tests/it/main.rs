@@ -1,5 +1,5 @@
-//! Tests of the crate from outside: captures built byte by byte, damaged ones, the seeds of the
-//! fuzz targets, and every file of the trace folder.
+//! Tests of the crate's public interface: captures built byte by byte, damaged captures, the seeds of the fuzz
+//! targets, and every file of the trace folder.
 
 mod build;
 mod compressed;
@@ -20,7 +20,7 @@ mod writer;
 
 use swell_capture::{Counts, Error, Frame, LinkType, Packet, Reader, Skip, dissect};
 
-/// Everything a capture gives: packets, counts, and the error that ended it, if one did.
+/// The result of reading a capture: packets, counts, and the error that ended it, if any.
 fn read(bytes: &[u8]) -> (Vec<Packet>, Counts, Option<Error>) {
     let mut reader = match Reader::new(bytes) {
         Ok(reader) => reader,
@@ -37,7 +37,7 @@ fn read(bytes: &[u8]) -> (Vec<Packet>, Counts, Option<Error>) {
     (packets, reader.counts().clone(), error)
 }
 
-/// Packets and counts of a capture without damage.
+/// Packets and counts of an undamaged capture.
 fn read_clean(bytes: &[u8]) -> (Vec<Packet>, Counts) {
     let (packets, counts, error) = read(bytes);
     if let Some(e) = error {
@@ -46,7 +46,7 @@ fn read_clean(bytes: &[u8]) -> (Vec<Packet>, Counts) {
     (packets, counts)
 }
 
-/// Dissects a whole frame of a link type.
+/// Dissects a whole frame with a link type.
 fn dissect_whole(link: u16, data: &[u8]) -> Result<Packet, Skip> {
     dissect(&Frame {
         time: 0,
@@ -58,16 +58,16 @@ fn dissect_whole(link: u16, data: &[u8]) -> Result<Packet, Skip> {
     })
 }
 
-/// A packet read over another is what it would be alone: nothing of the one before stays.
+/// Overwriting a packet gives the same result as reading into a new one: nothing of the previous packet remains.
 #[test]
 fn reading_into_one_packet_gives_what_reading_packet_by_packet_gives() {
     use build::*;
     let mut frames = web_frames();
-    // Forwards and backwards, so that every kind of packet follows other kinds.
+    // In both orders, so that every kind of packet follows other kinds.
     frames.extend(web_frames().into_iter().rev());
     let mut file = pcap_header(Order::Little, MICROS, 4, 65535, 1);
     for (i, frame) in frames.iter().enumerate() {
-        // Every third is cut inside its transport header.
+        // Every third packet is cut inside its transport header.
         let kept = if i % 3 == 2 {
             frame.len().min(40)
         } else {

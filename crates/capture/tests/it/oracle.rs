@@ -1,11 +1,11 @@
-//! The file formats against `pcap-parser`, an independent reader: the same records in the same
+//! Compares the file formats with `pcap-parser`, an independent reader: it must find the same records in the same
 //! order, for every capture of the trace folder.
 
 use crate::folder::{ARCHIVES, made, manifest, plain, traces, untar};
 use pcap_parser::{Block, PcapBlockOwned, PcapError, create_reader};
 use swell_capture::{Format, Frame, Reader};
 
-/// What a record is: time, length on the wire, bytes captured; `None` where a reader does not say.
+/// A record: time, length on the wire, and captured bytes; `None` if a reader does not report a value.
 #[derive(Debug)]
 struct Record {
     nanos: Option<i64>,
@@ -14,7 +14,7 @@ struct Record {
 }
 
 impl Record {
-    /// Whether two readers agree, as far as the other one says.
+    /// Whether two readers agree in all values that the other one reports.
     fn agrees(&self, other: &Record) -> bool {
         (other.nanos.is_none() || self.nanos == other.nanos)
             && (other.wire_len.is_none() || self.wire_len == other.wire_len)
@@ -22,7 +22,7 @@ impl Record {
     }
 }
 
-/// Captures the two read differently, and why.
+/// Captures that the two readers treat differently, and why.
 const OTHERWISE: [(&str, &str); 5] = [
     (
         "tcp-analysis/bad_ack_code.dmp.gz",
@@ -46,12 +46,12 @@ const OTHERWISE: [(&str, &str); 5] = [
     ),
 ];
 
-/// Records as `pcap-parser` frames them, up to the end or its first error.
+/// Records according to `pcap-parser`, up to the end or its first error.
 fn theirs(bytes: &[u8]) -> Option<Vec<Record>> {
     let mut reader = create_reader(1 << 20, bytes).ok()?;
     let mut records = Vec::new();
     let mut unit = 1000;
-    // Nanoseconds per tick as a fraction, and the offset in seconds, of each interface.
+    // For each interface: nanoseconds per tick as a fraction, and the offset in seconds.
     let mut clocks: Vec<(u128, u128, i64)> = Vec::new();
     loop {
         match reader.next() {
@@ -83,13 +83,13 @@ fn theirs(bytes: &[u8]) -> Option<Vec<Record>> {
                             captured: Some(p.caplen),
                         });
                     }
-                    // Its time is nowhere, and its captured length is not pcap-parser's business.
+                    // It has no time, and pcap-parser does not compute its captured length.
                     PcapBlockOwned::NG(Block::SimplePacket(p)) => records.push(Record {
                         nanos: None,
                         wire_len: Some(p.origlen),
                         captured: None,
                     }),
-                    // Obsolete packet blocks are framed, not decoded.
+                    // pcap-parser delimits obsolete packet blocks but does not decode them.
                     PcapBlockOwned::NG(Block::Unknown(b)) if b.block_type == 2 => {
                         records.push(Record {
                             nanos: None,
@@ -107,7 +107,7 @@ fn theirs(bytes: &[u8]) -> Option<Vec<Record>> {
     }
 }
 
-/// Records as this crate frames them; packets and skipped records alike.
+/// Records according to this crate, including those that are skipped.
 fn ours(bytes: &[u8]) -> Option<Vec<Record>> {
     let mut reader = Reader::new(bytes).ok()?;
     if reader.format() == Format::Snoop {

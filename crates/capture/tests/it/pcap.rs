@@ -11,7 +11,7 @@ fn both_byte_orders_and_both_units_give_the_same_nanoseconds() {
         for (magic, fraction) in [(MICROS, 123_456), (NANOS, 123_456_000)] {
             let mut file = pcap_header(order, magic, 4, 96, 1);
             let len = frame.len() as u32;
-            // More on the wire than captured, and more than the snap length: header-only traces.
+            // More bytes on the wire than captured, and more than the snap length, as in header-only traces.
             let header = [1_700_000_000, fraction, len, 1514];
             file.extend(pcap_record(order, header, &frame));
             let (packets, counts) = read_clean(&file);
@@ -58,7 +58,7 @@ fn the_variant_with_longer_record_headers_is_read() {
 fn lengths_of_old_versions_are_swapped_back() {
     let frame = web_frames().remove(0);
     let len = frame.len() as u32;
-    // Before 2.3 always; in 2.3 where the usual order is impossible.
+    // Swapped before version 2.3; in 2.3 only if the usual order is impossible.
     for (minor, lengths) in [
         (2, [1500, len]),
         (3, [1500, len]),
@@ -119,7 +119,7 @@ fn snoop_files_are_read() {
     assert_eq!(packets.len(), 6);
     assert_eq!(counts.tcp, 6);
     assert_eq!(packets[3].time, 1_000_000_003_000);
-    // The padding of the last record is often left out.
+    // The padding of the last record is often missing.
     let odd = snoop(&[ethernet(0x0800, &v4(17, &udp(b"x")))]);
     assert_eq!(read_clean(&odd[..odd.len() - 1]).0.len(), 1);
     let error = read(&odd[..odd.len() - 2]).2.expect("the frame is cut");

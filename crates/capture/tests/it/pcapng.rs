@@ -18,13 +18,13 @@ fn packets_of_every_block_type_are_read_in_both_byte_orders() {
         file.extend(simple(order, frame().len() as u32, &frame()));
         let (packets, counts) = read_clean(&file);
         let times: Vec<i64> = packets.iter().map(|p| p.time).collect();
-        // A simple packet has no time: it takes that of the packet before.
+        // A simple packet block has no time, so it gets that of the previous packet.
         assert_eq!(times, [5_000_001_000, 5_000_002_000, 5_000_002_000]);
         assert_eq!((counts.records, counts.without_time), (3, 1));
     }
 }
 
-/// Options of an interface, a time in its ticks, that time in nanoseconds, ticks per second.
+/// Options of an interface, a time in its ticks, that time in nanoseconds, and ticks per second.
 type Case<'a> = (&'a [(u16, &'a [u8])], u64, i64, Option<u64>);
 
 #[test]
@@ -41,12 +41,12 @@ fn every_resolution_and_offset_becomes_nanoseconds() {
         ),
         (&[(9, &[3])], 1_501, 1_501_000_000, Some(1_000)),
         (&[(9, &[0])], 2, 2_000_000_000, Some(1)),
-        // Picoseconds and beyond lose what nanoseconds cannot hold.
+        // Resolutions beyond nanoseconds lose precision.
         (&[(9, &[12])], 1_999, 1, Some(1_000_000_000_000)),
         (&[(9, &[127])], u64::MAX, 0, None),
-        // 2^-20 s, a little less than a microsecond.
+        // 2^-20 s, slightly less than a microsecond.
         (&[(9, &[0x80 | 20])], 3 << 19, 1_500_000_000, Some(1 << 20)),
-        // An option this crate does not need, of a length that needs padding, comes first.
+        // An option that is not needed comes first; its length requires padding.
         (
             &[(2, b"eth0/"), (9, &[9]), (14, &offset)],
             7,
@@ -85,7 +85,7 @@ fn interfaces_keep_their_own_link_type_clock_and_number_across_sections() {
     file.extend(interface(Order::Little, 101, 64, &[(9, &[9])]));
     file.extend(enhanced(Order::Little, 1, 11, &v4(17, &udp(b"abc"))));
     file.extend(enhanced(Order::Little, 0, 12, &frame()));
-    // A new section forgets the interfaces of the one before, and may turn the bytes round.
+    // A new section discards the previous interfaces, and may have another byte order.
     file.extend(section(Order::Big));
     file.extend(interface(Order::Big, 113, 0, &[]));
     let mut cooked = vec![0; 14];
@@ -105,7 +105,7 @@ fn interfaces_keep_their_own_link_type_clock_and_number_across_sections() {
         links,
         [LinkType::ETHERNET, LinkType::RAW, LinkType::LINUX_SLL]
     );
-    // Interface 1 existed in the first section only.
+    // Interface 1 only existed in the first section.
     assert_eq!(reader.counts().skipped(Skip::BadRecord), 1);
     assert_eq!(reader.counts().records, 4);
 }

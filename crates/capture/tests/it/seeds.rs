@@ -1,5 +1,5 @@
-//! The seeds of the fuzz targets: made here, kept in the tree, and run through the targets together
-//! with mutations of them.
+//! The seeds of the fuzz targets. They are generated here, kept in the repository, and run through the targets
+//! together with mutations.
 
 use crate::build::*;
 use crate::compressed::{gzip, xz, zstd};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use swell_base::Stream;
 use swell_capture::LinkType;
 
-/// Mutations of each seed that the tests try.
+/// Number of mutations of each seed that the tests try.
 const MUTATIONS: u64 = 100;
 
 type Seeds = BTreeMap<&'static str, Vec<u8>>;
@@ -134,7 +134,7 @@ fn dissector_seeds() -> Seeds {
         .into_iter()
         .map(|(name, link, frame)| (name, [&[index(link), 0, 3][..], &frame].concat()))
         .collect();
-    // RFC 2675: the length field is zero, and an option gives 65 536 bytes, which are not all here.
+    // RFC 2675: the length field is zero, and an option gives 65 536 bytes, most of which are missing here.
     let mut jumbogram = v6(0, &[]);
     jumbogram.extend([6, 0, 0xc2, 4, 0, 1, 0, 0]);
     jumbogram.extend(tcp(0x10, &[], &[]));
@@ -164,7 +164,7 @@ fn folder(target: &str) -> PathBuf {
         .join(target)
 }
 
-/// The tree holds exactly the seeds made here. `SWELL_WRITE_SEEDS=1` writes them.
+/// The repository contains exactly the seeds generated here. `SWELL_WRITE_SEEDS=1` writes them.
 #[test]
 fn seeds_in_the_tree_are_the_ones_made_here() {
     let write = std::env::var_os("SWELL_WRITE_SEEDS").is_some();
@@ -179,7 +179,7 @@ fn seeds_in_the_tree_are_the_ones_made_here() {
                 std::fs::write(&path, bytes).expect("the tree can be written to");
             }
             let kept = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-            // Compressors may choose other bytes in another version.
+            // Other versions of a compressor may produce other bytes.
             if !["-gz", "-zst", "-xz"].iter().any(|c| name.ends_with(c)) {
                 assert!(kept == *bytes, "{} is out of date", path.display());
             }
@@ -215,8 +215,7 @@ fn targets_hold_on_every_seed_and_its_mutations() {
     }
 }
 
-/// One to four changes: a bit, a byte, a four-byte field, a cut, a repeated piece, the end of
-/// another seed.
+/// Makes one to four changes: a bit, a byte, a four-byte field, a cut, a repeated piece, or the end of another seed.
 fn mutate(seed: &[u8], other: &[u8], rng: &mut Stream) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..=rng.below(4) {

@@ -30,7 +30,7 @@ fn every_field_of_a_tcp_header() {
 #[test]
 fn the_payload_is_what_was_on_the_wire_whatever_was_captured() {
     let whole = ethernet(0x0800, &v4(6, &tcp(0x10, &[1; 12], &[9; 1400])));
-    // The header up to the window is enough, cut options or not.
+    // The header up to the window is sufficient, whether or not the options are cut.
     for captured in [14 + 20 + 16, 54, 60, 66, 96, whole.len()] {
         let packet = dissect(&Frame {
             time: 0,
@@ -105,7 +105,8 @@ fn malformed_options_end_the_list_and_keep_what_came_before() {
     let with = |tail: &[u8]| tcp_options(&[&[2, 4, 5, 0xb4][..], tail].concat());
     let mss_alone = tcp_options(&[2, 4, 5, 0xb4]);
     assert_eq!(mss_alone.mss, Some(1460));
-    // Length zero, one, beyond the end, missing; end of list before more; wrong length for its kind.
+    // Option lengths of zero, one, beyond the end, and missing; an end of list before more options; a length that is
+    // wrong for its kind.
     for tail in [
         &[3, 0, 7][..],
         &[3, 1, 7],
@@ -144,7 +145,7 @@ fn udp_payload_comes_from_its_own_length() {
     let mut datagram = udp(b"hello");
     datagram.extend([0; 10]);
     assert_eq!(payload(transport(&v4(17, &datagram))), 5);
-    // Zero: an offloaded or jumbo datagram; the IP length is all there is.
+    // A length of zero, as in offloaded or jumbo datagrams: only the IP length is known.
     datagram[4..6].copy_from_slice(&[0, 0]);
     assert_eq!(payload(transport(&v4(17, &datagram))), 15);
 }

@@ -1,4 +1,4 @@
-//! Every file of the trace folder, against what capinfos and tshark counted in it.
+//! Compares every file of the trace folder with the results of capinfos and tshark.
 
 use crate::folder::{ARCHIVES, made, manifest, plain, traces, untar};
 use std::collections::BTreeSet;
@@ -62,7 +62,7 @@ fn drain(opened: Result<Reader<'_>, Error>) -> Seen {
     seen
 }
 
-/// Files of formats that are not read: an error names what they look like, where that shows.
+/// Files in unsupported formats. The error names the format where it is recognisable.
 fn is_foreign(file: &str) -> bool {
     const SUFFIXES: [&str; 12] = [
         ".tsv",
@@ -81,8 +81,8 @@ fn is_foreign(file: &str) -> bool {
     SUFFIXES.iter().any(|s| file.ends_with(s)) || file.contains(".erf.") || file.contains(".epeek")
 }
 
-/// Captures that end in an error, which is right: their last packet is cut, or they were damaged on
-/// purpose. What is said about each, and how many packets come before.
+/// Captures that correctly end in an error, because their last packet is cut or they were damaged on purpose: file,
+/// error text, and number of packets before it.
 const DAMAGED: [(&str, &str, u64); 4] = [
     (
         "link/kakaotalk-sll-76s.pcap",
@@ -106,16 +106,16 @@ const DAMAGED: [(&str, &str, u64); 4] = [
     ),
 ];
 
-/// Captures under `malformed/` that read without an error and without a skip: their damage lies
-/// above the transport header, if anywhere.
+/// Captures under `malformed/` that are read without an error or skipped record: any damage is above the transport
+/// header.
 const FINE: [&str; 2] = [
     "malformed/pcapfix-test.pcap",
     "malformed/pcapfix-test_2018.pcap",
 ];
 
-/// Where our connections (pairs of address and port) and tshark's streams differ, and why.
+/// Captures in which our number of connections (pairs of address and port) differs from tshark's streams, and why.
 const OTHER_STREAMS: [(&str, &str); 17] = [
-    // A pair used again is a new stream to tshark.
+    // tshark starts a new stream if a pair is reused.
     ("link/cc-lab-665s.pcap.zst", "ports used again"),
     ("tcp-analysis/6syns.dmp.gz", "ports used again"),
     ("tcp-analysis/badsyns.dmp.gz", "ports used again"),
@@ -185,20 +185,20 @@ fn every_file_of_the_folder_is_read_or_refused_with_a_reason() {
             entry.before("cut packets").unwrap_or(0),
             "{file}"
         );
-        // tshark takes fractions above 2^31 for negative, so that time steps back; here they are odd.
+        // tshark interprets fractions above 2^31 as negative, so that time steps back. Here they count as odd times.
         if file == "linklayer/nanosecond-invalid-ts.pcap" {
             assert_eq!((counts.odd_times, counts.backward_steps), (2, 0));
         } else {
             let steps = entry.before("backward time steps").unwrap_or(0);
             assert_eq!(counts.backward_steps, steps, "{file}");
         }
-        // Ten interfaces are described in this file; the manifest names the two with packets.
+        // This file describes ten interfaces; the manifest lists the two with packets.
         if file != "linklayer/gre.pcapng" {
             let interfaces = entry.before("interfaces").unwrap_or(1);
             assert_eq!(seen.interfaces as u64, interfaces, "{file}");
         }
         let other = OTHER_STREAMS.iter().find(|(other, _)| *other == file);
-        // Payload by header lengths, whatever the snap length cut: megabytes with three decimals.
+        // Payload according to header lengths, regardless of the snap length: megabytes with three decimals.
         if let Some(text) = entry.text_behind("TCP payload")
             && !other.is_some_and(|(_, why)| why.contains("tunnel"))
         {
@@ -234,7 +234,7 @@ fn every_capture_in_the_archives_is_read_or_refused_with_a_reason() {
             let seen = drain(Reader::named(&name, &bytes[..]));
             match seen.error {
                 None => {}
-                // A second section of a version yet to come, as the conformance suite intends.
+                // A second section of a future version, as intended by the conformance suite.
                 Some(e) if name.ends_with("test901.pcapng") => {
                     assert!(
                         matches!(e.problem, Problem::Version { major: 2, .. }),

@@ -1,4 +1,4 @@
-//! What the writer writes, read by this crate, by `pcap-parser` and by Wireshark's capinfos.
+//! Reads the writer's output with this crate, with `pcap-parser`, and with Wireshark's capinfos.
 
 use std::io::{self, Write};
 use std::process::Command;
@@ -8,7 +8,7 @@ use swell_capture::{Heading, LinkType, Reader, Record, Writer};
 
 const HEADINGS: [Heading; 3] = [Heading::Unknown, Heading::Inbound, Heading::Outbound];
 
-/// Packets of every length modulo four, on two interfaces.
+/// Packets of all lengths modulo four, on two interfaces.
 fn written() -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), "the tests").unwrap();
     let cut = writer.interface("cut", LinkType::RAW, 30).unwrap();
@@ -153,7 +153,7 @@ fn capinfos_reads_it() {
     }
 }
 
-/// A disk with room for so many more bytes.
+/// A disk with space for this many more bytes.
 #[derive(Debug)]
 struct Full(usize);
 

@@ -1,7 +1,7 @@
-//! Two interfaces that are there already, joined through a world.
+//! A bridge: joins two existing interfaces through a world.
 //!
-//! Nothing but this process carries frames from one to the other, so that a bridge that dies is closed. Interfaces keep
-//! their names, addresses and owners, and nothing has to be undone.
+//! Only this process carries frames between the interfaces, so nothing crosses after it dies. The interfaces keep
+//! their names, addresses and owners, and nothing has to be restored.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -22,23 +22,23 @@ use swell_host::{Interface, InterfaceFacts, Nic, Precision, Pressure, Routed, be
 pub struct Bridge<'b> {
     /// How the emulator runs.
     pub settings: &'b Settings,
-    /// The network, the background, and how long.
+    /// The network, the background traffic, and the duration.
     pub spec: &'b RunSpec,
     /// The interfaces, left and right, in the calling thread's network namespace.
     pub ends: [&'b str; 2],
-    /// Join them as a router does, not as a switch: packets that hosts on each side send through this machine cross.
+    /// Join them like a router, not like a switch: packets that hosts on each side send through this machine cross.
     pub routed: bool,
-    /// What happens to packets beyond what links do.
+    /// Faults in addition to the impairments of links.
     pub faults: &'b Faults,
-    /// Where it is counted.
+    /// Where the faults are counted.
     pub tally: &'b FaultTally,
 }
 
-/// How often it is seen whether the interfaces are still there.
+/// Interval of the check that the interfaces still exist.
 const ASK: Duration = Duration::from_secs(1);
 
 impl Bridge<'_> {
-    /// This machine's addresses on both sides.
+    /// This machine's addresses on both interfaces.
     fn own(&self) -> Result<Vec<IpAddr>, RunError> {
         let mut own = Vec::new();
         for name in self.ends {
@@ -54,10 +54,10 @@ impl Bridge<'_> {
         Ok(own)
     }
 
-    /// Lets the bridge stand until its time is over or somebody cancels; `ready` is called when frames cross.
+    /// Runs the bridge until its time is over or it is cancelled. `ready` is called when frames can cross.
     ///
     /// # Errors
-    /// Where an interface is missing or goes away, or this process may not read frames.
+    /// If an interface is missing or disappears, or this process lacks the rights to read frames.
     pub fn stand(
         &self,
         ready: &dyn Fn(),
@@ -73,7 +73,7 @@ impl Bridge<'_> {
         };
         let [left, right] = self.ends.map(open);
         let ends = self.faults.between([left?, right?], self.tally);
-        // The background warms up before anybody can send.
+        // The background warms up before any host can send.
         let (world, _, ways) = beginning(self.spec)?;
         let begin = world.now();
         let packets = self.settings.packets.as_ref();
@@ -89,7 +89,7 @@ impl Bridge<'_> {
             until: Some(Time::ZERO + self.spec.duration),
             packets: packets.transpose().map_err(failed)?.map(Packets::of_frames),
             schedule: Some(Box::new(move |urgency| {
-                // The first is waited for; later ones nobody asks about.
+                // Only the first result is received; for later ones the receiver may be gone.
                 let _ = tell.send(be_punctual(urgency == Urgency::Punctual));
             })),
             ..Options::default()

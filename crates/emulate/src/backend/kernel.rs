@@ -1,4 +1,4 @@
-//! A run's background over kernel sockets: the machine that runs in the simulator, between two hosts with
+//! A run's background over kernel sockets. It uses the same traffic machine as the simulator, between two hosts with
 //! thousands of addresses.
 
 use std::io;
@@ -23,7 +23,7 @@ use crate::HostUpdates;
 use swell_host::{Host, HostConfig, be_punctual};
 use swell_sockets::{Carrier, CarrierConfig, Paths, Side};
 
-/// The two hosts and what will run in them.
+/// The two hosts and the traffic machine that will run between them.
 pub(super) struct KernelBackground {
     machine: Box<dyn Workload>,
     tcp: Arc<Config>,
@@ -32,24 +32,24 @@ pub(super) struct KernelBackground {
     end: Time,
 }
 
-/// A background that runs.
+/// A running background.
 pub(super) struct Playing {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<Done, RunError>>>,
-    /// They live as long as it runs.
+    /// Keeps the hosts while the background runs.
     _hosts: [Host; 2],
 }
 
 type Done = (Vec<Record>, Vec<Warning>);
 
-/// Whether the background of a run is played by the kernel, outside the world.
+/// Whether a run's background uses kernel sockets, outside the world.
 pub(super) fn real(spec: &RunSpec) -> Result<bool, RunError> {
     Ok(spec.background_stack != Stack::Simulated && stage::background(spec)?.is_some())
 }
 
 impl KernelBackground {
-    /// Makes the hosts, and what the emulation attaches of them at the ends of a path; `None` where the run's background is
-    /// simulated, or there is none.
+    /// Makes the two hosts, and what the emulation attaches of them at the ends of a path. `None` if the run has no
+    /// background or a simulated one.
     pub fn new(
         play: &Play<'_>,
         path: PathId,
@@ -95,12 +95,12 @@ impl KernelBackground {
         Ok(Some((background, [users, servers])))
     }
 
-    /// The updates for the emulation.
+    /// The address updates for the emulation.
     pub fn updates(&self) -> HostUpdates {
         self.updates.clone()
     }
 
-    /// Starts the machine when the world's time is `now`.
+    /// Starts the machine at world time `now`.
     pub fn start(self, now: Time) -> Playing {
         let stop = Arc::new(AtomicBool::new(false));
         let theirs = Arc::clone(&stop);
@@ -140,7 +140,7 @@ impl KernelBackground {
 }
 
 impl Playing {
-    /// Ends it.
+    /// Stops the background and returns its results.
     pub fn finish(mut self) -> Result<Done, RunError> {
         self.stop.store(true, Ordering::Relaxed);
         match self.thread.take().map(JoinHandle::join) {
@@ -154,13 +154,13 @@ impl Drop for Playing {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // The run has failed for another reason.
+            // The run has already failed for another reason.
             let _ = thread.join();
         }
     }
 }
 
-/// Forwards the carrier's updates to the emulation.
+/// Forwards the carrier's address updates to the emulation.
 struct Updates(HostUpdates);
 
 impl Paths for Updates {

@@ -1,4 +1,4 @@
-//! A run's built-in foreground, over kernel sockets: the same machine that runs in the simulator.
+//! A run's built-in foreground over kernel sockets. It uses the same traffic machine as the simulator.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +14,7 @@ use crate::Running;
 use swell_host::{Host, be_punctual};
 use swell_sockets::{Carrier, CarrierConfig};
 
-/// Runs the foreground's machine between the two hosts until the world's time is over.
+/// Runs the foreground's machine between the two hosts until the end of the run.
 pub(super) fn run(play: &Play, hosts: [&Host; 2], running: &Running) -> Result<Done, RunError> {
     let Some((machine, tcp)) = play.foreground.over_sockets(Dur::ZERO) else {
         return Err(failed("this foreground is not a built-in workload"));
@@ -24,7 +24,7 @@ pub(super) fn run(play: &Play, hosts: [&Host; 2], running: &Running) -> Result<D
     let stretch = play.stretch;
     let ran = std::thread::scope(|scope| {
         let carrier = scope.spawn(|| -> Result<_, RunError> {
-            // It stands for hosts of their own, which other programs of this machine do not delay.
+            // The thread stands for separate hosts, which other programs on this machine must not delay.
             be_punctual(true);
             let side = |host: &Host, addresses: Addresses| {
                 let network = host.network().map_err(failed)?;
@@ -68,18 +68,19 @@ pub(super) fn run(play: &Play, hosts: [&Host; 2], running: &Running) -> Result<D
     if (play.cancelled)() {
         return Err(RunError::Cancelled);
     }
-    // The world applies access paths, and gives the hosts of a machine one address between them.
+    // The carrier's warnings do not apply: the world applies the access paths, and the hosts of a machine share an
+    // address by design.
     warnings.retain(|w| !["access-not-applied", "addresses-shared"].contains(&w.code.as_str()));
     let requests = stage::requests(&records, end.as_secs_f64());
     Ok(Done::Machine(requests, stage::measures(samples), warnings))
 }
 
-/// A machine that lives in the world's time, where the carrier's is the wall's.
+/// Runs a machine in world time on a carrier that runs in wall-clock time.
 struct InWorldTime {
     machine: Box<dyn Workload>,
-    /// When the carrier began.
+    /// World time when the carrier began.
     epoch: Time,
-    /// How much longer the wall's seconds are.
+    /// Wall-clock seconds per second of world time.
     stretch: f64,
 }
 

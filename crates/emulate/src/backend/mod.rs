@@ -1,5 +1,5 @@
-//! The emulated backend of an experiment: real programs in hosts of their own, joined by a world that
-//! runs against the clock.
+//! The emulated backend of an experiment. Real programs run in hosts of their own, which are joined by a world that
+//! runs in real time.
 
 mod bridge;
 mod kernel;
@@ -40,25 +40,25 @@ pub type Listener<T> = Option<Box<dyn Fn(&T) + Sync>>;
 pub struct Settings {
     /// How the loop waits.
     pub pace: Pace,
-    /// What the hosts' kernels leave to their devices.
+    /// Offloads that the hosts' kernels leave to their devices.
     pub offload: Offload,
-    /// A second of the world takes this many seconds; below 1 counts as 1.
+    /// Wall-clock seconds per second of world time; values below 1 count as 1.
     pub stretch: f64,
-    /// A run that was too late is repeated with time stretched, at most to this.
+    /// A run whose packets were too late is repeated with more stretch, up to this value.
     pub stretch_to: f64,
-    /// How often a run that was too late is repeated, if time is not stretched.
+    /// How often such a run is repeated when time cannot be stretched any further.
     pub repeats: u32,
-    /// Keep a journal of each run, by which it can be repeated in virtual time.
+    /// Keep a journal of each run, with which the run can be repeated in virtual time.
     pub record: bool,
-    /// The client uses this process's standard input and output; else its output is kept in files.
+    /// The client uses this process's standard input and output; otherwise its output is kept in files.
     pub terminal: bool,
-    /// Where the packets of the programs are written; else where the run's specification says.
+    /// Where to write the packets of the programs; otherwise the run's specification decides.
     pub packets: Option<PathBuf>,
-    /// Where somebody may ask something of a run while it goes on.
+    /// Lets a controller change and observe a run.
     pub control: Option<Arc<Control>>,
-    /// Called with the state of a run while it goes on.
+    /// Called with the state of a run while it is in progress.
     pub watch: Listener<Snapshot>,
-    /// Called when a run of a client has ended.
+    /// Called when a run of the client program has ended.
     pub ended: Listener<Exit>,
     /// Called with the conditions of a run on this machine.
     pub conditions: Listener<Conditions>,
@@ -69,39 +69,39 @@ pub struct Settings {
 pub struct Conditions {
     /// Lateness of its packets.
     pub late: Late,
-    /// Whether it could have changed what the run shows.
+    /// Whether lateness could have changed the results.
     pub too_late: bool,
-    /// What happened at the edge of the world.
+    /// Counts of packets at the edge of the world.
     pub counts: Counts,
     /// What the kernel granted the thread that drives the world.
     pub precision: Precision,
-    /// What the hosts' kernels left to their devices.
+    /// Offloads that the hosts' kernels left to their devices.
     pub offload: Offload,
-    /// By how much time was stretched.
+    /// Wall-clock seconds per second of world time.
     pub stretch: f64,
     /// How long the run took.
     pub wall: Duration,
-    /// How long the thread that drives the world ran without real-time priority because it was too busy.
+    /// How long the thread that drives the world ran without real-time priority because its load was too high.
     pub gave_way: Dur,
-    /// How long that thread was ready to run while others had its processor.
+    /// How long that thread was runnable while other threads had its processor.
     pub waited: Dur,
-    /// What others took from the machine's processors meanwhile.
+    /// Processor time that other programs took during the run.
     pub pressure: Pressure,
-    /// What the kernels of the hosts lost or refused, by name of the host.
+    /// Packets that the hosts' kernels lost or refused, by host name.
     pub losses: Vec<(String, Vec<HostLoss>)>,
 }
 
-/// File name of a journal inside the directory of a run's output.
+/// File name of a journal inside a run's output directory.
 pub const JOURNAL: &str = "journal";
 
-/// Runs experiments against the clock.
+/// Runs experiments with emulation in real time.
 pub struct Emulator {
     rights: Rights,
     settings: Settings,
 }
 
 impl Emulator {
-    /// An emulator that may make hosts.
+    /// An emulator that can create hosts with `rights`.
     pub fn new(rights: Rights, settings: Settings) -> Emulator {
         Emulator { rights, settings }
     }
@@ -112,7 +112,7 @@ impl Backend for Emulator {
         "emulated"
     }
 
-    /// One: two runs would share the processors and be late.
+    /// One at a time: concurrent runs would share the processors and be late.
     fn at_once(&self) -> usize {
         1
     }
@@ -168,16 +168,15 @@ impl Backend for Emulator {
     }
 }
 
-/// The paths of a run whose hosts have ports.
+/// The paths of a run between hosts with ports.
 #[derive(Clone, Copy, Debug)]
 struct Ways {
     foreground: PathId,
-    /// Of a background over kernel sockets.
+    /// The path of a background over kernel sockets.
     background: PathId,
 }
 
-/// The world of a run when its clock is started: a recorded run is repeated from here. The foreground
-/// comes in by ports.
+/// The world of a run when its clock starts. A replay starts from the same world. Foreground packets enter by ports.
 fn beginning(spec: &RunSpec) -> Result<(World, RunParts, Ways), RunError> {
     let real = kernel::real(spec)?;
     let (mut world, mut run_parts) = RunParts::new(&RunSpec {
@@ -211,11 +210,11 @@ fn beginning(spec: &RunSpec) -> Result<(World, RunParts, Ways), RunError> {
     Ok((world, run_parts, ways))
 }
 
-/// Repeats a run from its journal in virtual time, and says what differs: nothing, unless the journal,
+/// Repeats a run from its journal in virtual time and returns the first difference. There is none unless the journal,
 /// the experiment or the program has changed.
 ///
 /// # Errors
-/// Where the journal or the run does not fit.
+/// If the journal or the run is invalid.
 pub fn replay(spec: &RunSpec, entries: &[Entry]) -> Result<Option<[Option<Entry>; 2]>, RunError> {
     let (mut world, ..) = beginning(spec)?;
     let repeated = crate::replay(&mut world, entries);

@@ -1,4 +1,4 @@
-//! From an emulated run to the rows of the tables.
+//! Converts an emulated run to table rows.
 
 use swell_base::{Dur, Time, Warning};
 use swell_experiment::RunSpec;
@@ -20,7 +20,7 @@ pub(super) fn observe(
     foreground: &Traffic,
     mut played: Played,
 ) -> Result<Observations, RunError> {
-    // The meters know what has happened once the queues are up to date.
+    // The meters are complete only when the queues are up to date.
     played.world.advance(played.at);
     let length = played.at.since(Time::ZERO);
     let spec = RunSpec {
@@ -115,7 +115,7 @@ fn programs(
     }
 }
 
-/// A connection of a run that ended at `end`, seconds.
+/// The row of a connection in a run that ended at `end`, in seconds.
 fn connection(index: usize, c: &Connection, end: f64) -> Request {
     let seconds = |at: Option<Time>| at.map_or(f64::NAN, Time::as_secs_f64);
     let last_seen = c
@@ -138,7 +138,7 @@ fn connection(index: usize, c: &Connection, end: f64) -> Request {
         first_byte: seconds(c.first_byte),
         last_byte: seconds(c.last_byte),
         observed_until: match c.ending {
-            // The client still waited when the run ended.
+            // The client was still waiting when the run ended.
             Ending::Open | Ending::Closing if outcome == Outcome::Unfinished => end,
             _ => last_seen.as_secs_f64(),
         },
@@ -168,7 +168,7 @@ fn run(index: usize, exit: &Exit, bytes: u64) -> Request {
     }
 }
 
-/// TCP payload that came to the client over connections opened while it ran.
+/// TCP payload that the client received over connections that were opened during a run of it.
 fn received(connections: &[Connection], exit: &Exit) -> u64 {
     let during = connections
         .iter()
@@ -251,7 +251,7 @@ fn doubts(conditions: &Conditions, unfollowed: u64) -> Vec<Warning> {
     doubts
 }
 
-/// The meaning of a counter of [`HostLoss`](swell_host::HostLoss).
+/// The meaning of a counter in [`HostLoss`](swell_host::HostLoss).
 fn meaning(counter: &str) -> &'static str {
     match counter {
         "Udp.RcvbufErrors" | "Udp6RcvbufErrors" => {
@@ -274,7 +274,7 @@ fn meaning(counter: &str) -> &'static str {
     }
 }
 
-/// Time that others took, where it was more than a hundredth of the run's.
+/// Warnings about processor time that other programs took, if it exceeds a hundredth of the run's duration.
 fn pressure(conditions: &Conditions) -> Vec<Warning> {
     let told = |share: f64, code: &str, what: &str| {
         (share > 0.01).then(|| {

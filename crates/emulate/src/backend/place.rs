@@ -1,4 +1,4 @@
-//! Where the hosts of a run are.
+//! Addresses and ports of the hosts of a run.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,8 +15,7 @@ use swell_world::{PathId, PortConfig};
 /// A host's addresses.
 pub type Addresses = [IpAddr; 2];
 
-/// Addresses for benchmarks of networks, which are nobody's (RFC 2544 appendix C.2.2; RFC 5180
-/// section 8).
+/// Addresses reserved for benchmarking (RFC 2544 appendix C.2.2; RFC 5180 section 8).
 const fn addresses(side: u8) -> Addresses {
     [
         IpAddr::V4(Ipv4Addr::new(198, 17 + side, 0, 1)),
@@ -29,7 +28,7 @@ pub const CLIENT: Addresses = addresses(1);
 /// The server's addresses.
 pub const SERVER: Addresses = addresses(2);
 
-/// Addresses of the host that is number `index` beside client and server.
+/// Addresses of additional host number `index`, besides client and server.
 pub(super) fn peer(side: file::Place, index: usize) -> Addresses {
     let number = index as u16 + 2;
     let side = match side {
@@ -42,8 +41,8 @@ pub(super) fn peer(side: file::Place, index: usize) -> Addresses {
     ]
 }
 
-/// The networks of the many hosts of a background on one side, beside the addresses above. The last
-/// address of each is the namespace's own, which no host of the background has.
+/// The networks of the many background hosts on one side, separate from the addresses above. The last address of each
+/// belongs to the namespace itself, not to a background host.
 pub(super) fn networks(side: file::Place) -> [IpNet; 2] {
     let side = match side {
         file::Place::Left => 0,
@@ -57,7 +56,7 @@ pub(super) fn networks(side: file::Place) -> [IpNet; 2] {
     ]
 }
 
-/// Every host of a run with its addresses, by name: the client first, then the server.
+/// Every host of a run by name, with its addresses: the client first, then the server.
 pub(super) fn everybody(foreground: &Traffic) -> Vec<(String, Addresses)> {
     let mut all = vec![("client".to_owned(), CLIENT), ("server".to_owned(), SERVER)];
     if let Some(program) = foreground.program() {
@@ -67,11 +66,11 @@ pub(super) fn everybody(foreground: &Traffic) -> Vec<(String, Addresses)> {
     all
 }
 
-/// A burst leaves a host as fast as this, as from a real card: packets that its kernel handed over at
-/// once arrive one after the other.
+/// Rate of a host's first hop, like a real network card: packets that its kernel hands over as one burst arrive one
+/// after the other.
 pub(super) const FIRST_HOP: Rate = Rate::from_bps(10_000_000_000);
 
-/// The port of every host of a run at the ends of its path, in the order of [`everybody`].
+/// The port of every host at an end of the path, in the order of [`everybody`].
 pub(super) fn ports(foreground: &Traffic, path: PathId) -> Vec<PortConfig> {
     let delay = foreground.delay();
     let peers = foreground.program().map_or(&[][..], |p| &p.host[..]);
@@ -88,7 +87,7 @@ pub(super) fn ports(foreground: &Traffic, path: PathId) -> Vec<PortConfig> {
     [false, true].into_iter().chain(peers).map(port).collect()
 }
 
-/// What stands in commands for something of the run.
+/// The values of the placeholders in commands.
 pub(super) fn placeholders(spec: &RunSpec, directory: &Path) -> BTreeMap<String, String> {
     let hosts = spec
         .foreground
@@ -105,7 +104,7 @@ pub(super) fn placeholders(spec: &RunSpec, directory: &Path) -> BTreeMap<String,
     all
 }
 
-/// The text with everything put in that stands for something.
+/// Replaces all placeholders in a text.
 pub(super) fn filled(text: &str, placeholders: &BTreeMap<String, String>) -> String {
     let mut text = text.to_owned();
     for (name, value) in placeholders {

@@ -1,4 +1,4 @@
-//! One run: hosts, world, clock.
+//! One emulated run: hosts, world and clock.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,13 +25,13 @@ use crate::{Conversations, Emulation, HostUpdates, Options, Packets, Running, Ur
 use swell_host::scratch::Scratch;
 use swell_host::{Device, Host, HostConfig, Precision, Pressure, Rights, be_punctual};
 
-/// How often a run looks at what goes on.
+/// How often a run checks its progress.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 
-/// No buffer grows beyond this: the kernel takes numbers of 31 bits, and memory is for others too.
+/// Limit on socket buffers: the kernel's values have 31 bits, and other programs need memory too.
 const MOST_BUFFER: u64 = 256 << 20;
 
-/// A run to be played, and whom it answers to.
+/// A run that is to be executed, and its callbacks.
 pub(super) struct Play<'a> {
     pub rights: &'a Rights,
     pub settings: &'a Settings,
@@ -44,33 +44,33 @@ pub(super) struct Play<'a> {
 
 /// What the foreground did.
 pub(super) enum Done {
-    /// The runs of a client.
+    /// The completed runs of a client program.
     Exits(Vec<Exit>),
-    /// The requests of a machine, values of its measures, and what to doubt.
+    /// Requests of a machine, samples of its measures, and warnings.
     Machine(Vec<Request>, Vec<MeasureSample>, Vec<Warning>),
 }
 
-/// What is left of a run.
+/// The results of a run.
 pub(super) struct Played {
     pub world: World,
     pub run_parts: RunParts,
     pub conversations: Conversations,
     pub done: Done,
-    /// What the program reported itself.
+    /// Measures that the program reported.
     pub measures: Vec<MeasureSample>,
-    /// About the background, where the kernel's sockets carried it, and about what the program reported.
+    /// Warnings about a background over kernel sockets, and about the program's reported measures.
     pub doubts: Vec<Warning>,
     pub at: Time,
     pub conditions: Conditions,
-    /// The client had this process's output, which nobody keeps.
+    /// The client wrote to this process's terminal, so its output was not kept.
     pub terminal: bool,
 }
 
-/// What the emulation reports while it runs.
+/// What the emulation thread reports while it runs.
 struct Reports {
-    /// What the links had carried when the world was warm.
+    /// The links' ledgers at the end of the warm-up.
     warm: Receiver<Ledgers>,
-    /// What the kernel granted.
+    /// The scheduling precision that the kernel granted.
     precision: Receiver<Precision>,
 }
 
@@ -146,7 +146,7 @@ impl Play<'_> {
         })
     }
 
-    /// The hosts with a name, client and server first, and what the emulation attaches of them.
+    /// The named hosts, client and server first, and what the emulation attaches of them.
     fn hosts(&self, path: PathId) -> Result<(Vec<Host>, Vec<crate::Host>), RunError> {
         let all = everybody(self.foreground);
         let places = ports(self.foreground, path).into_iter().zip(&all);
@@ -184,7 +184,8 @@ impl Play<'_> {
                 .congestion_control
                 .clone_from(&program.congestion_control);
             config.device.mtu = program.mtu;
-            // 2: ECN is accepted and not asked for (Documentation/networking/ip-sysctl.rst), and on every machine.
+            // 2: ECN is accepted but not requested (Documentation/networking/ip-sysctl.rst). It is set so that the
+            // result does not depend on the machine's default.
             let ecn = program.ecn.map_or(2, u8::from);
             let ecn = ("ipv4/tcp_ecn".to_owned(), ecn.to_string());
             config.sysctls.push(ecn);
@@ -193,9 +194,9 @@ impl Play<'_> {
         Host::create(self.rights, &config).map_err(failed)
     }
 
-    /// Bytes of a TCP connection's buffers with which the network is what holds it, not the kernel: four
-    /// bandwidth-delay products, since kernels count what their memory costs, about twice the data, and a queue can
-    /// double the round trip.
+    /// Size of TCP buffers in bytes at which the network limits a connection, not the kernel. It is four
+    /// bandwidth-delay products: kernels count memory, about twice the data, and a queue can double the round-trip
+    /// time.
     fn buffers(&self) -> u64 {
         let path = self.spec.foreground_path();
         let delays: Dur = self.spec.along(&path).map(|l| l.delay).sum();
@@ -207,7 +208,7 @@ impl Play<'_> {
         (bytes as u64).min(MOST_BUFFER)
     }
 
-    /// Starts everything that serves, and waits until it is ready.
+    /// Starts all programs that serve, and waits until they are ready.
     fn programs<'p>(
         &'p self,
         place: &'p Place,
@@ -224,7 +225,7 @@ impl Play<'_> {
         Ok(Some((programs, serving)))
     }
 
-    /// How the emulation is to run from `begin`, and what it will tell.
+    /// The emulation's options for a world that begins at `begin`, and the receivers of its reports.
     fn options(
         &self,
         place: &Place,
@@ -262,7 +263,7 @@ impl Play<'_> {
             updates,
             schedule: Some(Box::new(move |urgency| {
                 let granted = be_punctual(urgency == Urgency::Punctual);
-                // The first is waited for; later ones nobody asks about.
+                // Only the first result is received; for later ones the receiver may be gone.
                 let _ = tell_precision.send(granted);
             })),
         };
@@ -273,7 +274,7 @@ impl Play<'_> {
         Time::ZERO + self.spec.warmup
     }
 
-    /// Starts a real background, and waits until it is warm.
+    /// Starts a background over kernel sockets, and waits until it is warm.
     fn warm_up(&self, kernel: KernelBackground, running: &Running) -> Result<Playing, RunError> {
         let background = kernel.start(running.now());
         while running.now() < self.warm() && !running.is_over() {
@@ -285,7 +286,7 @@ impl Play<'_> {
         Ok(background)
     }
 
-    /// What a client's end makes its kernel say has yet to cross.
+    /// Waits until the final packets of the client's kernel, such as FINs and ACKs, have crossed.
     fn wait_for_last_words(&self, running: &Running) {
         let path = self.spec.foreground_path();
         let crossing: Dur = self.spec.along(&path).map(|l| l.delay).sum();
@@ -296,7 +297,7 @@ impl Play<'_> {
         }
     }
 
-    /// Tells how the run goes on; true where it is to be given up.
+    /// Reports progress; true if the run is to be cancelled.
     pub fn look(&self, running: &Running) -> bool {
         let snapshot = running.snapshot();
         (self.progress)(snapshot.at.as_secs_f64() / self.spec.duration.as_secs_f64());
@@ -307,7 +308,8 @@ impl Play<'_> {
     }
 }
 
-/// The least that a packet takes from host to host at any time of the run; `access` is the delay of a host's own link.
+/// The shortest time that a packet takes from host to host at any time in the run. `access` is the delay of a host's
+/// access link.
 pub(super) fn crossing(spec: &RunSpec, access: Dur) -> Dur {
     let least = |hop: &Hop| {
         let link = &spec.links[hop.link];
@@ -319,7 +321,7 @@ pub(super) fn crossing(spec: &RunSpec, access: Dur) -> Dur {
     links + access * 2
 }
 
-/// The run's own directory, or one that nobody keeps.
+/// The run's own directory, or a temporary one.
 enum Place {
     Kept(PathBuf),
     Passing(Scratch),
@@ -328,7 +330,7 @@ enum Place {
 impl Place {
     fn new(kept: Option<&Path>) -> io::Result<Place> {
         match kept {
-            // Programs may work in other directories than this one.
+            // Programs may run in other working directories, so the path must be absolute.
             Some(path) => path.canonicalize().map(Place::Kept),
             None => Scratch::new().map(Place::Passing),
         }
@@ -346,7 +348,7 @@ pub(super) fn failed(e: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> 
     RunError::Failed(e.into())
 }
 
-/// What of a TCP configuration is set for a namespace, since no socket has it: ECN, asked for and accepted.
+/// Sets the part of a TCP configuration that only exists per namespace: ECN, requested and accepted.
 pub(super) fn tell_namespace(host: &mut HostConfig, tcp: &Config) {
     if tcp.ecn {
         let setting = ("ipv4/tcp_ecn".to_owned(), "1".to_owned());
@@ -354,7 +356,7 @@ pub(super) fn tell_namespace(host: &mut HostConfig, tcp: &Config) {
     }
 }
 
-/// What is left to be set on the sockets there.
+/// The part of a TCP configuration that is left to set on sockets.
 pub(super) fn of_sockets(tcp: &Config) -> Arc<Config> {
     Arc::new(Config {
         ecn: false,
@@ -377,7 +379,7 @@ mod tests {
             tell_namespace(&mut host, &tcp);
             let wanted = ("ipv4/tcp_ecn".to_owned(), "1".to_owned());
             assert_eq!(host.sysctls.contains(&wanted), ecn);
-            // Nothing is left of which sockets would have to say that they cannot be told.
+            // No setting is left that sockets would have to refuse.
             assert_eq!(*of_sockets(&tcp), Config::linux());
         }
     }

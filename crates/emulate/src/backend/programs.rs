@@ -1,4 +1,4 @@
-//! A run's real programs: a server, and client after client.
+//! A run's real programs: a server, and clients one after the other.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,16 +22,16 @@ use swell_host::{Host, Listening, Process, Program, Stream};
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How a run of a client ended.
+/// The result of one run of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct Exit {
     /// When it was started; world time.
     pub start: Time,
-    /// When it ended, or was ended.
+    /// When it ended or was killed; world time.
     pub end: Time,
-    /// How it ended; `None` where the run was over first.
+    /// Its exit status; `None` if the emulated run ended first.
     pub status: Option<ExitStatus>,
-    /// It took longer than allowed, and was killed.
+    /// It exceeded its time limit and was killed.
     pub timed_out: bool,
 }
 
@@ -39,9 +39,9 @@ pub struct Exit {
 pub(super) struct Programs<'p> {
     play: &'p Play<'p>,
     what: &'p file::Program,
-    /// What stands for something in commands.
+    /// Values of the placeholders in commands.
     words: BTreeMap<String, String>,
-    /// Where they may write, and where their output goes.
+    /// Directory that programs may write to and that holds their output.
     directory: &'p Path,
 }
 
@@ -64,7 +64,7 @@ impl<'p> Programs<'p> {
         self.start(host, server, "server")
     }
 
-    /// Starts the program of another host and waits until it is ready.
+    /// Starts an additional host's program and waits until it is ready.
     pub fn peer(&self, host: &Host, index: usize) -> Result<Server, RunError> {
         let peer = &self.what.host[index];
         self.start(host, &peer.service(), &peer.name)
@@ -114,7 +114,7 @@ impl<'p> Programs<'p> {
             if (self.play.cancelled)() {
                 return Err(RunError::Cancelled);
             }
-            // One that exits with 0 may have started a daemon.
+            // A program that exits with status 0 may have started a daemon.
             if let Some(status) = process.try_wait().map_err(failed)?
                 && !status.success()
             {
@@ -131,7 +131,7 @@ impl<'p> Programs<'p> {
         }
     }
 
-    /// Runs the client, once or again and again.
+    /// Runs the client once or repeatedly.
     pub fn clients(&self, host: &Host, running: &Running) -> Result<Vec<Exit>, RunError> {
         let mut exits = Vec::new();
         let (what, settings) = (self.what, self.play.settings);
@@ -171,7 +171,7 @@ impl<'p> Programs<'p> {
         Ok(exits)
     }
 
-    /// What the client's runs reported of themselves, and what to doubt of it.
+    /// Measures that the client's runs reported, and warnings about them.
     pub fn reported(&self, exits: &[Exit], stretch: f64) -> (Vec<MeasureSample>, Vec<Warning>) {
         let asked = &self.what.reported;
         if asked.is_empty() {
@@ -227,7 +227,7 @@ impl<'p> Programs<'p> {
     }
 }
 
-/// A server; dropping it ends it.
+/// A running server. Dropping it stops the server.
 pub(super) enum Server {
     Ours(Serving),
     Theirs(Started),
@@ -237,12 +237,12 @@ pub(super) enum Server {
 pub(super) struct Started {
     process: Process,
     name: String,
-    /// What it writes.
+    /// File with its output.
     log: PathBuf,
 }
 
-/// Warnings about servers that failed while their client ran, with their last output. A server that exited with 0 had
-/// finished.
+/// Warnings, with their last output, about servers that failed while the client ran. A server that exited with status
+/// 0 had finished normally.
 pub(super) fn ended_early(servers: Vec<Server>) -> Vec<Warning> {
     let doubt = |mut server: Server| {
         let Server::Theirs(started) = &mut server else {
@@ -265,7 +265,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         match self {
             Server::Ours(serving) => serving.stop(),
-            // It ends with its host in any case; a signal lets it write its last output first.
+            // It ends with its host in any case. A signal first gives it time to write its last output.
             Server::Theirs(started) => {
                 let _ = end(&mut started.process);
             }
@@ -295,10 +295,10 @@ fn command(
     program
 }
 
-/// Output beyond this is not read.
+/// At most this many bytes of output are read.
 const MOST: u64 = 64 << 20;
 
-/// What a program wrote to a file; nothing where it did not.
+/// The text that a program wrote to a file; empty if there is none.
 fn written(path: &Path) -> String {
     let mut bytes = Vec::new();
     if let Ok(file) = File::open(path) {
@@ -307,7 +307,7 @@ fn written(path: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The end of what a program wrote, for a message.
+/// The last part of what a program wrote, for a message.
 fn tail(path: &Path) -> String {
     let text = std::fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text[text.len().saturating_sub(500)..]).into_owned();

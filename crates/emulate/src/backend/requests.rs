@@ -9,15 +9,15 @@ use super::place::CLIENT;
 use crate::turns::CHANGED;
 use crate::{Connection, Conversations, Ending, Exchange, Label, Late};
 
-/// If lateness could have changed more than this share of the requests or packets, the run decides nothing. It is half of the
-/// share beyond the highest percentile that is judged.
+/// If lateness could have changed more than this share of the requests or packets, the run must not decide a verdict.
+/// This is half of the share above the highest percentile that is judged.
 const LATE: f64 = 0.025;
 /// Whether the request came from one of the client's addresses.
 pub(super) fn is_client(address: IpAddr) -> bool {
     CLIENT.contains(&address)
 }
 
-/// The exchanges that the client began, with the number of their conversation and in it.
+/// The exchanges that the client began, each with the number of its conversation and its number in it.
 fn exchanges(conversations: &Conversations) -> impl Iterator<Item = (usize, usize, &Exchange)> {
     let connections = conversations
         .connections
@@ -32,8 +32,8 @@ fn exchanges(conversations: &Conversations) -> impl Iterator<Item = (usize, usiz
         .flat_map(|(c, (_, all))| all.iter().enumerate().map(move |(i, e)| (c, i, e)))
 }
 
-/// The requests of the client in the order in which they began, with warnings. Data that needs no answer is not a
-/// request. Heartbeats are requests only if there are no others.
+/// The client's requests in the order in which they began, with warnings. Data that needs no answer is not a request.
+/// Heartbeats count as requests only if there are no others.
 pub(super) fn requests(conversations: &Conversations) -> (Vec<Request>, Vec<Warning>) {
     let all: Vec<_> = exchanges(conversations)
         .filter(|(_, _, e)| e.label.waits())
@@ -63,16 +63,16 @@ pub(super) fn requests(conversations: &Conversations) -> (Vec<Request>, Vec<Warn
     (rows, doubts)
 }
 
-/// Whether a generator was so far behind its schedule that what it did is not what it was asked for: the run must not
-/// decide anything either.
+/// Whether a generator fell so far behind its schedule that it did not generate the configured traffic. Such a run
+/// must not decide a verdict either.
 pub(super) fn behind<'w>(warnings: impl IntoIterator<Item = &'w Warning>) -> bool {
     let mut warnings = warnings.into_iter();
     warnings.any(|w| w.code == swell_sockets::TIMERS_LATE)
 }
 
-/// Whether the emulator's lateness could have changed so much that the run must not decide anything: too many requests,
-/// too many one-way transfers, or too many packets of streams. Where packets show none of these, one packet in a
-/// hundred over a millisecond late (ModelNet's bound).
+/// Whether the emulator's lateness could have changed too much for the run to decide a verdict: too many requests,
+/// too many one-way transfers, or too many packets of streams. If packets show none of these, the criterion is one
+/// packet in a hundred that is over a millisecond late (ModelNet's bound).
 pub(super) fn too_late(conversations: &Conversations, late: &Late) -> bool {
     let judged = |all: &mut dyn Iterator<Item = &Exchange>| {
         all.fold([0, 0], |[all, changed], e| {
@@ -117,11 +117,11 @@ fn row(conversation: usize, index: usize, e: &Exchange) -> Request {
     }
 }
 
-/// A program that is refused at one of a server's addresses tries the next one (RFC 8305 section 5). No request failed
-/// where that was answered.
+/// A program that is refused at one of a server's addresses tries the next one (RFC 8305 section 5). If that attempt
+/// succeeds within this time, the refusal is not a failed request.
 const NEXT_ADDRESS: Dur = Dur::from_millis(1000);
 
-/// Whether the client was refused here, and soon after answered on the same port over the other version of IP.
+/// Whether the client was refused here but soon afterwards connected to the same port over the other IP version.
 fn answered_elsewhere(refused: &Connection, all: &[Connection]) -> bool {
     let after = |c: &Connection| {
         let (server, port) = c.server;
@@ -135,7 +135,7 @@ fn answered_elsewhere(refused: &Connection, all: &[Connection]) -> bool {
     refused.ending == Ending::ResetByServer && all.iter().any(after)
 }
 
-/// Connections that the client could not open: requests that failed, or had not begun to be answered.
+/// Connections that the client could not open. They count as failed requests if refused, else as unfinished ones.
 fn never_opened(conversations: &Conversations) -> impl Iterator<Item = Request> {
     let ours = conversations.connections.iter().enumerate();
     let closed = ours.filter(|(_, c)| {
@@ -199,7 +199,7 @@ mod tests {
         assert!(!behind(&warned("windows-not-capped")));
     }
 
-    /// Every kind of traffic is judged by its own: late packets of a stream are not made good by requests that are punctual.
+    /// Every kind of traffic is judged separately: punctual requests do not compensate for late packets of a stream.
     #[test]
     fn a_run_is_late_by_its_requests_its_transfers_or_its_streams() {
         let exchange = |label, late| Exchange {
@@ -244,7 +244,7 @@ mod tests {
         );
         let upload = exchange(Label::OneWay, 51);
         assert_eq!(judged(vec![good(), upload], [0, 0]), [true; 2]);
-        // A control connection that is punctual, beside a stream of which 2.5 % may be late, and no more.
+        // A punctual control connection beside a stream, of which at most 2.5 % of packets may be late.
         assert_eq!(judged(vec![good()], [1000, 25]), [false; 2]);
         assert_eq!(judged(vec![good()], [1000, 26]), [true; 2]);
         assert_eq!(judged(vec![], [1000, 25]), [false; 2]);
@@ -261,20 +261,20 @@ mod tests {
                 .map(|r| r.outcome)
                 .collect::<Vec<_>>()
         };
-        // No server listens over IPv6, one does over IPv4.
+        // No server listens over IPv6, but one does over IPv4.
         assert_eq!(
             found(vec![connection(1, 0, false), connection(0, 11, true)]),
             []
         );
-        // None over either.
+        // No server listens over either version.
         let refused = vec![connection(1, 0, false), connection(0, 11, false)];
         assert_eq!(found(refused), [Outcome::Failed; 2]);
-        // What is answered much later, or was before, is another request.
+        // A connection that succeeds much later, or before, belongs to another request.
         let later = vec![connection(1, 0, false), connection(0, 5000, true)];
         assert_eq!(found(later), [Outcome::Failed]);
         let before = vec![connection(0, 0, true), connection(1, 100, false)];
         assert_eq!(found(before), [Outcome::Failed]);
-        // At the same address it is a failure, whatever follows.
+        // A later success at the same address does not undo the failure.
         let again = vec![connection(0, 0, false), connection(0, 11, true)];
         assert_eq!(found(again), [Outcome::Failed]);
     }

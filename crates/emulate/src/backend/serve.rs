@@ -1,4 +1,5 @@
-//! A small HTTP server for a host that has none: files of a directory, and objects of any size.
+//! A small HTTP server for hosts without a server program. It serves the files of a directory and objects of any
+//! size.
 
 use std::convert::Infallible;
 use std::io;
@@ -23,21 +24,21 @@ use tower_http::services::ServeDir;
 
 use swell_host::Host;
 
-/// The port that `http` stands for.
+/// The port of the service name `http`.
 const PORT: u16 = 80;
 
-/// A server that runs on a thread of its own.
+/// An HTTP server that runs on a thread of its own.
 pub struct Serving {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Serving {
-    /// Serves on port 80 of a host, both families: `/1MB` gives a megabyte of zeros, unless the
-    /// directory has a file of that name.
+    /// Serves IPv4 and IPv6 on port 80 of a host. `/1MB` returns a megabyte of zeros, unless the directory has a file
+    /// of that name.
     ///
     /// # Errors
-    /// Where the port is taken, or the operating system refuses a thread.
+    /// If the port is taken, or the operating system refuses to create a thread.
     pub fn start(host: &Host, directory: PathBuf) -> io::Result<Serving> {
         let listener = host.enter(|| TcpListener::bind((Ipv6Addr::UNSPECIFIED, PORT)))??;
         Serving::on(listener, directory)
@@ -72,10 +73,10 @@ impl Serving {
         })
     }
 
-    /// Ends it, with whatever is under way.
+    /// Stops the server and aborts transfers in progress.
     pub fn stop(&mut self) {
         if let Some(stop) = self.stop.take() {
-            // It may have ended by itself.
+            // The server may have ended by itself.
             let _ = stop.send(());
         }
         if let Some(thread) = self.thread.take() {
@@ -90,8 +91,8 @@ impl Drop for Serving {
     }
 }
 
-/// An object of the size that its name says, as its query wants it: `chunked` hides its length, `wait=100ms` makes the
-/// answer begin later, `over=10s` spreads it evenly over that time. What was sent with the request is read to its end first.
+/// An object whose name is its size. The query modifies the response: `chunked` omits its length, `wait=100ms` delays
+/// its beginning, `over=10s` spreads it evenly over that time. The request's body is read to its end first.
 async fn object(request: Request) -> Response {
     let (head, body) = request.into_parts();
     let sent = match received(body).await {
@@ -106,7 +107,7 @@ async fn object(request: Request) -> Response {
         };
     }
     let Ok(size) = name.parse::<swell_base::Bytes>() else {
-        // What is uploaded may go to any name.
+        // Uploads may use any name.
         if !matches!(head.method, Method::GET | Method::HEAD) {
             return format!("{sent}\n").into_response();
         }
@@ -154,7 +155,7 @@ async fn object(request: Request) -> Response {
     response
 }
 
-/// What `/` says where the directory has no index.html.
+/// The response to `/` if the directory has no index.html.
 const HELP: &str = "This is the built-in server of swell.
 /1MB               a megabyte of zeros, or any other size; Range works
 /1MB?chunked       without its length
@@ -173,8 +174,9 @@ async fn received(mut body: Body) -> Result<u64, axum::Error> {
     Ok(bytes)
 }
 
-/// Where an object of `size` bytes is asked for in part (RFC 9110 section 14.1.2): first byte and length. `None` where
-/// the whole is to be sent, since several parts may be ignored; `Some(None)` where there is no such part.
+/// The requested part of an object of `size` bytes (RFC 9110 section 14.1.2): first byte and length. `None` sends the
+/// whole object; this includes requests for several ranges, which may be ignored. `Some(None)` means that no such
+/// range exists.
 fn part(range: &str, size: u64) -> Option<Option<(u64, u64)>> {
     let (first, last) = range.strip_prefix("bytes=")?.trim().split_once('-')?;
     let (first, end) = match (first.is_empty(), last.is_empty()) {
@@ -188,7 +190,7 @@ fn part(range: &str, size: u64) -> Option<Option<(u64, u64)>> {
     Some((first < end).then(|| (first, end - first)))
 }
 
-/// How an object is sent.
+/// How an object is sent, from its query.
 #[derive(Default)]
 struct Way {
     chunked: bool,
@@ -210,7 +212,7 @@ impl Way {
                 "chunked" => way.chunked = true,
                 "wait" => way.wait = time()?,
                 "over" => way.over = time()?,
-                // Pages append anything to make addresses differ.
+                // Web pages append arbitrary parameters to bypass caches.
                 _ => {}
             }
         }
@@ -218,19 +220,19 @@ impl Way {
     }
 }
 
-/// So many zeros.
+/// A body of zeros.
 struct Zeros {
     left: u64,
-    /// The length is not said beforehand.
+    /// The length is not announced.
     chunked: bool,
-    /// What is sent at once, and how long after the piece before.
+    /// Bytes of a piece, and the interval between pieces.
     piece: u64,
     pause: Option<Interval>,
 }
 
 static CHUNK: [u8; 65_536] = [0; 65_536];
 
-/// Pieces of what is spread over a time, at most one in so long.
+/// Minimum interval between the pieces of a body that is spread over time.
 const PIECE: Duration = Duration::from_millis(10);
 
 impl Zeros {
@@ -240,7 +242,7 @@ impl Zeros {
         let pause = (way.over > Duration::ZERO && length > 0).then(|| {
             let mut pause =
                 tokio::time::interval(way.over.div_f64(pieces as f64).max(Duration::from_nanos(1)));
-            // One that comes late does not shift those after it.
+            // A late piece does not delay the following ones.
             pause.set_missed_tick_behavior(MissedTickBehavior::Burst);
             pause
         });
@@ -320,7 +322,7 @@ mod tests {
         assert_eq!(get("/1kB?wait=soon").0, "400");
     }
 
-    /// Sends a request and gives the answer's head and body.
+    /// Sends a request and returns the response's head and body.
     fn exchange(request: &str) -> (String, String) {
         let dir = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -350,7 +352,7 @@ mod tests {
         assert_eq!(asked("bytes=-7").1.len(), 7);
         assert_eq!(asked("bytes=5-").1.len(), 995);
         assert!(asked("bytes=1000-").0.starts_with("http/1.1 416"));
-        // What is no range of bytes is no reason to refuse (RFC 9110 section 14.2).
+        // A Range header that is not a valid byte range is ignored (RFC 9110 section 14.2).
         assert_eq!(asked("lines=1-2").1.len(), 1000);
         assert_eq!(asked("bytes=0-1,5-6").1.len(), 1000);
     }
@@ -372,7 +374,7 @@ mod tests {
         let begun = std::time::Instant::now();
         let (_, slow) = exchange("GET /10kB?over=200ms&wait=100ms HTTP/1.0\r\n\r\n");
         assert_eq!(slow.len(), 10_000);
-        // Never early; how late is the machine's business.
+        // Never early. An upper bound would depend on the machine.
         assert!(begun.elapsed() >= std::time::Duration::from_millis(280));
     }
 
@@ -382,7 +384,8 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let _serving = Serving::on(listener, std::env::temp_dir()).unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
-        // RFC 9113 section 3.4: the preface and an empty SETTINGS frame; the server's own comes back.
+        // RFC 9113 section 3.4: the client sends the preface and an empty SETTINGS frame; the server replies with its
+        // own.
         stream
             .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
             .unwrap();

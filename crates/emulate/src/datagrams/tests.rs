@@ -1,10 +1,10 @@
-//! Scripted flows of datagrams as a tap at both hosts shows them.
+//! Scripted datagram flows, observed at both hosts.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// One way.
+/// One-way delay.
 const CROSSING: Dur = Dur::from_millis(10);
 const CLIENT: [u8; 4] = [10, 0, 0, 1];
 const SERVER: [u8; 4] = [10, 0, 0, 2];
@@ -13,8 +13,7 @@ fn ms(at: u64) -> Time {
     Time::ZERO + Dur::from_millis(at)
 }
 
-/// An IPv4 packet of `protocol` whose transport header begins with `head`, with `len` bytes of payload behind eight of
-/// header.
+/// An IPv4 packet of `protocol`. Its transport header is `head` (8 bytes), followed by `len` bytes of payload.
 fn packet(up: bool, protocol: u8, head: [u8; 8], len: usize) -> Vec<u8> {
     let mut p = vec![0; 28 + len];
     p[0] = 0x45;
@@ -30,7 +29,7 @@ fn packet(up: bool, protocol: u8, head: [u8; 8], len: usize) -> Vec<u8> {
     p
 }
 
-/// A datagram between the client's port `port` and the server's 53.
+/// A datagram between the client's port `port` and the server's port 53.
 fn datagram(up: bool, port: u16, len: usize) -> Vec<u8> {
     let mut head = [0; 8];
     let ports = if up { [port, 53] } else { [53, port] };
@@ -48,7 +47,7 @@ fn echo(up: bool, id: u16, sequence: u16) -> Vec<u8> {
     packet(up, ICMP, head, 56)
 }
 
-/// Both hosts as the tap follows them.
+/// The tracker, fed with the packets of both hosts.
 struct Tap(Datagrams);
 
 impl Tap {
@@ -66,7 +65,7 @@ impl Tap {
         self.0.received(ms(at), &header, packet)
     }
 
-    /// Sent at `at`, and received a crossing later.
+    /// The packet is sent at `at` and received one crossing later.
     fn crosses(&mut self, at: u64, packet: &[u8]) {
         self.sent(at, packet);
         self.received(at + 10, packet);
@@ -77,7 +76,7 @@ impl Tap {
     }
 }
 
-/// Start, last byte and outcome of every exchange, in milliseconds.
+/// Start, last byte and outcome of every exchange; times in milliseconds.
 fn times(c: &Conversation) -> Vec<(u64, Option<u64>, Outcome)> {
     let millis = |t: Time| t.since(Time::ZERO).as_nanos() / 1_000_000;
     c.exchanges
@@ -111,7 +110,7 @@ fn a_query_that_is_lost_and_asked_again_took_all_the_time() {
     tap.sent(0, &datagram(true, 4000, 40));
     tap.crosses(1000, &datagram(true, 4000, 40));
     tap.crosses(1010, &datagram(false, 4000, 120));
-    // Another that nobody ever answers.
+    // Another flow, which is never answered.
     tap.crosses(3000, &datagram(true, 4000, 40));
     let all = tap.finish(5000);
     assert_eq!(
@@ -148,7 +147,7 @@ fn pings_are_requests_and_those_that_are_overtaken_have_failed() {
             tap.crosses(at + 10, &echo(false, 7, sequence));
         }
     }
-    // Another process, whose numbers are the same.
+    // Another process uses the same sequence numbers.
     tap.crosses(1500, &echo(true, 8, 1));
     tap.crosses(1530, &echo(false, 8, 1));
     let all = tap.finish(5100);
@@ -157,7 +156,7 @@ fn pings_are_requests_and_those_that_are_overtaken_have_failed() {
     use Outcome::{Answered, CutOff, Failed};
     assert_eq!(outcomes, [Answered, Answered, Failed, Answered, CutOff]);
     assert_eq!(times(&all[0])[0], (1000, Some(1020), Answered));
-    // Regular and small, and yet what the program does.
+    // Periodic and small, but echoes are the program's requests and not heartbeats.
     assert!(all[0].exchanges.iter().all(|e| e.label == Label::Request));
     assert_eq!(times(&all[1]), [(1500, Some(1540), Answered)]);
 }
@@ -177,7 +176,7 @@ fn a_reply_that_overtakes_another_ends_its_own_echo() {
     );
 }
 
-/// ICMPv6 has numbers of its own (RFC 4443); an IPv4 echo in an IPv6 packet is none.
+/// ICMPv6 has type numbers of its own (RFC 4443). An IPv4 echo type in an IPv6 packet is not an echo.
 #[test]
 fn echoes_of_ipv6_are_followed() {
     let v6 = |up: bool, kind: u8| {
@@ -199,7 +198,7 @@ fn echoes_of_ipv6_are_followed() {
     assert_eq!(times(&all[0]), [(10, Some(30), Outcome::Answered)]);
 }
 
-/// As of iperf3's UDP test: a word each way, then a stream that nobody answers.
+/// Like iperf3's UDP test: one small datagram each way, then a stream without answers.
 #[test]
 fn a_stream_after_an_answer_is_no_request() {
     let mut tap = Tap::new();
@@ -218,7 +217,7 @@ fn a_stream_after_an_answer_is_no_request() {
     assert_eq!(all[0].bytes, [4 + 200 * 1400, 4]);
 }
 
-/// As of iperf3's reverse test, and of video: the answer is the whole stream.
+/// Like iperf3's reverse test or video: the answer is the whole stream.
 #[test]
 fn a_stream_towards_the_client_is_one_answer() {
     let mut tap = Tap::new();
@@ -239,7 +238,7 @@ fn acknowledgements_of_quic_neither_begin_nor_end_anything() {
     tap.crosses(100, &datagram(true, 4000, 400));
     tap.crosses(112, &datagram(false, 4000, 1200));
     tap.crosses(113, &datagram(false, 4000, 900));
-    // The client acknowledges, and the server an old packet, long after.
+    // The client acknowledges; much later, the server acknowledges an old packet.
     tap.crosses(124, &datagram(true, 4000, 35));
     tap.crosses(400, &datagram(false, 4000, 35));
     let all = tap.finish(1000);
@@ -248,14 +247,14 @@ fn acknowledgements_of_quic_neither_begin_nor_end_anything() {
         times(&all[0]),
         [(0, Some(25), answered), (100, Some(123), answered)]
     );
-    // Of other protocols small datagrams are words.
+    // In other protocols, small datagrams count as data.
     let mut other = Tap::new();
     other.crosses(0, &datagram(true, 4000, 35));
     other.crosses(15, &datagram(false, 4000, 35));
     assert_eq!(times(&other.finish(100)[0]), [(0, Some(25), answered)]);
 }
 
-/// What has no ports to know it by belongs to nothing: later fragments, and errors.
+/// Packets without ports belong to no flow: later fragments and ICMP errors.
 #[test]
 fn fragments_and_errors_belong_to_no_flow() {
     let mut tap = Tap::new();
@@ -281,10 +280,10 @@ fn lateness_counts_for_the_flow_whose_packet_was_late() {
     assert_eq!(all[1].exchanges[0].late, Dur::ZERO);
 }
 
-/// A stream has no requests: each of its packets is late or not, by its own time on the way.
+/// A stream has no requests. Each of its packets is judged by its own transit time.
 #[test]
 fn packets_of_a_stream_are_judged_each() {
-    // A stream; a QUIC download, answered; a query.
+    // An unanswered stream; an answered QUIC download; a query.
     let flows = [(4000, 40, 100), (4001, 1200, 1), (4002, 40, 1)];
     for (port, size, up) in flows {
         let mut tap = Tap::new();
@@ -292,7 +291,7 @@ fn packets_of_a_stream_are_judged_each() {
             let packet = datagram(k < up, port, size);
             tap.sent(k, &packet);
             let index = tap.received(k + 10, &packet).unwrap();
-            // Of 10 ms the twentieth is 500 us.
+            // A twentieth of 10 ms is 500 us.
             let by = Dur::from_micros(if k < 30 { 501 } else { 499 });
             tap.0.left_late(index, ms(k), ms(k + 10), by);
         }
@@ -307,7 +306,7 @@ fn packets_of_a_stream_are_judged_each() {
     assert_eq!(tap.finish(100)[0].stream, [0, 0]);
 }
 
-/// What gathered while the loop was away entered late by up to as long, as far as the kernel does not stamp it.
+/// Without kernel time stamps, packets that accumulated during a stall entered late by up to its length.
 #[test]
 fn packets_of_a_stream_that_came_during_a_stall_are_late() {
     let mut tap = Tap::new();
@@ -323,7 +322,7 @@ fn packets_of_a_stream_that_came_during_a_stall_are_late() {
     assert_eq!(tap.finish(1000)[0].stream, [100, 4]);
 }
 
-/// A stall of the loop may have delayed whatever waits for an answer, and no echo that has its.
+/// A stall of the loop may have delayed everything that is still unanswered, but no echo that has its answer.
 #[test]
 fn a_stall_concerns_what_still_waits() {
     let mut tap = Tap::new();
@@ -338,7 +337,7 @@ fn a_stall_concerns_what_still_waits() {
 }
 
 proptest! {
-    /// Whatever comes in whatever order: bytes are counted once, exchanges follow one another, and none ends before it
+    /// For any packets in any order: bytes are counted once, exchanges follow one another, and none ends before it
     /// begins.
     #[test]
     fn exchanges_are_in_order_and_hold_no_more_than_was_received(
@@ -366,7 +365,7 @@ proptest! {
         }
     }
 
-    /// Nothing that a program sends makes the tap panic.
+    /// No packet that a program sends makes the tracker panic.
     #[test]
     fn any_packet_is_borne(bytes in prop::collection::vec(any::<u8>(), 0..80), version in prop::sample::select(vec![0x45u8, 0x60, 0x4f])) {
         let mut p = bytes;

@@ -1,4 +1,4 @@
-//! How packets enter: read, sorted by arrival, and injected into the world.
+//! Reads packets, sorts them by arrival time, and injects them into the world.
 
 use std::io;
 
@@ -14,25 +14,25 @@ use crate::table::{Table, bucket, tag};
 use crate::unreachable::unreachable;
 use swell_host::{Checksum, ETHERNET, Wire, network};
 
-/// Reads of one device in a row before others have their turn and what is due leaves.
+/// Reads of one device in a row before other devices are read and due packets leave.
 const BATCH: usize = 32;
 
-/// A packet that was read.
+/// A packet that was read and not yet injected.
 #[derive(Debug, Default)]
 pub(super) struct Staged {
-    /// When it came, as far as the kernel says it; else when it was read.
+    /// Its arrival time: the kernel's time stamp if there is one, else when it was read.
     at: Time,
     host: usize,
     bytes: Vec<u8>,
-    /// Bytes of the headers, where they were cut from a payload.
+    /// Length of the headers if the device gave them separately from the payload.
     header: usize,
     checksum: Checksum,
 }
 
 impl Emulation {
-    /// Injects what hosts have sent, in the order of arrival. Returns the horizon: the world must not advance beyond it.
-    /// A host that has more to read may have packets right after the last one that was read. So packets of other hosts with
-    /// later stamps wait for the next call.
+    /// Injects the packets that hosts have sent, in the order of arrival. Returns the horizon, beyond which the world
+    /// must not advance. A host with more to read may have packets right after the last one that was read. So packets
+    /// of other hosts with later stamps wait for the next call.
     pub(super) fn take_in(&mut self, clock: &Clock) -> io::Result<Time> {
         let mut horizon = Time::MAX;
         for host in 0..self.hosts.len() {
@@ -54,7 +54,7 @@ impl Emulation {
         Ok(horizon)
     }
 
-    /// Reads what a host has sent. If there may be more, returns when the last packet came.
+    /// Reads what a host has sent. If there may be more, returns the arrival time of the last packet.
     fn stage(&mut self, host: usize, clock: &Clock) -> io::Result<Option<Time>> {
         let mut last = None;
         for _ in 0..BATCH {
@@ -77,8 +77,8 @@ impl Emulation {
             if read == 0 {
                 return Ok(None);
             }
-            // The clock is read after the packet: a stamp taken before the read could be older than the packet. A stamp is never
-            // earlier than the world's time, because the past of the world is fixed.
+            // The clock is read after the packet: a time taken before the read could be earlier than the packet's
+            // arrival. The arrival time is never before the world's time, because the past of the world is fixed.
             let at = match nic.stamp() {
                 Some(stamp) => clock.stamped(stamp),
                 None => clock.now(),
@@ -132,7 +132,7 @@ impl Emulation {
 }
 
 impl Inside {
-    /// A packet enters the world. A packet that does not enter may need an immediate write, which is returned:
+    /// Lets a packet enter the world. A packet that does not enter may require an immediate write, which is returned:
     /// the packet itself to a host on the same side, or an ICMP error to the sender.
     pub(super) fn enter(
         &mut self,
@@ -148,7 +148,7 @@ impl Inside {
         };
         let Some(to) = table.port(header.destination) else {
             if header.destination.is_multicast() {
-                // Kernels look for neighbours and routers by multicast; there are none.
+                // Kernels look for neighbours and routers by multicast, but the hosts have none.
                 self.counts.multicast += 1;
                 return None;
             }
@@ -179,8 +179,8 @@ impl Inside {
         None
     }
 
-    /// A frame crosses to the other end of the bridge, whatever it holds. Its size is without the link-layer header, because
-    /// rates of links count network-layer bytes.
+    /// A frame crosses to the other end of the bridge, whatever it contains. Its size excludes the link-layer header,
+    /// because link rates count network-layer bytes.
     fn cross(
         &mut self,
         world: &mut World,
@@ -194,7 +194,7 @@ impl Inside {
         let header = start.and_then(|n| Header::of(&wire.header[n..]));
         let bucket = header.as_ref().map_or(0, bucket);
         let Some(flow) = table.flow(world, from, to, bucket, tag(true)) else {
-            // Cannot happen: the two ends of a bridge are on different sides.
+            // Unreachable: the two ends of a bridge are on different sides.
             return;
         };
         let whole = wire.header.len() + wire.payload.len();
@@ -246,7 +246,7 @@ impl Inside {
     }
 }
 
-/// What the world and the journal get of a packet.
+/// The fields of a packet that go to the world and the journal.
 struct Arrival {
     at: Time,
     from: Port,

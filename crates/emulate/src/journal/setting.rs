@@ -1,4 +1,4 @@
-//! Settings of links as a journal has them.
+//! Encoding of link settings in a journal.
 
 use swell_base::{Bytes, Direction, Dur, QueueLimit, Rate, Time};
 use swell_path::Loss;
@@ -21,7 +21,8 @@ pub(super) fn flags(direction: Direction, s: &LinkSetting) -> u8 {
         | flag(s.queue.is_some(), QUEUE)
 }
 
-/// The kind and number of a limit. Multiples of a bandwidth-delay product are resolved before.
+/// The kind and value of a queue limit. For links of a world, multiples of a bandwidth-delay product have been
+/// resolved before.
 fn limit(limit: Option<QueueLimit>) -> (u8, u64) {
     match limit {
         None => (0, 0),
@@ -49,7 +50,7 @@ pub(super) fn kinds(s: &LinkSetting) -> [u8; 2] {
     [limit(s.queue).0, losses(s.loss).0]
 }
 
-/// What follows the first record.
+/// The two records that follow the first one.
 pub(super) fn rest(s: &LinkSetting) -> [u8; 2 * RECORD] {
     let delay = s.delay.map_or(0, Dur::as_nanos);
     let mut words = vec![delay, limit(s.queue).1];

@@ -6,7 +6,7 @@ use super::*;
 const CLIENT: [u8; 4] = [10, 0, 0, 100];
 const SERVER: [u8; 4] = [10, 0, 9, 100];
 
-/// A UDP packet of IPv4 without its checksum of UDP, in a frame; and what is said of that.
+/// An IPv4 UDP packet in an Ethernet frame with a partial UDP checksum, and the matching [`Checksum`].
 fn frame(from: ([u8; 4], u16), to: ([u8; 4], u16), payload: &[u8]) -> (Vec<u8>, Checksum) {
     let mut f = [
         &[2; 12][..],
@@ -23,7 +23,7 @@ fn frame(from: ([u8; 4], u16), to: ([u8; 4], u16), payload: &[u8]) -> (Vec<u8>, 
         offset: 10,
     }
     .complete(&mut f[..34]);
-    // The sum over the pseudo-header (RFC 768) goes where the checksum will be.
+    // The field holds the sum over the pseudo-header (RFC 768), as for checksum offload.
     let pseudo = [
         &from.0[..],
         &to.0,
@@ -42,7 +42,7 @@ fn frame(from: ([u8; 4], u16), to: ([u8; 4], u16), payload: &[u8]) -> (Vec<u8>, 
     )
 }
 
-/// The sum of RFC 1071.
+/// The one's complement sum of RFC 1071.
 fn summed(bytes: &[u8]) -> u16 {
     let mut sum: u32 = 0;
     for w in bytes.chunks(2) {
@@ -52,7 +52,7 @@ fn summed(bytes: &[u8]) -> u16 {
     sum as u16
 }
 
-/// Whether both checksums of a UDP packet of IPv4 are right.
+/// Whether both checksums of an IPv4 UDP packet are correct.
 fn valid(frame: &[u8]) -> bool {
     let pseudo = [&frame[26..34], &[0, 17], &frame[38..40], &frame[34..]].concat();
     summed(&frame[14..34]) == 0xffff && summed(&pseudo) == 0xffff
@@ -100,7 +100,7 @@ fn one(fault: Fault) -> Faults {
     }
 }
 
-/// Sends `count` numbered packets to the right; what came out of them.
+/// Sends `count` numbered packets to the right. Returns the packets that left and the counts.
 fn through(faults: &Faults, count: u32) -> (Vec<Vec<u8>>, FaultCounts) {
     let ([_, mut right], [_, out], tally) = ends(faults);
     for k in 0..count {
@@ -123,7 +123,8 @@ fn numbers(frames: &[Vec<u8>]) -> Vec<u32> {
 #[test]
 fn losses_have_their_share_and_their_greatest_run() {
     let (out, counts) = through(&one(Fault::Drop { share: 0.3, run: 3 }), 20_000);
-    // Chance p, at most three in a row: of a cycle of 1 + p + p^2 + p^3 packets one passes.
+    // With probability p and at most three drops in a row, one packet passes in a cycle of 1 + p + p^2 + p^3 packets
+    // on average.
     let p: f64 = 0.3;
     let passes = 1.0 / (1.0 + p + p * p + p * p * p);
     let share = out.len() as f64 / 20_000.0;
@@ -155,7 +156,7 @@ fn corruption_changes_one_of_the_first_bytes_and_keeps_the_checksum() {
     assert_eq!(counts.corrupted, changed as u64);
     assert!((1900..2100).contains(&changed), "{changed}");
     assert_eq!(places, (0..50).collect());
-    // An answer without a common version (RFC 9000 section 17.2.1) is never changed, nor what has no payload.
+    // Version Negotiation packets (RFC 9000 section 17.2.1) and packets without payload are never changed.
     let ([_, mut right], [_, always], _) = ends(&one(Fault::Corrupt { share: 1.0, run: 9 }));
     for payload in [&[0x80, 0, 0, 0, 0, 1, 2][..], &[]] {
         let (f, checksum) = frame((CLIENT, 1), (SERVER, 2), payload);
@@ -164,7 +165,7 @@ fn corruption_changes_one_of_the_first_bytes_and_keeps_the_checksum() {
     }
 }
 
-/// Runs a course at chosen instants: which packets pass.
+/// Applies a fault to one packet at each instant. Returns which packets pass.
 fn passing(fault: Fault, instants: &[f64]) -> Vec<bool> {
     let mut course = Course {
         faults: vec![(fault, 0)],
@@ -212,7 +213,7 @@ fn a_nat_that_forgets_gives_new_ports_and_finds_senders_again() {
         let flows = [(client, 5000), (client, 5001), (other, 5000)];
         let secs = Dur::from_secs_f64;
         assert_eq!(nat.forget(secs(0.5)), 0);
-        // Nothing is changed before.
+        // Nothing changes before the first rebinding.
         assert!(flows.iter().all(|&f| nat.translate(true, f) == Some(f)));
         let mut outside = flows.to_vec();
         for (at, rebound) in [(1.0, 3), (2.0, 0), (6.1, 3), (30.0, 3)] {
@@ -253,7 +254,7 @@ fn translated_packets_are_whole() {
     };
     write(&mut right, (CLIENT, 5000), (SERVER, 443), b"odd");
     let sent = out.lock().unwrap().pop().unwrap();
-    // The binding is made after the only rebinding, and is what it was.
+    // The binding is created after the only rebinding, so it keeps the original port.
     let header = Header::of(&sent[14..]).unwrap();
     assert!(valid(&sent));
     assert_eq!((&sent[26..30], header.ports[0]), (&CLIENT[..], 5000));
@@ -261,7 +262,7 @@ fn translated_packets_are_whole() {
     let answer = back.lock().unwrap().pop().unwrap();
     assert!(valid(&answer));
     assert_eq!(answer[42..], *b"back");
-    // An answer to nobody is lost, and counted.
+    // An answer without a binding is dropped and counted.
     write(&mut left, (SERVER, 443), (CLIENT, 99), b"?");
     assert!(back.lock().unwrap().is_empty());
     assert_eq!(tally.lock().unwrap()[0].dropped, 1);

@@ -1,11 +1,11 @@
-//! Packets that the kernel stamped, read late; and frames of a bridge.
+//! Tests of packets that the kernel stamped but that were read late, and of frames over a bridge.
 
 use std::collections::VecDeque;
 
 use super::*;
 use swell_host::clock::epoch;
 
-/// A device that was not read for a while: packets and when they came, in milliseconds after `begun`.
+/// A device that was not read for a while. Packets have arrival times in milliseconds after `begun`.
 struct Late {
     fd: UnixDatagram,
     begun: Option<u64>,
@@ -19,7 +19,7 @@ impl Nic for Late {
     }
     fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
         let begun = *self.begun.get_or_insert_with(|| {
-            // The loop was away: what waits came meanwhile.
+            // The loop was stalled: the waiting packets arrived during the stall.
             let now = epoch();
             std::thread::sleep(Duration::from_millis(400));
             now
@@ -58,7 +58,7 @@ fn packets_that_were_read_late_come_when_the_kernel_says_in_their_order() {
     let path = dir.path().join("journal");
     let side = |right: bool, own: u8, other: u8, first: u64| {
         let (end, fd) = UnixDatagram::pair().unwrap();
-        // More than are read in a row, so that one side's last are read after the other side's.
+        // More packets than one batch, so that the last packets of one side are read after those of the other side.
         let waiting = (0..50).map(|k| {
             let packet = packet(own, other, 100, k as u32);
             (first + 6 * k, packet)
@@ -79,7 +79,7 @@ fn packets_that_were_read_late_come_when_the_kernel_says_in_their_order() {
         };
         (end, host)
     };
-    // The right side's clock of the test begins 400 ms later, when the left one has been waited for.
+    // The right side's test clock begins 400 ms later, after the wait for the left one.
     let ((_client, a), (_server, b)) = (side(false, 1, 2, 0), side(true, 2, 1, 0));
     let options = Options {
         journal: Some(path.clone()),
@@ -109,7 +109,7 @@ fn packets_that_were_read_late_come_when_the_kernel_says_in_their_order() {
         let of = arrivals.iter().filter(|arrival| arrival.1 == port);
         let of: Vec<Time> = of.map(|arrival| arrival.0).collect();
         assert_eq!(of.len(), 50);
-        // Spread as they came, 294 ms from first to last; read at once they would be at one instant.
+        // Spread over 294 ms as they arrived. Stamped when read, they would all have one arrival time.
         let span = of[49].since(of[0]).as_secs_f64();
         assert!(span > 0.2, "port {port}: {span} s");
     }
@@ -133,7 +133,7 @@ fn frames_cross_a_bridge_whatever_is_in_them() {
         .unwrap();
     let header = |kind: &[u8]| [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1], kind].concat();
     let frames = [
-        // ARP; an experimental type; a tag with IPv4 behind it; nothing but a header.
+        // ARP; an experimental EtherType; a VLAN tag followed by IPv4; a header alone.
         [header(&[8, 6]), vec![7; 46]].concat(),
         [header(&[0x88, 0xb5]), vec![1; 1000]].concat(),
         [header(&[0x81, 0, 0, 7, 8, 0]), packet(1, 2, 60, 9)].concat(),

@@ -1,5 +1,5 @@
-//! Scripted conversations over a network that loses and reorders, as a tap at both hosts shows them: the
-//! script says when every request began and ended.
+//! Scripted conversations over a network that loses and reorders packets, observed at both hosts. The script defines
+//! when every request begins and ends.
 
 use proptest::prelude::*;
 
@@ -14,27 +14,27 @@ const ACK: u8 = 16;
 
 /// Payload of a segment.
 const SEGMENT: u64 = 1000;
-/// One way, in nanoseconds.
+/// One-way delay in nanoseconds.
 const CROSSING: u64 = 10_000_000;
-/// A lost segment is sent again after this.
+/// A lost segment is retransmitted after this; nanoseconds.
 const AGAIN: u64 = 200_000_000;
 
-/// A request of the script.
+/// A request in a script.
 #[derive(Clone, Debug)]
 struct Asked {
     request: u64,
     answer: u64,
-    /// The server takes this long, then the client takes this long.
+    /// Think times before the answer (server) and before the next request (client); nanoseconds.
     waits: [u64; 2],
-    /// Which segments are lost once, by number in the exchange.
+    /// Segments that are lost once, by number in the exchange.
     lost: Vec<u8>,
 }
 
-/// A segment on its way.
+/// A segment that is sent or received.
 #[derive(Clone, Debug)]
 struct Segment {
     at: u64,
-    /// It reached the other host; else it was sent.
+    /// True if it arrived at the other host at `at`, false if it was sent.
     arrives: bool,
     to_server: bool,
     seq: u32,
@@ -63,7 +63,7 @@ impl Segment {
     }
 }
 
-/// Plays a script from a clean slate.
+/// Builds the segments of a conversation.
 struct Script {
     segments: Vec<Segment>,
     now: u64,
@@ -74,9 +74,9 @@ struct Script {
 }
 
 impl Script {
-    /// The connection is open, and the client about to ask.
+    /// A script with an open connection whose client is about to send.
     fn opened(pause: u64) -> Script {
-        // Sequence numbers wrap on the way.
+        // Sequence numbers wrap during the script.
         let mut script = Script {
             segments: Vec::new(),
             now: 1,
@@ -90,7 +90,7 @@ impl Script {
         script
     }
 
-    /// One segment that is not lost; afterwards it has arrived.
+    /// One segment that is not lost. Time advances to its arrival.
     fn one(&mut self, to_server: bool, flags: u8, len: u64) {
         self.put(
             self.now,
@@ -103,7 +103,7 @@ impl Script {
         self.now += CROSSING;
     }
 
-    /// A segment that is sent so often; it arrives the last time. Returns when.
+    /// A segment that is sent `times` times and arrives the last time. Returns when it arrives.
     fn put(&mut self, at: u64, to_server: bool, seq: u32, flags: u8, len: u64, times: u64) -> u64 {
         let ack = self.next[usize::from(to_server)];
         let segment = |sent, arrives| Segment {
@@ -123,7 +123,8 @@ impl Script {
         arrival
     }
 
-    /// A message of so many bytes; afterwards all of it has arrived. `lost` says which segments are sent twice.
+    /// A message of `len` bytes. Time advances until all of it has arrived. `lost` selects the segments that are sent
+    /// twice.
     fn message(&mut self, to_server: bool, len: u64, lost: impl Fn(u64) -> bool) {
         let way = usize::from(!to_server);
         let count = len.div_ceil(SEGMENT);
@@ -174,7 +175,7 @@ impl Script {
     }
 }
 
-/// Beginning and end of each exchange, the opening of the connection taken out of the first.
+/// Beginning and end of each exchange. The connection's opening is subtracted from the first.
 fn times(c: &Connection) -> Vec<(u64, u64)> {
     let times = c.exchanges.iter().enumerate().map(|(i, e)| {
         let opening = if i == 0 { 2 * CROSSING } else { 0 };
@@ -194,7 +195,7 @@ fn asked(request: u64, answer: u64) -> Asked {
 
 fn any_request() -> impl Strategy<Value = Asked> {
     let sizes = (1u64..5000, 1u64..30_000);
-    // Pauses below two crossings too, and none at all.
+    // Pauses can also be shorter than two crossings, or zero.
     let waits = [0u64..50_000_000, 0u64..3_000_000_000];
     let lost = proptest::collection::vec(0u8..30, 0..5);
     (sizes, waits, lost).prop_map(|((request, answer), waits, lost)| Asked {
@@ -206,7 +207,7 @@ fn any_request() -> impl Strategy<Value = Asked> {
 }
 
 proptest! {
-    /// Whatever is lost and sent again, requests begin and end when the script says.
+    /// Whatever is lost and retransmitted, requests begin and end when the script says.
     #[test]
     fn requests_begin_and_end_when_they_do(script in proptest::collection::vec(any_request(), 1..12),
                                            pause in 0u64..2_000_000_000,
@@ -226,7 +227,7 @@ proptest! {
         }
     }
 
-    /// Where the run ends in the middle, all requests before are whole and the last is cut off, or whole.
+    /// If the run ends in the middle, all earlier requests are complete, and the last is cut off or complete.
     #[test]
     fn the_end_of_the_run_censors_the_last_request(script in proptest::collection::vec(any_request(), 1..6),
                                                    share in 0.0f64..1.0) {
@@ -267,7 +268,7 @@ fn a_first_request_includes_the_opening_and_not_the_pause_after_it() {
     let mut script = Script::opened(7_000_000_000);
     script.ask(&asked(100, 100));
     let e = &script.seen().exchanges[0];
-    // Opening, request and answer: four crossings; and the server's millisecond.
+    // Opening, request and answer take four crossings; the server takes a millisecond.
     assert_eq!(e.lasted(), Dur::from_nanos(4 * CROSSING + 1_000_000));
 }
 
@@ -277,7 +278,7 @@ fn requests_sent_before_the_answer_is_whole_merge_and_say_so() {
     let start = script.now;
     script.message(true, 100, |_| false);
     let answered = script.now;
-    // The second request leaves while the answer to the first crosses.
+    // The second request leaves while the answer to the first is in flight.
     script.put(
         answered + CROSSING / 2,
         true,
@@ -299,13 +300,13 @@ fn requests_sent_before_the_answer_is_whole_merge_and_say_so() {
     assert_eq!(seen.exchanges[0].bytes, [200, 500]);
 }
 
-/// A request that crosses the answer to the one before it is not answered by that.
+/// A request that crosses the answer to the previous request is not answered by it.
 #[test]
 fn an_answer_to_the_request_before_does_not_end_the_next_one() {
     let mut script = Script::opened(0);
     script.message(true, 100, |_| false);
-    // A second request reaches the server after the first was answered; the client has the answer before
-    // it sends a third.
+    // A second request reaches the server after it answered the first. The client has that answer before it sends a
+    // third.
     let second = script.now - CROSSING / 2;
     script.put(second, true, script.next[0], ACK | PSH, 100, 1);
     script.message(false, 200, |_| false);
@@ -324,7 +325,7 @@ fn an_answer_to_the_request_before_does_not_end_the_next_one() {
 fn last_words_before_a_close_are_no_request() {
     let mut script = Script::opened(0);
     script.ask(&asked(100, 100));
-    // As TLS says goodbye, and as HTTP clients give up.
+    // Like TLS closing a connection, or an HTTP client giving up.
     script.put(script.now, true, script.next[0], ACK | PSH, 31, 1);
     script.next[0] = script.next[0].wrapping_add(31);
     script.put(script.now + 1000, true, script.next[0], ACK | FIN, 0, 1);
@@ -383,7 +384,8 @@ fn heartbeats_are_tiny_and_periodic() {
     let mut kept = vec![after(900, 2_000_000_000)];
     kept.extend((0..5).map(|_| after(40, 10_000_000_000)));
     assert_eq!(labels(&kept)[1..], [Label::Heartbeat; 5]);
-    // Small requests back to back, as of redis; at distances of a person's; and large ones by the clock.
+    // Not heartbeats: small requests back to back (like redis), at irregular intervals (like a person's), and large
+    // periodic ones.
     for other in [
         (0..5).map(|_| after(40, 0)).collect::<Vec<_>>(),
         [2u64, 3, 2, 9, 4]
@@ -401,7 +403,7 @@ fn what_is_never_answered_and_goes_on_is_one_way() {
     script.message(true, 40_000, |_| false);
     let e = &script.seen().exchanges[0];
     assert_eq!((e.label, e.outcome), (Label::OneWay, Outcome::CutOff));
-    // A question that is never answered is none.
+    // A single request that is never answered is not one-way.
     let mut single = Script::opened(0);
     single.message(true, 400, |_| false);
     assert_eq!(single.seen().exchanges[0].label, Label::Request);
@@ -418,7 +420,7 @@ fn lateness_counts_once_in_a_crossing() {
     }
     turns.left_late(at(30), ms(2));
     turns.answered(at(31), 10);
-    // The latest of the first ten, which may have delayed the one after.
+    // Only the largest lateness of the first ten counts; the next packet may depend on it.
     turns.asked(at(40), 10, Received::All);
     turns.left_late(at(50), Dur::from_micros(5));
     turns.answered(at(51), 10);

@@ -1,4 +1,4 @@
-//! What goes over the interface.
+//! The messages of an agent's HTTP interface. Their comments appear in its OpenAPI description.
 
 use std::collections::BTreeMap;
 
@@ -10,64 +10,64 @@ use swell_traffic::flowlevel::{self, FlowModel, PlanError, Playback};
 use crate::{Closed, Counts, Model, SharedPlan, Statistics};
 use swell_host::Late;
 
-/// How an agent stands.
+/// The state of an agent.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Status {
     /// `swell-agent`.
     pub program: String,
     /// Its version. Controller and agents must have the same.
     pub version: String,
-    /// Which start of the program it is: another one knows nothing of the runs of the one before it.
+    /// Identifies this start of the program. After a restart, the agent does not know its earlier runs.
     pub instance: String,
-    /// Where it receives traffic, if that is configured; else where the controller reaches it, or the first
+    /// Where it receives traffic, if configured. Otherwise the address that the controller connects to, or the first
     /// address of its pool.
     pub address: Option<String>,
-    /// Prefixes of addresses that its sockets may have; none: its host's own.
+    /// Prefixes of the addresses that its sockets may use; if empty, the host's own addresses.
     pub pool: Vec<String>,
-    /// What it does at most, whoever asks.
+    /// Limits that apply to every controller.
     pub limits: LimitsView,
-    /// Threads that can run at once.
+    /// Number of threads that can run at the same time.
     pub processors: u64,
     /// Its runs.
     pub runs: Vec<RunView>,
 }
 
-/// What an agent does at most.
+/// The limits of an agent.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LimitsView {
-    /// What it sends, all runs together, with headers; none: as much as it can.
+    /// Sending rate of all runs together, headers included; none means unlimited.
     pub rate: Option<Rate>,
-    /// Prefixes that traffic may come from and go to; none: any.
+    /// Prefixes that traffic may come from and go to; if empty, any.
     pub peers: Vec<String>,
-    /// Hours of the day (UTC) in which it plays; none: always.
+    /// Hours of the day (UTC) in which it generates traffic; none means always.
     pub hours: Option<String>,
 }
 
-/// What every error is.
+/// The body of every error response.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// One sentence.
     pub error: String,
 }
 
-/// Asks for a run.
+/// A request for a new run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewRun {
     /// A secret that all parties of the run share: 32 hexadecimal digits.
     pub key: String,
-    /// The run ends when it has not been renewed for so many seconds: 0.5 to 60.
+    /// Seconds without a renewal after which the run ends: 0.5 to 60.
     pub lease_s: f64,
-    /// Congestion controls that connections take turns in, by the kernel's names; none: its default.
+    /// Congestion controls that connections use in rotation, by their kernel names; if empty, the kernel's default.
     #[serde(default)]
     pub congestion: Vec<String>,
-    /// Threads: 1 to 64.
+    /// Number of threads: 1 to 64.
     #[serde(default = "one")]
     pub threads: u16,
-    /// Whether every transfer is logged, and not only counted.
+    /// Whether every transfer is logged, in addition to being counted.
     #[serde(default = "yes")]
     pub flows: bool,
-    /// Seconds for which the others have played when this part joins them; 0: nobody has.
+    /// Seconds for which the other parties have already been sending when this part joins; 0 in a new run.
     #[serde(default)]
     pub elapsed_s: f64,
     /// The agent's part.
@@ -86,50 +86,52 @@ fn one() -> u16 {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Part {
-    /// Answer clients.
+    /// Answers clients.
     Server(ServerPart),
-    /// Play traffic to servers.
+    /// Sends traffic to servers.
     Client(ClientPart),
 }
 
-/// The part of a server.
+/// The configuration of a server.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerPart {
-    /// Of each of the run's clients, prefixes that it may come from; none: where its lease comes from.
+    /// For each of the run's clients, the prefixes that it may connect from; if empty, the address that its lease
+    /// comes from.
     pub clients: Vec<Vec<String>>,
-    /// Prefixes at which it is sent traffic, all within its own pool; none: where clients reach it.
+    /// Prefixes at which it accepts traffic, all within its own pool; if empty, the address at which clients reach
+    /// it.
     #[serde(default)]
     pub pool: Vec<String>,
-    /// The port that it had before, if its clients know it already; 0: any.
+    /// The port to listen on, if clients already know it from an earlier part; 0 for any.
     #[serde(default)]
     pub port: u16,
 }
 
-/// The part of a client.
+/// The configuration of a client.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClientPart {
-    /// Which of the run's clients it is, from 0.
+    /// Index of this client among the run's clients, from 0.
     pub index: u16,
-    /// How many clients the run has.
+    /// Number of clients in the run.
     pub of: u16,
-    /// Prefixes that its connections come from, all within its own pool; none: the kernel chooses.
+    /// Prefixes of the source addresses of its connections, all within its own pool; if empty, the kernel chooses.
     #[serde(default)]
     pub pool: Vec<String>,
     /// The run's servers.
     pub servers: Vec<TargetPart>,
-    /// What is played.
+    /// The traffic.
     pub traffic: TrafficPart,
-    /// Connections stay open for the next transfer of their session between the same hosts.
+    /// Whether connections stay open for the next transfer of their session between the same hosts.
     #[serde(default)]
     pub keep: bool,
-    /// Code points (DSCP, 0 to 63) that connections take turns in; none: 0.
+    /// DSCPs (0 to 63) that connections use in rotation; if empty, 0.
     #[serde(default)]
     pub dscp: Vec<u8>,
 }
 
-/// A server, as its clients know it.
+/// A server as its clients see it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TargetPart {
@@ -137,20 +139,20 @@ pub struct TargetPart {
     pub address: String,
     /// UDP port.
     pub datagrams: u16,
-    /// Prefixes at which it is sent traffic; none: its address.
+    /// Prefixes at which it accepts traffic; if empty, its address.
     #[serde(default)]
     pub pool: Vec<String>,
 }
 
-/// What is played.
+/// The traffic that a client generates.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TrafficPart {
     /// A flow-level model.
     Model(ModelPart),
-    /// Sessions that make the same transfer again and again, one after the other.
+    /// Sessions that repeat the same transfer, each as soon as the previous one has ended.
     Closed {
-        /// Sessions: at most 1048576.
+        /// Number of sessions, at most 1048576.
         sessions: u32,
         /// Bytes to the server.
         up: u64,
@@ -159,25 +161,25 @@ pub enum TrafficPart {
     },
 }
 
-/// A flow-level model, and how it is played.
+/// A flow-level model and its parameters.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelPart {
     /// The text of the model's file.
     pub model: String,
-    /// Seed of all draws.
+    /// Seed of all random choices.
     #[serde(default)]
     pub seed: u64,
-    /// Sessions and sources per one of the model's.
+    /// Factor on the model's numbers of sessions and sources.
     #[serde(default = "unity")]
     pub load: f64,
-    /// Intervals last so many times less than in the model.
+    /// Factor by which the model's intervals are shortened.
     #[serde(default = "unity")]
     pub compression: f64,
-    /// The interval to begin with.
+    /// Index of the first interval.
     #[serde(default)]
     pub first: u32,
-    /// After the last interval comes the first, for ever.
+    /// Whether the first interval follows the last one, without end.
     #[serde(default)]
     pub cycle: bool,
 }
@@ -186,23 +188,23 @@ fn unity() -> f64 {
     1.0
 }
 
-/// Changes a run. What is left out stays.
+/// A change of a run. Absent fields leave their values unchanged.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// The play begins.
+    /// Starts the traffic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<bool>,
-    /// Everything ends. What was counted and logged stays until the run is deleted.
+    /// Stops everything. Counters and logged flows remain until the run is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<bool>,
-    /// Sessions and sources per one of the model's, from now on.
+    /// New factor on the model's numbers of sessions and sources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
-    /// Something else is played from now on.
+    /// New traffic, which replaces the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic: Option<TrafficPart>,
-    /// The run ends when it is not renewed for so many seconds from now on: 0.5 to 60.
+    /// New lease: seconds without a renewal after which the run ends, 0.5 to 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_s: Option<f64>,
 }
@@ -214,46 +216,47 @@ pub struct RunView {
     pub id: u64,
     /// `server` or `client`.
     pub part: String,
-    /// Which start of the agent it belongs to.
+    /// The start of the agent that it belongs to.
     pub instance: String,
     /// `waiting` for its start, `playing`, `played` to its end, `stopped`, or `expired` because its lease was not
     /// renewed.
     pub state: String,
-    /// TCP port of a server, else 0.
+    /// TCP port of a server; otherwise 0.
     pub port: u16,
-    /// UDP port of a server, else 0.
+    /// UDP port of a server; otherwise 0.
     pub datagrams: u16,
-    /// Seconds since it was started; of a part that joined later, since the others were, as far as it knows.
+    /// Seconds since its start. For a part that joined later: seconds since the start of the others, as far as it
+    /// knows.
     pub elapsed_s: f64,
 }
 
-/// What a run counted so far.
+/// Statistics of a run so far.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StatisticsView {
     /// The run.
     pub run: RunView,
-    /// What happened how often.
+    /// Event counters.
     pub counts: Counts,
-    /// Sessions that are active.
+    /// Active sessions.
     pub sessions: u64,
-    /// Connections that are open.
+    /// Open connections.
     pub open: u64,
-    /// Other parties of the run that are there.
+    /// Other parties of the run with a valid lease.
     pub parties: u64,
-    /// By how much transfers and exchanges began later than they were due.
+    /// How late transfers and exchanges began.
     pub late: LateView,
-    /// Error numbers (errno(3)) of what failed, and how often.
+    /// Error numbers (errno(3)) of failures, with their counts.
     pub failures: BTreeMap<i32, u64>,
     /// Flows logged so far.
     pub flows: u64,
-    /// What to know before trusting it.
+    /// Warnings about the results.
     pub warnings: Vec<Doubt>,
 }
 
-/// Lateness, microseconds.
+/// Lateness in microseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LateView {
-    /// Transfers and exchanges begun.
+    /// Number of transfers and exchanges.
     pub count: u64,
     /// Median.
     pub p50_us: f64,
@@ -261,14 +264,14 @@ pub struct LateView {
     pub p99_us: f64,
     /// 99.9th percentile.
     pub p999_us: f64,
-    /// The latest.
+    /// Maximum.
     pub max_us: f64,
 }
 
-/// A doubt.
+/// A warning.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Doubt {
-    /// Its name.
+    /// Its identifier.
     pub code: String,
     /// One sentence.
     pub message: String,
@@ -288,7 +291,7 @@ impl From<Late> for LateView {
 }
 
 impl LateView {
-    /// Two parts together: how many began, and the quantiles of whichever was later.
+    /// Combines two parts: the sum of the counts, and the quantiles of the later part.
     fn with(self, other: LateView) -> LateView {
         let later = if other.p99_us > self.p99_us {
             other
@@ -304,7 +307,7 @@ impl LateView {
 }
 
 impl StatisticsView {
-    /// With what an earlier part of the same agent counted.
+    /// Adds what an earlier part of the same agent counted.
     pub(super) fn after(mut self, earlier: &StatisticsView) -> StatisticsView {
         self.counts.add(&earlier.counts);
         self.late = self.late.with(earlier.late);
@@ -338,14 +341,14 @@ impl StatisticsView {
     }
 }
 
-/// Closed sessions at most, as many as a model may have: each takes memory.
+/// Most sessions of a closed workload, as many as a model may have, because each takes memory.
 const MOST_SESSIONS: u32 = 1 << 20;
 
-/// A wrong request: why.
+/// The reason why a request is invalid.
 pub(super) type Wrong = String;
 
 impl TrafficPart {
-    /// The plan of it.
+    /// Its plan.
     pub(super) fn plan(&self) -> Result<SharedPlan, Wrong> {
         match self {
             TrafficPart::Closed { sessions, .. } if *sessions > MOST_SESSIONS => Err(format!(
@@ -366,7 +369,7 @@ impl TrafficPart {
         }
     }
 
-    /// The same with another load.
+    /// The same traffic with another load.
     pub(super) fn loaded(&self, load: f64) -> Result<TrafficPart, Wrong> {
         match self {
             TrafficPart::Model(part) => Ok(TrafficPart::Model(ModelPart {
@@ -381,10 +384,10 @@ impl TrafficPart {
 }
 
 impl ModelPart {
-    /// How `model`, which is the one that its text says, is played.
+    /// The plan for `model`, which must be the parsed text of this part.
     ///
     /// # Errors
-    /// Where it cannot be played so.
+    /// If the parameters do not fit the model.
     pub fn plan(&self, model: &FlowModel) -> Result<flowlevel::Plan, PlanError> {
         let playback = Playback {
             load: self.load,

@@ -1,4 +1,4 @@
-//! Who vouches for agents: a certificate authority of one's own, and identities that stay.
+//! A certificate authority for agents, and identities that persist.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
@@ -13,26 +13,26 @@ use rcgen::{
 
 use super::tls::{Identity, TlsError};
 
-/// Files of an authority in its directory: certificate and key.
+/// File names of an authority in its directory: certificate and key.
 const AUTHORITY: [&str; 2] = ["ca.pem", "ca.key"];
-/// Files of an agent in its directory.
+/// File names of an agent's identity in its directory: certificate and key.
 const AGENT: [&str; 2] = ["agent.pem", "agent.key"];
-/// A certificate begins so long before now: clocks differ.
+/// Certificates become valid this long before now, because clocks differ.
 const BEFORE: Duration = Duration::from_secs(86_400);
 
-/// Makes a certificate authority in a directory, which is made if it is not there. It lasts for `days`. Gives the
+/// Creates a certificate authority that is valid for `days`, in a directory that is created if necessary. Returns the
 /// path of its certificate.
 ///
 /// # Errors
-/// Where there is one already, or the files cannot be written.
+/// If the directory already has an authority, or the files cannot be written.
 pub fn make_authority(dir: &Path, days: u32) -> Result<PathBuf, TlsError> {
     let key = KeyPair::generate().map_err(wrong)?;
     let certificate = of_authority(days)?.self_signed(&key).map_err(wrong)?;
     write_pair(dir, AUTHORITY, &certificate.pem(), &key.serialize_pem())
 }
 
-/// What an authority is called. All are called the same, and their keys tell them apart: so nothing but the key needs
-/// to be read to sign.
+/// The subject name of every authority. Authorities differ by their keys, so that signing requires reading only the
+/// key.
 const NAME: &str = "swell agents";
 
 fn of_authority(days: u32) -> Result<CertificateParams, TlsError> {
@@ -42,11 +42,12 @@ fn of_authority(days: u32) -> Result<CertificateParams, TlsError> {
     Ok(params)
 }
 
-/// Has the authority in `authority` vouch for an agent that is reached by `names` (host names and addresses), for
-/// `days`. Certificate and key are written to `dir`, for [`kept`]. Gives the agent's identity.
+/// Issues a certificate, signed by the authority in `authority`, for an agent with these `names` (host names and
+/// addresses). It is valid for `days`. Certificate and key are written to `dir`, for [`kept`]. Returns the agent's
+/// identity.
 ///
 /// # Errors
-/// Where there is no authority, a name is none, there is an identity already, or the files cannot be written.
+/// If there is no authority, a name is invalid, `dir` already has an identity, or the files cannot be written.
 pub fn enrol(
     authority: &Path,
     names: &[String],
@@ -66,10 +67,10 @@ pub fn enrol(
     kept(dir)
 }
 
-/// The identity in a directory; a new self-signed one, which stays there, where there is none.
+/// Reads the identity in a directory. If there is none, creates a self-signed one and stores it there.
 ///
 /// # Errors
-/// Where the files do not read, others may read the key, or they cannot be written.
+/// If the files are invalid, other users may read the key, or the files cannot be written.
 pub fn kept(dir: &Path) -> Result<Identity, TlsError> {
     let [certificate, key] = AGENT.map(|file| dir.join(file));
     if !certificate.exists() && !key.exists() {
@@ -108,7 +109,7 @@ fn read(path: &Path) -> Result<String, TlsError> {
     std::fs::read_to_string(path).map_err(|e| failed(path, e))
 }
 
-/// A file that others may not read.
+/// Reads a file that other users must not be able to read.
 fn read_secret(path: &Path) -> Result<String, TlsError> {
     let mode = std::fs::metadata(path).map_err(|e| failed(path, e))?.mode();
     if mode & 0o004 != 0 {
@@ -120,7 +121,8 @@ fn read_secret(path: &Path) -> Result<String, TlsError> {
     read(path)
 }
 
-/// Writes a certificate and its key, which nobody else can read, unless there are some: the path of the certificate.
+/// Writes a certificate and its key (readable by the owner only), unless they exist. Returns the path of the
+/// certificate.
 fn write_pair(
     dir: &Path,
     files: [&str; 2],
@@ -128,7 +130,7 @@ fn write_pair(
     key: &str,
 ) -> Result<PathBuf, TlsError> {
     std::fs::create_dir_all(dir).map_err(|e| failed(dir, e))?;
-    // The key comes first: it must not belong to another certificate.
+    // The key is written first, so that it cannot end up with another certificate.
     for (file, text, mode) in [(files[1], key, 0o600), (files[0], certificate, 0o644)] {
         let path = dir.join(file);
         let made = OpenOptions::new()

@@ -1,26 +1,26 @@
-//! When an agent began to play, on the clock of its controller.
+//! Estimates when an agent began to send, on its controller's clock.
 //!
-//! An agent says for how long it has played. The answer was made between two instants of the controller, when the
-//! request went out and when the answer came (as of the four instants of RFC 5905 section 8, with the agent's two in
-//! one). So the beginning is known within half of the round trip. Of the last samples, the one with the shortest round
-//! trip counts; old ones go, since clocks drift against each other.
+//! An agent reports for how long it has been sending. The report was made at some instant between the request and the
+//! answer, both of which the controller times. (These are the four instants of RFC 5905 section 8, with the agent's
+//! two combined into one.) So the beginning is known to within half of the round trip. Among the last samples, the
+//! one with the shortest round trip is used. Old samples are discarded, since clocks drift against each other.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Samples that count: one every half second, so about a minute.
+/// Number of samples that are kept: about a minute at one sample every half second.
 const SAMPLES: usize = 128;
 
-/// When an agent began to play, and how well that is known.
+/// When an agent began to send, with the uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Beginning {
-    /// On the controller's clock, later (or, if negative, earlier) than the controller asked for it, seconds.
+    /// Delay after the controller's request to start, on the controller's clock, in seconds; negative if earlier.
     pub offset_s: f64,
-    /// It is no further from the truth, seconds: half the round trip.
+    /// Bound on the error, in seconds: half of the round trip.
     pub uncertainty_s: f64,
 }
 
-/// What was measured of one agent's part.
+/// The samples of one agent's part.
 #[derive(Debug, Default)]
 pub(super) struct Clock(VecDeque<Sample>);
 
@@ -32,9 +32,9 @@ struct Sample {
 }
 
 impl Clock {
-    /// An answer that came over `sent` to `received` and said that the play has gone on for `elapsed_s`.
+    /// Adds an answer to a request that left at `sent` and was answered at `received`; it reported `elapsed_s`.
     pub fn add(&mut self, sent: Instant, received: Instant, elapsed_s: f64) {
-        // Before the play begins there is nothing to know.
+        // There is nothing to learn before the traffic begins.
         if elapsed_s <= 0.0 {
             return;
         }
@@ -49,12 +49,12 @@ impl Clock {
         });
     }
 
-    /// Another part of the agent has a beginning of its own.
+    /// Discards all samples. Another part of the agent has a beginning of its own.
     pub fn forget(&mut self) {
         self.0.clear();
     }
 
-    /// When it began, against `begun`.
+    /// The estimated beginning, relative to `begun`.
     pub fn beginning(&self, begun: Instant) -> Option<Beginning> {
         let best = self.0.iter().min_by_key(|s| s.half)?;
         let since = best.middle.saturating_duration_since(begun);
@@ -78,7 +78,7 @@ mod tests {
         let begun = Instant::now();
         let mut clock = Clock::default();
         assert_eq!(clock.beginning(begun), None);
-        // The agent begins 7 ms after it was asked; ways there and back are 0.3 to 30 ms long, also one-sided.
+        // The agent begins 7 ms after the request. Each direction takes 0.3 to 30 ms, also asymmetrically.
         let truth = 7.0;
         for (n, there, back) in [
             (1.0, 30.0, 0.3),
@@ -104,7 +104,7 @@ mod tests {
     fn a_clock_that_drifts_is_followed() {
         let begun = Instant::now();
         let mut clock = Clock::default();
-        // The agent's clock gains 1 ms a second; the very first answer was the fastest.
+        // The agent's clock gains 1 ms per second. The very first answer had the shortest round trip.
         for n in 1..=2 * SAMPLES as u32 {
             let at = f64::from(n);
             let sent = begun + ms(1e3 * at);

@@ -1,4 +1,4 @@
-//! Drives the agents of a run.
+//! Controls the agents of a run.
 
 use std::time::{Duration, Instant};
 
@@ -12,33 +12,33 @@ use super::party::{Attention, Party, Standing};
 use super::remote::{Remote, dial};
 use crate::{Flow, Key};
 
-/// A run on several agents. When it is dropped without [`Controller::end`], leases run out; also when it is
-/// not asked for anything for a minute.
+/// A run on several agents. If it is dropped without [`Controller::end`], the leases expire. They also expire if none
+/// of its methods is called for a minute.
 pub struct Controller {
-    /// Of a runtime on a thread of its own, which renews leases whatever that of the caller does.
+    /// Runtime on a thread of its own, which renews leases whatever the caller's thread does.
     runtime: Handle,
-    /// That thread ends when this is dropped.
+    /// The runtime's thread ends when this is dropped.
     _stop: oneshot::Sender<()>,
     parties: Vec<Party>,
     clients: usize,
-    /// When it asked for the play to begin.
+    /// When the start of the traffic was requested.
     begun: Option<Instant>,
     attention: Attention,
 }
 
-/// An answer is waited for half as long as a lease lasts, within these.
+/// Requests time out after half of the lease, but within these limits.
 const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(10);
-/// How long clients and servers have to agree.
+/// Time limit for clients and servers to agree.
 const AGREEMENT: Duration = Duration::from_secs(10);
 
 impl Controller {
-    /// Has the agents make a run, and agree with each other. Nothing is played before
+    /// Creates a run on all agents and waits until clients and servers have agreed. No traffic is generated before
     /// [`Controller::start`].
     ///
     /// # Errors
-    /// Where an agent is not there or refuses, or they do not reach each other. What was begun then ends
-    /// with its lease, at the latest.
+    /// If an agent cannot be reached or refuses, or clients do not reach the servers. Parts that already exist end
+    /// when their leases expire, at the latest.
     pub fn new(order: &Order) -> Result<Controller, OrderError> {
         if order.clients.is_empty() || order.servers.is_empty() {
             return Err(OrderError::Nobody);
@@ -74,7 +74,7 @@ impl Controller {
         Ok(controller)
     }
 
-    /// Waits for something that agents do; they are clients, then servers.
+    /// Runs asynchronous work on the clients and the servers.
     fn with<R>(&mut self, work: impl AsyncFnOnce(&mut [Party], &mut [Party]) -> R) -> R {
         self.attention.pay();
         let (clients, servers) = self.parties.split_at_mut(self.clients);
@@ -93,7 +93,7 @@ impl Controller {
             elapsed_s: 0.0,
             part,
         };
-        // All at once: the first must not wait for the last.
+        // All agents are asked concurrently, so that none waits for the others.
         self.with(async |clients, servers| {
             let parties = clients.iter_mut().chain(servers.iter_mut());
             let statuses = all(parties.map(Party::status)).await?;
@@ -132,7 +132,7 @@ impl Controller {
         })
     }
 
-    /// Waits until every client and every server have agreed.
+    /// Waits until every client has agreed with every server.
     fn agree(&mut self) -> Result<(), OrderError> {
         let begun = Instant::now();
         loop {
@@ -153,17 +153,17 @@ impl Controller {
         }
     }
 
-    /// The play begins.
+    /// Starts the traffic.
     ///
     /// # Errors
-    /// Where an agent is gone.
+    /// If an agent cannot be reached.
     pub fn start(&mut self) -> Result<(), OrderError> {
         let change = Change {
             start: Some(true),
             ..Change::default()
         };
         self.begun = Some(Instant::now());
-        // Servers first: they are ready when the first client begins.
+        // Servers first, so that they are ready when the first client begins.
         self.with(async |clients, servers| {
             all(servers.iter_mut().map(|party| party.change(&change))).await?;
             all(clients.iter_mut().map(|party| party.change(&change))).await?;
@@ -171,10 +171,10 @@ impl Controller {
         })
     }
 
-    /// Another load from now on, of every client, those included that are missing and may come back.
+    /// Sets another load for every client, including those that are missing and may come back.
     ///
     /// # Errors
-    /// Where an agent refuses.
+    /// If an agent refuses.
     pub fn set_load(&mut self, load: f64) -> Result<(), OrderError> {
         let change = Change {
             load: Some(load),
@@ -191,8 +191,8 @@ impl Controller {
         })
     }
 
-    /// Gives agents that were cut off or started anew, and answer again, a part in the run again. Those that play once
-    /// more, by name. Who does not come about now may do so the next time.
+    /// Readmits agents that were cut off or restarted and now answer again. Returns the names of those that joined.
+    /// Agents for which this fails can be readmitted in a later call.
     pub fn admit(&mut self) -> Vec<String> {
         let Some(begun) = self.begun else {
             return Vec::new();
@@ -220,18 +220,18 @@ impl Controller {
         })
     }
 
-    /// Flows of all clients that have not been fetched yet, as many as each gives at once; with the number of
-    /// the client.
+    /// Flows of all clients that have not been fetched yet, each with the client's index. Each client returns a
+    /// limited number per call.
     pub fn flows(&mut self) -> Vec<(usize, Vec<Flow>)> {
         let fetched =
             self.with(async |clients, _| join_all(clients.iter_mut().map(Party::flows)).await);
-        // What could not be fetched is asked for again the next time.
+        // Flows that could not be fetched are requested again in the next call.
         let fetched = fetched.into_iter().enumerate();
         let some = fetched.filter_map(|(n, flows)| flows.ok().map(|flows| (n, flows)));
         some.filter(|(_, flows)| !flows.is_empty()).collect()
     }
 
-    /// How every agent stands: clients, then servers. At most half a second old.
+    /// The state of every agent, at most half a second old: clients, then servers.
     pub fn standing(&self) -> (Vec<Standing>, Vec<Standing>) {
         self.attention.pay();
         let begun = self.begun;
@@ -240,22 +240,22 @@ impl Controller {
         (of(clients), of(servers))
     }
 
-    /// Whether every client has played everything, is over, or has been missing for three leases.
+    /// Whether every client has finished its traffic, has ended, or has been missing for three leases.
     pub fn is_over(&self) -> bool {
         let mut clients = self.parties[..self.clients].iter();
         clients.all(Party::is_over)
     }
 
-    /// Stops everything. What was counted and logged can still be fetched until [`Controller::end`].
+    /// Stops all traffic. Counters and flows can still be fetched until [`Controller::end`].
     pub fn stop(&mut self) {
-        // Clients first: otherwise what servers reset would be failures.
+        // Clients first: otherwise connections reset by servers would count as failures.
         self.with(async |clients, servers| {
             join_all(clients.iter_mut().map(Party::stop)).await;
             join_all(servers.iter_mut().map(Party::stop)).await;
         });
     }
 
-    /// Has the agents forget the run.
+    /// Deletes the run on all agents.
     pub fn end(mut self) {
         self.abandon();
     }
@@ -268,7 +268,7 @@ impl Controller {
     }
 }
 
-/// A runtime on a thread of its own, until what is returned with it is dropped.
+/// Starts a runtime on a thread of its own. It ends when the returned sender is dropped.
 fn runtime() -> std::io::Result<(Handle, oneshot::Sender<()>)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -278,15 +278,15 @@ fn runtime() -> std::io::Result<(Handle, oneshot::Sender<()>)> {
     std::thread::Builder::new()
         .name("controller".into())
         .spawn(move || {
-            // It is dropped without a message.
+            // The sender is dropped and never sends a message.
             let _ = runtime.block_on(stopped);
-            // An attempt to reach an agent that is gone is not waited for.
+            // Do not wait for a pending attempt to reach an agent that is gone.
             runtime.shutdown_background();
         })?;
     Ok((handle, stop))
 }
 
-/// Waits for all; the first error, if there is one.
+/// Waits for all; returns the first error, if there is one.
 async fn all<T>(
     work: impl Iterator<Item = impl Future<Output = Result<T, OrderError>>>,
 ) -> Result<Vec<T>, OrderError> {

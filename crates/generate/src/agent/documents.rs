@@ -1,4 +1,4 @@
-//! The interface, described for programs (OpenAPI 3.1).
+//! The machine-readable description of the interface (OpenAPI 3.1).
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! An agent: it listens, and answers requests with a valid token.
+//! An agent: listens for controllers and answers requests with a valid token.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -22,67 +22,68 @@ use super::tls::{Identity, TlsError};
 use super::visitors::{Visit, Visitor, Visitors};
 use crate::{Addresses, Hours, Limits};
 
-/// How an agent is set up.
+/// The configuration of an agent.
 pub struct AgentConfig {
-    /// Where it listens for its controller.
+    /// Where it listens for controllers.
     pub listen: SocketAddr,
-    /// What its controller must know: at least 16 bytes.
+    /// The token that authorizes controllers: at least 16 bytes.
     pub token: String,
-    /// What those must know who may read the metrics, and nothing else.
+    /// A token that only permits reading the metrics.
     pub metrics_token: Option<String>,
-    /// Its certificate; `None`: plain HTTP, on a loopback address alone.
+    /// Its certificate; `None` means plain HTTP, which is only permitted on a loopback address.
     pub identity: Option<Identity>,
-    /// Where it wants to be sent traffic, if not where its controller reaches it.
+    /// Where it accepts traffic, if not at the address that controllers connect to.
     pub address: Option<String>,
-    /// Addresses that its sockets may have, in addition to those of its host.
+    /// Addresses that its sockets may use in addition to those of its host.
     pub pool: Addresses,
-    /// The port at which it is sent traffic; 0: the kernel chooses one for every run.
+    /// The port for traffic; if 0, the kernel chooses one for every run.
     pub port: u16,
-    /// Threads that send and receive ask for real-time priority.
+    /// Whether threads that send and receive request real-time priority.
     pub precise: bool,
-    /// What it does at most, whoever asks.
+    /// Limits that apply to every controller.
     pub limits: Limits,
-    /// When it does anything; `None`: always.
+    /// The hours in which it may generate traffic; `None` means always.
     pub hours: Option<Hours>,
 }
 
-/// Why an agent does not run.
+/// Why an agent cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// Somebody could guess it.
+    /// The token is short enough to be guessed.
     #[error("the token has {0} bytes: make one of at least 16, such as by `openssl rand -hex 16`")]
     Token(usize),
-    /// Who may read could command.
+    /// Both tokens are the same, so a reader of metrics could control the agent.
     #[error("the token for metrics is that for commands: make another one")]
     SameToken,
-    /// Without TLS everybody on the way could read the token.
+    /// Without TLS, anyone on the path could read the token.
     #[error("{0} is not a loopback address: plain HTTP works on those alone; leave TLS on")]
     Plain(SocketAddr),
-    /// The certificate is of no use.
+    /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The address cannot be had, or the runtime not be made.
+    /// The address cannot be bound, or the runtime cannot be created.
     #[error("{address}: {error}")]
     Listen {
-        /// Which one.
+        /// The address.
         address: SocketAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
     },
 }
 
-/// Shorter tokens are refused.
+/// Minimum length of a token in bytes.
 const SHORTEST: usize = 16;
-/// Connections at a time. One more takes the place of one on which the token has not been shown.
+/// Most connections at a time. If there are more, an unauthenticated connection is closed.
 const CONNECTIONS: usize = 256;
-/// Places kept free while there is anybody to make room: a newcomer does not wait until another is gone.
+/// Connection slots kept free, as long as there are unauthenticated connections to close. So a new connection need
+/// not wait until another one is closed.
 const RESERVE: usize = 16;
-/// Connections that the kernel has made and that wait to be accepted: it refuses more, and then everybody.
+/// Length of the listen queue. If it is full, the kernel refuses all further connections.
 const BACKLOG: i32 = 4096;
-/// The head of a request may take this long.
+/// Time limit for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// An agent that listens.
+/// A listening agent.
 pub struct Agent {
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
@@ -90,11 +91,11 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Begins to listen.
+    /// Starts to listen.
     ///
     /// # Errors
-    /// For a token that is too short, plain HTTP at an address that others reach, a certificate that is
-    /// of no use, an address that cannot be had.
+    /// If a token is too short, plain HTTP would be reachable from other hosts, the certificate cannot be used, or
+    /// the address cannot be bound.
     pub fn new(config: AgentConfig) -> Result<Agent, AgentError> {
         let metrics = config.metrics_token.as_deref();
         for token in [Some(config.token.as_str()), metrics].into_iter().flatten() {
@@ -117,7 +118,7 @@ impl Agent {
             error,
         };
         let listener = TcpListener::bind(config.listen).map_err(failed)?;
-        // The standard library asks for 128 (listen(2): the last call counts).
+        // The standard library's listen queue has 128 entries; a later listen(2) replaces it.
         rustix::net::listen(&listener, BACKLOG).map_err(|e| failed(e.into()))?;
         listener.set_nonblocking(true).map_err(failed)?;
         let allowed = Allowed {
@@ -141,18 +142,18 @@ impl Agent {
         })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     ///
     /// # Errors
-    /// Where the kernel does not say.
+    /// If the kernel does not report it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Answers one controller on a stream that is there already, without TLS, until the stream ends.
+    /// Answers one controller on an existing stream, without TLS, until the stream ends.
     ///
     /// # Errors
-    /// Where no runtime can be made.
+    /// If no runtime can be created.
     pub fn talk(&self, stream: UnixStream) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -166,18 +167,19 @@ impl Agent {
         })
     }
 
-    /// Answers until `stopped` gets a message or is dropped, or the process is asked to terminate; then ends
-    /// all runs. Once it would notice being asked, it calls `ready`.
+    /// Answers requests until `stopped` gets a message or is dropped, or until the process receives SIGTERM. Then it
+    /// ends all runs. Calls `ready` once the signal would be noticed.
     ///
     /// # Errors
-    /// Where no runtime can be made.
+    /// If no runtime can be created.
     pub fn serve(self, stopped: oneshot::Receiver<()>, ready: impl FnOnce()) -> io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         let shared = Arc::clone(&self.shared);
         let served = runtime.block_on(async {
-            // What stops containers and services; the first process of a container dies of nothing else.
+            // SIGTERM stops containers and services. The first process of a container ignores it unless it has a
+            // handler.
             let mut terminate = signal(SignalKind::terminate())?;
             ready();
             tokio::select! {
@@ -198,7 +200,7 @@ impl Agent {
         for number in 0.. {
             let (stream, from) = match listener.accept().await {
                 Ok(accepted) => accepted,
-                // Of that one connection, or for want of descriptors, which may come back.
+                // The error concerns that connection only, or descriptors ran out, which is temporary.
                 Err(_) => {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     continue;
@@ -210,7 +212,7 @@ impl Agent {
             let Ok(place) = Arc::clone(&places).acquire_owned().await else {
                 break;
             };
-            // Requests are small and wait for their answers.
+            // Requests are small, and each waits for its answer.
             let _ = stream.set_nodelay(true);
             let visitor = visitors.visitor(number, from.ip());
             let (router, tls, visit) = (router.clone(), self.tls.clone(), Visit(visitor.clone()));
@@ -219,7 +221,7 @@ impl Agent {
                 let served = async {
                     match tls {
                         Some(tls) => {
-                            // Whoever was at the other end is gone, or knows why not.
+                            // On an error, the other end is gone or has been informed by TLS.
                             if let Ok(secret) = tls.accept(stream).await {
                                 talk(secret, router, Some(own)).await;
                             }
@@ -245,7 +247,7 @@ async fn talk(
     visitor: Option<&Visitor>,
 ) {
     let mut server = http1::Builder::new();
-    // Who says everything at once and then only listens is answered.
+    // A client that half-closes its connection after its request still gets the answer.
     server.half_close(true);
     server
         .timer(TokioTimer::new())
@@ -255,6 +257,6 @@ async fn talk(
         None => router,
     };
     let service = TowerToHyperService::new(router);
-    // The other end has been notified, or is gone.
+    // On an error, the other end is gone or has been informed.
     let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }

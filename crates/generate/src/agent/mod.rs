@@ -1,13 +1,14 @@
 //! The control plane of live generation: an agent on each host, and the controller that drives them.
 //!
-//! An [`Agent`] serves a small HTTP/JSON interface, described by itself as OpenAPI ([`openapi`]). Every request
-//! needs the token that agent and controller share; without it nothing happens, and nothing is revealed. Over
-//! TLS, with a certificate that is given or that the agent makes and whose fingerprint it prints; plain HTTP on
-//! loopback addresses alone. No code is ever uploaded: a run is a model's statistics and a few numbers.
+//! An [`Agent`] serves a small HTTP/JSON interface, which it describes itself as OpenAPI ([`openapi`]). Every request
+//! needs the token that agent and controller share. A request without it has no effect and reveals nothing. The
+//! interface uses TLS, with a given certificate or with one that the agent makes and whose fingerprint it prints.
+//! Plain HTTP is restricted to loopback addresses. No code is ever uploaded: a run consists of a model's statistics
+//! and a few numbers.
 //!
-//! A [`Controller`] asks the servers' agents, then the clients', has them agree with each other, starts them,
-//! renews the lease of every run again and again, and fetches what they counted and every transfer. When it
-//! stops, for whatever reason, the leases run out, and with them all traffic.
+//! A [`Controller`] creates the run on the servers' agents, then on the clients', and waits until they have agreed.
+//! It then starts them, renews the lease of every run periodically, and fetches their counters and all transfers. If
+//! it stops, for whatever reason, the leases expire, and all traffic ends.
 
 mod api;
 mod authority;

@@ -1,20 +1,20 @@
-//! What a controller is asked for.
+//! The parameters of a controller's run.
 
 use swell_base::Dur;
 
 use super::api::TrafficPart;
 use super::remote::{Dial, RemoteError, Trust};
 
-/// Where an agent is.
+/// How to reach an agent.
 #[derive(Clone)]
 pub struct Address {
-    /// What it is called in results: as a rule `HOST:PORT`.
+    /// Its name in results, usually `HOST:PORT`.
     pub name: String,
-    /// Where it is, `HOST:PORT`, if its name does not say so.
+    /// Its location, `HOST:PORT`, if that is not its name.
     pub at: Option<String>,
-    /// How it is reached, if not by that.
+    /// How to connect to it, if not by its location.
     pub dial: Option<Dial>,
-    /// Whom to trust to be it, if that is not what holds for all.
+    /// How to authenticate it, if not like all other agents.
     pub trust: Option<Trust>,
 }
 
@@ -29,74 +29,74 @@ impl From<&str> for Address {
     }
 }
 
-/// What is to be played, and between which hosts.
+/// The traffic, and the hosts that generate it.
 #[derive(Clone)]
 pub struct Order {
     /// Agents that are clients.
     pub clients: Vec<Address>,
     /// Agents that are servers.
     pub servers: Vec<Address>,
-    /// What all of them know.
+    /// The token that all agents share.
     pub token: String,
-    /// Whom to trust to be they, where an address says nothing else.
+    /// How to authenticate agents whose address does not say otherwise.
     pub trust: Trust,
-    /// What is played.
+    /// The traffic.
     pub traffic: TrafficPart,
-    /// How long an agent goes on without hearing from here.
+    /// How long an agent continues without hearing from the controller.
     pub lease: Dur,
-    /// Threads of every agent.
+    /// Number of threads of every agent.
     pub threads: u16,
-    /// Every transfer is logged.
+    /// Whether every transfer is logged.
     pub flows: bool,
-    /// Connections stay open for further transfers.
+    /// Whether connections stay open for further transfers.
     pub keep: bool,
-    /// Code points in turns.
+    /// DSCPs that connections use in rotation.
     pub dscp: Vec<u8>,
-    /// Congestion controls in turns.
+    /// Congestion controls that connections use in rotation.
     pub congestion: Vec<String>,
 }
 
-/// Why a run did not come about.
+/// Why a run could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum OrderError {
-    /// An agent is not there, or refused.
+    /// An agent could not be reached, or refused.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// It takes both.
+    /// A run needs at least one client and one server.
     #[error("a run takes at least one client and one server")]
     Nobody,
-    /// An agent of another version.
+    /// An agent has another version.
     #[error("{agent} is version {theirs}, this is {own}: let them be the same")]
     Version {
-        /// Which one.
+        /// The agent.
         agent: String,
         /// Its version.
         theirs: String,
-        /// This program's.
+        /// This program's version.
         own: &'static str,
     },
-    /// An agent's addresses are none.
+    /// An agent's addresses are invalid.
     #[error("{agent}: {reason}")]
     Addresses {
-        /// Which one.
+        /// The agent.
         agent: String,
         /// What is wrong.
         reason: String,
     },
-    /// Clients and servers did not find each other.
+    /// Clients and servers could not agree.
     #[error(
         "{client} and its servers did not agree within 10 s: {parties} of {servers} did; is the way \
          from it to their ports open?"
     )]
     Agreement {
-        /// Which client.
+        /// The client.
         client: String,
-        /// Servers that it agrees with.
+        /// Number of servers that it has agreed with.
         parties: u64,
-        /// Servers that there are.
+        /// Number of servers in the run.
         servers: usize,
     },
-    /// No runtime, no random number.
+    /// The system provides no runtime or no random number.
     #[error("{0}")]
     System(std::io::Error),
 }

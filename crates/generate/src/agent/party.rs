@@ -1,4 +1,4 @@
-//! One agent of a run, as its controller sees it.
+//! The controller's view of one agent in a run.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,30 +16,30 @@ use super::remote::{Remote, RemoteError};
 use super::routes::FIRST;
 use crate::{Addresses, Flow, ROW};
 
-/// How an agent's part stands.
+/// The state of an agent's part.
 #[derive(Clone, Debug)]
 pub struct Standing {
     /// The agent.
     pub agent: String,
-    /// What it last said, with what earlier parts of it counted; `None` before.
+    /// Its last report, including what earlier parts of it counted; `None` before the first.
     pub statistics: Option<StatisticsView>,
-    /// Why it could not be asked, if it could not.
+    /// Why it could not be reached, if so.
     pub trouble: Option<String>,
-    /// Flows of it that are lost: it had no more room for them, or was started anew.
+    /// Flows of it that were lost because its log overflowed or it was restarted.
     pub lost: u64,
-    /// Flows of it that are not fetched yet.
+    /// Flows of it that have not been fetched yet.
     pub waiting: u64,
-    /// Whether it plays nothing: its lease ran out, or it does not answer.
+    /// Whether it is not sending because its lease expired or it does not answer.
     pub missing: bool,
-    /// For how long it has been missing, all times together.
+    /// Total time for which it has been missing.
     pub away: Duration,
-    /// How often it came back and was admitted again.
+    /// How often it came back and was readmitted.
     pub returns: u32,
-    /// When it began to play, once that is known.
+    /// When it began to send, once that is known.
     pub beginning: Option<Beginning>,
 }
 
-/// When the last request came: a controller that stopped asking must not keep traffic going.
+/// Time of the last call by the controller's user. If the calls stop, traffic must not be kept going.
 #[derive(Clone)]
 pub(super) struct Attention(Arc<Mutex<Instant>>);
 
@@ -57,31 +57,31 @@ impl Attention {
     }
 }
 
-/// A controller that has looked at nothing for so long hangs.
+/// A controller without calls for this long is considered hung.
 const ABSENCE: Duration = Duration::from_secs(60);
-/// How an agent stands is asked at least this often.
+/// The state of an agent is requested at least this often.
 const LOOK: Duration = Duration::from_millis(500);
-/// A lease is renewed so many times in its length.
+/// Number of renewals per length of a lease.
 const BEATS: u32 = 4;
-/// An agent that is missing is waited for as long as so many leases, if no other client plays.
+/// A missing agent is waited for during this many leases, if no other client is sending.
 const PATIENCE: u32 = 3;
-/// One that comes back has so long to agree with a server before it plays.
+/// A returning agent has this long to agree with a server before its traffic starts.
 const AGREEMENT: Duration = Duration::from_secs(2);
 
-/// Nobody panics while holding one, and what they hold is whole at any time.
+/// Poisoning is ignored: no thread panics while it holds a lock, and the data is consistent at all times.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is known of an agent.
+/// What the controller knows about an agent.
 struct Seen {
-    /// Its run, and which start of the agent that belongs to.
+    /// The number of its run, and the start of the agent that the run belongs to.
     run: Option<(u64, String)>,
-    /// Of that run.
+    /// The last statistics of that run.
     statistics: Option<StatisticsView>,
     trouble: Option<String>,
     heard: Instant,
-    /// It answers that it does not have the run.
+    /// It answered that it does not have the run.
     unknown: bool,
     clock: Clock,
 }
@@ -91,7 +91,7 @@ impl Seen {
         self.statistics.as_ref().map(|s| s.run.state.as_str())
     }
 
-    /// Since when it plays nothing, if it does not.
+    /// The time since when it has not been sending, if it is missing.
     fn missing(&self, lease: Duration) -> Option<Instant> {
         let over = self.unknown || self.state() == Some("expired");
         (over || self.heard.elapsed() > lease).then_some(self.heard)
@@ -99,19 +99,19 @@ impl Seen {
 }
 
 pub(super) struct Party {
-    /// For what is asked now and then; leases are renewed over another connection.
+    /// Connection for occasional requests; leases are renewed over another one.
     pub remote: Remote,
-    /// To make that other one.
+    /// Used to open that other connection.
     spare: Option<Remote>,
-    /// What it was asked for.
+    /// The part that it was asked for.
     part: Option<NewRun>,
     lease: Duration,
-    /// Number of the next flow to be fetched.
+    /// Number of the next flow to fetch.
     next: u64,
     lost: u64,
-    /// Flows that were fetched from a part that is gone.
+    /// Flows that were fetched from an earlier part.
     fetched: Vec<Flow>,
-    /// What parts that are gone counted.
+    /// The counters of earlier parts.
     earlier: Option<StatisticsView>,
     /// How long it was missing before it came back, and how often.
     away: Duration,
@@ -121,7 +121,7 @@ pub(super) struct Party {
 }
 
 impl Party {
-    /// An agent that is reached over either of two connections.
+    /// An agent with two connections to it.
     pub fn new(remote: Remote, spare: Remote, lease: Dur) -> Party {
         Party {
             remote,
@@ -167,13 +167,13 @@ impl Party {
         }
     }
 
-    /// Servers, or clients, that it has agreed with.
+    /// Number of servers, or clients, that it has agreed with.
     pub fn parties(&self) -> u64 {
         let seen = lock(&self.seen);
         seen.statistics.as_ref().map_or(0, |s| s.parties)
     }
 
-    /// Whether its part is over, or it has been missing for longer than it is waited for.
+    /// Whether its part is over, or it has been missing for longer than the controller waits.
     pub fn is_over(&self) -> bool {
         let seen = lock(&self.seen);
         let gone = seen.missing(self.lease);
@@ -181,7 +181,7 @@ impl Party {
         over || gone.is_some_and(|since| since.elapsed() > self.lease * PATIENCE)
     }
 
-    /// Whether it answers, and has no part in a run that goes on.
+    /// Whether it answers but has no running part.
     pub fn may_return(&self) -> bool {
         let seen = lock(&self.seen);
         seen.unknown || seen.state() == Some("expired")
@@ -201,7 +201,7 @@ impl Party {
         Ok(status)
     }
 
-    /// Has it make a run, and keeps its lease from now on.
+    /// Creates its part of the run, and renews the lease from now on.
     pub async fn begin(
         &mut self,
         run: &NewRun,
@@ -213,7 +213,7 @@ impl Party {
             .await?;
         let mut part = run.clone();
         if let Part::Server(server) = &mut part.part {
-            // Its clients know it by this.
+            // Clients already know the server by this port.
             server.port = made.port;
         }
         self.part = Some(part);
@@ -238,7 +238,7 @@ impl Party {
         lock(&self.seen).trouble = Some(why.to_string());
     }
 
-    /// Another load from now on, also for a part that it is given later.
+    /// Records another load, for parts that it gets later.
     pub fn note_load(&mut self, load: f64) {
         if let Some(NewRun {
             part: Part::Client(client),
@@ -250,8 +250,8 @@ impl Party {
         }
     }
 
-    /// Gives an agent that was cut off, or started anew, a part again, in a play that has gone on since `begun`.
-    /// What its earlier part counted and logged is fetched before, as far as it is still there.
+    /// Gives an agent that was cut off or restarted a new part, in a run whose traffic began at `begun`. Before that,
+    /// it fetches the counters and flows of the earlier part, as far as they still exist.
     pub async fn admit(&mut self, begun: Instant, attention: &Attention) -> Result<(), OrderError> {
         let status = self.status().await?;
         let since = lock(&self.seen).heard;
@@ -267,7 +267,7 @@ impl Party {
                     self.fetched.extend(flows);
                 }
                 let path = format!("/v1/runs/{id}");
-                // Who does not forget it now does so by itself.
+                // If the deletion fails, the agent forgets the part by itself.
                 let _ = self.remote.ask(Method::DELETE, &path, Bytes::new()).await;
             }
             Some(_) => {
@@ -279,7 +279,7 @@ impl Party {
         }
         {
             let mut seen = lock(&self.seen);
-            // What comes next may fail, and all this is not to be counted twice.
+            // The following steps may fail, and the earlier counters must not be added twice.
             seen.run = None;
             seen.unknown = true;
             if let Some(last) = seen.statistics.take() {
@@ -296,7 +296,7 @@ impl Party {
         part.elapsed_s = begun.elapsed().as_secs_f64();
         self.begin(&part, attention).await?;
         if matches!(part.part, Part::Client(_)) {
-            // What is due before it has agreed with anybody would be left out.
+            // Transfers that are due before the first agreement would be withheld.
             let asked = Instant::now();
             while self.parties() == 0 && asked.elapsed() < AGREEMENT {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -313,7 +313,7 @@ impl Party {
         Ok(())
     }
 
-    /// The server as its clients are to know it.
+    /// The server's addresses as its clients need them.
     pub fn target(&self, status: &Status, made: &RunView) -> Result<TargetPart, OrderError> {
         let wrong = |reason: String| OrderError::Addresses {
             agent: self.remote.name.clone(),
@@ -351,10 +351,10 @@ impl Party {
         Ok(())
     }
 
-    /// Stops its part, and sees how that left it.
+    /// Stops its part and reads its final state.
     pub async fn stop(&mut self) {
         if let Some(beat) = self.beat.take() {
-            // What it learns last must not come behind what is learnt here.
+            // Otherwise a late result of this task could overwrite the final state.
             beat.abort();
             let _ = beat.await;
         }
@@ -369,7 +369,7 @@ impl Party {
         look(&mut self.remote, &self.seen).await;
     }
 
-    /// Flows that have not been fetched yet, as many as it gives at once.
+    /// Flows that have not been fetched yet, at most as many as the agent returns at once.
     pub async fn flows(&mut self) -> Result<Vec<Flow>, RemoteError> {
         if !self.fetched.is_empty() {
             return Ok(std::mem::take(&mut self.fetched));
@@ -394,21 +394,21 @@ impl Party {
         Ok(rows.iter().filter_map(Flow::decode).collect())
     }
 
-    /// Has it forget the run.
+    /// Deletes its part of the run.
     pub async fn forget(&mut self) {
         if let Some(beat) = self.beat.take() {
             beat.abort();
         }
         if let Some(path) = self.path() {
             lock(&self.seen).run = None;
-            // Who does not answer forgets it by itself.
+            // If the agent does not answer, it forgets the part by itself.
             let _ = self.remote.ask(Method::DELETE, &path, Bytes::new()).await;
         }
     }
 }
 
-/// Renews the lease of a run and looks how it stands, again and again, whatever the controller's thread is
-/// doing: it may be writing to a slow disk, or waiting for an agent that is gone.
+/// Periodically renews the lease of a run and reads its state, independently of the controller's thread. That thread
+/// may be writing to a slow disk, or waiting for an agent that is gone.
 async fn keep(mut remote: Remote, lease: Duration, seen: Arc<Mutex<Seen>>, attention: Attention) {
     let change = Change {
         lease_s: Some(lease.as_secs_f64()),
@@ -422,7 +422,7 @@ async fn keep(mut remote: Remote, lease: Duration, seen: Arc<Mutex<Seen>>, atten
     }
 }
 
-/// Changes something and looks. An agent that is gone is asked again and again: it may come back.
+/// Sends a change and reads the state. An agent that is gone is asked again each time, because it may come back.
 async fn visit(remote: &mut Remote, change: &Change, seen: &Mutex<Seen>) {
     let Some((id, instance)) = lock(seen).run.clone() else {
         return;
@@ -431,7 +431,7 @@ async fn visit(remote: &mut Remote, change: &Change, seen: &Mutex<Seen>) {
     let changed: Result<RunView, RemoteError> =
         remote.call(Method::PATCH, &path, Some(change)).await;
     match changed {
-        // Another start of the agent has given the number to somebody else's run.
+        // The agent was restarted, and the number now belongs to another controller's run.
         Ok(view) if view.instance != instance => {
             unknown(seen, id);
             return;
@@ -444,7 +444,7 @@ async fn visit(remote: &mut Remote, change: &Change, seen: &Mutex<Seen>) {
                     unknown(seen, id);
                     return;
                 }
-                // A finished run takes no change, but reports how it ended.
+                // A finished run accepts no change, but reports how it ended.
                 RemoteError::Refused { .. } => {}
                 _ => return,
             }
@@ -453,7 +453,7 @@ async fn visit(remote: &mut Remote, change: &Change, seen: &Mutex<Seen>) {
     look(remote, seen).await;
 }
 
-/// The agent does not have the run, unless it has been given another one meanwhile.
+/// Records that the agent does not have run `id`, unless it has been given another one in the meantime.
 fn unknown(seen: &Mutex<Seen>, id: u64) {
     let mut seen = lock(seen);
     if seen.run.as_ref().is_some_and(|r| r.0 == id) {
@@ -476,11 +476,12 @@ async fn look(remote: &mut Remote, seen: &Mutex<Seen>) {
     }
     match said {
         Ok(statistics) if statistics.run.instance == instance => {
-            // Only while it plays: afterwards it may stand still.
+            // Only while it is sending: afterwards the elapsed time may stop.
             if statistics.run.state == "playing" {
                 seen.clock.add(sent, received, statistics.run.elapsed_s);
             }
-            // A part that is over is heard, and missing since it was last heard playing.
+            // A finished part still counts as heard. An expired part counts as missing since it was last heard
+            // sending.
             if statistics.run.state != "expired" {
                 seen.heard = received;
             }

@@ -1,4 +1,4 @@
-//! An agent, from the controller's side.
+//! An agent as seen from the controller: one HTTP connection.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -20,13 +20,13 @@ use tokio_rustls::TlsConnector;
 
 use super::tls::{self, TlsError};
 
-/// Why an agent did not do what it was asked.
+/// Why an agent did not do what was requested.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// It is not there, or does not speak as it should.
+    /// It cannot be reached, or does not follow the protocol.
     #[error("{agent}: {reason}")]
     Away {
-        /// Which one.
+        /// The agent.
         agent: String,
         /// What went wrong.
         reason: String,
@@ -34,36 +34,36 @@ pub enum RemoteError {
     /// It refused.
     #[error("{agent}: {message} ({status})")]
     Refused {
-        /// Which one.
+        /// The agent.
         agent: String,
         /// HTTP status.
         status: u16,
         /// Why.
         message: String,
     },
-    /// It is not known how to trust it.
+    /// The parameters for authenticating it are invalid.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
 
-/// Whom a controller trusts to be its agents.
+/// How a controller authenticates agents.
 #[derive(Clone, Debug, Default)]
 pub enum Trust {
-    /// Plain HTTP, to loopback addresses alone.
+    /// Plain HTTP, restricted to loopback addresses.
     #[default]
     Loopback,
     /// Certificates with these fingerprints.
     Fingerprints(Vec<String>),
-    /// Certificates that authorities in a PEM file vouch for, with the name that the agent is reached by.
+    /// Certificates signed by the authorities in a PEM file, for the name by which the agent is reached.
     Authorities(PathBuf),
 }
 
-/// Connects to an agent.
+/// Opens a connection to an agent.
 pub type Dial = Arc<dyn Fn() -> io::Result<TcpStream> + Send + Sync>;
 
-/// A connection may take so long.
+/// Time limit for a connection attempt.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// No answer is longer.
+/// Maximum length of an answer in bytes.
 const LONGEST: usize = 64 << 20;
 
 type Answer = (StatusCode, HeaderMap, Bytes);
@@ -74,11 +74,11 @@ pub(super) struct Remote {
     tls: Option<(TlsConnector, ServerName<'static>)>,
     token: String,
     sender: Option<SendRequest<Full<Bytes>>>,
-    /// A connection that is being made: an attempt outlives the patience with a request.
+    /// A pending connection attempt, which can outlive the request that started it.
     dialling: Option<JoinHandle<io::Result<TcpStream>>>,
-    /// Where it is.
+    /// Its address.
     pub address: Option<IpAddr>,
-    /// An answer may take so long.
+    /// Time limit for an answer.
     pub patience: Duration,
 }
 
@@ -98,7 +98,7 @@ pub(super) fn dial(name: &str) -> Dial {
 }
 
 impl Remote {
-    /// The agent `name` at `at`, which is reached by `dial`.
+    /// The agent `name` at `at`, which is connected to by `dial`.
     pub fn new(
         [name, at]: [&str; 2],
         dial: Dial,
@@ -158,7 +158,7 @@ impl Remote {
         }
         stream.set_nonblocking(true).map_err(|e| self.away(e))?;
         let stream = tokio::net::TcpStream::from_std(stream).map_err(|e| self.away(e))?;
-        // Requests are small and wait for their answers.
+        // Requests are small, and each waits for its answer.
         let _ = stream.set_nodelay(true);
         let sender = match &self.tls {
             Some((connector, host)) => {
@@ -203,7 +203,7 @@ impl Remote {
         };
         let answer = match sender.try_send_request(request).await {
             Ok(answer) => answer,
-            // The connection was closed before anything of the request went out.
+            // The connection was closed before any part of the request was sent.
             Err(mut unsent) if kept => {
                 let Some(message) = unsent.take_message() else {
                     return Err(self.away(unsent.into_error()));
@@ -223,7 +223,7 @@ impl Remote {
         Ok((head.status, head.headers, text))
     }
 
-    /// One request, and one more over another connection if the one that was kept is gone.
+    /// Sends a request. If a kept connection turns out to be closed, sends it once more over a new connection.
     pub async fn ask(
         &mut self,
         method: Method,
@@ -232,7 +232,8 @@ impl Remote {
     ) -> Result<(HeaderMap, Bytes), RemoteError> {
         let kept = self.sender.is_some();
         let mut answer = self.timed(&method, path, &body).await;
-        // A second request would make a second run. An agent that did not answer in time would not answer now.
+        // A repeated POST would create a second run. An agent that did not answer in time would not answer now
+        // either.
         if kept && method != Method::POST && matches!(answer, Some(Err(_))) {
             self.sender = None;
             answer = self.timed(&method, path, &body).await;
@@ -251,14 +252,14 @@ impl Remote {
         })
     }
 
-    /// `None` where there was no answer in time.
+    /// `None` if there was no answer in time.
     async fn timed(
         &mut self,
         method: &Method,
         path: &str,
         body: &Bytes,
     ) -> Option<Result<Answer, RemoteError>> {
-        // A new run may bring a large model.
+        // A new run may include a large model.
         let patience = match *method {
             Method::POST => PATIENCE,
             _ => self.patience,
@@ -272,7 +273,7 @@ impl Remote {
         }
     }
 
-    /// A request with JSON both ways.
+    /// A request with JSON in both directions.
     pub async fn call<T: DeserializeOwned>(
         &mut self,
         method: Method,

@@ -1,4 +1,4 @@
-//! The interface: what each request does.
+//! The HTTP interface: the effect of each request.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -20,34 +20,34 @@ use super::runs::{Refusal, Runs};
 use super::visitors::Visitor;
 use crate::{Counts, ROW};
 
-/// A model's text is at most 32 MiB; as a JSON string it is longer.
+/// Maximum length of a body. A model's text has at most 32 MiB; as a JSON string it is longer.
 const MODEL_BODY: usize = 72 << 20;
-/// Flows in one answer, at most: a megabyte, for which a slow way home has time as well.
+/// Most flows in one answer. This is about a megabyte, which also fits the time limit on a slow path.
 pub const FLOWS: usize = 10_000;
 const JSON: &str = "application/json";
-/// Number of the first flow of an answer.
+/// Header with the number of the first flow in an answer.
 pub(super) const FIRST: &str = "swell-first";
 
 pub(super) struct Shared {
     pub runs: Runs,
-    /// SHA-256 of the token: two digests are of one length, so that a comparison reveals nothing about it.
+    /// SHA-256 of the token. Digests all have the same length, so that a comparison reveals nothing about the token.
     pub token: [u8; 32],
-    /// The same of the token for metrics.
+    /// The same for the metrics token.
     pub metrics_token: Option<[u8; 32]>,
 }
 
-/// What a token allows.
+/// The rights that a token gives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bearer {
     Command,
-    /// To read metrics, and how they are described.
+    /// Permits reading the metrics and their description.
     Metrics,
 }
 
 impl Shared {
     fn bearer(&self, token: &[u8]) -> Option<Bearer> {
         let digest: [u8; 32] = Sha256::digest(token).into();
-        // All are compared, whichever it is.
+        // Both comparisons are always made, so that the time does not depend on which token it is.
         let command = bool::from(digest.ct_eq(&self.token));
         let metrics = self
             .metrics_token
@@ -60,7 +60,7 @@ impl Shared {
     }
 }
 
-/// The routes, all behind the token.
+/// The routes, all of which require a token.
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/v1/status", get(status))
@@ -77,7 +77,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// Lets no request pass that does not bear a token that allows it (RFC 6750). It comes before anything is read.
+/// Rejects requests without a token that permits them (RFC 6750). This comes before any of the body is read.
 async fn with_token(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let given = request.headers().get(header::AUTHORIZATION);
     let given = given.and_then(|v| v.as_bytes().split_first_chunk::<7>());
@@ -93,7 +93,7 @@ async fn with_token(State(shared): State<Arc<Shared>>, request: Request, next: N
             let text = "this token is for /metrics and /openapi.json alone";
             return problem(StatusCode::FORBIDDEN, text);
         }
-        // Nothing is read of what is said to be too long.
+        // If the announced length is too large, nothing is read.
         let length = request.headers().get(header::CONTENT_LENGTH);
         let length = length.and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
         if length.is_some_and(|n| n > MODEL_BODY as u64) {
@@ -108,8 +108,9 @@ async fn with_token(State(shared): State<Arc<Shared>>, request: Request, next: N
     answer
 }
 
-/// What refuses a request before it comes to us speaks plain text, or nothing at all: a run's number that is none, a body
-/// that is too long, a method that a resource does not have. Every error is JSON, as the document says.
+/// Errors that arise before our handlers run come as plain text or without a body: an invalid run number, a body that
+/// is too long, an unsupported method. This converts them to JSON, because the description promises JSON for every
+/// error.
 async fn in_json(answer: Response) -> Response {
     let status = answer.status();
     let kind = answer.headers().get(header::CONTENT_TYPE);
@@ -118,7 +119,7 @@ async fn in_json(answer: Response) -> Response {
         return answer;
     }
     let (head, body) = answer.into_parts();
-    // Texts of a library's, a line each.
+    // The library's error texts, one per line.
     let text = axum::body::to_bytes(body, 1 << 16)
         .await
         .unwrap_or_default();
@@ -128,7 +129,7 @@ async fn in_json(answer: Response) -> Response {
         text => text,
     };
     let mut told = problem(status, reason);
-    // Which methods a resource has (RFC 9110 section 15.5.6).
+    // Keep the list of the methods that the resource supports (RFC 9110 section 15.5.6).
     if let Some(methods) = head.headers.get(header::ALLOW) {
         told.headers_mut().insert(header::ALLOW, methods.clone());
     }
@@ -144,7 +145,7 @@ async fn begin(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
         Ok(asked) => asked,
         Err(answer) => return answer,
     };
-    // Reading a model and making threads takes a while.
+    // Parsing a model and starting threads takes a while.
     away(move || match shared.runs.begin(&asked) {
         Ok(view) => json(StatusCode::CREATED, &view),
         Err(refusal) => refused(&refusal),
@@ -197,12 +198,12 @@ async fn flows(State(shared): State<Arc<Shared>>, Path(id): Path<u64>, uri: Uri)
     answer
 }
 
-/// All counts, as Prometheus reads them (text format 0.0.4).
+/// All counters in Prometheus's text format 0.0.4.
 async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     let all = shared.runs.all_statistics();
     let mut text = String::new();
     let mut family = |name: &str, kind: &str, values: &[(u64, &str, f64)]| {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "# HELP swell_agent_{name} {}", meaning(name));
         let _ = writeln!(text, "# TYPE swell_agent_{name} {kind}");
         for (id, part, value) in values {
@@ -244,7 +245,7 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     answer
 }
 
-/// What a metric is, for readers of the page.
+/// The help text of a metric.
 fn meaning(name: &str) -> &'static str {
     match name {
         "runs" => "Runs that the agent has.",
@@ -272,7 +273,7 @@ async fn unknown() -> Response {
     )
 }
 
-/// Runs on a thread of its own what may take long.
+/// Runs work that may take long on a thread of its own.
 async fn away(work: impl FnOnce() -> Response + Send + 'static) -> Response {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|_| problem(StatusCode::INTERNAL_SERVER_ERROR, "a fault of the agent's"))
@@ -314,7 +315,7 @@ fn problem(status: StatusCode, message: &str) -> Response {
 }
 
 fn json<T: Serialize>(status: StatusCode, value: &T) -> Response {
-    // Structures of numbers, texts, lists and maps with text or number keys always have a text.
+    // These types always serialize: numbers, texts, lists, and maps with text or number keys.
     let text = serde_json::to_vec(value).unwrap_or_default();
     let mut answer = Response::new(Body::from(text));
     *answer.status_mut() = status;

@@ -16,27 +16,27 @@ use crate::{
 };
 use swell_host::clock::monotonic;
 
-/// Runs that an agent has at most, those included that are over and not deleted.
+/// Most runs of an agent, including finished runs that were not deleted.
 const MOST: usize = 64;
-/// A finished run is forgotten after this, if it is not deleted before.
+/// A finished run is deleted after this time.
 const KEPT: Dur = Dur::from_secs(600);
-/// Flows that wait to be fetched: a hundred bytes each.
+/// Most flows per run that wait to be fetched, about a hundred bytes each.
 const ROOM: usize = 500_000;
-/// Lengths of leases, seconds.
+/// Permitted lengths of leases in seconds.
 const LEASES: std::ops::RangeInclusive<f64> = 0.5..=60.0;
-/// Nobody joins a run that is older: ten years in seconds.
+/// Longest elapsed time of a run that can be joined: ten years, in seconds.
 const LONGEST_PLAY: f64 = 3e8;
 
-/// Why a request is not granted.
+/// Why a request is refused.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// It makes no sense, or is not allowed.
+    /// The request is invalid or not permitted.
     Wrong(Wrong),
     /// There is no such run.
     Unknown(u64),
-    /// The agent does not do that for anybody.
+    /// The agent does not permit this to anyone.
     Forbidden(String),
-    /// Not now.
+    /// Not possible in the current state.
     Conflict(String),
 }
 
@@ -52,7 +52,7 @@ impl From<Wrong> for Refusal {
     }
 }
 
-/// What an agent allows.
+/// What an agent permits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Allowed {
     pub address: Option<String>,
@@ -64,7 +64,7 @@ pub(super) struct Allowed {
 }
 
 impl Allowed {
-    /// How long a run may go on from now, at most as long as asked.
+    /// The lease to grant from now: as long as requested, but at most until the permitted hours end.
     fn span(&self, asked: Dur) -> Result<Dur, Refusal> {
         let Some(hours) = &self.hours else {
             return Ok(asked);
@@ -78,7 +78,7 @@ impl Allowed {
         }
     }
 
-    /// Whether traffic may come from and go to all of these.
+    /// Checks that traffic may come from and go to all of these addresses.
     fn peers(&self, others: &Addresses) -> Result<(), Refusal> {
         let peers = &self.limits.peers;
         if peers.is_empty() || peers.covers(others) {
@@ -108,7 +108,7 @@ struct One {
     part: &'static str,
     traffic: Option<TrafficPart>,
     stopped: bool,
-    /// When it was first seen to be over.
+    /// When it was first found to be over.
     over: Option<Time>,
 }
 
@@ -116,13 +116,14 @@ impl Runs {
     pub fn new(allowed: Allowed) -> Runs {
         Runs {
             allowed,
-            // A number that two starts of an agent do not share; where the kernel gives none, runs' numbers tell.
+            // A random value that differs between starts. If the kernel provides none, only the numbers of runs
+            // distinguish them.
             instance: Key::random().map_or_else(|_| String::new(), Key::to_hex),
             held: Mutex::default(),
         }
     }
 
-    /// Nobody panics while holding it, and what it holds is whole at any time.
+    /// Poisoning is ignored: no thread panics while it holds the lock, and the data is consistent at all times.
     fn held(&self) -> MutexGuard<'_, Held> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.sweep();
@@ -206,7 +207,7 @@ impl Runs {
         Ok((config, part, traffic))
     }
 
-    /// Prefixes that this agent allows.
+    /// Parses prefixes and checks that this agent permits them.
     fn pool(&self, texts: &[String]) -> Result<Addresses, Wrong> {
         let pool = Addresses::parse(texts).map_err(|e| format!("pool: {e}"))?;
         if self.allowed.pool.covers(&pool) {
@@ -278,7 +279,7 @@ impl Runs {
     }
 
     pub fn change(&self, id: u64, change: &Change) -> Result<RunView, Refusal> {
-        // Everything is looked at before anything is done.
+        // Everything is checked before anything is changed.
         let lease = change.lease_s.map(lease).transpose()?;
         let lease = lease.map(|l| self.allowed.span(l)).transpose()?;
         let (run, played) = {
@@ -286,7 +287,7 @@ impl Runs {
             let one = held.runs.get(&id).ok_or(Refusal::Unknown(id))?;
             (Arc::clone(&one.run), one.traffic.clone())
         };
-        // A large model takes a while to read: others' leases are renewed meanwhile.
+        // Parsing a large model takes a while. The lock is not held, so that other leases can be renewed meanwhile.
         let traffic = changed(change, played.as_ref())?;
         let plan = traffic.as_ref().map(TrafficPart::plan).transpose()?;
         let mut held = self.held();
@@ -369,7 +370,7 @@ impl Runs {
         Ok(run.rows(from, most))
     }
 
-    /// Ends all.
+    /// Ends all runs.
     pub fn end(&self) {
         let all = std::mem::take(&mut self.held().runs);
         for one in all.into_values() {
@@ -378,7 +379,7 @@ impl Runs {
     }
 }
 
-/// What is played after a change, if that is something else than what is `played`.
+/// The new traffic after a change, if it differs from `played`.
 fn changed(change: &Change, played: Option<&TrafficPart>) -> Result<Option<TrafficPart>, Wrong> {
     if change.traffic.is_none() && change.load.is_none() {
         return Ok(None);
@@ -392,7 +393,7 @@ fn changed(change: &Change, played: Option<&TrafficPart>) -> Result<Option<Traff
 }
 
 impl Held {
-    /// Whether there may be one more.
+    /// Checks that another run is permitted.
     fn room(&self) -> Result<(), Refusal> {
         if self.runs.len() < MOST {
             return Ok(());
@@ -402,7 +403,7 @@ impl Held {
         )))
     }
 
-    /// Notices what is over, and forgets what has been for long.
+    /// Detects finished runs, and removes those that finished long ago.
     fn sweep(&mut self) {
         let now = Time::from_nanos(monotonic());
         for one in self.runs.values_mut() {
@@ -446,7 +447,7 @@ fn lease(seconds: f64) -> Result<Dur, Wrong> {
     Err("lease_s: 0.5 to 60 seconds".into())
 }
 
-/// Names of congestion controls are those of kernel modules.
+/// Whether a text can be the name of a congestion control, which is that of a kernel module.
 fn is_name(text: &str) -> bool {
     let part = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     (1..=15).contains(&text.len()) && text.bytes().all(part)

@@ -1,4 +1,4 @@
-//! An agent and its controller, over the loopback.
+//! Tests of an agent and its controller over the loopback interface.
 
 #![expect(
     clippy::shadow_unrelated,
@@ -30,7 +30,7 @@ use crate::{Addresses, Limits, Outcome};
 
 const TOKEN: &str = "0123456789abcdef";
 
-/// An agent that anybody on this machine who has the token may command.
+/// An agent that any local process with the token may control.
 fn plain() -> AgentConfig {
     AgentConfig {
         listen: ([127, 0, 0, 1], 0).into(),
@@ -78,7 +78,7 @@ impl Running {
         }
     }
 
-    /// Ends it, with whatever it does.
+    /// Ends the agent and everything it does.
     fn end(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -86,12 +86,12 @@ impl Running {
         }
     }
 
-    /// What comes back for these bytes.
+    /// Sends these bytes and returns the answer.
     fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).unwrap();
         let patience = Some(Duration::from_secs(60));
         stream.set_read_timeout(patience).unwrap();
-        // It may have been closed before everything was sent.
+        // The connection may be closed before everything is sent.
         let _ = stream.write_all(bytes);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut back = Vec::new();
@@ -99,7 +99,7 @@ impl Running {
         String::from_utf8_lossy(&back).into_owned()
     }
 
-    /// Status and body of a request.
+    /// Status and body of the answer to a request.
     fn ask(&self, token: Option<&str>, method: &str, path: &str, body: &str) -> (u16, String) {
         let token = token.map_or(String::new(), |t| format!("Authorization: Bearer {t}\r\n"));
         let length = body.len();
@@ -245,7 +245,7 @@ fn a_run_goes_from_request_to_results() {
         .filter(|f| f.outcome == Outcome::Done)
         .collect();
     assert!(complete.iter().all(|f| (f.up, f.down) == (200, 5_000)));
-    // The agents' pools: sources, and the places where servers are.
+    // The addresses in the agents' pools: sources, and those of the servers.
     let inside = |a: std::net::IpAddr| a.to_string().starts_with("127.5.0.");
     assert!(
         flows
@@ -285,7 +285,7 @@ fn when_the_controller_dies_everything_ends() {
     let mut controller = Controller::new(&order(&[&client], &[&server], Trust::Loopback)).unwrap();
     controller.start().unwrap();
     until(|| done(&controller) > 0);
-    // Nothing is told to anybody, as if it were killed.
+    // The controller ends without notifying the agents, as if it were killed.
     drop(controller);
     let state = |agent: &Running| agent.get("/v1/status")["runs"][0]["state"].clone();
     until(|| state(&client) == "expired" && state(&server) == "expired");
@@ -325,7 +325,7 @@ fn when_an_agent_dies_the_others_and_the_controller_go_on() {
     until(|| controller.is_over());
 }
 
-/// A way to an agent on which everything can be lost from some instant on.
+/// A TCP relay to an agent that can start to discard everything.
 struct Way {
     address: SocketAddr,
     lost: Arc<AtomicBool>,
@@ -340,7 +340,7 @@ impl Way {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let near = stream.unwrap();
-                // An agent that is not there refuses.
+                // If the agent is not running, the connection is refused.
                 let Ok(far) = TcpStream::connect(agent) else {
                     continue;
                 };
@@ -360,7 +360,7 @@ fn carry(mut from: TcpStream, mut to: TcpStream, lost: &AtomicBool) {
     loop {
         let n = from.read(&mut bytes).unwrap_or(0);
         while lost.load(Ordering::Acquire) {
-            // Neither an answer nor an end.
+            // Discard everything: neither an answer nor an end of the stream.
             std::thread::park();
         }
         if n == 0 || to.write_all(&bytes[..n]).is_err() {
@@ -487,7 +487,7 @@ fn the_description_is_that_of_the_routes() {
             assert_eq!(described, status != 405, "{method} {path}: {status}");
         }
     }
-    // Every reference leads somewhere, and every description of a body is one of a type.
+    // Every reference has a target, and every body refers to a type.
     let text = document.to_string();
     for reference in text.split("\"#/components/schemas/").skip(1) {
         let name = reference.split('"').next().unwrap();

@@ -1,4 +1,4 @@
-//! Who an agent is, and how a controller knows.
+//! How agents identify themselves, and how controllers authenticate them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, S
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// Why there is no TLS.
+/// Why TLS cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file that is none of certificates or of a key.
+    /// A file that contains no valid certificates or no valid key.
     #[error("{path}: {reason}")]
     File {
-        /// Which one.
+        /// The file.
         path: String,
-        /// What was wrong.
+        /// The reason.
         reason: String,
     },
-    /// The certificate and the key do not belong together, or are of no use.
+    /// The certificate and the key do not match or cannot be used.
     #[error("the certificate: {0}")]
     Certificate(String),
-    /// Not a fingerprint.
+    /// Not a valid fingerprint.
     #[error("`{0}` is not a fingerprint: it is the 64 hexadecimal digits that the agent printed")]
     Fingerprint(String),
 }
@@ -38,18 +38,17 @@ pub struct Identity {
     key: PrivateKeyDer<'static>,
 }
 
-/// The SHA-256 of a certificate, hexadecimal.
+/// The SHA-256 fingerprint of a certificate, in hexadecimal.
 pub fn fingerprint(certificate: &[u8]) -> String {
     let digest = Sha256::digest(certificate);
     digest.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 impl Identity {
-    /// A new self-signed one. To know that it is the agent's, compare the
-    /// fingerprint.
+    /// Creates a self-signed identity. To verify that it belongs to the agent, compare the fingerprint.
     ///
     /// # Errors
-    /// Where no key can be made.
+    /// If no key can be created.
     pub fn made() -> Result<Identity, TlsError> {
         let made = rcgen::generate_simple_self_signed(vec!["swell-agent".to_owned()])
             .map_err(|e| TlsError::Certificate(e.to_string()))?;
@@ -60,10 +59,10 @@ impl Identity {
         })
     }
 
-    /// From PEM files.
+    /// Reads an identity from PEM files.
     ///
     /// # Errors
-    /// For a file that does not read.
+    /// If a file cannot be read or parsed.
     pub fn read(certificate: &Path, key: &Path) -> Result<Identity, TlsError> {
         let wrong = |path: &Path, reason: String| TlsError::File {
             path: path.display().to_string(),
@@ -113,7 +112,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// A client that trusts certificates signed by an authority in these files.
+/// A client configuration that trusts certificates signed by an authority in a PEM file.
 pub(super) fn trusting_authorities(path: &Path) -> Result<Arc<ClientConfig>, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
@@ -128,7 +127,7 @@ pub(super) fn trusting_authorities(path: &Path) -> Result<Arc<ClientConfig>, Tls
     Ok(Arc::new(config))
 }
 
-/// A client that trusts certificates with these fingerprints and no other.
+/// A client configuration that trusts exactly the certificates with these fingerprints.
 pub(super) fn trusting_fingerprints(texts: &[String]) -> Result<Arc<ClientConfig>, TlsError> {
     let pins: Result<Vec<[u8; 32]>, TlsError> = texts.iter().map(|t| pin(t)).collect();
     let pinned = Pinned {
@@ -153,14 +152,14 @@ fn pin(text: &str) -> Result<[u8; 32], TlsError> {
     let mut out = [0; 32];
     for (byte, pair) in out.iter_mut().zip(digits.chunks_exact(2)) {
         let digit = |b: u8| (b as char).to_digit(16).ok_or_else(wrong);
-        // Two digits of four bits.
+        // Two hexadecimal digits of four bits each.
         *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
     }
     Ok(out)
 }
 
-/// Compares fingerprints instead of asking authorities. That the other end has the certificate's key is
-/// still checked by its signature.
+/// Compares fingerprints instead of verifying a chain to an authority. The handshake signature is still verified, so
+/// the other end must have the certificate's key.
 #[derive(Debug)]
 struct Pinned {
     pins: Vec<[u8; 32]>,

@@ -1,4 +1,4 @@
-//! Who has not shown the token yet: such connections are let go soon, and make room for newer ones.
+//! Connections that have not shown the token yet. They are closed soon, or earlier to make space for newer ones.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tokio::task::AbortHandle;
 
-/// The token must be shown so soon after connecting.
+/// The token must be shown within this time after connecting.
 pub(super) const ANONYMOUS: Duration = Duration::from_secs(5);
 
-/// Connections on which the token has not been shown, by age.
+/// Unauthenticated connections, by age.
 #[derive(Debug, Default)]
 pub(super) struct Visitors {
     anonymous: Mutex<BTreeMap<u64, Anonymous>>,
@@ -22,14 +22,14 @@ struct Anonymous {
     task: Option<AbortHandle>,
 }
 
-/// A connection, as requests on it carry it with them.
+/// A handle to a connection that its requests carry.
 #[derive(Clone, Debug)]
 pub(super) struct Visitor {
     number: u64,
     all: Arc<Visitors>,
 }
 
-/// What a connection's task holds: however it ends, also by a panic, the visitor is forgotten.
+/// Held by a connection's task. The visitor is removed however the task ends, also by a panic.
 #[derive(Debug)]
 pub(super) struct Visit(pub Visitor);
 
@@ -39,8 +39,8 @@ impl Drop for Visit {
     }
 }
 
-/// What one host can easily have: an IPv4 address, or 64 bits of an IPv6 address (RFC 4291, section 2.5.1: the
-/// others are its own to choose).
+/// The address range that one host can easily use: an IPv4 address, or a /64 of IPv6, in which a host can choose
+/// addresses freely (RFC 4291, section 2.5.1).
 fn source(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),
@@ -48,10 +48,10 @@ fn source(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The oldest of the source that has most, so that a crowd from one place makes room for itself alone. Of
-/// sources with equally many, that of the oldest.
+/// The connection to close first: the oldest of the source with the most connections. So a flood from one source
+/// displaces only itself. Among sources with equally many, the one with the oldest connection.
 fn first_to_go(anonymous: &BTreeMap<u64, Anonymous>) -> Option<u64> {
-    // The oldest of each source, and how many there are.
+    // The oldest connection of each source, and their number.
     let mut sources: BTreeMap<IpAddr, (u64, usize)> = BTreeMap::new();
     for (&number, Anonymous { source, .. }) in anonymous {
         sources.entry(*source).or_insert((number, 0)).1 += 1;
@@ -63,7 +63,7 @@ fn first_to_go(anonymous: &BTreeMap<u64, Anonymous>) -> Option<u64> {
 }
 
 impl Visitors {
-    /// A connection from `address`; numbers ascend.
+    /// Registers a connection from `address`. Numbers must ascend.
     pub(super) fn visitor(self: &Arc<Visitors>, number: u64, address: IpAddr) -> Visitor {
         let place = Anonymous {
             source: source(address),
@@ -76,7 +76,7 @@ impl Visitors {
         }
     }
 
-    /// Ends one that has not shown the token, if there is any: the oldest of the source that has most.
+    /// Closes one unauthenticated connection, if there is any: the oldest of the source with the most.
     pub(super) fn make_room(&self) {
         let mut anonymous = self.lock();
         let gone = first_to_go(&anonymous).and_then(|number| anonymous.remove(&number));
@@ -86,7 +86,7 @@ impl Visitors {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Anonymous>> {
-        // A map is whole between any two calls.
+        // Poisoning is ignored: the map is consistent between any two calls.
         self.anonymous
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -94,19 +94,19 @@ impl Visitors {
 }
 
 impl Visitor {
-    /// What ends the connection.
+    /// Sets the task that is aborted to close the connection.
     pub(super) fn served_by(&self, task: AbortHandle) {
         if let Some(place) = self.all.lock().get_mut(&self.number) {
             place.task = Some(task);
         }
     }
 
-    /// The token has been shown, or the connection is over.
+    /// Removes the entry: the token was shown, or the connection ended.
     pub(super) fn forget(&self) {
         self.all.lock().remove(&self.number);
     }
 
-    /// Comes back if the token has not been shown in time, and never if it has.
+    /// Completes when the time limit passes without the token; never completes once it was shown.
     pub(super) async fn stays_anonymous(&self) {
         tokio::time::sleep(ANONYMOUS).await;
         let anonymous = self.all.lock().contains_key(&self.number);
@@ -125,7 +125,7 @@ mod tests {
         let all = Arc::new(Visitors::default());
         let come = [
             "192.0.2.1",
-            // One host's, as far as anybody can tell.
+            // These belong to one host, as far as can be known.
             "2001:db8:0:1::1",
             "192.0.2.2",
             "2001:db8:0:1:ffff::2",
@@ -143,7 +143,7 @@ mod tests {
             let after = all.lock();
             gone.extend(before.iter().filter(|n| !after.contains_key(n)));
         }
-        // Three of the network, two of the mapped address, then by age.
+        // Three of the /64, two of the mapped address, then by age.
         assert_eq!(gone, [1, 2, 3, 0, 4, 5, 6]);
     }
 

@@ -1,74 +1,74 @@
-//! The law of a constant-spacing packet generator: which packet when (RFC 2544 section 21; RFC 2285 section 3.4,
-//! bursts; RFC 2889 section 5.1).
+//! When a constant-spacing packet generator sends which packet (RFC 2544 section 21; bursts: RFC 2285 section 3.4;
+//! RFC 2889 section 5.1).
 
 use std::time::Duration;
 
 use swell_base::{Rate, Time};
 
-/// Bytes of an Ethernet header, which counters and limits of a cable count.
+/// Length of an Ethernet header in bytes, which counters and rates of cables include.
 pub const LINK_HEADER: u32 = 14;
-/// The smallest packet: headers of IPv4 and UDP, and a number of eight bytes.
+/// The smallest packet in bytes: headers of IPv4 and UDP, and a packet number of eight bytes.
 pub const SMALLEST: u16 = 36;
 
-/// Sizes of packets in bytes of the network layer.
+/// Network-layer sizes of packets in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizes {
-    /// All the same.
+    /// All packets have the same size.
     One(u16),
-    /// 61 % of 40 bytes, 17 % of 576, 22 % of 1500: in every hundred packets exactly, spread as evenly as can be.
+    /// 61 % of 40 bytes, 17 % of 576, 22 % of 1500. The shares are exact in every hundred packets, and evenly spread.
     Trimodal,
 }
 
-/// Sizes of the mix and how many packets in a hundred have them.
+/// Sizes of the mix, with the number of packets of each size per hundred.
 const TRIMODAL: [(u16, i64); 3] = [(40, 61), (576, 17), (1500, 22)];
 
-/// What a generator sends.
+/// The traffic of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// How large packets are.
+    /// Sizes of packets.
     pub sizes: Sizes,
-    /// Packets of a burst, back to back at `line`; 1 spaces all of them.
+    /// Packets per burst, sent back to back at the rate `line`; 1 means even spacing.
     pub burst: u32,
-    /// Sources that send the same at the same time, each over a line of its own.
+    /// Number of sources that send the same pattern simultaneously, each over a line of its own.
     pub sources: u32,
-    /// Rate of a source's line; headers of the link layer count.
+    /// Rate of a source's line, link-layer headers included.
     pub line: Rate,
-    /// Mean rate of all sources together, counted the same.
+    /// Mean rate of all sources together, link-layer headers included.
     pub load: Rate,
 }
 
 /// Why a pattern cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// Nothing to send.
+    /// There is nothing to send.
     #[error("a pattern needs a burst, a source, a load and packets of at least {SMALLEST} bytes")]
     Empty,
-    /// More than there is room for.
+    /// The load exceeds the rate of the lines.
     #[error("a load of {load} does not fit on {sources} lines of {line}")]
     Line {
-        /// Asked for.
+        /// The requested load.
         load: Rate,
-        /// How many.
+        /// Number of sources.
         sources: u32,
-        /// Of each.
+        /// Rate of each source's line.
         line: Rate,
     },
 }
 
-/// A packet to be sent.
+/// A packet to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Emission {
-    /// When, from the beginning.
+    /// Time since the beginning.
     pub at: Time,
-    /// Bytes of the network layer.
+    /// Network-layer size in bytes.
     pub size: u16,
 }
 
 impl Pattern {
-    /// All packets, in order of time, without end.
+    /// All packets in order of time, without end.
     ///
     /// # Errors
-    /// Where the load is more than the lines carry, or nothing.
+    /// If the load is zero or exceeds the rate of the lines.
     pub fn emissions(&self) -> Result<Emissions, PatternError> {
         let small = matches!(self.sizes, Sizes::One(size) if size < SMALLEST);
         if small || self.burst == 0 || self.sources == 0 || self.load.bps() == 0 {
@@ -93,13 +93,13 @@ impl Pattern {
         })
     }
 
-    /// From a packet of each source to the next ones, in the mean.
+    /// Mean interval between rounds in which each source sends one packet.
     pub(super) fn wait(&self) -> Duration {
         let bits = self.hundred() * 8 * u64::from(self.sources) / 100;
         Duration::from_nanos(bits * 1_000_000_000 / self.load.bps().max(1))
     }
 
-    /// Bytes of a hundred packets with the headers of the link layer.
+    /// Total size of a hundred packets in bytes, link-layer headers included.
     fn hundred(&self) -> u64 {
         let network: u64 = match self.sizes {
             Sizes::One(size) => 100 * u64::from(size),
@@ -109,30 +109,30 @@ impl Pattern {
     }
 }
 
-/// Packets of a [`Pattern`].
+/// The packets of a [`Pattern`].
 #[derive(Clone, Debug)]
 pub struct Emissions {
     pattern: Pattern,
-    /// By how much each size of the mix is behind its share.
+    /// How far each size of the mix is behind its share.
     mix: [i64; 3],
-    /// Bursts before this one.
+    /// Number of bursts before the current one.
     bursts: u64,
-    /// Packets of this burst before this one, of each source.
+    /// Number of packets of the current burst that each source has sent.
     packet: u32,
-    /// The source whose turn it is.
+    /// The source that sends next.
     source: u32,
-    /// Bits of this burst before this packet.
+    /// Bits of the current burst before this packet.
     bits: u64,
     /// Size of this packet.
     size: u16,
-    /// When the packet before it left.
+    /// When the previous packet left.
     before: Time,
 }
 
 impl Emissions {
     fn next_size(&mut self) -> u16 {
         let Sizes::One(size) = self.pattern.sizes else {
-            // Smooth weighted round robin: the size that is most behind its share.
+            // Smooth weighted round robin: choose the size that is furthest behind its share.
             let mut most = 0;
             for (i, (_, share)) in TRIMODAL.iter().enumerate() {
                 self.mix[i] += share;
@@ -155,11 +155,11 @@ impl Iterator for Emissions {
         if self.source == 0 {
             self.size = self.next_size();
         }
-        // From the number of the burst, so that no remainder adds up.
+        // Computed from the number of the burst, so that rounding errors do not accumulate.
         let bits = u128::from(self.bursts) * u128::from(p.burst) * u128::from(p.hundred()) * 8;
         let begin = bits * u128::from(p.sources) * 1_000_000_000 / (100 * u128::from(p.load.bps()));
         let within = u128::from(self.bits) * 1_000_000_000 / u128::from(p.line.bps());
-        // A burst of more than its share of large packets takes its line a little longer.
+        // A burst with more than its share of large packets takes slightly longer than its interval on the line.
         let at =
             Time::from_nanos(u64::try_from(begin + within).unwrap_or(u64::MAX)).max(self.before);
         self.before = at;
@@ -199,10 +199,10 @@ mod tests {
 
     #[test]
     fn packets_are_spaced_evenly_and_the_load_does_not_drift() {
-        // 1514 bytes at 60 Mbit/s: 201.866.. us.
+        // 1514 bytes at 60 Mbit/s take 201.866.. us.
         assert_eq!(pattern().wait(), Duration::from_nanos(201_866));
         assert_eq!(times(pattern(), 4), [0, 201_866, 403_733, 605_600]);
-        // A million packets take 1514 x 8 x 10^6 / 60 000 000 s, to the nanosecond.
+        // A million packets take 1514 x 8 x 10^6 / 60 000 000 s, exact to the nanosecond.
         let last = pattern().emissions().unwrap().nth(1_000_000).unwrap();
         assert_eq!(last.at.as_nanos(), 201_866_666_666);
     }
@@ -213,7 +213,7 @@ mod tests {
             burst: 3,
             ..pattern()
         };
-        // 121.12 us a packet on the line; a burst every 605.6 us.
+        // A packet takes 121.12 us on the line; there is a burst every 605.6 us.
         assert_eq!(times(bursty, 5), [0, 121_120, 242_240, 605_600, 726_720]);
         let begins = [697u64, 930].map(|burst| {
             let p = Pattern {
@@ -238,7 +238,7 @@ mod tests {
             burst: 2,
             ..pattern()
         };
-        // Each has 30 Mbit/s: a burst of two every 807.466.. us.
+        // Each source has 30 Mbit/s: a burst of two every 807.466.. us.
         assert_eq!(times(two, 6), [0, 0, 121_120, 121_120, 807_466, 807_466]);
     }
 
@@ -262,7 +262,7 @@ mod tests {
             let large = ten.iter().filter(|s| **s == 1500).count();
             assert!((2..=3).contains(&large), "{ten:?}");
         }
-        // Spacing is of the mean frame: 466.32 bytes at 60 Mbit/s.
+        // The spacing is that of the mean frame: 466.32 bytes at 60 Mbit/s.
         assert_eq!(times(mixed, 3), [0, 62_176, 124_352]);
     }
 

@@ -1,25 +1,25 @@
-//! What a processor did, as the kernel counts it (proc_stat(5)).
+//! How a processor spent its time, as the kernel counts it (proc_stat(5)).
 
 use std::fs;
 
 use swell_base::Dur;
 
-/// Time since the machine started, in hundredths of a second (`USER_HZ`).
+/// Times since boot, in hundredths of a second (`USER_HZ`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Processor {
-    /// Without anything to do. Measured, where a processor without work has no tick (kernel/time/tick-sched.c,
+    /// Idle time. It is measured where idle processors have no tick (kernel/time/tick-sched.c,
     /// `get_cpu_idle_time_us`).
     pub idle: u64,
-    /// In programs, and in the kernel on their behalf: sampled by the tick.
+    /// Time in programs, and in the kernel on their behalf; sampled by the tick.
     pub programs: u64,
-    /// Taken by the machine under this one.
+    /// Time that the hypervisor gave to other machines.
     pub stolen: u64,
 }
 
 impl Processor {
-    /// The share of `span` that neither programs nor idleness nor other machines had since `before`: interrupts and what
-    /// follows them, such as forwarding. What follows an interrupt of an idle processor is nowhere counted by itself, so
-    /// this is what is left over.
+    /// The share of `span` since `before` that was not spent in programs, idle or in other machines. This is
+    /// interrupts and the work that follows them, such as forwarding. Work that follows an interrupt of an idle
+    /// processor has no counter of its own, so the share is computed as the remainder.
     pub fn interrupts(&self, before: &Processor, span: Dur) -> f64 {
         let had = |p: &Processor| p.idle + p.programs + p.stolen;
         let elsewhere = had(self).saturating_sub(had(before)) as f64 / 100.0;
@@ -27,7 +27,7 @@ impl Processor {
     }
 }
 
-/// A processor, counted from 0; none where it cannot be read.
+/// The times of a processor, counted from 0; `None` if they cannot be read.
 pub(super) fn read(processor: usize) -> Option<Processor> {
     parse(&fs::read_to_string("/proc/stat").ok()?, processor)
 }
@@ -60,7 +60,7 @@ mod tests {
         let one = parse(text, 0).unwrap();
         assert_eq!((one.idle, one.programs, one.stolen), (45, 6, 8));
         let before = parse(text, 1).unwrap();
-        // 59 hundredths less 6, of a second.
+        // 59 hundredths of a second minus 6.
         let share = one.interrupts(&before, Dur::from_secs(1));
         assert!((share - 0.47).abs() < 1e-12, "{share}");
         assert_eq!(one.interrupts(&before, Dur::from_millis(100)), 0.0);

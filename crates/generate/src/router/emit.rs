@@ -1,4 +1,4 @@
-//! A pattern on the wire.
+//! Sends a pattern.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
@@ -14,32 +14,32 @@ use swell_host::be_punctual;
 use swell_host::sys::batch::{self as sys, AT_ONCE, Numbered};
 use swell_host::{Late, Lateness};
 
-/// The discard service (RFC 863), which does not answer.
+/// The port of the discard service (RFC 863), which never answers.
 pub const PORT: u16 = 9;
-/// Headers of IPv4 and UDP.
+/// Length of the IPv4 and UDP headers in bytes.
 const HEADERS: u16 = 28;
-/// A wait so short is spent spinning: going to sleep and waking up takes longer.
+/// Shorter waits are spent spinning, because a sleep and the wake-up take longer.
 const SPIN: Duration = Duration::from_micros(30);
-/// A packet that leaves so much too late is worth a warning, if one in a hundred does.
+/// If one packet in a hundred leaves later than this, a warning is issued.
 const LATE: Dur = Dur::from_millis(1);
 
-/// What a generator did.
+/// What a generator sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Emitted {
     /// Packets handed to the network.
     pub packets: u64,
-    /// Their bytes, with the headers of the link layer.
+    /// Their bytes, link-layer headers included.
     pub bytes: u64,
-    /// Packets that the kernel did not take.
+    /// Packets that the kernel refused.
     pub refused: u64,
-    /// Packets whose time had come when it ended, and that were not sent.
+    /// Packets that were due before the end but were not sent.
     pub missed: u64,
-    /// By how much packets left after their time.
+    /// How late packets left.
     pub late: Late,
 }
 
 impl Emitted {
-    /// What to know before trusting the pattern.
+    /// Warnings about the results.
     pub fn doubts(&self) -> Vec<Warning> {
         let mut doubts = Vec::new();
         let short = self.refused + self.missed;
@@ -65,7 +65,7 @@ impl Emitted {
     }
 }
 
-/// Addresses of a prefix, each in its turn, neighbours far apart.
+/// Addresses of a prefix in an order in which successive addresses are far apart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scattered {
     first: u32,
@@ -80,15 +80,15 @@ impl Scattered {
         }
     }
 
-    /// The address of packet `n`: an odd stride near the golden section of 2^32 visits every address of a prefix before
-    /// it comes back.
+    /// The address of packet `n`. The stride is odd and near the golden section of 2^32, so that every address of the
+    /// prefix is visited once before any is repeated.
     pub fn address(&self, n: u64) -> u32 {
         const STRIDE: u32 = 0x9e37_79b1;
         self.first | ((n as u32).wrapping_mul(STRIDE) & self.mask)
     }
 }
 
-/// A socket to send from; made in the network of the host that is to send.
+/// A sending socket. It must be created in the network namespace of the sending host.
 pub(super) fn socket() -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
@@ -96,8 +96,8 @@ pub(super) fn socket() -> rustix::io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Sends a pattern for `span`, as punctually as the kernel lets this thread run: in real time, where it mostly sleeps. Packets whose time has come leave at
-/// once; none is left out to catch up.
+/// Sends a pattern for `span`, as punctually as the kernel schedules this thread. The thread has real-time priority
+/// if it mostly sleeps. Packets that are due leave at once, and none is skipped to catch up.
 pub(super) fn emit(
     socket: &OwnedFd,
     pattern: &Pattern,
@@ -110,7 +110,8 @@ pub(super) fn emit(
     let filling = [0u8; 1 << 16];
     let (mut emitted, mut lateness) = (Emitted::default(), Lateness::default());
     let end = Time::ZERO + span;
-    // Who sends all the time would keep everybody else from the processor, the sink among them.
+    // A thread that sends all the time must not have real-time priority: it would keep all others, including the
+    // sink, from running.
     let _ = be_punctual(pattern.wait() > 2 * SPIN);
     let begun = Instant::now();
     let now = || Time::ZERO + Dur::from_nanos(begun.elapsed().as_nanos() as u64);
@@ -122,7 +123,7 @@ pub(super) fn emit(
         }
         let before = now();
         if before >= end {
-            // What is due and was not sent.
+            // Packets that were due and not sent.
             emitted.missed = due.take_while(|(_, e)| e.at < end).count() as u64;
             break;
         }
@@ -191,7 +192,7 @@ mod tests {
             all.iter()
                 .all(|&a| prefix.contains(&Ipv4Addr::from_bits(a)))
         );
-        // Of 32 in a row, no more than three share a /21.
+        // Of 32 successive addresses, at most three share a /21.
         for n in 0..1_000u64 {
             let mut blocks: Vec<u32> = (n..n + 32).map(|i| to.address(i) >> 11).collect();
             blocks.sort_unstable();
@@ -200,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Over the loopback, to the discard port of unused addresses.
+    /// Sends over the loopback to the discard port of unused addresses.
     #[test]
     fn what_a_pattern_says_arrives_with_its_numbers_and_sizes() {
         let Ok(receiver) = UdpSocket::bind(("127.77.0.0", PORT)) else {
@@ -263,7 +264,7 @@ mod tests {
                 .code,
             "generator-behind"
         );
-        // More than one thread can send: most of it is missed, and all of it is accounted for.
+        // More than one thread can send: most packets are missed, and all are accounted for.
         let pattern = Pattern {
             sizes: Sizes::One(40),
             burst: 1,

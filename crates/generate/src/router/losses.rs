@@ -1,4 +1,4 @@
-//! Which packets were lost: by their numbers, or by what came out of what went in.
+//! Which packets were lost, according to packet numbers or to a comparison of input and output.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,11 @@ use rustix::io::Errno;
 use swell_host::sys::batch::{Batch, FRONT};
 use swell_host::sys::packet_drops;
 
-/// How long a reader sleeps when there is nothing: long against a packet, short against its socket's room.
+/// How long a reader sleeps when there is nothing to read: long compared to a packet, short compared to the time that
+/// fills its socket's buffer.
 const NAP: Duration = Duration::from_millis(2);
 
-/// Reads packets until `stop`, then what is left.
+/// Reads packets until `stop` is set, and then those that are left.
 pub(super) fn read(
     socket: &OwnedFd,
     stop: &AtomicBool,
@@ -21,7 +22,7 @@ pub(super) fn read(
 ) -> rustix::io::Result<()> {
     let mut batch = Batch::default();
     loop {
-        // Asked before the socket is, so that what came before the stop is read.
+        // The flag is read before the socket, so that all packets from before the stop are read.
         let last = stop.load(Ordering::Acquire);
         match batch.receive(socket.as_fd()) {
             Ok(_) => batch.packets().for_each(|(front, out)| each(front, out)),
@@ -33,12 +34,12 @@ pub(super) fn read(
     }
 }
 
-/// Numbers that arrived.
+/// Packet numbers that arrived.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Numbers(Vec<bool>);
 
 impl Numbers {
-    /// A datagram that begins with its number.
+    /// Records a datagram, which begins with its number.
     pub fn arrived(&mut self, front: &[u8]) {
         let Some(number) = front.first_chunk() else {
             return;
@@ -46,7 +47,7 @@ impl Numbers {
         let Ok(number) = usize::try_from(u64::from_be_bytes(*number)) else {
             return;
         };
-        // Somebody else's numbers would be beyond all memory.
+        // Numbers in foreign packets could require unlimited memory.
         if number >= MOST {
             return;
         }
@@ -56,7 +57,7 @@ impl Numbers {
         self.0[number] = true;
     }
 
-    /// Whether each of the first `sent` was lost.
+    /// For each of the first `sent` packets, whether it was lost.
     pub fn lost(&self, sent: u64) -> Vec<bool> {
         let sent = usize::try_from(sent).unwrap_or(MOST).min(MOST);
         let arrived = |n| self.0.get(n).copied().unwrap_or(false);
@@ -64,19 +65,19 @@ impl Numbers {
     }
 }
 
-/// Numbers of a run at most: some minutes of the most that can be sent.
+/// Most packet numbers of a run: some minutes at the highest possible rate.
 const MOST: usize = 1 << 28;
 
-/// What makes a packet the same before and behind a router: all of its IPv4 header but for the time to live and the
-/// checksum that goes with it, and the ports and sequence number after it.
+/// The bytes that identify a packet on both sides of a router: its IPv4 header except for time to live and checksum,
+/// followed by ports and sequence number.
 type Mark = [u8; FRONT];
 
-/// The marks of IPv4 packets that crossed a device, in their order.
+/// The marks of the IPv4 packets that crossed a device, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Marks(Vec<Mark>);
 
 impl Marks {
-    /// A packet; those of other families, and fragments of headers, are none.
+    /// Records a packet. Packets of other protocols, and fragments of headers, are ignored.
     pub fn crossed(&mut self, front: &[u8]) {
         let Some(mut mark) = front.first_chunk::<FRONT>().copied() else {
             return;
@@ -89,12 +90,12 @@ impl Marks {
         self.0.push(mark);
     }
 
-    /// Whether each was lost before it came out. What came out without having gone in, such as what the router itself has to
-    /// say, is nobody's.
+    /// For each packet, whether it was lost before it came out. Packets that came out without having gone in, such as
+    /// the router's own, are ignored.
     pub fn lost(&self, out: &Marks) -> Vec<bool> {
         let sorted = |marks: &Marks| {
             let mut places: Vec<u32> = (0..marks.0.len() as u32).collect();
-            // Equal marks in the order in which they crossed.
+            // Equal marks stay in the order in which they crossed.
             places.sort_by_key(|&i| marks.0[i as usize]);
             places
         };
@@ -110,7 +111,7 @@ impl Marks {
     }
 }
 
-/// Packets that a tap had no room for.
+/// Packets dropped because a tap's buffer was full.
 pub(super) fn overflown(tap: &OwnedFd) -> u64 {
     packet_drops(tap.as_fd()).unwrap_or(0)
 }
@@ -135,7 +136,7 @@ mod tests {
         packet[0] = 0x45;
         packet[5] = id;
         packet[8] = ttl;
-        // Whatever the checksum is.
+        // The checksum is not part of the mark.
         packet[10] = ttl.wrapping_mul(77);
         packet
     }
@@ -148,11 +149,11 @@ mod tests {
             .iter()
             .for_each(|&id| out.crossed(&packet(id, 63)));
         assert_eq!(into.lost(&out), [false, true, true, false, false, true]);
-        // Something of the router's own, and out of order.
+        // A packet of the router itself, and one out of order.
         out.crossed(&packet(99, 63));
         out.crossed(&packet(3, 63));
         assert_eq!(into.lost(&out), [false, true, false, false, false, true]);
-        // Another family, or too short.
+        // Another protocol, and a packet that is too short.
         let mut six = packet(1, 64);
         six[0] = 0x60;
         into.crossed(&six);

@@ -1,4 +1,4 @@
-//! A router under test: the kernel's own forwarding in a namespace, between a host that sends and one that receives.
+//! Tests a router: the kernel's own forwarding in a network namespace, between a sending and a receiving host.
 //!
 //! ```no_run
 //! use swell_base::{Dur, Rate};
@@ -26,18 +26,19 @@
 //! source 10.202.0.1 ── cable ── router ── cable, limited ── sink 10.203.0.1, every address of 10.201.0.0/16
 //! ```
 //!
-//! * **Its table** has so many routes to the sink, which divide its prefix evenly; what is sent goes to all of it.
-//! * **Its output line** is a token bucket with a drop-tail queue (`tbf`), which is a limit that two processors do not
-//!   blur. Without one, what limits is the processor.
-//! * **Its processor** is the machine's last. What comes in by its cables is handled there (receive packet steering), what
-//!   the hosts send, receive and count on the others. So what that processor does in interrupts is forwarding:
-//!   receiving, looking up the route, queueing, handing over to the cable. It cannot be split further, and on a machine
-//!   with one processor not be separated from the hosts at all.
-//! * **What was lost** is known packet by packet: of a [`Pattern`] by the numbers in its datagrams, of TCP by two taps,
-//!   one on the source's cable and one on the sink's.
-//! * **TCP sends single packets**: super-packets of up to 64 KiB do not occur on a wire.
+//! * **The routing table** has `routes` routes to the sink, which divide its prefix evenly. Packets are sent to all
+//!   of it.
+//! * **The output line** is a token bucket with a drop-tail queue (`tbf`). This limit does not depend on how work is
+//!   divided between processors. Without it, the processor is the limit.
+//! * **The router's processor** is the machine's last one. It handles the packets from the router's cables (receive
+//!   packet steering). The other processors run what the hosts send, receive and count. So the time that this
+//!   processor spends in interrupts is forwarding: receiving, route lookup, queueing, and transmission to the cable.
+//!   It cannot be divided further. On a machine with one processor, it cannot be separated from the hosts at all.
+//! * **Losses** are known per packet: from the numbers in the datagrams of a [`Pattern`], and for TCP from two taps,
+//!   on the source's cable and on the sink's.
+//! * **TCP sends single packets**: super-packets of up to 64 KiB do not occur on a real link.
 //!
-//! *Not done*: IPv6; several routers in a row; a limit on the way back.
+//! *Not supported*: IPv6; several routers in a row; a rate limit on the reverse path.
 
 mod constant;
 mod cpu;
@@ -66,35 +67,36 @@ use losses::{Marks, Numbers as Arrived};
 use swell_host::{Rights, TokenBucket};
 use testbed::{Testbed, clients, prefix};
 
-/// The router, and how long it is looked at.
+/// The router, and the duration of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Entries of its table that lead to the sink: a power of two, 1 to 65 536.
+    /// Number of routes to the sink: a power of two, 1 to 65 536.
     pub routes: u32,
-    /// The line to the sink; none: as fast as the machine is.
+    /// Rate limit of the line to the sink; if `None`, the machine is the limit.
     pub limit: Option<TokenBucket>,
-    /// Receive windows beyond 64 KB (RFC 7323 section 2), as the kernel has them by default.
+    /// Permit receive windows beyond 64 KB (RFC 7323 section 2), as the kernel does by default.
     pub window_scaling: bool,
     /// How long packets are sent.
     pub span: Dur,
-    /// Between two looks at the counters.
+    /// Interval between readings of the counters.
     pub every: Dur,
 }
 
-/// What is sent from the source to the sink.
+/// The traffic from the source to the sink.
 pub enum Load {
-    /// Packets with constant spacing, or bursts of them.
+    /// Packets with constant spacing, or bursts of packets.
     Constant(Pattern),
-    /// Sessions over kernel TCP, whose files come from the source.
+    /// Sessions over kernel TCP that download from the source.
     Sessions {
-        /// What is played.
+        /// The traffic.
         plan: SharedPlan,
-        /// Congestion controls that connections take turns in, by the kernel's names; none: the kernel's default.
+        /// Congestion controls that connections use in rotation, by their kernel names; if empty, the kernel's
+        /// default.
         congestion: Vec<String>,
     },
 }
 
-/// Frames, and their bytes with the headers of the link layer.
+/// A number of frames, and their bytes including link-layer headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Frames.
@@ -103,91 +105,92 @@ pub struct Count {
     pub bytes: u64,
 }
 
-/// What was counted by some time.
+/// Values of the counters at some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// Since the beginning.
+    /// Time since the beginning.
     pub at: Time,
-    /// What the source sent to the router.
+    /// Packets that the source sent to the router.
     pub offered: Count,
-    /// What left the router for the sink.
+    /// Packets that left the router for the sink.
     pub forwarded: Count,
-    /// What left the router for the source: acknowledgements.
+    /// Packets that left the router for the source, such as acknowledgements.
     pub back: Count,
-    /// Packets that the queue before the limit had no room for.
+    /// Packets dropped because the queue of the rate limit was full.
     pub queue_drops: u64,
-    /// Packets that the router's processor had no time for: they came when more waited for it than
-    /// `net.core.netdev_max_backlog`.
+    /// Packets dropped because the router's processor was too busy: more than `net.core.netdev_max_backlog` packets
+    /// were waiting for it.
     pub not_taken: u64,
-    /// Packets that left the router and that the sink had no time for.
+    /// Packets that left the router but that the sink was too slow to take.
     pub sink_missed: u64,
-    /// The router's processor.
+    /// Times of the router's processor.
     pub processor: Option<Processor>,
 }
 
-/// What a run showed.
+/// The results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// At the beginning and at each look.
+    /// Counters at the beginning and at each reading.
     pub samples: Vec<Sample>,
-    /// What was counted when the last packet had come out or was lost.
+    /// Counters when the last packet had come out or was lost.
     pub end: Sample,
-    /// Whether each packet on the way to the sink was lost, in the order in which they reached the router.
+    /// For each packet towards the sink, whether it was lost; in the order in which packets reached the router.
     pub lost: Vec<bool>,
-    /// What the generator of a pattern did.
+    /// What the generator of a pattern sent.
     pub emitted: Option<Emitted>,
-    /// What the generator of sessions did.
+    /// Statistics of the generator of sessions.
     pub played: Option<Statistics>,
-    /// What to know before trusting it.
+    /// Warnings about the results.
     pub doubts: Vec<Warning>,
 }
 
 /// Why a router could not be tested.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// No hosts.
+    /// The hosts could not be created.
     #[error(transparent)]
     Host(#[from] swell_host::Error),
-    /// No such table.
+    /// The requested number of routes is not possible.
     #[error("{0} routes do not divide a prefix of 65 536 addresses evenly")]
     Routes(u32),
-    /// No such pattern.
+    /// The pattern is not possible.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// No such traffic.
+    /// The traffic is not possible.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The kernel refused something.
+    /// The kernel refused an operation.
     #[error("{what}: {error}")]
     Kernel {
-        /// What was asked of it.
+        /// The operation.
         what: &'static str,
-        /// What it said.
+        /// The error.
         error: std::io::Error,
     },
-    /// The two ends of the traffic did not find each other.
+    /// The client and the server of the traffic could not agree.
     #[error("source and sink did not come to an agreement through the router")]
     Silent,
 }
 
-/// How long packets may be under way when the last was sent: far longer than any queue here is, for a busy machine.
+/// Most time that packets may be in flight after the last was sent. It is far longer than any queue here, to allow
+/// for a busy machine.
 const LONGEST: Duration = Duration::from_secs(5);
-/// How long the sink may take for what has left the router.
+/// Time for the sink to take what has left the router.
 const LINGER: Duration = Duration::from_millis(200);
-/// Within this two ends agree.
+/// Time limit for client and server to agree.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Makes source, router and sink, sends, and looks. `stop` ends it early.
+/// Creates source, router and sink, sends the load, and measures. `stop` ends the measurement early.
 ///
 /// # Errors
-/// Where hosts cannot be made, or what is asked for cannot be.
+/// If the hosts cannot be created, or a setting or the load is not possible.
 pub fn bench(
     rights: &Rights,
     settings: &Settings,
     load: &Load,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Seen, BenchError> {
-    // Whatever is started from here stays off the router's processor.
+    // Threads that are started in this scope stay off the router's processor.
     thread::scope(|scope| {
         let work = || {
             let bed = Testbed::new(rights, settings)?;
@@ -219,7 +222,7 @@ fn constant(
     pattern: &Pattern,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Seen, BenchError> {
-    // Said before anything is made.
+    // Invalid patterns are reported before anything is created.
     pattern.emissions()?;
     let sink = bed
         .sink
@@ -316,7 +319,7 @@ fn sessions(
     let over = AtomicBool::new(false);
     let [mut into, mut out] = [Marks::default(), Marks::default()];
     let mut seen = thread::scope(|scope| {
-        // The source's tap sees what it sends, the sink's what it receives.
+        // The source's tap records sent packets, the sink's received ones.
         let before = scope.spawn(|| {
             losses::read(&taps[0], &over, |front, sent| {
                 if sent {
@@ -362,7 +365,7 @@ fn sessions(
     Ok(seen)
 }
 
-/// Waits until what was sent has come out or was lost, and the sink has had time for it.
+/// Waits until all packets have come out or were lost, and the sink has had time to take them.
 fn linger(bed: &Testbed) -> Result<(), BenchError> {
     let begun = Instant::now();
     loop {
@@ -376,7 +379,7 @@ fn linger(bed: &Testbed) -> Result<(), BenchError> {
     }
 }
 
-/// The lost packets must be as many as the counters say. If not, the tap missed some.
+/// Checks that the number of lost packets agrees with the counters. If not, the tap missed some.
 fn reconcile(bed: &Testbed, first: &Sample, seen: &mut Seen) -> Result<(), BenchError> {
     seen.end = bed.sample(Time::ZERO)?.since(first);
     let counted = seen.end.queue_drops + seen.end.not_taken + seen.end.sink_missed;
@@ -391,7 +394,7 @@ fn reconcile(bed: &Testbed, first: &Sample, seen: &mut Seen) -> Result<(), Bench
     Ok(())
 }
 
-/// Looks at the counters until the span is over.
+/// Reads the counters periodically until the end of the span.
 fn watch(
     bed: &Testbed,
     settings: &Settings,
@@ -435,7 +438,7 @@ impl Count {
 }
 
 impl Sample {
-    /// What was counted since `before`; time and processor stay.
+    /// The difference of the counters since `before`. Time and processor times are kept.
     fn since(&self, before: &Sample) -> Sample {
         Sample {
             at: self.at,

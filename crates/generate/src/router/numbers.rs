@@ -1,18 +1,18 @@
-//! From what was counted at a router to the numbers of a run.
+//! Computes the results of a run from the counters.
 
 use serde::Serialize;
 use swell_base::{Dur, Time};
 
 use super::{Sample, Seen};
 
-/// The numbers of a run.
+/// The results of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Numbers {
-    /// Bit/s that were offered, headers of the link layer counted.
+    /// Offered load in bit/s, link-layer headers included.
     pub offered: f64,
     /// Standard deviation over intervals.
     pub offered_sd: f64,
-    /// Bit/s that were forwarded.
+    /// Forwarded rate in bit/s, link-layer headers included.
     pub forwarded: f64,
     /// Standard deviation over intervals.
     pub forwarded_sd: f64,
@@ -24,38 +24,38 @@ pub struct Numbers {
     pub loss_sd: f64,
     /// Mean length of a run of lost packets.
     pub run_mean: f64,
-    /// The longest.
+    /// Length of the longest run of lost packets.
     pub run_max: f64,
-    /// The share lost of the packets that follow a lost one.
+    /// Share of lost packets among those that follow a lost packet.
     pub after_loss: f64,
-    /// Share of the router's processor that forwarding took.
+    /// Share of the router's processor that was spent on forwarding.
     pub busy: f64,
     /// Standard deviation over intervals.
     pub busy_sd: f64,
-    /// Microseconds of that processor for each packet, both ways.
+    /// Microseconds of that processor per packet, in both directions.
     pub us_per_packet: f64,
-    /// By how much one packet or transfer in a hundred was late at least, seconds.
+    /// 99th percentile of the lateness of packets or transfers, in seconds.
     pub late: f64,
-    /// Share of its packets that a generator did not send.
+    /// Share of its packets that the generator did not send.
     pub short: f64,
-    /// Packets lost, from the beginning on.
+    /// Packets lost since the beginning.
     pub lost: f64,
-    /// Those of them that the processor had no time for.
+    /// Of these, packets for which the processor was too busy.
     pub not_taken: f64,
-    /// Packets that left the router and that the sink had no time for.
+    /// Packets that left the router but that the sink was too slow to take.
     pub sink_missed: f64,
-    /// Mean length of an interval, seconds.
+    /// Mean length of an interval in seconds.
     pub every: f64,
     /// Bit/s forwarded in each interval.
     pub rates: Vec<f64>,
     /// Share lost in each interval.
     pub losses: Vec<f64>,
-    /// Share of the processor in each interval.
+    /// Share of the processor that was spent on forwarding in each interval.
     pub busies: Vec<f64>,
 }
 
 impl Seen {
-    /// The numbers of the run, without what happened before `settle`; none where that is all.
+    /// The results without everything before `settle`; `None` if nothing is left.
     pub fn numbers(&self, settle: Dur) -> Option<Numbers> {
         let settled = Time::ZERO + settle;
         let counts: Vec<&Sample> = self.samples.iter().filter(|c| c.at >= settled).collect();
@@ -70,7 +70,7 @@ impl Seen {
         let over = |f: fn(&Interval) -> f64| -> Vec<f64> { intervals.iter().map(f).collect() };
         let sd = |values: &[f64]| deviation(values);
         let (rates, losses, busies) = (over(|i| i.forwarded), over(|i| i.loss), over(|i| i.busy));
-        // Of the packets that came between the first and the last of these looks.
+        // Packets that arrived between the first and the last of these readings.
         let came = |c: &Sample| usize::try_from(c.offered.packets).unwrap_or(usize::MAX);
         let lost = self.lost.get(came(first)..came(last).min(self.lost.len()));
         let runs = Runs::of(lost.unwrap_or_default());
@@ -107,7 +107,7 @@ impl Seen {
     }
 }
 
-/// Standard deviation; not a number of fewer than two values.
+/// Standard deviation; NaN for fewer than two values.
 fn deviation(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -115,7 +115,7 @@ fn deviation(values: &[f64]) -> f64 {
     (squares / (n - 1.0)).sqrt()
 }
 
-/// What happened between two looks: rates per second, shares.
+/// Changes between two readings: rates per second, and shares.
 struct Interval {
     span: f64,
     offered: f64,
@@ -127,14 +127,14 @@ struct Interval {
 }
 
 impl Interval {
-    /// Of two looks of a run that began with `begin`.
+    /// The interval between two readings of a run whose first reading is `begin`.
     fn between(begin: Option<&Sample>, a: &Sample, b: &Sample) -> Interval {
         let span = b.at.since(a.at).as_secs_f64();
         let more = |x: u64, y: u64| y.saturating_sub(x) as f64;
         let dropped = more(a.queue_drops + a.not_taken, b.queue_drops + b.not_taken);
         let packets = more(a.forwarded.packets, b.forwarded.packets);
         let gone = packets + dropped;
-        // Seconds that the processor had spent forwarding.
+        // Seconds that the processor had spent on forwarding.
         let spent = |s: &Sample| {
             let since = s.at.since(Time::ZERO);
             let share = s.processor?.interrupts(&begin?.processor?, since);
@@ -155,21 +155,21 @@ impl Interval {
     }
 }
 
-/// Losses that follow each other.
+/// Runs of consecutive losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Runs {
     /// Packets lost.
     lost: u64,
-    /// Runs of them.
+    /// Number of runs.
     runs: u64,
-    /// The longest.
+    /// Length of the longest run.
     longest: u64,
     /// Lost packets that another packet follows.
     followed: u64,
 }
 
 impl Runs {
-    /// Of packets in their order, whether each was lost.
+    /// The runs in a sequence of packets, given whether each packet was lost.
     fn of(lost: &[bool]) -> Runs {
         let mut runs = Runs::default();
         for run in lost.chunk_by(|a, b| a == b).filter(|run| run[0]) {
@@ -182,13 +182,14 @@ impl Runs {
         runs
     }
 
-    /// Mean length of a run; not a number without any.
+    /// Mean length of a run; NaN if there is none.
     fn mean(&self) -> f64 {
         self.lost as f64 / self.runs as f64
     }
 
-    /// The share lost of the packets that follow a lost one: what the loss process remembers (E. Gilbert's model, Bell System
-    /// Technical Journal 39, 1960). Where losses are independent it is the share lost of all.
+    /// Share of lost packets among those that follow a lost packet. It measures the memory of the loss process (E.
+    /// Gilbert's model, Bell System Technical Journal 39, 1960). If losses are independent, it equals the overall
+    /// loss rate.
     fn after_loss(&self) -> f64 {
         (self.lost - self.runs) as f64 / self.followed as f64
     }
@@ -262,7 +263,7 @@ mod tests {
             ],
             ..Seen::default()
         };
-        // The first 127 packets do not count.
+        // The first 127 packets are before the settling time.
         let mut lost = vec![false; 627];
         for i in [126, 127, 300, 301, 626] {
             lost[i] = true;
@@ -277,7 +278,7 @@ mod tests {
         assert_eq!(found.losses, [0.0, 0.25]);
         assert_eq!((found.run_mean, found.run_max), (4.0 / 3.0, 2.0));
         assert!((found.busy - 0.3).abs() < 1e-12);
-        // 300 packets a second both ways in 0.3 seconds each.
+        // 300 packets per second in both directions, in 0.3 seconds of processor time each.
         let each = found.us_per_packet;
         assert!((each - 0.3e6 / 300.0).abs() < 0.5, "{each}");
         assert_eq!(raw.numbers(Dur::from_secs(3)), None);

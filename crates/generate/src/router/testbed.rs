@@ -1,4 +1,4 @@
-//! The three hosts and the cables between them.
+//! The three hosts, and the cables between them.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,20 +16,20 @@ use swell_host::{CABLE, CableEnd, Host, HostConfig, Rights, cable};
 
 /// The source's address.
 pub(super) const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 202, 0, 1);
-/// The router's, towards the source and towards the sink.
+/// The router's addresses towards the source and towards the sink.
 const ROUTER: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 204, 0, 1), Ipv4Addr::new(10, 204, 0, 2)];
-/// The sink's on its cable.
+/// The sink's address on its cable.
 const SINK: Ipv4Addr = Ipv4Addr::new(10, 203, 0, 1);
-/// The router's cables.
+/// The router's ends of its cables.
 const IN: &str = "in0";
 const OUT: &str = "out0";
 
-/// Every address of the sink: a class B, as in the paper.
+/// All addresses of the sink: a class B network, as in the paper.
 pub(super) fn prefix() -> Ipv4Net {
     Ipv4Net::new_assert(Ipv4Addr::new(10, 201, 0, 0), 16)
 }
 
-/// Where the sink's connections come from.
+/// Addresses that the sink's connections come from.
 pub(super) fn clients() -> Addresses {
     Addresses::parse(&[prefix().to_string()]).unwrap_or_default()
 }
@@ -38,13 +38,13 @@ pub(super) struct Testbed {
     pub source: Host,
     pub router: Host,
     pub sink: Host,
-    /// The router's processor, where it has one of its own.
+    /// The router's processor, if it has one to itself.
     processor: Option<usize>,
     pub doubts: Vec<Warning>,
 }
 
 impl Testbed {
-    /// Makes them. The calling thread, and what it starts, leaves the last processor to the router.
+    /// Creates the hosts. The calling thread, and threads that it starts, leave the last processor to the router.
     pub fn new(rights: &Rights, settings: &Settings) -> Result<Testbed, BenchError> {
         let routes = divided(settings.routes)?;
         let host = |name: &str, address: Ipv4Addr| HostConfig::new(name, [IpAddr::from(address)]);
@@ -68,7 +68,8 @@ impl Testbed {
             (&source, end(CABLE, SOURCE, own(SOURCE))),
             (&router, end(IN, ROUTER[0], prefix())),
         )?;
-        // The sink answers the source alone, so that its other addresses are reached by nothing but the table.
+        // The sink can reach only the source, and the cable itself gives the router a route to `SINK` alone. So the
+        // sink's other addresses are reached only through the routing table.
         cable(
             (&router, end(OUT, ROUTER[1], own(SOURCE))),
             (&sink, end(CABLE, SINK, own(SINK))),
@@ -90,7 +91,7 @@ impl Testbed {
         Ok(bed)
     }
 
-    /// Gives the router a processor of its own, as far as the machine has one and lets us.
+    /// Gives the router a processor of its own, if the machine has enough of them and permits it.
     fn separate(&mut self) {
         let mut tell = |why: String| {
             self.doubts.push(Warning::warning(
@@ -102,7 +103,7 @@ impl Testbed {
             Ok(set) => set,
             Err(error) => return tell(format!("processors cannot be chosen ({error})")),
         };
-        // Steering is configured by a number of 32 bits.
+        // Packet steering is configured with a 32-bit mask.
         let mine: Vec<usize> = (0..32).filter(|&cpu| allowed.is_set(cpu)).collect();
         let [others @ .., last] = mine.as_slice() else {
             return tell("no processor is known".into());
@@ -126,7 +127,7 @@ impl Testbed {
         self.processor = Some(*last);
     }
 
-    /// Taps on the source's and the sink's cable.
+    /// Opens taps on the source's and the sink's cable.
     pub fn taps(&self) -> Result<[OwnedFd; 2], BenchError> {
         let tap = |host: &Host| -> Result<OwnedFd, BenchError> {
             let index = host.device_index(CABLE)?;
@@ -140,11 +141,12 @@ impl Testbed {
         Ok([tap(&self.source)?, tap(&self.sink)?])
     }
 
-    /// Everything that is counted.
+    /// Reads all counters.
     pub fn sample(&self, at: Time) -> Result<Sample, BenchError> {
         let source = self.source.counters(CABLE)?;
         let (into, out) = (self.router.counters(IN)?, self.router.counters(OUT)?);
-        // What the router did not take was not counted as sent; it is as large in the mean as what was.
+        // Packets that the router dropped on receipt are not in the source's count of sent packets. Their mean size
+        // is taken to be that of the others.
         let (taken, missed) = (source.out_packets.max(1), source.not_taken);
         let bytes = u128::from(source.out_bytes) * u128::from(taken + missed) / u128::from(taken);
         Ok(Sample {
@@ -169,7 +171,7 @@ impl Testbed {
     }
 }
 
-/// The sink's prefix in so many parts.
+/// The sink's prefix, divided into `routes` parts.
 fn divided(routes: u32) -> Result<impl Iterator<Item = IpNet>, BenchError> {
     let wrong = || BenchError::Routes(routes);
     if !routes.is_power_of_two() || routes > 1 << 16 {
@@ -180,7 +182,7 @@ fn divided(routes: u32) -> Result<impl Iterator<Item = IpNet>, BenchError> {
     Ok(parts.map(IpNet::from))
 }
 
-/// A socket that takes what comes to the discard port of any address.
+/// A socket that receives packets to the discard port of any address.
 pub(super) fn discard() -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
@@ -189,7 +191,7 @@ pub(super) fn discard() -> rustix::io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Datagrams that a socket had no room for.
+/// Datagrams dropped because the socket's buffer was full.
 pub(super) fn socket_drops(socket: &OwnedFd) -> u64 {
     sys::drops(socket.as_fd()).unwrap_or(0)
 }

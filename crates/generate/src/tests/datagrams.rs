@@ -1,11 +1,11 @@
-//! Sources of datagrams.
+//! Datagram sources.
 
 use super::*;
 
 #[test]
 fn datagrams_keep_their_rate_and_are_answered() {
     let server = server();
-    // 20 Mbit/s of 1250 bytes: 2000 a second; and as much back.
+    // 20 Mbit/s in datagrams of 1250 bytes are 2000 per second, in each direction.
     let gap = Dur::from_micros(500);
     let both = burst(1.0, 1_250);
     let script = Script(vec![source(
@@ -17,7 +17,7 @@ fn datagrams_keep_their_rate_and_are_answered() {
     )]);
     let client = client(&server, script, Play::default());
     let (counts, flows) = play(&client);
-    // From a random phase on.
+    // The phase is random, but the number is not.
     assert_eq!(counts.datagrams_sent, 2_000);
     assert_eq!(counts.datagram_bytes_sent, 2_500_000);
     assert_eq!(counts.datagrams_refused, 0);
@@ -45,7 +45,7 @@ fn a_servers_datagrams_are_asked_for() {
         down,
     )]);
     let (counts, _) = play(&client(&server, script, Play::default()));
-    // A hundred exchanges, each asked for by as many datagrams as it takes.
+    // A hundred exchanges; each needs several datagrams to request all answers.
     assert_eq!(counts.datagrams_sent, 300);
     assert_eq!(counts.datagrams_received, 13_000);
     assert_eq!(counts.datagram_bytes_received, 13_000 * 500);
@@ -66,12 +66,12 @@ fn an_exchange_of_very_many_datagrams_is_sent_piece_by_piece() {
     );
     assert_eq!(flows[0].up, counts.datagram_bytes_sent);
     let theirs = server.stop().counts;
-    // What is asked for is asked for over all of them.
+    // The requests for answers are spread over all datagrams of an exchange.
     assert!(theirs.datagrams_sent <= 100 * exchanges);
 }
 
-/// A source that ends before its first exchange is no flow; one that the kernel takes nothing of has failed; and no
-/// row ends before it begins.
+/// A source that ends before its first exchange has no row. If the kernel accepts none of its datagrams, it has
+/// failed. No row ends before it begins.
 #[test]
 fn rows_of_sources_say_what_became_of_them() {
     let server = server();
@@ -93,7 +93,7 @@ fn rows_of_sources_say_what_became_of_them() {
         source.until = source.at + until;
         Due::Datagrams(source)
     };
-    // The largest payload that UDP has room for, and more than that: EMSGSIZE (udp(7)).
+    // The largest payload of a UDP datagram, and a larger one: EMSGSIZE (udp(7)).
     let script = Script(vec![
         one(0, second, 0),
         one(1, second, 1_000),

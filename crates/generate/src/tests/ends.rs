@@ -1,4 +1,4 @@
-//! How runs end, and which do not begin.
+//! How runs end, and configurations that are refused.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn what_nobody_renews_ends() {
         server.renew(Dur::from_secs(2));
         std::thread::sleep(Duration::from_millis(100));
     }
-    // Three seconds, with a lease of two.
+    // Three seconds, while the lease is two.
     assert!(client.is_running() && server.is_running());
     until(|| !client.is_running() && !server.is_running());
     assert!(client.is_expired() && server.is_expired());
@@ -48,7 +48,7 @@ fn when_one_side_goes_the_other_stops() {
             assert_eq!((counts.failed, counts.lost_parties), (3, 0), "it said so");
         } else {
             drop(server);
-            // The lease itself is tried again and again.
+            // The client keeps trying to get a new lease.
             until(|| client.statistics().counts.failed == 3 && client.statistics().open <= 1);
             let statistics = client.statistics();
             assert_eq!((statistics.parties, statistics.counts.lost_parties), (0, 0));
@@ -93,7 +93,7 @@ fn what_makes_no_sense_is_refused() {
         port: 1,
         ..Server::default()
     });
-    // Port 1 is somebody else's, or needs a privilege, or is free: never a panic.
+    // Port 1 may be in use, privileged or free. There must never be a panic.
     drop(Run::new(config(role)));
     drop(taken);
 }

@@ -1,4 +1,4 @@
-//! A network between the two sides that loses packets, some or all of them.
+//! A network between client and server that loses some or all packets.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -8,7 +8,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::*;
 
-/// A network of its own with nothing but a loopback, held by a process that sleeps in it.
+/// A network namespace with only a loopback interface, held by a sleeping process.
 struct Network(Child);
 
 impl Drop for Network {
@@ -19,7 +19,7 @@ impl Drop for Network {
 }
 
 impl Network {
-    /// `None`, said why, where that takes rights or programs that are not there.
+    /// `None`, with a message, if rights or programs are missing.
     fn new() -> Option<Network> {
         let child = Command::new("unshare")
             .args(["--net", "sh", "-c", "ip link set lo up && exec sleep 120"])
@@ -63,7 +63,7 @@ impl Network {
         Err(String::from_utf8_lossy(&out.stderr).trim().into())
     }
 
-    /// What `f` makes, and its threads and sockets, are in this network.
+    /// Runs `f` in this network; threads and sockets that it creates are there too.
     fn inside<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> T {
         let namespace = File::open(self.path()).unwrap();
         let there = std::thread::spawn(move || {
@@ -93,7 +93,7 @@ fn lost_packets_cost_time_and_nothing_else() {
     let Some(network) = Network::new() else {
         return;
     };
-    // Every packet, of handshakes and of the lease as well.
+    // Applies to every packet, including those of handshakes and of the lease.
     let some = "-A INPUT -m statistic --mode random --probability 0.05 -j DROP";
     if let Err(why) = network.run("iptables", some) {
         return say(&format!("skipped: {why}"));
@@ -146,14 +146,15 @@ fn when_nothing_arrives_any_more_both_sides_end_and_keep_what_there_is() {
         a.parties == 0 && b.parties == 0 && b.open == 0
     });
     assert!(client.is_running() && server.is_running());
-    // The way is open again: they agree again, though the server never heard of the end of the first agreement.
+    // The path works again: both agree again, although the server was never notified that the first agreement ended.
     network.run("iptables", "-D INPUT -j DROP").unwrap();
     let before = client.statistics().counts.done;
     until(|| {
         alive();
         client.statistics().counts.done > before + 1_000
     });
-    // For longer than the kernel takes to give up what was said into the void: that takes nothing from the new one.
+    // Wait for longer than the kernel needs to give up on unacknowledged data of the old connection. That must not
+    // affect the new lease.
     let (before, begun) = (client.statistics().counts, std::time::Instant::now());
     until(|| {
         alive();

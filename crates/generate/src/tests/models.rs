@@ -1,4 +1,4 @@
-//! Flow-level models, and what changes while they are played.
+//! Flow-level models, and changes while they run.
 
 use swell_traffic::flowlevel::{
     self, Configurator, Direction, FlowModel, Options, Playback, Record,
@@ -6,7 +6,7 @@ use swell_traffic::flowlevel::{
 
 use super::*;
 
-/// A flow-level model: one session in each of three intervals, a transfer every 10 ms; then none.
+/// A flow-level model with four intervals and these numbers of sessions. Each session makes a transfer every 10 ms.
 fn model(sessions: [u64; 4]) -> FlowModel {
     let mut c = Configurator::new(Options {
         interval: Dur::from_secs(1),
@@ -62,7 +62,7 @@ fn a_model_is_played_interval_by_interval_and_faster_when_compressed() {
     });
     let (counts, flows) = play(&Run::new(config(role)).unwrap());
     assert_eq!((counts.failed, counts.withheld), (0, 0));
-    // Gaps stay: 25 transfers of each session in a quarter of a second, within one.
+    // Gaps are not compressed: each session makes 25 transfers in a quarter of a second, give or take one.
     let in_interval = |k: u64| flows.iter().filter(|f| f.due / 250_000_000 == k).count();
     for (k, sessions) in [(0, 3), (1, 0), (2, 7), (3, 1)] {
         let n = in_interval(k);

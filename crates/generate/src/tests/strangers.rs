@@ -1,4 +1,4 @@
-//! Who has not agreed gets nothing.
+//! Peers without an agreement get nothing.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::*;
 use crate::wire::{Message, Request};
 
-/// What a stranger gets: how many bytes until the end.
+/// Number of bytes that a stranger receives before the end of the connection.
 fn probe(port: u16, bytes: &[u8]) -> usize {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     stream
@@ -15,7 +15,7 @@ fn probe(port: u16, bytes: &[u8]) -> usize {
         .unwrap();
     stream.write_all(bytes).unwrap();
     let mut back = Vec::new();
-    // A reset is an end as well.
+    // A reset also counts as the end.
     let _ = stream.read_to_end(&mut back);
     back.len()
 }
@@ -32,7 +32,7 @@ fn strangers_get_nothing_and_are_counted() {
         up: 0,
         down: 1_000,
     });
-    // Something else; another key; the right key but no lease; a client that the run does not have.
+    // Another protocol; another key; the right key without a lease; an unknown client.
     assert_eq!(
         probe(
             port,
@@ -47,7 +47,7 @@ fn strangers_get_nothing_and_are_counted() {
         nonce: [1; 16],
     };
     assert_eq!(probe(port, &hello.encode(&KEY)), 0);
-    // A client's question without the key: it is answered, but what follows shows that it has none.
+    // A client's request for a lease without the key is answered. But its proof then shows that it lacks the key.
     let mut talk = Message::Hello {
         client: 0,
         nonce: [1; 16],
@@ -68,7 +68,7 @@ fn strangers_get_nothing_and_are_counted() {
     );
     assert_eq!(statistics.parties, 0);
 
-    // From an address that is nobody's.
+    // From an address that belongs to no client.
     let role = Role::Server(Server {
         clients: vec![pool("127.3.0.0/16")],
         ..Server::default()
@@ -80,7 +80,7 @@ fn strangers_get_nothing_and_are_counted() {
 
 #[test]
 fn a_client_sends_nothing_to_who_has_not_agreed() {
-    // A listener that is no server of the run: it answers, but not with what only the key can give.
+    // A listener that is not a server of the run answers, but cannot prove that it has the key.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let heard = std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Transfers over TCP: every byte, shared out, from the right addresses.
+//! Transfers over TCP: every byte arrives, from the right addresses, distributed over hosts.
 
 use std::net::SocketAddr;
 
@@ -34,7 +34,7 @@ fn every_byte_arrives_and_every_transfer_is_told() {
         let expected: u64 = SIZES.iter().map(|s| s.0.max(48)).sum();
         assert_eq!(up, 10 * expected);
         let down: u64 = flows.iter().map(|f| f.down).sum();
-        // The end of an upload on a connection that stays is one byte.
+        // On a kept connection, one byte marks the end of an upload.
         let least = u64::from(keep);
         let expected: u64 = SIZES.iter().map(|s| s.1.max(least)).sum();
         assert_eq!(down, 10 * expected);
@@ -223,7 +223,7 @@ fn every_code_point_meets_every_congestion_control() {
     };
     let nothing = Script(Vec::new());
     let mut playing = Playing::new(&client_of(Vec::new(), nothing, play));
-    // Two and four have a common factor, so that turns alone would pair them off.
+    // Two and four have a common factor, so two independent rotations would only produce some of the pairs.
     let mut met: Vec<(u8, u8)> = (0..8)
         .map(|_| playing.marks(2))
         .map(|m| (m.dscp, m.congestion))

@@ -1,9 +1,9 @@
-//! LZ4 blocks (the format's `doc/lz4_Block_format.md`).
+//! Decompresses LZ4 blocks (LZ4's `doc/lz4_Block_format.md`).
 
 use super::again;
 
-/// Decompresses a block of at most `most` bytes behind what is in `out`, which is empty; `None` where it is
-/// damaged or longer.
+/// Decompresses a block of at most `most` bytes into `out`, which must be empty; `None` if the block is damaged or
+/// longer.
 pub(super) fn decompress(input: &[u8], most: usize, out: &mut Vec<u8>) -> Option<()> {
     let mut rest = input;
     loop {
@@ -31,7 +31,8 @@ pub(super) fn decompress(input: &[u8], most: usize, out: &mut Vec<u8>) -> Option
     }
 }
 
-/// Four bits; where they are all set, more bytes, up to one that is not 255.
+/// Decodes a length of four bits. If all are set, further bytes are added, up to and including the first that is not
+/// 255.
 fn length(bits: usize, rest: &mut &[u8]) -> Option<usize> {
     let mut len = bits;
     if bits == 15 {
@@ -56,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_match_repeats_what_came_before() {
-        // Three literals, a match of eight at a distance of three, one literal.
+        // Three literals, a match of eight at distance three, and one literal.
         let stream = [0x34, b'a', b'b', b'c', 3, 0, 0x10, b'!'];
         assert_eq!(
             decompress(&stream, 100).as_deref(),

@@ -1,12 +1,12 @@
-//! LZO1X, as the Linux kernel's `Documentation/staging/lzo.rst` describes the stream.
+//! LZO1X decompression. The stream is described in the Linux kernel's `Documentation/staging/lzo.rst`.
 
 use super::again;
 
-/// Decompresses a block of at most `most` bytes behind what is in `out`, which is empty; `None` where it is
-/// damaged or longer.
+/// Decompresses a block of at most `most` bytes into `out`, which must be empty; `None` if the block is damaged or
+/// longer.
 pub(super) fn decompress(input: &[u8], most: usize, out: &mut Vec<u8>) -> Option<()> {
     let mut reading = Reading { input, at: 0 };
-    // How many literals the instruction before copied; 4 stands for four and more.
+    // Number of literals copied by the previous instruction; 4 stands for four or more.
     let mut state = 0;
     match *input.first()? {
         first @ 18.. => {
@@ -15,7 +15,7 @@ pub(super) fn decompress(input: &[u8], most: usize, out: &mut Vec<u8>) -> Option
             reading.literals(literals, out)?;
             state = literals.min(4);
         }
-        // A bitstream version, which only the run-length variant has.
+        // A bitstream version, which only occurs in the run-length variant.
         17 => return None,
         _ => {}
     }
@@ -43,7 +43,7 @@ pub(super) fn decompress(input: &[u8], most: usize, out: &mut Vec<u8>) -> Option
                 let word = reading.word()?;
                 let distance = 16_384 + ((code & 8) << 11) + (word >> 2);
                 if distance == 16_384 {
-                    // The end of the stream.
+                    // End-of-stream marker.
                     return (out.len() <= most).then_some(());
                 }
                 (len, distance, word & 3)
@@ -87,8 +87,8 @@ impl Reading<'_> {
         ])))
     }
 
-    /// A length: the bits given, or if they are zero, `base` and as many times 255 as zero bytes
-    /// follow, and the byte behind them.
+    /// Decodes a length. If `bits` is not zero, it is the length. Otherwise the length is `base`, plus 255 for each
+    /// zero byte that follows, plus the first nonzero byte.
     fn length(&mut self, bits: usize, base: usize) -> Option<usize> {
         if bits != 0 {
             return Some(bits);
@@ -117,7 +117,7 @@ mod tests {
         super::decompress(input, most, &mut out).map(|()| out)
     }
 
-    /// Six literals, six more from a distance of six, the end.
+    /// Six literals, a match of six at a distance of six, and the end.
     const STREAM: [u8; 14] = [
         23,
         b'a',
@@ -149,7 +149,7 @@ mod tests {
             assert_eq!(decompress(&STREAM[..cut], 100), None, "{cut}");
         }
         assert_eq!(decompress(&STREAM, 11), None);
-        // A match from before the beginning.
+        // A match that begins before the output.
         assert_eq!(
             decompress(&[18, b'a', 36, 5 << 2, 0, 0x11, 0, 0], 100),
             None

@@ -1,8 +1,8 @@
-//! nfdump's sampler records: by how much nfcapd multiplied the counters of sampled flows.
+//! nfdump's sampler records: the factors by which nfcapd multiplied the counters of sampled flows.
 //!
-//! Layouts and numbers as in nfdump's `exporter.h` and `id.h`; which sampler holds for a flow as in nfcapd
-//! (`netflow_v9.c`, `ipfix.c`): one that overrules all others, the one that the flow names, the exporter's
-//! generic one, the default.
+//! Layouts and numbers are from nfdump's `exporter.h` and `id.h`. A sampler is chosen as in nfcapd (`netflow_v9.c`,
+//! `ipfix.c`): first one that overrides all others, then the one that the flow names, then the exporter's generic
+//! one, then the default.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,22 @@ use crate::flow::record::{Sampling, SamplingSource};
 pub(super) const LEGACY: u16 = 9;
 pub(super) const SAMPLER: u16 = 15;
 
-/// Numbers that stand for no sampler of the exporter's.
+/// Sampler numbers with a special meaning.
 const OVERWRITE: i64 = -3;
 const DEFAULT: i64 = -2;
 const GENERIC: i64 = -1;
 
-/// Samplers that are kept of a file, of all exporters together.
+/// Most stored samplers of a file, for all exporters together.
 const MOST: usize = 1 << 16;
 
-/// Packets passed per packet sampled, by exporter and sampler.
+/// Packets observed per packet selected, by exporter and sampler.
 #[derive(Debug, Default)]
 pub(super) struct Samplers {
     by_id: BTreeMap<(u16, i64), f64>,
 }
 
 impl Samplers {
-    /// Takes a sampler record; `None` if it is too short.
+    /// Reads a sampler record; `None` if it is too short.
     pub(super) fn learn(&mut self, kind: u16, r: &[u8]) -> Option<()> {
         let (exporter, id, interval) = match kind {
             LEGACY => {
@@ -39,7 +39,7 @@ impl Samplers {
             _ => {
                 let id = super::u64_at(r, 8)? as i64;
                 let [packets, space] = [LE.u32_at(r, 16)?, LE.u32_at(r, 20)?].map(f64::from);
-                // Zero packets in any number is not a sampling.
+                // Zero selected packets give no valid sampling.
                 (LE.u16_at(r, 4)?, id, (packets + space) / packets)
             }
         };
@@ -50,8 +50,8 @@ impl Samplers {
         Some(())
     }
 
-    /// The sampling of a flow whose counters nfcapd has multiplied: without a number where no sampler is known, or
-    /// several that disagree.
+    /// The sampling of a flow whose counters nfcapd has multiplied. The factor is unknown if no sampler is known, or
+    /// several samplers disagree.
     pub(super) fn of(&self, exporter: u16, named: Option<u64>) -> Sampling {
         let of = |id: i64| self.by_id.get(&(exporter, id)).copied();
         let mut all = self

@@ -1,4 +1,4 @@
-//! What the columns of tables are called, and what they mean together.
+//! The names of table columns, and the meaning of their combinations.
 
 use std::net::IpAddr;
 
@@ -9,11 +9,11 @@ use crate::flow::record::{
 };
 use crate::flow::{EndReason, FlowSkip};
 
-/// Frames of Ethernet: with the headers of IPv4 and TCP alone, and full (IEEE 802.3).
+/// Sizes of Ethernet frames in bytes: with only IPv4 and TCP headers, and of full size (IEEE 802.3).
 const HEADERS: u64 = 54;
 const FRAME: u64 = 1_514;
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
     Ignore,
@@ -32,25 +32,25 @@ pub(crate) enum Column {
     Bytes,
     ReversePackets,
     ReverseBytes,
-    /// Both directions together, of which `Forward…` are one.
+    /// Both directions together, which include `Forward…`.
     TotalPackets,
     TotalBytes,
     ForwardPackets,
     ForwardBytes,
-    /// The other one.
+    /// The reverse direction.
     BackwardPackets,
     BackwardBytes,
-    /// Transport payload, where nothing better is given.
+    /// Transport payload, used if no better count is given.
     Payload,
     ReversePayload,
     Input,
     Output,
     SamplingInterval,
-    /// Zeek's.
+    /// Zeek's connection history.
     History,
 }
 
-/// Names by column, in small letters: our own first, then Zeek's, Argus's, nfdump's and Suricata's.
+/// Names of columns in lower case: our own first, then those of Zeek, Argus, nfdump and Suricata.
 const NAMES: &[(Column, &[&str])] = &[
     (
         Column::Start,
@@ -108,7 +108,7 @@ const NAMES: &[(Column, &[&str])] = &[
     (Column::History, &["history"]),
 ];
 
-/// What a column of this name is.
+/// The content of a column with this name.
 pub(super) fn column(name: &str) -> Column {
     let name = name.trim().to_ascii_lowercase();
     NAMES
@@ -117,13 +117,13 @@ pub(super) fn column(name: &str) -> Column {
         .map_or(Column::Ignore, |(column, _)| *column)
 }
 
-/// The columns of a line of names.
+/// The columns named in a header line.
 pub(super) fn named(line: &[u8], separator: u8) -> Vec<Column> {
     let text = String::from_utf8_lossy(line);
     text.split(char::from(separator)).map(column).collect()
 }
 
-/// Whether columns say enough for records.
+/// Whether the columns are sufficient for records.
 pub(super) fn suffices(columns: &[Column]) -> bool {
     let has = |c: Column| columns.contains(&c);
     are_flows(columns)
@@ -131,13 +131,13 @@ pub(super) fn suffices(columns: &[Column]) -> bool {
         && (has(Column::Bytes) || has(Column::TotalBytes) || has(Column::ForwardBytes))
 }
 
-/// Whether columns are those of a table of flows, with enough for records or without.
+/// Whether the columns belong to a table of flows, even if they are not sufficient for records.
 pub(super) fn are_flows(columns: &[Column]) -> bool {
     let has = |c: Column| columns.contains(&c);
     has(Column::Src) && has(Column::Dst)
 }
 
-/// A row, gathered.
+/// The values of a row.
 #[derive(Debug, Default)]
 pub(super) struct Row {
     start: Option<i64>,
@@ -161,8 +161,8 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Takes a value. Empty and unset ones (`-`) say nothing; one that does not read makes the row
-    /// a bad one, but for names of protocols and addresses that are none of IP.
+    /// Adds a value. Empty and unset values (`-`) are ignored. An invalid value makes the row invalid. Exceptions are
+    /// protocols and addresses that are not IP, and interfaces, which count as unknown.
     pub(super) fn put(&mut self, column: Column, value: &str) -> Result<(), FlowSkip> {
         if column == Column::Ignore || value.is_empty() || value == "-" {
             return Ok(());
@@ -206,13 +206,13 @@ impl Row {
         Ok(())
     }
 
-    /// Whether packets of each side have to be estimated from bytes: only the packets of both are there.
+    /// Whether the packets of each side must be estimated from bytes, because only their total is given.
     pub(super) fn lacks_packets_of_sides(&self) -> bool {
         let one = |i: usize| self.forward[i].is_some() || self.backward[i].is_some();
         self.bytes[0].is_none() && self.total[0].is_some() && one(1) && !one(0)
     }
 
-    /// The record of the row.
+    /// Converts the row to a record.
     pub(super) fn finish(self) -> Result<FlowRecord, FlowSkip> {
         let (Some(src), Some(dst), false) = (self.src, self.dst, self.other_protocol) else {
             return Err(FlowSkip::NoAddresses);
@@ -247,7 +247,7 @@ impl Row {
             ..FlowRecord::BLANK
         };
         if matches!(protocol, 1 | 58) && self.ports[0] <= 0xff && self.ports[1] <= 0xff {
-            // Type and code in the columns of the ports, as Zeek has them.
+            // For ICMP, type and code are in the columns of the ports, as in Zeek.
             record.dst_port = self.ports[0] << 8 | self.ports[1];
             record.src_port = 0;
         }
@@ -258,7 +258,7 @@ impl Row {
         Ok(record)
     }
 
-    /// Counters, by the best columns there are.
+    /// Sets the counters from the best available columns.
     fn counters(&self, record: &mut FlowRecord) -> Result<(), FlowSkip> {
         let mut reverse = |packets: u64, bytes: u64| {
             record.reverse = Some(Reverse {
@@ -278,7 +278,7 @@ impl Row {
             }
             _ => match (self.argus(), self.payload) {
                 (Some(([packets, bytes], back)), _) => {
-                    // Argus counts frames of the link layer.
+                    // Argus counts link-layer frames.
                     record.layer = Layer::Link;
                     if let Some([answers, answered]) = back {
                         reverse(answers, answered);
@@ -298,8 +298,8 @@ impl Row {
         Ok(())
     }
 
-    /// Packets and bytes of Argus's columns: of the source, and of the destination if they are separate.
-    /// Two of "source", "destination" and "both" give the third.
+    /// Packets and bytes from Argus's columns: of the source, and of the destination if known separately. Any two of
+    /// "source", "destination" and "both" determine the third.
     fn argus(&self) -> Option<([u64; 2], Option<[u64; 2]>)> {
         let third = |i: usize| match (self.forward[i], self.backward[i], self.total[i]) {
             (Some(f), Some(b), _) => Some((f, b)),
@@ -316,7 +316,7 @@ impl Row {
         let all = self.total[0];
         let [packets, back_packets] = match (third(0), back) {
             (Some((packets, back)), _) => [packets, back],
-            // All bytes went one way, so did all packets.
+            // All bytes went one way, so all packets did as well.
             (None, Some(0)) => [all.or(self.forward[0]).unwrap_or(0), 0],
             (None, Some(_)) if bytes == 0 => [0, all.or(self.backward[0]).unwrap_or(0)],
             (None, Some(back)) => all.map_or([0, 0], |all| divided(all, bytes, back)),
@@ -326,8 +326,8 @@ impl Row {
     }
 }
 
-/// Packets of two sides of which the bytes are known, and the packets together: as many of each as one can be while
-/// frames have at least their headers and at most a full segment. That keeps payload on its side, and its sum exact.
+/// Divides a total of packets between two sides whose bytes are known. Frames have at least their headers and at most
+/// a full segment, which bounds the packets of each side. This keeps payload on its side and the sum exact.
 fn divided(packets: u64, bytes: u64, back: u64) -> [u64; 2] {
     let least = |n: u64| n.div_ceil(FRAME);
     let most = |n: u64| n / HEADERS;
@@ -343,7 +343,7 @@ fn count(value: &str) -> Option<u64> {
     value.parse().ok()
 }
 
-/// A port; nfdump writes ICMP's type and code as `3.1`, Argus numbers in hexadecimal.
+/// Parses a port. nfdump writes ICMP type and code as `3.1`; Argus writes hexadecimal numbers.
 fn port(value: &str) -> Result<u16, FlowSkip> {
     let read = match (value.strip_prefix("0x"), value.split_once('.')) {
         (Some(hex), _) => u16::from_str_radix(hex, 16).ok(),
@@ -356,7 +356,7 @@ fn port(value: &str) -> Result<u16, FlowSkip> {
     read.ok_or(FlowSkip::BadRow)
 }
 
-/// A protocol of IP by number or name (the IANA registry "Protocol Numbers").
+/// Parses an IP protocol, given by number or name (the IANA registry "Protocol Numbers").
 fn protocol(value: &str) -> Option<u8> {
     Some(match value.to_ascii_lowercase().as_str() {
         "icmp" => 1,
@@ -374,15 +374,15 @@ fn protocol(value: &str) -> Option<u8> {
         "vrrp" => 112,
         "sctp" => 132,
         "udt" => 17,
-        // Zeek's word for all others.
+        // Zeek's name for all other protocols.
         "unknown_transport" => 255,
         "rtp" | "rtcp" => 17,
         number => number.parse().ok()?,
     })
 }
 
-/// TCP flags: a number, in hexadecimal with `0x` or as Suricata's two digits, or letters in nfdump's
-/// order `CEUAPRSF` with dots for those that are not set.
+/// Parses TCP flags: a number, hexadecimal with `0x` or as Suricata's two digits, or letters in nfdump's order
+/// `CEUAPRSF` with dots for flags that are not set.
 fn flags(value: &str) -> Result<u8, FlowSkip> {
     if let Some(hex) = value.strip_prefix("0x") {
         return u8::from_str_radix(hex, 16).map_err(|_| FlowSkip::BadRow);
@@ -408,7 +408,7 @@ fn flags(value: &str) -> Result<u8, FlowSkip> {
     Ok(set)
 }
 
-/// The flags that Zeek's history says were seen: capital letters for the originator (Zeek's manual,
+/// The flags recorded in Zeek's history, per direction: capital letters are the originator's (Zeek's manual,
 /// `base/protocols/conn/main.zeek`).
 fn history(value: &str) -> [u8; 2] {
     let mut seen = [0, 0];

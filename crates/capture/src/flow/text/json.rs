@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 use super::columns::{Column, Row, column};
 use crate::flow::FlowSkip;
 
-/// Reads an object. Names are those of tables; inside `flow` and `tcp`, with that and a dot in
-/// front, as Suricata's events have them.
+/// Reads an object. Members have the names of table columns. Members of `flow` and `tcp` have that name and a dot in
+/// front, as in Suricata's events.
 pub(super) fn read(line: &[u8], row: &mut Row) -> Result<(), FlowSkip> {
     let object: Map<String, Value> = serde_json::from_slice(line).map_err(|_| FlowSkip::BadRow)?;
-    // Of Suricata's events those at the end of a flow count it whole.
+    // Only those Suricata events count that report the end of a flow, because they have its final counters.
     if let Some(event) = object.get("event_type")
         && event != "flow"
     {

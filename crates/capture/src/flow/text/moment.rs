@@ -1,10 +1,10 @@
-//! Times as text.
+//! Parses times.
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Seconds since the Unix epoch with a fraction, or a date and a time of day: `2009-11-18 09:00:03.9`,
-/// with `/`, `T` or `+` for its separators, and `Z`, `+hhmm` or `+hh:mm` behind. Without a zone it is
-/// read as UTC. Nanoseconds since the Unix epoch; the fraction is cut there.
+/// Parses a time and returns nanoseconds since the Unix epoch. It is a number of seconds since the epoch with a
+/// fraction, or a date and a time of day: `2009-11-18 09:00:03.9`. Dates may have `/`, `T` or `+` as separators, and
+/// may end with `Z`, `+hhmm` or `+hh:mm`. Without a zone they are in UTC. The fraction is truncated to nanoseconds.
 pub(super) fn parse(text: &str) -> Option<i64> {
     match date(text) {
         Some(time) => Some(time),
@@ -12,13 +12,13 @@ pub(super) fn parse(text: &str) -> Option<i64> {
     }
 }
 
-/// A number of seconds with a fraction, exactly.
+/// Parses a number of seconds with a fraction, without rounding.
 pub(super) fn span(text: &str) -> Option<i64> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
         None => (1, text),
     };
-    // JSON writes small numbers with an exponent.
+    // Programs that write JSON use exponents for small numbers.
     if digits.contains(['e', 'E']) {
         let seconds: f64 = text.parse().ok()?;
         let nanos = seconds * SECOND as f64;
@@ -35,7 +35,7 @@ pub(super) fn span(text: &str) -> Option<i64> {
     Some(sign * nanos)
 }
 
-/// The fraction of a second: its first nine digits.
+/// The first nine digits of a fraction of a second, as nanoseconds.
 fn nanos_of(digits: &str) -> Option<i64> {
     let mut nanos = 0;
     for i in 0..9 {
@@ -72,7 +72,7 @@ fn date(text: &str) -> Option<i64> {
         .checked_add(nanos)
 }
 
-/// A zone in seconds east of UTC.
+/// The offset of a zone in seconds east of UTC.
 fn offset(zone: &str) -> Option<i64> {
     let sign = match zone.bytes().next() {
         None | Some(b'Z') => return Some(0),
@@ -87,8 +87,8 @@ fn offset(zone: &str) -> Option<i64> {
     Some(sign * (n / 100 * 3600 + n % 100 * 60))
 }
 
-/// Days from 1970-01-01 in the Gregorian calendar: years begin in March, so that the leap day is
-/// their last; 146 097 days are 400 years.
+/// Days since 1970-01-01 in the Gregorian calendar. Years are taken to begin in March, so that the leap day is their
+/// last; 400 years have 146 097 days.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));

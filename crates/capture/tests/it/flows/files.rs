@@ -1,4 +1,4 @@
-//! nfdump's files against nfdump's own totals, tables of text against what their rows add up to.
+//! Compares nfdump files with nfdump's own totals, and text tables with the sums of their rows.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -47,7 +47,7 @@ fn nfdump_files_hold_what_nfdump_counted() {
         }
         let scaled = read.records.iter().all(|r| r.sampling.scaled);
         assert_eq!(scaled, file.contains("s10"), "{file}");
-        // The collector's sampler record says by how much.
+        // The collector's sampler record gives the factor.
         let interval = if scaled { 10.0 } else { 1.0 };
         let of = |r: &swell_capture::flow::FlowRecord| r.sampling.interval;
         assert!(read.records.iter().map(of).all(|n| n == interval), "{file}");
@@ -74,7 +74,7 @@ fn zeek_rows_add_up_to_their_columns() {
     let Some(folder) = traces() else { return };
     let path = folder.join("flow/m57-2009-11-18-conn.log.gz");
     let text = String::from_utf8(plain(&path)).expect("text");
-    // Fields 16 to 19 by the file's own header: orig_pkts, orig_ip_bytes, resp_pkts, resp_ip_bytes.
+    // Fields 16 to 19 according to the file's header: orig_pkts, orig_ip_bytes, resp_pkts, resp_ip_bytes.
     let (mut rows, mut packets, mut bytes) = (0, 0, 0);
     for line in text.lines().filter(|l| !l.starts_with('#')) {
         let column = |i: usize| line.split('\t').nth(i).and_then(|v| v.parse::<u64>().ok());
@@ -108,7 +108,7 @@ fn every_other_table_of_the_folder_reads_without_a_bad_row() {
         let other = c.skipped(FlowSkip::NoAddresses).times + c.skipped(FlowSkip::OtherKind).times;
         let text = String::from_utf8_lossy(&plain(&path)).into_owned();
         let names = u64::from(!file.contains("json"));
-        // Nothing is left over: each line is a record, of no use, or the line of names.
+        // Every line is accounted for: as a record, as a skipped line, or as the header line.
         assert_eq!(
             c.records + other + names,
             text.lines().count() as u64,
@@ -146,7 +146,7 @@ fn our_own_csv_and_what_can_be_wrong_with_it() {
     assert_eq!(&text.as_bytes()[place as usize..][..2], b"x,");
 }
 
-/// Argus's two sides, by whichever columns there are: sums are exact, payload stays on its side.
+/// Both sides from Argus's columns, whichever are given: sums are exact, and payload stays on its side.
 #[test]
 fn argus_columns_give_both_sides() {
     let rows = |names: &str, values: &str| {
@@ -161,7 +161,7 @@ fn argus_columns_give_both_sides() {
         let sides = record.reverse.map(|r| [r.packets, r.bytes]);
         ([record.packets, record.bytes], sides, read.counts.divided)
     };
-    // 30 frames: a request and acknowledgements one way, 20 segments the other.
+    // 30 frames: a request and acknowledgements in one direction, 20 segments in the other.
     let told = ([10, 700], Some([20, 30_000]), 0);
     assert_eq!(
         rows("SrcPkts,DstPkts,SrcBytes,DstBytes", "10,20,700,30000"),
@@ -175,7 +175,7 @@ fn argus_columns_give_both_sides() {
         rows("TotPkts,TotBytes,DstPkts,DstBytes", "30,30700,20,30000"),
         told
     );
-    // Segments of 1514 bytes at most: 20 of them at least, which leaves ten for acknowledgements.
+    // Segments have at most 1514 bytes, so there are at least 20, which leaves ten frames for acknowledgements.
     let divided = ([10, 700], Some([20, 30_000]), 1);
     assert_eq!(rows("TotPkts,SrcBytes,DstBytes", "30,700,30000"), divided);
     assert_eq!(rows("TotPkts,TotBytes,SrcBytes", "30,30700,700"), divided);

@@ -1,5 +1,5 @@
-//! Messages made byte by byte: templates late, lost, withdrawn and lying, sampling from every
-//! place, clocks.
+//! Messages built byte by byte: templates that are late, missing, withdrawn or invalid; sampling information from all
+//! sources; clocks.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -17,7 +17,7 @@ pub fn set(id: u16, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A template of fields without enterprises.
+/// A template of fields without enterprise numbers.
 pub fn template(id: u16, fields: &[(u16, u16)]) -> Vec<u8> {
     let mut out = id.to_be_bytes().to_vec();
     out.extend((fields.len() as u16).to_be_bytes());
@@ -30,7 +30,7 @@ fn specifiers(fields: &[(u16, u16)]) -> Vec<u8> {
     both.flat_map(u16::to_be_bytes).collect()
 }
 
-/// An IPFIX message of second 1000.
+/// An IPFIX message exported at second 1000.
 pub fn ipfix(sequence: u32, domain: u32, sets: &[Vec<u8>]) -> Vec<u8> {
     let body = sets.concat();
     let mut out = vec![0, 10];
@@ -52,7 +52,7 @@ pub fn v9(uptime: u32, seconds: u32, sequence: u32, sets: &[Vec<u8>]) -> Vec<u8>
     out
 }
 
-/// Source, destination, packets, bytes, in four bytes each.
+/// Source, destination, packets and bytes, each in four bytes.
 pub const PLAIN: [(u16, u16); 4] = [(8, 4), (12, 4), (2, 4), (1, 4)];
 
 pub fn plain(packets: u32, bytes: u32) -> Vec<u8> {
@@ -94,7 +94,7 @@ fn data_before_its_template_waits_and_is_decoded_when_it_comes() {
     let mut run = Run::new();
     run.send(&ipfix(0, 1, &[set(256, &plain(3, 180))])).unwrap();
     assert_eq!(run.records, []);
-    // Another domain's template is not it.
+    // Another domain's template does not apply.
     let other = ipfix(0, 2, &[set(2, &template(256, &PLAIN))]);
     run.send(&other).unwrap();
     assert_eq!(run.records, []);
@@ -124,7 +124,7 @@ fn what_waits_is_bounded_and_what_never_gets_its_template_is_counted() {
     run.process.finish();
     assert_eq!(run.skipped(FlowSkip::NoTemplate), 2);
     assert_eq!(run.skipped(FlowSkip::BufferLimit), 1);
-    // There is room again.
+    // There is space again.
     run.send(&data(3)).unwrap();
 }
 
@@ -163,12 +163,13 @@ fn a_flood_of_templates_stays_within_the_limits() {
     }
     assert_eq!(run.process.counts().templates, 1000);
     assert_eq!(run.skipped(FlowSkip::TemplateLimit), 19_000);
-    // Those that came first still serve.
+    // The earlier templates still work.
     run.send(&ipfix(0, 0, &[set(256, &plain(1, 40))])).unwrap();
     assert_eq!(run.records.len(), 1);
 }
 
-/// A million templates of five fields (four, and one that a template itself costs), from a thousand domains.
+/// A million templates of five fields each (four, plus one that is charged for the template itself), from a thousand
+/// domains.
 #[test]
 fn a_million_templates_are_refused_beyond_the_usual_limits() {
     let limits = Limits::default();
@@ -253,7 +254,7 @@ fn gaps_are_counted_in_what_the_protocol_counts() {
     run.send(&ipfix(10, 1, &first)).unwrap();
     run.send(&ipfix(12, 1, &[set(256, &plain(1, 40))])).unwrap();
     assert_eq!(run.process.counts().gaps, 0);
-    // Seven records lost, then a message out of order, then the next.
+    // Seven records are lost, then one message is out of order, then the next one arrives.
     run.send(&ipfix(20, 1, &[set(256, &plain(1, 40))])).unwrap();
     run.send(&ipfix(15, 1, &[set(256, &plain(1, 40))])).unwrap();
     run.send(&ipfix(21, 1, &[set(256, &plain(1, 40))])).unwrap();
@@ -275,7 +276,7 @@ fn netflow_9_counts_messages() {
     assert_eq!((counts.gaps, counts.missing), (1, 2));
 }
 
-/// Options templates: of IPFIX, with one scope field.
+/// An IPFIX options template with one scope field.
 fn ipfix_options(id: u16, fields: &[(u16, u16)]) -> Vec<u8> {
     let mut out = id.to_be_bytes().to_vec();
     out.extend((fields.len() as u16).to_be_bytes());
@@ -296,7 +297,7 @@ fn sampling_is_found_in_options_and_in_records() {
         &[
             set(2, &template(256, &with_sampler)),
             set(256, &record(1)),
-            // selectorId as the scope, then packets 1 and space 99.
+            // selectorId as the scope, then samplingPacketInterval 1 and samplingPacketSpace 99.
             set(3, &ipfix_options(257, &[(302, 4), (305, 4), (306, 4)])),
             set(257, &[0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 99]),
             set(257, &[0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 3, 231]),
@@ -323,7 +324,7 @@ fn sampling_is_found_in_options_and_in_records() {
 
 #[test]
 fn sampling_of_a_whole_domain_and_of_one_record() {
-    // Scope "system", then samplingInterval.
+    // The scope "system", then samplingInterval.
     let mut options = vec![1, 1, 0, 4, 0, 4, 0, 1, 0, 4];
     options.extend([0, 34, 0, 4]);
     let mut own = PLAIN.to_vec();
@@ -351,7 +352,7 @@ fn sampling_of_a_whole_domain_and_of_one_record() {
 
 #[test]
 fn the_time_of_zero_uptime_does_not_wander_with_the_whole_seconds_of_netflow_9() {
-    // Booted at 990.5 s; messages at 1000.2 s and 1001.9 s, whose headers say 1000 and 1001.
+    // The exporter booted at 990.5 s. It sends at 1000.2 s and 1001.9 s; the headers say 1000 and 1001.
     let fields = [PLAIN.to_vec(), vec![(22, 4), (21, 4)]].concat();
     let record = |first: u32, last: u32| {
         [
@@ -372,7 +373,7 @@ fn the_time_of_zero_uptime_does_not_wander_with_the_whole_seconds_of_netflow_9()
     let (a, b) = (&run.records[0], &run.records[1]);
     assert_eq!(a.times, Times::Uptime);
     assert_eq!(b.first - a.first, 2_000_000_000, "as the uptimes are apart");
-    // The first header's reading, 990.3 s, is nearer to the truth than the second's 989.6 s.
+    // The boot time computed from the first header, 990.3 s, is closer to the truth than 989.6 s from the second.
     assert_eq!(a.first, 991_300_000_000);
 }
 
@@ -403,7 +404,7 @@ fn every_kind_of_time_is_read() {
     // Microseconds before the export time.
     let deltas = at(&[(158, 4), (159, 4)], &[0, 0x0f, 0x42, 0x40, 0, 0, 0, 10]);
     assert_eq!(deltas, (999_000_000_000, 999_999_990_000, Times::Record));
-    // Uptime with the time of zero uptime in the record.
+    // Uptimes, with the time of zero uptime in the record.
     let init = [
         990_000u64.to_be_bytes().to_vec(),
         vec![0, 0, 0, 100, 0, 0, 0, 200],
@@ -411,10 +412,10 @@ fn every_kind_of_time_is_read() {
     .concat();
     let uptime = at(&[(160, 8), (22, 4), (21, 4)], &init);
     assert_eq!(uptime, (990_100_000_000, 990_200_000_000, Times::Uptime));
-    // An end and a duration.
+    // An end time and a duration.
     let duration = at(&[(151, 4), (161, 4)], &[0, 0, 3, 0xe2, 0, 0, 7, 0xd0]);
     assert_eq!(duration, (992_000_000_000, 994_000_000_000, Times::Record));
-    // Nothing: the export time, and as long as uptimes on an unknown scale say.
+    // No absolute time: the export time is used, and uptimes on an unknown scale give the duration.
     assert_eq!(
         at(&[], &[]),
         (1_000_000_000_000, 1_000_000_000_000, Times::Export)
@@ -425,7 +426,7 @@ fn every_kind_of_time_is_read() {
 
 #[test]
 fn a_biflow_has_both_directions() {
-    // Reverse packets and bytes, enterprise 29305.
+    // Reverse packets and bytes, with enterprise number 29305.
     let mut template = vec![1, 0, 0, 6];
     template.extend(specifiers(&PLAIN));
     for id in [2u16, 1] {
@@ -463,8 +464,8 @@ fn events_and_records_without_addresses_are_no_flows() {
     assert_eq!(run.process.counts().data_records, 2);
 }
 
-/// Exporters of H3C write lengths of 65535 in NetFlow 9, with values as IPFIX has them: one byte of length, or 255 and
-/// two (RFC 7011 section 7).
+/// H3C's exporters write field lengths of 65535 in NetFlow 9. Values then have a length as in IPFIX: one byte, or 255
+/// and two bytes (RFC 7011 section 7).
 #[test]
 fn templates_of_version_9_may_have_values_of_variable_length() {
     let mut run = Run::new();
@@ -480,7 +481,7 @@ fn templates_of_version_9_may_have_values_of_variable_length() {
     let read: Vec<_> = run.records.iter().map(|r| (r.packets, r.bytes)).collect();
     assert_eq!(read, [(5, 500), (6, 600), (7, 700)]);
     assert_eq!(run.skipped(FlowSkip::BadTemplate), 0);
-    // A length beyond the set is damage; what is before it stays.
+    // A length beyond the set is damage; the records before it are kept.
     let cut = set(300, &[row(&[0], 8), row(&[200], 9)].concat());
     assert!(run.send(&v9(10_100, 1_000, 1, &[cut])).is_err());
     assert_eq!(run.records.len(), 4);

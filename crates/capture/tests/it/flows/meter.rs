@@ -1,5 +1,5 @@
-//! Metering: nothing is lost between packets and records, time-outs are kept, and what is written
-//! as IPFIX reads back the same.
+//! Tests of metering: no packets are lost between capture and records, time-outs are respected, and records written
+//! as IPFIX can be read back unchanged.
 
 use std::process::Command;
 
@@ -61,7 +61,7 @@ fn time_outs_split_a_flow_where_they_say() {
             (1, 0, EndReason::ForcedEnd)
         ]
     );
-    // Fifteen seconds of silence are not more than fifteen.
+    // Silence of exactly fifteen seconds does not exceed the time-out of fifteen.
     assert_eq!(
         said(run(options, &[0, 15])),
         [(2, 15, EndReason::ForcedEnd)]
@@ -87,7 +87,7 @@ fn one_in_n_is_one_in_n() {
             seed,
         })
     };
-    // Binomial with mean 100 and standard deviation 9.95: five of them.
+    // Binomial with mean 100 and standard deviation 9.95; the bounds are five standard deviations.
     assert!((50..=150).contains(&random(1)));
     assert_eq!(random(2), random(2));
 }
@@ -112,7 +112,7 @@ fn open_flows_are_bounded_and_the_oldest_goes() {
     assert_eq!(ports, [0, 1, 2, 3, 4, 5, 6]);
 }
 
-/// A capture in which every kind of packet comes, and no IP too.
+/// A capture with every kind of packet, and with frames without IP.
 fn capture() -> Vec<u8> {
     let mut file = pcap_header(Order::Little, MICROS, 4, 65535, 1);
     for (i, frame) in web_frames().iter().cycle().take(60).enumerate() {
@@ -132,7 +132,7 @@ fn written_records_read_back_the_same() {
     let packets = Reader::new(&file[..]).unwrap();
     let mut metered = drain(FlowReader::metered(packets, Metering::default())).records;
     assert!(metered.len() > 3);
-    // Other domains, both directions, a sampling that changes.
+    // Another domain, both directions, and a sampling that changes.
     metered[1].exporter = 7;
     metered[2].reverse = Some(swell_capture::flow::Reverse {
         first: metered[2].first,
@@ -152,7 +152,7 @@ fn written_records_read_back_the_same() {
     assert_eq!(read.counts.gaps, 0);
     assert_eq!(read.records.len(), metered.len());
     for (a, b) in metered.iter().zip(&read.records) {
-        // Exporters are numbered as they come; sampling is the domain's then.
+        // Exporters are numbered in order of appearance. Sampling is now that of the domain.
         let same = FlowRecord {
             exporter: a.exporter,
             direction: a.direction,
@@ -191,8 +191,8 @@ fn a_cut_or_changed_file_never_panics_and_gives_a_prefix_or_an_error() {
     }
 }
 
-/// A real capture, metered and written: as many packets and bytes as it holds, and tshark finds all
-/// of them in the file.
+/// A real capture is metered and written. The records have all its packets and bytes, and tshark finds all of them in
+/// the file.
 #[test]
 fn a_capture_metered_loses_nothing_and_tshark_reads_what_is_written() {
     let Some(folder) = traces() else { return };

@@ -1,5 +1,5 @@
-//! Flow records: messages made byte by byte, every file of the trace folder, and other programs'
-//! readings of the same files.
+//! Tests of flow records: messages built byte by byte, every file of the trace folder, and comparisons with other
+//! programs' results for the same files.
 
 mod files;
 mod messages;
@@ -11,7 +11,7 @@ mod walk;
 
 use swell_capture::flow::{FlowCounts, FlowError, FlowReader, FlowRecord};
 
-/// Everything a file gives: records, counts, and the error that ended it, if one did.
+/// The result of reading a file: records, counts, and the error that ended it, if any.
 struct Read {
     records: Vec<FlowRecord>,
     counts: FlowCounts,
@@ -36,7 +36,7 @@ fn drain(mut reader: FlowReader<'_>) -> Read {
     }
 }
 
-/// What holds of all records and counts.
+/// Checks invariants of all records and counts.
 fn check(records: &[FlowRecord], counts: &FlowCounts) {
     assert_eq!(counts.records, records.len() as u64);
     let sum = |of: fn(&FlowRecord) -> u64| records.iter().map(of).fold(0, u64::saturating_add);

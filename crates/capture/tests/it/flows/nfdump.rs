@@ -1,4 +1,4 @@
-//! nfdump files made byte by byte: damaged blocks, packed or not, and biflows.
+//! nfdump files built byte by byte: damaged blocks, compressed or not, and biflows.
 
 use std::io::Read;
 
@@ -7,7 +7,7 @@ use crate::build::Order;
 use swell_capture::flow::{FlowReader, FlowSkip};
 
 const LE: Order = Order::Little;
-/// Numbers of compressions in a file header of layout 2.
+/// Numbers of the compressions in a file header of layout 2.
 const PLAIN: u8 = 0;
 const LZ4: u8 = 3;
 const ZSTD: u8 = 4;
@@ -26,7 +26,7 @@ fn file(packing: u8, blocks: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// An LZ4 block of literals alone.
+/// An LZ4 block that consists of literals.
 fn lz4(content: &[u8]) -> Vec<u8> {
     let mut packed = vec![0xf0];
     let more = content.len() - 15;
@@ -51,7 +51,7 @@ fn record(elements: &[Vec<u8>]) -> Vec<u8> {
     record
 }
 
-/// Element 1: times in milliseconds, three packets, the source port.
+/// Element 1: times in milliseconds, three packets, a source port.
 fn generic(first: u64, last: u64, port: u16) -> Vec<u8> {
     let mut content: Vec<u8> = [first, last, 0, 3, 180]
         .iter()
@@ -62,7 +62,7 @@ fn generic(first: u64, last: u64, port: u16) -> Vec<u8> {
     element(1, content)
 }
 
-/// Element 2.
+/// Element 2: IPv4 addresses.
 fn addresses() -> Vec<u8> {
     element(2, vec![1, 0, 0, 10, 2, 0, 0, 10])
 }
@@ -72,7 +72,7 @@ fn records(ports: std::ops::Range<u16>) -> Vec<u8> {
     ports.flat_map(record).collect()
 }
 
-/// A file that arrives in parts of `step` bytes.
+/// Returns a file in pieces of `step` bytes.
 struct Dripping<'a> {
     bytes: &'a [u8],
     step: usize,
@@ -90,7 +90,7 @@ fn what_a_bad_size_hides_does_not_depend_on_packing_or_on_how_bytes_arrive() {
     let zeros = |n: usize| vec![0; n];
     let long = [vec![11, 0, 255, 255], zeros(70)].concat();
     for (what, damaged, good) in [
-        // A file header, a block header and this fill a window of 256 KiB.
+        // With the headers of file and block, this fills a window of 256 KiB.
         (
             "a window of zeros first",
             [zeros(262_092), records(1..5_001)].concat(),
@@ -118,7 +118,7 @@ fn what_a_bad_size_hides_does_not_depend_on_packing_or_on_how_bytes_arrive() {
         ),
         ("nothing", records(1..5_001), 5_000),
     ] {
-        // What is behind the block is read.
+        // The following block is read.
         let next = records(60_000..60_010);
         let packed = file(LZ4, &[lz4(&damaged), lz4(&next)]);
         let bad = u64::from(what != "nothing");
@@ -152,7 +152,7 @@ fn a_file_cut_short_in_what_is_hidden_says_so() {
     }
 }
 
-/// Elements may come in any order, and nfcapd 1.7.1 exchanges the times of some flows.
+/// Elements may be in any order, and nfcapd 1.7.1 swaps the times of some flows.
 #[test]
 fn both_directions_of_a_biflow_have_the_records_times() {
     let counters: Vec<u8> = [1u64, 7, 700].iter().flat_map(|n| LE.u64(*n)).collect();
@@ -180,7 +180,7 @@ fn both_directions_of_a_biflow_have_the_records_times() {
     }
 }
 
-/// A sampler of exporter 2: one packet of `packets + space`.
+/// A sampler of exporter 2 that selects `packets` out of `packets + space` packets.
 fn sampler(id: i64, packets: u32, space: u32) -> Vec<u8> {
     let head = [LE.u16(15), LE.u16(24), LE.u16(2), LE.u16(1)].concat();
     let numbers = [LE.u32(packets), LE.u32(space)].concat();
@@ -196,17 +196,17 @@ fn legacy_sampler(id: i32, interval: u32) -> Vec<u8> {
     record
 }
 
-/// A flow of exporter 2 whose counters were multiplied, by the sampler that it names if it does.
+/// A flow of exporter 2 with multiplied counters, which may name its sampler.
 fn multiplied(named: Option<u64>) -> Vec<u8> {
     let mut elements = vec![generic(1_000, 2_000, 4_000), addresses()];
     elements.extend(named.map(|id| element(18, [LE.u64(id).to_vec(), vec![2, 0, 0, 0]].concat())));
     let mut flow = record(&elements);
-    // Exporter and flags of the header.
+    // Exporter and flags in the record's header.
     (flow[8], flow[10]) = (2, 2);
     flow
 }
 
-/// nfcapd's choice of a sampler, and what is left unknown.
+/// Which sampler is used, as in nfcapd, and when the factor stays unknown.
 #[test]
 fn sampler_records_say_by_how_much_counters_were_multiplied() {
     for (what, samplers, named, interval) in [
@@ -285,7 +285,7 @@ fn sampler_records_say_by_how_much_counters_were_multiplied() {
         );
         assert_eq!(read.counts.skipped(FlowSkip::OtherKind).times, 0, "{what}");
     }
-    // One that is too short is damage.
+    // A sampler record that is too short counts as damage.
     let short = [LE.u16(15), LE.u16(8), LE.u16(2), LE.u16(1)].concat();
     let bytes = file(PLAIN, &[[short, multiplied(None)].concat()]);
     let read = drain(FlowReader::new(&bytes[..]).unwrap());
@@ -293,7 +293,7 @@ fn sampler_records_say_by_how_much_counters_were_multiplied() {
     assert_eq!(read.records.len(), 1);
 }
 
-/// nfdump's blocks have 5 MiB: nothing in them reaches back farther than 16 MiB.
+/// nfdump's blocks have at most 5 MiB, so no reference needs a window above 16 MiB.
 #[test]
 fn zstd_may_not_ask_for_a_huge_window() {
     let content = records(1..10);

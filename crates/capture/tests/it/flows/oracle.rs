@@ -1,5 +1,4 @@
-//! Other programs' readings of the same files: tshark's of messages in captures, nfdump's own
-//! totals.
+//! Compares results with other programs: with tshark for messages in captures, and with nfdump's own totals.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +10,7 @@ use crate::folder::traces;
 use swell_capture::flow::FlowReader;
 use swell_capture::{Reader, Transport};
 
-/// Whether a program is there; its absence is printed.
+/// Whether a program is installed. If not, a message is printed.
 #[expect(clippy::print_stderr, reason = "a skipped test says why")]
 pub fn installed(program: &str) -> bool {
     let found = Command::new(program)
@@ -38,8 +37,7 @@ fn ports(path: &Path) -> BTreeSet<u16> {
     ports
 }
 
-/// Sums of a capture's NetFlow and IPFIX records as tshark reads them: packets and bytes, both
-/// directions.
+/// Sums over a capture's NetFlow and IPFIX records according to tshark: packets and bytes of both directions.
 fn tshark(path: &Path) -> (u64, u64) {
     let mut command = Command::new("tshark");
     command
@@ -68,15 +66,15 @@ fn tshark(path: &Path) -> (u64, u64) {
     (sums[0], sums[1])
 }
 
-/// Packets and bytes as we read them.
+/// Packets and bytes according to this crate.
 fn ours(path: &Path) -> (u64, u64) {
     let read = drain(FlowReader::open(path).unwrap_or_else(|e| panic!("{e}")));
     assert!(read.counts.records > 0, "{}", path.display());
     (read.counts.packets, read.counts.bytes)
 }
 
-/// What tshark leaves out of a capture: data before their template, and in the first message, which
-/// counts its two templates only, the data behind them.
+/// Packets and bytes that tshark leaves out: data that arrive before their template, and the data after the templates
+/// in the first message, because its header counts only the two templates.
 const BEYOND_TSHARK: (&str, u64, u64) = ("v9-s100.pcap", 18 + 4, 1453 + 380);
 
 #[test]
@@ -106,7 +104,7 @@ fn packets_and_bytes_are_those_of_tshark() {
     assert_eq!(compared, 7);
 }
 
-/// Exports of sampled frames, which tshark does not take for flows.
+/// Exports of sampled frames, which tshark does not treat as flows.
 const SAMPLED_FRAMES: [&str; 4] = [
     "datalink",
     "ethernet-over-mpls",
@@ -114,8 +112,8 @@ const SAMPLED_FRAMES: [&str; 4] = [
     "juniper-cpid",
 ];
 
-/// Many exporters in one capture, in the order of file names: most data come before their templates.
-/// tshark does not wait for those, so it is given everything twice; the second time it knows them.
+/// Many exporters in one capture, in the order of file names, so that most data arrive before their templates. tshark
+/// does not wait for templates, so it reads everything twice; the second time it knows them.
 #[test]
 fn data_before_their_templates_are_what_tshark_reads_behind_them() {
     let Some(folder) = traces() else { return };

@@ -1,4 +1,4 @@
-//! Seeds of the fuzz target for flow records.
+//! Seeds of the flow record fuzz target.
 
 use std::collections::BTreeMap;
 
@@ -102,7 +102,7 @@ fn written() -> Vec<u8> {
     writer.finish().expect("a vector takes everything")
 }
 
-/// One flow sample of one raw header.
+/// An sFlow datagram with one flow sample that contains one raw header.
 fn sflow() -> Vec<u8> {
     let packet = ethernet(0x0800, &v4(17, &udp(b"hello")));
     let padded = packet.len().next_multiple_of(4);
@@ -125,7 +125,7 @@ fn sflow() -> Vec<u8> {
     out
 }
 
-/// Sampler records of both kinds.
+/// Sampler records of both layouts.
 fn samplers() -> Vec<u8> {
     let le = Order::Little;
     let mut out = Vec::new();
@@ -145,8 +145,8 @@ fn samplers() -> Vec<u8> {
     out
 }
 
-/// Layout 2, not compressed: records of other types, and one flow of two elements whose counters were multiplied if there
-/// are any.
+/// An uncompressed file of layout 2: other records, and one flow of two elements. Its counters are multiplied if
+/// `others` is not empty.
 fn nfdump(others: &[u8]) -> Vec<u8> {
     let le = Order::Little;
     let multiplied = if others.is_empty() { 0 } else { 2 };

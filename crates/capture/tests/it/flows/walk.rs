@@ -1,22 +1,22 @@
-//! Every file of flow records in the trace folder, against what its manifest says of it.
+//! Compares every file of flow records in the trace folder with its manifest.
 
 use super::drain;
 use crate::folder::{Entry, manifest, traces};
 use swell_capture::flow::{FlowReader, FlowSkip, Protocol};
 
-/// The files of flow records among the entries of the manifest.
+/// The files of flow records in the manifest.
 pub fn flow_files(folder: &std::path::Path) -> Vec<Entry> {
     let files: Vec<Entry> = manifest(folder)
         .into_iter()
         .filter(|e| e.file.starts_with("flow/") || e.file.starts_with("derived/netflow/"))
-        // Captures of tunnelled packets.
+        // Captures of tunnelled packets are excluded.
         .filter(|e| !e.file.contains("akvorado-encap"))
         .collect();
     assert!(files.len() > 50, "only {} files", files.len());
     files
 }
 
-/// Files without a message of the version in the manifest alone: others are mixed in.
+/// Files whose manifest counts only messages of one version, although they also contain others.
 const MIXED: &str = "flow/sflow-counters-30pdu.pcap";
 
 #[test]

@@ -1,4 +1,4 @@
-//! The dashboard in `deploy` shows what agents export.
+//! Checks that the dashboard in `deploy` only uses metrics that agents export.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ const DASHBOARD: &str = include_str!(concat!(
     "/../../deploy/grafana.json"
 ));
 
-/// Names of metrics on a page, each with its labels.
+/// Names of the metrics on a page, each with its labels.
 fn exported(page: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in page.lines().filter(|l| !l.starts_with('#')) {
@@ -24,7 +24,7 @@ fn exported(page: &str) -> BTreeMap<String, BTreeSet<String>> {
     all
 }
 
-/// What follows each `mark` in a text, as far as names go.
+/// The identifier after each occurrence of `mark` in a text.
 fn names(text: &str, mark: &str) -> Vec<String> {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let after = text.split(mark).skip(1);
@@ -87,7 +87,7 @@ fn every_metric_has_a_type_and_a_meaning_and_the_dashboard_shows_only_such() {
                 let labels = exported
                     .get(&name)
                     .unwrap_or_else(|| panic!("{name} is not exported"));
-                // Who scrapes adds the instance.
+                // Prometheus adds the `instance` label.
                 let known = |l: &String| l == "instance" || labels.contains(l);
                 let legend = target["legendFormat"].as_str().unwrap();
                 assert!(names(legend, "{{").iter().all(known), "{legend}");

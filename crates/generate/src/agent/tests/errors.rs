@@ -1,4 +1,4 @@
-//! Errors that arise before a request comes to us.
+//! Errors that arise before a request reaches our handlers.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn every_error_is_json_and_says_what_is_wrong() {
         said["error"].as_str().unwrap().to_owned()
     };
     let with = |method: &str, path: &str| agent.ask(Some(TOKEN), method, path, "");
-    // A number that is none, or too large.
+    // Invalid or too large numbers.
     for id in ["abc", "-1", "99999999999999999999999", "1.0"] {
         let text = said(400, with("GET", &format!("/v1/runs/{id}")));
         assert!(!text.is_empty(), "{id}");
@@ -24,12 +24,12 @@ fn every_error_is_json_and_says_what_is_wrong() {
     said(404, with("GET", "/v1/runs/1"));
     said(404, with("GET", "/nothing"));
     said(401, agent.ask(None, "GET", "/v1/runs/abc", ""));
-    // The methods that a resource has are told (RFC 9110 section 15.5.6).
+    // The answer lists the methods that the resource supports (RFC 9110 section 15.5.6).
     let head = agent.raw(
         format!("DELETE /v1/status HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n").as_bytes(),
     );
     assert!(head.to_ascii_lowercase().contains("allow: get"), "{head}");
-    // A body in chunks, broken in the middle.
+    // A chunked body with an invalid chunk.
     let broken = agent.raw(
         format!(
             "POST /v1/runs HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\n{{\"a\":\r\nzz\r\n"
@@ -98,7 +98,7 @@ fn a_body_in_chunks_that_is_too_long_is_refused_in_json() {
     );
     let mut bytes = head.into_bytes();
     let chunk = vec![b' '; 1 << 20];
-    // A byte more than what may come.
+    // One byte more than the limit.
     for _ in 0..72 {
         bytes.extend(b"100000\r\n");
         bytes.extend(&chunk);

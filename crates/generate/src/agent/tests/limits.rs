@@ -1,4 +1,4 @@
-//! What an agent does not do, whoever asks.
+//! Limits of an agent that apply to every controller.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -79,7 +79,7 @@ fn traffic_goes_to_peers_of_the_agent_alone() {
     assert_eq!(asked(client("127.5.0.1:9", &["127.5.9.0/24"])), 201);
     assert_eq!(asked(server(&["127.5.1.0/24", "10.0.0.0/8"])), 403);
     assert_eq!(asked(server(&["127.5.1.0/24"])), 201);
-    // Clients that say nothing of where they come from come from peers, or are strangers.
+    // If the run does not restrict its clients' addresses, the agent's `peers` do; others count as strangers.
     assert_eq!(asked(server(&[])), 201);
     let said = agent.get("/v1/runs/3")["port"].as_u64().unwrap() as u16;
     let strangers = || {
@@ -91,7 +91,7 @@ fn traffic_goes_to_peers_of_the_agent_alone() {
     until(|| strangers() == 1);
 }
 
-/// A controller's run of an agent that sends 8 Mbit/s, with traffic that would take all there is.
+/// Rate in bit/s of a run on an agent limited to 8 Mbit/s, with traffic that would use all available capacity.
 fn sent_at_most(order: &Order, agent: &Running) -> f64 {
     let mut controller = Controller::new(order).unwrap();
     controller.start().unwrap();
@@ -128,7 +128,7 @@ fn an_agent_sends_no_more_than_its_rate_whoever_asks() {
             ..plain()
         })
     };
-    // Uploads are limited at the client, downloads at the server; small ones as well.
+    // Uploads are limited at the client, downloads at the server, including small ones.
     for (up, down, at_server) in [
         (1 << 30, 0, false),
         (100, 1 << 30, true),
@@ -148,7 +148,8 @@ fn an_agent_sends_no_more_than_its_rate_whoever_asks() {
         };
         order.lease = Dur::from_secs(5);
         let rate = sent_at_most(&order, &one);
-        // Statistics are up to 200 ms old at either end of two seconds: a fifth, beside headers of 4 %.
+        // Both statistics can be 200 ms old, in a span of two seconds. That gives an error of a fifth, in addition to
+        // 4 % headers.
         assert!(rate < 8e6 * 1.2, "{up} {down}: {rate}");
         assert!(rate > 8e6 * 0.6, "{up} {down}: {rate}");
     }
@@ -176,7 +177,7 @@ fn at_the_end_of_its_hours_an_agent_stops() {
     let (status, said) = begin(&agent(7_200, 10_800));
     assert_eq!(status, 403, "{said}");
     assert!(said.contains("UTC"), "{said}");
-    // An hour ago to three seconds from now: a run begins, is renewed, and ends.
+    // Open from an hour ago until three seconds from now: a run begins, is renewed, and ends.
     let closing = agent(82_800, 3);
     assert_eq!(begin(&closing).0, 201);
     let mut refused = 0;

@@ -1,8 +1,8 @@
-//! Agents that were cut off, or started anew, and come back.
+//! Agents that were cut off or restarted, and come back.
 
 use super::*;
 
-/// Flows by client, and a look at what came back.
+/// Readmits agents and fetches flows, with their clients.
 fn fetch(controller: &mut Controller, flows: &mut Vec<(usize, crate::Flow)>) {
     controller.admit();
     for (client, some) in controller.flows() {
@@ -10,7 +10,7 @@ fn fetch(controller: &mut Controller, flows: &mut Vec<(usize, crate::Flow)>) {
     }
 }
 
-/// Fetches until `enough`.
+/// Fetches until `enough` is true.
 fn go_on(
     controller: &mut Controller,
     flows: &mut Vec<(usize, crate::Flow)>,
@@ -31,7 +31,7 @@ fn count(controller: &Controller, n: usize) -> u64 {
     statistics.map_or(0, |s| s.counts.done)
 }
 
-/// Every transfer that was counted is in the table, or said to be lost.
+/// Checks that every counted transfer was either fetched or reported as lost.
 fn accounted(controller: &mut Controller, flows: &mut Vec<(usize, crate::Flow)>) {
     controller.stop();
     loop {
@@ -78,7 +78,7 @@ fn a_client_that_was_cut_off_plays_again_and_nothing_of_it_is_lost() {
     assert!(!back.missing && back.returns == 1, "{back:?}");
     assert!(back.away > Duration::from_secs(1), "its lease was a second");
     assert_eq!(client(&controller, 1).returns, 0);
-    // Its times go on where those of the others are: none of the new transfers is due before the cut.
+    // Its times continue with those of the others: no new transfer is due before the cut.
     let elapsed = back.statistics.unwrap().run.elapsed_s;
     let other = client(&controller, 1).statistics.unwrap().run.elapsed_s;
     assert!((elapsed - other).abs() < 2.0, "{elapsed} {other}");
@@ -98,7 +98,7 @@ fn agents_that_are_started_anew_play_again() {
     controller.start().unwrap();
     let mut flows = Vec::new();
     go_on(&mut controller, &mut flows, |c| count(c, 0) > 20);
-    // The client, whose next run has the number of the one before it.
+    // The client restarts, and its next run has the same number as before.
     let address = one.address;
     one.end();
     one = Running::at(address, None);
@@ -106,7 +106,7 @@ fn agents_that_are_started_anew_play_again() {
     go_on(&mut controller, &mut flows, |c| {
         client(c, 0).returns == 1 && count(c, 0) > before + 100
     });
-    // The server: its clients know its ports, and come back to them.
+    // The server restarts. Its clients know its ports, so it must use them again.
     let port = server.get("/v1/status")["runs"][0]["port"].clone();
     let address = server.address;
     server.end();
@@ -135,7 +135,7 @@ fn another_controllers_run_of_the_same_number_is_left_alone() {
     let address = one.address;
     one.end();
     one = Running::at(address, None);
-    // Somebody else is first after the restart. It renews nothing, so that its lease must run out.
+    // After the restart, another controller creates a run first. It is not renewed, so its lease must expire.
     let mut run: Value = serde_json::from_str(&server_run()).unwrap();
     run["lease_s"] = json!(2.0);
     let (status, said) = one.ask(Some(TOKEN), "POST", "/v1/runs", &run.to_string());
@@ -145,7 +145,7 @@ fn another_controllers_run_of_the_same_number_is_left_alone() {
         controller.admit();
         client(&controller, 0).returns == 1
     });
-    // It may have been renewed once before the mix-up was seen.
+    // It may be renewed once before the mix-up is detected.
     until(|| one.get("/v1/runs/1")["state"] == "expired");
     assert_eq!(one.get("/v1/runs/2")["state"], "playing");
     controller.end();

@@ -2,11 +2,11 @@
 
 use super::*;
 
-/// A quarter of the lease in these tests: a machine that holds threads up for longer lets the leases of agents run out that
-/// nobody is silent to.
+/// A quarter of the lease in these tests. If a machine stalls threads for longer, leases can expire on agents that
+/// should not be affected.
 const STALL: Duration = Duration::from_millis(250);
 
-/// Set when dropped, also by a panic.
+/// Sets the flag when dropped, also during a panic.
 struct Over<'o>(&'o AtomicBool);
 
 impl Drop for Over<'_> {
@@ -15,7 +15,8 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Does `work`, and says for how long at most a thread that slept in short steps meanwhile was kept from running.
+/// Runs `work`. Also returns the longest time for which a thread that sleeps in short steps was delayed in the
+/// meantime.
 fn watched<R>(work: impl FnOnce() -> R) -> (R, Duration) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -42,7 +43,7 @@ fn an_agent_that_is_silent_costs_the_others_nothing() {
         let (held, stall) = watched(silence);
         match held {
             Ok(()) => return,
-            // The machine could have done it: that says nothing of us.
+            // The stall of the machine may have caused the failure, so it proves nothing.
             Err(why) => assert!(
                 stall > STALL,
                 "{why}, and no thread waited longer than {stall:?}"
@@ -52,7 +53,7 @@ fn an_agent_that_is_silent_costs_the_others_nothing() {
     panic!("threads are kept waiting for longer than {STALL:?} again and again");
 }
 
-/// One of two clients falls silent; what the other one and the server should not have noticed of it.
+/// One of two clients becomes silent. Checks that the other client and the server are not affected.
 fn silence() -> Result<(), String> {
     let (one, two, server) = (Running::new(None), Running::new(None), Running::new(None));
     let way = Way::to(one.address);

@@ -32,17 +32,17 @@ fn a_crowd_without_the_token_keeps_nobody_out_and_does_not_stay() {
     let mut controller = connect();
     let answer = ask_and_stay(&mut controller).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"));
-    // More than there are places; some ask in vain, and none goes away.
+    // More than there are slots; some send requests without a token, and none closes its connection.
     let mut crowd: Vec<TcpStream> = (0..400).map(|_| connect()).collect();
     for stream in crowd.iter_mut().step_by(7) {
-        // It may have lost its place already.
+        // It may already have been closed.
         let _ = stream.write_all(b"GET /v1/status HTTP/1.1\r\nHost: a\r\n\r\n");
     }
     assert_eq!(agent.get("/v1/status")["runs"], json!([]));
-    // Who has shown the token keeps its place.
+    // A connection that has shown the token is kept.
     let answer = ask_and_stay(&mut controller).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"));
-    // All others are let go by the agent: reading them ends, or they have been reset.
+    // The agent closes all others: reading them ends, or they are reset.
     for stream in &mut crowd {
         let mut back = Vec::new();
         let ended = stream.read_to_end(&mut back);
@@ -56,7 +56,7 @@ fn a_crowd_without_the_token_keeps_nobody_out_and_does_not_stay() {
     }
 }
 
-/// A stream to the agent from another of the loopback's addresses.
+/// A stream to the agent from another loopback address.
 fn connect_from(own: [u8; 4], agent: SocketAddr) -> TcpStream {
     use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
@@ -68,7 +68,7 @@ fn connect_from(own: [u8; 4], agent: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Becomes true when this is dropped, also by a panic.
+/// Sets the flag when dropped, also during a panic.
 struct Set<'a>(&'a AtomicBool);
 
 impl Drop for Set<'_> {
@@ -87,7 +87,7 @@ fn a_crowd_that_keeps_coming_keeps_nobody_else_out() {
         while !enough.load(Ordering::Relaxed) {
             streams.extend(TcpStream::connect(agent.address).ok());
             come.fetch_add(1, Ordering::Relaxed);
-            // They go when the agent has let them go long since, or its queue is full of them.
+            // Drop the oldest ones. The agent has already closed them, or its queue is full of them.
             if streams.len() > 400 {
                 streams.pop_front();
             }
@@ -106,10 +106,10 @@ fn a_crowd_that_keeps_coming_keeps_nobody_else_out() {
             let mut controller = connect_from([127, 0, 0, 2], agent.address);
             let before = come.load(Ordering::Relaxed);
             until(|| come.load(Ordering::Relaxed) > before + 600);
-            // Connections are accepted in turn: once this one is served, those 600 have been accepted.
+            // Connections are accepted in order: once this one is served, the 600 before it have been accepted.
             let mut another = connect_from([127, 0, 0, 2], agent.address);
             kept = well(&mut another) && well(&mut controller);
-            // A machine so slow that the controller's own time was over says nothing.
+            // On a machine so slow that the controller itself timed out, the result proves nothing.
             if begun.elapsed() < ANONYMOUS {
                 break;
             }
