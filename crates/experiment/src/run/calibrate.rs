@@ -1,9 +1,9 @@
 //! Calibration before the runs: the rate that each background carries alone, and the number of sessions that a
 //! requested rate needs.
 //!
-//! A model knows the rate that its sessions offer ([`Backend::offered`]): the mean over all draws, and that of one draw.
+//! A model gives the rate that its sessions offer ([`Backend::offered`]): the mean over all draws, and that of a draw.
 //! Short pieces of runs measure which share of the rate offered by their own draw is carried. This share hardly varies,
-//! even if the draws vary much. It depends neither on the length of a run nor on the heavy-tailed variation between seeds.
+//! even if the draws vary much. It depends neither on the length of a run nor on heavy-tailed variation between seeds.
 
 use std::collections::BTreeMap;
 use std::fs;
