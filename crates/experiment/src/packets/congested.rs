@@ -94,8 +94,8 @@ fn what_is_learnt_beside_a_congested_queue_is_what_was_played() {
         "the learner and what was put in"
     );
 
-    // Dropped segments were retransmitted: tshark's count agrees with the learner's loss estimates. For hosts with only one
-    // or two samples, the learner cannot separate the link's queue from their own paths.
+    // Dropped segments were retransmitted: tshark's count agrees with the learner's loss estimates. For hosts with only
+    // one or two samples, the learner cannot separate the link's queue from their own paths.
     assert!(again >= found.dropped[1], "{again} again of {dropped}");
     let lost: f64 = (found.model.client_paths.iter())
         .map(|p| p.loss_down * f64::from(p.loss_samples))

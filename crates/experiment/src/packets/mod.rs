@@ -32,9 +32,9 @@ use swell_world::{Parties, Tap};
 use headers::Headers;
 pub use headers::Source;
 
-/// Raw IP, by the number that libpcap uses in memory. Up to version 1.10, libpcap compares the number of a second interface
-/// in the file with its in-memory number of the first (`sf-pcapng.c`). With the registered number 101 these differ, and
-/// tcpdump cannot open the file.
+/// Raw IP, by the number that libpcap uses in memory. Up to version 1.10, libpcap compares the number of a second
+/// interface in the file with its in-memory number of the first (`sf-pcapng.c`). With the registered number 101 these
+/// differ, and tcpdump cannot open the file.
 const LINK: LinkType = LinkType::RAW_BSD;
 
 /// Writes every packet that arrives at the bottleneck to a file.
