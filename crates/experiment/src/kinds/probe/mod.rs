@@ -222,29 +222,29 @@ impl Plays for ProbeTraffic {
     }
 }
 
-/// The machine: train after train, from the server to the client.
+/// The workload: one train after another, from the server to the client.
 struct Prober {
     estimator: Box<dyn Estimator>,
     rng: Stream,
     path: Access,
-    /// Between estimates.
+    /// Pause between estimates.
     pause: Dur,
-    /// The train that is sent, since its first packet.
+    /// The current train: time since its first packet, and size.
     train: Vec<(Dur, u32)>,
     /// Number of its first packet.
     first: u64,
-    /// How many of it were sent.
+    /// Number of its packets sent so far.
     sent: usize,
     began: Time,
     heard: Vec<Heard>,
-    /// When the estimate that is being made began.
+    /// When the current estimate began.
     since: Option<Time>,
     bytes: u64,
     records: Vec<Record>,
     samples: Vec<Sample>,
-    /// Before the next train.
+    /// Pause before the next train.
     rest: Dur,
-    /// Which train: a timer of an earlier one says nothing.
+    /// Number of the current train; timers of earlier ones are ignored.
     round: u64,
 }
 
