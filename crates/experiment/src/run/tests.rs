@@ -420,7 +420,7 @@ fn a_matched_rate_is_the_mean_or_that_of_the_seed() {
         [300_000, 3_000_000],
     ];
     assert_eq!(rates(&paired), expected);
-    // A fixed rate is not paired with another background.
+    // Without a match to another background there are no pairs.
     let alone = paired.replace(own, "rate = \"5Mbit\"");
     let problems = Plan::resolve(&alone, "x.toml", scratch.path()).unwrap_err();
     assert!(
