@@ -1,15 +1,15 @@
-//! Lists the bundled models and experiments, so that the program carries them inside.
+//! Generates the list of bundled models and experiments, which become part of the program.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    // Links to the folders of the repository: a package has the files themselves.
+    // Symbolic links to folders of the repository; a package contains the files themselves.
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?);
     let out = PathBuf::from(env::var("OUT_DIR").map_err(io::Error::other)?).join("bundled.rs");
     let mut code = String::new();
-    // A model file is JSON, plain or compressed (docs/model.md); what else lies there is not one.
+    // A model file is JSON, plain or compressed (docs/model.md). Other files in the folder are ignored.
     let models = list(&root.join("models"), &[".json", ".json.zst"])?;
     let flow_models = list(&root.join("models/flow-level"), &[".json", ".json.zst"])?;
     let experiments = list(&root.join("experiments"), &[".toml"])?;

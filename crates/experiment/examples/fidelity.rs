@@ -2,8 +2,8 @@
 //! the repository. With `--only` it takes traces with the text in their paths, and lists what is missed. `--certify` writes what
 //! came out into the bundled models' files.
 //!
-//! Each trace is learnt, or played from the bundled model that was learnt from it; played with every seed; and held
-//! against what came back.
+//! For each trace, the program learns a model or takes the bundled one, generates traffic with every seed, and compares
+//! the results.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ type Failed = Box<dyn std::error::Error + Send + Sync>;
 /// Where the bundled models are.
 const MODELS: &str = "models";
 
-/// Counts: they are within 5 % or inside the trace's own interval.
+/// Number of rows with counts, which must be within 5 % or inside the trace's own interval.
 const COUNTS: usize = 6;
 
 fn main() -> Result<(), Failed> {
@@ -47,7 +47,7 @@ fn main() -> Result<(), Failed> {
             continue;
         }
         let (model, bundled) = model(&trace)?;
-        // A capture that breaks off is learnt as far as it goes; what its halves are is not known.
+        // A truncated capture is learnt as far as it goes, but the distance between its halves is unknown.
         let capture = Traces::default().read(&trace, &[]);
         let apart = capture.map_or([f64::NAN; 2], |c| halves(&c));
         let fidelity = compare(&model, &play(&model, seeds)?, Some(apart));
@@ -71,14 +71,14 @@ fn main() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The bundled model of this trace and its name, or what is learnt from it.
+/// The bundled model of this trace and its name, or a model learnt from it.
 fn model(trace: &Path) -> Result<(Model, Option<String>), Failed> {
     let file = trace
         .file_name()
         .ok_or("no file name")?
         .to_string_lossy()
         .into_owned();
-    // As they are in the repository, which may be newer than what this program carries.
+    // Read the files in the repository, which may be newer than those inside this program.
     for name in bundled::models() {
         let model = std::fs::read(Path::new(MODELS).join(format!("{name}.json.zst")))?;
         let model = Model::from_slice(&model)?;
@@ -97,7 +97,7 @@ fn model(trace: &Path) -> Result<(Model, Option<String>), Failed> {
     Ok((learner.finish(), None))
 }
 
-/// What comes back with seeds 1 to `seeds`, over two threads.
+/// Regenerated models with seeds 1 to `seeds`, on two threads.
 fn play(model: &Model, seeds: u64) -> Result<Vec<Model>, Failed> {
     let one = |seed| regenerate(model, &Playback::default(), seed);
     let half = seeds / 2;
@@ -165,7 +165,7 @@ fn line(trace: &Path, bundled: Option<&str>, fidelity: &Fidelity) -> String {
 }
 
 fn certificate(fidelity: &Fidelity) -> Certificate {
-    // What did not come back at all is infinitely far, which the file cannot say.
+    // A missing quantity has an infinite distance, which the file cannot represent.
     let rounded = |x: f64| (x.min(99.0) * 1000.0).round() / 1000.0;
     let energies = ["left to right", "right to left"].map(|way| {
         let name = format!("energy of bytes {way}");

@@ -1,4 +1,4 @@
-//! What runs a run.
+//! The interface of backends, which execute runs, and the full specification of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -12,26 +12,26 @@ use crate::file::{Change, Hop, Link, Queue, Stack, narrowest, queues};
 use crate::kinds::{Playing, Role, Setting, Way};
 use crate::observe::{Cell, Observations};
 
-/// What runs a run: a simulator, an emulator, real hosts.
+/// Executes runs: a simulator, an emulator or real hosts.
 pub trait Backend: Sync {
-    /// The name that manifests record.
+    /// The name that is stored in manifests.
     fn name(&self) -> &'static str;
 
-    /// How many runs it can do at the same time without one disturbing the other.
+    /// The maximum number of concurrent runs that do not disturb each other.
     fn at_once(&self) -> usize {
         usize::MAX
     }
 
-    /// Whether a run writes files of its own, beside its tables: then it is given a directory for them.
+    /// Whether a run writes files in addition to its tables. If so, it gets a directory for them.
     fn writes(&self, _spec: &RunSpec) -> bool {
         false
     }
 
-    /// Runs one run to its end. `progress` takes the share done, 0..=1, now and then; where
-    /// `cancelled` says so the run is given up.
+    /// Executes a run. It calls `progress` from time to time with the finished share, 0..=1, and aborts when
+    /// `cancelled` returns true.
     ///
     /// # Errors
-    /// Where it was cancelled or could not be run.
+    /// If it was cancelled or could not be executed.
     fn run(
         &self,
         spec: &RunSpec,
@@ -39,11 +39,11 @@ pub trait Backend: Sync {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Observations, RunError>;
 
-    /// Mean rates of the background when it has the network to itself (`spec.foreground` is
-    /// `None`): network-layer bytes that left the slowest link of its path after the warm-up.
+    /// Mean rates of the background alone on the network (`spec.foreground` is `None`), from the network-layer bytes that
+    /// left the slowest link of its path after the warm-up.
     ///
     /// # Errors
-    /// As [`run`](Backend::run).
+    /// Like [`run`](Backend::run).
     fn measure(
         &self,
         spec: &RunSpec,
@@ -67,7 +67,7 @@ pub trait Backend: Sync {
             queues.into_iter()
         });
         let ways: Vec<Vec<Queue>> = ways.collect();
-        // What enters a path arrives at its first link.
+        // Packets enter a path at its first link.
         let first: BTreeSet<Queue> = ways.iter().map(|way| way[0]).collect();
         let crossed: BTreeSet<Queue> = ways.iter().flatten().copied().collect();
         let arrived = first.into_iter().filter_map(totals);
@@ -84,26 +84,26 @@ pub trait Backend: Sync {
         })
     }
 
-    /// What the background of `spec` offers, where that is known before it runs.
+    /// The rate that the background of `spec` offers, if it is known before the run.
     ///
     /// # Errors
-    /// Where the background cannot be built.
+    /// If the background cannot be built.
     fn offered(&self, spec: &RunSpec) -> Result<Option<Offered>, RunError> {
         crate::simulate::stage::offered(spec)
     }
 }
 
-/// What a background offers up and down, bits per second of network-layer bytes.
+/// The rate that a background offers, up and down, network-layer bits per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Offered {
-    /// In the mean over all draws.
+    /// Mean over all draws.
     pub mean: [f64; 2],
-    /// What this draw offers between the end of the warm-up and the end of the run.
+    /// Rate of this draw between the end of the warm-up and the end of the run.
     pub drawn: [f64; 2],
 }
 
 impl Offered {
-    /// What both offer together.
+    /// The sum of both.
     pub fn with(self, other: Offered) -> Offered {
         let sum = |a: [f64; 2], b: [f64; 2]| [a[0] + b[0], a[1] + b[1]];
         Offered {
@@ -113,7 +113,7 @@ impl Offered {
     }
 }
 
-/// Mean rates of a background, bits per second of network-layer bytes.
+/// Mean rates of a background, network-layer bits per second.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct MeasuredRates {
     /// Left to right.
@@ -135,59 +135,59 @@ pub enum RunError {
     Failed(#[from] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// A run, everything said.
+/// The full specification of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSpec {
-    /// Which run. Random streams come from its seed.
+    /// Identifies the run. Random streams derive from its seed.
     pub cell: Cell,
     /// The links.
     pub links: Vec<Duplex>,
-    /// The delivery traces that links and changes name.
+    /// The delivery traces to which links and changes refer.
     pub deliveries: BTreeMap<String, Arc<Deliveries>>,
     /// The application under study; `None` for the background alone.
     pub foreground: Option<Playing>,
     /// Other applications, which run at the same time.
     pub beside: Vec<Playing>,
-    /// The parts of the background; none where there is none.
+    /// The parts of the background; empty if there is no background.
     pub background: Vec<Playing>,
-    /// The first part of the run: background alone, in no total. The foreground starts after it.
+    /// Warm-up: background alone, not counted in totals. The foreground starts at its end.
     pub warmup: Dur,
     /// Length of the run, warm-up included.
     pub duration: Dur,
     /// Bin width of the time series.
     pub bins: Dur,
-    /// Whose TCP the background runs on, where the backend has both.
+    /// The TCP implementation for the background, if the backend has a choice.
     pub background_stack: Stack,
-    /// Whether to fill the table of background connections.
+    /// Whether to fill the table `flows`.
     pub flows: bool,
-    /// Whether to fill the table of waits at the bottleneck.
+    /// Whether to fill the table `waits`.
     pub waits: bool,
-    /// Whether to say if connections lose together.
+    /// Whether to fill the table `synchrony`.
     pub synchrony: bool,
-    /// Whether to say what requests waited for.
+    /// Whether to fill the table `waterfall`.
     pub waterfall: bool,
     /// Flow exporters on the links.
     pub records: Option<Exporter>,
-    /// Where to write the packets that arrive at the bottleneck; nowhere if `None`.
+    /// File for the packets that arrive at links; `None` to keep no packets.
     pub packets: Option<PathBuf>,
-    /// A directory for what the run writes beside its tables; it is there.
+    /// An existing directory for files that the run writes in addition to its tables.
     pub output: Option<PathBuf>,
 }
 
-/// A link of a run, everything said.
+/// The full specification of a link in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Duplex {
-    /// The name by which tables know it.
+    /// Its name in tables.
     pub name: Arc<str>,
-    /// Up and down, as they are at first. Queues are in packets, bytes or time, never BDP.
+    /// Initial state, up and down. Queue limits are in packets, bytes or time, never in BDP.
     pub directions: [Link; 2],
-    /// How the two directions change. Queues are in packets, bytes or time, and said with discipline
-    /// and limit; delivery traces have their phases.
+    /// Changes of the two directions. A change of a queue has both limit and discipline, with limits in packets, bytes
+    /// or time; delivery traces have phases.
     pub changes: [Vec<Change>; 2],
 }
 
 impl RunSpec {
-    /// A direction of a link as it is at first.
+    /// The initial state of a direction of a link.
     pub fn link(&self, queue: Queue) -> &Link {
         &self.links[queue.link].directions[usize::from(queue.direction)]
     }
@@ -197,10 +197,10 @@ impl RunSpec {
         path.iter().flat_map(|hop| &self.links[hop.link].directions)
     }
 
-    /// Where a path has its lowest rates at first: on the way from its clients, and on the way to them.
+    /// The links with the lowest initial rates of a path: from its clients, and towards them.
     ///
     /// # Panics
-    /// Where the path has no link.
+    /// If the path has no link.
     pub fn narrowest(&self, path: &[Hop]) -> [Queue; 2] {
         [false, true].map(|down| {
             let narrowest = narrowest(path, down, |queue| self.link(queue).rate);
@@ -208,7 +208,7 @@ impl RunSpec {
         })
     }
 
-    /// The same of all that the background crosses.
+    /// The same for all links that the background crosses; without a background, for the foreground's path.
     pub fn slowest(&self) -> [Queue; 2] {
         let hops: Vec<Hop> = self
             .background
@@ -221,7 +221,7 @@ impl RunSpec {
         }
     }
 
-    /// The links that the foreground crosses; all where there is no foreground.
+    /// The links that the foreground crosses; all links if there is no foreground.
     pub fn foreground_path(&self) -> Vec<Hop> {
         let own = self.foreground.as_ref().map(|part| part.path.clone());
         own.unwrap_or_else(|| {
@@ -233,7 +233,7 @@ impl RunSpec {
         })
     }
 
-    /// What a path is to those on it.
+    /// The properties of a path that its traffic needs to know.
     fn way(&self, path: &[Hop]) -> Way {
         Way {
             rates: self.narrowest(path).map(|queue| self.link(queue).rate),
@@ -241,8 +241,8 @@ impl RunSpec {
         }
     }
 
-    /// The parts that play a role, with what each must know of the run: in the order of their names, so that the order
-    /// in the file changes nothing.
+    /// The parts with this role, each with its setting in the run. They are sorted by name, so that their order in the
+    /// file has no effect.
     pub fn parts(&self, role: Role) -> Vec<(Setting<'_>, &Playing)> {
         let mut all: Vec<&Playing> = match role {
             Role::Foreground => self.foreground.iter().chain(&self.beside).collect(),
@@ -274,11 +274,11 @@ impl RunSpec {
         parts
     }
 
-    /// Whether there are several foregrounds or several parts of the background, which are counted one by one then.
+    /// Whether there are several foregrounds or several parts of the background. If so, each part is counted separately.
     pub fn is_mixed(&self) -> bool {
         self.background.len() > 1 || !self.beside.is_empty()
     }
 }
 
-/// Which seeds the parts of a role draw from, but for the first.
+/// Label of the seeds for all parts of a role except the first, which uses the seed of the run.
 const PART: u64 = 1 << 41;

@@ -1,4 +1,4 @@
-//! What the program carries inside: traffic models and example experiments.
+//! Files inside the program: traffic models and example experiments.
 
 mod list {
     include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
@@ -14,7 +14,7 @@ pub fn model(name: &str) -> Option<&'static [u8]> {
     list::MODELS.iter().find(|m| m.0 == name).map(|m| m.1)
 }
 
-/// Names of the bundled flow-level models, sorted. None is that of another bundled model.
+/// Names of the bundled flow-level models, sorted. They differ from those of the other bundled models.
 pub fn flow_models() -> impl Iterator<Item = &'static str> {
     list::FLOW_MODELS.iter().map(|m| m.0)
 }

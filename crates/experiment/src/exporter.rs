@@ -1,4 +1,4 @@
-//! A flow exporter on a link: what a router with NetFlow or IPFIX reports of the packets that cross it.
+//! A flow exporter on a link: reports flow records like a router with NetFlow or IPFIX.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -42,32 +42,32 @@ impl Default for Exporter {
     }
 }
 
-/// One direction of a connection as its packets show it, times in nanoseconds.
+/// Ground truth for one direction of a connection, from its packets; times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrueFlow {
     /// Its addresses and ports, source and destination.
     pub ends: [(IpAddr, u16); 2],
     /// Times of the first and of the last packet.
     pub packets: [i64; 2],
-    /// Times of the first and of the last packet with payload, where there is one.
+    /// Times of the first and of the last packet with payload, if any.
     pub payload: Option<[i64; 2]>,
 }
 
-/// What crossed a link, as its exporter reports it, and what the packets themselves were.
+/// The traffic of a link as its exporter reports it, with the ground truth from its packets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exported {
     /// The link.
     pub link: Arc<str>,
     /// Flow records, in the order of their ends.
     pub records: Vec<FlowRecord>,
-    /// The same flows by their packets.
+    /// Ground truth for the same flows.
     pub flows: Vec<TrueFlow>,
     /// Bytes of both directions in each bin of [`BIN`].
     pub bytes: Vec<u32>,
 }
 
-/// Writes the records of every link as IPFIX: to this file, or, of several links, to one for each beside it. A file is
-/// whole or not there.
+/// Writes the records of every link as IPFIX to this file or, with several links, to one file for each link beside it.
+/// Files are written atomically.
 pub(crate) fn keep(all: &[Arc<Exported>], file: &Path) -> io::Result<()> {
     for exported in all {
         let file = match all.len() {
@@ -85,7 +85,7 @@ pub(crate) fn keep(all: &[Arc<Exported>], file: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// An exporter while it looks at a link. Clones are the same one.
+/// An exporter while it observes a link. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct Exporting {
     link: Arc<str>,
@@ -102,7 +102,8 @@ struct State {
 }
 
 impl Exporting {
-    /// Of a link. `sources` are the workloads by their numbers in the world; `seed` chooses what is sampled.
+    /// An exporter on a link. `sources` are the workloads by their numbers in the world; `seed` selects the sampled
+    /// packets.
     pub fn new(settings: &Exporter, link: &Arc<str>, sources: Vec<Source>, seed: u64) -> Exporting {
         let metering = Metering {
             active_timeout: settings.active,
@@ -125,7 +126,7 @@ impl Exporting {
         }
     }
 
-    /// All that was exported; nothing is left.
+    /// Flushes all flows and returns everything that was exported.
     pub fn finish(self) -> Exported {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut records = std::mem::take(&mut state.done);

@@ -1,9 +1,9 @@
-//! Is the traffic that a model brings back the traffic it was learnt from?
+//! Fidelity: does a model regenerate the traffic that it was learnt from?
 //!
-//! The model is played over an empty link as fast as a campus's, without delay; the packets that
-//! cross the link are shown to the same learner that read the trace; and the two models are held
-//! against each other, quantity by quantity. What the learner does to a trace it thus does to the
-//! regenerated traffic too, and what it gets wrong shows: the simulated truth is the model played.
+//! The model generates traffic on an otherwise empty link without delay, at the rate of a campus link. The learner that
+//! read the trace also reads the packets that cross this link, and the two models are compared quantity by quantity.
+//! Both models thus contain the learner's simplifications. Its errors are visible too, because the ground truth of the
+//! regenerated traffic is the first model.
 
 mod compare;
 mod distance;
@@ -22,12 +22,12 @@ use swell_world::World;
 pub use compare::{Fidelity, Row, compare};
 pub use distance::halves;
 
-/// How a model is played to be looked at.
+/// How a model generates traffic for the comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Playback {
     /// Rate of the link, both directions.
     pub rate: Rate,
-    /// Dependencies to drop and other knobs; sessions start where the trace did.
+    /// Dependencies to drop and other parameters. By default, sessions start at the phase of the trace.
     pub knobs: Knobs,
 }
 
@@ -43,14 +43,14 @@ impl Default for Playback {
     }
 }
 
-/// Plays a model for as long as its trace lasted and learns from what crosses the link.
+/// Generates traffic from a model for the duration of its trace, and learns a model from the packets on the link.
 ///
 /// # Errors
-/// Where no schedule can be drawn.
+/// If no schedule can be drawn.
 pub fn regenerate(model: &Model, playback: &Playback, seed: u64) -> Result<Model, DrawError> {
     let played = Arc::new(model.varied(&playback.knobs, seed));
     let network = Network::default();
-    // The trace began with what it saw first: nothing of its end was in progress then.
+    // The trace starts with its first packets, so no earlier transfer is in progress.
     let schedule = Schedule::draw(&played, &playback.knobs, seed, model.duration, &network)?;
     let schedule = schedule.without_entered();
     let link = LinkConfig {
@@ -62,7 +62,7 @@ pub fn regenerate(model: &Model, playback: &Playback, seed: u64) -> Result<Model
     let learner = Learner::new(Options {
         name: model.name.clone(),
         parameters: model.parameters,
-        // Nothing is thinned: it is thrown away after the comparison.
+        // Do not thin the model: it is discarded after the comparison.
         budget: usize::MAX,
         ..Options::default()
     });

@@ -1,4 +1,4 @@
-//! A fingerprint that tells experiments apart. It guards against mistakes, not against malice.
+//! A fingerprint that identifies experiments. It protects against mistakes, not against attacks.
 
 /// FNV-1a, 128 bit, over parts with their lengths.
 pub(crate) struct Hash(u128);

@@ -1,4 +1,4 @@
-//! Experiments: the file, its resolution, the runs, the run directory.
+//! Experiments: the experiment file, its resolution to a plan, the runs, the run directory and the verdict.
 
 pub mod backend;
 pub mod bundled;

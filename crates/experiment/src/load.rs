@@ -1,8 +1,8 @@
-//! Does a background carry the load that it says, from its first second on?
+//! Checks that a background carries its nominal load from its first second on.
 //!
 //! A learnt background runs alone, through the whole program: file, calibration, runs, tables. Its carried load
-//! is held against what its sessions offer in the same windows, so that what heavy tails bring to a seed
-//! cancels.
+//! is compared with the rate that its sessions offer in the same windows, so that the heavy-tailed variation between
+//! seeds cancels.
 
 use std::path::Path;
 
@@ -13,42 +13,42 @@ use crate::plan::Plan;
 use crate::run::{self, Ended, Options};
 use crate::simulate::Simulator;
 
-/// What is asked of a model.
+/// The parameters of a check.
 #[derive(Clone, Debug)]
 pub struct Question<'q> {
     /// A bundled model, or the path of a file.
     pub model: &'q str,
-    /// Mean rate down; the model's own where there is none.
+    /// Mean rate down; `None` for the model's own.
     pub rate: Option<Rate>,
     /// Rate of the link, both directions.
     pub link: Rate,
     /// Length of a run.
     pub duration: Dur,
-    /// What counts as its beginning, and as its end.
+    /// Length of the first and of the last window.
     pub part: Dur,
-    /// Runs.
+    /// Number of runs.
     pub seeds: u32,
-    /// Runs at once.
+    /// Number of concurrent runs.
     pub threads: usize,
 }
 
-/// What a model carries alone, down, bits per second; means over seeds.
+/// The rate that a model carries alone, down, bits per second; means over seeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// What was asked for, or what the model's sessions are in the mean.
+    /// The requested rate, or the mean rate of the model's sessions.
     pub nominal: f64,
     /// Factor on its sessions.
     pub sessions: f64,
-    /// Offered by these draws, and carried, in the first part, in the last part and in the whole run.
+    /// Offered and carried rates in the first window, in the last window and in the whole run.
     pub windows: [Window; 3],
 }
 
-/// A window of all runs.
+/// Rates in a window, over all runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Window {
-    /// What the draws offer, bits per second.
+    /// Rate that the draws offer, bits per second.
     pub offered: f64,
-    /// What left the bottleneck, bits per second.
+    /// Rate that left the bottleneck, bits per second.
     pub carried: f64,
     /// Standard error of `carried`, over seeds.
     pub error: f64,
@@ -57,16 +57,16 @@ pub struct Window {
 }
 
 impl Window {
-    /// Carried per offered.
+    /// Ratio of the carried to the offered rate.
     pub fn ratio(&self) -> f64 {
         self.carried / self.offered
     }
 }
 
-/// Runs a model alone. `dir` takes the run directory.
+/// Runs a model alone. `dir` becomes the run directory.
 ///
 /// # Errors
-/// Where the model cannot be played so.
+/// If the model cannot run with these parameters.
 pub fn ask(question: &Question<'_>, dir: &Path) -> Result<Answer, String> {
     let rate = question
         .rate
@@ -130,7 +130,7 @@ duration = "{duration}"
                 duration: to,
                 ..spec.clone()
             };
-            // The draw is that of the whole run: a longer one begins like a shorter one.
+            // The draw does not depend on the length of the run: a longer run begins like a shorter one.
             let known = Simulator.offered(&part).map_err(|e| e.to_string())?;
             let offered = known.ok_or("nobody knows what it offers")?;
             nominal = offered.mean[1];

@@ -1,4 +1,4 @@
-//! Plausible numbers out of thin air, to try a plan or a pipeline without a network.
+//! A backend that makes up plausible numbers, to test a plan or a pipeline without a network.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::file::{Queue, queues};
 use crate::kinds::Role;
 use crate::observe::{Bin, Flow, LinkTotals, Observations, Outcome, Request, Scale};
 
-/// Makes observations up, as a pure function of the run. They say nothing about any network, and
+/// Makes up observations, as a pure function of the run. They say nothing about any network, and
 /// a warning in each run says so.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MadeUp {
@@ -18,7 +18,7 @@ pub struct MadeUp {
 }
 
 impl MadeUp {
-    /// As in manifests.
+    /// Its name in manifests.
     pub const NAME: &str = "made-up";
 }
 
@@ -53,7 +53,7 @@ impl Backend for MadeUp {
     }
 }
 
-/// What would be carried if it were proportional to sessions.
+/// The rate that would be carried if it were proportional to the number of sessions.
 fn offered(spec: &RunSpec) -> [f64; 2] {
     let mut sum = [0.0; 2];
     for (setting, part) in spec.parts(Role::Background) {
@@ -63,7 +63,7 @@ fn offered(spec: &RunSpec) -> [f64; 2] {
     sum
 }
 
-/// What comes up and down, bits per second, and how bursty.
+/// The load up and down, bits per second, and its burstiness.
 fn load(spec: &RunSpec) -> ([f64; 2], f64) {
     let (mut sum, mut burst) = ([0.0; 2], QUIET);
     for (setting, part) in spec.parts(Role::Background) {
@@ -74,7 +74,7 @@ fn load(spec: &RunSpec) -> ([f64; 2], f64) {
     (sum, burst)
 }
 
-/// How bursty no traffic is.
+/// Burstiness without background traffic.
 const QUIET: f64 = 0.01;
 
 fn observe(spec: &RunSpec) -> Observations {
@@ -141,7 +141,7 @@ fn observe(spec: &RunSpec) -> Observations {
     for queue in each.flat_map(|link| [0, 1].map(|direction| Queue { link, direction })) {
         let direction = queue.direction;
         let link = &spec.links[queue.link].name;
-        // The load flows on the links of its paths alone.
+        // The load is present only on the links of its paths.
         let flows = |d: usize| {
             if ways[d].contains(&queue) {
                 load[d]

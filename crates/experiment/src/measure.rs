@@ -1,9 +1,9 @@
-//! What is measured of an application: a name, a unit, and which direction is better.
+//! Measures of an application: each has a name, a unit and a better direction.
 //!
-//! The verdict, the report and thresholds know measures and nothing else of an application. What the tables
-//! `requests`, `links` and `waits` hold is turned into measures that each kind of traffic names
-//! ([`Part::measures`](crate::kinds::Part::measures)); what a program reports itself comes as [`MeasureSample`]s, with its definition in the experiment file
-//! (`[[foreground.reported]]`).
+//! The verdict, the report and thresholds see an application only through its measures. Each kind of traffic names the
+//! measures that derive from the tables `requests`, `links` and `waits`
+//! ([`Part::measures`](crate::kinds::Part::measures)). Values that a program reports itself are [`MeasureSample`]s; the
+//! experiment file defines their measures (`[[foreground.reported]]`).
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ pub enum Better {
     Higher,
 }
 
-/// Something that is measured of an application.
+/// A measure of an application.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measure {
     /// Its name, unique within the foreground.
@@ -31,22 +31,21 @@ pub struct Measure {
     pub better: Better,
     /// Whether a value may be known as a lower bound only (right-censored).
     pub censored: bool,
-    /// Ratios are of values plus this: differences much below it do not count. Zero for measures whose
-    /// ratios mean something down to zero.
+    /// Added to all values before ratios are taken, so that differences much below it do not count. Zero for measures
+    /// whose ratios are meaningful for all positive values.
     pub floor: f64,
     /// Where its values come from.
     pub source: Source,
-    /// Whether it may show by itself that nothing differs.
+    /// Whether this measure alone may show that nothing differs.
     pub sufficient: bool,
-    /// Whether it is what the question is about: [`Reported::primary`].
+    /// Whether the question is about this measure: [`Reported::primary`].
     pub primary: bool,
-    /// Whether it is shown beside, and no answer rests on it: what the network does to packets where the application
-    /// hides it.
+    /// Whether it is shown, but no answer rests on it: an effect on packets that the application hides from its user.
     pub beside: bool,
 }
 
 impl Measure {
-    /// A measure whose values the application says itself, each of which is known.
+    /// A measure with values that the application reports itself, none of them censored.
     pub const fn sampled(
         name: &'static str,
         unit: &'static str,
@@ -66,13 +65,13 @@ impl Measure {
         }
     }
 
-    /// It, as what the question is about.
+    /// The same as a primary measure.
     pub const fn primary(mut self) -> Measure {
         self.primary = true;
         self
     }
 
-    /// It, shown and not judged.
+    /// The same as a measure that is shown and that no answer rests on.
     pub const fn beside(mut self) -> Measure {
         self.beside = true;
         self
@@ -83,17 +82,17 @@ impl Measure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// Table `requests`: how long each took.
+    /// Table `requests`: the completion time of each.
     RequestTimes,
-    /// Table `requests`: how long the first byte of each took.
+    /// Table `requests`: the time to first byte of each.
     FirstBytes,
     /// Table `requests`: the share that failed.
     RequestFailures,
-    /// Table `requests`: how many were done per second.
+    /// Table `requests`: completed requests per second.
     RequestRate,
-    /// Table `requests`, or `links` where there are none: bytes per second.
+    /// Table `requests`, or `links` where there are no requests: bits per second.
     Goodput,
-    /// Table `links`: the share of packets that was dropped.
+    /// Table `links`: the share of packets that were dropped.
     Loss,
     /// Table `waits`: the mean wait.
     Waits,
@@ -150,7 +149,7 @@ fn is_zero(x: &f64) -> bool {
 }
 
 impl Reported {
-    /// The measure that it defines.
+    /// The measure that this definition describes.
     pub fn measure(&self) -> Measure {
         Measure {
             name: self.name.clone().into(),
@@ -192,8 +191,8 @@ pub const FIRST_BYTE: Measure = Measure {
     beside: false,
 };
 
-/// Mean of the times from a request's start to its last byte; one value per run. Where few requests take most of a run's
-/// time, percentiles say nothing of them.
+/// Mean time from a request's start to its last byte, or to when it was last observed; one value per run. Used where
+/// few requests take most of the time, because percentiles do not cover those.
 pub const MEAN_TIME: Measure = Measure {
     name: Cow::Borrowed("mean time"),
     unit: Cow::Borrowed("s"),
@@ -206,8 +205,8 @@ pub const MEAN_TIME: Measure = Measure {
     beside: false,
 };
 
-/// Network-layer bytes of the foreground that left the bottleneck per second, in the direction in which it
-/// sends most; one value per run.
+/// Response bits per second of request time; one value per run. For a foreground that sends most of its bytes outside
+/// requests, its network-layer rate out of the last link of its path, in the direction in which it sends most.
 pub const GOODPUT: Measure = Measure {
     name: Cow::Borrowed("goodput"),
     unit: Cow::Borrowed("bit/s"),
@@ -220,7 +219,7 @@ pub const GOODPUT: Measure = Measure {
     beside: false,
 };
 
-/// Requests that were done per second; one value per run.
+/// Completed requests per second; one value per run.
 pub const REQUEST_RATE: Measure = Measure {
     name: Cow::Borrowed("request rate"),
     unit: Cow::Borrowed("1/s"),
@@ -233,8 +232,8 @@ pub const REQUEST_RATE: Measure = Measure {
     beside: false,
 };
 
-/// Share of the foreground's packets that the bottleneck dropped, in the direction in which it sends most; one
-/// value per run. Ratios are of one hundredth plus this: a tenth of a percent of loss is ten percent more.
+/// Share of the foreground's packets that the links of its path dropped, in the direction in which it sends most; one
+/// value per run. With the floor of 0.01, a loss of 0.1 % instead of none is a ratio of 1.1.
 pub const LOSS: Measure = Measure {
     name: Cow::Borrowed("loss"),
     unit: Cow::Borrowed(""),
@@ -247,8 +246,8 @@ pub const LOSS: Measure = Measure {
     beside: false,
 };
 
-/// Mean time from a packet's arrival at the bottleneck to its arrival behind it, where the experiment keeps
-/// waits (`run.keep.waits`); one value per run.
+/// Sum over the links of the path of the mean time that a packet of the foreground waits there, where the experiment
+/// keeps waits (`run.keep.waits`); one value per run.
 pub const DELAY: Measure = Measure {
     name: Cow::Borrowed("delay"),
     unit: Cow::Borrowed("s"),
@@ -261,8 +260,8 @@ pub const DELAY: Measure = Measure {
     beside: false,
 };
 
-/// Share of the requests that failed; one value per run. Ratios are of one hundredth plus this: a tenth of a percent
-/// more failures is ten percent more.
+/// Share of the requests that failed; one value per run. With the floor of 0.01, 0.1 % of failures instead of none is a
+/// ratio of 1.1.
 pub const FAILURES: Measure = Measure {
     name: Cow::Borrowed("failures"),
     unit: Cow::Borrowed(""),
@@ -275,7 +274,7 @@ pub const FAILURES: Measure = Measure {
     beside: false,
 };
 
-/// The names of the measures that need no definition.
+/// Names of built-in measures, which need no definition.
 pub const BUILT_IN: [&str; 7] = [
     "time",
     "mean time",

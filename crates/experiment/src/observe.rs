@@ -1,4 +1,4 @@
-//! What one run leaves behind: the rows of the result tables.
+//! The observations of a run: rows of the result tables.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use swell_base::Warning;
 pub use crate::exporter::{Exported, TrueFlow};
 pub use crate::measure::MeasureSample;
 
-/// Which run: one foreground against one background with one seed.
+/// Identifies a run: a foreground, a background and a seed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cell {
     /// Name of the foreground in the experiment file.
@@ -38,22 +38,22 @@ pub struct Observations {
     pub waits: Vec<Wait>,
     /// Table `parts`: totals of each part after warm-up, where there are several.
     pub parts: Vec<PartTotals>,
-    /// Table `synchrony`: whether connections lose together, where the experiment keeps it.
+    /// Table `synchrony`: loss synchronization of connections, where the experiment keeps it.
     pub synchrony: Vec<Synchrony>,
-    /// What the links' flow exporters reported, where the experiment keeps it.
+    /// Reports of the links' flow exporters, where the experiment keeps them.
     pub exported: Vec<Arc<Exported>>,
-    /// Table `measures`: what the foreground reported itself, in the order in which it did.
+    /// Table `measures`: values that the foreground reported itself, in the order of its reports.
     pub measures: Vec<MeasureSample>,
-    /// Table `estimates`: what a probe estimated, and what was free, at several timescales.
+    /// Table `estimates`: a probe's estimates and the actual available bandwidth, at several timescales.
     pub estimates: Vec<Estimate>,
-    /// Table `waterfall`: what requests waited for, where the experiment keeps it.
+    /// Table `waterfall`: the components of request times, where the experiment keeps them.
     pub waterfall: Vec<Share>,
     /// Doubts.
     pub warnings: Vec<Warning>,
 }
 
 impl Observations {
-    /// What was observed of one link; what belongs to none is as it is.
+    /// Keeps only rows of `link` in the tables of links. Other tables are unchanged.
     pub fn of_link(mut self, link: &str) -> Observations {
         self.bins.retain(|row| &*row.link == link);
         self.scales.retain(|row| &*row.link == link);
@@ -84,7 +84,7 @@ pub struct Request {
     pub client: u32,
     /// Number of the request within the client.
     pub index: u32,
-    /// When the client wanted it.
+    /// When the client issued the request.
     pub start: f64,
     /// When the connection was established (`start` on a kept connection).
     pub connected: f64,
@@ -92,7 +92,7 @@ pub struct Request {
     pub first_byte: f64,
     /// Last byte of the response; of an unfinished request the last one seen, if any.
     pub last_byte: f64,
-    /// Until when it was watched: the last byte of one that is done, else when it failed or the run ended.
+    /// End of the observation: the last byte if it is done, else when it failed or the run ended.
     pub observed_until: f64,
     /// Response bytes received.
     pub bytes: u64,
@@ -102,13 +102,14 @@ pub struct Request {
     pub outcome: Outcome,
 }
 
-/// An estimate of the available bandwidth, and what was free on the path while it was made, in intervals of one length.
-/// Of an interval the link counts that had the least left. Bandwidths are bits per second.
+/// An estimate of the available bandwidth, and the actual available bandwidth of the path during the estimate, in
+/// intervals of one length. In each interval, the link with the least available bandwidth counts. Bandwidths are bits
+/// per second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
     /// When it was made, seconds since the start of the run.
     pub at: f64,
-    /// Its lowest and its highest value.
+    /// Lowest and highest value of the estimate.
     pub range: [f64; 2],
     /// Network-layer bytes that the probe sent for it.
     pub bytes: u64,
@@ -116,38 +117,38 @@ pub struct Estimate {
     pub duration: f64,
     /// Length of the intervals, seconds.
     pub timescale: f64,
-    /// How many there were; one, which began earlier, where the estimate took less time.
+    /// Number of intervals. If the estimate took less time than an interval, there is one, which began earlier.
     pub intervals: u32,
-    /// Mean of what was free in them.
+    /// Mean available bandwidth over the intervals.
     pub mean: f64,
-    /// Its standard deviation; zero of one.
+    /// Standard deviation over the intervals; zero for a single interval.
     pub sd: f64,
-    /// The least and the most of it.
+    /// Minimum and maximum over the intervals.
     pub ends: [f64; 2],
 }
 
-/// What a request waited for.
+/// A component of the time of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// Propagation of the packets that open the connection.
     Handshake,
     /// Propagation of the request.
     Request,
-    /// The server, before it answered.
+    /// Processing at the server, before it answered.
     Server,
     /// Propagation of the packet with the last byte.
     Response,
-    /// Propagation of data and acknowledgements before: the sender's window was full, as in slow start.
+    /// Propagation of earlier data and ACKs, while the sender's window was full, as in slow start.
     Rounds,
-    /// Queues before a link in which data and handshakes waited.
+    /// Queueing of data and handshake packets at a link.
     QueueData,
-    /// Queues before a link in which acknowledgements waited.
+    /// Queueing of ACKs at a link.
     QueueAcks,
     /// Transmission at a link's rate.
     Transmission,
-    /// From when a packet was sent that was lost until it was sent again.
+    /// Loss recovery: from the first transmission of a lost packet to its retransmission.
     Recovery,
-    /// Hosts: delayed acknowledgements, pauses and timers of the application, pacing.
+    /// Hosts: delayed ACKs, pauses and timers of the application, pacing.
     Hosts,
 }
 
@@ -183,18 +184,18 @@ impl Cause {
     }
 }
 
-/// A part of the time of a request. All parts of a request are its time.
+/// A part of the time of a request. The parts of a request add up to its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Share {
     /// Client number within the foreground.
     pub client: u32,
     /// Number of the request within the client.
     pub index: u32,
-    /// What it waited for.
+    /// The component.
     pub cause: Cause,
-    /// At which link; empty where it is none.
+    /// Name of the link; empty if the component belongs to no link.
     pub link: Arc<str>,
-    /// How long.
+    /// Duration, seconds.
     pub seconds: f64,
 }
 
@@ -285,7 +286,7 @@ pub struct LinkTotals {
     pub dropped_by: [u64; 3],
 }
 
-/// Totals of one part in one direction of a link, after warm-up. A packet of a real program is in no part.
+/// Totals of one part in one direction of a link, after warm-up. Packets of real programs belong to no part.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PartTotals {
     /// Its name in the experiment file.
@@ -310,8 +311,8 @@ pub struct PartTotals {
     pub dropped: u64,
 }
 
-/// Packets that waited about equally long in the queue of one direction of a link, after warm-up:
-/// from arrival to the beginning of transmission.
+/// A histogram bucket of waits in the queue of one direction of a link, after warm-up. A wait lasts from arrival to the
+/// beginning of transmission.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wait {
     /// Name of the link.
@@ -322,20 +323,19 @@ pub struct Wait {
     pub traffic: String,
     /// Shortest wait, seconds.
     pub from: f64,
-    /// Longest wait, seconds, an eighth of an octave above; zero where there was none.
+    /// Longest wait, seconds, an eighth of an octave above `from`; zero for packets that did not wait.
     pub to: f64,
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Their network-layer bytes.
+    /// Sum of their sizes, network-layer bytes.
     pub bytes: u64,
-    /// The squares of their sizes, summed.
+    /// Sum of the squares of their sizes, bytes squared.
     pub squares: f64,
-    /// Their waits, summed, seconds.
+    /// Sum of their waits, seconds.
     pub waited: f64,
 }
 
-/// Whether connections lose together at one direction of a link, and whether its queue compresses
-/// acknowledgements, after warm-up.
+/// Loss synchronization of connections and ACK compression at one direction of a link, after warm-up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Synchrony {
     /// Name of the link.
@@ -346,13 +346,12 @@ pub struct Synchrony {
     pub flows: u64,
     /// Bins in which anything was dropped.
     pub events: u64,
-    /// Mean share of the flows that lost something in such a bin; NaN where there is none.
+    /// Mean share of the flows that lost something in such a bin; NaN if there is no such bin.
     pub share: f64,
-    /// The same, were every flow to lose by itself in as many bins as it does; NaN where nothing was dropped.
+    /// The expected share if each flow lost independently, in as many bins as it does; NaN if nothing was dropped.
     pub independent: f64,
-    /// Pure acknowledgements sent after another of their flow.
+    /// Pure ACKs that followed another one of their flow.
     pub acks: u64,
-    /// Those of them that left at less than half the distance at which they came: ACK compression, as far as
-    /// this queue makes it.
+    /// Number of these that left at less than half the distance at which they arrived: ACK compression by this queue.
     pub compressed: u64,
 }

@@ -1,4 +1,4 @@
-//! From a file to runs, each fully specified.
+//! Resolves an experiment file to a plan of fully specified runs.
 
 mod deliveries;
 mod imitations;
@@ -19,26 +19,26 @@ use crate::kinds::{Files, Input, Part, Playing, Resolving, Role};
 use crate::observe::Cell;
 use crate::store::{Measured, ModelFacts};
 
-/// An experiment, resolved: its models read, its runs listed.
+/// A resolved experiment: its models are read, its runs are listed.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The experiment. Model files are named relative to the run directory.
     pub file: File,
-    /// Its text, every default written out.
+    /// Its text, with all defaults written out.
     pub toml: String,
-    /// What the user called the file.
+    /// The file's name, as given by the user.
     pub source: String,
     /// The runs: foregrounds, then backgrounds, then replications, in the order of the file.
     pub cells: Vec<Cell>,
-    /// The models and traces that parts have read, by background; of a foreground under `foreground NAME`.
+    /// The models and traces that parts have read, by background; those of a foreground are under `foreground NAME`.
     pub inputs: BTreeMap<String, Input>,
     /// The packet-delivery traces of the network, by the path in the resolved file.
     pub deliveries: BTreeMap<String, Arc<Deliveries>>,
 }
 
 impl Plan {
-    /// Reads and resolves an experiment. `source` is what messages call it; model files and captures
-    /// are looked for relative to `base`.
+    /// Reads and resolves an experiment. `source` is its name in messages; paths of model files and captures are
+    /// relative to `base`.
     ///
     /// # Errors
     /// Every problem found in the file, or else with its models and captures.
@@ -46,10 +46,10 @@ impl Plan {
         Plan::resolve_with(text, source, base, &Traces::default())
     }
 
-    /// As [`resolve`](Plan::resolve); captures are read only where `known` has not read them yet.
+    /// Like [`resolve`](Plan::resolve), with `known` as a cache of captures and models.
     ///
     /// # Errors
-    /// As [`resolve`](Plan::resolve).
+    /// Like [`resolve`](Plan::resolve).
     pub fn resolve_with(
         text: &str,
         source: &str,
@@ -62,11 +62,11 @@ impl Plan {
         Ok(plan)
     }
 
-    /// As [`resolve_with`](Plan::resolve_with), for the runs of one foreground beside one background. Of the other
-    /// backgrounds only those are kept that it consists of, or whose rates it takes.
+    /// Like [`resolve_with`](Plan::resolve_with), for the runs of one foreground beside one background. Other backgrounds
+    /// are kept only if this one consists of them or takes their rates.
     ///
     /// # Errors
-    /// As [`resolve`](Plan::resolve).
+    /// Like [`resolve`](Plan::resolve).
     pub fn resolve_one(
         text: &str,
         source: &str,
@@ -103,11 +103,11 @@ impl Plan {
         }
     }
 
-    /// As [`resolve_with`](Plan::resolve_with), but backgrounds that imitate others have learnt nothing yet: enough to
-    /// check a file, and to tell it from others, without simulating what is imitated.
+    /// Like [`resolve_with`](Plan::resolve_with), but without the models of backgrounds that imitate others. This is
+    /// enough to check a file and to compare it with others, and it avoids simulating the imitated backgrounds.
     ///
     /// # Errors
-    /// As [`resolve`](Plan::resolve).
+    /// Like [`resolve`](Plan::resolve).
     pub fn outline(
         text: &str,
         source: &str,
@@ -172,7 +172,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// What tells this experiment from others: equal hashes, equal tables.
+    /// A hash of everything that the tables depend on: equal hashes mean equal tables.
     pub fn hash(&self, backend: &str) -> String {
         let mut hash = Hash::new()
             .part(crate::VERSION.as_bytes())
@@ -184,15 +184,15 @@ impl Plan {
         hash.hex()
     }
 
-    /// What the manifest says of models and traces, by background.
+    /// The facts about models and traces for the manifest, by background.
     pub fn facts(&self) -> impl Iterator<Item = (&str, &ModelFacts)> {
         self.inputs
             .iter()
             .map(|(b, input)| (b.as_str(), &input.facts))
     }
 
-    /// The backgrounds that have to be measured alone first: those that another one matches, those that are
-    /// scaled to a rate, and bursts of packets, which may lose some.
+    /// The backgrounds that must first be measured alone: those that another one matches, those that are scaled to a
+    /// rate, and packet bursts, which may lose packets.
     pub fn to_measure(&self) -> Vec<&Part> {
         let matched: Vec<&str> = self
             .file
@@ -205,7 +205,7 @@ impl Plan {
             .collect()
     }
 
-    /// The same in the order in which they can be measured: first those that need no others' rates.
+    /// The same in the order in which they can be measured: first those that do not need the rates of others.
     pub(crate) fn measuring_stages(&self) -> Vec<Vec<&Part>> {
         let mut stages: Vec<Vec<&Part>> = Vec::new();
         for background in self.to_measure() {
@@ -216,7 +216,7 @@ impl Plan {
         stages
     }
 
-    /// How many others have to be measured one after the other before this one.
+    /// Length of the longest chain of backgrounds that must be measured before this one.
     fn depth(&self, background: &Part) -> usize {
         let all = &self.file.background;
         let needed = background.needs();
@@ -227,8 +227,8 @@ impl Plan {
             .unwrap_or(0)
     }
 
-    /// A run, everything said. `measured` holds what calibration found; a background that
-    /// matches one not measured is silent.
+    /// The full specification of a run. `measured` holds the results of the calibration; a background that matches one
+    /// without a result is silent.
     pub fn spec(&self, cell: &Cell, measured: &BTreeMap<String, Measured>) -> Option<RunSpec> {
         let backgrounds = &self.file.background;
         let background = backgrounds.iter().find(|b| b.name() == cell.background)?;
@@ -249,8 +249,8 @@ impl Plan {
         })
     }
 
-    /// A run of a background alone, to measure it; `pace` overrides the file's sessions, the speed of a
-    /// replay, or multiplies the rate of packets. `measured` has what it may match.
+    /// The specification of a run that measures a background alone. `pace` overrides the file's sessions or the speed of
+    /// a replay, or multiplies the rate of packets. `measured` holds the rates that it may match.
     pub fn alone(
         &self,
         background: &Part,
@@ -265,7 +265,7 @@ impl Plan {
             seed: self.seed(replication),
         };
         let mut parts = self.background(background, pace, measured, replication as usize);
-        // Its rate is that of its windows.
+        // The rate of a background with active windows applies within the windows, so measure without them.
         if background.parts().is_empty() {
             parts.iter_mut().for_each(|part| part.active = None);
         }
@@ -326,7 +326,7 @@ impl Plan {
         let own = self.file.round_trip(&foreground.route());
         match (foreground.delay(), self.file.network.rtt) {
             (Some(delay), _) => delay,
-            // A round trip crosses both access paths twice.
+            // A round trip crosses each of the two access paths twice.
             (None, Some(rtt)) => rtt.saturating_sub(own) / 4,
             (None, None) => file::ACCESS_DELAY,
         }
@@ -345,7 +345,7 @@ impl Plan {
         })
     }
 
-    /// The links as they are at first, with queues in packets, bytes or time.
+    /// The initial links, with queue limits in packets, bytes or time.
     pub fn links(&self) -> Vec<Duplex> {
         let rtt = self.rtt();
         let links = self.file.links().into_iter();
@@ -357,7 +357,8 @@ impl Plan {
         links.collect()
     }
 
-    /// The parts of a background. `pace` is that of a background of one part; others have theirs from `measured`.
+    /// The parts of a background. `pace` applies to a background with a single part; the parts of a mix have theirs from
+    /// `measured`.
     fn background(
         &self,
         background: &Part,
@@ -394,7 +395,7 @@ impl Plan {
         )
     }
 
-    /// The other foregrounds, where all run at once.
+    /// The other foregrounds, if all run at the same time.
     fn beside(
         &self,
         foreground: &Part,
@@ -410,7 +411,7 @@ impl Plan {
             .collect()
     }
 
-    /// A part in a run; `None` where there is no traffic.
+    /// A part in a run; `None` if it has no traffic.
     fn playing(
         &self,
         role: Role,
@@ -438,7 +439,7 @@ impl Plan {
     }
 }
 
-/// The two directions of a link, with queues in packets, bytes or time.
+/// The two directions of a link, with queue limits in packets, bytes or time.
 fn directions(keys: &LinkKeys, rtt: Dur) -> [Link; 2] {
     let mut chosen = keys.queues_given().into_iter();
     keys.directions().map(|mut link| {
@@ -450,7 +451,7 @@ fn directions(keys: &LinkKeys, rtt: Dur) -> [Link; 2] {
                 *limit = Fifo::bdp(k, rate, rtt);
             }
         }
-        // A queue that nobody chose does not decide a slow or short link by holding nothing.
+        // A default queue in BDP would be too small on a slow or short link, so it has a minimum size.
         if let (false, QueueLimit::Bytes(bytes)) = (given, &mut link.queue) {
             *bytes = Bytes(bytes.0.max(file::LEAST_QUEUE));
         }
@@ -458,7 +459,7 @@ fn directions(keys: &LinkKeys, rtt: Dur) -> [Link; 2] {
     })
 }
 
-/// What a foreground has read is under this name, whatever backgrounds are called.
+/// The key of a foreground's input, which cannot collide with the name of a background.
 fn of_foreground(name: &str) -> String {
     format!("foreground {name}")
 }

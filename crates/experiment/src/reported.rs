@@ -1,8 +1,8 @@
-//! What a program says of itself: values of measures in its output.
+//! Reads the measures that a program reports in its output.
 //!
 //! A value is found by a regular expression, by a JSONPath (RFC 9535), or in lines of JSON that the program writes to
-//! the file [`LINES`] of its directory. Programs change their units with the size of what they tell (wrk: `900us`,
-//! `14.02ms`, `1.20s`), so a second group of an expression takes the unit, and values are converted to the unit of the
+//! the file [`LINES`] in its directory. Some programs choose the unit by the size of the value (wrk: `900us`, `14.02ms`,
+//! `1.20s`). Therefore a second group of the expression captures the unit, and values are converted to the unit of the
 //! measure.
 
 use std::fmt;
@@ -15,15 +15,15 @@ use swell_base::Warning;
 
 use crate::measure::{Better, MeasureSample, Reported};
 
-/// The file of a run's directory into which a program may write measures: in each line an object that has numbers
-/// under the names of measures.
+/// The file in a run's directory to which a program may write measures. Each line is an object with numbers under the
+/// names of measures.
 pub const LINES: &str = "measures.jsonl";
 
-/// Where a value is found.
+/// Where to find a value.
 enum Source {
-    /// In what the client writes to standard output or standard error.
+    /// In the client's standard output or standard error.
     Pattern(Regex),
-    /// In the JSON that it writes to standard output.
+    /// In the JSON on its standard output.
     Json(JsonPath),
     /// In [`LINES`].
     Lines,
@@ -88,14 +88,14 @@ impl Source {
     }
 }
 
-/// What is wrong with a measure: the key, what, and what to do.
+/// A problem with the definition of a measure.
 #[derive(Debug, PartialEq)]
 pub struct Wrong {
     /// The key of [`Reported`].
     pub key: &'static str,
     /// What is wrong.
     pub message: String,
-    /// What helps.
+    /// How to correct it.
     pub hint: &'static str,
 }
 
@@ -115,15 +115,15 @@ impl fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-/// What is wrong with where a measure is said to be found.
+/// Checks where a measure is to be found.
 ///
 /// # Errors
-/// An expression or a path that does not read, or without a group for the number.
+/// If an expression or a path is malformed, or an expression has no group for the number.
 pub fn check(reported: &Reported) -> Result<(), Wrong> {
     Source::of(reported).map(drop)
 }
 
-/// What one run of a client wrote.
+/// The output of one client process.
 pub struct Output<'o> {
     /// Standard output.
     pub stdout: &'o str,
@@ -133,8 +133,8 @@ pub struct Output<'o> {
     pub at: f64,
 }
 
-/// The values in what the clients of a run wrote and in `lines`, the text of [`LINES`], with what to doubt.
-/// `stretch` is how many seconds of the program's clock one second of the network took.
+/// The values in the outputs of a run's clients and in `lines`, the text of [`LINES`], with doubts about them.
+/// `stretch` is the number of seconds on the program's clock for one second of network time.
 pub fn values(
     all: &[Reported],
     outputs: &[Output<'_>],
@@ -144,7 +144,7 @@ pub fn values(
     let end = outputs.iter().map(|o| o.at).fold(0.0, f64::max);
     let (mut samples, mut doubts) = (Vec::new(), Vec::new());
     for reported in all {
-        // What cannot be read was refused with the experiment.
+        // The check of the experiment has already rejected malformed definitions.
         let Ok(source) = Source::of(reported) else {
             continue;
         };
@@ -202,7 +202,7 @@ pub fn values(
 struct Values<'r> {
     reported: &'r Reported,
     values: Vec<(f64, f64)>,
-    /// Something that was found and is no number of the measure's unit.
+    /// A match that is not a number in the measure's unit.
     unread: Option<String>,
 }
 
@@ -247,7 +247,7 @@ impl Values<'_> {
         }
     }
 
-    /// What a reader must know where nothing was found, or not all of it could be read.
+    /// A doubt if nothing was found, or not all of it could be read.
     fn doubt(&self, source: &Source) -> Option<Warning> {
         let r = self.reported;
         if let Some(text) = &self.unread {
@@ -293,7 +293,7 @@ fn clipped(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-/// The JSON documents in a text that may hold other lines, too.
+/// The JSON documents in a text that may also contain other lines.
 fn documents(text: &str) -> Vec<Value> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -305,7 +305,7 @@ fn documents(text: &str) -> Vec<Value> {
                 found.push(value);
                 rest = &rest[stream.byte_offset()..];
             }
-            // What is not whole is the last thing that was written.
+            // An incomplete document is the last output.
             Some(Err(e)) if e.is_eof() => break,
             _ => rest = rest.split_once('\n').map_or("", |(_, after)| after),
         }
@@ -313,7 +313,7 @@ fn documents(text: &str) -> Vec<Value> {
     found
 }
 
-/// Lines that nobody asked for, or that do not read.
+/// A doubt about lines with unknown measures, and lines that are malformed.
 fn odd_lines(all: &[Reported], lines: &str) -> Option<Warning> {
     let asked = |name: &str| {
         let by_line = |r: &&Reported| r.pattern.is_none() && r.json.is_none();
@@ -338,7 +338,7 @@ fn odd_lines(all: &[Reported], lines: &str) -> Option<Warning> {
     ))
 }
 
-/// What a time or a rate of the program's clock has to be multiplied by to be the network's; `None` for what is neither.
+/// The factor that converts a time or a rate on the program's clock to network time; `None` for other units.
 fn own_clock(unit: &str, stretch: f64) -> Option<f64> {
     let per_time = ["/s", "/sec", "/second", "/min", "ps"];
     if split(unit).1 == "s" {
@@ -349,21 +349,20 @@ fn own_clock(unit: &str, stretch: f64) -> Option<f64> {
     }
 }
 
-/// What a value in unit `from` is to be multiplied by to be one in unit `to`. A value without unit is in that of the
-/// measure.
+/// The factor that converts a value from unit `from` to unit `to`. A value without a unit is in the unit of the measure.
 fn convert(from: &str, to: &str) -> Option<f64> {
     if from.is_empty() || from == to {
         return Some(1.0);
     }
     let ((a, base), (b, wanted)) = (split(from), split(to));
     match base {
-        // "1.25k" of whatever the measure counts.
+        // A prefix without a unit, such as "1.25k".
         "" => Some(a),
         _ => (base == wanted).then_some(a / b),
     }
 }
 
-/// A unit as a factor and what is left of it.
+/// Splits a unit into a factor and a base unit.
 fn split(unit: &str) -> (f64, &str) {
     match unit {
         "s" | "sec" | "secs" | "second" | "seconds" => return (1.0, "s"),
@@ -386,7 +385,7 @@ fn split(unit: &str) -> (f64, &str) {
         _ => return (1.0, unit),
     };
     let base = letters.as_str();
-    // Small prefixes stand before seconds only: a mile is no thousandth of an ile.
+    // Prefixes below one are accepted only for seconds: a "mile" is not a thousandth of an "ile".
     if (factor < 1.0) == (base == "s") {
         (factor, base)
     } else {

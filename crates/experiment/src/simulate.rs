@@ -1,4 +1,4 @@
-//! The simulated backend: a world, driven from deadline to deadline.
+//! The simulated backend: advances a world from event to event in virtual time.
 
 pub(crate) mod before;
 mod build;
@@ -16,7 +16,7 @@ use crate::observe::Observations;
 
 use self::stage::RunParts;
 
-/// Steps in which a run reports its progress and may be cancelled.
+/// Number of steps in each phase of a run. After each step it reports progress and may be cancelled.
 const STEPS: u64 = 200;
 
 /// Runs experiments in virtual time. A run is a function of its [`RunSpec`] alone.
@@ -51,7 +51,8 @@ impl Backend for Simulator {
             }
             Ok(())
         };
-        // A bin holds its beginning and not its end: so do the ledgers between these instants.
+        // Bins are half-open intervals: they include their start but not their end. Stop one nanosecond earlier, so that
+        // the ledgers count over the same interval.
         let before = |end: Dur| end.saturating_sub(Dur::from_nanos(1));
         let (warm, last) = (before(spec.warmup), before(spec.duration));
         if warm > Dur::ZERO {

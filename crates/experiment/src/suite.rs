@@ -1,8 +1,9 @@
-//! An experiment with other backgrounds in place of a learnt one: which is the cheapest that is enough?
+//! Builds a suite: an experiment that compares a learnt background with cheaper substitutes, to find the cheapest that
+//! is sufficient.
 //!
-//! Cost is what has to be known to make the traffic, least first: nothing; a mean rate (`cbr`, `poisson`); also the law
-//! of its bursts (`on-off`); the packets of a capture (`replay`, where the file has one); a learnt model with all its
-//! dependencies dropped; one with each of them dropped; the model.
+//! The cost of a background is the information that is needed to generate it. In ascending order: nothing; a mean rate
+//! (`cbr`, `poisson`); also the distribution of its bursts (`on-off`); the packets of a capture (`replay`, if the file
+//! has one); a learnt model without any of its dependencies; the model without one of them; the whole model.
 
 use swell_traffic::Dependency;
 use toml::{Table, Value};
@@ -12,7 +13,7 @@ use crate::file::{self, File};
 /// Kinds before the model, cheapest first.
 const CHEAPER: [&str; 5] = ["none", "cbr", "poisson", "on-off", "replay"];
 
-/// What a model with one dependency dropped is called: short, so that tables of 80 columns tell them apart.
+/// The name of a model with one dependency dropped. Names are short, so that they fit into tables of 80 columns.
 fn short(dropped: Dependency) -> &'static str {
     match dropped {
         Dependency::ResponseOnRequest => "any-response",
@@ -24,12 +25,12 @@ fn short(dropped: Dependency) -> &'static str {
     }
 }
 
-/// `text`, a file that reads as `file`, with the backgrounds of the suite: those that stand in for `learnt`, the cheapest
-/// first, and it. Backgrounds of these kinds that the file has keep their keys and take its rate; others are left out.
-/// Without a name the first learnt background is meant.
+/// Replaces the backgrounds in `text`, which parses to `file`, by those of the suite: the substitutes for `learnt`, the
+/// cheapest first, and last `learnt` itself. If the file already has a background of one of these kinds, it keeps its
+/// keys but takes the rate of `learnt`. Other backgrounds are dropped. `None` selects the first learnt background.
 ///
 /// # Errors
-/// A sentence where the file has no such background.
+/// A sentence, if the file has no such background.
 pub fn suite(text: &str, file: &File, learnt: Option<&str>) -> Result<String, String> {
     let mut models = file.background.iter().filter(|b| b.is_model());
     let target = models.find(|b| learnt.is_none_or(|name| b.name() == name));
@@ -54,7 +55,7 @@ pub fn suite(text: &str, file: &File, learnt: Option<&str>) -> Result<String, St
         let there = given.iter().find(|t| text_of(t, "kind") == kind);
         let mut table = match there {
             Some(table) => table.clone(),
-            // Only who has a capture can replay it.
+            // A replay needs a capture.
             None if kind == "replay" => continue,
             None => Table::from_iter([
                 ("name".to_owned(), kind.into()),
@@ -107,7 +108,7 @@ pub fn suite(text: &str, file: &File, learnt: Option<&str>) -> Result<String, St
     toml::to_string_pretty(&root).map_err(|e| e.to_string())
 }
 
-/// Gives another name to what has one that is taken, `target` excepted, which the others' rates name.
+/// Renames backgrounds with duplicate names, except `target`, because the rates of the others refer to it.
 fn distinct(all: &mut [Table], target: &str) {
     let mut taken = vec![target.to_owned()];
     let last = all.len().saturating_sub(1);
@@ -155,7 +156,7 @@ mod tests {
         ];
         assert_eq!(names, expected);
         assert_eq!(file.run.suite.as_deref(), Some("learnt"));
-        // All have its rate, and what the file says of packets stays.
+        // All have the target's rate, and the packet size in the file is kept.
         let others = &file.background[1..11];
         assert!(others.iter().all(|b| b.matches() == Some("learnt")));
         let file::Part::Poisson(poisson) = &file.background[2].0 else {
@@ -172,7 +173,7 @@ mod tests {
         let text = experiment(5).replace("[run]", second);
         let file = made(&text, Some("cbr")).unwrap();
         let names: Vec<&str> = file.background.iter().map(|b| b.name()).collect();
-        // What it lacks already is not dropped again, and nothing else has its name.
+        // The suite does not drop a dependency that is already missing, and names stay unique.
         assert_eq!(names.len(), 11, "{names:?}");
         assert!(!names.contains(&"any-think"), "{names:?}");
         assert_eq!((names[1], names[10]), ("cbr'", "cbr"));

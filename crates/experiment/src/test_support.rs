@@ -1,4 +1,4 @@
-//! What tests of several modules need.
+//! Helpers for the tests of several modules.
 
 /// A model file of one session that fetched `down` bytes in 80 seconds.
 pub(crate) fn model(down: u64) -> String {

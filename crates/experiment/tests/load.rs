@@ -1,5 +1,5 @@
-//! Backgrounds carry the load that they say, from their first second on: the quick version of the table that
-//! `examples/load.rs` makes.
+//! Backgrounds carry their nominal load from the first second on: a quick version of the table from
+//! `examples/load.rs`.
 
 use swell_base::{Dur, Rate};
 use swell_experiment::bundled;
@@ -19,7 +19,7 @@ fn answer(model: &str, mbit: Option<u64>, seeds: u32) -> Result<Answer, String> 
     ask(&question, dir.path())
 }
 
-/// Carried is what was offered, in the whole run and in its first and last ten seconds.
+/// Asserts that the offered load is carried, in the whole run and in its first and last ten seconds.
 #[track_caller]
 fn holds(what: &str, bar: f64, a: &Answer) {
     for w in a.windows {
@@ -34,7 +34,7 @@ fn holds(what: &str, bar: f64, a: &Answer) {
     );
 }
 
-/// How far a load may be off, beyond three standard errors.
+/// Tolerance of the load ratio, in addition to three standard errors.
 const BAR: f64 = 0.02;
 
 #[test]
@@ -49,7 +49,7 @@ fn a_scaled_model_carries_its_rate() {
     let a = answer("access-link", Some(8), 6).unwrap();
     holds("access-link at 8 Mbit/s", BAR, &a);
     assert_eq!(a.nominal, 8e6);
-    // Copies of small models: less noise than at their own rates.
+    // Several copies of small models have less noise than at their own rates.
     for model in [
         "bittorrent",
         "browsing",
@@ -69,8 +69,8 @@ fn a_model_too_small_for_a_rate_says_so_before_anything_runs() {
     }
 }
 
-/// Sessions that are one transfer each, about as long as the recording, to clients with this receive window, from servers
-/// with that one.
+/// Sessions of one transfer each, about as long as the recording. `window` is the receive window of clients, `servers`
+/// that of servers.
 fn long_flows(window: u32, servers: u32) -> String {
     let sessions: Vec<String> = (0..20u64)
         .map(|i| {
@@ -112,13 +112,13 @@ fn a_model_of_long_flows_plays_its_rate() {
     };
     let a = long(16_384, 0);
     holds("long flows", BAR, &a);
-    // A connection in progress is held by its client's window from its first instant on, however large its server's is.
+    // The client's window limits a connection in progress from its first instant on, however large the server's is.
     holds("from large servers", BAR, &long(16_384, 4 << 20));
-    // By hand: bits of all transfers over the recording, a thirtieth more for headers.
+    // By hand: bits of all transfers over the length of the recording, plus headers (factor 1.036).
     let bits: u64 = (0..20u64).map(|i| (18 + 2 * i) * (i + 1) * 100_000).sum();
     let rate = bits as f64 / 60.0;
     assert!((a.nominal / rate / 1.036 - 1.0).abs() < 0.005, "{a:?}");
-    // Windows without limit fill the queues in front of the clients first. Those begin empty.
+    // Unlimited windows first fill the queues before the clients, which are empty at the start.
     let [_, last, _] = long(0, 0).windows;
     let off = (last.ratio() - 1.0).abs();
     assert!(off < BAR + 3.0 * last.ratio_error, "{last:?}");

@@ -1,5 +1,5 @@
-//! What bundled models offer, without a network: over many seeds, at the beginning of runs as later; and what
-//! the closed form says of a session, beside what it does in the simulator when it is alone.
+//! Offered loads of bundled models, without a network: over many seeds, at the beginning of runs and later. Also compares
+//! the closed form of a single session with the simulator.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn network() -> Network {
     }
 }
 
-/// A bundled model, and the TCP that it is played with by default.
+/// A bundled model, and its default TCP configuration.
 fn loaded(model: &str) -> (Arc<Model>, Arc<Config>) {
     let text = format!(
         r#"
@@ -87,7 +87,7 @@ fn draws_offer_the_model_s_load_in_their_first_seconds_and_in_their_last() {
     }
 }
 
-/// Bytes that pass the bottleneck, and when.
+/// Times and sizes of packets that cross the bottleneck.
 #[derive(Clone, Default)]
 struct Passing(Arc<Mutex<Vec<(f64, f64)>>>);
 
@@ -100,7 +100,7 @@ impl Tap for Passing {
     }
 }
 
-/// Instants at which bytes so far are compared, seconds.
+/// Instants at which cumulative bytes are compared, seconds.
 fn instants() -> impl Iterator<Item = f64> {
     (0..34).map(|i| 0.25 * 1.35f64.powi(i))
 }
@@ -143,7 +143,7 @@ fn a_session_alone_does_what_the_closed_form_says() {
         let (model, tcp) = loaded(name);
         let count = model.sessions.len();
         let step = count.div_ceil(60);
-        // Loss is chance.
+        // Loss is random.
         let seeds = if count < 20 { 4 } else { 1 };
         let mut sums = vec![[0.0; 2]; instants().count()];
         for session in (0..count).step_by(step) {
@@ -156,10 +156,10 @@ fn a_session_alone_does_what_the_closed_form_says() {
         }
         let all = sums[sums.len() - 1];
         let bytes = all[1] / all[0];
-        // The connections of `streaming` wait in their client's line, and send again what only waits there.
+        // The connections of `streaming` queue at their client's access link, and retransmit packets that are only queued.
         let bar = if name == "streaming" { 0.04 } else { 0.02 };
         assert!((bytes - 1.0).abs() < bar, "{name}: {bytes} of the bytes");
-        // The mean time that a byte takes: the integral of the share that has not passed.
+        // Mean delivery time of a byte: the integral of the share that has not yet passed.
         let times: Vec<f64> = std::iter::once(0.0).chain(instants()).collect();
         let takes = [0, 1].map(|i| {
             let shares = std::iter::once(0.0).chain(sums.iter().map(|s| s[i] / all[i]));

@@ -1,7 +1,7 @@
-//! How often verdicts err, on simulated runs and on made-up ones whose truth is known.
+//! Error rates of verdicts, on simulated runs and on synthetic ones with known truth.
 //!
-//! The quick version runs with every test. `scripts/false-alarms simulated` runs the full one: 400 pairs, and worlds
-//! enough to tell 93 % from 95 %.
+//! The quick version runs with every test. `scripts/false-alarms simulated` runs the full one: 400 pairs, and enough
+//! worlds to distinguish 93 % from 95 %.
 
 #![expect(
     clippy::print_stdout,
@@ -21,7 +21,7 @@ use swell_stats::{Observation, PairedRatio};
 /// Replications of each condition.
 const RUNS: u32 = 5;
 
-/// How many pairs or worlds: `quick`, or what the environment says.
+/// Number of pairs or worlds: that in the environment variable, or else `quick`.
 fn number(variable: &str, quick: usize) -> usize {
     let set = std::env::var(variable).ok();
     set.and_then(|n| n.parse().ok()).unwrap_or(quick)
@@ -57,7 +57,7 @@ flows = false
     Plan::resolve(&text, "false alarms", Path::new(".")).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The runs of replications `from` on against `background`, as replications from 0 against `called`.
+/// The runs beside `background` of replications `from` on, renumbered from 0 and with the background name `called`.
 fn runs(plan: &Plan, background: &str, called: &str, from: u32) -> Vec<RunResult> {
     let template = plan.cells.iter().find(|c| c.background == background);
     let template = template.expect("the plan has this background");
@@ -77,7 +77,7 @@ fn runs(plan: &Plan, background: &str, called: &str, from: u32) -> Vec<RunResult
         .collect()
 }
 
-/// What the verdict says of the background `other`, whose requests take `factor` times as long as they did.
+/// The verdict's answer for the background `other`, after its request times are multiplied by `factor`.
 fn answer(plan: &Plan, none: &[RunResult], other: &[RunResult], factor: f64) -> Answer {
     let mut slower = other.to_vec();
     for r in slower.iter_mut().flat_map(|run| &mut run.observed.requests) {
@@ -113,8 +113,8 @@ impl Tally {
         }
     }
 
-    /// At most 5 % of these answers are wrong, as far as so many pairs can say: the bound is what chance exceeds in one
-    /// experiment of a thousand.
+    /// Asserts that at most 5 % of these answers are wrong. For this number of pairs, the bound is one that chance exceeds
+    /// in one of a thousand experiments.
     fn errs_seldom(&self, wrong: usize, what: &str) {
         let pairs = self.yes + self.no + self.unclear;
         println!("{what}: {self:?}");
@@ -126,7 +126,7 @@ impl Tally {
     }
 }
 
-/// The probability that at most `k` of `n` events of probability `p` happen.
+/// The probability of at most `k` of `n` events with probability `p`: the binomial distribution function.
 fn at_most(k: usize, n: usize, p: f64) -> f64 {
     let mut term = (1.0 - p).powi(i32::try_from(n).expect("few pairs"));
     let mut sum = term;
@@ -137,8 +137,8 @@ fn at_most(k: usize, n: usize, p: f64) -> f64 {
     sum
 }
 
-/// The same traffic under two names, with seeds of its own each: nothing differs. Then requests of one take 1.1 and 1.3
-/// times as long, exactly.
+/// The same traffic under two names, with different seeds, so that there is no true difference. Then the request times of
+/// one are multiplied by exactly 1.1 and 1.3.
 #[test]
 fn equal_backgrounds_under_two_names_seldom_differ() {
     let pairs = number("SWELL_PAIRS", 6);
@@ -178,12 +178,12 @@ fn one_kilobit_per_second_seldom_matters() {
         tally.count(answer(&own, &none, &other, 1.0));
     }
     tally.errs_seldom(tally.yes, "1 kbit/s, matters");
-    // It is so little that the answer is nearly always given.
+    // It is so little that the answer is nearly always "no".
     assert!(2 * tally.no > pairs, "{tally:?}");
 }
 
-/// From a file to its verdict: learnt traffic held to a rate, Poisson packets that match it, and nothing, in the real
-/// simulator and through the run directory.
+/// From a file to its verdict: learnt traffic scaled to a rate, Poisson packets that match it, and no background, in the
+/// real simulator and through the run directory.
 #[test]
 fn a_short_learnt_run_goes_all_the_way_to_its_verdict() {
     let learnt = "kind = \"learnt\"\nmodel = \"access-link\"\nrate = \"14Mbit\"";
@@ -200,7 +200,8 @@ fn a_short_learnt_run_goes_all_the_way_to_its_verdict() {
     let Ok(Ended::Complete(results)) = ended else {
         panic!("{ended:?}")
     };
-    // What was asked for comes alone, in the mean, or it is said; and Poisson offers as much as came, both ways.
+    // Alone, the background carries the requested mean rate, or there is a warning. Poisson offers the measured rate in
+    // both directions.
     let alone = &results.manifest.measured["other"];
     let missed = results
         .manifest
@@ -225,12 +226,12 @@ fn a_short_learnt_run_goes_all_the_way_to_its_verdict() {
     );
     assert_eq!(of("other").requested_bps[1], Some(14e6));
     for name in ["other", "poisson"] {
-        // Most of the link is taken: whoever takes it, nobody may say that it does not matter.
+        // Most of the link is used, so no background may get the answer "does not matter".
         assert_ne!(of(name).matters, Some(Answer::No), "{}", verdict.sentence);
         assert!(of(name).requests > 100);
         assert!(!of(name).judged.is_empty());
     }
-    // No answer is given where the seeds of this experiment missed the load by a quarter, and only there.
+    // The answer is withheld exactly if the seeds of this experiment missed the load by more than a quarter.
     let off = (alone.down_bps / 14e6 - 1.0).abs() > 0.25;
     assert_eq!(!of("other").withheld.is_empty(), off, "{alone:?}");
     assert_eq!(verdict.comparisons.len(), 1);
@@ -244,7 +245,7 @@ fn normal(s: &mut Stream) -> f64 {
     (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
-/// Requests of one run of median e^`mean`: dependent, lognormal with a Pareto tail, `cut` of them cut off somewhere.
+/// Request times of one run with median e^`mean`: dependent, lognormal with a Pareto tail, a share `cut` of them censored.
 fn requests(s: &mut Stream, mean: f64, cut: f64) -> Vec<Observation> {
     let mut level = normal(s);
     (0..60)
@@ -263,8 +264,8 @@ fn requests(s: &mut Stream, mean: f64, cut: f64) -> Vec<Observation> {
         .collect()
 }
 
-/// Intervals cover the true ratio, and both claims err as seldom as they say, at 5, 10 and 20 replications, with no
-/// request unfinished and with 3 % of them. Both conditions have one law but for a factor, so the truth is that factor.
+/// Intervals cover the true ratio, and both claims have the stated error rates, at 5, 10 and 20 replications, with no and
+/// with 3 % unfinished requests. The two conditions have the same distribution except for a factor, which is the truth.
 #[test]
 fn intervals_cover_the_truth_at_every_number_of_replications() {
     let worlds = number("SWELL_WORLDS", 60);
@@ -302,7 +303,7 @@ fn intervals_cover_the_truth_at_every_number_of_replications() {
                     share(matters),
                     share(equal)
                 );
-                // What 54 comparisons of so many worlds may be off by chance.
+                // Random deviation in 54 comparisons over this number of worlds.
                 let room = |bar: f64| 3.0 * (bar * (1.0 - bar) / known as f64).sqrt();
                 assert!(known > worlds / 2);
                 assert!(share(covered) >= 0.93 - room(0.93));
@@ -317,7 +318,7 @@ fn intervals_cover_the_truth_at_every_number_of_replications() {
     }
 }
 
-/// The bound that tallies are held against.
+/// Tests the bound for tallies.
 #[test]
 fn chance_is_the_binomials() {
     assert!((at_most(0, 10, 0.05) - 0.95f64.powi(10)).abs() < 1e-12);
@@ -326,8 +327,8 @@ fn chance_is_the_binomials() {
     assert!((at_most(1, 10, 0.05) - one).abs() < 1e-12);
 }
 
-/// What the suite says where the truth is known: beside a link of which next to nothing is used, nothing at all is
-/// sufficient. Beside one that bursts fill, neither nothing nor Poisson packets are.
+/// The suite's answer where the truth is known. On an almost idle link, no background is sufficient. On a link that bursts
+/// fill, neither no background nor Poisson packets are sufficient.
 #[test]
 fn a_suite_finds_what_is_sufficient() {
     let idle = "kind = \"learnt\"\nmodel = \"access-link\"\nrate = \"50kbit\"";
@@ -337,7 +338,7 @@ fn a_suite_finds_what_is_sufficient() {
             "[[background]]\nname = \"poisson\"\nkind = \"poisson\"\nrate = \"match:other\"";
         let mut own = plan(&format!("{world}\n{poisson}"));
         own.file.run.suite = Some("other".into());
-        // The cheapest comes first in the file, the target last.
+        // The cheapest candidate comes first in the file, the target last.
         own.file.background.swap(1, 2);
         let dir = tempfile::tempdir().expect("a temporary directory");
         let options = Options {

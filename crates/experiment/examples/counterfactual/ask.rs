@@ -1,4 +1,4 @@
-//! Tapping, learning, asking.
+//! Captures the traffic of worlds, learns from it, and compares predictions with the truth.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -17,11 +17,11 @@ use swell_stats::{Observation, Replications};
 use crate::changes::{Beside, Setting};
 use crate::worlds::World;
 
-/// Who predicts: the learnt model, the tapped packets replayed, Poisson packets, and the truth itself with other seeds,
-/// which is what chance alone makes of it.
+/// Predictors: the learnt model, a replay of the captured packets, Poisson packets, and the truth with other seeds, which
+/// shows the effect of chance alone.
 pub const PREDICTORS: [&str; 4] = ["B", "replay", "Poisson", "A, other seeds"];
 
-/// Percentiles that are looked at.
+/// Compared percentiles.
 const PERCENTILES: [f64; 3] = [0.5, 0.9, 0.95];
 
 /// How much is run.
@@ -43,7 +43,7 @@ impl Default for Inquiry {
     }
 }
 
-/// What the tap of one seed gave.
+/// Results of the capture with one seed.
 struct Tap {
     packets: String,
     model: String,
@@ -51,7 +51,7 @@ struct Tap {
     rates: [f64; 2],
 }
 
-/// What one world answered.
+/// Results for one world.
 pub struct Table {
     world: &'static str,
     /// By change: name, whether objects are 1 MB, slowdowns of the truth, and the error of each predictor, by percentile.
@@ -75,7 +75,7 @@ type Answer = (Vec<Vec<Observation>>, f64);
 /// Why something could not be run.
 pub type Failed = Box<dyn Error + Send + Sync>;
 
-/// Hosts on the left in packet files: who taps a link knows its sides, and its length.
+/// Hosts on the left in packet files. An observer of a link knows its sides.
 pub const INSIDE: [&str; 2] = ["10.0.0.0/8", "fd00::/8"];
 
 /// Warm-up, seconds.
@@ -111,7 +111,7 @@ impl Inquiry {
             let (beside, seed) = match who {
                 0 => (Beside::Nobody, seed),
                 1 => (Beside::Model(&world.model, world.sessions), seed),
-                // Not the seed of the truth: from here on it would draw the same numbers.
+                // A different seed from that of the truth, to avoid common random numbers.
                 2 => (Beside::Model(&tap.model, 1.0), seed + 1000),
                 3 => (Beside::Replay(&tap.packets), seed + 1000),
                 4 => (Beside::Poisson(tap.rates), seed + 1000),
@@ -184,7 +184,7 @@ impl Inquiry {
         })
     }
 
-    /// Does every job, over all processors; results in the order of the jobs.
+    /// Runs all jobs on all processors; results are in the order of the jobs.
     fn each<J: Sync, R: Send>(
         &self,
         jobs: &[J],
@@ -212,7 +212,7 @@ impl Inquiry {
     }
 }
 
-/// What of a packet file comes after the warm-up.
+/// Copies the part of a packet file after the warm-up.
 fn cut(from: &Path, to: &Path) -> Result<(), Failed> {
     let mut reader = Reader::open(from)?;
     let mut writer = Writer::create(to, "a tap")?;
@@ -255,7 +255,7 @@ fn run(
     Ok(Simulator.run(&spec, &|_| {}, &|| false)?)
 }
 
-/// Times of requests; those that the end cut off are lower bounds.
+/// Request times; those of unfinished requests are lower bounds.
 fn durations(observed: &Observations) -> Vec<Observation> {
     let request = observed.requests.iter().filter(|r| r.start.is_finite());
     let time = request.map(|r| Observation {
@@ -265,7 +265,7 @@ fn durations(observed: &Observations) -> Vec<Observation> {
     time.collect()
 }
 
-/// What of the background left the bottleneck, up and down, bits per second.
+/// Background rate that left the bottleneck, up and down, bits per second.
 fn carried(observed: &Observations) -> [f64; 2] {
     [0, 1].map(|d| {
         let link = observed.links.iter().find(|l| l.direction == d);

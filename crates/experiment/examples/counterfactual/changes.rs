@@ -1,4 +1,4 @@
-//! The network in which a world is tapped, and what is changed in it.
+//! The network in which a world is captured, and the changes to it.
 
 use std::fmt::Write as _;
 
@@ -207,7 +207,7 @@ pub fn all() -> Vec<(&'static str, Setting)> {
     ]
 }
 
-/// Who stands beside the foreground.
+/// The background beside the foreground.
 #[derive(Clone, Debug)]
 pub enum Beside<'a> {
     Nobody,
@@ -253,7 +253,7 @@ kind = "{kind}"
             delay = self.delay,
             queue = self.queue,
             qdisc = self.qdisc,
-            // The access paths take a round trip of 20 ms.
+            // The access paths contribute 20 ms to the RTT.
             rtt = 2 * self.delay + 20,
         );
         if foreground {
@@ -279,7 +279,7 @@ kind = "{kind}"
             Beside::Poisson([bps_up, bps_down]) => write!(
                 text,
                 "kind = \"poisson\"\nrate = \"{}bit\"\nrate_up = \"{}bit\"\n",
-                // Experiment files refuse more than the link carries.
+                // Experiment files reject rates above that of the link.
                 (bps_down * load).min(down * 1e6).round(),
                 (bps_up * load).min(up * 1e6).round()
             ),

@@ -1,4 +1,4 @@
-//! Known worlds: what is really there.
+//! Worlds with known traffic.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ pub fn world(name: &'static str, scratch: &Path) -> Result<World, Failed> {
     };
     let (model, sessions, rates) = match name {
         "access-link" => (name.to_owned(), scaled(name, 5.0)?, [10.0, 10.0]),
-        // Its users send three times what they fetch.
+        // Its users send three times as much as they receive.
         "isi-2pm" => (name.to_owned(), scaled(name, 5.0)?, [32.0, 10.0]),
         "quic-video" => (made(video(name, quic))?, 1.0, [10.0, 10.0]),
         "udp-video" => (made(video(name, stream))?, 1.0, [10.0, 10.0]),
@@ -59,14 +59,14 @@ pub fn world(name: &'static str, scratch: &Path) -> Result<World, Failed> {
     })
 }
 
-/// How many times the sessions of a bundled model make `mbit` down.
+/// The factor on the sessions of a bundled model for `mbit` Mbit/s down.
 fn scaled(name: &str, mbit: f64) -> Result<f64, Failed> {
     let model = Model::from_slice(bundled::model(name).ok_or("not bundled")?)?;
     let own = model.totals.bytes[1] as f64 * 8.0 / model.duration.as_secs_f64() / 1e6;
     Ok(mbit / own)
 }
 
-/// Length of the worlds that are made up.
+/// Length of the synthetic worlds, seconds.
 const LENGTH: u64 = 600;
 
 fn empty(name: &str, class: &str, udp: bool) -> Model {

@@ -1,4 +1,4 @@
-//! A trace's model against the models of its regenerated traffic.
+//! Compares the model of a trace with the models of its regenerated traffic.
 
 use serde::Serialize;
 use swell_base::Stream;
@@ -6,25 +6,25 @@ use swell_traffic::{Exchange, Marginals, Model, Quantity, Session};
 
 use super::distance::{self, DECIBELS};
 
-/// One quantity, in the trace and regenerated.
+/// One quantity, in the trace and in the regenerated traffic.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// What is compared: a quantity, its class if not all, its unit.
+    /// The quantity, its class unless it covers all, and its unit.
     pub quantity: String,
-    /// In the trace; of a distance, how far the trace is from itself, NaN where that is not known.
+    /// Its value in the trace. For a distance, that of the trace from itself; NaN if unknown.
     pub trace: f64,
-    /// Mean over the regenerated runs; or the distance of the runs from the trace.
+    /// Mean over the regenerated runs, or the distance of the runs from the trace.
     pub regenerated: f64,
-    /// Smallest and largest of the regenerated runs.
+    /// Minimum and maximum over the regenerated runs.
     pub spread: [f64; 2],
-    /// Largest distance that meets it; none for what is no distance.
+    /// Largest acceptable distance; `None` for quantities other than distances.
     pub limit: Option<f64>,
-    /// The trace's own 95 % bootstrap interval over sessions, where there is one.
+    /// The trace's own 95 % bootstrap interval over sessions, if there is one.
     pub interval: Option<[f64; 2]>,
-    /// Allowed relative difference of the mean; none for energies, whose mean may be 1.5 dB off.
+    /// Acceptable relative difference of the mean; `None` for energies, where the mean may differ by 1.5 dB.
     pub bar: Option<f64>,
-    /// Whether it is met: within the bar or inside the trace's own interval. Seeds enter by their mean alone, so that
-    /// more of them pass no more.
+    /// Whether the criterion is met: within the bar or inside the trace's own interval. Seeds enter only through their
+    /// mean, so that more seeds do not make it easier to pass.
     pub met: bool,
 }
 
@@ -39,18 +39,19 @@ pub struct Fidelity {
     pub rows: Vec<Row>,
 }
 
-/// Bars for volumes and for medians.
+/// Acceptable relative difference of volumes.
 const VOLUME: f64 = 0.05;
+/// Acceptable relative difference of medians.
 const MEDIAN: f64 = 0.10;
-/// A median is compared where at least this many values are behind it.
+/// Minimum number of values for the comparison of a median.
 const ENOUGH: usize = 30;
-/// How far the mean log2 energy over the seeds may be off: 1.5 dB. A spread would grow with the seeds, and with
-/// it what passes.
+/// Acceptable difference of the mean log2 energy over the seeds: 1.5 dB. The range over the seeds would be no criterion,
+/// because it grows with their number.
 const ENERGY: f64 = 1.5 / DECIBELS;
 /// Bootstrap resamples of the trace's sessions.
 const RESAMPLES: usize = 1000;
 
-/// Holds `runs` against the `trace`, two halves of which are `halves` apart ([`distance::halves`]).
+/// Compares `runs` with the `trace`. `halves` is the distance between its two halves ([`distance::halves`]).
 pub fn compare(trace: &Model, runs: &[Model], halves: Option<[f64; 2]>) -> Fidelity {
     let mut rows = Vec::new();
     volumes(trace, runs, &mut rows);
@@ -66,8 +67,7 @@ pub fn compare(trace: &Model, runs: &[Model], halves: Option<[f64; 2]>) -> Fidel
 }
 
 impl Row {
-    /// A row whose mean over the runs has to come within `bar` of the trace, or lie within the
-    /// trace's own interval.
+    /// A row that is met if the mean over the runs is within `bar` of the trace, or inside the trace's own interval.
     fn mean(quantity: String, trace: f64, runs: &[f64], bar: f64, own: Option<[f64; 2]>) -> Row {
         let regenerated = runs.iter().sum::<f64>() / runs.len() as f64;
         let close = (regenerated - trace).abs() <= bar * trace.abs();
@@ -84,7 +84,7 @@ impl Row {
         }
     }
 
-    /// A distance from the trace, beside the trace's from itself.
+    /// A row for a distance from the trace; `own` is the distance of the trace from itself.
     pub(super) fn distance(
         quantity: String,
         distance: f64,
@@ -148,7 +148,7 @@ fn volumes(trace: &Model, runs: &[Model], rows: &mut Vec<Row>) {
         &|m| (m.totals.packets[0] + m.totals.packets[1]) as f64,
         None,
     );
-    // Connections of which the trace holds neither SYN nor data are in no session.
+    // Connections without a SYN or data in the trace belong to no session.
     let all = |m: &Model| m.sessions.iter().map(|s| s.weight * tcp(s)).sum();
     let own = bootstrap(trace, tcp)(all(trace));
     row("TCP connections with SYN or data", &all, own);
@@ -197,7 +197,7 @@ fn medians(trace: &Model, runs: &[Model], rows: &mut Vec<Row>) {
             let median = |s: &swell_traffic::Sample| s.quantile(0.5);
             let values: Vec<f64> = theirs
                 .iter()
-                // What does not come back at all is a miss, not a gap in the table.
+                // A quantity that is missing in a run counts as zero, so that the row is not met.
                 .map(|m| m.get(class, quantity).and_then(median).unwrap_or(0.0))
                 .collect();
             let Some(measured) = median(sample) else {
@@ -220,7 +220,7 @@ fn medians(trace: &Model, runs: &[Model], rows: &mut Vec<Row>) {
     }
 }
 
-/// log2 of the energy at every timescale of the trace's diagram.
+/// Rows with log2 of the energy at every timescale of the trace's diagram.
 fn energies(trace: &Model, runs: &[Model], rows: &mut Vec<Row>) {
     for (d, way) in ["left to right", "right to left"].iter().enumerate() {
         for (i, &y) in trace.load.lsd[d].iter().enumerate() {
@@ -242,7 +242,7 @@ fn energies(trace: &Model, runs: &[Model], rows: &mut Vec<Row>) {
                 limit: None,
                 interval: None,
                 bar: None,
-                // An octave that is silent in a run has no logarithm.
+                // Not met if the octave is silent in a run, because there is no logarithm.
                 met: values.len() == runs.len() && (regenerated - y).abs() <= ENERGY,
             });
         }

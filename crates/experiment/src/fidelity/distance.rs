@@ -1,12 +1,13 @@
-//! How far apart: energies in decibels, distributions in octaves, each beside what the trace is from itself.
+//! Distances between a trace and its regenerated traffic: energies in decibels, distributions in octaves. Each is
+//! reported with the distance of the trace from itself.
 //!
-//! *Energy.* The logarithm of the wavelet energy of bytes, octave by octave from 2 ms to 8 s, mean over the seeds,
-//! against the trace's: the mean of the absolute differences. Beside it the same difference between two halves of
-//! the trace, which no model can be expected to undercut. The allowance ends at [`CAP`], however unlike the halves.
+//! *Energy.* The mean over octaves from 2 ms to 8 s of the absolute difference between the logarithm of the wavelet
+//! energy of bytes, averaged over the seeds, and that of the trace. The same difference between the two halves of the
+//! trace is its noise, which no model can be expected to undercut. The limit grows with this noise, up to [`CAP`].
 //!
-//! *Distributions.* Wasserstein-1 of the binary logarithms, of each seed by itself: how many doublings the mass
-//! must be moved. Differences that no network shows do not count: times below [`TIME`], round trips below
-//! [`RTT`] are taken as that long.
+//! *Distributions.* The Wasserstein-1 distance of the binary logarithms, for each seed: the mean number of doublings
+//! between the distributions. Differences without effect on a network do not count: times below [`TIME`] and round-trip
+//! times below [`RTT`] are raised to these values.
 
 use std::collections::BTreeMap;
 
@@ -18,30 +19,31 @@ use crate::plan::Capture;
 
 /// Decibels per octave of energy.
 pub(super) const DECIBELS: f64 = 10.0 * std::f64::consts::LOG10_2;
-/// What the mean over the octaves may be off, dB.
+/// Limit of the mean difference over the octaves, dB.
 const ENERGY: f64 = 1.5;
-/// What it may be off at most where halves of the trace differ more than [`ENERGY`], dB.
+/// Maximum of this limit if the halves of the trace differ by more than [`ENERGY`], dB.
 const CAP: f64 = 6.0;
-/// What an octave counts that is silent in the trace or in the runs alone, dB.
+/// Difference of an octave that is silent either in the trace or in the runs, but not in both, dB.
 const SILENT: f64 = 20.0;
-/// Longest timescale of an octave that counts, seconds.
+/// Longest timescale of the compared octaves, seconds.
 const LONGEST: f64 = 8.2;
-/// What Wasserstein-1 may be, octaves.
+/// Limit of the Wasserstein-1 distance, octaves.
 const DISTANCE: f64 = 0.1;
-/// The same between what hosts without samples borrowed and what there was to borrow, which are drawn.
+/// The same limit between borrowed round-trip times and those available to borrow. It is larger, because the borrowed
+/// ones are random draws.
 const BORROWED: f64 = 0.5;
-/// Shorter pauses than this are no pauses, seconds.
+/// Shorter pauses than this do not differ, seconds.
 const TIME: f64 = 1e-3;
-/// Shorter round trips than this are alike, seconds.
+/// Shorter round-trip times than this do not differ, seconds.
 const RTT: f64 = 1e-4;
-/// Quantiles taken of weighted samples.
+/// Number of quantiles of weighted samples.
 const QUANTILES: usize = 2_000;
-/// Values below which a distribution is not compared.
+/// Minimum number of values for the comparison of a distribution.
 const ENOUGH: usize = 30;
-/// Vanishing moments of the wavelet, as the learner takes them.
+/// Vanishing moments of the wavelet, as in the learner.
 const MOMENTS: usize = 3;
 
-/// The quantities whose distributions are compared, over all classes, and what is not told apart.
+/// The quantities whose distributions are compared, over all classes, with the value to which smaller ones are raised.
 const COMPARED: [(Quantity, f64); 7] = [
     (Quantity::Request, 1.0),
     (Quantity::Response, 1.0),
@@ -52,8 +54,8 @@ const COMPARED: [(Quantity, f64); 7] = [
     (Quantity::ServerRtt, RTT),
 ];
 
-/// How far the energies of the two halves of a trace are apart, up and down: mean over the octaves, dB. NaN where
-/// nothing is to be compared.
+/// Distance between the energies of the two halves of a trace, up and down: mean over the octaves, dB. NaN if there is
+/// nothing to compare.
 pub fn halves(trace: &Capture) -> [f64; 2] {
     let bin = 1_000_000;
     let bins = (trace.length.as_nanos() / bin + 1) as usize;
@@ -73,7 +75,7 @@ pub fn halves(trace: &Capture) -> [f64; 2] {
     })
 }
 
-/// The mean absolute difference of logarithms of energy over the octaves that either has, dB. `bin`: seconds.
+/// The mean absolute difference of logarithms of energy over the octaves that either has, dB. `bin` is in seconds.
 fn apart(a: &[f64], b: &[f64], bin: f64) -> f64 {
     let octaves = (LONGEST / bin).log2().floor().max(0.0) as usize;
     let octaves = octaves.min(a.len().max(b.len()));
@@ -84,7 +86,7 @@ fn apart(a: &[f64], b: &[f64], bin: f64) -> f64 {
     (0..octaves).map(difference).sum::<f64>() / octaves as f64
 }
 
-/// Rows of the energies over all octaves, a direction each.
+/// Rows of the energies over all octaves, one for each direction.
 pub(super) fn energy(trace: &Model, runs: &[Model], halves: Option<[f64; 2]>, rows: &mut Vec<Row>) {
     let bin = trace.load.lsd_bin.as_secs_f64();
     for (d, way) in ["left to right", "right to left"].iter().enumerate() {
@@ -94,7 +96,7 @@ pub(super) fn energy(trace: &Model, runs: &[Model], halves: Option<[f64; 2]>, ro
         }
         let mean: Vec<f64> = (0..own.len())
             .map(|j| {
-                // A run in which the octave is silent has no logarithm, and the mean none either.
+                // If the octave is silent in a run, its logarithm and therefore the mean are not finite.
                 let of = |m: &Model| m.load.lsd[d].get(j).copied().unwrap_or(f64::NAN);
                 runs.iter().map(of).sum::<f64>() / runs.len() as f64
             })
@@ -109,13 +111,13 @@ pub(super) fn energy(trace: &Model, runs: &[Model], halves: Option<[f64; 2]>, ro
             })
             .collect();
         let noise = halves.map_or(f64::NAN, |h| h[d]);
-        // Of a number and no number the number is the larger.
+        // `max` ignores a noise of NaN.
         let limit = ENERGY.max(noise).min(CAP);
         rows.push(Row::distance(
             format!("energy of bytes {way}, mean over octaves [dB]"),
             apart(own, &mean, bin),
             noise,
-            // Seeds about their mean.
+            // Spread of the seeds about their mean.
             spread(&each),
             limit,
         ));
@@ -148,7 +150,7 @@ pub(super) fn distributions(trace: &Model, runs: &[Model], rows: &mut Vec<Row>) 
             DISTANCE,
         ));
     }
-    // As the learner numbers them: by the first session that uses them.
+    // A host has the class of the first session that uses it, as in the learner.
     let mut class = [BTreeMap::new(), BTreeMap::new()];
     for s in &trace.sessions {
         class[0].entry(s.client).or_insert(s.class);
@@ -165,8 +167,8 @@ fn floored(sample: &Sample, floor: f64) -> Ecdf {
     Ecdf::new(values.samples().iter().map(|v| v.max(floor)).collect())
 }
 
-/// Hosts of which no round trip was measured are played with one of a host of their class, else of any: what they
-/// have against what there is to have. `class`: by host.
+/// Compares borrowed round-trip times with those available to borrow. A host without a measured round-trip time borrows
+/// that of a host of its class or, if there is none, of any host. `class` is by host.
 fn borrowed(side: &str, paths: &[Path], class: &BTreeMap<u32, u32>, rows: &mut Vec<Row>) {
     let seconds = |p: &Path| p.rtt.as_secs_f64().max(RTT);
     let mut donors: BTreeMap<Option<u32>, Vec<f64>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Packets of the world as a capture on the link would show them.
+//! Converts packets of the world to those that a capture on the link would contain.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,14 +14,14 @@ use crate::packets::headers::{Headers, Source};
 /// Bytes of Ethernet framing in front of a packet.
 const ETHERNET: u32 = 14;
 
-/// Shows the packets that cross the link to a learner, with the headers that a packet file would have.
+/// Passes the packets that cross the link to a learner, with the headers that a packet file would have.
 pub(super) struct LearnerTap {
     learner: Arc<Mutex<Learner>>,
     headers: Headers,
 }
 
 impl LearnerTap {
-    /// Of one workload: connections of these `classes` over `tcp`.
+    /// For a single workload with connections of these `classes` over `tcp`.
     pub fn new(
         learner: Arc<Mutex<Learner>>,
         classes: &[Class],
@@ -58,7 +58,7 @@ impl Tap for LearnerTap {
                 wire_len: ip_len + ETHERNET,
                 captured_len: ip_len + ETHERNET,
                 ip_len,
-                // One for each direction: sides are seen, not guessed.
+                // One interface for each direction, so that the learner need not infer the sides.
                 interface: u32::from(!up),
                 src: network.from,
                 dst: network.to,

@@ -1,4 +1,4 @@
-//! What runs an experiment.
+//! The backend of an experiment.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

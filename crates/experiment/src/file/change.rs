@@ -1,4 +1,4 @@
-//! How the network changes during a run.
+//! Changes of the network during a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Whether the up (0) or the down direction (1) is meant.
+    /// Whether it includes this direction: 0 is up, 1 is down.
     pub fn has(self, direction: usize) -> bool {
         match self {
             Side::Both => true,
@@ -97,7 +97,7 @@ pub struct Deliveries {
     pub sha256: Option<String>,
 }
 
-/// A packet-delivery trace as a file writes it.
+/// A packet-delivery trace in a file: a path or a table.
 pub type DeliveriesSpec = Named<Deliveries>;
 
 impl Short for Deliveries {

@@ -1,4 +1,4 @@
-//! Values that have the right shape and are impossible all the same.
+//! Checks for impossible values in files of the right shape.
 
 mod background;
 mod change;
@@ -21,19 +21,19 @@ pub(super) struct Impossible {
     pub hint: Option<String>,
 }
 
-/// Runs of each foreground against each background.
+/// Allowed number of runs of each foreground beside each background.
 const REPLICATIONS: RangeInclusive<u32> = 1..=10_000;
-/// A finer timer than this is no timer of a real host.
+/// Minimum RTO. Real hosts do not have finer timers.
 const SHORTEST_RTO: Dur = Dur::from_millis(1);
-/// Coarser clocks than BSD's 500 ms are unheard of.
+/// Maximum clock granularity. Real hosts have at most the 500 ms of BSD.
 const LONGEST_TICK: Dur = Dur::from_secs(1);
-/// RFC 1122 section 4.2.3.2.
+/// Maximum delay of an ACK (RFC 1122 section 4.2.3.2).
 const LONGEST_ACK_DELAY: Dur = Dur::from_millis(500);
-/// What an element's 16 bits hold; more than any link layer adds.
+/// Maximum overhead per packet, limited by 16 bits. It is more than any link layer adds.
 const OVERHEAD: Bytes = Bytes(65_535);
-/// A run's counts per millisecond take 16 bytes per direction: 2.8 GB for a day.
+/// Maximum length of a run. Counts per millisecond take 16 bytes per direction: 2.8 GB for a day.
 const LONGEST: Dur = Dur::from_secs(86_400);
-/// Bins of one run.
+/// Maximum number of bins of a run.
 const BINS: u64 = 10_000_000;
 
 /// Every impossible value in `file`.
@@ -50,7 +50,7 @@ pub(super) fn check(file: &File) -> Vec<Impossible> {
     found.0
 }
 
-/// What was found.
+/// The impossible values found so far.
 pub(crate) struct Findings(Vec<Impossible>);
 
 impl Findings {
@@ -83,7 +83,7 @@ impl Findings {
         }
     }
 
-    /// Whether `n` is within `range`, which `hint` names.
+    /// Requires that `n` is within `range`, which `hint` describes.
     pub fn within<T: PartialOrd>(
         &mut self,
         key: String,
@@ -97,7 +97,7 @@ impl Findings {
         }
     }
 
-    /// A background without a rate in either direction.
+    /// Reports a background without a rate in either direction.
     pub fn silent(&mut self, key: String) {
         self.add(
             key,
@@ -106,7 +106,7 @@ impl Findings {
         );
     }
 
-    /// A rate of nothing, or a rate beside the key `other` that sets the load as well.
+    /// Rejects a rate of zero, and a rate in addition to the key `other`, which also sets the load.
     pub fn scaled(&mut self, at: &Slot<'_>, rate: Option<&RateSpec>, other: &str, given: bool) {
         if matches!(rate, Some(RateSpec::Fixed(rate)) if *rate == Rate::default()) {
             self.add(
@@ -124,7 +124,7 @@ impl Findings {
         }
     }
 
-    /// A foreground that takes its rate from a background.
+    /// Rejects a foreground that takes its rate from a background.
     pub fn no_match(&mut self, at: &Slot<'_>, rate: Option<&RateSpec>) {
         if at.role == Role::Foreground && matches!(rate, Some(RateSpec::Match(_))) {
             self.add(
@@ -136,7 +136,7 @@ impl Findings {
     }
 
     pub fn packet(&mut self, key: String, packet: Bytes) {
-        // 28 bytes are the IPv4 and UDP headers; 65535 is what an IP length can say.
+        // IPv4 and UDP headers take 28 bytes; 65535 is the maximum length of an IP packet.
         if !(Bytes(29)..=Bytes(65_535)).contains(&packet) {
             self.add(
                 key,
@@ -292,7 +292,7 @@ fn names(file: &File, found: &mut Findings) {
     }
 }
 
-/// Probabilities that are none; `key` makes their keys.
+/// Rejects invalid loss probabilities; `key` makes their keys.
 fn loss(key: impl Fn(&str) -> String, loss: Loss, found: &mut Findings) {
     match loss {
         Loss::None => {}
@@ -376,7 +376,7 @@ fn run(file: &File, found: &mut Findings) {
             );
         }
     }
-    // One of them can look at a link.
+    // A link has a single tap, so only one of these can use it.
     let looks = [
         ("run.keep.packets", run.keep.packets),
         ("run.keep.records", run.keep.records.is_some()),
@@ -450,7 +450,7 @@ fn run(file: &File, found: &mut Findings) {
             "for example \"100ms\"",
         );
     } else {
-        // Totals are sums over bins, from the end of the warm-up to the end of the run.
+        // Totals are sums over bins from the end of the warm-up to the end of the run, so both must be bin boundaries.
         for (name, length) in [("warmup", run.warmup), ("duration", run.duration)] {
             if let Some(hint) = multiples(length, run.bins) {
                 found.add(
@@ -474,7 +474,7 @@ fn run(file: &File, found: &mut Findings) {
     }
 }
 
-/// The multiples of `bins` next to `length`; `None` where it is one.
+/// The multiples of `bins` closest to `length`; `None` if it is a multiple.
 fn multiples(length: Dur, bins: Dur) -> Option<String> {
     let rest = length.as_nanos() % bins.as_nanos();
     let below = Dur::from_nanos(length.as_nanos() - rest);

@@ -1,7 +1,7 @@
-//! The experiment file: what may be said in it.
+//! The experiment file.
 //!
-//! The types here are the file, key by key; their doc comments are the descriptions in the JSON
-//! schema. [`read`] turns text into a checked [`File`], or into every [`Problem`] it found.
+//! The types here define the file, key by key. Their doc comments are the descriptions in the JSON
+//! schema. [`read`] converts text to a checked [`File`], or returns every [`Problem`] found.
 
 mod backend;
 mod change;
@@ -157,7 +157,7 @@ impl Default for Keep {
 }
 
 impl File {
-    /// What a background consists of: of a mix its parts and theirs, by name, else itself.
+    /// The leaves of a background: for a mix all its parts, resolved recursively and sorted by name, else itself.
     pub fn leaves<'f>(&'f self, background: &'f Part) -> Vec<&'f Part> {
         let mut leaves: Vec<&Part> = Vec::new();
         let mut left = vec![background];
@@ -172,7 +172,7 @@ impl File {
         leaves
     }
 
-    /// The file as TOML with every default written out: what goes into the run directory.
+    /// The file as TOML with all defaults written out, as stored in the run directory.
     pub fn to_toml(&self) -> String {
         toml::to_string_pretty(self)
             .expect("every type of the file serialises to TOML: strings, numbers, tables of them")

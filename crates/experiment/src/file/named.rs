@@ -1,4 +1,4 @@
-//! What a file writes as one word where all else has its default, and as a table else.
+//! Values that a file may write as a single word, or as a table if other keys differ from their defaults.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,17 +9,17 @@ use serde::de::value::{MapAccessDeserializer, MapDeserializer};
 use serde::de::{DeserializeOwned, Error, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A table of which one key may stand alone.
+/// A table that may be abbreviated to the value of one key.
 pub(super) trait Short: DeserializeOwned + JsonSchema {
-    /// What the schema calls the way a file writes one.
+    /// Name of the abbreviated form in the schema.
     const SPEC: &'static str;
     /// The key.
     const KEY: &'static str;
-    /// What stands alone: the name or the path of what.
+    /// Description of the abbreviated value, such as the name or path of something.
     const WHAT: &'static str;
 }
 
-/// One as a file writes it.
+/// A value in either of the two forms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Named<T>(pub T);

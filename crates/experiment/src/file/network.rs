@@ -79,11 +79,11 @@ pub struct LinkKeys {
     pub change: Vec<Change>,
 }
 
-/// What a queue holds at least where nothing is said, bytes: ten packets of 1500.
+/// Minimum size of a default queue, bytes: ten packets of 1500.
 pub(crate) const LEAST_QUEUE: u64 = 15_000;
 
 impl LinkKeys {
-    /// Whether the limit of the queue was chosen, up and down.
+    /// Whether the file gives the limit of the queue, up and down.
     pub(crate) fn queues_given(&self) -> [bool; 2] {
         let own = |side: &Option<LinkOverrides>| side.as_ref().is_some_and(|o| o.queue.is_some());
         [&self.up, &self.down].map(|side| own(side) || self.queue.is_some())
@@ -117,17 +117,17 @@ pub struct LinkOverrides {
     pub overhead: Option<Bytes>,
 }
 
-/// One direction of a link, everything said.
+/// One direction of a link, fully specified.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Link {
-    /// Rate; with `deliveries` the one that limits in time and BDP count with.
+    /// Rate. With `deliveries`, the rate that applies to queue limits in time and BDP.
     pub rate: Rate,
     /// A packet-delivery trace instead of a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deliveries: Option<Deliveries>,
     /// One-way propagation delay.
     pub delay: Dur,
-    /// How much the queue holds; never [`QueueLimit::Bdp`] once resolved, as in `qdisc`.
+    /// Limit of the queue. After resolution it is never [`QueueLimit::Bdp`], and neither are limits in `qdisc`.
     pub queue: QueueLimit,
     /// Queueing discipline.
     pub qdisc: Qdisc,
@@ -137,14 +137,14 @@ pub struct Link {
     pub overhead: Bytes,
 }
 
-/// One-way propagation delay where the file says nothing.
+/// Default one-way propagation delay.
 const DELAY: Dur = Dur::from_millis(10);
 
 impl LinkKeys {
-    /// The up and the down direction, in this order, at the start of a run. A missing rate is zero:
-    /// the check of the file refuses it, and resolving it fills in the mean of a delivery trace.
+    /// The up and the down direction, in this order, at the start of a run. A missing rate is zero here. The check of the
+    /// file rejects it, unless there is a delivery trace, whose mean rate is filled in by the plan.
     pub fn directions(&self) -> [Link; 2] {
-        // A direction's own rate replaces the common trace, and the other way round.
+        // A direction's own rate replaces a common trace, and its own trace replaces a common rate.
         let carries = |side: Option<&'_ LinkOverrides>| {
             let own = side.map(|o| (o.rate, o.deliveries.clone()));
             let common = || (self.rate, self.deliveries.clone());

@@ -1,4 +1,4 @@
-//! Networks of several links that are common enough to have a name.
+//! Presets: named networks of several links.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,11 +44,11 @@ fn three() -> u32 {
     3
 }
 
-/// Links that a preset may have.
+/// Maximum number of links of a preset.
 pub(super) const MOST_LINKS: u64 = 1000;
 
 impl Preset {
-    /// How many links it has.
+    /// Number of links.
     pub(super) fn count(&self) -> u64 {
         match self {
             Preset::ParkingLot { links } => u64::from(*links),
@@ -57,7 +57,7 @@ impl Preset {
         }
     }
 
-    /// Its links, with what `keys` says of them.
+    /// Its links, with the settings in `keys`.
     pub(super) fn links(&self, keys: &LinkKeys) -> Vec<NamedLink> {
         let all = |names: Vec<String>, default: LinkKeys| -> Vec<NamedLink> {
             let keys = keys.or(default);
@@ -86,7 +86,8 @@ impl Preset {
             Preset::Residential => {
                 let wifi = LinkKeys {
                     queue: Some(QueueLimit::Time(Dur::from_millis(100))),
-                    // One packet in two thousand begins a burst of four: what MAC retransmissions leave over.
+                    // One packet in 2000 begins a lossy period of four packets on average: residual loss after MAC
+                    // retransmissions.
                     loss: Some(Loss::GilbertElliott {
                         to_bad: 0.0005,
                         to_good: 0.25,
@@ -130,9 +131,9 @@ fn plain(bps: u64, delay: Dur) -> LinkKeys {
 }
 
 impl LinkKeys {
-    /// What it says, and what `default` says where it says nothing.
+    /// These settings, with missing ones taken from `default`.
     fn or(&self, default: LinkKeys) -> LinkKeys {
-        // A rate or trace of one's own for both directions replaces those of either.
+        // A common rate or trace in these settings replaces the default ones of each direction.
         let (mut up, mut down) = (default.up, default.down);
         let carries = self.rate.is_some() || self.deliveries.is_some();
         for side in [&mut up, &mut down].into_iter().flatten() {
@@ -181,7 +182,7 @@ fn overridden(
     })
 }
 
-/// A preset as a file writes it.
+/// A preset in a file: a name or a table.
 pub type PresetSpec = Named<Preset>;
 
 impl Short for Preset {

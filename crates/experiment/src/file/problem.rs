@@ -1,18 +1,18 @@
-//! What is wrong with a file, and where.
+//! Problems in a file, with their positions.
 
 use std::fmt;
 use std::ops::Range;
 
 use serde::Serialize;
 
-/// One thing that is wrong in an experiment file.
+/// A problem in an experiment file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// Line, from 1.
     pub line: usize,
-    /// Column of the first character in question, from 1.
+    /// Column of the first affected character, from 1.
     pub column: usize,
-    /// Characters in question, at least 1.
+    /// Number of affected characters, at least 1.
     pub width: usize,
     /// The key, dotted: `network.rate`, `background[1].model`. Empty for a syntax error.
     pub key: String,
@@ -49,7 +49,7 @@ impl Problem {
     }
 }
 
-/// The last character boundary not after `at`.
+/// The last character boundary at or before `at`.
 fn floor_char(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -58,7 +58,7 @@ fn floor_char(text: &str, at: usize) -> usize {
     at
 }
 
-/// Everything that is wrong in an experiment file, in the order of its lines.
+/// All problems in an experiment file, in the order of its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems {
     /// The file, as the user named it.
@@ -68,7 +68,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Problems of the file that messages call `file`, in the order of its lines.
+    /// Problems of a file with the name `file`, sorted by line.
     pub fn of(file: &str, mut problems: Vec<Problem>) -> Problems {
         problems.sort_by_key(|p| (p.line, p.column));
         Problems {

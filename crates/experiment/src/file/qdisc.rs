@@ -33,7 +33,7 @@ pub enum Qdisc {
 }
 
 impl Qdisc {
-    /// What pictures and reports call it.
+    /// Its name in figures and reports.
     pub fn label(&self) -> &'static str {
         match self {
             Qdisc::Fifo => "FIFO",
@@ -46,7 +46,7 @@ impl Qdisc {
         }
     }
 
-    /// The limits that the discipline has of its own, each to be resolved like the link's.
+    /// The discipline's own limits, which must be resolved like the link's.
     pub(crate) fn limits_mut(&mut self) -> impl Iterator<Item = &mut QueueLimit> {
         let (list, pair): (&mut [QueueLimit], _) = match self {
             Qdisc::Priority(p) => (&mut p.limits, [None, None]),
@@ -156,7 +156,7 @@ impl Default for FqCodel {
     }
 }
 
-/// A discipline as a file writes it.
+/// A discipline in a file: a name or a table.
 pub type QdiscSpec = Named<Qdisc>;
 
 impl Short for Qdisc {

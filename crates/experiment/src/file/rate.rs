@@ -1,4 +1,4 @@
-//! Rates, what they are rates of, and what carries packets.
+//! Rates, the loads that they refer to, and transport protocols.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +28,7 @@ pub enum Pairing {
     PerSeed,
 }
 
-/// One-way access delay on each side of the bottleneck where the file does not say.
+/// Default one-way access delay on each side of the bottleneck.
 pub(crate) const ACCESS_DELAY: Dur = Dur::from_millis(5);
 
 pub(crate) fn delay() -> Dur {
@@ -47,7 +47,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// As texts name it.
+    /// Its name in texts.
     pub fn word(self) -> &'static str {
         match self {
             Transport::Udp => "UDP",
@@ -66,7 +66,7 @@ pub enum RateSpec {
 }
 
 impl RateSpec {
-    /// The rate, where it is a fixed one; zero where another background's is matched.
+    /// The rate if it is fixed; zero if it is that of another background.
     pub fn fixed(&self) -> Rate {
         match self {
             RateSpec::Fixed(rate) => *rate,

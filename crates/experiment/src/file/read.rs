@@ -1,4 +1,4 @@
-//! From text to a checked [`File`].
+//! Parses and checks a [`File`].
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -18,7 +18,7 @@ pub fn schema() -> &'static Value {
     SCHEMA.get_or_init(|| schema_of::<File>("Groundswell experiment"))
 }
 
-/// The JSON schema (draft 2020-12) of a file whose types are `T`.
+/// The JSON schema (draft 2020-12) of a file with the type `T`.
 pub fn schema_of<T: JsonSchema>(title: &str) -> Value {
     let mut schema = schemars::schema_for!(T).to_value();
     tidy(&mut schema);
@@ -26,7 +26,7 @@ pub fn schema_of<T: JsonSchema>(title: &str) -> Value {
     schema
 }
 
-/// Joins the lines of descriptions, and gives the key that tells kinds apart a description.
+/// Joins the lines of descriptions, and adds a description to the key `kind`.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -43,10 +43,10 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// Reads an experiment file. `name` is what messages call it.
+/// Reads an experiment file. `name` is its name in messages.
 ///
 /// # Errors
-/// Every problem that could be found in one go: syntax errors; else all unknown or missing keys,
+/// All problems found in one pass: syntax errors; else all unknown or missing keys,
 /// wrong types, unknown names and bad units; else all impossible values.
 pub fn read(text: &str, name: &str) -> Result<File, Problems> {
     let file: File = read_as(text, name, schema())?;
@@ -60,7 +60,7 @@ pub fn read(text: &str, name: &str) -> Result<File, Problems> {
     }
 }
 
-/// Reads a file of the shape that `schema` gives; [`schema_of`] makes one of types.
+/// Reads a file that conforms to `schema`, such as one from [`schema_of`].
 ///
 /// # Errors
 /// Syntax errors; else all unknown or missing keys, wrong types, unknown names and bad units.
@@ -82,8 +82,8 @@ pub fn read_as<T: DeserializeOwned>(text: &str, name: &str, schema: &Value) -> R
     toml::from_str(text).map_err(|e| fail(vec![plain(&e, text)]))
 }
 
-/// A problem with the value under a dotted `key` of a file that [`read_as`] accepts: for what only
-/// shows later, such as a model file that is not there.
+/// A problem with the value of a dotted `key` in a file that [`read_as`] accepts. For problems that are found later, such
+/// as a missing model file.
 pub fn problem(text: &str, key: &str, message: String, hint: Option<String>) -> Problem {
     let span = DeTable::parse(text)
         .ok()
@@ -91,12 +91,12 @@ pub fn problem(text: &str, key: &str, message: String, hint: Option<String>) -> 
     Problem::at(text, span.unwrap_or(0..0), key.into(), message, hint)
 }
 
-/// `text` with keys set from the command line: `network.rate=10Mbit`, `run.replications=3`,
-/// `background.0.rate=5Mbit` (items of lists by number, from 0, or by their `name`). Values are
-/// TOML; what is not TOML is taken as a string.
+/// Sets keys in `text` from the command line: `network.rate=10Mbit`, `run.replications=3`,
+/// `background.0.rate=5Mbit` (list items by number, from 0, or by their `name`). A value that is not valid TOML is a
+/// string.
 ///
 /// # Errors
-/// A sentence where `text` is not TOML, an assignment has no `=`, or its key leads nowhere.
+/// A sentence if `text` is not TOML, an assignment has no `=`, or its key does not exist.
 pub fn override_keys(text: &str, assignments: &[String]) -> Result<String, String> {
     if assignments.is_empty() {
         return Ok(text.to_owned());
@@ -142,7 +142,7 @@ fn descend<'v>(value: &'v mut toml::Value, step: &str) -> Option<&'v mut toml::V
     }
 }
 
-/// What an unknown `name` says, with what it could have been.
+/// Message and hint for an unknown `name`.
 pub fn unknown_name(what: &str, name: &str, known: &[&str]) -> (String, String) {
     (
         format!("unknown {what} `{name}`"),
@@ -150,9 +150,9 @@ pub fn unknown_name(what: &str, name: &str, known: &[&str]) -> (String, String) 
     )
 }
 
-/// "did you mean", or the list of what is known.
+/// A hint: "did you mean", or the list of known names.
 pub fn suggest(name: &str, known: &[&str], label: &str) -> String {
-    // A distance above a third of the length is no typing error.
+    // Names with a distance above a third of their length are not considered typing errors.
     let close = known
         .iter()
         .map(|k| (strsim::osa_distance(&name.to_lowercase(), k), k))
@@ -174,7 +174,7 @@ fn plain(error: &toml::de::Error, text: &str) -> Finding {
     }
 }
 
-/// The span of the value under a dotted key; of the nearest table above it where it is not there.
+/// The span of the value of a dotted key or, if it is missing, of the closest table that contains it.
 fn locate(table: &DeTable<'_>, key: &str) -> Option<Range<usize>> {
     let mut steps = key.split(['.', '[']).map(|s| s.trim_end_matches(']'));
     let mut here = entry(table, steps.next()?)?;

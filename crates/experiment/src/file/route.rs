@@ -1,4 +1,4 @@
-//! Which links the traffic of a part crosses.
+//! Routes: the links that the traffic of a part crosses.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,13 +19,13 @@ pub struct Route {
     pub reversed: bool,
 }
 
-/// The only link of a network without names.
+/// Name of the only link in a network without named links.
 const BOTTLENECK: &str = "bottleneck";
 
-/// What follows the name of a link that is crossed from right to left.
+/// Suffix to the name of a link that is crossed from right to left.
 const REVERSED: &str = " reversed";
 
-/// A name in a path: which link, and whether it is crossed from right to left.
+/// Parses an entry of a path: the link, and whether it is crossed from right to left.
 pub(super) fn crossed(entry: &str) -> (&str, bool) {
     match entry.strip_suffix(REVERSED) {
         Some(name) => (name.trim(), true),
@@ -48,7 +48,7 @@ impl File {
         }
     }
 
-    /// The links that packets cross on the way from a route's clients, and on the way to them: names and directions.
+    /// The links that packets cross from a route's clients, and towards them: names and directions.
     pub fn ways(&self, route: &Route) -> [Vec<(String, u8)>; 2] {
         let (links, hops) = (self.links(), self.hops(route));
         [false, true].map(|down| {
@@ -64,8 +64,8 @@ impl File {
         self.links().iter().any(|l| !l.keys.change.is_empty())
     }
 
-    /// Where a part has its lowest rates at first: on the way from its clients, and on the way to them. A mix has those
-    /// of all that its parts cross.
+    /// The links with the lowest initial rates on the path of a part: from its clients, and towards them. For a mix, among
+    /// all links that its parts cross.
     pub fn narrowest(&self, part: &Part) -> Option<[Bottleneck; 2]> {
         let links = self.links();
         let leaves = self.leaves(part);
@@ -84,7 +84,7 @@ impl File {
         Some([of(false)?, of(true)?])
     }
 
-    /// The numbers of the links that something crosses.
+    /// Indices of the links that some part crosses.
     pub(super) fn crossed(&self) -> Vec<usize> {
         let foregrounds = self.foreground.iter().map(|f| &f.0);
         let parts = foregrounds.chain(self.background.iter().map(|b| &b.0));
@@ -95,7 +95,7 @@ impl File {
         hops.map(|hop| hop.link).collect()
     }
 
-    /// Writes the links of a preset out, as far as something crosses them; true if there was one.
+    /// Replaces a preset by its links, without those that no part crosses. Returns whether there was a preset.
     pub(crate) fn write_out(&mut self) -> bool {
         let preset = self.network.preset.is_some();
         if preset {
@@ -111,8 +111,8 @@ impl File {
         preset
     }
 
-    /// The links of a route, in the order in which packets from its clients cross them. What is wrong with a route is
-    /// left out: the check of the file refuses it.
+    /// The links of a route, in the order in which packets from its clients cross them. Omits invalid entries, which the
+    /// check of the file rejects.
     pub fn hops(&self, route: &Route) -> Vec<Hop> {
         let links = self.links();
         let mut hops: Vec<Hop> = match &route.path {
@@ -137,7 +137,7 @@ impl File {
         hops
     }
 
-    /// Propagation delay there and back along a route, without access paths.
+    /// Round-trip propagation delay of a route, without access paths.
     pub fn round_trip(&self, route: &Route) -> Dur {
         let links = self.links();
         let hops = self.hops(route);
@@ -153,12 +153,12 @@ pub struct Bottleneck {
     pub link: String,
     /// Which direction of it.
     pub queue: Queue,
-    /// Its rate at first.
+    /// Its initial rate.
     pub rate: Rate,
 }
 
 impl Bottleneck {
-    /// Whether rows with this link and direction are its.
+    /// Whether rows with this link and direction belong to it.
     pub fn is(&self, link: &str, direction: u8) -> bool {
         self.link == link && self.queue.direction == direction
     }
@@ -167,13 +167,13 @@ impl Bottleneck {
 /// A direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Queue {
-    /// The link's number, in the order of the file.
+    /// The link's index, in the order of the file.
     pub link: usize,
     /// 0 is up, left to right; 1 is down.
     pub direction: u8,
 }
 
-/// The queues that packets from a path's clients cross, in their order; or, `down`, those on the way back.
+/// The queues that packets from a path's clients cross, in order; if `down`, those that packets towards them cross.
 pub fn queues(hops: &[Hop], down: bool) -> Vec<Queue> {
     let queue = |hop: &Hop| Queue {
         link: hop.link,
@@ -185,8 +185,8 @@ pub fn queues(hops: &[Hop], down: bool) -> Vec<Queue> {
     }
 }
 
-/// Of the queues that cross `hops` in a direction the one with the lowest rate, the first of several; `None` only where
-/// there is no hop. `rate` says the rate of a queue.
+/// The queue with the lowest rate along `hops` in a direction, the first of several; `None` only without hops.
+/// `rate` gives the rate of a queue.
 pub fn narrowest(hops: &[Hop], down: bool, rate: impl Fn(Queue) -> Rate) -> Option<Queue> {
     let queues = hops.iter().map(|hop| Queue {
         link: hop.link,

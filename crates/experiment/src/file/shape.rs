@@ -1,6 +1,6 @@
-//! Whether a TOML document has the shape that the JSON schema gives: known keys, required keys,
-//! types, names of enums, units. The schema comes from the types, so that editors, this check and
-//! serde agree; this check exists because it finds *every* problem, with its place.
+//! Validates a TOML document against the JSON schema: known keys, required keys, types, names of enums, units.
+//! The schema is derived from the types, so that editors, this check and serde agree. Unlike serde, this check finds
+//! *every* problem, with its position.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::RateSpec;
 use super::read::suggest;
 
-/// Something wrong at a place of the text.
+/// A problem at a position of the text.
 pub(super) struct Finding {
     pub span: Range<usize>,
     pub key: String,
@@ -59,7 +59,7 @@ impl<'s> Shape<'s> {
             };
         }
         if let Some(choices) = schema["anyOf"].as_array() {
-            // An optional value is "this or null"; other choices differ by the types they take.
+            // An optional value is "this or null". Other choices differ by their types.
             let fitting = choices.iter().find(|c| self.takes(c, value));
             let fallback = choices.iter().find(|c| c["type"] != "null");
             if let Some(choice) = fitting.or(fallback) {
@@ -134,7 +134,7 @@ impl<'s> Shape<'s> {
         }
     }
 
-    /// Whether `value` has a type that `schema` speaks of, whatever is in it.
+    /// Whether `schema` accepts the type of `value`, whatever its contents.
     fn takes(&self, schema: &Value, value: &DeValue<'_>) -> bool {
         if let Some(name) = schema["$ref"].as_str() {
             let name = name.trim_start_matches("#/$defs/");
@@ -177,7 +177,7 @@ impl<'s> Shape<'s> {
                 }
                 None => {
                     let known: Vec<&str> = properties.keys().map(String::as_str).collect();
-                    // `rate_up`, where a direction is a table: `up = { rate = ... }`.
+                    // For example `rate_up`, although directions are tables: `up = { rate = ... }`.
                     let direction = name.get_ref().split_once(['_', '-']).filter(|(own, way)| {
                         ["up", "down"].contains(way) && known.contains(own) && known.contains(way)
                     });
@@ -208,8 +208,8 @@ impl<'s> Shape<'s> {
         }
     }
 
-    /// What might have been meant by a bare `value` where one of `choices` is to stand: the first of them that needs only
-    /// one key of its type, else their kinds.
+    /// A hint for a bare `value` in the place of a table: the first of `choices` that requires only one key of this type,
+    /// else their kinds.
     fn example(&self, choices: &[Value], value: &DeValue<'_>, key: &str) -> Option<String> {
         let name = key.rsplit('.').next().unwrap_or(key);
         let needs = |choice: &Value| {
@@ -237,7 +237,7 @@ impl<'s> Shape<'s> {
             .then(|| format!("write {name} = {{ kind = {}, ... }}", quoted_list(&kinds)))
     }
 
-    /// A table whose `kind` says which of `choices` it is.
+    /// Checks a table whose `kind` selects one of `choices`.
     fn variant(
         &mut self,
         choices: &'s [Value],
@@ -323,7 +323,7 @@ fn names(schema: &Value) -> impl Iterator<Item = &str> {
     listed.chain(schema.get("const")).filter_map(Value::as_str)
 }
 
-/// How a quantity of this name is read: the reason where it cannot be.
+/// The parser for a quantity with this type name; it returns the reason if a text is invalid.
 fn unit(name: &str) -> Option<fn(&str) -> Option<String>> {
     fn reason<T: FromStr<Err = swell_base::UnitError>>(text: &str) -> Option<String> {
         text.parse::<T>().err().map(|e| e.to_string())
@@ -338,7 +338,7 @@ fn unit(name: &str) -> Option<fn(&str) -> Option<String>> {
     }
 }
 
-/// A scalar as TOML writes it.
+/// Formats a scalar as TOML.
 fn bare(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(s) => Some(format!("\"{s}\"")),

@@ -1,4 +1,4 @@
-//! The TCP that hosts run.
+//! TCP settings of hosts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

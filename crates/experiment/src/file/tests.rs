@@ -36,7 +36,7 @@ rate = "match:learnt"
 replications = 3
 "#;
 
-/// As [`GOOD`], with the disciplines, transports and backgrounds that it lacks.
+/// Like [`GOOD`], with the disciplines, transports and backgrounds that it lacks.
 const RICH: &str = r#"
 name = "rich"
 [network]
@@ -86,7 +86,7 @@ fn examples() -> Vec<(String, String)> {
     found
 }
 
-/// What [`read`] says of [`GOOD`] with `from` replaced by `to`.
+/// The message of [`read`] for [`GOOD`] with `from` replaced by `to`.
 fn complaint(from: &str, to: &str) -> String {
     complaint_in(GOOD, from, to)
 }
@@ -151,7 +151,7 @@ fn each_direction_has_its_discipline() {
     );
 }
 
-/// Defaults of a discipline that was named are in the resolved file.
+/// The resolved file contains the defaults of a discipline given by name.
 #[test]
 fn a_name_resolves_to_its_parameters() {
     let resolved = read(RICH, "x").unwrap().to_toml();
@@ -199,7 +199,7 @@ fn keys_can_be_set_from_the_command_line() {
             .unwrap_err()
             .contains("`9`")
     );
-    // A new key is no error here; reading names it.
+    // An unknown key is not an error here, but when the file is read.
     assert!(read(&set(&["network.raet=1"]).unwrap(), "x").is_err());
 }
 

@@ -1,4 +1,4 @@
-//! Parts that send in windows of time only.
+//! Parts that send only in time windows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,14 +26,14 @@ pub struct Active {
     pub off: Option<Dur>,
 }
 
-/// Windows of one part in a run.
+/// Maximum number of windows of one part in a run.
 const MOST: u64 = 10_000;
 
-/// Which seeds later windows draw from.
+/// Label of the seeds for the second and later windows.
 const WINDOW: u64 = 1 << 42;
 
 impl Active {
-    /// The windows of a run of this length: beginnings and ends.
+    /// Start and end of each window in a run of this length.
     pub fn windows(&self, duration: Dur) -> Vec<(Dur, Dur)> {
         let on = self.on.unwrap_or(duration);
         let period = match self.off {
@@ -53,7 +53,7 @@ impl Active {
         sent / to.saturating_sub(from).as_secs_f64().max(1e-9)
     }
 
-    /// Refuses windows in which nothing is sent.
+    /// Rejects windows in which nothing is sent.
     pub(crate) fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         let key = |name: &str| at.key(&format!("active.{name}"));
         if self.from >= at.duration {
@@ -92,7 +92,7 @@ impl Active {
         }
     }
 
-    /// What `traffic` must know of each window.
+    /// The start of each window, with the setting for it.
     fn settings<'r>(self, at: &Setting<'r>) -> impl Iterator<Item = (Dur, Setting<'r>)> {
         let at = *at;
         let all = self.windows(at.duration).into_iter().enumerate();
@@ -110,7 +110,7 @@ impl Active {
         })
     }
 
-    /// The machine of traffic that sends in these windows.
+    /// The workload of traffic that sends in these windows.
     pub(super) fn machine(
         self,
         traffic: &Traffic,
@@ -123,7 +123,7 @@ impl Active {
                 let end = begin + setting.duration;
                 windows.push(Window {
                     begin,
-                    // What the end of the run cuts off is left to it.
+                    // The last window needs no end if the run ends first.
                     end: (end < at.duration).then_some(end),
                     machine,
                 });
@@ -133,7 +133,7 @@ impl Active {
         Ok(tcp.map(|tcp| -> Machine { (Box::new(Windows::new(windows)), tcp) }))
     }
 
-    /// What traffic offers that sends in these windows.
+    /// The load that traffic offers in these windows.
     pub(super) fn offered(
         self,
         traffic: &Traffic,

@@ -1,4 +1,4 @@
-//! What a kind of traffic says of itself: as keys of a file ([`Keys`]), and in a run, everything said ([`Plays`]).
+//! The interface of a kind of traffic: as keys of a file ([`Keys`]), and as fully specified traffic in a run ([`Plays`]).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,20 +20,20 @@ use crate::observe::Observations;
 use crate::plan::{Capture, Traces};
 use crate::store::{Measured, ModelFacts};
 
-/// A workload, and the TCP it asks for.
+/// A workload and its TCP configuration.
 pub type Machine = (Box<dyn Workload>, Arc<Config>);
 
-/// What a part of an experiment is there for.
+/// The role of a part in an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It is studied.
+    /// The application under study.
     Foreground,
-    /// It is what the foregrounds meet.
+    /// Other traffic on the network.
     Background,
 }
 
 impl Role {
-    /// As sentences name it.
+    /// Its name in sentences.
     pub fn word(self) -> &'static str {
         match self {
             Role::Foreground => "foreground",
@@ -42,30 +42,30 @@ impl Role {
     }
 }
 
-/// How pictures show a background.
+/// How figures show a background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// What others are compared with.
+    /// The reference for comparisons.
     Reference,
-    /// Traffic as it was measured.
+    /// Traffic derived from measurements.
     Learnt,
     /// Anything else.
     Other,
 }
 
-/// What calibration changes until a background has its rate, with what the file says of it.
+/// The parameter that calibration changes to reach a rate, with its value in the file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Pace {
     /// The number of its sessions, as a multiple of the model's.
     Sessions(f64),
-    /// The speed at which its packets follow one another.
+    /// The speed of a replay.
     Speed(f64),
-    /// The rate that the file gives, which is exact already unless the network's share of it counts.
+    /// A factor on the rate in the file. Needed only if the rate means the carried load.
     Factor,
 }
 
 impl Pace {
-    /// What the file says.
+    /// The value in the file.
     pub fn given(self) -> Option<f64> {
         match self {
             Pace::Sessions(given) | Pace::Speed(given) => Some(given),
@@ -73,7 +73,7 @@ impl Pace {
         }
     }
 
-    /// Where calibration writes what it found.
+    /// The field for the result of the calibration.
     pub fn place(self, measured: &mut Measured) -> &mut Option<f64> {
         match self {
             Pace::Sessions(_) => &mut measured.sessions,
@@ -83,18 +83,18 @@ impl Pace {
     }
 }
 
-/// What a part asks of the link up and down: the key of the file that says so, and the rate.
+/// The rates that a part requires of the link, up and down, each with its key in the file.
 pub(crate) type Asked = [Option<(&'static str, Rate)>; 2];
 
-/// Where a part stands in a file that is checked.
+/// The context of a part in a file that is being checked.
 pub(crate) struct Slot<'f> {
-    /// What it is there for.
+    /// Its role.
     pub role: Role,
-    /// What runs the experiment.
+    /// The backend of the experiment.
     pub backend: BackendKind,
     /// Length of a run.
     pub duration: Dur,
-    /// The full key of one of its own keys.
+    /// Returns the full key for one of its own keys.
     pub key: &'f dyn Fn(&str) -> String,
 }
 
@@ -104,7 +104,7 @@ impl Slot<'_> {
         (self.key)(name)
     }
 
-    /// Refuses a foreground that only the simulator can play.
+    /// Rejects a foreground that only the simulator supports.
     pub fn simulated_only(&self, what: &str, hint: &str, found: &mut Findings) {
         if self.role == Role::Foreground && self.backend != BackendKind::Simulated {
             found.add(self.key("kind"), what, hint);
@@ -112,39 +112,39 @@ impl Slot<'_> {
     }
 }
 
-/// What is wrong with a model or a capture, and what helps.
+/// A problem with a model or a capture, and a hint.
 pub(crate) type Complaint = (String, Option<String>);
 
 /// Where a part finds its files.
 pub(crate) struct Files<'p> {
-    /// What the run directory's copy of a model begins with.
+    /// Prefix for the name of a model's copy in the run directory.
     pub prefix: String,
     /// Paths are relative to this.
     pub base: &'p Path,
-    /// What was read already.
+    /// Cache of files already read.
     pub known: &'p Traces,
     /// The seed of the first run.
     pub seed: u64,
 }
 
 impl Files<'_> {
-    /// Where the run directory has a copy of a file of this name. A run directory's own file, resolved there,
-    /// names the same place.
+    /// The path in the run directory for a copy of a file with this name. If the experiment file of a run directory is
+    /// resolved again, the path stays the same.
     pub fn copy(&self, name: &str) -> String {
         let name = name.strip_prefix(&self.prefix).unwrap_or(name);
         format!("models/{}{name}", self.prefix)
     }
 }
 
-/// What a part has read.
+/// The input that a part has read.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// It.
+    /// Its contents.
     pub data: Data,
-    /// What the manifest says of it.
+    /// Facts about it for the manifest.
     pub facts: ModelFacts,
-    /// Its file, to be put into the run directory under this name; `None` for what is bundled, and for captures,
-    /// which may be large and private.
+    /// Name and contents of its copy in the run directory; `None` for bundled files, and for captures, which may be large
+    /// and private.
     pub copy: Option<(String, Vec<u8>)>,
 }
 
@@ -162,7 +162,7 @@ pub enum Data {
 }
 
 impl Data {
-    /// As messages name it.
+    /// Its name in messages.
     pub fn word(&self) -> &'static str {
         match self {
             Data::Model(_) | Data::Flows(_) => "model",
@@ -172,32 +172,32 @@ impl Data {
     }
 }
 
-/// What is known when a part of a run is given its last numbers.
+/// The context for the full specification of a part in a run.
 pub(crate) struct Resolving<'p> {
-    /// What it is there for.
+    /// Its role.
     pub role: Role,
-    /// What it has read.
+    /// Its input.
     pub input: Option<&'p Data>,
-    /// What calibration found, by background.
+    /// Results of the calibration, by background.
     pub measured: &'p BTreeMap<String, Measured>,
-    /// Which replication.
+    /// Replication number.
     pub replication: usize,
-    /// What calibration wants, in the unit of its [`Pace`]; `None` leaves what the file says.
+    /// The value found by calibration, in the unit of its [`Pace`]; `None` keeps that of the file.
     pub pace: Option<f64>,
-    /// One-way delay of an access path where the file gives none.
+    /// Default one-way delay of an access path.
     pub delay: Dur,
 }
 
-/// What one background has to see of another.
+/// The observations of another background that an imitation needs.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'k> {
-    /// Its flow records, exported so.
+    /// Its flow records, from an exporter with these settings.
     Records(&'k Exporter),
-    /// Its packets, as they come to the slowest link.
+    /// Its packets, as they arrive at the slowest link.
     Packets,
 }
 
-/// What it has seen.
+/// Observations of another background.
 pub(crate) enum Seen<'r> {
     /// Flow records.
     Records(&'r Exported),
@@ -205,114 +205,114 @@ pub(crate) enum Seen<'r> {
     Packets(Capture),
 }
 
-/// A kind of traffic as a file says it.
+/// A kind of traffic as keys of a file.
 pub(crate) trait Keys {
-    /// The name it goes by in tables and pictures.
+    /// Its name in tables and figures.
     fn name(&self) -> &str;
 
-    /// Refuses impossible values.
+    /// Rejects impossible values.
     fn check(&self, at: &Slot<'_>, found: &mut Findings);
 
-    /// The rate of the down direction, where the file says one.
+    /// The rate of the down direction, if the file gives one.
     fn rate(&self) -> Option<&RateSpec> {
         None
     }
 
-    /// What the file says its rate is the rate of.
+    /// Whether its rate means the offered or the carried load, if the file says so.
     fn load(&self) -> Option<LoadBasis> {
         None
     }
 
-    /// Why there is no rate that another background could take; `None` where there is one.
+    /// Why it has no rate that another background could take; `None` if it has one.
     fn rateless(&self) -> Option<&'static str> {
         None
     }
 
-    /// Whether it sends what it sends whatever happens to it.
+    /// Whether it is open-loop: what it sends does not depend on the network.
     fn is_open_loop(&self) -> bool {
         false
     }
 
-    /// Whether it may lose packets with the network to itself, at less than its rate.
+    /// Whether it may lose packets even alone on a link that is faster than its mean rate.
     fn is_bursty(&self) -> bool {
         false
     }
 
-    /// Whether what it offers is known before it runs.
+    /// Whether its offered load is known before a run.
     fn foretells(&self) -> bool {
         true
     }
 
-    /// What calibration changes.
+    /// The parameter that calibration changes.
     fn pace(&self) -> Pace {
         Pace::Factor
     }
 
-    /// When it sends, where that is not always.
+    /// The time windows in which it sends; `None` if it always sends.
     fn active(&self) -> Option<Active> {
         None
     }
 
-    /// More energy at one timescale, where the file asks for it.
+    /// Additional energy at one timescale, if the file requests it.
     fn energy(&self) -> Option<Energy> {
         None
     }
 
-    /// Which links it crosses.
+    /// The links that it crosses.
     fn route(&self) -> Route {
         Route::default()
     }
 
-    /// The backgrounds that it consists of; none where it is one itself.
+    /// The names of the backgrounds in a mix; empty for other kinds.
     fn parts(&self) -> &[String] {
         &[]
     }
 
-    /// What it asks of the link.
+    /// The rates that it requires of the link.
     fn asks(&self) -> Asked {
-        // What is matched fits.
+        // A matched rate is zero here, and need not be checked: it was measured on the network.
         [None, self.rate().map(|rate| ("rate", rate.fixed()))]
     }
 
-    /// Whether nothing makes it slow down, where it asks for something.
+    /// Whether it has a required rate and never slows down.
     fn is_unresponsive(&self) -> bool {
         false
     }
 
-    /// What it is to offer up and down, where the file or a background that it matches says it exactly.
+    /// The rate that it is to offer, up and down, if the file or a matched background determines it exactly.
     fn fixed_bps(&self, measured: &BTreeMap<String, Measured>) -> Option<[f64; 2]> {
         let _ = measured;
         None
     }
 
-    /// One-way delay of its access paths, on average over both sides, where the file gives one.
+    /// One-way delay of its access paths, the mean over both sides, if the file gives one.
     fn delay(&self) -> Option<Dur> {
         None
     }
 
-    /// What it reads, as messages name it; `None` where it reads nothing.
+    /// Name of its input in messages; `None` if it reads nothing.
     fn reads(&self) -> Option<&'static str> {
         None
     }
 
-    /// Reads what it names, and names it anew for the run directory. What is wrong comes with its key.
+    /// Reads its input file, and replaces the file's name by that in the run directory. An error comes with its key.
     fn read(&mut self, from: &Files<'_>) -> Result<Option<Input>, (&'static str, Complaint)> {
         let _ = from;
         Ok(None)
     }
 
-    /// The background that it learns from, and what it has to see of that one.
+    /// The background that it imitates, and the observations that it needs.
     fn imitates(&self) -> Option<(&str, Source<'_>)> {
         None
     }
 
-    /// What it has learnt of that.
+    /// Learns from observations of that background.
     fn learn(&self, seen: Seen<'_>) -> Result<Input, String> {
         let _ = seen;
         Err("it learns from no other background".into())
     }
 
-    /// The mean rate in the down direction that it has unscaled, bits per second; zero where it has none.
+    /// Its unscaled mean rate in the down direction, bits per second; zero if it has none.
     fn native_bps(
         &self,
         input: Option<&Data>,
@@ -327,32 +327,32 @@ pub(crate) trait Keys {
         }
     }
 
-    /// It in one run; `None` where what it needs is not there.
+    /// Its traffic in a run; `None` if it sends nothing or its input is missing.
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic>;
 
-    /// What is measured of it as a foreground, the most telling first. `waits`: the experiment keeps waits.
+    /// Its measures as a foreground, the most informative first. `waits` says whether the experiment keeps waits.
     fn measures(&self, waits: bool) -> Vec<Measure>;
 
-    /// The program, where it is a real one.
+    /// The program, if it is a real program.
     fn program(&self) -> Option<&Program> {
         None
     }
 
-    /// How many clients, connections or sources it has as a foreground.
+    /// Number of clients, connections or sources that it has as a foreground.
     fn clients(&self) -> u32 {
         1
     }
 
-    /// It in a few words, for the report.
+    /// A short description for the report.
     fn describe(&self, role: Role) -> String;
 
-    /// How pictures show it as a background.
+    /// How figures show it as a background.
     fn shown(&self) -> Shown {
         Shown::Other
     }
 }
 
-/// Methods of [`Keys`] that read the key of their name.
+/// Implements methods of [`Keys`] that return the field of the same name.
 macro_rules! reads {
     ($($key:ident),+) => { $(reads!(@ $key);)+ };
     (@ name) => {
@@ -393,33 +393,33 @@ macro_rules! reads {
 }
 pub(crate) use reads;
 
-/// What a part must know of its run.
+/// What a part must know about its run.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'r> {
-    /// What it is there for.
+    /// Its role.
     pub role: Role,
     /// Its name.
     pub name: &'r str,
-    /// Which replication.
+    /// Replication number.
     pub replication: u32,
-    /// Where its random streams come from.
+    /// Seed of its random streams.
     pub seed: u64,
     /// When foregrounds begin.
     pub warmup: Dur,
     /// Length of the run.
     pub duration: Dur,
-    /// What it meets on its way.
+    /// Properties of its path.
     pub way: Way,
-    /// The number of its first independent source: others have those before.
+    /// The number of its first independent source; other parts have the lower numbers.
     pub first_source: u32,
 }
 
-/// The links that a part crosses, as one.
+/// Properties of the path of a part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Way {
-    /// Lowest rates, from its clients and to them.
+    /// Lowest rates, from its clients and towards them.
     pub rates: [Rate; 2],
-    /// Propagation there and back, without access paths.
+    /// Round-trip propagation delay, without access paths.
     pub round_trip: Dur,
 }
 
@@ -431,7 +431,7 @@ impl Setting<'_> {
     }
 }
 
-/// A foreground as one that fetches objects: what made-up runs need.
+/// The requests that made-up runs assume for a foreground.
 pub(crate) struct Fetches {
     pub clients: u32,
     pub sizes: Vec<swell_base::Bytes>,
@@ -439,18 +439,18 @@ pub(crate) struct Fetches {
     pub count: Option<u64>,
 }
 
-/// Plausible figures that are made up.
+/// Figures that made-up runs assume for a background.
 pub(crate) struct Plausible {
-    /// What it offers up and down, bits per second.
+    /// Offered load up and down, bits per second.
     pub bps: [f64; 2],
-    /// How bursty.
+    /// Burstiness.
     pub burst: f64,
-    /// What its load was scaled by.
+    /// Factor by which its load was scaled.
     pub grown: f64,
 }
 
 impl Plausible {
-    /// Of a load that is not scaled.
+    /// Figures for a load that is not scaled.
     pub fn of(bps: [f64; 2], burst: f64) -> Plausible {
         Plausible {
             bps,
@@ -460,61 +460,61 @@ impl Plausible {
     }
 }
 
-/// A link on the way to a foreground's clients, and what it sent for others.
+/// A link on the path towards a foreground's clients, and its other traffic.
 pub(crate) struct Crossed<'w> {
     /// Its capacity, bits per second.
     pub capacity: f64,
-    /// Bytes of the background that left it, in each millisecond from the start of the run on.
+    /// Background bytes that left it in each millisecond, from the start of the run.
     pub others: &'w [u32],
 }
 
-/// A kind of traffic in a run, everything said.
+/// A kind of traffic in a run, fully specified.
 pub(crate) trait Plays {
-    /// Its machine; `None` where nothing is sent, or by a real program.
+    /// Its workload; `None` if nothing is sent, or a real program sends.
     ///
     /// # Errors
-    /// Where it cannot be built.
+    /// If it cannot be built.
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError>;
 
-    /// Its machine over kernel sockets, as a foreground whose first request comes at `start`; `None` where only the
-    /// simulator has it.
+    /// Its workload over kernel sockets, as a foreground with the first request at `start`; `None` if only the simulator
+    /// supports it.
     fn over_sockets(&self, start: Dur) -> Option<Machine> {
         let _ = start;
         None
     }
 
-    /// What it offers between the end of the warm-up and the end of the run, where that is known.
+    /// The load that it offers between the end of the warm-up and the end of the run, if known.
     ///
     /// # Errors
-    /// Where it cannot be built.
+    /// If it cannot be built.
     fn offered(&self, at: &Setting<'_>) -> Result<Option<Offered>, RunError> {
         let _ = at;
         Ok(None)
     }
 
-    /// The variance of its bytes at a timescale, over their squared mean: as far as that octave of a log-scale diagram
-    /// goes; for Poisson packets one over their mean number. `None` where it is not known.
+    /// The contribution of one octave of a log-scale diagram to the variance of its bytes, over their squared mean. For
+    /// Poisson packets this is one over their mean number. `None` if unknown.
     ///
     /// # Errors
-    /// Where it cannot be built.
+    /// If it cannot be built.
     fn variance(&self, at: &Setting<'_>, timescale: Dur) -> Result<Option<f64>, RunError> {
         let _ = (at, timescale);
         Ok(None)
     }
 
-    /// Adds to what was observed of it as a foreground what it cannot know itself. `path` are the links on the way to its
+    /// Completes its observations as a foreground with facts that only the world knows. `path` are the links towards its
     /// clients.
     fn observed(&self, path: &[Crossed<'_>], observed: &mut Observations) {
         let _ = (path, observed);
     }
 
-    /// Doubts that its description raises.
+    /// Doubts about its description.
     fn doubts(&self, at: &Setting<'_>) -> Vec<Warning> {
         let _ = at;
         Vec::new()
     }
 
-    /// Independent sources whose streams are numbered.
+    /// Number of independent sources with numbered random streams.
     fn numbered_sources(&self) -> u32 {
         0
     }
@@ -527,7 +527,7 @@ pub(crate) trait Plays {
         Vec::new()
     }
 
-    /// The program, where it is a real one.
+    /// The program, if it is a real program.
     fn program(&self) -> Option<&Program> {
         None
     }
@@ -537,12 +537,12 @@ pub(crate) trait Plays {
         Dur::ZERO
     }
 
-    /// What made-up runs take a foreground for; `None` where it makes no requests.
+    /// The requests that made-up runs assume for a foreground; `None` if it makes none.
     fn fetches(&self) -> Option<Fetches> {
         None
     }
 
-    /// What made-up runs take a background for.
+    /// The figures that made-up runs assume for a background.
     fn plausible(&self, at: &Setting<'_>) -> Plausible;
 }
 
@@ -561,7 +561,7 @@ pub(crate) fn path(delay: Dur, capacity: Option<Rate>) -> Access {
     }
 }
 
-/// A number as descriptions write it: up to six decimals, without trailing zeros.
+/// Formats a number for descriptions: up to six decimals, without trailing zeros.
 pub(crate) fn trimmed(value: f64) -> String {
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -196,7 +196,7 @@ impl Keys for Dash {
 
     fn measures(&self, _: bool) -> Vec<Measure> {
         let lower = |name, unit, floor| Measure::sampled(name, unit, Better::Lower, floor);
-        // Where nothing comes the rate is zero.
+        // If nothing arrives, the rate is zero.
         let higher = |name| Measure::sampled(name, "bit/s", Better::Higher, 1000.0);
         vec![
             higher(measures::RATE).primary(),

@@ -1,4 +1,4 @@
-//! Backgrounds with more energy at one timescale.
+//! Backgrounds with additional energy at one timescale.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,20 +23,20 @@ pub struct Energy {
     pub db: f64,
 }
 
-/// Which seed the speed is drawn from.
+/// Label of the seed for the speed.
 const SPEED: u64 = 1 << 43;
 
-/// Speeds that vary more would often be negative.
+/// Maximum variation of the speed. With more variation the speed would often be negative.
 const MOST: f64 = 0.5;
 
 /// Wavelets of three vanishing moments, as in reports.
 const VANISHING: usize = 3;
 
-/// In how many bins a timescale is divided: it is the fourth octave.
+/// The timescale is octave 4 of the bins, so it consists of 2^4 bins.
 const OCTAVE: u32 = 4;
 
 impl Energy {
-    /// Refuses what is no octave.
+    /// Rejects timescales that are not an octave.
     pub(crate) fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         if !(1..=14).any(|k| self.at == Dur::from_millis(1 << k)) {
             found.add(
@@ -54,7 +54,7 @@ impl Energy {
         }
     }
 
-    /// `machine` of `traffic` with this energy.
+    /// Adds this energy to `machine`, the workload of `traffic`.
     pub(super) fn machine(
         self,
         (machine, tcp): Machine,
@@ -82,8 +82,8 @@ impl Energy {
     }
 }
 
-/// The variance at this timescale of the bytes of `packets` over a time of length `length`, over their squared mean:
-/// as far as one octave of a log-scale diagram goes. `None` where that is too short.
+/// The contribution of the octave at this timescale to the variance of the bytes of `packets` in a time of `length`, over
+/// their squared mean. `None` if the time is too short.
 pub(super) fn variance(packets: &Packets, length: Dur, timescale: Dur) -> Option<f64> {
     let bin = (timescale / (1 << OCTAVE)).max(Dur::from_nanos(1));
     let bins = usize::try_from(length.as_nanos() / bin.as_nanos()).ok()?;
@@ -100,7 +100,7 @@ pub(super) fn variance(packets: &Packets, length: Dur, timescale: Dur) -> Option
     of_octave(energy, OCTAVE, mean)
 }
 
-/// The same of the energy of octave `j`, where a bin has `mean`.
+/// The same from the energy of octave `j`; `mean` is that of a bin.
 pub(super) fn of_octave(energy: f64, j: u32, mean: f64) -> Option<f64> {
     let variance = energy / f64::from(1u32.checked_shl(j)?) / (mean * mean);
     variance.is_finite().then_some(variance)

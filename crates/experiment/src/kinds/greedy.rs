@@ -18,7 +18,7 @@ use crate::file::{Route, TcpSettings, delay};
 use crate::measure::{GOODPUT, Measure};
 use crate::simulate::transport::tcp;
 
-/// Connections of one part.
+/// Allowed number of connections of one part.
 const CONNECTIONS: RangeInclusive<u32> = 1..=100_000;
 
 /// Endless connections, each of which sends as much as its TCP lets it. As a foreground they begin with the
@@ -83,7 +83,7 @@ pub enum Delays {
 }
 
 impl Delays {
-    /// The longest that a connection may have.
+    /// The longest delay of a connection.
     pub fn longest(&self) -> Dur {
         match self {
             Delays::Same(delay) => *delay,
@@ -207,8 +207,8 @@ impl Keys for Greedy {
 impl Plays for Greedy {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         let seed = own_seed(at);
-        // Without phases of their own, connections and replications would be one run repeated, and intervals
-        // would have no width.
+        // Connections need individual start phases. Otherwise all replications would be identical, and confidence
+        // intervals would have zero width.
         let mut phases = Stream::new(seed, "greedy-phase");
         let each_way = self.connections;
         let connections = match self.direction {

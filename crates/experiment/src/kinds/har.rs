@@ -1,4 +1,4 @@
-//! Pages from HTTP archives (HAR 1.2): which objects, how large, and which names which.
+//! Pages from HTTP archives (HAR 1.2): their objects, sizes and dependencies.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use swell_base::Dur;
 use swell_workload::Object;
 
-/// The pages that the program carries, by name: made up, after what the HTTP Archive says of usual pages.
+/// Bundled pages, by name. They are synthetic, based on statistics of usual pages in the HTTP Archive.
 pub(super) const BUNDLED: [(&str, &str); 3] = [
     (
         "article",
@@ -19,9 +19,9 @@ pub(super) const BUNDLED: [(&str, &str); 3] = [
     ("app", include_str!("../../../../experiments/pages/app.har")),
 ];
 
-/// Objects of a page at most.
+/// Maximum number of objects of a page.
 const MOST: usize = 10_000;
-/// Headers, where the archive does not say how large they were.
+/// Default sizes of request and response headers, bytes, if the archive does not give them.
 const HEADERS: [i64; 2] = [500, 300];
 
 #[derive(Deserialize)]
@@ -42,7 +42,7 @@ struct Entry {
     time: f64,
     request: Request,
     response: Response,
-    /// What Chromium says of the object that named this one.
+    /// The object that referred to this one, as recorded by Chromium.
     #[serde(default, rename = "_initiator")]
     initiator: Initiator,
 }
@@ -64,7 +64,7 @@ struct Response {
     headers_size: i64,
     #[serde(default)]
     body_size: i64,
-    /// Bytes on the wire, as Chromium says it.
+    /// Bytes on the wire, as recorded by Chromium.
     #[serde(default, rename = "_transferSize")]
     transfer_size: i64,
     #[serde(default)]
@@ -96,16 +96,17 @@ struct Frame {
     url: String,
 }
 
-/// The objects of an archive, in the order of their requests. An object is named by the one that the archive says, or else by
-/// the one that was there last when it was asked for; the time between is the browser's own.
+/// The objects of an archive, in the order of their requests. The parent of an object is the initiator in the archive or,
+/// without one, the last object that had completed when it was requested. The time between the two is attributed to the
+/// browser.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// A description of the problem.
 pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
     let archive: Archive = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let mut entries: Vec<(f64, Entry)> = Vec::new();
     for entry in archive.log.entries {
-        // What was in the archive itself, or had a connection of its own kind, was not fetched.
+        // Only HTTP requests were fetched, not data: URLs or WebSocket connections, for example.
         if entry.request.url.starts_with("http") {
             let start = milliseconds(&entry.started_date_time)
                 .ok_or_else(|| format!("`{}` is no time", entry.started_date_time))?;
@@ -127,7 +128,7 @@ pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
         let parent = entry.named_by().find_map(|url| named.get(url).copied());
         let parent = parent.or_else(|| {
             let there = (0..i as u32).filter(|&j| end(j) <= *start);
-            // What begins before anything is there is named by the page, as it comes.
+            // An object requested before any other had completed is a child of the page.
             there
                 .max_by(|&a, &b| end(a).total_cmp(&end(b)))
                 .or((i > 0).then_some(0))
@@ -171,7 +172,7 @@ impl Response {
     }
 }
 
-/// Sizes that are not known are written as -1.
+/// Size of headers and body. The archive has -1 for unknown sizes.
 fn size(headers: i64, usual: i64, body: i64) -> u64 {
     let headers = if headers > 0 { headers } else { usual };
     headers.saturating_add(body.max(0)) as u64
@@ -182,7 +183,7 @@ fn host(url: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or(rest)
 }
 
-/// Milliseconds of a time as in RFC 3339, from the first of its month: a page does not take as long.
+/// Milliseconds of an RFC 3339 time since the beginning of its month, which is enough for a page load.
 fn milliseconds(text: &str) -> Option<f64> {
     let (date, time) = text.split_once('T')?;
     let day: f64 = date.rsplit('-').next()?.parse().ok()?;
@@ -227,7 +228,7 @@ mod tests {
         .expect("an archive");
         let ms = Dur::from_millis;
         let summary = |o: &Object| (o.parent, o.wait, o.host);
-        // Sorted by their starts: the page, the style sheet, the script, what came after, what the script named.
+        // Sorted by start: the page, the style sheet, the script, a later object, the child of the script.
         assert_eq!(
             found.iter().map(summary).collect::<Vec<_>>(),
             [
@@ -246,7 +247,7 @@ mod tests {
         assert!(objects("{}").is_err());
         assert!(read(&[]).unwrap_err().contains("0 objects"));
         assert!(read(&[entry("https://a/", "x", 1, "")]).is_err());
-        // Sizes that are not known, and nonsense.
+        // Unknown sizes, and invalid ones.
         let odd = r#", "_initiator": {"url": "https://a/"}"#;
         let found = read(&[entry("https://a/", "00.0", 1, odd).replace("1000", "-1")]);
         assert_eq!(found.map(|o| (o[0].size, o[0].parent)), Ok((200, None)));

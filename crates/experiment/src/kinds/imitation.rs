@@ -64,7 +64,7 @@ fn one() -> f64 {
     1.0
 }
 
-/// The paper's.
+/// The interval in the paper.
 fn interval() -> Dur {
     Dur::from_secs(300)
 }
@@ -85,7 +85,7 @@ impl Keys for Imitation {
         }
     }
 
-    /// Flow records say what files hold and not what carries them.
+    /// Flow records give the sizes of files, but not the overhead of the transport.
     fn foretells(&self) -> bool {
         false
     }

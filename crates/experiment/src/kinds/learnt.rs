@@ -90,9 +90,9 @@ fn one() -> f64 {
 /// A learnt model in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LearntTraffic {
-    /// As it was read: the knobs are not applied yet.
+    /// The model as read, before the parameters in `knobs` are applied.
     pub model: Arc<Model>,
-    /// The knobs; `sessions` is what calibration found.
+    /// Parameters; `sessions` is the result of the calibration.
     pub knobs: Knobs,
     /// Whether a run begins with no session in progress.
     pub cold: bool,
@@ -119,7 +119,7 @@ impl Learnt {
         model.varied(&self.knobs(Some(1.0)), seed).rates()[1]
     }
 
-    /// Refuses a rate that a model is too small for.
+    /// Rejects a rate for which a model is too small.
     fn too_small(&self, model: &Model, seed: u64) -> Option<Complaint> {
         let Some(RateSpec::Fixed(rate)) = self.rate else {
             return None;
@@ -143,8 +143,8 @@ impl Learnt {
     }
 }
 
-/// More copies of a model's sessions than this are not traffic of that rate any more: a few sessions, over
-/// and over.
+/// Maximum number of copies of a model's sessions. More copies would only repeat a few sessions, and not resemble
+/// traffic of that rate.
 pub const MOST_COPIES: f64 = 100.0;
 
 /// A model by its bundled name or by its path.
@@ -268,14 +268,14 @@ impl Keys for Learnt {
     }
 }
 
-/// What queues and congestion windows need at the paths of most models.
+/// The warm-up that queues and congestion windows need on the paths of most models.
 const WARM_UP: Dur = Dur::from_secs(5);
 
-/// A little less than proportional, so that the calibration of made-up runs has something to do.
+/// Exponent below one of the made-up rate over the number of sessions, so that calibration has some work to do.
 pub(super) const LESS: f64 = 0.9;
 
 impl LearntTraffic {
-    /// What is played, its schedule, and the network that the schedule assumes.
+    /// The model with its parameters applied, its schedule, and the network that the schedule assumes.
     fn schedule(&self, at: &Setting<'_>) -> Result<(Model, Schedule, Network), RunError> {
         let played = self.model.varied(&self.knobs, at.seed);
         let offered = played.rates().map(|bps| bps * self.knobs.sessions);
@@ -341,7 +341,7 @@ impl Plays for LearntTraffic {
             let level = load.lsd[busier].get(j.checked_sub(1)? as usize)?;
             of_octave(level.exp2(), j, bytes[busier] as f64 / bins)
         });
-        // Sessions of several copies do not know of each other.
+        // The copies of sessions are independent, so the relative variance falls with their number.
         Ok(of_model.map(|v| v / self.knobs.sessions))
     }
 

@@ -37,12 +37,12 @@ impl Keys for Mix {
         &self.of
     }
 
-    /// Its parts say what they offer; what the network carries of all together takes whole runs.
+    /// The offered loads of its parts do not show what the network carries of all together. That needs whole runs.
     fn foretells(&self) -> bool {
         false
     }
 
-    /// Its parts play.
+    /// It has no traffic of its own; its parts do.
     fn resolve(&self, _: &Resolving<'_>) -> Option<Traffic> {
         None
     }

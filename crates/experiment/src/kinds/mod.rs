@@ -1,9 +1,9 @@
-//! Kinds of traffic, one file each: its keys, its checks, what it reads, how it is built, what it offers, its
-//! classes and its measures.
+//! Kinds of traffic, one file for each: keys, checks, input files, workload, offered load, application classes and
+//! measures.
 //!
-//! A kind is two types: what a file says of it, which implements [`Keys`], and what a run makes of it, which
-//! implements [`Plays`]. The list below joins them. Nothing else in the workspace tells kinds apart: what must be
-//! known of one is a method of these traits.
+//! A kind consists of two types: its keys in a file, which implement [`Keys`], and its form in a run, which
+//! implements [`Plays`]. The list below joins them. No other code in the workspace distinguishes kinds; everything that
+//! it needs to know about one is a method of these traits.
 
 mod active;
 mod contract;
@@ -63,7 +63,7 @@ use crate::file::{Hop, LoadBasis, RateSpec, Route};
 use crate::observe::Observations;
 use crate::store::Measured;
 
-/// The list of kinds: the name in files, what it may be, its keys, and what a run makes of them.
+/// Defines the kinds. Each entry has the name in files, the possible roles, the keys and the form in a run.
 macro_rules! kinds {
     (@as $value:ident, $traffic:ty) => { $value };
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $roles:ident, $keys:ty $(=> $traffic:ty)?;)*) => {
@@ -95,7 +95,7 @@ macro_rules! kinds {
             }
         }
 
-        /// Traffic in a run, everything said.
+        /// Fully specified traffic in a run.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Traffic {
             $($(
@@ -112,12 +112,12 @@ macro_rules! kinds {
             }
         }
 
-        /// Every kind, and what it may be.
+        /// Every kind with its possible roles.
         const KINDS: &[(&str, Roles)] = &[$(($name, Roles::$roles)),*];
     };
 }
 
-/// What a kind may be.
+/// The roles that a kind may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Roles {
     Either,
@@ -164,27 +164,27 @@ kinds! {
 }
 
 impl Part {
-    /// The name it goes by in tables and pictures.
+    /// Its name in tables and figures.
     pub fn name(&self) -> &str {
         self.keys().name()
     }
 
-    /// The backgrounds that it consists of; none where it is one itself.
+    /// The names of the backgrounds in a mix; empty for other kinds.
     pub fn parts(&self) -> &[String] {
         self.keys().parts()
     }
 
-    /// When it sends, where that is not always.
+    /// The time windows in which it sends; `None` if it always sends.
     pub fn active(&self) -> Option<Active> {
         self.keys().active()
     }
 
-    /// More energy at one timescale, where the file asks for it.
+    /// Additional energy at one timescale, if the file requests it.
     pub fn energy(&self) -> Option<Energy> {
         self.keys().energy()
     }
 
-    /// Which links it crosses.
+    /// The links that it crosses.
     pub fn route(&self) -> Route {
         self.keys().route()
     }
@@ -199,7 +199,7 @@ impl Part {
         matches!(self, Part::None(_))
     }
 
-    /// The rate of the down direction, where the file says one: fixed, or another background's.
+    /// The rate of the down direction, if the file gives one: a fixed rate, or that of another background.
     pub fn rate(&self) -> Option<&RateSpec> {
         self.keys().rate()
     }
@@ -212,7 +212,7 @@ impl Part {
         }
     }
 
-    /// The other backgrounds that a run of it rests on: its parts, and the one whose rate it takes.
+    /// The other backgrounds that it depends on: its parts, and the one whose rate it takes.
     pub(crate) fn needs(&self) -> impl Iterator<Item = &String> {
         let taken = match self.rate() {
             Some(RateSpec::Match(name)) => Some(name),
@@ -221,18 +221,18 @@ impl Part {
         self.keys().parts().iter().chain(taken)
     }
 
-    /// Whether its sessions, its speed or its packets are scaled until it has its rate.
+    /// Whether calibration scales its sessions, its speed or its packets to reach its rate.
     pub fn is_scaled(&self) -> bool {
         let exact = self.keys().pace() == Pace::Factor;
         self.rate().is_some() && (!exact || self.load() == LoadBasis::Carried)
     }
 
-    /// Whether it sends what it sends whatever happens to it.
+    /// Whether it is open-loop: what it sends does not depend on the network.
     pub fn is_open_loop(&self) -> bool {
         self.keys().is_open_loop()
     }
 
-    /// What its rate is the rate of.
+    /// Whether its rate means the offered or the carried load.
     pub fn load(&self) -> LoadBasis {
         self.keys().load().unwrap_or(match self.is_open_loop() {
             true => LoadBasis::Offered,
@@ -240,103 +240,104 @@ impl Part {
         })
     }
 
-    /// Whether it has to be measured alone although nothing matches it and it is not scaled: bursts may lose packets.
+    /// Whether it must be measured alone even if nothing matches it and it is not scaled, because its bursts may lose
+    /// packets.
     pub(crate) fn may_lose(&self) -> bool {
         self.keys().is_bursty() && self.is_open_loop()
     }
 
-    /// Whether it stands for real traffic, which parametric backgrounds of the same rate are compared with.
+    /// Whether it is a model of real traffic, with which parametric backgrounds of the same rate are compared.
     pub(crate) fn is_model(&self) -> bool {
         matches!(self, Part::Learnt(_))
     }
 
-    /// Whether it has a rate of its own, that another background could take.
+    /// Whether it has its own rate, which another background could take.
     pub(crate) fn has_rate(&self) -> bool {
         self.matches().is_none() && self.keys().rateless().is_none()
     }
 
-    /// One-way delay of the access path on each side, where the file gives one.
+    /// One-way delay of the access path on each side, if the file gives one.
     pub fn delay(&self) -> Option<Dur> {
         self.keys().delay()
     }
 
-    /// What is measured of it as a foreground, the most telling first. `waits`: the experiment keeps waits.
+    /// Its measures as a foreground, the most informative first. `waits` says whether the experiment keeps waits.
     pub fn measures(&self, waits: bool) -> Vec<crate::measure::Measure> {
         self.keys().measures(waits)
     }
 
-    /// The program, where it is a real one.
+    /// The program, if it is a real program.
     pub fn program(&self) -> Option<&Program> {
         self.keys().program()
     }
 
-    /// How many clients, connections or sources it has as a foreground.
+    /// Number of clients, connections or sources that it has as a foreground.
     pub fn clients(&self) -> u32 {
         self.keys().clients()
     }
 
-    /// What it reads, as messages name it; `None` where it reads nothing.
+    /// Name of its input in messages; `None` if it reads nothing.
     pub fn reads(&self) -> Option<&'static str> {
         self.keys().reads()
     }
 
-    /// How pictures show it as a background.
+    /// How figures show it as a background.
     pub fn shown(&self) -> Shown {
         self.keys().shown()
     }
 
-    /// What it is to offer up and down, bits per second, where the file or a background that it matches says it
+    /// The rate that it is to offer, up and down, bits per second, if the file or a matched background determines it
     /// exactly.
     pub fn fixed_bps(&self, measured: &BTreeMap<String, Measured>) -> Option<[f64; 2]> {
         self.keys().fixed_bps(measured)
     }
 
-    /// What a file says of it.
+    /// Its keys.
     pub(crate) fn as_keys(&self) -> &dyn Keys {
         self.keys()
     }
 
-    /// The same, to be named anew.
+    /// Its keys, for changes.
     pub(crate) fn as_keys_mut(&mut self) -> &mut dyn Keys {
         self.keys_mut()
     }
 }
 
 impl Traffic {
-    /// Its machine; `None` where nothing is sent, or by a real program.
+    /// Its workload; `None` if nothing is sent, or a real program sends.
     ///
     /// # Errors
-    /// Where it cannot be built.
+    /// If it cannot be built.
     pub fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         self.plays().machine(at)
     }
 
-    /// Its machine over kernel sockets, as a foreground whose first request comes at `start`; `None` where only the
-    /// simulator has it.
+    /// Its workload over kernel sockets, as a foreground with the first request at `start`; `None` if only the simulator
+    /// supports it.
     pub fn over_sockets(&self, start: Dur) -> Option<Machine> {
         self.plays().over_sockets(start)
     }
 
-    /// What it offers between the end of the warm-up and the end of the run, where that is known.
+    /// The load that it offers between the end of the warm-up and the end of the run, if known.
     ///
     /// # Errors
-    /// Where it cannot be built.
+    /// If it cannot be built.
     pub fn offered(&self, at: &Setting<'_>) -> Result<Option<Offered>, RunError> {
         self.plays().offered(at)
     }
 
-    /// Adds to what was observed of it as a foreground what it cannot know itself. `path` are the links on the way to its
+    /// Completes its observations as a foreground with facts that only the world knows. `path` are the links towards its
     /// clients.
     pub(crate) fn observed(&self, path: &[Crossed<'_>], observed: &mut Observations) {
         self.plays().observed(path, observed);
     }
 
-    /// Doubts that its description raises.
+    /// Doubts about its description.
     pub fn doubts(&self, at: &Setting<'_>) -> Vec<Warning> {
         self.plays().doubts(at)
     }
 
-    /// Independent sources whose streams are numbered.
+    /// Number of independent sources with numbered random streams.
     pub(crate) fn numbered_sources(&self) -> u32 {
         self.plays().numbered_sources()
     }
@@ -351,7 +352,7 @@ impl Traffic {
         self.plays().ports()
     }
 
-    /// The program, where it is a real one.
+    /// The program, if it is a real program.
     pub fn program(&self) -> Option<&Program> {
         self.plays().program()
     }
@@ -361,12 +362,12 @@ impl Traffic {
         self.plays().delay()
     }
 
-    /// What made-up runs take a foreground for.
+    /// The requests that made-up runs assume for a foreground.
     pub(crate) fn fetches(&self) -> Option<Fetches> {
         self.plays().fetches()
     }
 
-    /// What made-up runs take a background for.
+    /// The figures that made-up runs assume for a background.
     pub(crate) fn plausible(&self, at: &Setting<'_>) -> Plausible {
         self.plays().plausible(at)
     }
@@ -377,11 +378,11 @@ impl Traffic {
 pub struct Playing {
     /// Its name.
     pub name: String,
-    /// What it sends.
+    /// Its traffic.
     pub traffic: Traffic,
-    /// When, where that is not always.
+    /// The time windows in which it sends; `None` if it always sends.
     pub active: Option<Active>,
-    /// More energy at one timescale.
+    /// Additional energy at one timescale.
     pub energy: Option<Energy>,
     /// The links that it crosses, from its clients to its servers.
     pub path: Vec<Hop>,
@@ -395,10 +396,10 @@ impl Deref for Playing {
 }
 
 impl Playing {
-    /// Its machine; `None` where nothing is sent, or by a real program.
+    /// Its workload; `None` if nothing is sent, or a real program sends.
     ///
     /// # Errors
-    /// Where it cannot be built.
+    /// If it cannot be built.
     pub fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         let made = match self.active {
             Some(active) => active.machine(&self.traffic, at),
@@ -410,10 +411,10 @@ impl Playing {
         }
     }
 
-    /// What it offers between the end of the warm-up and the end of the run, where that is known.
+    /// The load that it offers between the end of the warm-up and the end of the run, if known.
     ///
     /// # Errors
-    /// Where it cannot be built.
+    /// If it cannot be built.
     pub fn offered(&self, at: &Setting<'_>) -> Result<Option<Offered>, RunError> {
         match self.active {
             Some(active) => active.offered(&self.traffic, at),
@@ -422,7 +423,7 @@ impl Playing {
     }
 }
 
-/// Wraps a part for a role: the schema has the kinds that the role may have.
+/// Defines a wrapper of `Part` for a role. Its schema has only the kinds with this role.
 macro_rules! role {
     ($(#[$doc:meta])* $name:ident, $role:ident, $text:literal, $key:literal) => {
         $(#[$doc])*
@@ -431,7 +432,7 @@ macro_rules! role {
         pub struct $name(pub Part);
 
         impl $name {
-            /// It in a few words, for the report.
+            /// A short description for the report.
             pub fn describe(&self) -> String {
                 self.0.keys().describe(Role::$role)
             }
@@ -470,7 +471,7 @@ role!(
     Background, Background, "Background traffic.", "Background"
 );
 
-/// The schema of parts without the kinds that a role cannot have.
+/// The schema of parts, restricted to the kinds with this role.
 fn of_role(mut schema: Schema, role: Roles, description: &str) -> Schema {
     let may = |kind: &str| {
         let found = KINDS.iter().find(|(name, _)| *name == kind);

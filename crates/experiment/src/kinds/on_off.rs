@@ -18,10 +18,10 @@ use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, delay};
 use crate::measure::{DELAY, GOODPUT, LOSS, Measure};
 use crate::simulate::transport::tcp;
 
-/// Packets of one direction of a run: they are drawn before it begins, 16 bytes each.
+/// Maximum number of packets in one direction of a run. They are drawn before the run, and take 16 bytes each.
 const PACKETS: f64 = 2e7;
 
-/// Times on and off of all sources of one direction: a few seconds of drawing.
+/// Maximum number of on and off periods of all sources in one direction. Drawing them takes a few seconds.
 const PERIODS: f64 = 5e7;
 
 /// Packets of many on/off sources, both directions, whatever happens to them. Their on and off times have a
@@ -102,8 +102,8 @@ fn shape() -> f64 {
     1.4
 }
 
-/// Acknowledgements, segments of hosts that do not discover paths, and full Ethernet frames: the three
-/// peaks of packet sizes on backbones of the time (Thompson, Miller & Wilder, IEEE Network 11(6), 1997).
+/// ACKs, segments of hosts without path MTU discovery, and full Ethernet frames: the three peaks of packet sizes on
+/// backbones of the time (Thompson, Miller & Wilder, IEEE Network 11(6), 1997).
 fn sizes() -> Vec<Size> {
     let size = |packet, share| Size {
         packet: Bytes(packet),
@@ -113,13 +113,13 @@ fn sizes() -> Vec<Size> {
 }
 
 impl OnOff {
-    /// Mean rate of the up direction, everything said.
+    /// Mean rate of the up direction, with its default.
     fn up(&self) -> Rate {
         self.rate_up.unwrap_or_default()
     }
 
-    /// Refuses sources that go on and off too often to be drawn. No period is shorter than the Pareto law's
-    /// minimum, the mean times (shape - 1) / shape, and with a shape near 1 most are hardly longer.
+    /// Rejects sources that switch too often to be drawn. No period is shorter than the minimum of the Pareto
+    /// distribution, which is the mean times (shape - 1) / shape. With a shape near 1 most periods are hardly longer.
     fn check_periods(&self, at: &Slot<'_>, found: &mut Findings) {
         if self.off == Dur::ZERO || self.shape.is_nan() || self.shape <= 1.0 {
             return;

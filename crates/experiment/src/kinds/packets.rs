@@ -1,4 +1,4 @@
-//! Packets of one size, at intervals that depend on nothing.
+//! Packets of one size, at intervals that do not depend on the network.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -89,12 +89,12 @@ fn packet() -> Bytes {
     Bytes(1000)
 }
 
-/// Packets of one size, everything said.
+/// Packets of one size in a run, fully specified.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PacketsTraffic {
     /// Their intervals.
     pub process: Process,
-    /// What carries them.
+    /// Their transport protocol.
     pub transport: Transport,
     /// Sources per direction.
     pub sources: u32,
@@ -108,7 +108,7 @@ pub struct PacketsTraffic {
     pub delays: [Dur; 2],
     /// Capacity of every access path on the left; unlimited if `None`.
     pub access: Option<Rate>,
-    /// The TCP that carries them, where TCP does.
+    /// TCP settings, if the transport is TCP.
     pub tcp: TcpSettings,
 }
 
@@ -122,7 +122,7 @@ pub enum Process {
 }
 
 impl Process {
-    /// It as a background, and the word for its intervals as a foreground.
+    /// Its name as a background, and the word for its intervals as a foreground.
     fn words(self) -> [&'static str; 2] {
         match self {
             Process::Cbr => ["CBR", "equal"],
@@ -164,7 +164,7 @@ impl Parametric {
         }
         let down = match self.rate {
             RateSpec::Fixed(rate) => Some(("rate", rate)),
-            // What was measured fits.
+            // A matched rate was measured on the network, so it fits.
             RateSpec::Match(_) => None,
         };
         [self.rate_up.map(|rate| ("rate_up", rate)), down]
@@ -181,7 +181,7 @@ impl Parametric {
         Some([self.rate_up.map_or(up, |r| r.bps() as f64), down])
     }
 
-    /// Mean rates up and down, with those of the background that they match.
+    /// Mean rates up and down, with matched rates resolved.
     fn rates(
         &self,
         measured: &BTreeMap<String, Measured>,
@@ -235,12 +235,12 @@ impl Parametric {
     }
 }
 
-/// `pace` times as much.
+/// `rate` multiplied by `pace`.
 pub(super) fn times(rate: Rate, pace: Option<f64>) -> Rate {
     pace.map_or(rate, |k| Rate::from_bps_f64(rate.bps() as f64 * k))
 }
 
-/// A kind of packets: the same keys with other intervals.
+/// Defines a kind of packets. All have the same keys, but different intervals.
 macro_rules! kind {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -248,7 +248,7 @@ macro_rules! kind {
         #[serde(transparent)]
         pub struct $name(pub Parametric);
 
-        // Keys and not a reference to them: that is what tells kinds apart by their keys.
+        // Inline, because the schema of a kind must contain its keys, not a reference to them.
         impl JsonSchema for $name {
             fn inline_schema() -> bool {
                 true
@@ -357,7 +357,7 @@ kind!(
     Cbr
 );
 
-/// Which seed a foreground draws from whose streams are called as a background's.
+/// Label of a foreground's seed where its streams have the same names as a background's.
 const FOREGROUND: u64 = 1 << 40;
 
 /// The seed of a part whose streams have the same names in foreground and background.
@@ -405,7 +405,7 @@ impl Plays for PacketsTraffic {
     fn variance(&self, _: &Setting<'_>, timescale: Dur) -> Result<Option<f64>, RunError> {
         let busier = self.rates[0].max(self.rates[1]).bps() as f64;
         let packets = busier / 8.0 / self.packet.0 as f64 * timescale.as_secs_f64();
-        // Equal intervals have next to no energy that could be raised.
+        // Equal intervals have almost no energy that could be raised.
         Ok((self.process == Process::Poisson).then_some(1.0 / packets))
     }
 

@@ -132,7 +132,7 @@ impl Page {
                 warnings: Vec::new(),
             },
             data: Data::Page(Arc::new(objects)),
-            // An archive holds addresses and cookies of who made it.
+            // Do not copy an archive: it contains addresses and cookies of the person who recorded it.
             copy: None,
         })
     }
@@ -188,7 +188,7 @@ impl Keys for Page {
     fn read(&mut self, from: &Files<'_>) -> Result<Option<Input>, (&'static str, Complaint)> {
         let input = Page::load(self, from.base).map_err(|complaint| ("page", complaint))?;
         if !input.facts.source.starts_with("bundled ") {
-            // Relative to the run directory it would be another file.
+            // Use the absolute path, because relative to the run directory it would name another file.
             self.page.clone_from(&input.facts.source);
         }
         Ok(Some(input))

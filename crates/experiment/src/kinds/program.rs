@@ -16,7 +16,7 @@ use crate::file::{BackendKind, Route};
 use crate::measure::{self, BUILT_IN, COMPLETION_TIME, FAILURES, Reported};
 use crate::reported;
 
-/// Hosts beside the client and the server: the fourth byte of an address numbers them.
+/// Maximum number of hosts besides the client and the server, numbered by the fourth byte of their addresses.
 const MOST_HOSTS: usize = 250;
 
 /// A real client, and a real server where it needs one. Needs `backend = "emulated"`.
@@ -175,7 +175,7 @@ pub enum Place {
 }
 
 impl Peer {
-    /// What is served, as the server says it.
+    /// Its command and directory as a server.
     pub fn service(&self) -> Server {
         Server {
             command: self.command.clone(),
@@ -210,7 +210,7 @@ impl CommandLine {
         }
     }
 
-    /// Whether there is nothing to run.
+    /// Whether the command is empty.
     pub fn is_empty(&self) -> bool {
         match self {
             CommandLine::Shell(text) => text.trim().is_empty(),
@@ -222,7 +222,7 @@ impl CommandLine {
 /// A program of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramTraffic {
-    /// As in the file.
+    /// Its keys in the file.
     pub program: Program,
     /// One-way delay of the access path on each side of the bottleneck.
     pub delay: Dur,
@@ -249,8 +249,7 @@ impl Keys for Program {
                 found.add(at.key(name), "an empty command", "write what is to be run");
             }
         }
-        // What the text in braces stands for in commands: of each host an IPv4 and an IPv6 address, of the
-        // run its seed and its directory.
+        // Placeholders in commands: the IPv4 and IPv6 address of each host, and the seed and directory of the run.
         let mut taken: Vec<String> = ["client", "server", "localhost"]
             .into_iter()
             .flat_map(placeholders)
@@ -412,7 +411,7 @@ impl Plays for ProgramTraffic {
     }
 }
 
-/// What stands for the addresses of a host in commands, without the braces. Names know no case (RFC 4343).
+/// The placeholders for the addresses of a host in commands, without braces. Names are case-insensitive (RFC 4343).
 fn placeholders(name: &str) -> [String; 2] {
     let name = name.to_ascii_lowercase();
     [format!("{name}6"), name]

@@ -25,7 +25,7 @@ use crate::plan::{Capture, Traces};
 use crate::simulate::transport::{carrier, tcp};
 use crate::store::{Measured, ModelFacts};
 
-/// Beyond it a trace is another trace.
+/// Allowed stretch. Beyond this range the result would no longer resemble the trace.
 const STRETCH: RangeInclusive<f64> = 0.001..=1000.0;
 
 /// The packets of a capture at their own times, in both directions, whatever happens to them.
@@ -99,7 +99,7 @@ pub struct Replay {
 pub struct Trace {
     /// Up and down: time since the first packet, network-layer bytes.
     pub packets: [Packets; 2],
-    /// After how long it begins again.
+    /// Period of the replay.
     pub period: Dur,
 }
 
@@ -113,7 +113,7 @@ impl Trace {
         })
     }
 
-    /// Where in it a run with this seed begins.
+    /// The offset in the trace at which a run with this seed begins.
     pub(crate) fn phase(&self, seed: u64) -> Dur {
         let mut stream = Stream::new(seed, "replay-phase");
         Dur::from_nanos(stream.below(self.period.as_nanos()))
@@ -123,7 +123,7 @@ impl Trace {
 /// A trace in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplayTraffic {
-    /// As in the file; `stretch`, `rate` and `reversed` are said below.
+    /// Its keys in the file; `stretch`, `rate` and `reversed` are resolved in the other fields.
     pub replay: Replay,
     /// The trace.
     pub trace: Arc<Trace>,
@@ -132,7 +132,7 @@ pub struct ReplayTraffic {
 }
 
 impl Replay {
-    /// The trace that it names; or the key that is wrong, and why.
+    /// Reads its trace. The error is the wrong key, and the reason.
     fn load(&self, base: &Path, traces: &Traces) -> Result<Input, (&'static str, Complaint)> {
         let name = &self.trace;
         let wrong = |message: String, hint: &str| {
@@ -161,7 +161,7 @@ impl Replay {
         self.input(capture, name, source.display().to_string())
     }
 
-    /// A capture in the directions in which it is replayed; or the key that is wrong, and why.
+    /// Converts a capture to the directions of the replay. The error is the wrong key, and the reason.
     fn input(
         &self,
         capture: Capture,
@@ -286,7 +286,7 @@ impl Keys for Replay {
             return Ok(None);
         }
         let input = Replay::load(self, from.base, from.known)?;
-        // Relative to the run directory it would be another file.
+        // Use the absolute path, because relative to the run directory it would name another file.
         self.trace.clone_from(&input.facts.source);
         Ok(Some(input))
     }
@@ -298,7 +298,7 @@ impl Keys for Replay {
         }
     }
 
-    /// Its `reversed` turns the trace.
+    /// Its `reversed` swaps the directions of the trace, not of the path.
     fn route(&self) -> Route {
         Route {
             path: self.path.clone(),
@@ -310,7 +310,7 @@ impl Keys for Replay {
         let Some(Data::Trace(trace)) = with.input else {
             return None;
         };
-        // Calibration is for backgrounds: a foreground offers its rate.
+        // Calibration is only for backgrounds. The rate of a foreground is its offered load.
         let own = match (&self.rate, self.stretch) {
             (Some(RateSpec::Fixed(rate)), _) if with.role == Role::Foreground => {
                 trace.bps()[1] / rate.bps() as f64
@@ -338,8 +338,8 @@ impl Keys for Replay {
     }
 }
 
-/// A trace stretched or compressed by more than this is doubtful: its bursts and its reactions to round
-/// trips have another length than anywhere.
+/// A trace that is stretched or compressed by more than this raises a doubt: its bursts and its round-trip reactions
+/// have unrealistic durations.
 const STRETCHED: f64 = 2.0;
 
 impl Plays for ReplayTraffic {
@@ -425,7 +425,7 @@ impl Plays for ReplayTraffic {
     }
 }
 
-/// Bytes of packets before `t`, which begin again after each `period`.
+/// Bytes of packets before `t`, when the packets repeat with `period`.
 pub(super) fn until(packets: &Packets, t: Dur, period: Option<Dur>) -> f64 {
     let sum = |before: Dur| -> f64 {
         let of = packets.iter().take_while(|p| p.0 < before);

@@ -77,22 +77,22 @@ fn one() -> f64 {
 /// A flow-level model in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionsTraffic {
-    /// As it was read.
+    /// The model as read.
     pub model: Arc<FlowModel>,
-    /// How it is played; `load` is what calibration found.
+    /// Playback parameters; `load` is the result of the calibration.
     pub playback: Playback,
     /// One-way delay of the access path on each side of the bottleneck.
     pub delay: Dur,
     /// Rate of each host's access path.
     pub access: Option<Rate>,
-    /// Whether a run begins with no session in progress.
+    /// Whether a run begins without sessions in progress.
     pub cold: bool,
     /// The TCP that clients and servers run.
     pub tcp: TcpSettings,
 }
 
 impl Sessions {
-    /// How it is played, at this load.
+    /// Playback parameters at this load.
     fn playback(&self, load: f64) -> Playback {
         Playback {
             load,
@@ -105,7 +105,7 @@ impl Sessions {
         }
     }
 
-    /// Reads the model and checks that it can be played.
+    /// Reads the model and checks that it can generate traffic.
     fn load(&self, base: &Path) -> Result<Input, Complaint> {
         let name = &self.model;
         let (path, bytes) = match bundled::flow_model(name) {
@@ -162,7 +162,7 @@ impl Keys for Sessions {
         found.tcp(&at.key("tcp"), &self.tcp);
     }
 
-    /// A flow-level model says what its files hold and not what carries them.
+    /// A flow-level model gives the sizes of files, but not the overhead of the transport.
     fn foretells(&self) -> bool {
         false
     }

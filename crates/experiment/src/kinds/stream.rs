@@ -121,7 +121,7 @@ impl MediaStream {
         }
     }
 
-    /// Rate of all viewers' packets as they are played, in network-layer bytes.
+    /// Rate of the packets of all viewers at normal play-out speed, in network-layer bytes.
     fn carried(&self) -> Rate {
         let config = self.config(Dur::ZERO, Dur::ZERO);
         let packet = f64::from((config.payload() + UDP_HEADERS[0]) * 8);
@@ -218,7 +218,7 @@ impl Keys for MediaStream {
 
     fn measures(&self, _: bool) -> Vec<Measure> {
         let lower = |name, unit, floor| Measure::sampled(name, unit, Better::Lower, floor);
-        // A hundredth of a stream sent again is worth speaking of.
+        // The floor for retransmissions is one hundredth of the stream's bytes.
         let sent = self.rate.bps() as f64 / 8.0 * self.length.as_secs_f64();
         vec![
             lower(measures::LATE, "", 0.01).primary(),

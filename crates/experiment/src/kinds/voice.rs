@@ -1,4 +1,4 @@
-//! Voice calls: packets of talk spurts, judged by the E-model.
+//! Voice calls: packets of talk spurts, rated by the E-model.
 
 use std::collections::BTreeMap;
 
@@ -114,8 +114,9 @@ fn buffer() -> Dur {
 /// IPv4, UDP and RTP headers.
 const HEADERS: u64 = 20 + 8 + 12;
 
-/// Mean opinion score of speech that takes `delay` seconds from mouth to ear, of which a share `loss` is not played,
-/// in bursts `bursts` times as long as independent losses have: the short form of ITU-T G.107 with its defaults.
+/// Mean opinion score of speech with `delay` seconds from mouth to ear and a share `loss` that is not played. `bursts` is
+/// the burst ratio: mean loss burst length relative to independent losses. Simplified E-model of ITU-T G.107 with its
+/// defaults.
 fn mos(codec: Codec, delay: f64, loss: f64, bursts: f64) -> f64 {
     let d = delay * 1e3;
     let late = if d > 177.3 { 0.11 * (d - 177.3) } else { 0.0 };
@@ -123,7 +124,7 @@ fn mos(codec: Codec, delay: f64, loss: f64, bursts: f64) -> f64 {
     let lost = loss * 100.0;
     let equipment = own + (95.0 - own) * lost / (lost / bursts.max(1.0) + robust);
     let r = (93.2 - (0.024 * d + late) - equipment).clamp(0.0, 100.0);
-    // Below 6.5 the polynomial of annex B falls below 1 again.
+    // For R below 6.5 the polynomial of annex B falls below 1.
     (1.0 + 0.035 * r + r * (r - 60.0) * (100.0 - r) * 7e-6).clamp(1.0, 4.5)
 }
 
@@ -134,8 +135,8 @@ const UNHEARD: &str = "unplayed";
 /// Quality of a talk spurt.
 const MOS: Measure = Measure::sampled(SCORE, "", Better::Higher, 0.0);
 
-/// Share of the packets of a run's spurts that are lost, or too late to be played. Ratios are of one hundredth plus
-/// this.
+/// Share of the packets of a run's spurts that are lost, or too late to be played. One hundredth is added before ratios
+/// are taken.
 const UNPLAYED: Measure = Measure::sampled(UNHEARD, "", Better::Lower, 0.01);
 
 /// Calls of a run.
@@ -237,7 +238,7 @@ impl Keys for Voice {
 
 impl Plays for VoiceTraffic {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
-        // Spurts of the warm-up are no part of what is judged.
+        // Spurts in the warm-up are not rated.
         let judged_from = match at.role {
             Role::Foreground => at.warmup,
             Role::Background => Dur::MAX,
@@ -267,11 +268,11 @@ impl Plays for VoiceTraffic {
     }
 }
 
-/// The machine: two lines a call, one in each direction.
+/// The workload: two lines for each call, one in each direction.
 struct Calls {
     voice: Voice,
     path: Access,
-    /// Spurts that begin earlier are not judged.
+    /// Spurts that begin earlier are not rated.
     judged_from: Dur,
     start: Time,
     lines: Vec<Line>,
@@ -279,14 +280,14 @@ struct Calls {
     samples: Vec<Sample>,
 }
 
-/// A speaker and who listens.
+/// One direction of a call: a speaker and a listener.
 struct Line {
     rng: Stream,
-    /// Packets so far: the number of the next.
+    /// Number of packets sent so far, which is the number of the next one.
     sent: u64,
-    /// Packets that the spurt still has.
+    /// Packets left in the current spurt.
     left: u32,
-    /// Spurts that are not judged yet, by the number of their first packet.
+    /// Spurts that are not rated yet, by the number of their first packet.
     spurts: BTreeMap<u64, Spurt>,
 }
 
@@ -294,16 +295,16 @@ struct Line {
 #[derive(Default)]
 struct Spurt {
     start: Time,
-    /// When each was sent, and how long it took if it came.
+    /// Send time of each, and its delay if it arrived.
     packets: Vec<(Time, Option<Dur>)>,
 }
 
-// Timer tokens: what is due, for which line.
+// Timer tokens: the action that is due, combined with the number of the line.
 const SPEAK: u64 = 0;
 const JUDGE: u64 = 1 << 32;
 
-/// What takes longer after the end of a spurt than this and the buffer is not waited for: two seconds are no
-/// conversation any more.
+/// Time to wait for packets after the end of a spurt, in addition to the buffer. No conversation is possible with delays
+/// above two seconds.
 const GRACE: Dur = Dur::from_secs(2);
 
 impl Calls {
@@ -339,7 +340,7 @@ impl Calls {
                 ..Open::default()
             };
             actions.push(Action::Datagrams(Conn(i as u32), Box::new(open)));
-            // Exponential times have no memory: a speaker is anywhere in a spurt or a pause.
+            // Exponential durations are memoryless, so the stationary state needs no residual times.
             let wait = match line.rng.uniform() * (talk + pause) < talk {
                 true => self.voice.frame.scale(line.rng.uniform()),
                 false => Dur::from_secs_f64(line.rng.exponential(pause)),
@@ -408,10 +409,10 @@ impl Calls {
     }
 }
 
-/// The opinion score of a spurt, and the share of it that is not played.
+/// The opinion score of a spurt, and the share of its packets that is not played.
 fn rate(voice: &Voice, spurt: &Spurt) -> (f64, f64) {
     let took = || spurt.packets.iter().map(|p| p.1);
-    // The first that comes sets the clock of the listener.
+    // The first packet to arrive sets the listener's play-out time.
     let playout = took().flatten().next().unwrap_or_default() + voice.buffer;
     let missing: Vec<bool> = took().map(|d| d.is_none_or(|d| d > playout)).collect();
     let lost = missing.iter().filter(|&&m| m).count() as f64;
@@ -472,7 +473,7 @@ mod tests {
         assert!((found - wanted).abs() < 0.006, "{found}, not {wanted}");
     }
 
-    /// Scores of the short form of ITU-T G.107, computed by hand from its formulas.
+    /// Scores of the simplified E-model of ITU-T G.107, computed by hand from its formulas.
     #[test]
     fn scores_are_those_of_the_e_model() {
         for (delay, loss, wanted) in [
@@ -519,7 +520,7 @@ mod tests {
             rate(&voice(), &spurt(&delays)).0
         };
         assert!(score([5, 6]) < score([5, 12]) - 0.01);
-        // Later by as much from the beginning on: all is played, and the conversation suffers from the delay.
+        // With a constant additional delay all packets are played, and only the delay lowers the score.
         let (near_by, far) = ([Some(10); 20], [Some(400); 20]);
         let (fast, slow) = (
             rate(&voice(), &spurt(&near_by)),

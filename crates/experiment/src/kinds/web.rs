@@ -18,7 +18,7 @@ use crate::file::{Route, TcpSettings};
 use crate::measure::{COMPLETION_TIME, FAILURES, Measure};
 use crate::simulate::transport::tcp;
 
-/// Clients of one foreground.
+/// Allowed number of clients of one part.
 const CLIENTS: RangeInclusive<u32> = 1..=100_000;
 
 /// Clients that fetch objects from a server, one after the other.
@@ -134,7 +134,7 @@ impl JsonSchema for Objects {
 /// Clients of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebTraffic {
-    /// As in the file.
+    /// Its keys in the file.
     pub web: Web,
     /// One-way delay of the access path on each side of the bottleneck.
     pub delay: Dur,

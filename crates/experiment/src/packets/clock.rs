@@ -1,10 +1,10 @@
-//! The timestamps option of a connection (RFC 7323), as an observer at the queue makes it up.
+//! The timestamps option of a connection (RFC 7323), reconstructed by an observer at the queue.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use swell_base::{Flags, Segment, Time};
 
-/// A segment on its way through the bottleneck.
+/// A segment that is crossing the bottleneck.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     seq: u64,
@@ -13,24 +13,24 @@ struct Sent {
     value: u32,
 }
 
-/// The two ends' clocks, and what each has seen of the other's.
+/// The clocks of both ends, and the timestamps that each has received from the other.
 ///
-/// An end's clock counts milliseconds, as Linux's does, and shows when its packet arrived at the
-/// queue: packets carry no time of their own, and the access path before the queue is not known.
-/// What an end echoes follows RFC 7323 section 4.3 from what has crossed the bottleneck: an
-/// acknowledgement echoes the segment that it begins with, not one that is still under way. Of a
-/// segment sent again, byte for byte, right after it was dropped, the first time is echoed: an observer cannot tell
-/// which of the two crossed.
+/// An end's clock counts milliseconds, as in Linux. A timestamp is the time at which the packet arrived at the queue,
+/// because packets carry no time of their own and the access path before the queue is unknown.
+/// Echoes follow RFC 7323 section 4.3, based on the segments that have crossed the bottleneck: an
+/// ACK echoes the segment at the left edge of what it acknowledges, never one that is still in transit. If an identical
+/// segment is sent again right after the first was dropped, the time of the first is echoed, because an observer cannot
+/// tell which of the two crossed.
 #[derive(Debug)]
 pub(super) struct Clock {
     offset: [u32; 2],
-    /// What each end echoes: TS.Recent.
+    /// The timestamp that each end echoes: TS.Recent.
     recent: [u32; 2],
-    /// By way: what arrived at the queue and has not crossed yet, or was dropped.
+    /// By direction: segments that arrived at the queue and have not crossed yet, or were dropped.
     queued: [VecDeque<Sent>; 2],
-    /// By way: what crossed and was not acknowledged yet; end and time by first sequence number.
+    /// By direction: segments that crossed and are not acknowledged yet; end and time by first sequence number.
     crossed: [BTreeMap<u64, (u64, u32)>; 2],
-    /// By way: how far it is acknowledged.
+    /// By direction: the highest cumulative ACK.
     acked: [u64; 2],
 }
 
@@ -46,7 +46,7 @@ impl Clock {
         }
     }
 
-    /// Value and echo of a segment that arrives at the queue on its `way`.
+    /// Value and echo of a segment that arrives at the queue in direction `way`.
     pub fn stamp(&mut self, at: Time, way: usize, seg: &Segment) -> (u32, u32) {
         let milliseconds = (at.as_nanos() / 1_000_000) as u32;
         let value = self.offset[way].wrapping_add(milliseconds);
@@ -64,10 +64,10 @@ impl Clock {
         (value, echo)
     }
 
-    /// A segment has crossed the bottleneck on its `way`.
+    /// A segment has crossed the bottleneck in direction `way`.
     pub fn crossed(&mut self, way: usize, seg: &Segment) {
         let same = |s: &Sent| (s.seq, s.ack, s.len) == (seg.seq, seg.ack, seg.len);
-        // A flow's packets cross in order: what is before it was dropped.
+        // A flow's packets cross in order, so earlier ones in the list were dropped.
         let Some(sent) = std::iter::from_fn(|| self.queued[way].pop_front()).find(same) else {
             return;
         };
@@ -79,7 +79,7 @@ impl Clock {
         }
     }
 
-    /// What went `way` is acknowledged up to `ack`: the other end has got it.
+    /// Data in direction `way` is acknowledged up to `ack`, so the other end has received it.
     fn acknowledged(&mut self, way: usize, ack: u64) {
         let before = self.acked[way];
         if ack <= before {
@@ -127,7 +127,7 @@ mod tests {
         clock.crossed(0, &one);
         clock.crossed(0, &two);
         assert_eq!(clock.stamp(ms(9), 1, &seg(0, 0, 200)), (5009, 1001));
-        // A third is under way while its acknowledgement is not: nothing of it is echoed.
+        // A third segment is still in transit, so it is not echoed.
         clock.stamp(ms(10), 0, &seg(200, 100, 0));
         assert_eq!(clock.stamp(ms(11), 1, &seg(0, 0, 200)), (5011, 1001));
     }

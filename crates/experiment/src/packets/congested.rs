@@ -1,5 +1,5 @@
-//! Known users beside a queue that drops: what they did, what the learner makes of the packet file, and what tshark,
-//! which shares no code with it, reads there.
+//! Tests with known users behind a queue that drops. They compare the users' actions with the model that the learner
+//! derives from the packet file, and with the output of tshark, which shares no code with the learner.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,8 +13,8 @@ use swell_traffic::{Connection, Exchange, Model, Session};
 use super::law::{USERS, learnt_again, only, world};
 use super::tests::there_is;
 
-/// Payload of every stream from the left and from the right, each byte once, and segments that advance nothing, as
-/// tshark tells them from the file: a decoder that shares nothing with ours.
+/// Payload of every stream from the left and from the right, each byte once, and the number of segments that do not
+/// advance the sequence number. Decoded from the file by tshark, which shares no code with ours.
 fn by_tshark(scratch: &Path, path: &Path) -> (Vec<[u64; 2]>, u64) {
     let mut command = Command::new("tshark");
     command
@@ -49,7 +49,7 @@ fn by_tshark(scratch: &Path, path: &Path) -> (Vec<[u64; 2]>, u64) {
     (streams.into_values().collect(), again)
 }
 
-/// Beside the learner stands a decoder that shares no code with it, and both are held against what was put in.
+/// Compares both the learner and an independent decoder with the known input.
 #[test]
 fn what_is_learnt_beside_a_congested_queue_is_what_was_played() {
     if !there_is("tshark") {
@@ -76,7 +76,7 @@ fn what_is_learnt_beside_a_congested_queue_is_what_was_played() {
     let dropped = found.dropped[0] + found.dropped[1];
     assert!(dropped > 100, "it is congested: {:?}", found.dropped);
 
-    // What every connection carried, by all three.
+    // Bytes of every connection, from all three sources.
     let sorted = |mut all: Vec<[u64; 2]>| {
         all.iter_mut().for_each(|way| way.sort_unstable());
         all.sort_unstable();
@@ -94,8 +94,8 @@ fn what_is_learnt_beside_a_congested_queue_is_what_was_played() {
         "the learner and what was put in"
     );
 
-    // What was dropped was sent again: as often by tshark's count as the learner thinks that it was lost. Hosts that were
-    // measured once or twice do not tell the link's queue from their own paths.
+    // Dropped segments were retransmitted: tshark's count agrees with the learner's loss estimates. For hosts with only
+    // one or two samples, the learner cannot separate the link's queue from their own paths.
     assert!(again >= found.dropped[1], "{again} again of {dropped}");
     let lost: f64 = (found.model.client_paths.iter())
         .map(|p| p.loss_down * f64::from(p.loss_samples))
@@ -106,7 +106,7 @@ fn what_is_learnt_beside_a_congested_queue_is_what_was_played() {
         "{lost} lost of {gone}"
     );
 
-    // Times, in the middle: single ones have retransmissions and the queue in them.
+    // Compare medians of times, because single values contain retransmissions and queueing.
     let longest = Rate::from_bps(800_000).transmit(Bytes(packets * 1500));
     let mut off: [Vec<f64>; 4] = Default::default();
     let mut whole = 0;
@@ -128,14 +128,14 @@ fn what_is_learnt_beside_a_congested_queue_is_what_was_played() {
         all[all.len() / 2]
     };
     let [client, server, served, thought] = off.each_mut().map(median);
-    // The queue stands between the tap and the clients: no longer than it may be.
+    // The queue is between the tap and the clients. Its delay stays below the maximum.
     let queue = longest.as_secs_f64() * 1e3;
     assert!((0.0..queue / 2.0).contains(&client), "{client} ms");
     assert!((0.0..5.0).contains(&server), "{server} ms");
     assert!((-5.0..15.0).contains(&served), "{served} ms");
     assert!((-15.0..queue).contains(&thought), "{thought} ms");
-    // A time-out of TCP's in the middle of a response is no pause of the server's. Acknowledgements wait in the other
-    // queue, too, where not everything tells them from a server that thinks: 51 of 60 came back whole when this was written,
-    // and which ones is chance. The learner's own tests hold each rule.
+    // A TCP timeout in the middle of a response is not a pause of the server. ACKs also wait in the other queue, where
+    // they cannot always be distinguished from a server's think time: 51 of 60 were recovered completely when this was
+    // written, and which ones is random. The learner's own tests cover each rule.
     assert!(10 * whole >= 7 * USERS, "{whole} of {USERS}");
 }

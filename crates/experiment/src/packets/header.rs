@@ -1,17 +1,17 @@
-//! IP, TCP and UDP headers, byte by byte, for payload of zeros.
+//! Writes IP, TCP and UDP headers, with checksums for payload of zeros.
 
 use std::net::IpAddr;
 
 use swell_capture::{Tcp, TcpOptions};
 
-/// The longest: IPv6 (40 bytes, RFC 8200) and TCP with all its options (60, RFC 9293).
+/// Maximum length of all headers, bytes: IPv6 (40, RFC 8200) and TCP with options (60, RFC 9293).
 pub(super) const LONGEST: usize = 100;
-/// Most that the options of a TCP header take (RFC 9293 section 3.1: the data offset has 4 bits).
+/// Maximum length of TCP options, bytes (RFC 9293 section 3.1: the data offset has 4 bits).
 const MOST_OPTIONS: usize = 40;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// What the network layer says of a packet.
+/// Fields of the network layer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Network {
     pub from: IpAddr,
@@ -23,7 +23,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Bytes of its own header.
+    /// Length of the IP header, bytes.
     pub fn header(&self) -> u16 {
         match self.from {
             IpAddr::V4(_) => 20,
@@ -31,12 +31,12 @@ impl Network {
         }
     }
 
-    /// What a UDP header says of its datagram: header and payload.
+    /// The length field of UDP: header and payload.
     pub fn udp_length(&self) -> u16 {
         self.size.saturating_sub(self.header()).max(8)
     }
 
-    /// Bytes of TCP options beside `payload`.
+    /// Bytes available for TCP options beside `payload`.
     fn room(&self, payload: u32) -> usize {
         let carried = usize::from(self.size.saturating_sub(self.header()));
         let room = carried.saturating_sub(20 + payload as usize) & !3;
@@ -44,8 +44,8 @@ impl Network {
     }
 }
 
-/// Leaves out options that a packet of this size has no room for beside `payload`: what an observer reads
-/// in a header must have been sent in it. MSS comes first, SACK blocks last.
+/// Removes options that do not fit into a packet of this size beside `payload`, so that the header agrees with the
+/// packet's size. MSS has priority, and SACK blocks come last.
 pub(super) fn fit(options: &mut TcpOptions, network: &Network, payload: u32) {
     let mut room = network.room(payload);
     let mut take = |bytes: usize| {
@@ -56,15 +56,15 @@ pub(super) fn fit(options: &mut TcpOptions, network: &Network, payload: u32) {
     let alone = options.mss.is_none();
     options.mss = options.mss.filter(|_| take(4));
     options.sack_permitted = options.sack_permitted && take(2);
-    // On their own they are aligned as every stack does (RFC 7323 appendix A).
+    // Timestamps alone take 12 bytes with the usual alignment (RFC 7323 appendix A).
     options.timestamps = (options.timestamps).filter(|_| take(if alone { 12 } else { 10 }));
     options.window_scale = options.window_scale.filter(|_| take(3));
     let blocks = room.saturating_sub(4) / 8;
     options.sack.iter_mut().skip(blocks).for_each(|b| *b = None);
 }
 
-/// Writes the headers of a TCP segment over `out`. Of the options of `tcp` those that [`fit`] are written;
-/// no-operations (RFC 9293 section 3.2) fill the rest of their room.
+/// Replaces `out` by the headers of a TCP segment. Only options of `tcp` that [`fit`] are written; no-operation options
+/// (RFC 9293 section 3.2) fill the remaining space.
 pub(super) fn tcp(out: &mut Vec<u8>, network: &Network, tcp: &Tcp) {
     let carried = usize::from(network.size.saturating_sub(network.header()));
     let mut fitting = tcp.options;
@@ -76,18 +76,18 @@ pub(super) fn tcp(out: &mut Vec<u8>, network: &Network, tcp: &Tcp) {
     out.extend(tcp.dst_port.to_be_bytes());
     out.extend(tcp.seq.to_be_bytes());
     out.extend(tcp.ack.to_be_bytes());
-    // Data offset in words of four bytes; no reserved bit is set.
+    // Data offset in 32-bit words; reserved bits are zero.
     out.push((((20 + options.len()) / 4) << 4) as u8);
     out.push(tcp.flags);
     out.extend(tcp.window.to_be_bytes());
-    // The checksum, and no urgent pointer.
+    // Checksum, filled in below, and urgent pointer.
     out.extend([0; 4]);
     out.extend(options);
     let sum = transport_checksum(network, TCP, carried, &out[start..]);
     out[start + 16..start + 18].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Writes the headers of a datagram over `out` (RFC 768).
+/// Replaces `out` by the headers of a datagram (RFC 768).
 pub(super) fn udp(out: &mut Vec<u8>, network: &Network, ports: [u16; 2]) {
     let carried = network.udp_length();
     internet(out, network, UDP);
@@ -97,7 +97,7 @@ pub(super) fn udp(out: &mut Vec<u8>, network: &Network, ports: [u16; 2]) {
     out.extend(carried.to_be_bytes());
     out.extend([0; 2]);
     let sum = transport_checksum(network, UDP, usize::from(carried), &out[start..]);
-    // Zero would say that there is none.
+    // A checksum of zero would mean that there is none.
     let sum = if sum == 0 { 0xffff } else { sum };
     out[start + 6..start + 8].copy_from_slice(&sum.to_be_bytes());
 }
@@ -109,7 +109,7 @@ fn internet(out: &mut Vec<u8>, network: &Network, protocol: u8) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
             out.extend([0x45, network.ecn & 3]);
             out.extend(network.size.to_be_bytes());
-            // Not to be fragmented, so that the identification says nothing (RFC 6864 section 4.1).
+            // Don't Fragment is set, so the identification has no meaning (RFC 6864 section 4.1).
             out.extend([0, 0, 0x40, 0, HOPS, protocol, 0, 0]);
             out.extend(from.octets());
             out.extend(to.octets());
@@ -117,7 +117,7 @@ fn internet(out: &mut Vec<u8>, network: &Network, protocol: u8) {
             out[10..12].copy_from_slice(&sum.to_be_bytes());
         }
         (from, to) => {
-            // Version, traffic class, no flow label.
+            // Version, traffic class and a zero flow label.
             out.extend([0x60, (network.ecn & 3) << 4, 0, 0]);
             out.extend(network.size.saturating_sub(40).to_be_bytes());
             out.extend([protocol, HOPS]);
@@ -131,7 +131,7 @@ fn internet(out: &mut Vec<u8>, network: &Network, protocol: u8) {
     }
 }
 
-/// Options, and no-operations to fill `room`.
+/// Encodes options, and fills `room` with no-operation options.
 fn options(options: &TcpOptions, room: usize) -> Vec<u8> {
     let mut list: Vec<u8> = Vec::with_capacity(MOST_OPTIONS);
     if let Some(mss) = options.mss {
@@ -164,7 +164,7 @@ fn options(options: &TcpOptions, room: usize) -> Vec<u8> {
     list
 }
 
-/// The checksum over the pseudo header, `header` and zeros (RFC 9293 section 3.1, RFC 8200 section 8.1).
+/// The checksum over the pseudo-header, `header` and payload of zeros (RFC 9293 section 3.1, RFC 8200 section 8.1).
 fn transport_checksum(network: &Network, protocol: u8, carried: usize, header: &[u8]) -> u16 {
     let mut total = u64::from(protocol) + carried as u64 + sum(header);
     for address in [network.from, network.to] {

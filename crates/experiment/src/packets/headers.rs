@@ -1,4 +1,4 @@
-//! From packets of the simulator to headers: addresses, ports, numbers and options.
+//! Makes up headers for packets of the simulator: addresses, ports, sequence numbers and options.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use super::hosts::{Hosts, address};
 const CLIENT_PORTS: std::ops::RangeInclusive<u16> = 32_768..=60_999;
 /// Largest shift of a window (RFC 7323 section 2.3).
 const LARGEST_SHIFT: u32 = 14;
-/// What timestamps take of every segment, beside which an MSS is announced (RFC 6691 section 2).
+/// Bytes of the timestamps option in every segment. An announced MSS does not subtract options (RFC 6691 section 2).
 const TIMESTAMPS: u32 = 12;
 
-/// What must be known of a workload to give its packets headers.
+/// What must be known about a workload to make up headers for its packets.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The TCP of its connections, where they have none of their own.
+    /// Default TCP configuration of its connections.
     pub tcp: Arc<Config>,
-    /// Server port by application class, and whether that is a class of datagrams.
+    /// Server port by application class, and whether the class uses datagrams.
     pub classes: Vec<(u16, bool)>,
     /// Server port of all other classes.
     pub port: u16,
 }
 
-/// Gives packets headers. Memory grows by some hundred bytes per connection.
+/// Makes up headers. Memory grows by some hundred bytes per connection.
 #[derive(Debug)]
 pub(crate) struct Headers {
     sources: Vec<Source>,
@@ -38,24 +38,24 @@ pub(crate) struct Headers {
     hosts: Hosts,
     /// By flow.
     connections: BTreeMap<u32, Connection>,
-    /// Connections so far between a client (right or left, number), a server and a port of its.
+    /// Number of connections so far, by client (right or left, number), server and server port.
     opened: BTreeMap<(bool, u32, u32, u16), u32>,
 }
 
-/// A connection or a flow of datagrams. Pairs are the client's and the server's.
+/// A connection or a flow of datagrams. Pairs are for client and server.
 #[derive(Debug)]
 struct Connection {
     hosts: [u32; 2],
     ports: [u16; 2],
     /// Initial sequence numbers.
     initial: [u32; 2],
-    /// Whether each end's SYN was seen, and by how many bits it offered to shift its windows, if it did.
+    /// For each end: whether its SYN was seen, and the window scale (shift in bits) that the SYN offered, if any.
     offers: [Option<Option<u32>>; 2],
-    /// Largest receive window of each end, bytes; 0 where nothing is known of it.
+    /// Largest receive window of each end, bytes; 0 if unknown.
     windows: [u32; 2],
-    /// Where it has timestamps.
+    /// State of the timestamps option, if the connection uses it.
     clock: Option<Box<Clock>>,
-    /// Datagrams that are datagrams; others stand for SYNs that nobody took.
+    /// Whether its datagrams are real datagrams. Otherwise they represent SYNs of a refused connection.
     datagrams: bool,
 }
 
@@ -101,7 +101,7 @@ impl Headers {
             size: packet.size,
         };
         let [src_port, dst_port] = [connection.ports[from], connection.ports[to]];
-        // What a UDP class has under congestion control is QUIC: its segments are datagrams.
+        // A UDP class with congestion control is QUIC: its segments become datagrams.
         let tcp = if parties.tcp && !connection.datagrams {
             let source = self.sources.get(parties.workload as usize);
             connection.segment(at, from, parties, source, &network, packet)
@@ -146,7 +146,7 @@ impl Headers {
             .opened
             .entry((parties.from_right, client, server, port))
             .or_default();
-        // After 28 232 connections to one server port a port comes again.
+        // Ports repeat after 28 232 connections to one server port.
         let span = u32::from(CLIENT_PORTS.end() - CLIENT_PORTS.start()) + 1;
         let own = CLIENT_PORTS.start() + (*before % span) as u16;
         *before += 1;
@@ -156,13 +156,13 @@ impl Headers {
             let random = derived(self.seed, index);
             [random as u32, (random >> 32) as u32]
         };
-        // As the world caps them (`swell_world`, `profiles.rs`).
+        // The world caps windows in the same way (`swell_world`, `profiles.rs`).
         let windows = parties.windows.map(|cap| match source {
             Some(s) if cap == 0 => s.tcp.recv_buffer,
             Some(s) => cap.min(s.tcp.recv_buffer),
             None => 0,
         });
-        // 0 is the seed itself.
+        // Label 0 would give the seed itself.
         let (sequence, offset) = (1 + u64::from(flow), 1 << 63 | u64::from(flow));
         Connection {
             hosts: [client, server],
@@ -178,8 +178,7 @@ impl Headers {
 }
 
 impl Connection {
-    /// The TCP header, ports left out, of a segment that end `from` sends. Options are those that the
-    /// packet's size has room for.
+    /// The TCP header, except ports, of a segment from end `from`. It has only options that fit the packet's size.
     fn segment(
         &mut self,
         at: Time,
@@ -205,10 +204,10 @@ impl Connection {
             header::fit(&mut options, network, seg.len);
             self.offers[from] = Some(options.window_scale.map(u32::from));
             if source.is_some_and(|s| s.tcp.ecn) {
-                // RFC 3168 section 6.1.1: the answer sets one of the two.
+                // RFC 3168 section 6.1.1: the SYN sets both ECE and CWR, the SYN-ACK only ECE.
                 flags |= Flags::ECE.0 | if acknowledges { 0 } else { Flags::CWR.0 };
             }
-            // RFC 7323 section 2.2: windows of SYNs are never shifted.
+            // RFC 7323 section 2.2: windows in SYN segments are never scaled.
             0
         } else {
             header::fit(&mut options, network, seg.len);
@@ -225,8 +224,8 @@ impl Connection {
         }
     }
 
-    /// By how many bits `from` shifts its windows: as it offered to, if both did. What is not in the
-    /// trace was offered: a connection that was there before it.
+    /// The window scale of end `from`: the offered one, if both ends offered one. A SYN that is not in the trace
+    /// belongs to a connection that is older than the trace, and counts as an offer.
     fn shift(&self, from: usize, window: u32) -> u32 {
         if self.offers.contains(&Some(None)) {
             return 0;
@@ -235,7 +234,7 @@ impl Connection {
         self.offers[from].flatten().unwrap_or_else(unseen)
     }
 
-    /// The options that only a SYN has.
+    /// Adds the options that only a SYN has.
     fn ask(
         &self,
         from: usize,
@@ -244,7 +243,7 @@ impl Connection {
         seg: &Segment,
         options: &mut TcpOptions,
     ) {
-        // An end announces what the other may send.
+        // The announced MSS limits what the other end sends.
         let own = u32::from(parties.wire.ends[from ^ 1].mss);
         let allowed = match (own, source) {
             (0, Some(source)) => source.tcp.mss,
@@ -254,14 +253,15 @@ impl Connection {
         options.mss = Some((allowed + beside).min(0xffff) as u16);
         options.sack_permitted =
             source.is_some_and(|s| s.tcp.sack) && parties.wire.sack != Some(false);
-        // Who answers offers it only if it was offered (RFC 7323 section 2.2).
+        // A SYN-ACK has the option only if the SYN had it (RFC 7323 section 2.2).
         let refused = seg.flags.has(Flags::ACK) && self.offers[from ^ 1] == Some(None);
         let largest = self.windows[from].max(seg.window);
         let offers = largest > 0xffff || source.is_some_and(|s| s.tcp.window_scaling);
         options.window_scale = (offers && !refused).then(|| shift(largest) as u8); // 14 at most
     }
 
-    /// A connection that nobody accepted is played as datagrams: SYNs one way, resets the other.
+    /// The header for a packet of a refused connection, which the simulator represents as datagrams: SYNs in one
+    /// direction, resets in the other.
     fn refused(&self, from: usize) -> Tcp {
         let options = TcpOptions {
             mss: Some(1460),
@@ -287,7 +287,7 @@ impl Connection {
     }
 }
 
-/// The smallest shift that makes a window fit its 16 bits.
+/// The smallest shift that makes a window fit into 16 bits.
 fn shift(window: u32) -> u32 {
     let bits = u32::BITS - window.leading_zeros();
     bits.saturating_sub(16).min(LARGEST_SHIFT)

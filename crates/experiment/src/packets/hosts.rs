@@ -3,31 +3,31 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Addresses in 10.0.0.0/8, the first and the last left out.
+/// Number of addresses in 10.0.0.0/8, without the first and the last.
 const LEFT: u32 = (1 << 24) - 2;
-/// Those in 198.18.0.0/15.
+/// Number of addresses in 198.18.0.0/15, without the first and the last.
 const RIGHT: u32 = (1 << 17) - 2;
-/// Those in 100.64.0.0/10.
+/// Number of addresses in 100.64.0.0/10, without the first and the last.
 const BEYOND: u32 = (1 << 22) - 2;
 
-/// Hosts met so far, numbered in that order, and their addresses. None of them is anybody's in the
-/// Internet, whatever trace a background was learnt from.
+/// Known hosts, numbered in order of first appearance, and their addresses. None of these addresses is in public use,
+/// whatever trace a background was learnt from.
 ///
-/// Left of the bottleneck they are in 10.0.0.0/8 (RFC 1918); right of it in 198.18.0.0/15, which is
-/// for benchmarks (RFC 2544), and from the 131 071st on in 100.64.0.0/10 (RFC 6598). In IPv6 they are
-/// in fd00::/8 (RFC 4193) and 2001:2::/48 (RFC 5180). After 16 million hosts on the left or 4 million
-/// on the right addresses come again.
+/// Hosts on the left of the bottleneck are in 10.0.0.0/8 (RFC 1918). Hosts on the right are in 198.18.0.0/15, which is
+/// reserved for benchmarks (RFC 2544), and from the 131 071st on in 100.64.0.0/10 (RFC 6598). IPv6 addresses are
+/// in fd00::/8 (RFC 4193) and 2001:2::/48 (RFC 5180). Addresses repeat after 16 million hosts on the left or 4 million
+/// on the right.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts {
     /// Left and right, by workload and key.
     numbers: [BTreeMap<(u32, u64), u32>; 2],
-    /// Hosts without a key, left and right, beside those.
+    /// Number of additional hosts without a key, left and right.
     nameless: [u32; 2],
 }
 
 impl Hosts {
-    /// The number of a workload's host, given the first time it is met. Access paths without a key (0)
-    /// are their own each time.
+    /// The number of a workload's host, assigned at its first appearance. An access path without a key (0) gets a new
+    /// number each time.
     pub fn number(&mut self, right: bool, workload: u32, key: u64) -> u32 {
         let side = usize::from(right);
         let next = self.nameless[side] + self.numbers[side].len() as u32;

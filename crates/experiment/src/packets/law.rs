@@ -1,4 +1,4 @@
-//! Whoever learns from a packet file of a run gets the model back that was played, field by field.
+//! Tests that learning from the packet file of a run recovers the original model, field by field.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ mod quic;
 
 pub(super) const USERS: u32 = 60;
 
-/// Receive windows, both ends': below and above what 16 bits hold, alike and unlike.
+/// Receive windows of both ends: below and above the 16-bit limit, equal and unequal.
 const WINDOWS: [[u32; 2]; 6] = [
     [8_000, 65_535],
     [65_535, 65_535],
@@ -33,7 +33,7 @@ const WINDOWS: [[u32; 2]; 6] = [
 ];
 const SEGMENTS: [u16; 4] = [1448, 536, 1220, 1380];
 
-/// Every user has a host, a server and a connection of its own, told by the size of its first request.
+/// A model in which every user has its own host, server and connection. The size of the first request identifies it.
 pub(super) fn world() -> Model {
     let model = Model::from_slice(test_support::model(1_000_000).as_bytes()).unwrap();
     let path = |ms: u32| HostPath {
@@ -56,7 +56,7 @@ pub(super) fn world() -> Model {
         let turn = |n: u32| Turn {
             request: u64::from(if n == 0 { 200 + i } else { 150 }),
             server_think: Dur::from_millis(u64::from(40 + i)),
-            // The last one fills the client's window more than once.
+            // The last response fills the client's window more than once.
             response: match n {
                 2 => 5 * u64::from(client_window),
                 _ => u64::from(20_000 + 100 * i + n),
@@ -99,7 +99,7 @@ pub(super) fn world() -> Model {
     }
 }
 
-/// A queue would delay answers beyond the tap: what a burst waits here is less than is allowed for.
+/// A link so fast that the queueing of bursts, which delays answers after the tap, is below the tolerance.
 fn fast() -> LinkConfig {
     LinkConfig {
         rate: Some(Rate::from_bps(10_000_000_000)),
@@ -108,14 +108,14 @@ fn fast() -> LinkConfig {
     }
 }
 
-/// What was learnt, when which session was to start, and the packets that the link dropped, up and down.
+/// The learnt model, the schedule of sessions, and the number of packets that the link dropped, up and down.
 pub(super) struct Found {
     pub model: Model,
     schedule: Schedule,
     pub dropped: [u64; 2],
 }
 
-/// Plays `model` over a link, writes its packets and learns from the file.
+/// Runs `model` over a link, writes its packets to a file, and learns from the file.
 pub(super) fn learnt_again(model: &Model, tcp: Config, link: LinkConfig, path: &Path) -> Found {
     let tcp = Arc::new(tcp);
     let knobs = Knobs {
@@ -131,7 +131,7 @@ pub(super) fn learnt_again(model: &Model, tcp: Config, link: LinkConfig, path: &
     };
     let recorder = Recorder::create(path, "bottleneck", vec![source], 1).unwrap();
     world.set_tap(recorder.tap());
-    // The law is of whole connections.
+    // The test covers complete connections only.
     let schedule = Schedule::draw(model, &knobs, 1, model.duration, &Network::default())
         .unwrap()
         .without_entered();
@@ -139,7 +139,7 @@ pub(super) fn learnt_again(model: &Model, tcp: Config, link: LinkConfig, path: &
     world.add(Box::new(machine), Tag::Background, tcp);
     world.advance(Time::ZERO + model.duration);
     recorder.finish().unwrap();
-    // Of the only link.
+    // There is only one link.
     let dropped = crate::stage::ledgers(&world)[0]
         .each_ref()
         .map(|l| l.dropped_total());
@@ -175,7 +175,7 @@ fn what_is_learnt_from_a_packet_file_is_what_was_played() {
     let scratch = tempfile::tempdir().unwrap();
     let model = world();
     for (name, tcp) in [("linux", Config::linux()), ("classic", Config::classic())] {
-        // What the workload's own profile does not reach is no window of its connections.
+        // The workload's own profile limits the windows of its connections.
         let largest = tcp.recv_buffer;
         let every = tcp.window_scaling;
         let permits = tcp.sack;
@@ -198,14 +198,14 @@ fn what_is_learnt_from_a_packet_file_is_what_was_played() {
             let of = format!("{name}, user {i}");
             assert_eq!(s.outside, truth.outside, "{of}");
 
-            // Both ends offer to scale, or neither can.
+            // Window scaling needs an offer from both ends.
             let windows = [wanted.client_window, wanted.server_window];
             let scaled = every || windows.iter().all(|&w| w > 0xffff);
             let most = if scaled { largest } else { 0xffff };
             let windows = windows.map(|w| w.min(most));
             let seen = [connection.client_window, connection.server_window];
-            // Requests never fill a server's; nor does a sender that has a limit of its own. What is not known then
-            // is no less than what its scale allows.
+            // Requests never fill a server's window, and neither does a sender with a limit of its own. Then only a lower
+            // bound of the window can be tested.
             let filled = [reach.is_none_or(|bytes| bytes > 2 * windows[0]), false];
             for end in [0, 1] {
                 if filled[end] {
@@ -224,7 +224,7 @@ fn what_is_learnt_from_a_packet_file_is_what_was_played() {
             let sends = connection.wire.ends[1].mss;
             assert_eq!(sends, wanted.wire.ends[1].mss, "{of}");
 
-            // Hosts have no lines of their own: none is made up, whatever windows and losses do to spacings.
+            // Hosts have no access links, so the learner must not infer any from packet spacings.
             let near_client = &found.client_paths[s.client as usize];
             let near_server = &found.server_paths[connection.server as usize];
             for path in [near_client, near_server] {
@@ -249,7 +249,7 @@ fn what_is_learnt_from_a_packet_file_is_what_was_played() {
             for (a, b) in rtt(&found, s).into_iter().zip(rtt(&model, truth)) {
                 near(&of, a, b, Dur::from_micros(50));
             }
-            // Times of a trace count from its first packet.
+            // Times in a trace are relative to its first packet.
             let started = |session: usize| {
                 let mut all = schedule.starts.iter();
                 let start = all.find(|start| start.session as usize == session);

@@ -7,16 +7,14 @@
 //!   interface 0                                    interface 1 (bottleneck/down)
 //! ```
 //!
-//! Each direction is observed where packets arrive at its queue, before the queue drops any. A
-//! trace taken there has every segment twice that was sent twice, the first time with what it was
-//! dropped for, and each cause before its effect: data before their acknowledgement, duplicate
-//! acknowledgements before the retransmission. That is what a TCP analysis needs to tell
-//! retransmissions from reordering. What is lost on an access path *before* the queue is never seen.
+//! Each direction is observed where packets arrive at its queue, before the queue drops any. A trace from there
+//! contains both a dropped segment and its retransmission. It also has each cause before its effect: data before their
+//! ACK, duplicate ACKs before the retransmission. A TCP analysis needs this to distinguish retransmissions from
+//! reordering. Packets that are lost on an access path *before* the queue are never seen.
 //!
-//! Only headers are written, with the packet's true length; payload is thought to be zeros, and the
-//! checksums are right for that. Packets of the simulator carry no addresses, ports or options:
-//! [`headers`] makes those up, always the same for the same run. The file's times are seconds since the start of
-//! the run, not a date. Memory grows by some hundred bytes per connection.
+//! Only headers are written, with the packet's true length. Checksums assume a payload of zeros. Packets of the simulator
+//! carry no addresses, ports or options; [`headers`] makes them up, deterministically for each run. The file's times are
+//! seconds since the start of the run, not a date. Memory grows by some hundred bytes per connection.
 
 mod clock;
 mod header;
@@ -34,8 +32,9 @@ use swell_world::{Parties, Tap};
 use headers::Headers;
 pub use headers::Source;
 
-/// Raw IP by the number that libpcap has in memory. It holds the number in the file of a second interface against that of
-/// the first in memory (`sf-pcapng.c`, up to 1.10), and with 101, which the registry has, tcpdump opens nothing.
+/// Raw IP, by the number that libpcap uses in memory. Up to version 1.10, libpcap compares the number of a second
+/// interface in the file with its in-memory number of the first (`sf-pcapng.c`). With the registered number 101 these
+/// differ, and tcpdump cannot open the file.
 const LINK: LinkType = LinkType::RAW_BSD;
 
 /// Writes every packet that arrives at the bottleneck to a file.
@@ -49,7 +48,7 @@ impl Recorder {
     /// initial sequence numbers come from.
     ///
     /// # Errors
-    /// Where the file cannot be created.
+    /// If the file cannot be created.
     pub fn create(
         path: &Path,
         link: &str,
@@ -71,20 +70,20 @@ impl Recorder {
         })
     }
 
-    /// What is to be given to the world.
+    /// The tap for the world.
     pub fn tap(&self) -> Box<dyn Tap> {
         Box::new(self.clone())
     }
 
-    /// Whether writing failed: the run may be given up.
+    /// Whether writing failed. The run may then be aborted.
     pub fn failed(&self) -> bool {
         self.lock().failure.is_some()
     }
 
-    /// Completes the file; what is shown after that is not written.
+    /// Completes the file. Later packets are ignored.
     ///
     /// # Errors
-    /// Where something could not be written.
+    /// If something could not be written.
     pub fn finish(self) -> Result<(), WriteError> {
         let mut state = self.lock();
         let writer = state.writer.take();
@@ -115,7 +114,7 @@ struct State {
     writer: Option<Writer<File>>,
     failure: Option<WriteError>,
     headers: Headers,
-    /// The headers under way.
+    /// Buffer for the headers of the current packet.
     bytes: Vec<u8>,
 }
 

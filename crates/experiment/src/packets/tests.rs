@@ -1,4 +1,4 @@
-//! What the simulator writes, read by tshark and by the project's own reader.
+//! Reads packet files of the simulator with tshark and with the project's own reader.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ struct Transfers {
     ended: Arc<Ended>,
 }
 
-/// What the two endpoints of connections say when they are closed.
+/// Counts of both endpoints when their connections close.
 #[derive(Default)]
 struct Ended {
     connections: AtomicU64,
@@ -79,7 +79,7 @@ impl Workload for Transfers {
     fn finish(&mut self, _info: &dyn Fn(Conn) -> Info) {}
 }
 
-/// A small queue that overflows and a wire that loses one packet in a hundred, either way.
+/// A small queue that overflows and a link that loses one packet in a hundred, in both directions.
 fn lossy() -> [LinkConfig; 2] {
     let link = LinkConfig {
         rate: Some(Rate::from_bps(10_000_000)),
@@ -137,7 +137,7 @@ fn run(path: &Path, tcp: Config, ipv6: bool, access: Access) -> (u64, u64) {
     )
 }
 
-/// Whether `program` is there; where it is not, says so, and fails in continuous integration.
+/// Whether `program` is installed. If not, prints a message, and fails in continuous integration.
 #[expect(clippy::print_stderr, reason = "a skipped test says why")]
 pub(super) fn there_is(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
@@ -148,7 +148,7 @@ pub(super) fn there_is(program: &str) -> bool {
     found
 }
 
-/// Fields that tshark sets where it has something to say, and how often it did.
+/// Fields in which tshark reports anomalies.
 const REMARKS: [&str; 11] = [
     "tcp.analysis.retransmission",
     "tcp.analysis.fast_retransmission",
@@ -184,7 +184,7 @@ struct Analysis {
 impl Analysis {
     fn of(scratch: &TempDir, path: &Path) -> Analysis {
         let mut command = Command::new("tshark");
-        // Not as some user has set it up.
+        // Ignore the user's configuration.
         command.env("WIRESHARK_CONFIG_DIR", scratch.path());
         command.arg("-r").arg(path);
         for option in [
@@ -312,12 +312,11 @@ fn tcpdump_reads_both_interfaces() {
     }
 }
 
-/// tshark calls a segment that advances nothing "out of order", not "retransmission", where less time
-/// than the handshake's round trip has passed since the last one that did (3 ms without a handshake),
-/// whether or not it has seen the same bytes before (`tcp_analyze_sequence_number` of Wireshark 4.0).
-/// On a link that keeps the order, and where no sequence number is missing, that is another name for
-/// a retransmission: so both are counted, and for the second it is checked that its bytes had
-/// been there before.
+/// tshark calls a segment that does not advance the sequence number "out of order" instead of "retransmission" if the
+/// last advancing segment is more recent than the handshake's RTT (3 ms without a handshake). It does so whether or not
+/// it has seen the same bytes before (`tcp_analyze_sequence_number` of Wireshark 4.0). On a link that keeps the order,
+/// and without missing sequence numbers, both mean a retransmission. The test therefore counts both, and checks for the
+/// former that its bytes had been seen before.
 #[test]
 fn tshark_counts_the_retransmissions_that_the_endpoints_count() {
     if !there_is("tshark") {
@@ -360,8 +359,8 @@ fn tshark_counts_the_retransmissions_that_the_endpoints_count() {
     }
 }
 
-/// What tshark reads of options and ECN, against what went in: each echo is of a stamp that the other end sent, stamps
-/// never go back, and windows are those of the endpoints.
+/// Compares options and ECN as read by tshark with the simulation: each echo is a timestamp sent by the other end,
+/// timestamps never decrease, and windows are those of the endpoints.
 #[test]
 fn tshark_reads_stamps_windows_and_ecn_as_they_were_simulated() {
     if !there_is("tshark") {
@@ -432,7 +431,7 @@ fn tshark_reads_stamps_windows_and_ecn_as_they_were_simulated() {
             assert_eq!((row[9], row[10]), (Some(3), Some(65_535)), "{line}");
             assert_eq!(row[6], Some(0), "{line}");
         } else {
-            // Shifted windows are multiples of eight.
+            // Scaled windows are multiples of eight.
             assert_eq!(row[10], Some(300_000 >> 3 << 3), "{line}");
             if row[11] > Some(0) && row[6] == Some(2) {
                 capable += 1;
@@ -465,7 +464,7 @@ fn every_checksum_is_right_for_payload_of_zeros() {
     }
 }
 
-/// What the headers say, against what went in.
+/// Compares the headers with the simulation.
 #[test]
 fn our_reader_finds_sizes_ports_options_and_times() {
     let scratch = tempfile::tempdir().unwrap();

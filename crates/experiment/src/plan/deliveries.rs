@@ -1,4 +1,4 @@
-//! Packet-delivery traces, read, and the changes of a network, resolved.
+//! Reads packet-delivery traces and resolves the changes of a network.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,11 +13,11 @@ use swell_path::{Deliveries, Fifo};
 use crate::file::{self, Change, Link, LinkKeys};
 use crate::kinds::Complaint;
 
-/// Traces by the path under which the resolved file names them.
+/// Traces by their path in the resolved file.
 pub(super) type Traces = BTreeMap<String, Arc<Deliveries>>;
 
-/// Reads every trace that `links`, each with its place in the file, name; names them by absolute paths and their hashes,
-/// and fills in the mean rates that go with them. What is wrong goes to `complain`, with its key.
+/// Reads all traces of `links`, which come with their keys in the file. Replaces their names by absolute paths and
+/// hashes, and fills in their mean rates as link rates. Problems go to `complain`, with their keys.
 pub(super) fn resolve<'f>(
     links: impl Iterator<Item = (String, &'f mut LinkKeys)>,
     base: &Path,
@@ -57,8 +57,8 @@ pub(super) fn resolve<'f>(
     traces
 }
 
-/// The trace that `spec` names, which then names it exactly; or the part of the key that is wrong, and
-/// why.
+/// Reads the trace of `spec`, and sets its absolute path and hash. The error is the part of the key that is wrong, and
+/// the reason.
 fn load(spec: &mut file::Deliveries, base: &Path) -> Result<Deliveries, (&'static str, Complaint)> {
     let path = base.join(&spec.file);
     let wrong = |message: String| ("", (message, None));
@@ -114,15 +114,15 @@ fn digest(path: &Path) -> io::Result<String> {
     Ok(hash.finalize().iter().map(|b| format!("{b:02x}")).collect())
 }
 
-/// How far into the traces a run with `seed` begins: one instant for all, so that directions recorded
-/// together stay together.
+/// The offset into the traces at which a run with `seed` begins. It is the same for all traces, so that directions
+/// recorded together stay synchronized.
 pub(super) fn phase(traces: &Traces, seed: u64) -> Dur {
     let longest = traces.values().map(|t| t.period()).max();
     let mut stream = Stream::new(seed, "deliveries-phase");
     Dur::from_nanos(stream.below(longest.unwrap_or_default().as_nanos()))
 }
 
-/// Says the phase of a trace where the file does not.
+/// Sets the phase of a trace if the file does not.
 pub(super) fn begin(spec: &mut file::Deliveries, traces: &Traces, phase: Dur) {
     if let Some(trace) = traces.get(&spec.file) {
         let within = phase.as_nanos() % trace.period().as_nanos();
@@ -130,8 +130,8 @@ pub(super) fn begin(spec: &mut file::Deliveries, traces: &Traces, phase: Dur) {
     }
 }
 
-/// The changes of direction `direction`, whose link is `link` at first, everything said: a change of
-/// the queue says limit and discipline, without BDP, and the rate with which they count.
+/// The fully specified changes of a direction whose initial link is `link`. A change of the queue has both limit and
+/// discipline, with BDP resolved at the rate that then applies.
 pub(super) fn changes(
     all: &[Change],
     direction: usize,
@@ -163,7 +163,7 @@ pub(super) fn changes(
     concern.map(said).collect()
 }
 
-/// The rate with which the new queue of `change` counts: the one that it sets, else the link's.
+/// The rate for limits of the new queue of `change`: the rate that the change sets, else the link's initial rate.
 pub(crate) fn counting_rate(change: &Change, link: &Link, traces: &Traces) -> Rate {
     let trace = change
         .deliveries

@@ -11,7 +11,7 @@ use crate::file::Sessions;
 use crate::hash::Hash;
 use crate::store::ModelFacts;
 
-/// Reads the model and checks that it can be played; what is wrong, with the key it is wrong with.
+/// Reads the model and checks that it can generate traffic. The error is the wrong key, and the reason.
 pub(super) fn load(
     sessions: &Sessions,
     base: &Path,
@@ -59,7 +59,7 @@ pub(super) fn load(
     })
 }
 
-/// How the file wants it played, but for the load.
+/// The playback parameters of the file, except the load.
 pub(super) fn playback(sessions: &Sessions) -> Playback {
     Playback {
         load: 1.0,

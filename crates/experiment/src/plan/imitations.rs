@@ -1,4 +1,4 @@
-//! Backgrounds that are learnt from the flow records of others, or replay their packets.
+//! Imitations: backgrounds that are learnt from the flow records of another background, or replay its packets.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,10 +15,10 @@ use crate::kinds::{Input, Part, Seen, Source};
 use crate::simulate::Simulator;
 use crate::simulate::stage::RunParts;
 
-/// What is wrong with one: its place in the file, and why.
+/// A problem with an imitation: its index in the file, and the reason.
 type Wrong = (usize, String);
 
-/// Whether everything that is imitated can be.
+/// Checks that every imitated background can be imitated.
 pub(super) fn check(plan: &Plan) -> Result<(), Wrong> {
     for (i, part) in plan.file.background.iter().enumerate() {
         if let Some((of, _)) = part.as_keys().imitates() {
@@ -28,7 +28,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Simulates what is imitated by `wanted` backgrounds, and learns from what is seen of it.
+/// Simulates the backgrounds that `wanted` backgrounds imitate, and learns from their traffic.
 pub(super) fn resolve(
     plan: &mut Plan,
     known: &Traces,
@@ -48,7 +48,7 @@ pub(super) fn resolve(
     Ok(())
 }
 
-/// The background of this name, if it can be simulated by itself.
+/// The background with this name, if it can be simulated alone.
 fn original<'p>(plan: &'p Plan, of: &str) -> Result<&'p Background, String> {
     let all = &plan.file.background;
     let Some(original) = all.iter().find(|b| b.name() == of) else {
@@ -64,7 +64,7 @@ fn original<'p>(plan: &'p Plan, of: &str) -> Result<&'p Background, String> {
     }
 }
 
-/// What a model depends on.
+/// A hash of everything that the model of an imitation depends on.
 fn key(plan: &Plan, original: &Background, part: &Part) -> String {
     let mut file = plan.file.clone();
     file.foreground.clear();
@@ -84,7 +84,7 @@ fn learnt(
     source: Source<'_>,
     hash: String,
 ) -> Result<Input, String> {
-    // Its rate, as far as its model foretells it: what the network carries of it is not measured yet.
+    // Scale to the rate predicted by the model, because the carried rate has not been measured yet.
     let none = BTreeMap::new();
     let native = plan.native_bps(original, &none);
     let wanted = plan.target_bps(original, &none).filter(|_| native > 0.0);
@@ -95,7 +95,7 @@ fn learnt(
             spec.records = Some(exporter.clone());
             let run = Simulator.run(&spec, &|_| {}, &|| false);
             let run = run.map_err(|e| e.to_string())?;
-            // Where it has the least room there is one record of each flow.
+            // Use a single link, the slowest one downstream, so that there is one record of each flow.
             let mut exported = run.exported.iter();
             let exported = exported.find(|seen| seen.link == spec.links[down.link].name);
             let exported = exported.ok_or("nothing was exported")?;
@@ -109,12 +109,12 @@ fn learnt(
     Ok(input)
 }
 
-/// The packets of a run that come to this link after the warm-up.
+/// The packets of a run that arrive at this link after the warm-up.
 fn captured(spec: &RunSpec, link: usize) -> Result<Capture, String> {
     let arrivals = Arrivals::default();
     let tap = Box::new(arrivals.clone());
     let (mut world, _) = RunParts::watched(spec, Some((link, tap))).map_err(|e| e.to_string())?;
-    // A tap holds what it has not shown yet: not the whole run.
+    // Advance in steps, because the world buffers the observations of a step until it passes them to the tap.
     let mut now = Dur::ZERO;
     while now < spec.duration {
         now = (now + Dur::from_secs(1)).min(spec.duration);
@@ -134,10 +134,10 @@ fn captured(spec: &RunSpec, link: usize) -> Result<Capture, String> {
     })
 }
 
-/// Packets up and down: when they came, and their sizes.
+/// Arrival times and sizes of packets, up and down.
 type Ways = [Vec<(Dur, u32)>; 2];
 
-/// Looks at what comes to a link. Clones are the same one.
+/// Records the arrivals at a link. Clones share their state.
 #[derive(Clone, Default)]
 struct Arrivals(Arc<Mutex<Ways>>);
 

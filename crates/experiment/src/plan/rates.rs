@@ -1,4 +1,4 @@
-//! The rates of backgrounds: what they are to have, and what models have.
+//! Rates of backgrounds: their targets, and the native rates of their models.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,7 @@ use crate::kinds::Part;
 use crate::store::Measured;
 
 impl Plan {
-    /// The mean rate of the down direction that a background is to have, bits per second, where it is
-    /// scaled to one.
+    /// The target of a background that is scaled to a rate: its mean rate in the down direction, bits per second.
     pub(crate) fn target_bps(
         &self,
         background: &Part,
@@ -24,8 +23,8 @@ impl Plan {
         }
     }
 
-    /// The mean rate in the down direction of a model or trace itself, with the file's knobs, or of packets
-    /// as the file has them, bits per second; zero where it has none.
+    /// The unscaled mean rate in the down direction, bits per second: of a model or trace with the parameters in the
+    /// file, or of packets as specified in the file; zero if it has none.
     pub fn native_bps(&self, background: &Part, measured: &BTreeMap<String, Measured>) -> f64 {
         let input = self.inputs.get(background.name());
         let keys = background.as_keys();

@@ -1,4 +1,4 @@
-//! Captures, read for replay.
+//! Captures for replay, and a cache of captures and models.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,23 +12,23 @@ use swell_workload::Packets;
 use crate::hash::Hash;
 use crate::kinds::{Input, Trace};
 
-/// A capture, read.
+/// A capture in memory.
 #[derive(Clone, Debug)]
 pub struct Capture {
-    /// From inside out (up) and from outside in: time since the first packet, network-layer bytes.
+    /// Packets from inside to outside (up) and from outside to inside: time since the first packet, network-layer bytes.
     pub packets: [Packets; 2],
     /// From the first packet to the last.
     pub length: Dur,
-    /// After how long it begins again where it is played without end.
+    /// Period of an endless replay.
     pub period: Dur,
-    /// What to doubt about it.
+    /// Doubts about it.
     pub doubts: Vec<Warning>,
     /// A fingerprint of times and sizes.
     pub(crate) hash: String,
 }
 
 impl Capture {
-    /// Of packets that a test made.
+    /// A capture of packets made by a test.
     #[cfg(test)]
     pub(crate) fn of(packets: [Packets; 2], length: Dur) -> Capture {
         Capture {
@@ -57,8 +57,8 @@ impl Capture {
     }
 }
 
-/// Captures and models that were read, so that experiments that use the same one read it once. A file that changes
-/// meanwhile is not read again.
+/// A cache of captures and models, so that experiments that share one read it only once. A file that changes later is
+/// not read again.
 #[derive(Debug, Default)]
 pub struct Traces {
     captures: Mutex<BTreeMap<(PathBuf, String), Capture>>,
@@ -66,14 +66,15 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// The capture in a file. `inside`: the networks that are inside; none: the packets tell.
+    /// The capture in a file. `inside` lists the networks that are inside; if it is empty, the sides are inferred from
+    /// the packets.
     ///
     /// # Errors
-    /// Where it does not read.
+    /// If it cannot be read.
     pub fn read(&self, path: &Path, inside: &[Network]) -> Result<Capture, swell_capture::Error> {
         let networks: Vec<String> = inside.iter().map(Network::to_string).collect();
         let key = (path.to_owned(), networks.join(" "));
-        // One at a time: others most likely wait for the same one.
+        // Read under the lock: other threads most likely wait for the same capture.
         let mut known = (self.captures.lock()).unwrap_or_else(PoisonError::into_inner);
         if let Some(capture) = known.get(&key) {
             return Ok(capture.clone());
@@ -83,7 +84,7 @@ impl Traces {
         Ok(capture)
     }
 
-    /// The model of this path, which `load` reads where it was not read yet.
+    /// The model with this path; `load` reads it if it is not in the cache.
     pub(crate) fn model<E>(
         &self,
         path: PathBuf,

@@ -1,15 +1,14 @@
-//! In which order the runs of a plan are made: randomised blocks.
+//! The order in which the runs of a plan are executed: randomised blocks.
 //!
-//! Every condition (a foreground with a background) runs once in each block, in a random order. A machine
-//! that slows down while an experiment runs then slows all conditions alike, and does not pass for an effect
-//! of the last one. What a simulated run gives does not depend on the order.
+//! Every condition (a foreground with a background) runs once in each block, in random order. If the machine slows
+//! down during an experiment, this affects all conditions alike and does not look like an effect of the last one.
+//! The results of simulated runs do not depend on the order.
 
 use swell_base::Stream;
 
 use crate::observe::Cell;
 
-/// The places of `cells` in the order in which they are to run: by replication, and within one in an order
-/// that `seed` decides.
+/// The indices of `cells` in execution order: by replication, and within a replication in an order drawn from `seed`.
 pub(super) fn order(cells: &[Cell], seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..cells.len()).collect();
     order.sort_by_key(|&i| cells[i].replication);
@@ -25,7 +24,7 @@ mod tests {
     use super::*;
 
     fn cells(conditions: usize, replications: u32) -> Vec<Cell> {
-        // As plans have them: all replications of a condition together.
+        // In the order of plans: all replications of a condition together.
         let one = |c: usize, replication: u32| Cell {
             foreground: "f".into(),
             background: format!("b{c}"),
@@ -52,8 +51,8 @@ mod tests {
         assert_eq!(order.len(), cells.len());
     }
 
-    /// Over many blocks each condition comes about equally often at each place; an order that repeats, or a
-    /// first condition that stays first, does not.
+    /// Over many blocks each condition comes about equally often at each position. A repeating order, or one in which
+    /// the first condition stays first, fails this test.
     #[test]
     fn places_are_random_and_follow_from_the_seed() {
         const BLOCKS: u32 = 3000;

@@ -1,8 +1,9 @@
-//! Before the runs: how much each background carries alone, and how many sessions a rate takes.
+//! Calibration before the runs: the rate that each background carries alone, and the number of sessions that a
+//! requested rate needs.
 //!
-//! A model says what its sessions offer ([`Backend::offered`]): the mean of all draws and that of one draw.
-//! Short pieces of runs say which share of their own draw is carried. That share hardly varies, however much
-//! the draws do, and it depends neither on the length of a run nor on what heavy tails bring to a seed.
+//! A model gives the rate that its sessions offer ([`Backend::offered`]): the mean over all draws, and that of a draw.
+//! Short pieces of runs measure which share of the rate offered by their own draw is carried. This share hardly varies,
+//! even if the draws vary much. It depends neither on the length of a run nor on heavy-tailed variation between seeds.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,71 +17,72 @@ use crate::kinds::Part;
 use crate::plan::Plan;
 use crate::store::{Measured, StoreError, write_atomically};
 
-/// Times that sessions are scaled anew.
+/// Rounds of scaling the sessions.
 const ROUNDS: usize = 3;
 /// All pieces together take no more than this share of the runs' simulated time.
 const SHARE: f64 = 0.25;
-/// Length of a piece, and what of it lets queues and windows settle first.
+/// Length of a piece without its warm-up.
 const PIECE: Dur = Dur::from_secs(10);
+/// Warm-up of a piece, in which queues and windows settle.
 const SETTLE: Dur = Dur::from_secs(2);
-/// A shorter piece says nothing.
+/// Minimum length of a piece.
 const SHORTEST: Dur = Dur::from_secs(2);
-/// A rate this near its target needs no further round.
+/// A rate within this share of its target needs no further round.
 const NEAR_ENOUGH: f64 = 0.01;
-/// A rate further off than this is doubtful.
+/// A rate that misses its target by more than this share raises a doubt.
 const DOUBTFUL: f64 = 0.05;
-/// More copies of the model's sessions than this are doubtful: many copies of few sessions are
-/// smoother than many sessions.
+/// More copies of the model's sessions than this raise a doubt: many copies of few sessions are
+/// smoother than many different sessions.
 const MANY: f64 = 10.0;
-/// Rates of single seeds further apart than this share of the lowest are told.
+/// A note reports rates of single seeds that differ by more than this share of the lowest.
 const UNEVEN: f64 = 0.25;
-/// One round changes sessions by no more than this factor.
+/// Maximum factor by which one round changes the number of sessions.
 const LEAP: f64 = 2.0;
-/// Where more sessions bring less than this share of what they offer, the network is full.
+/// If additional sessions add less than this share of the rate that they offer, the network is full.
 const FULL: f64 = 0.25;
-/// An open-loop background that loses more than this share alone is doubtful: it does not slow down, and
-/// real traffic would.
+/// An open-loop background that loses more than this share of its packets alone raises a doubt: it does not slow down,
+/// but real traffic would.
 const LOSSY: f64 = 0.01;
 
-/// Pieces in which less than this part of the mean load comes do not tell which share is carried.
+/// Pieces whose draw offers less than this part of the mean load do not show which share is carried.
 const LITTLE: f64 = 0.2;
-/// What sessions offer is carried in the end, unless the network is full: what pieces miss of it by no more
-/// than this share comes later.
+/// Closed-loop sessions deliver in the end all that they offer, unless the network is full. If pieces carry less by no
+/// more than this share, the rest is assumed to come later.
 const LATER: f64 = 0.1;
 
-/// What was found.
+/// The result of the calibration.
 pub(super) struct Calibration {
     pub measured: Rates,
     pub warnings: Vec<Warning>,
 }
 
-/// What one piece of a run told.
+/// Rates in one piece of a run.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     carried: MeasuredRates,
     offered: Option<Offered>,
 }
 
-/// What a factor on sessions leads to, up and down, bits per second.
+/// The result of one factor on the sessions. Rates are up and down, bits per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Try {
     pace: Option<f64>,
-    /// What is expected to be carried in the mean over all draws.
+    /// Expected carried rate, as a mean over all draws.
     rate: [f64; 2],
-    /// Carried per offered.
+    /// Ratio of the carried to the offered rate.
     share: [f64; 2],
-    /// Lost at the bottleneck, of what arrived there.
+    /// Loss ratio at the bottleneck.
     lost: f64,
 }
 
 /// A background being measured.
 struct Search {
     target: Option<f64>,
-    /// The target is what is offered: nothing has to be searched.
+    /// Whether the target is an offered load. Then no search is needed.
     offered: bool,
-    /// It waits for the network, and so sends in the end what it has.
+    /// Whether it is closed-loop: it adapts to the network and in the end delivers everything.
     closed: bool,
-    /// Sessions, or the speed of a replay, to try next; `None` for what has no such knob.
+    /// The number of sessions, or the speed of a replay, to try next; `None` if the background has neither parameter.
     pace: Option<f64>,
     tried: Vec<Try>,
     done: bool,
@@ -88,14 +90,14 @@ struct Search {
 
 /// A background of the file with its search.
 struct Job<'p> {
-    /// Its place in the file.
+    /// Its index in the file.
     index: usize,
     background: &'p Part,
     search: Search,
 }
 
-/// Measures what the plan says must be measured: first what does not depend on others' rates, then what
-/// matches them. `None` where it was cancelled.
+/// Measures the backgrounds that the plan names: first those that do not depend on the rates of others, then those that
+/// match them. `None` if it was cancelled.
 pub(super) fn calibrate(
     plan: &Plan,
     backend: &dyn Backend,
@@ -142,7 +144,7 @@ pub(super) fn calibrate(
     Ok(Some(calibration))
 }
 
-/// Pieces that each search may take in a round: how many replications, and how long each is.
+/// The pieces that each search may run in a round: how many, the warm-up of each, and the length of each.
 fn pieces(plan: &Plan, searches: usize) -> (u32, Dur, Dur) {
     let run = &plan.file.run;
     let all = plan.cells.len() as f64 * run.duration.as_secs_f64();
@@ -184,7 +186,7 @@ fn begin<'p>(plan: &'p Plan, background: &'p Part, measured: &Rates) -> Job<'p> 
     }
 }
 
-/// Where pieces are run.
+/// The context in which pieces run.
 struct Site<'s> {
     plan: &'s Plan,
     backend: &'s dyn Backend,
@@ -192,19 +194,19 @@ struct Site<'s> {
     threads: usize,
     events: &'s (dyn Fn(Event<'_>) + Sync),
     cancelled: &'s (dyn Fn() -> bool + Sync),
-    /// Pieces of a search in a round, the part of each that settles, and its length.
+    /// The pieces of a search in a round: how many, the warm-up of each, and the length of each.
     pieces: (u32, Dur, Dur),
-    /// Rates that backgrounds of this stage may match.
+    /// Rates from earlier stages, which backgrounds of this stage may match.
     known: &'s Rates,
 }
 
 impl Site<'_> {
-    /// One round of all searches that are not done. `None` where it was cancelled.
+    /// One round of all unfinished searches. `None` if it was cancelled.
     fn round(&self, jobs: &mut [Job<'_>]) -> Result<Option<()>, Failure> {
         let (n, settle, length) = self.pieces;
         let run = &self.plan.file.run;
-        // Where nobody knows what a draw offers, nothing less than the runs themselves says what they carry.
-        // So it is where the network changes while they run.
+        // If the offered rate of a draw is unknown, or the network changes during a run, short pieces are not
+        // representative: measure whole runs of all replications.
         let changes = self.plan.file.changes() || !self.plan.deliveries.is_empty();
         let whole = |job: &Job<'_>| changes || !job.background.as_keys().foretells();
         let runs: Vec<(usize, u32)> = (jobs.iter().enumerate())
@@ -282,8 +284,8 @@ impl Site<'_> {
         (self.plan).alone(background, replication, pace, self.known)
     }
 
-    /// What is known of a background when its search is over: its name, the rates that its runs will
-    /// carry, and doubts about them.
+    /// The result of a finished search: the background's name, the rates that its runs will carry, and doubts about
+    /// them.
     fn end(&self, job: Job<'_>) -> Result<Option<(String, Measured, Vec<Warning>)>, Failure> {
         let Some(best) = job.search.best() else {
             return Ok(None);
@@ -328,7 +330,7 @@ impl Site<'_> {
 }
 
 impl Search {
-    /// Takes the pieces of one round, and decides what to try next.
+    /// Evaluates the pieces of one round, and decides what to try next.
     fn learn(&mut self, pieces: &[Piece]) {
         let n = pieces.len().max(1) as f64;
         let mean = |of: &dyn Fn(&Piece) -> f64| pieces.iter().map(of).sum::<f64>() / n;
@@ -370,7 +372,7 @@ impl Search {
             return;
         };
         let near = (rate[1] / target - 1.0).abs() <= NEAR_ENOUGH;
-        // Or what came on top of the try before did not get through.
+        // The network is full if most of the rate added since the previous try was not carried.
         let full = match self.tried[..] {
             [.., before, now] => {
                 let more = now.pace.unwrap_or(1.0) / before.pace.unwrap_or(1.0) - 1.0;
@@ -391,8 +393,8 @@ impl Search {
             .map_or(0.0, |target| (t.rate[1] / target - 1.0).abs())
     }
 
-    /// The try nearest to the target. Where more sessions did not bring the network to carry it, that of fewest:
-    /// it offers what was asked for.
+    /// The try nearest to the target. If every try misses it from below, the network is full. Then the result is the try
+    /// with the fewest sessions, because it offers the requested rate.
     fn best(&self) -> Option<Try> {
         let tried = || self.tried.iter().copied();
         let fewest = |a: &Try, b: &Try| {
@@ -408,7 +410,7 @@ impl Search {
     }
 }
 
-/// A doubt where the target is not near.
+/// A doubt if the best try misses the target.
 fn missed(name: &str, search: &Search, best: &Try) -> Option<Warning> {
     let target = search.target?;
     if search.off(best) <= DOUBTFUL {
@@ -427,7 +429,7 @@ fn missed(name: &str, search: &Search, best: &Try) -> Option<Warning> {
         ),
     ))
 }
-/// Doubts that the measured rates of background `name` raise.
+/// Doubts about the measured rates of background `name`.
 fn best_doubts(name: &str, m: &Measured) -> Vec<Warning> {
     let mut doubts = Vec::new();
     let mega = |bps: f64| bps / 1e6;

@@ -1,11 +1,11 @@
-//! Many small runs that leave a line of numbers each: what studies are made of.
+//! Grids of many small runs, each of which yields a row of numbers. Studies consist of them.
 //!
-//! They go over the cores as the runs of a plan do, under the same lock, in the same shards. They are kept in a table
-//! as they finish, so that an interrupted study goes on where it stopped.
+//! They share cores, lock and shards with the runs of a plan. Each row goes into a table as soon as its run finishes, so
+//! an interrupted study resumes where it stopped.
 //!
-//! The table is a CSV file with a header: the columns that name a run, `settings`, then its numbers.
-//! `settings` is a fingerprint of everything else that the numbers depend on. A row whose fingerprint
-//! is not that of the run asked for is not used again. A shard has a table of its own beside it.
+//! The table is a CSV file with a header: the columns that identify a run, `settings`, then its numbers.
+//! `settings` is a fingerprint of everything else that the numbers depend on. A row is reused only if its
+//! fingerprint is that of the requested run. Each shard has its own table beside the main one.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -21,18 +21,18 @@ use super::lock::{Lock, LockError};
 use super::pool;
 use super::shard::Shard;
 
-/// A run: what it is called, what it depends on, what it gives. Its columns are [`Columns`].
+/// A run: its key, its other settings, and its results. Its columns are [`Columns`].
 pub trait Task: Sync {
     /// The values of [`Columns::keys`]: words and numbers without comma or line break.
     fn key(&self) -> Vec<String>;
     /// Everything the numbers depend on beyond the key, in any stable notation.
     fn settings(&self) -> String;
-    /// What it costs compared with others, in any unit.
+    /// Its cost relative to other runs, in any unit.
     fn cost(&self) -> f64;
-    /// Does it. One number for each of [`Columns::numbers`]; NaN where there is none.
+    /// Executes it. Returns one number for each of [`Columns::numbers`]; NaN where there is none.
     ///
     /// # Errors
-    /// A sentence that says why there are no numbers.
+    /// A sentence that says why there are no results.
     fn run(&self) -> Result<Vec<f64>, String>;
 }
 
@@ -52,50 +52,50 @@ pub struct Options {
     pub file: PathBuf,
     /// Runs at the same time, at least one.
     pub jobs: usize,
-    /// Forget what the table holds. Not with a shard: others may be at work beside it.
+    /// Discard the rows in the table. Not to be used with a shard, because other shards may be running.
     pub fresh: bool,
-    /// Only this part of the runs; all of them if `None`.
+    /// Execute only this part of the runs; all of them if `None`.
     pub shard: Option<Shard>,
 }
 
-/// How far it is.
+/// Progress of a grid.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// Runs done, those found in the table included.
+    /// Finished runs, including those found in the table.
     pub done: usize,
     /// All runs.
     pub runs: usize,
     /// Runs found in the table.
     pub kept: usize,
-    /// Share of the cost of all runs that is done, 0..=1.
+    /// Finished share of the cost of all runs, 0..=1.
     pub share: f64,
 }
 
-/// How it ended.
+/// How a call of [`Grid::run`] ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ended {
     /// The numbers of every run, in the order of the runs.
     Complete(Vec<Vec<f64>>),
-    /// It was stopped; what is finished is in the table.
+    /// It was stopped; finished runs are in the table.
     Interrupted {
-        /// Runs that are in the table.
+        /// Runs in the table.
         finished: usize,
-        /// Runs asked for.
+        /// Requested runs.
         runs: usize,
     },
-    /// The shard is done; without one the tables are joined.
+    /// The shard is finished. A call without a shard joins the tables.
     Shard {
-        /// Runs that are in the tables of all shards.
+        /// Runs in the tables, from all shards.
         finished: usize,
-        /// Runs asked for.
+        /// Requested runs.
         runs: usize,
     },
 }
 
-/// Why a grid could not be run.
+/// Why a grid could not be executed.
 #[derive(Debug, thiserror::Error)]
 pub enum GridError {
-    /// Another process has the directory.
+    /// Another process holds the lock of the directory.
     #[error(transparent)]
     Lock(#[from] LockError),
     /// The table cannot be read or written.
@@ -103,15 +103,15 @@ pub enum GridError {
     Io {
         /// The table.
         path: PathBuf,
-        /// What the system said.
+        /// The error from the operating system.
         error: io::Error,
     },
-    /// The table is one of something else.
+    /// The table is not one of this study, or is malformed.
     #[error("{path}, line {line}: {reason}")]
     Table {
         /// The table.
         path: PathBuf,
-        /// Counted from one.
+        /// Line number, from one.
         line: usize,
         /// What is wrong.
         reason: &'static str,
@@ -136,10 +136,10 @@ pub struct Grid<'o> {
 }
 
 impl<'o> Grid<'o> {
-    /// Locks the directory and reads what its tables hold, those of shards too.
+    /// Locks the directory and reads its tables, including those of shards.
     ///
     /// # Errors
-    /// When the directory is in use, or a table cannot be read or holds something else.
+    /// If the directory is in use, or a table cannot be read or belongs to another study.
     pub fn open(columns: Columns, options: &'o Options) -> Result<Grid<'o>, GridError> {
         let path = &options.file;
         let dir = path.parent().filter(|d| !d.as_os_str().is_empty());
@@ -160,11 +160,11 @@ impl<'o> Grid<'o> {
         })
     }
 
-    /// Runs every cell that is not in the table yet, `jobs` at a time, the dearest first. `progress` is
-    /// called after each; `stop` is asked before each.
+    /// Executes every cell that is not in the table yet, `jobs` at a time, the most expensive first. It calls
+    /// `progress` after each cell and `stop` before each.
     ///
     /// # Errors
-    /// When the table cannot be written, and when a run failed. What the others gave is in the table.
+    /// If the table cannot be written or a run failed. The results of the other runs are in the table.
     pub fn run<C: Task>(
         mut self,
         cells: &[C],
@@ -185,7 +185,7 @@ impl<'o> Grid<'o> {
             .collect();
         let mut todo = mine.clone();
         todo.retain(|&i| results[i].is_none());
-        // A long run begun last would leave the other cores without work.
+        // A long run that starts last would leave the other cores idle.
         todo.sort_by(|&a, &b| cells[b].cost().total_cmp(&cells[a].cost()));
         let cost = |places: &[usize]| places.iter().map(|&i| cells[i].cost()).sum::<f64>();
         let total = cost(&mine);
@@ -232,7 +232,7 @@ impl<'o> Grid<'o> {
             return Ok(Ended::Shard { finished, runs });
         }
         let complete: Vec<Vec<f64>> = results.into_iter().flatten().collect();
-        // Threads finish in any order; the finished table has one.
+        // Threads finish in any order; sort the finished table.
         tidy(&own, &wanted, &complete, &self.held, &self.columns).map_err(io)?;
         of_shards(&own).iter().try_for_each(removed)?;
         Ok(Ended::Complete(complete))
@@ -240,7 +240,7 @@ impl<'o> Grid<'o> {
 }
 
 impl Options {
-    /// What is written instead of a file: that of the shard, or the file itself.
+    /// The file to write instead of `file`: that of the shard, or `file` itself.
     pub fn own(&self, file: &Path) -> PathBuf {
         match self.shard {
             None => file.to_owned(),
@@ -261,7 +261,7 @@ fn of_shard(file: &Path, label: &str) -> PathBuf {
     file.with_extension(format!("{label}.{ending}"))
 }
 
-/// The files of shards beside a file, `runs.2-of-4.csv` beside `runs.csv`, that are there; in order.
+/// The existing files of shards beside a file, sorted: for example `runs.2-of-4.csv` beside `runs.csv`.
 pub fn of_shards(file: &Path) -> Vec<PathBuf> {
     let dir = file.parent().filter(|d| !d.as_os_str().is_empty());
     let Ok(entries) = fs::read_dir(dir.unwrap_or(Path::new("."))) else {
@@ -287,14 +287,14 @@ pub fn of_shards(file: &Path) -> Vec<PathBuf> {
 /// Rows of a table by key and fingerprint.
 type Rows = BTreeMap<String, Vec<f64>>;
 
-/// What the workers share.
+/// State shared by the workers.
 struct State {
     out: File,
     done: usize,
     cost: f64,
 }
 
-/// Key and fingerprint of a run, as they stand in the table.
+/// Key and fingerprint of a run, as written in the table.
 pub fn name<C: Task>(cell: &C) -> String {
     format!("{},{:016x}", cell.key().join(","), fingerprint(cell))
 }
@@ -334,8 +334,8 @@ fn line(name: &str, numbers: &[f64]) -> String {
     format!("{name},{}\n", numbers.join(","))
 }
 
-/// The rows of a table by key and fingerprint; none where there is no table. A last line without an
-/// end was being written when the study was ended.
+/// The rows of a table by key and fingerprint; none if there is no table. Ignores a last line without a line break:
+/// the study was killed while it wrote that line.
 fn read(path: &Path, columns: &Columns) -> Result<Rows, GridError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
@@ -384,7 +384,7 @@ fn read(path: &Path, columns: &Columns) -> Result<Rows, GridError> {
     Ok(rows)
 }
 
-/// The table, open at its end, after a whole line.
+/// Opens the table for appending, after its last complete line.
 fn append(path: &Path, fresh: bool, columns: &Columns) -> io::Result<File> {
     let old = if fresh {
         String::new()
@@ -402,7 +402,7 @@ fn append(path: &Path, fresh: bool, columns: &Columns) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes the table anew: the runs asked for in their order, then what else it held.
+/// Rewrites the table: the requested runs in their order, then the other rows that it held.
 fn tidy(
     path: &Path,
     names: &[String],
@@ -420,7 +420,7 @@ fn tidy(
     whole(path, path, &text)
 }
 
-/// Writes a file as a whole or not at all. What is not whole yet is called after `own`: others may write the same file.
+/// Writes a file atomically. The temporary file is named after `own`, because other processes may write the same file.
 fn whole(path: &Path, own: &Path, text: &str) -> io::Result<()> {
     let mut partial = own.as_os_str().to_owned();
     partial.push(".partial");

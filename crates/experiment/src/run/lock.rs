@@ -1,7 +1,7 @@
-//! One writer for each run directory.
+//! Locks: one writer for each run directory.
 //!
-//! The operating system keeps the locks and drops them with the process, however it ends. A run of everything locks
-//! the directory for itself. Shards share it with each other, and each locks its own part.
+//! The operating system holds the locks and releases them when the process ends, for whatever reason. A run without
+//! shards locks the directory exclusively. Shards share the directory lock, and each locks its own part exclusively.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -11,45 +11,45 @@ use std::time::Duration;
 use super::shard::Shard;
 use crate::store::{StoreError, at};
 
-/// Name of the directory's lock file. It stays: to remove it would be a race.
+/// Name of the directory's lock file. It is never removed, because that would be a race.
 pub const LOCK: &str = ".lock";
-/// Where shards keep what they have finished, and their locks.
+/// Directory for the results of finished shards and for their locks.
 pub(super) const SHARDS: &str = "shards";
-/// Between two looks at a lock that another shard holds.
+/// Time between two attempts to take a lock that another process holds.
 const POLL: Duration = Duration::from_millis(100);
-/// Looks at a lock before it is refused. Who starts a program shares its locks with the new process until that executes
-/// the program, so a lock that was just given back may still seem held.
+/// Further attempts before a busy lock is an error. A forked child shares the locks of its parent until it calls exec,
+/// so a lock that was just released may still appear held.
 const TRIES: u32 = 5;
 
 /// A locked directory, until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
     _files: Vec<File>,
-    /// What shards lock while they set the directory up.
+    /// The file that shards lock while they set up the directory.
     setup: Option<PathBuf>,
 }
 
 /// Why a directory could not be locked.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another process writes there.
+    /// Another process writes to the directory.
     #[error("{} is in use by another swell{by}", dir.display())]
     Busy {
         /// The directory.
         dir: PathBuf,
-        /// Which process, where it is known; begins with a blank.
+        /// Which process, if known; begins with a space.
         by: String,
     },
-    /// The file system said no.
+    /// A file system error.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Lock {
-    /// Locks `dir`, which is made if it is not there: all of it, or the part of `shard`.
+    /// Locks all of `dir`, or the part of `shard`. Creates the directory if needed.
     ///
     /// # Errors
-    /// Where another process has it, or the file system has no locks.
+    /// If another process holds the lock, or the file system does not support locks.
     pub fn take(dir: &Path, shard: Option<Shard>) -> Result<Lock, LockError> {
         fs::create_dir_all(dir).map_err(at(dir))?;
         let whole = Kind::of(shard.is_none());
@@ -68,8 +68,8 @@ impl Lock {
         })
     }
 
-    /// Waits until no other shard sets the directory up; the result keeps others waiting until it is dropped. `None`
-    /// where it was cancelled.
+    /// Waits until no other shard is setting up the directory. Other shards wait until the result is dropped. `None` if
+    /// it was cancelled.
     pub(super) fn setup(
         &self,
         cancelled: &(dyn Fn() -> bool + Sync),
@@ -91,9 +91,9 @@ impl Lock {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// Nobody else.
+    /// An exclusive lock.
     Alone,
-    /// With others that share it.
+    /// A shared lock.
     Shared,
 }
 
@@ -127,7 +127,7 @@ fn locked(dir: &Path, path: &Path, kind: Kind) -> Result<File, LockError> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut by = String::new();
-            // Only who locks alone leaves its name. A lock is refused with or without it.
+            // Only an exclusive holder writes its name. The name is optional, so a read error does not matter.
             let _ = file.read_to_string(&mut by);
             let by = match by.trim() {
                 "" => String::new(),
@@ -149,7 +149,7 @@ fn locked(dir: &Path, path: &Path, kind: Kind) -> Result<File, LockError> {
         };
         note().map_err(at(path))?;
     } else {
-        // The name of who had it alone before would be wrong.
+        // Remove the name of the last exclusive holder.
         file.set_len(0).map_err(at(path))?;
     }
     Ok(file)

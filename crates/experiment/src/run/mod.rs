@@ -1,8 +1,8 @@
-//! Runs a plan: measures what has to be measured, runs every cell over all cores, writes the run
-//! directory. Finished runs survive an interruption; running again goes on where it stopped.
+//! Runs a plan: calibrates the backgrounds that need it, runs every cell on all cores, and writes the run
+//! directory. Finished runs survive an interruption; a second call resumes where the first stopped.
 //!
-//! Several processes may share the work of one directory, each with a [`Shard`] of the runs. Whoever runs the plan
-//! without one joins what they left.
+//! Several processes may share the work of one directory, each with a [`Shard`] of the runs. A call without a shard
+//! then joins their results.
 
 mod blocks;
 mod calibrate;
@@ -43,18 +43,18 @@ pub use shard::Shard;
 pub struct Options {
     /// The run directory; made if it is not there.
     pub dir: PathBuf,
-    /// Threads, each with one run at a time.
+    /// Number of threads; each executes one run at a time.
     pub threads: usize,
-    /// Throw away what the directory holds of another experiment, or of this one. Not with a shard: others may be at
-    /// work there.
+    /// Delete the results in the directory, of this experiment or of another one. Not to be used with a shard, because
+    /// other processes may be working there.
     pub fresh: bool,
-    /// Only this part of the runs; all of them if `None`.
+    /// Execute only this part of the runs; all of them if `None`.
     pub shard: Option<Shard>,
 }
 
-/// What happens while a plan runs. Called from several threads.
+/// Events while a plan runs. The callback is called from several threads.
 pub enum Event<'e> {
-    /// A stage begins: `measuring` or `running`; so many runs, of which so many are there already.
+    /// A stage begins: `measuring` or `running`.
     Stage {
         /// Its name.
         name: &'static str,
@@ -63,18 +63,18 @@ pub enum Event<'e> {
         /// Runs that an earlier session finished.
         finished: usize,
     },
-    /// So many runs of the stage are done, with the share of those under way.
+    /// Number of finished runs of the stage, including the finished fractions of active runs.
     Progress(f64),
-    /// A run is done.
+    /// A run is finished.
     Finished(&'e Cell),
 }
 
-/// How it ended.
+/// How a call of [`run`] ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// Everything is there.
+    /// All runs are finished and joined.
     Complete(Box<Results>),
-    /// Cancelled: so many runs of so many are kept, and the next session goes on from there.
+    /// Cancelled. Finished runs are kept, and the next call resumes from there.
     Interrupted {
         /// Runs kept.
         finished: usize,
@@ -83,22 +83,22 @@ pub enum Ended {
         /// Measurements of backgrounds alone that are kept.
         measured: usize,
     },
-    /// The shard is done: so many of so many runs are there, whoever ran them. Without a shard they are joined.
+    /// The shard is finished. A call without a shard joins the results.
     Shard {
-        /// Runs kept.
+        /// Runs kept, from all processes.
         finished: usize,
         /// Runs of the experiment.
         runs: usize,
     },
 }
 
-/// Why a plan could not be run.
+/// Why a plan could not be executed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The run directory cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Another process has the run directory.
+    /// Another process holds the lock of the run directory.
     #[error(transparent)]
     Lock(#[from] LockError),
     /// The run directory holds another experiment.
@@ -106,7 +106,7 @@ pub enum Failure {
     Other {
         /// The directory.
         dir: PathBuf,
-        /// What differs.
+        /// Differences between the two experiments.
         differences: Vec<Difference>,
     },
     /// A run failed.
@@ -135,7 +135,7 @@ fn named(cell: &Cell) -> String {
 /// Runs `plan` on `backend` into `options.dir`.
 ///
 /// # Errors
-/// Where the directory holds another experiment, is in use or cannot be written, or a run failed. Finished
+/// If the directory holds another experiment, is in use or cannot be written, or if a run failed. Finished
 /// runs are kept in any case.
 pub fn run(
     plan: &Plan,
@@ -147,7 +147,7 @@ pub fn run(
     let clock = Instant::now();
     let mut manifest = fresh_manifest(plan, backend, options.threads);
     let lock = Lock::take(&options.dir, options.shard)?;
-    // Of shards that begin together one makes the directory and measures; the others find what it measured.
+    // If several shards start together, one creates the directory and calibrates; the others wait and read its results.
     let Some(setup) = lock.setup(cancelled)? else {
         return Ok(Ended::Interrupted {
             finished: 0,
@@ -213,7 +213,7 @@ pub fn run(
             .run(&spec, &|share| progress.share(slot, share), cancelled)
             .map_err(failed)?;
         if let (Some(from), Some(to)) = (partial, packets) {
-            // The emulator has one file, of the programs; the simulator has one for each link.
+            // The emulator writes one packet file, of the programs; the simulator writes one for each link.
             let each = spec.links.iter().map(|link| &*link.name);
             let each = each.map(|link| [&from, &to].map(|path| beside(path, link)));
             for [written, kept] in std::iter::once([from.clone(), to.clone()]).chain(each) {
@@ -302,7 +302,7 @@ fn fresh_manifest(plan: &Plan, backend: &dyn Backend, threads: usize) -> Manifes
     }
 }
 
-/// What a finished run leaves beside its tables.
+/// Facts about a finished run that are stored beside its tables.
 #[derive(Serialize, Deserialize)]
 struct CellFacts {
     cell: Cell,
@@ -314,10 +314,10 @@ const CELL_FACTS: &str = "run.json";
 /// Directory of packet traces.
 const PACKETS: &str = "packets";
 const RECORDS: &str = "records";
-/// Directory of what programs write.
+/// Directory for the output of programs.
 pub const OUTPUT: &str = "output";
 
-/// The name of a run's files, by its place in the plan. The number tells runs apart whose names do not.
+/// The name of a run's files. Its index in the plan comes first, because the sanitized names need not be unique.
 pub fn name(index: usize, cell: &Cell) -> String {
     let safe = |name: &str| -> String {
         let allowed = |c: char| c.is_alphanumeric() || "-_".contains(c);
@@ -334,18 +334,19 @@ pub fn name(index: usize, cell: &Cell) -> String {
     )
 }
 
-/// A run directory under way.
+/// A run directory in use.
 struct Directory<'d> {
     root: &'d Path,
-    /// What shards have finished, and the places of those runs in the plan.
+    /// Results of finished shards.
     sets: Vec<shards::Set>,
+    /// Indices in the plan of the runs in `sets`.
     joined: BTreeSet<usize>,
-    /// Ending of what is not finished: no two writers have the same.
+    /// Suffix of unfinished files, unique to each writer.
     partial: String,
 }
 
 impl<'d> Directory<'d> {
-    /// Opens the directory: resumes it, or begins anew. `manifest` is then the one to go on with.
+    /// Opens the directory to resume it, or creates it. Updates `manifest` from the stored one when resuming.
     fn open(
         plan: &Plan,
         manifest: &mut Manifest,
@@ -366,7 +367,7 @@ impl<'d> Directory<'d> {
         Ok(dir)
     }
 
-    /// Takes up what is there, or makes the directory.
+    /// Resumes from the stored manifest, or creates the directory.
     fn begin(
         &self,
         plan: &Plan,
@@ -411,13 +412,13 @@ impl<'d> Directory<'d> {
         Ok(manifest.save(root)?)
     }
 
-    /// Removes what runs leave, and nothing else.
+    /// Removes the files that runs write, and nothing else.
     fn clear(&self) -> Result<(), StoreError> {
         let gone = |path: PathBuf, result: std::io::Result<()>| match result {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(at(&path)(e)),
             _ => Ok(()),
         };
-        // The manifest goes first: without it the rest is no run.
+        // The manifest goes first: a directory without it is not a run directory.
         let tables = crate::store::TABLES.into_iter().chain(crate::store::KEPT);
         let tables: Vec<String> = tables.map(|t| format!("{t}.parquet")).collect();
         let files = [Manifest::FILE, "experiment.toml", "report.html"];
@@ -453,7 +454,7 @@ impl<'d> Directory<'d> {
         (0..cells.len()).filter(|&i| self.has(i)).count()
     }
 
-    /// Where the packets of a run are to be kept, if they are; the directory is made.
+    /// The packet file of a run, if packets are kept. Creates its directory.
     fn packets(
         &self,
         plan: &Plan,
@@ -468,7 +469,7 @@ impl<'d> Directory<'d> {
         Ok(Some(dir.join(format!("{}.pcapng", name(index, cell)))))
     }
 
-    /// Where a run may write, if it does; the directory is made, and empty.
+    /// The output directory of a run, created empty, if the run `writes` output.
     fn output(
         &self,
         writes: bool,
@@ -486,7 +487,7 @@ impl<'d> Directory<'d> {
         Ok(Some(dir))
     }
 
-    /// Keeps a finished run: all of it or nothing.
+    /// Stores a finished run atomically.
     fn keep(
         &self,
         index: usize,
@@ -517,7 +518,7 @@ impl<'d> Directory<'d> {
         })?;
         write_atomically(&path, &text)?;
         match fs::rename(&partial, self.cell(index)) {
-            // A shard of another division was faster, with the same result.
+            // With another number of shards, two of them may own the same run. Keep the first result.
             Err(_) if self.cell(index).exists() => {
                 fs::remove_dir_all(&partial).map_err(at(&partial))
             }
@@ -525,7 +526,7 @@ impl<'d> Directory<'d> {
         }
     }
 
-    /// Joins the finished runs into the tables, and ends the run.
+    /// Joins the finished runs into the tables and completes the manifest.
     fn merge(
         mut self,
         plan: &Plan,
@@ -562,12 +563,12 @@ impl<'d> Directory<'d> {
                 fs::remove_dir_all(&path).map_err(at(&path))?;
             }
         }
-        // Holds files only where a model is not bundled.
+        // Fails if it is not empty, which is intended: it then holds copies of models that are not bundled.
         let _ = fs::remove_dir(self.root.join("models"));
         Ok(())
     }
 
-    /// How many measurements are kept.
+    /// The number of stored measurements.
     fn measurements(&self) -> usize {
         let Ok(entries) = fs::read_dir(self.root.join("measured")) else {
             return 0;
@@ -584,7 +585,7 @@ impl<'d> Directory<'d> {
     }
 }
 
-/// Backgrounds alone, measured, by name.
+/// Measured rates of backgrounds alone, by name.
 type Rates = BTreeMap<String, Measured>;
 
 #[cfg(test)]

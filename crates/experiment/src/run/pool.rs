@@ -1,13 +1,13 @@
-//! Work over cores.
+//! A pool of worker threads.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::Event;
 
-/// Does `work` on every item, `threads` at a time, in order of their starts. The results are in
-/// the order of the items; `None` where cancellation or a failure came first. The first failure
-/// in the order of the items is the one returned.
+/// Calls `work` on every item, `threads` at a time, starting them in order. The results are in
+/// the order of the items; `None` for items that did not start before a cancellation. After a failure no further
+/// item starts, and the failure that is first in the order of the items is returned.
 pub(super) fn over_cores<T: Sync, R: Send, E: Send>(
     threads: usize,
     items: &[T],
@@ -39,14 +39,15 @@ pub(super) fn over_cores<T: Sync, R: Send, E: Send>(
     done.into_iter().map(Option::transpose).collect()
 }
 
-/// A panic in another worker ends the program through the scope; what it left in here is whole.
+/// Locks `mutex` even if it is poisoned. A panic in a worker propagates through the scope anyway, and no data is left
+/// half-written.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Adds up the shares of the runs under way.
+/// Sums the progress of all runs of a stage.
 pub(super) struct Progress<'p> {
     before: usize,
     shares: Mutex<Vec<f64>>,
@@ -54,7 +55,7 @@ pub(super) struct Progress<'p> {
 }
 
 impl<'p> Progress<'p> {
-    /// `before` runs are done already, `runs` are to come.
+    /// `before` runs are finished already, `runs` are to come.
     pub(super) fn new(
         before: usize,
         runs: usize,
@@ -67,7 +68,7 @@ impl<'p> Progress<'p> {
         }
     }
 
-    /// Run `slot` is done to this share.
+    /// Reports that this share of run `slot` is finished.
     pub(super) fn share(&self, slot: usize, share: f64) {
         let mut shares = lock(&self.shares);
         shares[slot] = share.clamp(0.0, 1.0);

@@ -1,4 +1,4 @@
-//! How far a run directory is, for somebody who looks at it while others run it.
+//! Progress of a run directory, for an observer while other processes run it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,22 +8,22 @@ use super::shards::{self, Set};
 use super::{Directory, Failure};
 use crate::store::Manifest;
 
-/// How far a run directory is.
+/// Progress of a run directory as its files show it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// Its manifest, as far as it is known.
+    /// Its manifest, as far as it is complete.
     pub manifest: Manifest,
     /// Whether each of the manifest's runs is finished.
     pub finished: Vec<bool>,
-    /// How many measurements of backgrounds alone are there; they come before the runs, and go away after them.
+    /// Number of stored calibration measurements. They come before the runs, and are deleted after them.
     pub measured: usize,
 }
 
 impl Progress {
-    /// Looks at the directory; it may be under way, in one process or in shards.
+    /// Reads the progress of the directory. It may be running, in one process or in shards.
     ///
     /// # Errors
-    /// Where it has no manifest yet, or a file of it does not read.
+    /// If it has no manifest yet, or one of its files cannot be read.
     pub fn of(dir: &Path) -> Result<Progress, Failure> {
         let manifest = Manifest::load(dir)?;
         let sets = shards::sets(dir, &manifest.hash)?;

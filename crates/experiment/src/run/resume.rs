@@ -1,4 +1,4 @@
-//! Whether a run directory holds the experiment at hand, and if not, what differs.
+//! Differences between the experiment in a run directory and the current one.
 
 use std::fmt;
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::path::Path;
 use crate::plan::Plan;
 use crate::store::{Manifest, StoreError};
 
-/// Something that differs between the directory's experiment and the one at hand.
+/// A difference between the directory's experiment and the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What: `version`, `backend`, a line of the experiment, a model.
+    /// What differs: `version`, `backend`, a key of the experiment, or a model.
     pub what: String,
-    /// In the directory.
+    /// The value in the directory.
     pub there: String,
-    /// At hand.
+    /// The current value.
     pub here: String,
 }
 
@@ -27,7 +27,7 @@ pub(super) fn listed(differences: &[Difference]) -> String {
     differences.iter().map(|d| format!("\n  {d}")).collect()
 }
 
-/// What differs between the directory and the plan at hand.
+/// The differences between the directory and the current plan.
 pub(super) fn differences(
     plan: &Plan,
     here: &Manifest,

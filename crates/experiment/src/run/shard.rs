@@ -1,12 +1,12 @@
-//! One part of the runs, for one of several machines or processes.
+//! A part of the runs, for one of several machines or processes.
 
 use std::fmt;
 use std::str::FromStr;
 
 /// Part `index` of `of`: every `of`-th run, in the order of the plan.
 ///
-/// Runs lie in the plan by condition, their replications together. Dealing them out in turn gives every shard about
-/// as many runs of each condition.
+/// The plan lists all replications of a condition together. Round-robin assignment therefore gives every shard about
+/// the same number of runs of each condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shard {
     index: u32,
@@ -14,17 +14,17 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Part `index` of `of`, counted from one; none where there is no such part.
+    /// Part `index` of `of`, counted from one; `None` if there is no such part.
     pub fn new(index: u32, of: u32) -> Option<Shard> {
         (1..=of).contains(&index).then_some(Shard { index, of })
     }
 
-    /// Whether the run at this place of the plan is its own.
+    /// Whether this shard executes the run at this index of the plan.
     pub fn takes(self, place: usize) -> bool {
         place as u64 % u64::from(self.of) == u64::from(self.index - 1)
     }
 
-    /// As in names of files: `2-of-4`.
+    /// The label in file names, such as `2-of-4`.
     pub fn label(self) -> String {
         format!("{}-of-{}", self.index, self.of)
     }

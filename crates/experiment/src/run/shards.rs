@@ -1,4 +1,4 @@
-//! What shards leave: one set of tables each, until the whole is joined.
+//! Results of shards: one set of tables each, until all runs are joined.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +14,10 @@ use crate::store::{
     RunResult, StoreError, at, read_cell, read_runs, write_atomically, write_tables,
 };
 
-/// Name of the list of runs of a set.
+/// File name of the list of runs in a set.
 const RUNS: &str = "runs.json";
 
-/// Runs that a shard finished: their tables, and what tables do not say.
+/// Runs that a shard finished: their tables, and the facts that are not in the tables.
 pub(super) struct Set {
     dir: PathBuf,
     listed: Listed,
@@ -25,19 +25,19 @@ pub(super) struct Set {
 
 #[derive(Serialize, Deserialize)]
 struct Listed {
-    /// Of the experiment.
+    /// Hash of the experiment.
     hash: String,
-    /// By their places in the plan.
+    /// The runs, with their indices in the plan.
     runs: Vec<(usize, CellFacts)>,
 }
 
 impl Set {
-    /// The places of its runs in the plan.
+    /// The indices of its runs in the plan.
     pub(super) fn places(&self) -> impl Iterator<Item = usize> {
         self.listed.runs.iter().map(|r| r.0)
     }
 
-    /// Its runs with what tables do not say, by their places in the plan.
+    /// Its runs with their facts, by their indices in the plan.
     pub(super) fn read(self) -> Result<BTreeMap<usize, (RunResult, CellFacts)>, StoreError> {
         let cells: Vec<Cell> = self.listed.runs.iter().map(|r| r.1.cell.clone()).collect();
         let runs = read_runs(&self.dir, &cells)?;
@@ -46,7 +46,7 @@ impl Set {
     }
 }
 
-/// The sets of a directory, of the experiment with this hash.
+/// The sets in a directory. It is an error if one belongs to an experiment with another hash.
 pub(super) fn sets(root: &Path, hash: &str) -> Result<Vec<Set>, Failure> {
     let parts = root.join(SHARDS);
     let Ok(entries) = fs::read_dir(&parts) else {
@@ -57,7 +57,7 @@ pub(super) fn sets(root: &Path, hash: &str) -> Result<Vec<Set>, Failure> {
     let mut sets = Vec::new();
     for dir in dirs {
         let path = dir.join(RUNS);
-        // Without its list it is a lock, or was not finished.
+        // An entry without a list of runs is a lock file or an unfinished set.
         if dir.extension().is_some_and(|x| x == "partial") || !path.exists() {
             continue;
         }
@@ -83,7 +83,7 @@ pub(super) fn sets(root: &Path, hash: &str) -> Result<Vec<Set>, Failure> {
 }
 
 impl Directory<'_> {
-    /// Joins the finished runs of a shard, which lie singly, into one set of tables.
+    /// Joins the finished runs of a shard, which are stored one by one, into a set of tables.
     pub(super) fn join_shard(
         &self,
         shard: Shard,
@@ -110,7 +110,7 @@ impl Directory<'_> {
             0 => parts.join(shard.label()),
             n => parts.join(format!("{}.{n}", shard.label())),
         };
-        // One is there already where an earlier set of other shards was taken away.
+        // The name is taken if this shard already joined a set and ran again after other results were removed.
         let free = (0..).map(name).find(|p| !p.exists());
         let set = free.unwrap_or_else(|| parts.join(shard.label()));
         let partial = parts.join(format!("{}.partial", shard.label()));
@@ -133,7 +133,7 @@ impl Directory<'_> {
         Ok(())
     }
 
-    /// A finished run that lies by itself.
+    /// Reads a finished run that is stored by itself.
     pub(super) fn single(
         &self,
         index: usize,

@@ -161,7 +161,7 @@ fn another_experiment_in_the_directory_is_refused_and_named() {
         "{text}"
     );
     assert_eq!(text.lines().count(), 2, "{text}");
-    // Told to begin anew, it does; what else lies in the directory stays.
+    // With `fresh` it starts over, but keeps other files in the directory.
     std::fs::write(options.dir.join("notes.txt"), "mine").unwrap();
     options.fresh = true;
     complete(&other, &options);
@@ -201,7 +201,7 @@ fn sessions_are_scaled_until_the_rate_is_reached_and_others_match_it() {
     );
 }
 
-/// A link that carries no more than its rate: no number of sessions reaches the target.
+/// A saturated link: no number of sessions reaches the target.
 struct Saturated;
 
 impl Backend for Saturated {
@@ -246,9 +246,9 @@ fn a_rate_out_of_reach_is_a_doubt() {
     let said = &doubt.message;
     assert!(said.contains("8.00 Mbit/s were asked for"), "{said}");
     assert!(said.contains("the network carries no more"), "{said}");
-    // What is played offers what was asked for, and no more.
+    // The sessions offer the requested rate, and no more.
     let learnt = &results.manifest.measured["learnt"];
-    // The share of a few draws times the mean of all: near the 5 Mbit/s that are carried, not at them.
+    // The carried share of a few draws times the mean of all draws: close to the 5 Mbit/s that are carried.
     assert!(learnt.expected_bps.unwrap() < 5.2e6, "{learnt:?}");
     let nominal = 8e6 / read_model(&plan).rates()[1];
     assert!(
@@ -287,7 +287,7 @@ fn a_failed_run_is_named_and_the_finished_ones_are_kept() {
         failure.to_string(),
         "web against poisson, replication 1: the link caught fire"
     );
-    // The first block of three conditions ran before the second, in which the run fails.
+    // The first block of three conditions ran before the second one, in which a run fails.
     let cells = std::fs::read_dir(options.dir.join("cells")).unwrap();
     assert!((3..6).contains(&cells.count()));
 }
@@ -327,7 +327,7 @@ fn a_queue_in_bdp_is_resolved_with_the_round_trip() {
     let Some(Traffic::Web(WebTraffic { delay, .. })) = spec.foreground.map(|f| f.traffic) else {
         panic!("a web foreground");
     };
-    // 40 ms less twice 10 ms, over four crossings.
+    // 40 ms minus twice 10 ms, divided by four crossings.
     assert_eq!(delay.to_string(), "5ms");
 }
 
@@ -420,7 +420,7 @@ fn a_matched_rate_is_the_mean_or_that_of_the_seed() {
         [300_000, 3_000_000],
     ];
     assert_eq!(rates(&paired), expected);
-    // Without another background there are no pairs.
+    // Without a match to another background there are no pairs.
     let alone = paired.replace(own, "rate = \"5Mbit\"");
     let problems = Plan::resolve(&alone, "x.toml", scratch.path()).unwrap_err();
     assert!(
@@ -469,7 +469,7 @@ load = "carried"
         panic!("{spec:?}")
     };
     assert!((bursts.rate.fixed().bps() as f64 - learnt).abs() <= 1.0);
-    // Packets whose carried rate is asked for are measured, and their rate is scaled.
+    // Packets with a requested carried rate are measured and scaled.
     assert_eq!(measured["even"].target_bps, Some(4e6));
     assert!(measured["even"].factor.is_some());
     assert_eq!(measured["again"].factor, None);

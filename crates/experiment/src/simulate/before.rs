@@ -1,4 +1,4 @@
-//! What was in progress when a run began.
+//! Transfers that are already in progress when a run begins.
 
 use swell_base::{Dur, Rate, Time};
 use swell_traffic::Network;
@@ -6,9 +6,9 @@ use swell_traffic::flowlevel::{Due, Player, Transfer};
 
 use crate::kinds::Way;
 
-/// The network that sessions meet: the round trip of their path, and of its lowest rates what the
-/// processor-sharing formula leaves to a transfer, which takes x / (C (1 - load)) for x bytes (Kleinrock, J. ACM 14(2),
-/// 1967). `offered` are the mean rates up and down.
+/// The network as sessions see it: the round-trip time of their path, and in each direction the rate that processor
+/// sharing leaves to a transfer at the lowest-rate link. Under processor sharing, x bytes take x / (C (1 - load)) on
+/// average (Kleinrock, J. ACM 14(2), 1967). `offered` are the mean offered rates up and down.
 pub(crate) fn met(way: Way, offered: [f64; 2]) -> Network {
     let left = |d: usize| {
         let rate = way.rates[d].bps() as f64;
@@ -20,16 +20,16 @@ pub(crate) fn met(way: Way, offered: [f64; 2]) -> Network {
     }
 }
 
-/// A transfer can expect so much of a link, however high its load.
+/// Minimum share of a link that a transfer can expect, however high the load.
 const LEAST: f64 = 0.05;
 
-/// How far back transfers are looked for that may be in progress when a run begins.
+/// How long before the run the search for transfers in progress begins.
 const BACK: Dur = Dur::from_secs(300);
-/// Marks the seed of what came before a run.
+/// Distinguishes the seed of the traffic before a run from that of the run; ASCII "before".
 pub(crate) const BEFORE: u64 = 0x6265_666f_7265;
 
-/// Transfers that another play of the same plan, which ends when the run begins, leaves in progress: those
-/// that by then take longer than they have had, with what is left of them.
+/// Transfers that are still in progress when the run begins, with their remaining bytes. `before` generates the traffic
+/// of the preceding [`BACK`] from the same plan. A transfer is in progress if its expected duration exceeds its age.
 pub(crate) fn under_way(mut before: Player, network: &Network) -> Vec<Transfer> {
     let end = Time::ZERO + BACK;
     let mut found = Vec::new();
@@ -55,7 +55,8 @@ pub(crate) fn under_way(mut before: Player, network: &Network) -> Vec<Transfer> 
     found
 }
 
-/// Seconds that a transfer takes: handshake and request, slow start from ten segments, then the rates.
+/// Expected duration of a transfer, seconds: two RTTs for handshake and request, slow start from ten segments, then the
+/// link rates.
 fn takes(bytes: [u64; 2], network: &Network) -> f64 {
     let rtt = network.rtt.as_secs_f64();
     (0..2).fold(2.0 * rtt, |sum, d| {

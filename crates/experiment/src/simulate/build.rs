@@ -1,4 +1,4 @@
-//! From a run, everything said, to links and machines.
+//! Builds the configuration of links and recorders from a fully specified run.
 
 use std::sync::Arc;
 
@@ -75,12 +75,12 @@ fn link(link: &file::Link, changes: &[file::Change], spec: &RunSpec) -> LinkConf
     }
 }
 
-/// What a recorder of packets must know of a part, which has this TCP.
+/// What a packet recorder must know about a part that uses this TCP configuration.
 pub(super) fn source(role: Role, part: &Playing, tcp: &Arc<Config>) -> Source {
     Source {
         tcp: Arc::clone(tcp),
         classes: part.ports(),
-        // What iperf has used since its first version, and a web server's.
+        // The ports of iperf (version 2) and of a web server.
         port: match role {
             Role::Background => 5001,
             Role::Foreground => 80,
@@ -88,7 +88,7 @@ pub(super) fn source(role: Role, part: &Playing, tcp: &Arc<Config>) -> Source {
     }
 }
 
-/// Doubts that the run's own description raises.
+/// Doubts about the description of the run.
 pub(super) fn doubts(spec: &RunSpec) -> Vec<Warning> {
     let mut doubts = network_doubts(spec);
     for role in [Role::Background, Role::Foreground] {

@@ -1,4 +1,4 @@
-//! From a discipline in a file to one in front of a link.
+//! Converts a queueing discipline of an experiment file to that of a link.
 
 use swell_base::{Bytes, QueueLimit, Rate};
 use swell_path::{
@@ -10,8 +10,7 @@ use crate::file::qdisc::{
     Drr, DrrClasses, FqCodel, Priority, Qdisc, Red, RedSet, Weight, WeightRule,
 };
 
-/// The discipline that `qdisc` describes, in front of a link of `rate`. Limits in BDP are resolved
-/// already.
+/// The discipline that `qdisc` describes, on a link of `rate`. Limits in BDP have already been resolved.
 pub(super) fn discipline(qdisc: &Qdisc, rate: Rate) -> Discipline {
     match qdisc {
         Qdisc::Fifo => Discipline::Fifo,
@@ -120,12 +119,12 @@ fn packets(limit: QueueLimit, rate: Rate, mean: f64) -> f64 {
         QueueLimit::Packets(n) => n as f64,
         QueueLimit::Bytes(b) => b.0 as f64 / mean,
         QueueLimit::Time(t) => rate.carried_in(t).0 as f64 / mean,
-        // A plan has turned these into bytes; the round trip is not known here.
+        // Unreachable: the plan has converted these to bytes, because the RTT is not known here.
         QueueLimit::Bdp(_) => f64::INFINITY,
     }
 }
 
-// The check of the file has bounded these.
+// The following conversions cannot saturate, because the check of the file has bounded the values.
 
 fn count(n: u32) -> u16 {
     u16::try_from(n).unwrap_or(u16::MAX)
@@ -200,7 +199,7 @@ mod tests {
             thresholds("min = '5kB', max = '20kB', mean_packet = '1kB'"),
             packets(5.0, 20.0)
         );
-        // 8 Mbit/s are a thousand bytes a millisecond.
+        // 8 Mbit/s is 1000 bytes per millisecond.
         assert_eq!(
             thresholds("min = '5ms', max = '20ms', mean_packet = '1kB'"),
             packets(5.0, 20.0)

@@ -1,4 +1,4 @@
-//! From a world that has run to the rows of the tables.
+//! Converts the state of a finished world to rows of the result tables.
 
 use std::sync::Arc;
 
@@ -34,12 +34,12 @@ fn queues(world: &World) -> impl Iterator<Item = Queue> {
     (0..world.duplexes()).flat_map(|link| [0, 1].map(|direction| Queue { link, direction }))
 }
 
-/// A link in a direction.
+/// One direction of a link.
 fn seen(world: &World, queue: Queue) -> Bottleneck<'_> {
     world.link(queue.link, DIRECTIONS[usize::from(queue.direction)])
 }
 
-/// These links, and what they sent for others.
+/// The capacities of these links, and what they transmitted for other traffic.
 pub(super) fn crossed<'w>(world: &'w World, spec: &RunSpec, queues: &[Queue]) -> Vec<Crossed<'w>> {
     let link = |queue: &Queue| {
         let meter = seen(world, *queue).meter();
@@ -51,8 +51,7 @@ pub(super) fn crossed<'w>(world: &'w World, spec: &RunSpec, queues: &[Queue]) ->
     queues.iter().map(link).collect()
 }
 
-/// Everything that the links' meters say; `ledgers` are those at the end of the warm-up and
-/// at the end of the run.
+/// All observations of the links' meters. `ledgers` are those at the end of the warm-up and at the end of the run.
 pub(super) fn links(
     world: &World,
     spec: &RunSpec,
@@ -80,13 +79,14 @@ pub(super) fn links(
     observed
 }
 
-/// Fewer losses than this show no phase.
+/// Minimum number of losses for a test of phases.
 const LOSSES: u32 = 50;
-/// From this excess of the chi-squared statistic over a loss on, phases are locked: 15 where all are in one bin, below 0.1 beside
-/// noise where they are uniform. Long flows without jitter have 3 to 15 (`crates/world/tests/phases.rs`).
+/// Phases are locked if the chi-squared statistic exceeds its expected noise by this much per loss. The excess is 15 if
+/// all losses fall into one bin, and below 0.1 if phases are uniform. Long flows without jitter have 3 to 15
+/// (`crates/world/tests/phases.rs`).
 const LOCKED: f64 = 2.0;
 
-/// The doubt that who loses at a link depends on phases.
+/// A doubt if phase effects decide which flows lose packets at a link.
 fn locked(phases: &[u32; PHASES], (link, way): (&str, &str)) -> Option<Warning> {
     let losses = phases.iter().sum::<u32>();
     let fair = f64::from(losses) / PHASES as f64;
@@ -103,9 +103,8 @@ fn locked(phases: &[u32; PHASES], (link, way): (&str, &str)) -> Option<Warning> 
     ))
 }
 
-/// Drops between two ledgers by reason. A ledger counts the loss of a packet when its transmission
-/// begins, the bins count it when that ends: the bins are right, so that a packet is lost in the
-/// same second in which others depart, and reasons add up to the total.
+/// Drops between two ledgers by reason. A ledger counts a random loss when the packet's transmission begins, the bins
+/// count it when the transmission ends, like departures. The bins decide, so that the reasons add up to the total.
 fn dropped_by(totals: &LinkTotals, [before, after]: [[u64; 3]; 2]) -> [u64; 3] {
     let mut by: [u64; 3] = std::array::from_fn(|i| after[i] - before[i]);
     let lost = DropReason::Loss as usize;
@@ -167,7 +166,7 @@ fn totals(bins: &[Bin], spec: &RunSpec, queue: Queue) -> LinkTotals {
     }
 }
 
-/// What the link could carry from `from` seconds on, on average.
+/// Mean capacity of the link from `from` seconds to the end of the run.
 fn capacity(spec: &RunSpec, queue: Queue, from: f64) -> Rate {
     let (link, d) = (spec.link(queue), usize::from(queue.direction));
     if link.deliveries.is_none() && spec.links[queue.link].changes[d].is_empty() {
@@ -177,7 +176,7 @@ fn capacity(spec: &RunSpec, queue: Queue, from: f64) -> Rate {
     mean_offered(&build::direction(spec, queue), from, to)
 }
 
-/// Wavelet energies of what arrived after the warm-up: the background's, and everything.
+/// Wavelet energies of arrivals after the warm-up: of the background, and of all traffic.
 fn scales(meter: &Meter, queue: Queue, spec: &RunSpec, fine: Dur) -> Vec<Scale> {
     let from = spec.warmup.as_nanos().div_ceil(fine.as_nanos()) as usize;
     let to = (spec.duration.as_nanos() / fine.as_nanos()) as usize;
@@ -214,7 +213,7 @@ fn scales(meter: &Meter, queue: Queue, spec: &RunSpec, fine: Dur) -> Vec<Scale> 
     rows
 }
 
-/// What was counted of a part in one direction.
+/// Counts of a part in one direction of a link.
 pub(super) struct Counted {
     queue: Queue,
     role: Role,
@@ -223,14 +222,14 @@ pub(super) struct Counted {
     tally: Tally,
 }
 
-/// What was counted so far, part by part; nothing where no account is kept.
+/// Current counts of all parts; empty if no census is taken.
 pub(super) fn counted(world: &World, parts: &[Added]) -> Vec<Counted> {
     let mut all = Vec::new();
     for queue in queues(world) {
         let Some(census) = seen(world, queue).census() else {
             continue;
         };
-        // Foregrounds come first in the table of waits.
+        // The table of waits lists foregrounds first.
         for role in [Role::Foreground, Role::Background] {
             for added in parts.iter().filter(|p| p.role == role) {
                 all.push(Counted {
@@ -246,7 +245,7 @@ pub(super) fn counted(world: &World, parts: &[Added]) -> Vec<Counted> {
     all
 }
 
-/// Totals of parts between two looks; the first may be missing.
+/// Totals of parts between two counts; `before` may be empty.
 pub(super) fn totals_of_parts(
     before: &[Counted],
     after: &[Counted],
@@ -274,11 +273,11 @@ pub(super) fn totals_of_parts(
     after.iter().enumerate().map(totals).collect()
 }
 
-/// What waited between two looks; the first may be missing.
+/// Waits between two counts; `before` may be empty.
 pub(super) fn waits(spec: &RunSpec, before: &[Counted], after: &[Counted]) -> Vec<Wait> {
     let mut rows = Vec::new();
     for (i, now) in after.iter().enumerate() {
-        // Those beside the foreground are neither.
+        // Other foregrounds belong neither to the foreground nor to the background.
         if now.role == Role::Foreground && !now.own {
             continue;
         }
@@ -301,11 +300,10 @@ pub(super) fn waits(spec: &RunSpec, before: &[Counted], after: &[Counted]) -> Ve
     rows
 }
 
-/// Acknowledgements at a link: those that came after another of their flow, and those of them that its
-/// queue compressed.
+/// ACKs at a link: the number that followed another ACK of their flow, and how many of these the queue compressed.
 pub(super) type Acked = [u64; 2];
 
-/// Those so far of every direction of every link; none where no account is kept.
+/// Current ACK counts of every direction of every link; zero where no census is taken.
 pub(super) fn acked(world: &World, parts: &[Added]) -> Vec<Acked> {
     let each = queues(world).map(|queue| {
         let census = seen(world, queue).census();
@@ -319,7 +317,7 @@ pub(super) fn acked(world: &World, parts: &[Added]) -> Vec<Acked> {
     each.collect()
 }
 
-/// Whether connections lose together after the warm-up, until which acknowledgements were `before`.
+/// Loss synchronization of connections after the warm-up. `before` are the ACK counts at the end of the warm-up.
 pub(super) fn synchrony(
     world: &World,
     spec: &RunSpec,
@@ -353,7 +351,7 @@ pub(super) fn synchrony(
     rows
 }
 
-/// Rows of requests that were watched until `end`, seconds.
+/// Rows of requests that were observed until `end`, seconds.
 pub(super) fn requests(records: &[Record], end: f64) -> Vec<Request> {
     let mut rows: Vec<Request> = records
         .iter()

@@ -1,4 +1,4 @@
-//! What any backend needs of a run that has a world: building it, and reading it at the end.
+//! Builds the world of a run and reads the results from it at the end. Shared by all backends with a world.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,45 +24,46 @@ const FINE: Dur = Dur::from_millis(1);
 /// Class of the flows of a foreground of packets or endless transfers.
 const FOREGROUND: &str = "foreground";
 
-/// Who plays in a world, and what was noted of it while it ran.
+/// The parts of a run in a world, with their recorders and the counts at the end of the warm-up.
 pub struct RunParts {
     parts: Vec<Added>,
     /// One for each link whose packets are kept.
     recorders: Vec<Recorder>,
     /// One for each link that has a flow exporter.
     exporters: Vec<Exporting>,
-    /// What follows the foreground's packets, where that is asked for.
+    /// Follows the foreground's packets, if the run keeps the waterfall.
     watching: Option<Watching>,
+    /// Ledgers of the links at the end of the warm-up.
     warm: Option<Ledgers>,
-    /// What was counted of parts when the warm-up was over, where that is asked for.
+    /// Counts of parts at the end of the warm-up, if a census is taken.
     counted: Vec<Counted>,
-    /// Acknowledgements until then, likewise.
+    /// Counts of ACKs at the end of the warm-up, if a census is taken.
     acked: Vec<Acked>,
-    /// Of a background that was played elsewhere.
+    /// Connections of a background that ran outside the world.
     records: Vec<Record>,
 }
 
-/// A part that is in the world.
+/// A part that was added to the world.
 pub(super) struct Added {
     pub role: Role,
     pub part: Playing,
     /// The number of its workload.
     pub index: usize,
-    /// Whether it is the foreground of this run, and not one beside it.
+    /// Whether it is the foreground under test, not another one that runs alongside.
     pub own: bool,
 }
 
 impl RunParts {
-    /// The world of a run at its beginning: its links with their meters, the background, and the
-    /// foreground if it is a machine and not a real program.
+    /// Builds the world of a run: its links with meters, the background, and the foreground unless it is a real
+    /// program.
     ///
     /// # Errors
-    /// Where a part cannot be built, or the file of packets cannot be created.
+    /// If a part cannot be built, or the packet file cannot be created.
     pub fn new(spec: &RunSpec) -> Result<(World, RunParts), RunError> {
         RunParts::watched(spec, None)
     }
 
-    /// The same with a tap on a link, which must be there before any connection is.
+    /// The same with a tap on a link. Taps must be set before any connection is added.
     ///
     /// # Errors
     /// As [`RunParts::new`].
@@ -100,7 +101,7 @@ impl RunParts {
         let mut exporters = Vec::new();
         for (link, duplex) in spec.links.iter().enumerate() {
             if let Some(settings) = &spec.records {
-                // Learners of flow records know servers by a well-known port.
+                // Learning from flow records identifies servers by a well-known port.
                 let exporting = Exporting::new(settings, &duplex.name, sources(Some(80)), seed);
                 world.set_tap_on(link, Box::new(exporting.clone()));
                 exporters.push(exporting);
@@ -150,33 +151,33 @@ impl RunParts {
         Ok((world, run_parts))
     }
 
-    /// The warm-up is over: what links drop from now on counts.
+    /// Records all counts at the end of the warm-up. Results are relative to them.
     pub fn warmed_up(&mut self, world: &World) {
         self.was_warm(observe::ledgers(world));
         self.counted = observe::counted(world, &self.parts);
         self.acked = observe::acked(world, &self.parts);
     }
 
-    /// As [`RunParts::warmed_up`], when somebody else has looked at the world then.
+    /// Like [`RunParts::warmed_up`], with link ledgers that the caller read at that time.
     pub fn was_warm(&mut self, ledgers: Ledgers) {
         self.warm = Some(ledgers);
     }
 
-    /// The connections of a background that was played outside the world.
+    /// Adds the connections of a background that ran outside the world.
     pub fn played(&mut self, records: Vec<Record>) {
         self.records = records;
     }
 
-    /// Whether packets are recorded and that has failed; why is told at the end.
+    /// Whether the recording of packets has failed. [`RunParts::observe`] returns the reason.
     pub fn failed(&self) -> bool {
         self.recorders.iter().any(Recorder::failed)
     }
 
-    /// Everything that the world says at the end of the run, and the doubts that the run itself
-    /// raises. `at_end` are the ledgers at the last instant that counts.
+    /// All observations at the end of the run, with doubts about the run itself. `at_end` are the ledgers at the last
+    /// instant that counts.
     ///
     /// # Errors
-    /// Where packets could not be recorded.
+    /// If packets could not be recorded.
     pub fn observe(
         self,
         world: &mut World,
@@ -215,7 +216,7 @@ impl RunParts {
         }
         observed.requests = observe::requests(&own, spec.duration.as_secs_f64());
         if spec.flows {
-            // A background that was played elsewhere is of one part.
+            // A background that ran outside the world has a single part.
             let class = |i| {
                 spec.background
                     .first()
@@ -237,10 +238,10 @@ impl RunParts {
     }
 }
 
-/// The machine of a run's background, with the TCP it asks for; `None` where there is no background.
+/// The workload of a run's background, with its TCP configuration; `None` if there is no background.
 ///
 /// # Errors
-/// Where it cannot be built, or has several parts.
+/// If it cannot be built, or has several parts.
 pub fn background(spec: &RunSpec) -> Result<Option<Machine>, RunError> {
     match &spec.parts(Role::Background)[..] {
         [] => Ok(None),
@@ -251,10 +252,10 @@ pub fn background(spec: &RunSpec) -> Result<Option<Machine>, RunError> {
     }
 }
 
-/// What a run's background offers, where that is known before it runs.
+/// The rate that a run's background offers, if it is known before the run.
 ///
 /// # Errors
-/// Where it cannot be built.
+/// If the background cannot be built.
 pub fn offered(spec: &RunSpec) -> Result<Option<Offered>, RunError> {
     let mut sum: Option<Offered> = None;
     for (setting, part) in spec.parts(Role::Background) {
@@ -269,7 +270,7 @@ pub fn offered(spec: &RunSpec) -> Result<Option<Offered>, RunError> {
     Ok(sum)
 }
 
-/// Rows of the table `requests`, in order of their starts, of requests that were watched until `end`, seconds.
+/// Rows of the table `requests`, sorted by start. Requests were observed until `end`, seconds.
 pub fn requests(records: &[Record], end: f64) -> Vec<Request> {
     observe::requests(records, end)
 }
@@ -287,8 +288,8 @@ pub fn measures(samples: Vec<Sample>) -> Vec<MeasureSample> {
 /// The ledgers of all links, up and down.
 pub type Ledgers = Vec<[Ledger; 2]>;
 
-/// Where the packets of a run are kept: in the file that its experiment names, or, with several links, in one for each
-/// beside it, with the name of the link before the extension.
+/// The packet files of a run: the file of the run or, with several links, one for each link. Their names have the name of
+/// the link before the extension.
 pub fn packets_of(spec: &RunSpec) -> Vec<PathBuf> {
     let Some(path) = &spec.packets else {
         return Vec::new();
@@ -302,7 +303,7 @@ pub fn packets_of(spec: &RunSpec) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The file of a link's packets beside the one that is named for all.
+/// The packet file of a link, named after the packet file of the run.
 pub fn beside(path: &Path, link: &str) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let name = match path.extension() {
@@ -312,7 +313,7 @@ pub fn beside(path: &Path, link: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// What links have done so far, up and down.
+/// The current ledgers of all links.
 pub fn ledgers(world: &World) -> Ledgers {
     observe::ledgers(world)
 }

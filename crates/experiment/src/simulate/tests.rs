@@ -92,7 +92,7 @@ fn a_run_observes_what_the_file_says() {
         .iter()
         .map(|l| l.arrived[1] as f64 * 8.0 / l.duration)
         .collect();
-    // A thousand-byte packet at 1 Mbit/s: 1250 in ten seconds, standard deviation 2.8 %.
+    // 1 Mbit/s in packets of 1000 bytes: 1250 packets in ten seconds, standard deviation 2.8 %.
     assert!((rates[0] / 1e6 - 1.0).abs() < 0.12 && (rates[1] / 15e6 - 1.0).abs() < 0.03);
     let median = |o: &Observations| {
         let done = o.requests.iter().filter(|r| r.outcome == Outcome::Done);
@@ -124,8 +124,8 @@ fn bins_and_totals_agree_with_conservation() {
     }
 }
 
-/// On a link that always transmits, every other packet is lost on the wire: at most ends of the
-/// warm-up and of the run one is under way.
+/// On a saturated link, every other packet is lost on the wire. A packet is therefore usually in transmission at the end
+/// of the warm-up and of the run.
 #[test]
 fn reasons_add_up_to_the_drops_with_loss_on_the_wire() {
     let file = FILE
@@ -133,7 +133,7 @@ fn reasons_add_up_to_the_drops_with_loss_on_the_wire() {
             "rate = \"20Mbit\"",
             "rate = \"20Mbit\"\nloss = { kind = \"independent\", p = 0.5 }",
         )
-        // The link becomes slow before anything counts: a background above its rate from the start is refused.
+        // The link slows down during the warm-up, because a background above its initial rate would be rejected.
         .replace(
             "[[foreground]]",
             "[[network.change]]\nat = \"1s\"\nrate = \"1Mbit\"\n[[foreground]]",
@@ -148,14 +148,14 @@ fn reasons_add_up_to_the_drops_with_loss_on_the_wire() {
         let down = &o.links[1];
         let [full, _, _] = down.dropped_by;
         let lost = down.dropped_by[swell_base::DropReason::Loss as usize];
-        // 1250 packets of 1000 bytes pass in ten seconds; half of them are some 625, within 5 sd.
+        // 1250 packets of 1000 bytes are sent in ten seconds; half of them are 625, within 5 standard deviations.
         assert!((535..=715).contains(&lost), "{down:?}");
         assert!(full > 10_000, "{down:?}");
     }
 }
 
-/// Two greedy connections at a bottleneck of each discipline. The standing queue is what tells the
-/// disciplines apart: a FIFO's is the buffer, a controlled one's is near the target.
+/// Two greedy connections at a bottleneck of each discipline. The standing queue distinguishes the
+/// disciplines: that of a FIFO fills the buffer, that of an AQM is near the target.
 #[test]
 fn every_discipline_carries_traffic_and_keeps_the_queue_that_it_should() {
     let occupancy = |qdisc: &str| {
@@ -223,7 +223,7 @@ fn every_discipline_carries_traffic_and_keeps_the_queue_that_it_should() {
     }
 }
 
-/// With ECN at both ends and in the queue an overloaded link marks where it dropped.
+/// With ECN at both ends and in the queue, an overloaded link marks packets instead of dropping them.
 #[test]
 fn marks_take_the_place_of_drops_where_both_sides_say_ecn() {
     let dropped = |queue: bool, ends: bool| {
@@ -238,7 +238,7 @@ fn marks_take_the_place_of_drops_where_both_sides_say_ecn() {
                 &format!("kind = \"greedy\"\nconnections = 4\ntcp = {{ ecn = {ends} }}"),
             );
         let (_, o) = run_of(&file, 2);
-        // Of the background: the application understands no marks.
+        // Background only, because the application does not use ECN.
         o.links[1].dropped[1]
     };
     assert_eq!(dropped(true, true), 0);
@@ -247,7 +247,7 @@ fn marks_take_the_place_of_drops_where_both_sides_say_ecn() {
     }
 }
 
-/// Limits of bands in bandwidth-delay products count with the link's own rate and round trip.
+/// Limits of bands in bandwidth-delay products use the link's own rate and RTT.
 #[test]
 fn limits_within_a_discipline_are_resolved_in_the_plan() {
     let file = FILE
@@ -265,7 +265,7 @@ fn limits_within_a_discipline_are_resolved_in_the_plan() {
     assert_eq!(limits(&mut up), [bytes(5_000), bytes(10_000)]);
 }
 
-/// Strict priority takes the background out of the application's way.
+/// Strict priority protects the application from the background.
 #[test]
 fn priority_shields_the_application() {
     let fetched = |qdisc: &str| {
@@ -298,7 +298,7 @@ fn greedy_connections_fill_their_direction_from_their_start() {
     let (_, o) = run_of(&file, 2);
     assert_eq!(o.flows.len(), 3);
     let starts: Vec<f64> = o.flows.iter().map(|f| f.start).collect();
-    // The seed draws up to a second, once for all of them.
+    // The seed draws one common delay of up to a second.
     assert!((3.0..4.0).contains(&starts[0]), "{starts:?}");
     for (i, start) in starts.iter().enumerate() {
         let staggered = starts[0] + 0.5 * i as f64;
@@ -343,7 +343,7 @@ fn every_profile_and_congestion_control_carries_a_web_page() {
             "object = \"100kB\"",
             &format!("object = \"100kB\"\ntcp = {{ {setting} }}"),
         );
-        // Alone on the link: some of them yield to everybody.
+        // Alone on the link, because some algorithms yield to all other traffic.
         let (_, o) = run_of(&file, 0);
         let done = o.requests.iter().filter(|r| r.outcome == Outcome::Done);
         let bytes: u64 = done.clone().map(|r| r.bytes).sum();

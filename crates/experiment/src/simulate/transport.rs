@@ -1,4 +1,4 @@
-//! From the TCP in a file to that of the endpoints.
+//! Converts the transport settings of an experiment file to those of the endpoints.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use swell_tcp::{Config, Jitter, VegasConfig};
 
 use crate::file::{self, TcpProfile, TcpSettings};
 
-/// What carries packets, as workloads name it.
+/// The transport protocol, as workloads name it.
 pub(crate) fn carrier(transport: file::Transport) -> swell_workload::Transport {
     match transport {
         file::Transport::Udp => swell_workload::Transport::Udp,
@@ -15,7 +15,7 @@ pub(crate) fn carrier(transport: file::Transport) -> swell_workload::Transport {
     }
 }
 
-/// The transport that a file asks for.
+/// The TCP configuration for the settings in a file.
 pub(crate) fn tcp(settings: &TcpSettings) -> Arc<Config> {
     let mut config = match settings.profile {
         TcpProfile::Linux => Config::linux(),

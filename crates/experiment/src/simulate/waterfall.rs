@@ -1,12 +1,12 @@
-//! Why a request took as long as it did: from its last byte back along what each packet waited for.
+//! The critical path of a request: explains its completion time by going back from its last byte.
 //!
-//! The packet that brought the last byte was on its way for some time: in queues, in transmission, in propagation. It was
-//! sent when another packet came to its sender, an acknowledgement or a request; that one was sent when another came, and
-//! so back to the beginning. The parts of this chain are the request's time, to the nanosecond. A packet that was sent
-//! again counts from when it was sent first: the chain goes on from there, and the time between is recovery.
+//! The packet with the last byte spent time in queues, in transmission and in propagation. It was sent when another
+//! packet, an ACK or a request, arrived at its sender. That packet was sent when a third one arrived, and so on back to
+//! the start. The times along this chain add up to the request's time, to the nanosecond. If a packet is a
+//! retransmission, the chain continues from the first transmission, and the time between the two is recovery.
 //!
-//! What is not on the chain did not make the request slower at that instant. It may have shrunk a window; then there are
-//! more rounds.
+//! Packets that are not on the chain did not delay the request directly. Their loss may have reduced a window, which
+//! shows as more rounds.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,13 +19,13 @@ use crate::backend::RunSpec;
 use crate::file::{Hop, Queue, queues};
 use crate::observe::{Cause, Share};
 
-/// A packet of the foreground on its way.
+/// A packet of the foreground and the links that it has reached.
 struct Passing {
     head: Head,
     hops: Vec<Hopped>,
 }
 
-/// A packet at a link: when it came, and when it had crossed it.
+/// A packet at a link: when it arrived, and when it reached the far end.
 #[derive(Clone, Copy)]
 struct Hopped {
     link: usize,
@@ -37,14 +37,14 @@ struct Hopped {
 #[derive(Default)]
 struct Way {
     all: Vec<Passing>,
-    /// Those that may still move.
+    /// Indices of packets that may still be in the network.
     open: Vec<usize>,
 }
 
-/// A workload, a connection, and whether it is the direction to the server.
+/// Workload, connection, and whether it is the direction to the server.
 type Key = (u32, u32, bool);
 
-/// A packet is seen at a link: it has crossed it, or it comes.
+/// A packet observed at a link: it arrives there (`comes`), or it has crossed the link.
 struct Sight {
     at: Time,
     comes: bool,
@@ -53,7 +53,7 @@ struct Sight {
     head: Head,
 }
 
-/// Sees the foreground's packets at every link. Clones are the same one.
+/// Observes the foreground's packets at every link. Clones share their state.
 #[derive(Clone, Default)]
 pub(super) struct Watching(Arc<Mutex<Vec<Sight>>>);
 
@@ -61,13 +61,13 @@ pub(super) struct Watching(Arc<Mutex<Vec<Sight>>>);
 struct At(Watching, usize);
 
 impl Watching {
-    /// What looks at a link.
+    /// The tap for a link.
     pub fn tap(&self, link: usize) -> Box<dyn Tap> {
         Box::new(At(self.clone(), link))
     }
 
-    /// Shares of the times of requests that are done, of workload `own`, which crosses `path` and has `records`. `access`
-    /// is the delay of the access path at each end.
+    /// The shares of the times of completed requests in `records`, of workload `own` on `path`. `access` is the delay of
+    /// the access path at each end.
     pub fn shares(
         &self,
         spec: &RunSpec,
@@ -77,7 +77,7 @@ impl Watching {
     ) -> Vec<Share> {
         let mut sights =
             std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        // Links show what they saw one after the other. A packet crosses a link before it comes to the next.
+        // Merge the observations of all links by time. At equal times a departure precedes the arrival at the next link.
         sights.sort_by_key(|s| (s.at, s.comes));
         let mut ways: BTreeMap<Key, Way> = BTreeMap::new();
         for sight in sights.iter().filter(|s| s.key.0 == own) {
@@ -121,7 +121,8 @@ impl Tap for At {
     }
 }
 
-/// Whether these are the same packet: queues keep the order of a connection, so it is the first such one.
+/// Whether these headers are of the same packet. Queues keep the packets of a connection in order, so among several
+/// matches the first one is right.
 fn same(a: &Head, b: &Head) -> bool {
     let what = |h: &Head| {
         let s = h.seg;
@@ -131,7 +132,7 @@ fn same(a: &Head, b: &Head) -> bool {
 }
 
 impl Way {
-    /// A packet comes to a link: from the one before, or from its host.
+    /// A packet arrives at a link, from the previous link or from its host.
     fn comes(&mut self, sight: &Sight) {
         let hopped = Hopped {
             link: sight.link,
@@ -155,7 +156,7 @@ impl Way {
         }
     }
 
-    /// A packet has crossed a link. What came to that link before it and has not crossed it is lost.
+    /// A packet has crossed a link. Packets that arrived there earlier and have not crossed it are lost.
     fn leaves(&mut self, sight: &Sight) {
         let all = &mut self.all;
         let waits = |p: &Passing| {
@@ -186,22 +187,22 @@ impl Way {
 /// Packets of one direction, ready to be looked up.
 struct Sent<'w> {
     all: &'w [Passing],
-    /// When each came to its host; none where it was lost.
+    /// When each arrived at its host; `None` if it was lost.
     came: Vec<Option<Time>>,
-    /// Which came, in that order.
+    /// The packets that arrived, in order of arrival.
     order: Vec<(Time, usize)>,
-    /// The first one sent from each sequence number.
+    /// The first transmission of each sequence number.
     first: BTreeMap<u64, usize>,
 }
 
-/// What the chains of a foreground's requests are made of.
+/// The packets from which the chains of a foreground's requests are built.
 struct Chains<'w> {
     spec: &'w RunSpec,
     access: Dur,
     /// Links to the client and to the server.
     links: [Vec<Queue>; 2],
     sent: BTreeMap<(u32, bool), Sent<'w>>,
-    /// What came to clients, and on which connection.
+    /// Connection and index of packets to clients, by arrival time.
     to_clients: BTreeMap<Time, (u32, usize)>,
 }
 
@@ -252,7 +253,7 @@ impl<'w> Chains<'w> {
         }
     }
 
-    /// The shares of a request's time; nothing where the chain does not lead to its beginning.
+    /// The shares of a request's time; `None` if the chain does not lead back to its start.
     fn shares(&self, request: &RequestRecord) -> Option<Vec<Share>> {
         let (start, end) = (request.start, request.last_byte?);
         let mut sum: BTreeMap<(Cause, Option<Queue>), Dur> = BTreeMap::new();
@@ -283,7 +284,7 @@ impl<'w> Chains<'w> {
                 left = left.saturating_sub(wait + transmission);
             }
             add(cause, None, left);
-            // What was sent again counts from when it was sent first.
+            // A retransmission counts from the first transmission.
             let mut packet_sent = self.sent_at(packet);
             let mut head = packet.head;
             if takes_numbers(&head)
@@ -304,7 +305,8 @@ impl<'w> Chains<'w> {
                 }
                 break;
             }
-            // Another connection's packet, where it came at that very instant.
+            // A client may have sent this in response to a packet on another connection, which then arrived at the same
+            // instant.
             let other = self
                 .to_clients
                 .get(&packet_sent)
@@ -343,14 +345,14 @@ impl<'w> Chains<'w> {
         Time::ZERO + packet.hops[0].came.since(Time::ZERO + self.access)
     }
 
-    /// The last packet of a connection that came to a host until then.
+    /// The last packet of a connection that arrived at a host no later than `until`.
     fn before(&self, conn: u32, up: bool, until: Time) -> Option<(u32, usize)> {
         let order = &self.sent.get(&(conn, up))?.order;
         let n = order.partition_point(|(at, _)| *at <= until);
         Some((conn, order.get(n.checked_sub(1)?)?.1))
     }
 
-    /// How long a packet waited at a link, and how long it was sent.
+    /// Queueing and transmission time of a packet at a link.
     fn at_link(&self, queue: Queue, size: u16, hop: Hopped) -> Option<[Dur; 2]> {
         let link = self.spec.link(queue);
         let there = hop.left?.since(hop.came).saturating_sub(link.delay);
@@ -359,7 +361,7 @@ impl<'w> Chains<'w> {
     }
 }
 
-/// Whether a packet is data or the beginning of a connection.
+/// Whether a packet occupies sequence numbers: it carries data or a SYN.
 fn takes_numbers(head: &Head) -> bool {
     head.seg.len > 0 || head.seg.flags.has(Flags::SYN)
 }

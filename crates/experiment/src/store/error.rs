@@ -1,17 +1,17 @@
-//! What can go wrong with a run directory.
+//! Errors of run directories.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What can go wrong with a run directory.
+/// An error of a run directory.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file system said no.
+    /// A file system error.
     #[error("{}: {source}", path.display())]
     Io {
         /// Which file.
         path: PathBuf,
-        /// What it said.
+        /// The error.
         source: io::Error,
     },
     /// A table could not be written or read.
@@ -30,7 +30,7 @@ pub enum StoreError {
         /// What was wrong.
         reason: String,
     },
-    /// The manifest is no manifest.
+    /// The manifest is malformed.
     #[error("{}: {source}", path.display())]
     Manifest {
         /// Which file.
@@ -38,7 +38,7 @@ pub enum StoreError {
         /// What was wrong.
         source: serde_json::Error,
     },
-    /// The resolved experiment does not read.
+    /// The resolved experiment cannot be read.
     #[error("{0}")]
     Experiment(#[from] crate::file::Problems),
     /// The directory holds no finished run.
@@ -46,12 +46,12 @@ pub enum StoreError {
     NoRun {
         /// Which directory.
         path: PathBuf,
-        /// Why it is none.
+        /// Why there is none.
         reason: &'static str,
     },
 }
 
-/// Turns an I/O error into one that says which file.
+/// Adds the path to an I/O error.
 pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> StoreError + '_ {
     move |source| StoreError::Io {
         path: path.to_owned(),

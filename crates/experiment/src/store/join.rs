@@ -1,11 +1,11 @@
-//! Runs of one experiment with different seeds, taken together.
+//! Merges runs of one experiment with different seeds.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::{Measured, Results, RunWarning};
 
-/// Why two run directories cannot be taken together.
+/// Why two run directories cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JoinError {
     /// They hold different experiments, or runs of different programs.
@@ -27,11 +27,12 @@ pub enum JoinError {
 }
 
 impl Results {
-    /// These results and those of the same experiment with other seeds, as if all replications had been run in one
-    /// directory. Replications of `other` are numbered on. Sessions scaled to a rate stay what each directory measured.
+    /// Merges these results with those of the same experiment for other seeds, as if all replications had run in one
+    /// directory. The replications of `other` are numbered after these. Each directory's own calibration stays in effect
+    /// for its runs.
     ///
     /// # Errors
-    /// Where anything but seeds and replications differs, or a seed is in both.
+    /// If anything but seeds and replications differs, or a seed is in both.
     pub fn join(mut self, other: Results) -> Result<Results, JoinError> {
         let differs = |what| JoinError::Different {
             dir: other.dir.clone(),
@@ -86,7 +87,7 @@ impl Results {
                         ..doubt
                     }),
             );
-        // As one directory has them: foregrounds, backgrounds, replications.
+        // In the order of a single directory: foregrounds, backgrounds, replications.
         let place = |name: &str, names: &[String]| names.iter().position(|n| n == name);
         let foregrounds: Vec<String> = self.foregrounds().into_iter().map(String::from).collect();
         let backgrounds: Vec<String> = self.backgrounds().into_iter().map(String::from).collect();
@@ -116,7 +117,7 @@ impl Results {
     }
 }
 
-/// Means over the replications of both.
+/// Means over the replications of both directories.
 fn together((a, n): (&Measured, f64), (b, m): (&Measured, f64)) -> Measured {
     let mean = |x: f64, y: f64| (x * n + y * m) / (n + m);
     let both = |x: Option<f64>, y: Option<f64>| x.zip(y).map(|(x, y)| mean(x, y));
@@ -185,7 +186,7 @@ duration = "6s"
         let joined = results(scratch.path(), 1, 2)
             .join(results(scratch.path(), 3, 3))
             .unwrap();
-        // Compared as text: what is missing in a table is no number, and that equals nothing.
+        // Compare as text, because missing values are NaN, which is not equal to itself.
         let text = |results: &Results| format!("{:?}", results.runs);
         assert!(text(&joined) == text(&whole));
         assert_eq!(joined.manifest.cells, whole.manifest.cells);

@@ -1,4 +1,4 @@
-//! The tables of traffic between real hosts: the same as a simulation's, with what only hosts have.
+//! Tables of traffic between real hosts: those of a simulation, with additional columns.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ use Kind::{F64, OptionalF64, Text, U32, U64};
 /// A transfer between two hosts, or a source of datagrams: a row of `flows`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LiveFlow {
-    /// What a simulation has of it too. `retransmissions` and `rtt` are the client's.
+    /// The columns that a simulation has too. `retransmissions` and `rtt` are the client's.
     pub flow: Flow,
     /// Agent of the client.
     pub client: String,
-    /// Address of the client; empty where its kernel chose.
+    /// Address of the client; empty if its kernel chose it.
     pub source: String,
     /// Address of the server.
     pub destination: String,
@@ -24,15 +24,15 @@ pub struct LiveFlow {
     pub session: u32,
     /// When it was due, seconds since the start.
     pub due: f64,
-    /// When the connection was there; NaN: never.
+    /// When the connection was established; NaN if it never was.
     pub connected: f64,
-    /// When the first byte came back; NaN: never.
+    /// When the first byte came back; NaN if none did.
     pub first_byte: f64,
     /// `done`, `unfinished` or `failed`.
     pub outcome: String,
 }
 
-/// How an agent stood at an instant: a row of `agents`.
+/// The state of an agent at an instant: a row of `agents`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentRow {
     /// Seconds since the start.
@@ -45,13 +45,13 @@ pub struct AgentRow {
     pub sessions: u64,
     /// Connections open.
     pub open: u64,
-    /// Transfers begun, done and failed so far.
+    /// Transfers started, completed and failed so far.
     pub transfers: [u64; 3],
     /// Payload bytes sent and received so far, TCP and UDP.
     pub bytes: [u64; 2],
     /// Datagrams sent and received so far.
     pub datagrams: [u64; 2],
-    /// Starts were so late, 99th percentile so far, seconds.
+    /// Lateness of starts, 99th percentile so far, seconds.
     pub late: f64,
 }
 
@@ -116,7 +116,7 @@ impl Row for LiveFlow {
     }
 }
 
-/// Two lists of columns, one behind the other; together `N`.
+/// Concatenates two lists of columns, `N` in total.
 const fn concat_columns<const N: usize>(front: &[Column], back: &[Column]) -> [Column; N] {
     assert!(front.len() + back.len() == N, "the number of columns");
     let mut all = [front[0]; N];
@@ -152,7 +152,7 @@ rows! {
     late => column("late_p99_s", F64, "s", "By how much starts were later than due: 99th percentile so far.");
 }
 
-/// Which run rows belong to: `traffic` is the background, in front of which there was nothing.
+/// The run that rows belong to: `traffic` is the background, and there is no foreground.
 fn cell(traffic: &str) -> Cell {
     Cell {
         foreground: String::new(),
@@ -171,7 +171,7 @@ pub fn write_live_flows(path: &Path, traffic: &str, rows: &[LiveFlow]) -> Result
     table::write(path, rows.iter().map(|row| (&cell, row)))
 }
 
-/// Writes how agents stood to a file.
+/// Writes the states of agents to a file.
 ///
 /// # Errors
 /// Those of the file system.
@@ -183,7 +183,7 @@ pub fn write_agents(path: &Path, traffic: &str, rows: &[AgentRow]) -> Result<(),
 /// Reads flows back.
 ///
 /// # Errors
-/// Where a file is no such table.
+/// If the file is not such a table.
 pub fn read_live_flows(path: &Path) -> Result<Vec<LiveFlow>, StoreError> {
     let mut rows = Vec::new();
     table::read(path, |_, row| rows.push(row))?;

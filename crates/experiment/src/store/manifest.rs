@@ -1,4 +1,4 @@
-//! `manifest.json`: what was run, with what, and what to doubt.
+//! `manifest.json`: facts about the runs, their inputs, and doubts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use swell_base::Warning;
 use super::{StoreError, at};
 use crate::observe::Cell;
 
-/// What was run, with what, and what to doubt. Wall-clock facts live here and in no table.
+/// Facts about the runs, their inputs, and doubts. Wall-clock facts are here and not in the tables.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of this format: 1.
@@ -24,11 +24,11 @@ pub struct Manifest {
     /// Hash of the resolved experiment, its model files, the backend and the version: runs of
     /// equal hash have equal tables.
     pub hash: String,
-    /// What ran it: `simulated`, or `made-up` for one that was not run.
+    /// Name of the backend, such as `simulated`; `made-up` if nothing was run.
     pub backend: String,
     /// The experiment file, as it was named on the command line.
     pub source: String,
-    /// Whether every run finished and the tables are there.
+    /// Whether every run finished and the tables exist.
     pub complete: bool,
     /// The runs, in the order of the tables.
     pub cells: Vec<Cell>,
@@ -60,7 +60,7 @@ pub struct ModelFacts {
     pub source: String,
     /// Hash of the file's bytes; of a trace: of the times and sizes of its packets.
     pub hash: String,
-    /// What it was made from, its licence.
+    /// Its source data and licence.
     pub note: String,
     /// Its doubts.
     pub warnings: Vec<Warning>,
@@ -95,7 +95,8 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// What calibration changed, as a multiple of what the model or the trace has, or of the rate that was asked for.
+    /// The factor found by calibration: a multiple of the model's sessions, of the trace's speed or of the requested
+    /// rate.
     pub fn pace(&self) -> Option<f64> {
         self.sessions.or(self.speed).or(self.factor)
     }
@@ -112,7 +113,7 @@ impl Measured {
 pub struct RunWarning {
     /// Which run.
     pub cell: Cell,
-    /// What is doubtful.
+    /// The doubt.
     pub warning: Warning,
 }
 
@@ -148,14 +149,14 @@ impl Manifest {
     /// Reads the manifest of a run directory.
     ///
     /// # Errors
-    /// Where the file is missing or is no manifest.
+    /// If the file is missing or is not a manifest.
     pub fn load(dir: &Path) -> Result<Manifest, StoreError> {
         let path = dir.join(Manifest::FILE);
         let text = fs::read(&path).map_err(at(&path))?;
         serde_json::from_slice(&text).map_err(|source| StoreError::Manifest { path, source })
     }
 
-    /// Writes it, all or nothing.
+    /// Writes it atomically.
     ///
     /// # Errors
     /// Those of the file system.
@@ -170,7 +171,7 @@ impl Manifest {
     }
 }
 
-/// Writes a file so that it is there as a whole or not at all.
+/// Writes a file atomically: readers see all of it or nothing.
 pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let partial = path.with_extension("partial");
     let write = || {

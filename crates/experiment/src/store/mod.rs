@@ -25,7 +25,7 @@ pub(crate) use results::{read_cell, read_runs, write_cell, write_tables};
 /// Names of the tables that every run directory has.
 pub const TABLES: [&str; 5] = ["requests", "bins", "scales", "flows", "links"];
 
-/// Names of the tables that are there only where an experiment keeps them, or has something for them.
+/// Names of the tables that exist only if they have rows.
 pub const KEPT: [&str; 6] = [
     "waits",
     "synchrony",

@@ -15,11 +15,11 @@ use crate::observe::{
 /// A finished run directory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
-    /// Where it lies.
+    /// Path of the directory.
     pub dir: PathBuf,
-    /// What was run, with what, and what to doubt.
+    /// Facts about the runs, and doubts.
     pub manifest: Manifest,
-    /// The experiment, resolved.
+    /// The resolved experiment.
     pub experiment: File,
     /// Its text: `experiment.toml`.
     pub experiment_toml: String,
@@ -40,7 +40,7 @@ impl Results {
     /// Reads a run directory.
     ///
     /// # Errors
-    /// Where it holds no finished run, or a file of it does not read.
+    /// If it holds no finished run, or one of its files cannot be read.
     pub fn load(dir: &Path) -> Result<Results, StoreError> {
         let no_run = |reason| StoreError::NoRun {
             path: dir.to_owned(),
@@ -71,7 +71,7 @@ impl Results {
         })
     }
 
-    /// The runs of a foreground against a background, by replication.
+    /// The runs of a foreground beside a background, by replication.
     pub fn of<'r>(
         &'r self,
         foreground: &'r str,
@@ -80,7 +80,7 @@ impl Results {
         let own =
             |r: &&RunResult| r.cell.foreground == foreground && r.cell.background == background;
         let mut all: Vec<&RunResult> = self.runs.iter().filter(own).collect();
-        // Replications are paired by their place, whatever the order in which they ran.
+        // Replications are paired by position, so sort them whatever the order in which they ran.
         all.sort_by_key(|r| r.cell.replication);
         all.into_iter()
     }
@@ -135,7 +135,7 @@ pub(crate) fn write_tables(dir: &Path, runs: &[RunResult]) -> Result<(), StoreEr
     one::<Scale>(dir, runs, |o| &o.scales)?;
     one::<Flow>(dir, runs, |o| &o.flows)?;
     one::<LinkTotals>(dir, runs, |o| &o.links)?;
-    // Tables of KEPT are there where they have rows.
+    // Tables of KEPT exist only if they have rows.
     fn kept<R: Row>(
         dir: &Path,
         runs: &[RunResult],
@@ -154,7 +154,7 @@ pub(crate) fn write_tables(dir: &Path, runs: &[RunResult]) -> Result<(), StoreEr
     kept::<Share>(dir, runs, |o| &o.waterfall)
 }
 
-/// Reads all tables and deals their rows out to `cells`.
+/// Reads all tables and assigns their rows to `cells`.
 pub(crate) fn read_runs(dir: &Path, cells: &[Cell]) -> Result<Vec<RunResult>, StoreError> {
     let mut runs: Vec<RunResult> = cells
         .iter()

@@ -36,7 +36,7 @@ pub(super) const LINK: Column = column(
     "Name of the link; `bottleneck` where the experiment has only one.",
 );
 
-// What arrived at a link, left it and was dropped: counted in every bin and in total.
+// Arrivals, departures and drops at a link: columns of both `bins` and `links`.
 const ARRIVED_FOREGROUND_BYTES: Column = column(
     "arrived_foreground_bytes",
     U64,
@@ -86,7 +86,7 @@ const DROPPED_BACKGROUND_PACKETS: Column = column(
     "The same of the background.",
 );
 
-/// What a bin holds of it fits 32 bits.
+/// The same column with 32 bits, which suffice for a bin.
 const fn in_32_bits(column: Column) -> Column {
     Column {
         kind: U32,
@@ -136,7 +136,7 @@ impl Value for Outcome {
     }
 }
 
-/// The table of a row type: its fields in the order of the columns, each with its column, or its columns.
+/// Defines the table of a row type: its fields in the order of the columns, each with its column or columns.
 macro_rules! rows {
     ($row:ident in $table:literal: $($field:ident => $($column:expr),+;)+) => {
         impl Row for $row {

@@ -1,4 +1,4 @@
-//! Rows to Parquet columns and back, without Arrow.
+//! Converts rows to Parquet columns and back, without Arrow.
 
 use std::fs::File;
 use std::io::Write;
@@ -23,15 +23,15 @@ use crate::observe::Cell;
 pub struct Column {
     /// Name, ending in its unit where it has one.
     pub name: &'static str,
-    /// What it holds.
+    /// Type of its values.
     pub kind: Kind,
     /// Unit: `s`, `B`, `bit/s`, or empty.
     pub unit: &'static str,
-    /// What it says.
+    /// Description.
     pub doc: &'static str,
 }
 
-/// What a column holds.
+/// Type of the values in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Text (Parquet STRING).
@@ -42,7 +42,7 @@ pub enum Kind {
     U64,
     /// Double.
     F64,
-    /// Double, or null where it did not happen. Rows in memory hold NaN there.
+    /// Double, or null if the event did not happen. Rows in memory hold NaN instead of null.
     OptionalF64,
 }
 
@@ -62,16 +62,16 @@ impl Kind {
 /// Rows in a row group.
 const GROUP: usize = 1 << 20;
 
-/// A row type: its table and how a row becomes values in the order of its columns.
+/// A row type: its table, and the conversion of a row to values in the order of its columns.
 pub(super) trait Row: Sized {
     const TABLE: &'static str;
     const COLUMNS: &'static [Column];
     fn put(&self, values: &mut Columns);
-    /// The reverse of `put`; `None` where a text is none of those expected.
+    /// The inverse of `put`; `None` if a text is not one of the expected values.
     fn take(values: &mut Columns) -> Option<Self>;
 }
 
-/// Which run a row belongs to.
+/// Columns that identify the run of a row.
 const KEY: [Column; 3] = [
     Column {
         name: "foreground",
@@ -93,7 +93,7 @@ const KEY: [Column; 3] = [
     },
 ];
 
-/// The columns of a table: which run, then the row's own.
+/// The columns of a table: those that identify the run, then the row's own.
 pub(super) fn all_columns<R: Row>() -> Vec<Column> {
     KEY.iter().chain(R::COLUMNS).copied().collect()
 }
@@ -152,14 +152,14 @@ impl Columns {
     }
 }
 
-/// What a row holds: a value of one column, or of several.
+/// A field of a row: the value of one column, or of several.
 pub(super) trait Value: Sized {
     fn put(&self, values: &mut Columns);
-    /// The reverse of `put`; `None` where a text is none of those expected.
+    /// The inverse of `put`; `None` if a text is not one of the expected values.
     fn take(values: &mut Columns) -> Option<Self>;
 }
 
-/// Numbers, which Parquet keeps in types of its own: unsigned integers in signed ones of the same bits.
+/// Implements `Value` for numbers. Parquet stores unsigned integers in signed types with the same bits.
 macro_rules! numbers {
     ($($number:ty as $kept:ty => $values:ident;)*) => {$(
         impl Value for $number {
@@ -215,7 +215,7 @@ impl<V: Value + Default, const N: usize> Value for [V; N] {
     }
 }
 
-/// Which run rows belong to, as tables say it.
+/// The run of a row, as stored in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub foreground: String,
@@ -223,7 +223,7 @@ pub(super) struct Key {
     pub replication: u32,
 }
 
-/// Writes a table; equal rows give equal bytes.
+/// Writes a table. Equal rows give equal bytes.
 pub(super) fn write<'r, R: Row + 'r>(
     path: &Path,
     rows: impl Iterator<Item = (&'r Cell, &'r R)>,
@@ -395,7 +395,7 @@ pub(super) fn read<R: Row>(path: &Path, mut each: impl FnMut(Key, R)) -> Result<
     Ok(())
 }
 
-/// Reads `n` rows of a column, with `null` where a row has none. Gives the number of rows read.
+/// Reads `n` rows of a column, with `null` where a row has no value. Returns the number of rows read.
 fn fill<T: DataType>(
     column: ColumnReader,
     n: usize,

@@ -199,7 +199,7 @@ fn a_damaged_table_is_an_error_that_names_it() {
         let message = read_cell(dir.path(), &one.cell).unwrap_err().to_string();
         assert!(message.contains("bins.parquet"), "{message}");
     }
-    // A table of another kind under this name.
+    // A different table under this name.
     std::fs::copy(dir.path().join("links.parquet"), &path).unwrap();
     let message = read_cell(dir.path(), &one.cell).unwrap_err().to_string();
     assert!(message.contains("no column `time_s`"), "{message}");
@@ -215,7 +215,7 @@ fn a_row_of_an_unlisted_run_is_an_error() {
     assert!(message.contains("replication 1"), "{message}");
 }
 
-/// `docs/results.md` lists exactly the columns there are.
+/// `docs/results.md` lists exactly the existing columns.
 #[test]
 fn every_column_is_documented() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results.md");

@@ -1,7 +1,7 @@
-//! The same applications in two run directories: what differs, and what made it so.
+//! Compares the same applications in two run directories: what differs, and which changes could explain it.
 //!
-//! The statistics are the verdict's, with one run directory over another instead of a background over none. Replications
-//! of equal seed are pairs. Where the seeds of one are not those of the other, the replications are independent samples
+//! The statistics are those of the verdict, with the second run directory over the first instead of a background over
+//! none. Replications with equal seeds are paired. If the seeds do not match, the replications are independent samples
 //! ([`swell_stats::PairedRatio::independent`]).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,7 +73,7 @@ pub struct ConditionComparison {
 }
 
 impl RunComparison {
-    /// What differs from the first to the second of `runs`, which have these names.
+    /// Compares the second of `runs` with the first; `names` are their names.
     pub fn of(runs: [&Results; 2], names: [&str; 2]) -> RunComparison {
         let [first, second] = runs;
         let changes = changes(first, second);
@@ -106,14 +106,14 @@ impl RunComparison {
         }
     }
 
-    /// The changes that are not below `key`: those that it does not name.
+    /// The changes other than `key` and the keys below it.
     pub fn beside<'c>(&'c self, key: &'c str) -> impl Iterator<Item = &'c Difference> {
         let below = move |c: &&Difference| c.key != key && !c.key.starts_with(&format!("{key}."));
         self.changes.iter().filter(below)
     }
 }
 
-/// Places of the replications of both that have equal seeds; `None` where neither has all seeds of the other.
+/// Indices of the replications with equal seeds in both directories; `None` where neither has all seeds of the other.
 type Order = Option<[Vec<usize>; 2]>;
 
 fn order(first: &Results, second: &Results) -> Order {
@@ -125,7 +125,7 @@ fn order(first: &Results, second: &Results) -> Order {
         by_replication.into_values().collect()
     };
     let (a, b) = (seeds(first), seeds(second));
-    // Equal seeds are the same traffic only where the same clockwork plays it.
+    // Equal seeds give the same traffic only on the same backend.
     let same = first.manifest.backend == second.manifest.backend;
     let found: Vec<(usize, usize)> = a
         .iter()
@@ -199,7 +199,7 @@ fn condition(
     })
 }
 
-/// The parts of a key that name a thing: `network.queue`, `background.learnt`.
+/// Number of leading parts of a key that name one setting or object: `network.queue`, `background.learnt`.
 const THING: usize = 2;
 
 fn thing(key: &str) -> String {
@@ -207,11 +207,11 @@ fn thing(key: &str) -> String {
     parts.join(".")
 }
 
-/// What the two do not have in common, but for seeds, replications and names.
+/// The differences between the two experiments, except seed, number of replications, name and note.
 fn changes(first: &Results, second: &Results) -> Vec<Difference> {
     let [a, b] = [first, second].map(|results| {
         let mut keys = BTreeMap::new();
-        // A file that was read can be written.
+        // Cannot fail: the experiment was read from a file in the same format.
         let file = serde_json::to_value(&results.experiment).unwrap_or_default();
         flatten("", &file, &mut keys);
         for key in ["name", "note", "run.seed", "run.replications"] {
@@ -234,7 +234,7 @@ fn changes(first: &Results, second: &Results) -> Vec<Difference> {
                 second: other.cloned(),
             }
         } else {
-            // A thing that only one has is one difference, not as many as it has keys.
+            // An object that only one experiment has counts as one difference, not one for each of its keys.
             let there = |keys: &BTreeMap<String, String>| {
                 let kind = keys.get(&format!("{of}.kind")).or(keys.get(key)).cloned();
                 has(keys, &of).then(|| kind.unwrap_or_else(|| "given".into()))
@@ -268,7 +268,7 @@ fn changes(first: &Results, second: &Results) -> Vec<Difference> {
     found
 }
 
-/// Every key with its value; items of lists by their name or number.
+/// Adds every dotted key below `at` with its value; list items are keyed by their name or index.
 fn flatten(at: &str, value: &Value, into: &mut BTreeMap<String, String>) {
     let below = |key: &str| match at {
         "" => key.to_owned(),
@@ -298,7 +298,7 @@ fn flatten(at: &str, value: &Value, into: &mut BTreeMap<String, String>) {
 
 fn doubts(changes: &[Difference], conditions: &[ConditionComparison]) -> Vec<Warning> {
     let mut doubts = Vec::new();
-    // What only one of them runs is not compared.
+    // A foreground or background that only one experiment has is not compared, so it explains no difference.
     let apart = |d: &&Difference| {
         let listed = d.key.starts_with("foreground.") || d.key.starts_with("background.");
         !(listed && (d.first.is_none() || d.second.is_none()) && thing(&d.key) == d.key)
@@ -326,7 +326,7 @@ fn doubts(changes: &[Difference], conditions: &[ConditionComparison]) -> Vec<War
     doubts
 }
 
-/// Whether the second of two run directories differs from the first, and in what.
+/// Says whether the second run directory differs from the first, and in which conditions.
 fn said(
     [first, second]: [&str; 2],
     conditions: &[ConditionComparison],

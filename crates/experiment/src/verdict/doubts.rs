@@ -1,4 +1,4 @@
-//! What to doubt.
+//! Doubts: warnings that qualify the verdict.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use super::{BackgroundVerdict, Condition, DECISIVE};
 use crate::measure::Source;
 use crate::store::Results;
 
-/// Times nearer to each other than this share do not vary: a request on an idle link may wait for an acknowledgement of the one
-/// before, and hosts take up to a transmission before they send.
+/// Request times within this share of each other count as constant. Even on an idle link they vary a little: a request
+/// may wait for an ACK of the previous one, and hosts may delay a packet by up to one transmission time.
 const EQUAL: f64 = 0.02;
 
-/// Whether all samples are there and equal.
+/// Whether no sample is censored and all are about equal.
 fn constant(times: &Replications) -> bool {
     let values = times.complete_values();
     match (values.first(), values.last()) {
@@ -25,8 +25,8 @@ fn constant(times: &Replications) -> bool {
     }
 }
 
-/// Doubts by what they could change, the most first: runs that decide nothing, loads and measures that are not what they
-/// should be, too little to conclude from. What is not named here changes less.
+/// Codes of doubts, ordered by how much they could change the answer, the most first: invalid runs, wrong loads or
+/// measures, too little data. Codes that are not listed matter less.
 const BY_WEIGHT: [&str; 21] = [
     "no-reference",
     "emulator-late",
@@ -51,13 +51,13 @@ const BY_WEIGHT: [&str; 21] = [
     "uneven-seeds",
 ];
 
-/// The place of a doubt among others of its severity: those that could change the answer most come first.
+/// Sort key of a doubt among others of its severity: those that could change the answer most come first.
 pub fn rank(code: &str) -> usize {
     let known = BY_WEIGHT.iter().position(|c| *c == code);
     known.unwrap_or(BY_WEIGHT.len())
 }
 
-/// How many weigh `warning`.
+/// The number of doubts with severity `warning`.
 pub(super) fn heavy(doubts: &[Warning]) -> usize {
     doubts
         .iter()
@@ -65,8 +65,8 @@ pub(super) fn heavy(doubts: &[Warning]) -> usize {
         .count()
 }
 
-/// Doubts about the experiment and its runs: each once, with the number of runs it holds for;
-/// heavy ones first.
+/// Doubts about the experiment and its runs, the most severe first. Each appears once, with the number of runs that
+/// it applies to.
 pub(super) fn general(results: &Results) -> Vec<Warning> {
     let mut doubts = results.manifest.warnings.clone();
     let mut in_runs: BTreeMap<(&str, &str), (usize, &Warning)> = BTreeMap::new();
@@ -98,7 +98,7 @@ pub(super) fn of_foreground(
     conditions: &[Condition<'_>],
     asked: &Asked,
 ) -> Vec<Warning> {
-    // What makes no requests is not short of them.
+    // Too few requests is no doubt about a foreground that makes none.
     let requests = (asked.measures.iter()).any(|m| m.source == Source::RequestTimes);
     let mut doubts: Vec<Warning> = Vec::new();
     for (b, condition) in backgrounds.iter().zip(conditions) {
@@ -108,13 +108,13 @@ pub(super) fn of_foreground(
         for p in DECISIVE {
             for doubt in times.doubts(&[p]) {
                 match doubt.code.as_str() {
-                    // Too few replications are too few everywhere: say it once.
+                    // Too few replications concern every condition, so report this once.
                     "few-replications" => {
                         if !doubts.iter().any(|d| d.code == doubt.code) {
                             doubts.push(doubt);
                         }
                     }
-                    // More of the same would say nothing new.
+                    // More requests with the same constant time would add nothing.
                     "few-samples" if idle && constant(&times) || !requests => {}
                     "few-samples" => few.push(format!("p{:.0}", p * 100.0)),
                     _ => doubts.push(Warning {

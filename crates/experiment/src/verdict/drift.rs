@@ -1,7 +1,7 @@
-//! Runs that are not stationary: a mean over them is a mean of different things.
+//! Detects runs that are not stationary. An average over such a run mixes different conditions.
 //!
-//! Halves of a run are compared, run by run. Where nothing drifts the two halves change places freely, so that the
-//! logarithm of their ratio is symmetric about zero, whatever its tails, and Student's t errs on the safe side.
+//! The test compares the two halves of each run. Without drift the halves are exchangeable, so the logarithm of their
+//! ratio is symmetric about zero, however heavy its tails. Student's t is conservative for such data.
 
 use std::cmp::Reverse;
 
@@ -11,20 +11,20 @@ use super::{Condition, MARGIN, request_time, values};
 use crate::file::Bottleneck;
 use crate::store::{Results, RunResult};
 
-/// A drift is one where chance would show it in less than this share of stationary experiments, one test each way.
+/// Significance level of a drift: the share of stationary experiments in which chance shows one, per one-sided test.
 const CHANCE: f64 = 0.005;
 
-/// A load whose halves differ by more than this is two loads.
+/// A load is unsteady if its halves differ by more than this share.
 const LOAD: f64 = 0.25;
 
-/// Requests that half a run must have, for its median to mean something.
+/// Requests that each half of a run needs for a meaningful median.
 const REQUESTS: usize = 5;
 
-/// Less than this share of the capacity is no load.
+/// Added to both halves of a load as a share of the capacity, so that ratios of negligible loads stay near one.
 const NOTHING: f64 = 0.01;
 
-/// What drifts with `with` beside `alone`. Networks that change change everything, and traffic in
-/// windows is not meant to be steady: both are left alone.
+/// Drifts of the load of `with`, and of its effect on request times compared with `alone`. Experiments with network
+/// changes or with traffic in time windows are not meant to be stationary, so they are not tested.
 pub(super) fn of(results: &Results, with: &Condition<'_>, alone: &Condition<'_>) -> Vec<String> {
     let pairs = values::pairs(with, alone);
     let file = &results.experiment;
@@ -69,7 +69,7 @@ pub(super) fn of(results: &Results, with: &Condition<'_>, alone: &Condition<'_>)
     found
 }
 
-/// The second value over the first, where the ratio is beyond `margin` and not by chance.
+/// The ratio of the second half to the first, where it is significantly beyond `margin`.
 fn drifted(halves: &[[f64; 2]], margin: f64) -> Option<f64> {
     let of = |i: usize| -> Vec<f64> { halves.iter().map(|h| h[i]).collect() };
     let ratio = PairedRatio::of_values(&of(1), &of(0))?;
@@ -80,7 +80,7 @@ fn drifted(halves: &[[f64; 2]], margin: f64) -> Option<f64> {
     (above.min(below) <= CHANCE).then(|| ratio.value())
 }
 
-/// Bytes of the background that left its slowest link in the first and the second half of a run after the warm-up.
+/// Background bytes that left its bottleneck in the first and the second half of a run after the warm-up.
 fn load(results: &Results, run: &RunResult, bottleneck: &Bottleneck) -> Option<[f64; 2]> {
     let file = &results.experiment;
     let (warm, bin) = (file.run.warmup.as_secs_f64(), file.run.bins.as_secs_f64());
@@ -88,7 +88,7 @@ fn load(results: &Results, run: &RunResult, bottleneck: &Bottleneck) -> Option<[
         .observed
         .bins
         .iter()
-        // A bin that begins with the warm-up's end may do so by a rounding error less.
+        // Half a bin of tolerance: rounding may place the first bin slightly before the end of the warm-up.
         .filter(|b| bottleneck.is(&b.link, b.direction) && b.time > warm - bin / 2.0)
         .map(|b| b.departed[1] as f64)
         .collect();
@@ -100,7 +100,7 @@ fn load(results: &Results, run: &RunResult, bottleneck: &Bottleneck) -> Option<[
     })
 }
 
-/// Median request times of the first and the second half of a run, by when requests began.
+/// Median request times of the first and the second half of a run, split by the start times of requests.
 fn medians(run: &RunResult) -> Option<[f64; 2]> {
     let requests = &run.observed.requests;
     let first = requests.iter().map(|r| r.start).reduce(f64::min)?;

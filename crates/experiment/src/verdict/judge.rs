@@ -1,4 +1,4 @@
-//! What may be concluded of one measure of one application under two conditions.
+//! The statistical judgement of one measure of one application under two conditions.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -57,7 +57,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Whether it is zero with the background and without: a stall or a loss that never happened.
+    /// Whether the measure is zero with and without the background, such as a stall or a loss that never happened.
     pub(super) fn never(&self) -> bool {
         [&self.with, &self.without]
             .into_iter()
@@ -88,37 +88,37 @@ impl Judgement {
         }
     }
 
-    /// Whether a difference beyond the margin is shown, after correction.
+    /// Whether the corrected p-values show a difference beyond the margin.
     pub fn differs(&self) -> bool {
         self.p_above.min(self.p_below) <= 1.0 - LEVEL
     }
 
-    /// p-value of a ratio outside the margin, uncorrected.
+    /// Uncorrected p-value of the hypothesis that the ratio lies outside the margin.
     pub(super) fn p_outside(&self) -> f64 {
         self.paired.p_equivalent(MARGIN)
     }
 
-    /// Replications that would tell at level `alpha` whether the ratio is within the margin.
+    /// Replications that would decide at level `alpha` whether the ratio is within the margin.
     pub(super) fn to_decide(&self, alpha: f64) -> Option<usize> {
         self.paired.replications_to_decide(MARGIN, alpha)
     }
 
-    /// Whether it says something of the bad end, where percentiles near the middle do not.
+    /// Whether it covers the tail of the measure, which percentiles near the median do not.
     pub(super) fn tells_of_bad_days(&self) -> bool {
         match self.statistic {
             Statistic::Percentile(p) => p.max(1.0 - p) >= TAIL,
-            // How many requests fail says nothing of the others.
+            // The failure rate and the mean time alone say nothing about most requests.
             Statistic::Mean => self.sufficient,
         }
     }
 
-    /// Whether the shown difference is for the worse.
+    /// Whether a difference is shown and is for the worse.
     pub fn worse(&self) -> bool {
         self.differs() && (self.p_above <= self.p_below) == (self.better == Better::Lower)
     }
 }
 
-/// The mean over runs with Student's interval; a single run has none.
+/// The mean over runs with Student's t interval; a single run has no interval.
 pub(super) fn over_runs(values: &[f64]) -> Option<Estimate> {
     let value = mean(values).filter(|m| m.is_finite())?;
     let n = values.len() as f64;
@@ -135,7 +135,7 @@ pub(super) fn over_runs(values: &[f64]) -> Option<Estimate> {
     }))
 }
 
-/// The ratio as tables and pictures have it: a bound is its own value, and one replication has no interval.
+/// The ratio as tables and figures show it: for a bound, the value is the bound; one replication has no interval.
 pub(super) fn estimate(paired: &PairedRatio, replications: usize) -> Estimate {
     let (low, high) = paired.interval(LEVEL);
     let value = match paired.known() {
@@ -153,11 +153,11 @@ pub(super) fn estimate(paired: &PairedRatio, replications: usize) -> Estimate {
     }
 }
 
-/// What primary measures have of the errors that are allowed, where some are and some are not.
+/// Share of the error level that goes to primary measures, where there are both primary and other measures.
 const PRIMARY: f64 = 0.8;
 
-/// Corrects the p-values of all judgements of one question together: both sides of each, and all of them (Hommel). Primary
-/// ones are a family of their own, so that what is measured beside them costs them little.
+/// Corrects the p-values of all judgements of one question: doubled for the two sides of each, then Hommel's correction
+/// over all of them. Primary measures are a family of their own, so that other measures cost them little power.
 pub(super) fn correct<'j>(judgements: impl Iterator<Item = &'j mut Judgement>) {
     let all: Vec<&mut Judgement> = judgements.collect();
     let (primary, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|j| j.primary);
@@ -187,18 +187,18 @@ pub(super) fn correct<'j>(judgements: impl Iterator<Item = &'j mut Judgement>) {
     }
 }
 
-/// Whether percentile `p` of these requests can be judged: with ten requests beyond it in all. The median always
-/// can: each run has one.
+/// Whether there are enough requests to judge percentile `p`: [`MIN_TAIL_SAMPLES`] or more beyond it, over all runs.
+/// The median can always be judged, because each run has one.
 pub(super) fn enough(groups: &[Vec<Observation>], p: f64) -> bool {
     let samples: usize = groups.iter().map(Vec::len).sum();
     p == 0.5 || samples_beyond(samples, p) >= MIN_TAIL_SAMPLES
 }
 
-/// Percentiles nearer to the middle say nothing about bad days: alone they cannot show that nothing differs.
+/// Percentiles nearer to the median than this say nothing about the tail; alone they cannot show that nothing differs.
 const TAIL: f64 = 0.9;
 
-/// The answer that `judgements` give: yes where any shows a difference, no where all show that there is none, those of
-/// the tail among them.
+/// Whether `judgements` show a difference: yes if any does; no if all show equivalence and at least one covers the
+/// tail; else unclear.
 pub(super) fn answer(judgements: &[Judgement]) -> Answer {
     if judgements.iter().any(Judgement::differs) {
         Answer::Yes

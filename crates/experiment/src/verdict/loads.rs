@@ -1,4 +1,4 @@
-//! Loads: what was requested of a background, what it offered, and what the bottleneck carried of it.
+//! Loads of a background: the requested rate, the offered rate, and the rate that the bottleneck carried.
 
 use std::cmp::Reverse;
 
@@ -8,52 +8,53 @@ use crate::kinds::Part;
 use crate::observe::{LinkTotals, Observations, PartTotals};
 use crate::store::Results;
 
-/// A load off by more than this is not an equal one.
+/// Loads that differ by more than this share are not equal.
 pub(super) const UNEQUAL: f64 = 0.10;
 
-/// A load off by more than this is another experiment.
+/// If the load misses the requested one by more than this share, the run is not the requested experiment.
 const MISSED: f64 = 0.25;
 
-/// A direction that carries less than this share of its capacity decides nothing by its load.
+/// Loads below this share of the capacity are ignored.
 const IDLE: f64 = 0.02;
 
-/// A link that is used by less than this share has room for more.
+/// A link with a utilization below this has spare capacity.
 const FULL: f64 = 0.90;
 
-/// Directions of the bottleneck, as sentences name them.
+/// Directions of the bottleneck, as messages name them.
 const WAYS: [&str; 2] = ["up", "down"];
 
-/// Loads of one background beside one foreground, up and down, bits per second of network-layer bytes: of a mix whose
-/// parts have bottlenecks of their own the sums.
+/// Loads of one background beside one foreground, up and down, network-layer bits per second. If the parts of a mix
+/// have different bottlenecks, these are the sums over the parts.
 pub(super) struct Loads {
-    /// The name of the background, or of the part of one.
+    /// The name of the background or of the part of a mix.
     name: String,
-    /// Where it was measured; `None` where it crosses nothing, or several bottlenecks.
+    /// The bottlenecks where it was measured; `None` where it crosses no link, or where its parts have different ones.
     at: Option<[Bottleneck; 2]>,
-    /// Of a mix whose parts have bottlenecks of their own: the parts, each at its own.
+    /// The parts of a mix, each at its own bottleneck, where these differ; else empty.
     parts: Vec<Loads>,
-    /// What was requested of it, or what it carries when it is alone; `None` where neither is known.
+    /// The requested rate, or the rate that it carries alone; `None` where neither is known.
     pub requested: [Option<f64>; 2],
-    /// What arrived at the bottleneck, beside the foreground.
+    /// Rate of arrivals at the bottleneck, beside the foreground.
     pub offered: [f64; 2],
-    /// What left it.
+    /// Rate of departures from it.
     pub carried: [f64; 2],
-    /// What was asked for and what came when it was measured alone, towards the clients.
+    /// The requested rate and the rate found when it was measured alone, towards the clients.
     target: Option<(f64, f64)>,
-    /// What it carries alone, or offers where nothing makes it slow down.
+    /// The rate that it carries alone or, for open-loop traffic that was not measured alone, the rate that it offers.
     own: [Option<f64>; 2],
-    /// Whether nothing makes it slow down.
+    /// Whether it is open-loop: its rate does not respond to the network.
     open_loop: bool,
-    /// Whether it offers what is requested of it, and nothing else.
+    /// Whether it should offer exactly the requested rate.
     exact: bool,
     /// Capacities.
     rates: [f64; 2],
-    /// What of the capacities was used, by both.
+    /// Rate that left the bottleneck, foreground and background together.
     used: [f64; 2],
 }
 
 impl Loads {
-    /// Of all runs of `foreground` against this background: late ones carried what they carried.
+    /// Loads over all runs of `foreground` beside this background. Late runs count too: lateness does not invalidate
+    /// byte counts.
     pub fn of(results: &Results, foreground: &str, with: &Condition<'_>) -> Loads {
         let file = &results.experiment;
         let leaves = file.leaves(with.background);
@@ -85,7 +86,7 @@ impl Loads {
         }
     }
 
-    /// Of `background` at its bottlenecks: by itself, or as a part of `mix`.
+    /// Loads of `background` at its bottlenecks: the whole background, or a part of `mix`.
     fn at(results: &Results, foreground: &str, background: &Part, mix: Option<&Part>) -> Loads {
         let at = results.experiment.narrowest(background);
         let part = mix.map(|_| background.name());
@@ -110,7 +111,8 @@ impl Loads {
         let run = &results.experiment.run;
         let share = background.share(run.warmup, run.duration);
         let exact = fixed.is_some() && open_loop;
-        // The rate is that of the mean over all draws; what heavy tails bring to these is in the intervals.
+        // Compare with the mean over all draws. The variation between draws, which heavy tails make large, is
+        // in the intervals.
         let target =
             measured.and_then(|m| Some((m.target_bps?, m.expected_bps.unwrap_or(m.down_bps))));
         Loads {
@@ -139,13 +141,13 @@ impl Loads {
         }
     }
 
-    /// Itself, or its parts where they are judged one by one.
+    /// This background, or its parts where they are judged one by one.
     fn each(&self) -> impl Iterator<Item = &Loads> {
         let own = self.parts.is_empty().then_some(self);
         own.into_iter().chain(&self.parts)
     }
 
-    /// The load was not what was requested: the runs are of another experiment.
+    /// Reasons why the load is not the requested one. The runs then answer another question.
     pub fn missed(&self) -> Vec<String> {
         self.each().flat_map(Loads::missed_here).collect()
     }
@@ -179,8 +181,8 @@ impl Loads {
         reasons
     }
 
-    /// Traffic that waits for answers gave way to the foreground, though the link had room: what it would have done
-    /// at the load that was requested is not known.
+    /// Reasons why closed-loop traffic carried too little beside the foreground although the link had spare capacity.
+    /// Its effect at the requested load is then unknown.
     pub fn gave_way(&self) -> Vec<String> {
         self.each().flat_map(Loads::gave_way_here).collect()
     }
@@ -234,7 +236,7 @@ impl Loads {
         all.iter().filter_map(place).collect()
     }
 
-    /// What those whose bottleneck this is carry when alone, or offer; nothing where it is that of none.
+    /// Sum of the `own` rates of the parts with this bottleneck; zero where there is none, `None` where one is unknown.
     fn own_at(&self, place: &Bottleneck) -> Option<f64> {
         let here = self.each().flat_map(|l| {
             let ways = l.at.iter().flatten().zip(l.own);
@@ -243,20 +245,20 @@ impl Loads {
         here.sum()
     }
 
-    /// Whether a load in this direction is more than nothing.
+    /// Whether a load in this direction is large enough to count.
     fn counts(&self, direction: usize, bps: f64) -> bool {
         bps > IDLE * self.rates[direction]
     }
 }
 
-/// What is counted at a bottleneck.
+/// A byte count at a bottleneck.
 #[derive(Clone, Copy)]
 enum Count {
     /// Bytes of the background, or of a part of it, that arrived.
     Arrived,
-    /// And that left.
+    /// Bytes of the background, or of a part of it, that departed.
     Departed,
-    /// What left, of whomever.
+    /// All bytes that departed, foreground and background.
     Used,
 }
 
@@ -270,7 +272,7 @@ impl Count {
     }
 }
 
-/// What a run counted at a bottleneck, and the seconds in which it did: of one `part`, or of all of the background.
+/// Bytes that a run counted at a bottleneck, and the seconds of counting: for one `part`, or for the whole background.
 fn counted(seen: &Observations, at: &Bottleneck, part: Option<&str>, what: Count) -> (u64, f64) {
     let part = part.filter(|_| !matches!(what, Count::Used));
     let rows: Vec<(u64, f64)> = match part {
@@ -292,8 +294,8 @@ fn counted(seen: &Observations, at: &Bottleneck, part: Option<&str>, what: Count
         .fold((0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
 }
 
-/// What a background carries when it has the network to itself, up and down, over a whole run; of several together
-/// the sum.
+/// The rate that a background carries alone on the network, up and down, over a whole run; for a mix, the sum over
+/// its parts.
 fn alone(results: &Results, background: &Part) -> Option<[f64; 2]> {
     let run = &results.experiment.run;
     let measured = &results.manifest.measured;
@@ -312,7 +314,7 @@ fn alone(results: &Results, background: &Part) -> Option<[f64; 2]> {
     Some(sum)
 }
 
-/// What the file says exactly that a background offers over a whole run, up and down.
+/// The rate that a background offers over a whole run, up and down, where the file determines it exactly.
 fn fixed(results: &Results, background: &Part) -> Option<[f64; 2]> {
     let run = &results.experiment.run;
     let share = background.share(run.warmup, run.duration);

@@ -1,17 +1,17 @@
-//! What the runs say: does background traffic matter to this application here, is a parametric
-//! background enough, and how sure are we.
+//! The verdict on the runs: whether background traffic matters to an application, whether a parametric background
+//! is enough, and how sure these answers are.
 //!
-//! The unit of independence is the replication. Every measure ([`crate::measure`]) is compared with and without a
-//! background by the ratio of its percentiles within each run, paired by replication
-//! ([`swell_stats::PairedRatio`]). Unfinished requests are lower bounds (right-censored), failed ones are slower
-//! than everything.
+//! The unit of independence is the replication. Each run yields percentiles of every measure ([`crate::measure`]).
+//! The verdict compares them with and without a background by their ratio, paired by replication
+//! ([`swell_stats::PairedRatio`]). Unfinished requests are right-censored; failed requests count as slower than
+//! every other request.
 //!
-//! * *Matters*: a ratio beyond the margin, for the worse or the better, at the 5 % level after Hommel's correction
-//!   over all that is judged of a foreground.
-//! * *Does not matter*: the 90 % intervals of all that is judged lie within the margin, with five replications
-//!   or more, everything that was asked could be judged, the load was there ([`loads`]) and nothing drifted
-//!   ([`drift`]). Either answer needs runs that can be believed ([`validity`]).
-//! * *Unclear* otherwise. A wrong "does not matter" is the worst answer; this one is a good one.
+//! * *Matters*: a ratio lies beyond the margin, for the worse or the better, at the 5 % level after Hommel's correction
+//!   over all judgements of a foreground.
+//! * *Does not matter*: the 90 % intervals of all judgements lie within the margin. This also needs five replications
+//!   or more, every requested measure judged, a background at the requested load ([`loads`]) and no drift
+//!   ([`drift`]). Either answer needs credible runs ([`validity`]).
+//! * *Unclear* otherwise. A wrong "does not matter" is the worst possible answer, so the verdict prefers "unclear".
 
 mod compare;
 mod doubts;
@@ -48,10 +48,10 @@ pub use words::Paragraph;
 /// The percentiles of slowdowns.
 pub const PERCENTILES: [f64; 4] = [0.05, 0.5, 0.9, 0.95];
 
-/// The percentiles that a question is decided on: the middle and the bad days.
+/// The percentiles that decide a question: the median and the tail.
 pub const DECISIVE: [f64; 3] = [0.5, 0.9, 0.95];
 
-/// What counts as equal for practical purposes: within this share of each other, up or down.
+/// Equivalence margin: two values within this share of each other, up or down, are equal for practical purposes.
 pub const MARGIN: f64 = 0.10;
 
 /// The confidence level of intervals.
@@ -211,7 +211,7 @@ impl Sureness {
 }
 
 impl Verdict {
-    /// What `results` say.
+    /// Computes the verdict on `results`.
     pub fn of(results: &Results) -> Verdict {
         let doubts = doubts::general(results);
         let heavy = doubts::heavy(&doubts);
@@ -227,8 +227,8 @@ impl Verdict {
     }
 }
 
-/// The request times of a foreground against a background, by replication: lower bounds where a
-/// request did not complete, infinite ones where it failed.
+/// The request times of a foreground beside a background, by replication. An unfinished request is a lower bound, a
+/// failed one an infinite lower bound.
 pub fn request_observations(
     results: &Results,
     foreground: &str,
@@ -250,21 +250,21 @@ fn request_time(r: &Request) -> Observation {
     match r.outcome {
         Outcome::Done => Observation::complete(r.last_byte - r.start),
         Outcome::Unfinished => Observation::at_least(r.observed_until - r.start),
-        // It never finishes: beyond every request that does.
+        // It never finishes, so it ranks beyond every request that does.
         Outcome::Failed => Observation::at_least(f64::INFINITY),
     }
 }
 
-/// One foreground against one background: what runs were used, and what is known of them.
+/// One foreground beside one background: its runs and their request times.
 struct Condition<'r> {
     background: &'r Background,
-    /// The runs that may decide, by replication; `None` where the run of that replication may not.
+    /// The valid runs by replication; `None` where the run of that replication was late and is excluded.
     runs: Vec<Option<&'r RunResult>>,
     /// Request times of all runs.
     times: Vec<Vec<Observation>>,
-    /// Percentiles of all of them together, by [`PERCENTILES`], seconds.
+    /// Percentiles of the request times pooled over all runs, by [`PERCENTILES`], seconds.
     seconds: Vec<Option<Estimate>>,
-    /// Whether its runs and those of another condition are pairs, place by place; else they are independent.
+    /// Whether run `i` is paired with run `i` of the other condition. Otherwise the two samples are independent.
     paired: bool,
 }
 
@@ -288,7 +288,7 @@ impl<'r> Condition<'r> {
 }
 
 fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> ForegroundVerdict {
-    // A seed of its own, so that intervals are the same whenever they are computed.
+    // A fixed seed makes the intervals reproducible.
     let bootstrap = Bootstrap::seeded(results.experiment.run.seed);
     let listed = &results.experiment.background;
     let conditions: Vec<Condition<'r>> = listed
@@ -330,7 +330,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
         .iter()
         .filter_map(|parametric| {
             let target = parametric.background.matches()?;
-            // What differs from a suite's model in its dependencies is a model too.
+            // In a suite, models with other dependencies also match the target, but they are not parametric.
             if file.run.suite.is_some() && parametric.background.is_model() {
                 return None;
             }
@@ -434,8 +434,8 @@ fn background(
     }
 }
 
-/// Percentiles of observations, all replications together, with bootstrap intervals over replications. What is not finite
-/// is not known.
+/// Percentiles of observations pooled over all replications, with bootstrap intervals over replications; `None` where a
+/// percentile cannot be estimated.
 fn pooled(
     bootstrap: &Bootstrap,
     groups: &[Vec<Observation>],
@@ -446,7 +446,7 @@ fn pooled(
     found.into_iter().map(|e| e.map(without_interval)).collect()
 }
 
-/// The ratio of percentile `p` with one condition over another, of the runs that may decide.
+/// The ratio of percentile `p` under one condition to that under another, from the valid runs.
 fn slowdown(over: &Condition<'_>, under: &Condition<'_>, p: f64, end: f64) -> Option<Estimate> {
     let paired = over.paired;
     let (over, under) = values::times(over, under, end);
@@ -480,7 +480,7 @@ fn compare(
 }
 
 impl Answer {
-    /// The answer to the contrary question.
+    /// The answer to the opposite question.
     fn inverted(self) -> Answer {
         match self {
             Answer::Yes => Answer::No,
@@ -490,7 +490,7 @@ impl Answer {
     }
 }
 
-/// Yes where one is, no where all are.
+/// Yes if any answer is yes, no if there are answers and all are no, else unclear.
 fn any(answers: impl Iterator<Item = Answer>) -> Answer {
     let answers: Vec<Answer> = answers.collect();
     if answers.contains(&Answer::Yes) {
@@ -502,7 +502,7 @@ fn any(answers: impl Iterator<Item = Answer>) -> Answer {
     }
 }
 
-/// Whether parametric traffic is enough: for all that is learnt, by any of those that match it.
+/// Whether every learnt background has a parametric one that is enough for it.
 fn enough(comparisons: &[Comparison]) -> Option<Answer> {
     let mut learnt: Vec<&str> = comparisons.iter().map(|c| &*c.learnt).collect();
     learnt.dedup();
@@ -512,7 +512,7 @@ fn enough(comparisons: &[Comparison]) -> Option<Answer> {
             .filter(|c| c.learnt == name)
             .map(|c| c.enough))
     };
-    // All of them: none for which it is not.
+    // "Enough for all" is the opposite of "lacking for any".
     let lacking = learnt.into_iter().map(|name| of(name).inverted());
     (!comparisons.is_empty()).then(|| any(lacking).inverted())
 }

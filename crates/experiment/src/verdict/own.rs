@@ -1,9 +1,9 @@
-//! What the links of its path say of the foreground of a run.
+//! Counts of a run's foreground at the links of its path.
 
 use super::values::Asked;
 use crate::store::RunResult;
 
-/// What a link says of the foreground of a run.
+/// Counts of a run's foreground at one direction of a link.
 pub(super) struct Own<'r> {
     pub link: &'r str,
     pub direction: u8,
@@ -15,13 +15,13 @@ pub(super) struct Own<'r> {
 }
 
 impl Asked {
-    /// What a run's links say of its foreground, in the order in which its packets crossed them, up or down.
+    /// Counts of a run's foreground in the direction `down` (0 is up, 1 is down), in the order of the links on its path.
     pub(super) fn way<'r>(&self, run: &'r RunResult, down: usize) -> Vec<Own<'r>> {
         let observed = &run.observed;
         let own = |(link, direction): &(String, u8)| {
             let at = |l: &str, d: u8| (l, d) == (link, *direction);
             let mut parts = observed.parts.iter();
-            // Beside others its own are counted apart.
+            // Where several foregrounds share the link, each is counted separately in `parts`.
             let part = parts.find(|p| {
                 at(&p.link, p.direction) && p.role == "foreground" && p.part == run.cell.foreground
             });
@@ -50,7 +50,7 @@ impl Asked {
         self.ways[down].iter().filter_map(own).collect()
     }
 
-    /// The same of the direction in which the foreground sends most.
+    /// The same for the direction in which the foreground sends most, chosen for each run.
     pub(super) fn main<'r>(&self, run: &'r RunResult) -> Vec<Own<'r>> {
         let ways = [0, 1].map(|down| self.way(run, down));
         let sent = |way: &Vec<Own<'r>>| way.first().map(|l| l.arrived);

@@ -1,9 +1,9 @@
-//! Ratios of percentiles as tables and pictures have them, and request times whose bounds are finite.
+//! Ratios of percentiles as tables and figures show them, and request times with finite bounds.
 
 use swell_stats::{Estimate, Observation};
 
-/// Observations whose lower bounds are finite: a failed request has no bound of its own, and no run is longer than
-/// `end` seconds.
+/// Caps observations at `end` seconds, the length of a run. The lower bound of a failed request is infinite, but ratios
+/// need finite bounds.
 pub(super) fn bounded(group: &[Observation], end: f64) -> Vec<Observation> {
     group
         .iter()
@@ -19,11 +19,11 @@ pub(super) fn bounded(group: &[Observation], end: f64) -> Vec<Observation> {
 pub enum Known {
     /// A value with its interval; the upper end may be infinite.
     Interval,
-    /// Only that it is no less than this, with the confidence of the interval.
+    /// Only a lower bound, with the confidence of the interval.
     AtLeast(f64),
-    /// Only that it is no more than this, likewise.
+    /// Only an upper bound, with the confidence of the interval.
     AtMost(f64),
-    /// A value of a single replication: no interval.
+    /// A value of a single replication, without interval.
     Value,
 }
 
@@ -39,7 +39,8 @@ impl Known {
     }
 }
 
-/// One replication says nothing about another: its value stays, its interval is everything.
+/// Replaces the interval by zero to infinity if there are fewer than two replications: a single one does not show how
+/// much replications vary.
 pub(super) fn without_interval(e: Estimate) -> Estimate {
     match e.replications {
         0 | 1 => Estimate {

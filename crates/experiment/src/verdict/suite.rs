@@ -1,10 +1,10 @@
-//! The cheapest background that does to an application what learnt traffic does.
+//! The cheapest background with the same effect on an application as learnt traffic.
 //!
-//! The file lists the candidates with the cheapest first, and names the background that they are to stand in for
-//! (`run.suite`). A candidate is sufficient if everything judged of the application is within the margin of what it is
-//! with that background: two one-sided tests each, so the candidate's p-value is the largest of theirs. The p-values of
-//! all candidates are corrected together (Hommel), so that *any* insufficient one is called sufficient in at most 5 % of
-//! experiments, whichever is named. It is insufficient if a difference beyond the margin is shown, corrected likewise.
+//! The file lists the candidates, the cheapest first, and names the target that they stand in for (`run.suite`).
+//! A candidate is sufficient if every judgement is within the margin of its value beside the target. Each judgement
+//! takes two one-sided tests, and the candidate's p-value is the largest of theirs. Hommel's correction covers all
+//! candidates together, so at most 5 % of experiments call *any* insufficient candidate sufficient. A candidate is
+//! insufficient if a difference beyond the margin is shown; these p-values are corrected likewise.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -52,7 +52,7 @@ pub struct Candidate {
     pub replications_wanted: Option<usize>,
 }
 
-/// What can be said of all `conditions` in the place of `target`.
+/// Judges all other `conditions` as substitutes for `target`.
 pub(super) fn of(
     results: &Results,
     foreground: &str,
@@ -67,14 +67,14 @@ pub(super) fn of(
         .map(|c| {
             let mut found = values::judgements(asked, target, c);
             let withheld = if c.background.is_none() {
-                // That nothing at all is enough is that the target does not matter.
+                // No traffic is sufficient exactly if the target does not matter, so the same objections apply.
                 found.open.extend(own.gave_way());
                 found.open.extend(drift::of(results, target, c));
                 validity::against(target, c, &own, &found)
             } else {
                 let other = Loads::of(results, foreground, c);
                 match c.background.is_model() {
-                    // It is scaled to the rate down; what it sends up for that is its own.
+                    // A model is scaled to the downstream rate only; its upstream rate may differ from the target's.
                     true => {
                         let mut reasons = validity::in_common(target, c, &found);
                         reasons.extend(other.missed());
@@ -107,7 +107,7 @@ pub(super) fn of(
 }
 
 impl Candidate {
-    /// One of which nothing but figures is known yet.
+    /// A candidate with its judgements; the other fields are not yet set.
     pub(super) fn new(found: values::Found) -> Candidate {
         Candidate {
             background: String::new(),
@@ -122,7 +122,8 @@ impl Candidate {
         }
     }
 
-    /// p-value of "something is beyond the margin", by itself; one where nothing tells of bad days.
+    /// Uncorrected p-value of the hypothesis that some judgement is beyond the margin. It is one where no judgement
+    /// covers the tail.
     fn p_outside(&self) -> f64 {
         if !self.judged.iter().any(Judgement::tells_of_bad_days) {
             return 1.0;
@@ -132,11 +133,11 @@ impl Candidate {
     }
 }
 
-/// Answers of all `candidates`, whose figures are there.
+/// Decides for all `candidates` from their judgements.
 pub(super) fn decide(candidates: &mut [Candidate]) {
     judge::correct(candidates.iter_mut().flat_map(|c| &mut c.judged));
     let alone: Vec<f64> = candidates.iter().map(Candidate::p_outside).collect();
-    // What the correction asks of one at worst.
+    // Worst case of the correction for a single candidate.
     let alpha = (1.0 - LEVEL) / candidates.len().max(1) as f64;
     for (c, p) in candidates.iter_mut().zip(hommel(&alone)) {
         c.p = p;

@@ -9,8 +9,8 @@ mod laws;
 mod open;
 mod suites;
 
-/// Results in which requests take `base` seconds times 1..2 alone, stretched by `stretch` of the
-/// background's kind and of the request's rank in 0..1.
+/// Results in which requests alone take `base` seconds times 1..2. `stretch` multiplies this, depending on the
+/// background's kind and the request's rank in 0..1.
 fn results(replications: u32, stretch: impl Fn(&str, f64) -> f64) -> Results {
     let text = experiment(replications);
     let file = file::read(&text, "x").unwrap();
@@ -72,7 +72,7 @@ fn results(replications: u32, stretch: impl Fn(&str, f64) -> f64) -> Results {
     }
 }
 
-/// Everything that is said.
+/// The full text of the verdict.
 fn full_text(v: &ForegroundVerdict) -> String {
     let each = v.paragraphs.iter();
     let each = each.map(|p| format!("{}\n{}", p.text, p.lines.join("\n")));
@@ -93,7 +93,7 @@ fn a_stretch_by_two_is_a_slowdown_of_two_at_every_percentile() {
     for b in v.backgrounds.iter().filter(|b| b.kind != "none") {
         for q in &b.quantiles {
             let s = q.slowdown.unwrap();
-            // Paired seeds: the same ranks in both, so the ratio is exact in each resample.
+            // Paired seeds have the same ranks in both, so the ratio is exact in each resample.
             assert!(
                 (s.value - 2.0).abs() < 1e-9 && s.high - s.low < 1e-9,
                 "{q:?}"
@@ -149,7 +149,7 @@ fn a_stretch_within_the_margin_does_not_matter() {
 
 #[test]
 fn a_stretch_at_the_margin_is_not_settled() {
-    // Requests scatter around 9.5 %: no interval lies wholly on one side.
+    // Ratios scatter around 1.095, so no interval lies completely on one side of the margin.
     let v = verdict(6, |kind, rank| match kind {
         "none" => 1.0,
         _ => 1.065 + 0.06 * (rank * 7919.0).fract(),
@@ -164,7 +164,7 @@ fn a_stretch_at_the_margin_is_not_settled() {
 
 #[test]
 fn unfinished_requests_are_lower_bounds_not_fast_ones() {
-    // From rank 0.4 on, requests behind learnt traffic outlast every run.
+    // From rank 0.4 on, requests beside learnt traffic last longer than every run.
     let v = verdict(10, |kind, rank| match kind {
         "learnt" if rank > 0.4 => 1e6,
         _ => 1.0,
@@ -185,8 +185,8 @@ fn unfinished_requests_are_lower_bounds_not_fast_ones() {
     );
 }
 
-/// Failed fetches have no last byte. Two in five behind Poisson: the median is that of the
-/// slower part of the rest, and p90 is beyond everything.
+/// Failed requests have no last byte. If two in five fail beside Poisson, the median lies in the slower part of the
+/// others, and p90 is beyond all of them.
 #[test]
 fn failed_requests_are_slower_than_everything() {
     let mut results = results(10, |_, _| 1.0);
@@ -204,7 +204,7 @@ fn failed_requests_are_slower_than_everything() {
     let all = swell_stats::KaplanMeier::new(observed.iter().flatten().copied());
     let done = observed.iter().flatten().filter(|o| o.complete);
     let rest = swell_stats::KaplanMeier::new(done.copied());
-    // Half of all are five sixths of the three fifths that finished.
+    // Half of all requests are five sixths of the three fifths that finished.
     let (median, want) = (
         all.quantile(0.5).unwrap(),
         rest.quantile(5.0 / 6.0).unwrap(),
@@ -216,8 +216,8 @@ fn failed_requests_are_slower_than_everything() {
     assert!(v.backgrounds[1].quantiles[3].seconds.is_none());
 }
 
-/// Requests start 0.19 s apart over the 20 s they are watched for: half of them are watched for
-/// 10.6 s, the median alone takes 0.075 s.
+/// Requests start every 0.19 s during the observed 20 s. Half of them are observed for at least 10.6 s; alone, the median
+/// is 0.075 s.
 #[test]
 fn a_starved_application_is_slowed_down_at_least_so_many_times() {
     let v = verdict(10, |kind, _| if kind == "none" { 1.0 } else { 1e6 });
@@ -231,7 +231,7 @@ fn a_starved_application_is_slowed_down_at_least_so_many_times() {
     assert!((130.0..=10.6 / 0.075).contains(&low), "{low}");
     let said = "learnt matters: not one of 1000 requests finished; median at least ×1";
     assert!(full_text(&v).contains(said), "{}", full_text(&v));
-    // Both starve it: which one more is beyond what was watched.
+    // Both starve it. Which one does so more is beyond the observation time.
     assert_eq!(v.parametric_enough, Some(Answer::Unclear));
 }
 
@@ -274,8 +274,8 @@ fn answers_of_too_few_replications_are_tentative() {
     assert!(!verdict(5, stretch).sentence.contains("tentative"));
 }
 
-/// Poisson makes every request half as long again, learnt traffic makes most no slower and one in five three times as
-/// slow.
+/// Poisson makes every request 1.5 times as long. Learnt traffic leaves most unchanged and makes one in five three times
+/// as long.
 #[test]
 fn the_sentence_covers_both_directions() {
     let v = verdict(10, |kind, rank| match kind {
@@ -334,7 +334,7 @@ fn too_few_requests_for_the_tail_do_not_show_that_nothing_matters() {
     let v = Verdict::of(&results).foregrounds.remove(0);
     assert_eq!(v.backgrounds[1].judged.len(), 1);
     assert_eq!(v.matters, Answer::Unclear, "{}", full_text(&v));
-    // Where the median alone shows a difference, that is an answer.
+    // A difference of the median alone is an answer.
     for run in &mut results.runs {
         for r in run
             .observed
@@ -349,7 +349,7 @@ fn too_few_requests_for_the_tail_do_not_show_that_nothing_matters() {
     assert_eq!(then.matters, Answer::Yes, "{}", full_text(&then));
 }
 
-/// A program that always runs for one second, and gets a quarter done beside traffic.
+/// A program that always runs for one second, and completes a quarter of its work beside traffic.
 #[test]
 fn where_durations_are_constant_rates_are_judged() {
     let mut results = results(10, |_, _| 1.0);
@@ -392,7 +392,7 @@ fn without_a_background_of_kind_none_there_is_no_slowdown() {
     );
 }
 
-/// A speed test asks a few small things that always take equally long, and streams the rest.
+/// A speed test makes a few small requests of constant duration, and streams the rest.
 #[test]
 fn a_program_that_streams_is_judged_by_what_it_carries() {
     let mut results = results(10, |_, _| 1.0);
@@ -410,7 +410,7 @@ fn a_program_that_streams_is_judged_by_what_it_carries() {
     );
 }
 
-/// With many backgrounds the answer is one or two sentences, and each background has a line.
+/// With many backgrounds the answer has one or two sentences, and each background has a line.
 #[test]
 fn many_backgrounds_are_a_short_answer_and_a_line_each() {
     let mut results = results(6, |kind, rank| match kind {
@@ -451,7 +451,7 @@ fn many_backgrounds_are_a_short_answer_and_a_line_each() {
     assert!(v.sentence.chars().count() < 600, "{}", v.sentence);
 }
 
-/// Two learnt backgrounds: Poisson is enough for one of them, and that is not enough.
+/// Two learnt backgrounds: Poisson is enough for only one of them, so the overall answer is no.
 #[test]
 fn parametric_traffic_is_enough_where_it_is_for_every_learnt_one() {
     let mut results = results(6, |kind, _| if kind == "none" { 1.0 } else { 1.5 });

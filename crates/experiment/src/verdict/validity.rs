@@ -9,13 +9,13 @@ use super::{Answer, Condition, DECISIVE, values};
 use crate::observe::Outcome;
 use crate::store::{Results, RunResult};
 
-/// The code of the warning about runs that lateness could have changed: such runs decide nothing.
+/// Code of the warning about runs whose results the emulator's lateness may have changed. Such runs are excluded.
 const LATE: &str = "emulator-late";
 
-/// A program of whose requests more than this share fail without background does not work.
+/// A program does not work if more than this share of its requests fail without background traffic.
 const BROKEN: f64 = 0.10;
 
-/// The runs of `foreground` against `background` by replication; `None` for those that were late.
+/// The runs of `foreground` beside `background` by replication; `None` for those that were late.
 pub(super) fn runs<'r>(
     results: &'r Results,
     foreground: &'r str,
@@ -34,7 +34,7 @@ pub(super) fn runs<'r>(
         .collect()
 }
 
-/// An answer that nothing stands against, or none. What is left open stands against "no" only.
+/// The answer in the light of the objections: `withheld` rules out any answer, `open` only the answer "no".
 pub(super) fn weighed(answer: Answer, withheld: &[String], open: &[String]) -> Answer {
     if !withheld.is_empty() || (answer == Answer::No && !open.is_empty()) {
         Answer::Unclear
@@ -43,7 +43,7 @@ pub(super) fn weighed(answer: Answer, withheld: &[String], open: &[String]) -> A
     }
 }
 
-/// What stands against an answer about `with` beside `alone`.
+/// Reasons to withhold an answer about `with` compared with `alone`.
 pub(super) fn against(
     with: &Condition<'_>,
     alone: &Condition<'_>,
@@ -62,7 +62,7 @@ pub(super) fn against(
     reasons
 }
 
-/// What stands against comparing `learnt` and `parametric`, which have these loads, at equal load.
+/// Reasons why `learnt` and `parametric`, with these loads, cannot be compared at equal load.
 pub(super) fn at_equal_load(
     learnt: &Condition<'_>,
     parametric: &Condition<'_>,
@@ -74,7 +74,7 @@ pub(super) fn at_equal_load(
     reasons
 }
 
-/// Whether the application does not work without background traffic; where there is no `reference`, at all.
+/// Whether the application does not work without background traffic or, where there is no `reference`, at all.
 pub(super) fn application_failed(reference: Option<&Condition<'_>>, all: &[Condition<'_>]) -> bool {
     match reference {
         Some(alone) => share_failed(alone) > BROKEN,
@@ -88,6 +88,7 @@ fn share_failed(of: &Condition<'_>) -> f64 {
     failed as f64 / requests().count().max(1) as f64
 }
 
+/// Reasons to withhold an answer that hold for any comparison: too few valid runs, or nothing measured.
 pub(super) fn in_common(
     with: &Condition<'_>,
     without: &Condition<'_>,
@@ -110,7 +111,7 @@ pub(super) fn in_common(
     reasons
 }
 
-/// The largest percentile of request times that was judged, if not all decisive ones were.
+/// The largest percentile that was judged, if it is below the largest of [`DECISIVE`].
 pub(super) fn judged_up_to(judged: &[Judgement]) -> Option<f64> {
     let percentiles = judged.iter().filter_map(|j| match j.statistic {
         Statistic::Percentile(p) => Some(p),

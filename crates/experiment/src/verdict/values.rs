@@ -1,4 +1,4 @@
-//! The values of measures, run by run.
+//! The values of measures in each run, and the judgements that follow from them.
 
 use swell_stats::{
     Bootstrap, Estimate, MIN_TAIL_SAMPLES, Observation, PairedRatio, cov, mean, samples_beyond,
@@ -13,50 +13,49 @@ use crate::measure::{
 use crate::observe::{Outcome, Request};
 use crate::store::RunResult;
 
-/// Durations whose coefficient of variation is below this are set by the program, not by the network.
+/// Durations with a coefficient of variation below this are fixed by the program, not by the network.
 const CONSTANT: f64 = 0.01;
 
-/// Responses whose mean sizes differ by more than this are not the same responses.
+/// If mean response sizes differ by more than this share, the two conditions did not fetch the same responses.
 const OTHER_BYTES: f64 = 0.02;
 
-/// What is asked of a foreground.
+/// What the verdict asks about a foreground.
 pub(super) struct Asked {
     /// Its measures.
     pub measures: Vec<Measure>,
-    /// Whether it is a real program: how much one of its requests fetches may depend on the network.
+    /// Whether it is a real program. What one of its requests fetches may then depend on the network.
     pub program: bool,
     /// Length of a run, seconds.
     pub end: f64,
-    /// Intervals of percentiles of many runs together.
+    /// Resampling for the intervals of pooled percentiles.
     pub bootstrap: Bootstrap,
-    /// The links that its packets cross: names and directions, on the way from its clients and on the way to them.
+    /// The links on its path, by name and direction: first from its clients, then towards them.
     pub ways: [Vec<(String, u8)>; 2],
 }
 
-/// What was found of two conditions.
+/// The outcome of comparing two conditions.
 #[derive(Default)]
 pub(super) struct Found {
-    /// What could be judged.
+    /// The judgements that the answer rests on.
     pub judged: Vec<Judgement>,
-    /// What is shown beside that.
+    /// Judgements that are shown, but that no answer rests on.
     pub beside: Vec<Judgement>,
-    /// What should have been judged and could not, with the reason: where there is any, nobody may say that nothing
-    /// differs.
+    /// Reasons why something could not be judged. Any such reason rules out the answer "nothing differs".
     pub open: Vec<String>,
-    /// Whether runs are pairs.
+    /// Whether runs are paired.
     paired: bool,
 }
 
-/// The runs of both conditions that may decide.
+/// The valid runs of both conditions.
 pub(super) struct Pairs<'r> {
     over: Vec<&'r RunResult>,
     under: Vec<&'r RunResult>,
-    /// Whether they are pairs, place by place: there are as many of both. Else they are two independent samples.
+    /// Whether `over[i]` and `under[i]` are a pair. Otherwise these are two independent samples.
     paired: bool,
 }
 
 impl<'r> Pairs<'r> {
-    /// Pairs; of independent samples the size of the smaller.
+    /// The number of pairs, or the size of the smaller of two independent samples.
     pub fn len(&self) -> usize {
         self.over.len().min(self.under.len())
     }
@@ -69,7 +68,7 @@ impl<'r> Pairs<'r> {
         self.over.iter().chain(&self.under).copied()
     }
 
-    /// How many runs, or pairs, of these conditions may not decide.
+    /// How many pairs, or runs of independent samples, are excluded.
     pub fn left_out(&self, with: &Condition<'_>, without: &Condition<'_>) -> usize {
         match self.paired {
             true => with.runs.len().max(without.runs.len()) - self.len(),
@@ -81,7 +80,7 @@ impl<'r> Pairs<'r> {
     }
 }
 
-/// The runs of both conditions that may decide, in pairs where they are.
+/// The valid runs of both conditions. A pair counts only if both of its runs are valid.
 pub(super) fn pairs<'r>(with: &Condition<'r>, without: &Condition<'r>) -> Pairs<'r> {
     let paired = with.paired;
     let (over, under) = match paired {
@@ -101,7 +100,7 @@ pub(super) fn pairs<'r>(with: &Condition<'r>, without: &Condition<'r>) -> Pairs<
     }
 }
 
-/// Request times of both conditions, in pairs; bounds are at most `end` seconds.
+/// Request times of both conditions, for the same runs as [`pairs`]. All times are capped at `end` seconds.
 pub(super) fn times(
     with: &Condition<'_>,
     without: &Condition<'_>,
@@ -115,7 +114,7 @@ pub(super) fn times(
     (over, under)
 }
 
-/// What can be judged of what was asked, with one condition over another.
+/// Judges the measures in `asked` as ratios of one condition to another.
 pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Condition<'_>) -> Found {
     let pairs = pairs(with, without);
     let fresh = || Found {
@@ -172,7 +171,7 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
     found
 }
 
-/// Percentiles of all runs together, of values that have the floor added.
+/// Percentiles pooled over all runs. The observations include the measure's floor, which is subtracted again.
 fn levels(asked: &Asked, measure: &Measure, of: &[Vec<Observation>]) -> Vec<Option<Estimate>> {
     let mut found = pooled(&asked.bootstrap, of, &asked_for(measure));
     for e in found.iter_mut().flatten() {
@@ -182,7 +181,7 @@ fn levels(asked: &Asked, measure: &Measure, of: &[Vec<Observation>]) -> Vec<Opti
     found
 }
 
-/// Judges how long requests took, or what else tells what the requests got.
+/// Judges the request times, or a rate where request times do not show what the network did.
 fn request_times_of(
     asked: &Asked,
     pairs: &Pairs<'_>,
@@ -208,7 +207,7 @@ fn request_times_of(
     }
     found.open.extend(more_are_cut_off(over, under));
     if durations_are_constant(over, under) {
-        // The program runs for so long: what it got done in that time is what may differ.
+        // The program runs for a fixed time, so only what it achieves in that time can differ.
         for rate in [GOODPUT, REQUEST_RATE] {
             found.mean(&rate, pairs, |m, run| value(asked, m, run));
         }
@@ -219,10 +218,10 @@ fn request_times_of(
         if !most_bytes_pass_during_requests(pairs) {
             found.open.extend(paces_itself(asked, pairs));
         }
-        // As of a program that asks once and then streams: its requests are not what it does.
+        // For example a program that makes one request and then streams: request times do not cover the stream.
         found.mean(&GOODPUT, pairs, |_, run| link_rate(asked, run));
     } else if asked.program && bytes_differ(pairs) {
-        // As of a download that stops after so many seconds: it takes as long, and gets less.
+        // For example a download with a time limit: it takes as long with background traffic, but receives less.
         found.mean(&GOODPUT, pairs, |m, run| value(asked, m, run));
     }
     if asked.program && (few_take_most(over) || few_take_most(under)) {
@@ -232,14 +231,14 @@ fn request_times_of(
             mean(&took)
         });
     }
-    // Of all runs together, as tables and pictures have it.
+    // Levels are pooled over all runs, as in tables and figures.
     found.percentiles(&COMPLETION_TIME, over, under, |i| {
         let p = PERCENTILES.iter().position(|&p| p == DECISIVE[i]);
         conditions.map(|c| p.and_then(|p| c.seconds[p]))
     });
 }
 
-/// The percentiles that a measure is judged by: those of [`DECISIVE`], at its bad end.
+/// The percentiles at which a measure is judged: those of [`DECISIVE`], mirrored if higher values are better.
 fn asked_for(measure: &Measure) -> [f64; DECISIVE.len()] {
     DECISIVE.map(|bad| match measure.better {
         Better::Lower => bad,
@@ -248,8 +247,8 @@ fn asked_for(measure: &Measure) -> [f64; DECISIVE.len()] {
 }
 
 impl Found {
-    /// Judges the median and the bad end of a measure of which runs hold many values. `levels` are the percentiles
-    /// themselves.
+    /// Judges the median and the bad tail of a measure with many values per run. `levels(i)` gives the `i`-th
+    /// percentile under each of the two conditions.
     fn percentiles(
         &mut self,
         measure: &Measure,
@@ -275,13 +274,13 @@ impl Found {
                     "the median of {} is beyond what was watched, with and without traffic",
                     measure.name
                 )),
-                // The sentence says up to which percentile was judged.
+                // `words::Side::up_to` reports the largest percentile that was judged.
                 None => {}
             }
         }
     }
 
-    /// Judges the mean of a measure in every run.
+    /// Judges a measure that has one value per run.
     fn mean(
         &mut self,
         measure: &Measure,
@@ -290,7 +289,7 @@ impl Found {
     ) {
         let values: Vec<Option<f64>> = pairs.all().map(|run| value(measure, run)).collect();
         if pairs.len() == 0 {
-            return; // Why there is no pair of runs is said elsewhere.
+            return; // `validity::in_common` reports why there is no pair of runs.
         }
         let known: Vec<f64> = values.iter().flatten().copied().collect();
         let name = &measure.name;
@@ -302,7 +301,7 @@ impl Found {
             ));
             return;
         }
-        // What is nothing everywhere does not differ.
+        // Zero in every run means that nothing differs. A ratio of zeros is undefined, so ones stand in for them.
         let nothing = known.iter().all(|&x| x == 0.0);
         let floored = |x: &f64| if nothing { 1.0 } else { x + measure.floor };
         let halves: [&[f64]; 2] = known.split_at(pairs.over.len()).into();
@@ -331,8 +330,8 @@ impl Found {
 /// Observations by replication.
 type Groups = Vec<Vec<Observation>>;
 
-/// The values of a measure in each run of both conditions, where there are enough for percentiles: some values
-/// in every run, and in all of either condition as many as the tail wants.
+/// The values of a measure in each run of both conditions; `None` where they are too few for percentiles. Every run
+/// needs at least one value, each condition enough values for the tail, and all values must be positive.
 fn distributions(measure: &Measure, pairs: &Pairs<'_>) -> Option<(Groups, Groups)> {
     let of = |run: &RunResult| -> Vec<Observation> {
         let own = run.observed.measures.iter();
@@ -352,7 +351,7 @@ fn distributions(measure: &Measure, pairs: &Pairs<'_>) -> Option<(Groups, Groups
     (plenty(&over) && plenty(&under)).then_some((over, under))
 }
 
-/// How long the first bytes of answers took in a run.
+/// The times to first byte of the requests in a run.
 fn first_bytes(run: &RunResult) -> Vec<Observation> {
     let each = run.observed.requests.iter().map(|r| match r.outcome {
         _ if r.first_byte.is_finite() => Observation::complete(r.first_byte - r.start),
@@ -369,15 +368,14 @@ fn failed(run: &RunResult) -> bool {
         .any(|r| r.outcome == Outcome::Failed)
 }
 
-/// Whether all requests are done and took the same time, as those of a program that runs for a fixed time do, while what
-/// they got done differs.
+/// Whether all requests completed and took the same time, as in a program that runs for a fixed time.
 fn durations_are_constant(over: &[Vec<Observation>], under: &[Vec<Observation>]) -> bool {
     let all = || over.iter().chain(under).flatten();
     let values: Vec<f64> = all().map(|o| o.value).collect();
     values.len() > 1 && all().all(|o| o.complete) && cov(&values).is_some_and(|c| c < CONSTANT)
 }
 
-/// Whether a request that is done gets more or less with one condition than with the other.
+/// Whether the mean size of completed responses differs between the conditions.
 fn bytes_differ(pairs: &Pairs<'_>) -> bool {
     let each = |runs: &mut dyn Iterator<Item = &RunResult>| {
         let done = runs
@@ -388,23 +386,24 @@ fn bytes_differ(pairs: &Pairs<'_>) -> bool {
     };
     let over = each(&mut pairs.over.iter().copied());
     let under = each(&mut pairs.under.iter().copied());
-    // Not so where nothing is done: NaN differs from nothing.
+    // False if one condition has no completed request: comparisons with NaN are false.
     (over - under).abs() > OTHER_BYTES * over.max(under)
 }
 
-/// A foreground that carries this many times the bytes of its responses does something else than requests.
+/// A foreground that carries more than this many times the bytes of its responses does more than make requests.
 const ELSEWHERE: u64 = 2;
 
 /// Headers of a packet: IPv6, and TCP with time stamps.
 const HEADERS: u64 = 72;
 
-/// What carries less in a packet, in the mean, asks and answers; voice has 172 bytes, and is a stream.
+/// Traffic with a smaller mean payload per packet, in bytes, is requests and short answers. Voice is a stream, and has
+/// 172 bytes.
 const WORD: u64 = 100;
 
 /// Whether most of what the foreground carried belongs to no response.
 fn most_bytes_are_in_no_request(asked: &Asked, pairs: &Pairs<'_>) -> bool {
     let runs = || pairs.all();
-    // Every packet counts where it entered the network.
+    // Count each packet once, at the first link of its path.
     let first = |run| {
         let ways = [0, 1].map(|down| asked.way(run, down).into_iter().next());
         ways.into_iter().flatten()
@@ -417,11 +416,12 @@ fn most_bytes_are_in_no_request(asked: &Asked, pairs: &Pairs<'_>) -> bool {
     payload > ELSEWHERE * responses.sum::<u64>() && payload > WORD * packets
 }
 
-/// Where this much more of the requests is unfinished than without traffic, it is not the end of the runs that cut them
-/// off.
+/// If the share of requests without completion exceeds that of the other condition by more than this, the end of the
+/// run does not explain it.
 const MORE_CUT_OFF: f64 = 0.1;
 
-/// Kaplan and Meier's estimate holds where what is cut off would have gone on like the rest. What hangs would not.
+/// The Kaplan-Meier estimate assumes that censored requests would have continued like the others. Requests that hang
+/// would not.
 fn more_are_cut_off(over: &[Vec<Observation>], under: &[Vec<Observation>]) -> Option<String> {
     let count = |of: &[Vec<Observation>]| {
         let all = of.iter().flatten();
@@ -433,8 +433,8 @@ fn more_are_cut_off(over: &[Vec<Observation>], under: &[Vec<Observation>]) -> Op
         .then(|| format!("{with} of {n} requests did not finish with it, {without} of {m} without"))
 }
 
-/// Whether the requests that no percentile tells of, one in twenty, take more than half of the time: as of a program that
-/// asks for many small things and one large one.
+/// Whether the slowest 5 % of requests, which no judged percentile covers, take more than half of the total time. An
+/// example is a program that makes many small requests and a large one.
 fn few_take_most(of: &[Vec<Observation>]) -> bool {
     let mut times: Vec<f64> = of.iter().flatten().map(|o| o.value).collect();
     times.sort_by(|a, b| b.total_cmp(a));
@@ -444,11 +444,12 @@ fn few_take_most(of: &[Vec<Observation>]) -> bool {
     2 * few.max(of.len()) < times.len() && 2.0 * longest > all
 }
 
-/// A stream that takes less than this share of a link that it has for itself is not held back by the link.
+/// A stream that uses less than this share of an otherwise idle link is not limited by the link.
 const PACED: f64 = 0.5;
 
-/// What is carried of a stream that sends at a pace of its own is the same whether it comes in time or not: with a call or
-/// a feed that is the question. No packet tells when the application wanted it; what the program says itself may.
+/// The reason why the rate of a self-paced stream, such as a call or a live feed, does not decide. Its rate is the same
+/// whether its packets arrive in time or late, and packets do not show when the application needed them. Only a measure
+/// that the program reports can; `None` where it reports one.
 fn paces_itself(asked: &Asked, pairs: &Pairs<'_>) -> Option<String> {
     let itself = |m: &Measure| BUILT_IN.iter().all(|name| *name != m.name);
     let reports = asked.measures.iter().any(itself);
@@ -468,8 +469,8 @@ fn paces_itself(asked: &Asked, pairs: &Pairs<'_>) -> Option<String> {
     })
 }
 
-/// Whether most of what the foreground carries passes while it waits for an answer, as an upload does: then it is in time
-/// where the answer is.
+/// Whether most of the foreground's bytes leave links while a request is outstanding, as in an upload. Request times
+/// then reflect their delay.
 fn most_bytes_pass_during_requests(pairs: &Pairs<'_>) -> bool {
     let (mut during, mut all) = (0, 0);
     for run in pairs.all() {
@@ -490,14 +491,14 @@ fn most_bytes_pass_during_requests(pairs: &Pairs<'_>) -> bool {
     2 * during > all
 }
 
-/// The foreground's network-layer bytes per second out of its last link, in the direction in which it sends most, bit/s.
+/// The foreground's network-layer rate out of the last link of its path, in the direction in which it sends most, bit/s.
 fn link_rate(asked: &Asked, run: &RunResult) -> Option<f64> {
     let main = asked.main(run);
     let last = main.last()?;
     (last.duration > 0.0).then(|| last.departed as f64 * 8.0 / last.duration)
 }
 
-/// The value of `measure` in one run; `None` where the run does not tell.
+/// The value of `measure` in one run; `None` where the run does not have one.
 fn value(asked: &Asked, measure: &Measure, run: &RunResult) -> Option<f64> {
     let observed = &run.observed;
     let requests = &observed.requests;
@@ -530,7 +531,7 @@ fn value(asked: &Asked, measure: &Measure, run: &RunResult) -> Option<f64> {
             })
         }
         Source::Waits => {
-            // Waits in the queues of a path add up.
+            // The delay of a path is the sum of the mean waits at its links.
             let mean = |at: &Own<'_>| {
                 let waits = observed.waits.iter().filter(|w| {
                     (&*w.link, w.direction) == (at.link, at.direction) && w.traffic == "foreground"

@@ -1,5 +1,5 @@
-//! The verdict in plain English: a short answer to each question and, where one sentence does not hold what it rests on, a
-//! line for each background.
+//! The verdict in plain English: a short answer to each question. Where its evidence does not fit into one sentence, a
+//! line for each background follows.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,10 +19,10 @@ pub struct Paragraph {
     pub lines: Vec<String>,
 }
 
-/// What is said in one sentence takes no more characters: four lines of a terminal.
+/// Maximum length of a single-sentence paragraph, characters: four lines of a terminal.
 const SENTENCE: usize = 320;
 
-/// A paragraph per question: does it matter, is a parametric one enough, how sure are we.
+/// A paragraph for each question: does it matter, is a parametric one enough, which is the cheapest, how sure are we.
 pub(super) fn paragraphs(v: &ForegroundVerdict) -> Vec<Paragraph> {
     let mut said = vec![matters(v)];
     if v.sureness.tentative() {
@@ -45,22 +45,22 @@ pub(super) fn paragraphs(v: &ForegroundVerdict) -> Vec<Paragraph> {
     said
 }
 
-/// A background, or two that are compared: what sentences and lines need of them.
+/// What sentences and lines need to know about a comparison: a background with its reference, or two backgrounds.
 pub(super) struct Side<'v> {
-    /// Whether it differs from what it is compared with.
+    /// Whether the two sides of the comparison differ.
     pub answer: Answer,
     pub judged: &'v [Judgement],
     pub withheld: &'v [String],
     pub open: &'v [String],
-    /// "with learnt"
+    /// For example "with learnt".
     pub with: String,
-    /// What of it was carried.
+    /// The carried load, in parentheses.
     pub load: String,
-    /// Said before figures.
+    /// Text before the figures.
     pub first: String,
-    /// "without it"
+    /// For example "without it".
     pub than: String,
-    /// The line's beginning: "learnt matters"
+    /// Beginning of the line, for example "learnt matters".
     pub line: String,
 }
 
@@ -71,7 +71,7 @@ impl Side<'_> {
         format!("{} {}", phrases(&telling(&all)), self.than)
     }
 
-    /// What is said of it in a sentence.
+    /// The clause about it in a sentence.
     fn clause(&self) -> String {
         let with = format!("{}{}{}", self.with, self.load, self.first);
         if !self.withheld.is_empty() {
@@ -92,7 +92,7 @@ impl Side<'_> {
         }
     }
 
-    /// What is said of it in a line of its own.
+    /// Its own line.
     fn line(&self) -> String {
         let mut text = self.line.clone();
         if !self.withheld.is_empty() {
@@ -113,7 +113,7 @@ impl Side<'_> {
         format!("{text}:{} {}{reasons}", self.first, figures.join(", "))
     }
 
-    /// Up to which percentile it was judged, where not all were.
+    /// The largest judged percentile, where not all were judged.
     fn up_to(&self) -> String {
         let largest = validity::judged_up_to(self.judged);
         largest.map_or_else(String::new, |p| format!(" up to p{:.0}", p * 100.0))
@@ -126,7 +126,7 @@ impl Side<'_> {
         }
     }
 
-    /// What carries its answer: the surest difference, or else the largest.
+    /// The judgement to quote for its answer: the strongest of those that show a difference or, if none does, of all.
     fn strongest(&self) -> Option<&Judgement> {
         let differs = self.judged.iter().any(Judgement::differs);
         let shown = self.judged.iter().filter(|j| !differs || j.differs());
@@ -134,7 +134,7 @@ impl Side<'_> {
     }
 }
 
-/// How large a difference is: the end of its interval that is nearer to none.
+/// Size of a difference, as a logarithm: for a shown difference, the end of its interval that is nearer to one.
 fn strength(j: &Judgement) -> f64 {
     let known = match (j.differs(), j.ratio.value > 1.0) {
         _ if j.never() => return -1.0,
@@ -145,8 +145,8 @@ fn strength(j: &Judgement) -> f64 {
     known.ln().abs()
 }
 
-/// The paragraph on `sides`, which are not empty: all in one sentence where it is a short one, else the answer with the
-/// figure that carries it, and a line for each.
+/// The paragraph about `sides`, of which there is at least one. If one sentence for all of them is too long, the
+/// paragraph states the answer with its strongest figure and adds a line for each side.
 pub(super) fn paragraph(
     sides: &[Side<'_>],
     answer: Answer,
@@ -162,7 +162,7 @@ pub(super) fn paragraph(
         };
     }
     let reasons = |s: &Side<'_>| [s.withheld, s.open].concat().join(", ");
-    // What is open for a reason is not open for its figure.
+    // A side that is open for a stated reason is explained by that reason, not by its figure.
     let most = sides
         .iter()
         .filter(|s| s.answer == answer && (answer != Answer::Unclear || reasons(s).is_empty()))
@@ -211,7 +211,7 @@ fn matters(v: &ForegroundVerdict) -> Paragraph {
             "Whether background traffic matters to {name} cannot be told: there is no background of kind none to compare with."
         ));
     }
-    // Those that give the answer first, each in the order of the file.
+    // Sides that give the overall answer come first; the sort is stable, so the order of the file remains.
     let mut sides: Vec<Side<'_>> = v
         .backgrounds
         .iter()
@@ -239,7 +239,7 @@ fn matters(v: &ForegroundVerdict) -> Paragraph {
     paragraph(&sides, v.matters, [&claim, "the largest change"], tally)
 }
 
-/// "Of 8 backgrounds 1 matters, 5 do not and 2 are not settled."
+/// Counts the answers: "Of 8 backgrounds 1 matters, 5 do not and 2 are not settled."
 fn tally(sides: &[Side<'_>], yes: [&str; 2], no: [&str; 2]) -> Option<String> {
     let part = |answer: Answer, [one, more]: [&str; 2]| {
         let n = sides.iter().filter(|s| s.answer == answer).count();
@@ -254,7 +254,7 @@ fn tally(sides: &[Side<'_>], yes: [&str; 2], no: [&str; 2]) -> Option<String> {
     .flatten()
     .collect();
     let (last, before) = parts.split_last()?;
-    // Where all are alike the claim says it.
+    // If all answers are the same, the claim says so already.
     (!before.is_empty()).then(|| {
         format!(
             "Of {} backgrounds {} and {last}.",
@@ -305,17 +305,17 @@ fn side(b: &BackgroundVerdict, answer: Answer) -> Side<'_> {
 /// Directions of the link.
 const WAYS: [&str; 2] = ["up", "down"];
 
-/// A load this far below what was requested is said beside it.
+/// If the carried load is below this share of the requested load, the text gives both.
 const BELOW: f64 = 0.75;
 
 /// "1.2 of 8.0 Mbit/s", where much more was requested than carried.
 fn below(carried: f64, requested: Option<f64>) -> Option<String> {
-    // A tenth of a Mbit/s is what figures here resolve.
+    // Figures here have a resolution of 0.1 Mbit/s.
     let asked = requested.filter(|&r| carried < BELOW * r && r - carried > 1e5)?;
     Some(format!("{:.1} of {:.1} Mbit/s", carried / 1e6, asked / 1e6))
 }
 
-/// What was carried of a background, and what of it was requested where that is much more.
+/// The carried load of a background, and the requested load where that is much more.
 fn load(b: &BackgroundVerdict) -> String {
     let way = |d: usize| {
         let carried = b.load_bps[d];
@@ -330,11 +330,11 @@ fn load(b: &BackgroundVerdict) -> String {
     format!("{down}{unit} down, {} up", way(0))
 }
 
-/// The smallest and the largest ratio among those that show a difference, or else among all: with responsive traffic the
-/// median may be better and the tail worse.
+/// The smallest and the largest ratio among those that show a difference or, if none does, among all. Both are needed:
+/// with responsive traffic the median may improve while the tail gets worse.
 fn telling<'j>(judged: &[&'j Judgement]) -> Vec<&'j Judgement> {
     let differs = judged.iter().any(|j| j.differs());
-    // What goes the other way is said, too.
+    // Also report large ratios in the opposite direction, even if they are not significant.
     let better = |j: &Judgement| (j.ratio.value < 1.0) == (j.better == Better::Lower);
     let far = |j: &Judgement| (j.ratio.value.ln()).abs() > MARGIN.ln_1p();
     let against = |j: &Judgement| {
@@ -345,7 +345,7 @@ fn telling<'j>(judged: &[&'j Judgement]) -> Vec<&'j Judgement> {
         .iter()
         .copied()
         .filter(|j| !differs || j.differs() || against(j))
-        // What never happened tells nothing beside what did.
+        // Omit events that never happened, unless nothing happened at all.
         .filter(|j| !j.never() || judged.iter().all(|k| k.never()))
         .collect();
     let by_value = |a: &&&Judgement, b: &&&Judgement| a.ratio.value.total_cmp(&b.ratio.value);
@@ -361,7 +361,7 @@ fn telling<'j>(judged: &[&'j Judgement]) -> Vec<&'j Judgement> {
     }
 }
 
-/// "the median request takes 1.2 times (1.1 to 1.3) and the p90 takes 2 times (1.8 to 2.2) as long as"
+/// For example "the median request takes 1.2 times (1.1 to 1.3) and the p90 takes 2 times (1.8 to 2.2) as long as".
 fn phrases(judged: &[&Judgement]) -> String {
     let last = judged.len().saturating_sub(1);
     let each: Vec<String> = judged
@@ -369,7 +369,7 @@ fn phrases(judged: &[&Judgement]) -> String {
         .enumerate()
         .map(|(i, j)| {
             let unit = match (is_time(j), i == last) {
-                // The same unit is said once.
+                // If both are times or neither is, only the last one names the unit.
                 (time, false) if time == is_time(judged[last]) => "",
                 (true, false) => " as long",
                 (true, true) => " as long as",
@@ -395,7 +395,7 @@ fn subject(j: &Judgement) -> String {
     }
 }
 
-/// "p90 ×2.53 (2.30–2.77)"
+/// For example "p90 ×2.53 (2.30–2.77)".
 fn short(j: &Judgement) -> String {
     let name = match j.statistic {
         Statistic::Percentile(0.5) if is_time(j) => "median".into(),
@@ -454,7 +454,7 @@ fn parametric(v: &ForegroundVerdict, enough: Answer) -> Paragraph {
     paragraph(&sides, differ, [&claim, "the largest difference"], None)
 }
 
-/// What a comparison rests on.
+/// The side for a comparison.
 fn compared(c: &Comparison) -> Side<'_> {
     let line = match c.enough {
         Answer::Yes => format!("{} is enough for {}", c.parametric, c.learnt),
@@ -474,7 +474,7 @@ fn compared(c: &Comparison) -> Side<'_> {
     }
 }
 
-/// The cheapest background that is enough, and what of the cheaper ones is not known.
+/// The paragraph about the cheapest sufficient background, and about the cheaper ones that are not settled.
 fn cheapest(v: &ForegroundVerdict, suite: &Suite) -> Paragraph {
     let (name, target) = (&v.foreground, &suite.target);
     let found = suite.cheapest.as_deref();
@@ -540,7 +540,7 @@ fn cheapest(v: &ForegroundVerdict, suite: &Suite) -> Paragraph {
     }
 }
 
-/// More replications than this are no advice.
+/// Do not advise more replications than this.
 const WORTH_SAYING: usize = 1000;
 
 fn sure(v: &ForegroundVerdict) -> String {
@@ -577,7 +577,7 @@ fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// "2.10 times (1.80 to 2.40)", "at least 5.1 times".
+/// For example "2.10 times (1.80 to 2.40)" or "at least 5.10 times".
 fn times(e: &Estimate) -> String {
     match Known::of(e) {
         Known::AtLeast(low) => format!("at least {low:.2} times"),

@@ -53,15 +53,15 @@ pub(super) fn backgrounds(file: &File, found: &mut Findings) {
     }
 }
 
-/// Whether the parts of `background` are other backgrounds, each of them once.
+/// Checks that the parts of `background` are other backgrounds, each of them once.
 fn mixed(file: &File, names: &[&str], background: &Part, key: &str, found: &mut Findings) {
     let mut seen: Vec<&str> = Vec::new();
-    // What is left to look at, with what led there.
+    // Parts still to visit, with the names of the mixes that contain them.
     let mut left: Vec<(&Part, Vec<&str>)> = vec![(background, Vec::new())];
     while let Some((part, above)) = left.pop() {
         for name in part.parts() {
             let Some(next) = file.background.iter().find(|b| b.name() == name) else {
-                // Said where it is a mix itself.
+                // Report this only for the mix that names it directly.
                 if part.name() == background.name() {
                     let (message, hint) = unknown_name("background", name, names);
                     found.add(key, message, &hint);
@@ -98,7 +98,7 @@ fn mixed(file: &File, names: &[&str], background: &Part, key: &str, found: &mut 
     }
 }
 
-/// Whether `background` can take the measured rates of `target`.
+/// Checks that `background` can take the measured rates of `target`.
 fn matching(
     file: &File,
     names: &[&str],

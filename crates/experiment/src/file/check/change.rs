@@ -1,11 +1,11 @@
-//! Changes of the network that cannot be.
+//! Impossible changes of the network.
 
 use swell_base::{Dur, Rate};
 
 use super::{Findings, LONGEST, loss, qdisc};
 use crate::file::{Change, File};
 
-/// A schedule finer than this is no schedule.
+/// Minimum interval of a schedule of changes.
 const OFTEN: Dur = Dur::from_millis(1);
 
 pub(super) fn changes(file: &File, found: &mut Findings) {

@@ -1,4 +1,4 @@
-//! Links that cannot be.
+//! Impossible links.
 
 use std::ops::RangeInclusive;
 
@@ -8,9 +8,9 @@ use super::super::preset::MOST_LINKS;
 use super::super::{File, LinkKeys, LinkOverrides, Preset};
 use super::{Findings, OVERHEAD, loss, qdisc};
 
-/// What a preset may have of a kind of link.
+/// Allowed number of links of each kind in a preset.
 const SIZE: RangeInclusive<u32> = 1..=MOST_LINKS as u32;
-/// The name of a link is part of the names of files.
+/// Maximum length of a link's name, because it is part of file names.
 const LONGEST_NAME: usize = 64;
 
 pub(super) fn check(file: &File, found: &mut Findings) {
@@ -114,7 +114,7 @@ fn named(file: &File, found: &mut Findings) {
     }
 }
 
-/// The keys of a link at `whole`. Of a preset's they need not be `complete`.
+/// Checks the keys of a link at `whole`. Those of a preset need not be `complete`.
 fn keys(keys: &LinkKeys, whole: &str, complete: bool, found: &mut Findings) {
     for (side, link) in ["up", "down"].into_iter().zip(keys.directions()) {
         let overrides = if side == "up" { &keys.up } else { &keys.down };
@@ -124,7 +124,7 @@ fn keys(keys: &LinkKeys, whole: &str, complete: bool, found: &mut Findings) {
         };
         type Has = fn(&LinkOverrides) -> bool;
         let own = |has: Has| overrides.as_ref().is_some_and(has);
-        // What both directions share is reported once.
+        // Report problems of shared keys only once.
         let skip = |has: Has| side == "down" && !own(has) && !keys.up.as_ref().is_some_and(has);
 
         let own_rate = own(|o| o.rate.is_some());

@@ -6,14 +6,14 @@ use super::Findings;
 use crate::file::qdisc::{Adaptation, Drr, DrrClasses, Priority, Qdisc, Red, Weight};
 use swell_path::PieConfig;
 
-/// What 16 bits hold.
+/// Maximum value of 16 bits.
 const MOST: u32 = 65_535;
-/// A controller that is computed more often than this does nothing else.
+/// Minimum update interval of a controller. A shorter one would dominate the cost of a run.
 const SHORTEST_UPDATE: Dur = Dur::from_micros(100);
-/// More than any packet; what a queue may send at once.
+/// Maximum quantum of a queue, larger than any packet.
 const LARGEST_QUANTUM: Bytes = Bytes(1 << 30);
 
-/// What is impossible about `qdisc`, which the file has under `at`.
+/// Rejects impossible values of `qdisc`, which has the key `at`.
 pub(super) fn check(at: &str, qdisc: &Qdisc, found: &mut Findings) {
     let key = |name: &str| format!("{at}.{name}");
     match qdisc {

@@ -1,4 +1,4 @@
-//! Rates that the link cannot carry.
+//! Rates above the capacity of a link.
 
 use swell_base::Rate;
 
@@ -12,12 +12,12 @@ const WAYS: [&str; 2] = ["up", "down"];
 /// The links, and their highest rates over the run.
 struct Links {
     names: Vec<String>,
-    /// `None` where a packet-delivery trace says it.
+    /// `None` for a packet-delivery trace.
     rates: Vec<[Option<Rate>; 2]>,
 }
 
-/// Refuses what no link carries: a background's rate above that of a link on its path, and a foreground and a background
-/// that cannot slow down and are above it only together. Over TCP packets may be asked to flow faster: they wait.
+/// Rejects rates that a link cannot carry: a background's rate above that of a link on its path, and an unresponsive
+/// foreground and background whose sum is above it. Packets over TCP may have a higher rate, because they can wait.
 pub(super) fn check(file: &File, found: &mut Findings) {
     let links = links(file);
     for (i, background) in file.background.iter().enumerate() {
@@ -35,7 +35,7 @@ pub(super) fn check(file: &File, found: &mut Findings) {
         if !own.is_unresponsive() {
             continue;
         }
-        // Alone above a link's rate it asks what an overload does.
+        // A foreground that alone exceeds a link's rate is a deliberate overload, and allowed.
         let own = (file.hops(&own.route()), own.asks());
         let others = file.background.iter().map(|other| other.as_keys());
         for other in others.filter(|other| other.is_unresponsive()) {

@@ -39,7 +39,7 @@ fn links_have_names_and_paths_take_them_in_order() {
     assert!(found.changes());
     // Delays default to 10ms: both directions of both links.
     assert_eq!(found.round_trip(&Route::default()).as_secs_f64(), 0.026);
-    // What is written out reads back.
+    // The resolved file can be read again.
     assert_eq!(read(&found.to_toml(), "again").unwrap(), found);
 }
 
@@ -160,7 +160,7 @@ fn a_rate_is_held_against_every_link_of_its_path() {
         ["15Mbit are more than link `core` carries down, which is 10Mbit"]
     );
     assert!(too_fast("rate = \"15Mbit\"\npath = [\"home\"]").is_ok());
-    // Down for clients on the right is up on the link.
+    // The down direction of clients on the right is the up direction of the link.
     let turned = too_fast("rate = \"5Mbit\"\npath = [\"home\"]\nreversed = true").unwrap_err();
     assert_eq!(
         turned,
@@ -215,7 +215,7 @@ fn a_leaf_spine_is_used_by_path() {
     assert_eq!(found.links().len(), 6);
     found.write_out();
     let names: Vec<String> = found.links().into_iter().map(|l| l.name).collect();
-    // What nobody crosses is not there.
+    // Links that no part crosses are omitted.
     assert_eq!(names, ["leaf1-spine2", "leaf3-spine2"]);
     let hops = found.hops(&found.foreground[0].route());
     assert_eq!(

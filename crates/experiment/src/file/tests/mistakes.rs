@@ -1,8 +1,8 @@
-//! What is said of mistakes: the line, the key and the way out.
+//! Messages about mistakes: line, key and hint.
 
 use super::*;
 
-/// What both directions share is judged though one of them has its own.
+/// Shared keys are checked although one direction has its own.
 #[test]
 fn a_shared_mistake_is_told_once_whoever_it_concerns() {
     for up in ["", "[network.up]\nqueue = \"9pkt\""] {

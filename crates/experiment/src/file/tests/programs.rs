@@ -49,7 +49,7 @@ fn a_real_program_needs_the_emulator() {
         assert_eq!(refused.key, "foreground[0].reported[0].name");
         assert!(refused.message.contains(why), "{}", refused.message);
     }
-    // The resolved file reads as what it was written from.
+    // Reading the resolved file gives the same result.
     assert_eq!(read(&file.to_toml(), "again").unwrap(), file);
 
     let simulated = PROGRAM.replace("backend = \"emulated\"", "");

@@ -55,7 +55,7 @@ fn the_way_up_has_its_own_rate() {
         message,
         "3Mbit are more than the link carries up, which is 2Mbit"
     );
-    // Over TCP they wait.
+    // Packets over TCP wait.
     let waits = format!("{both}\ntransport = \"tcp\"");
     assert!(with(WEB, &waits, "").is_ok());
     // The link becomes faster during the run, one way or the other.
@@ -83,7 +83,7 @@ fn what_cannot_slow_down_must_fit_together() {
     // Users wait for each other and for the video.
     let users = "kind = \"learnt\"\nmodel = \"access-link\"\nrate = \"9Mbit\"";
     assert!(with(video, users, "").is_ok());
-    // An overload is a question, too.
+    // A deliberate overload is allowed.
     let overload = "kind = \"cbr\"\nrate = \"21Mbit\"";
     assert!(with(overload, users, "").is_ok());
 }

@@ -1,7 +1,8 @@
 //! PathChirp (V. Ribeiro, R. Riedi, R. Baraniuk, J. Navratil and L. Cottrell, Efficient Available Bandwidth Estimation for
-//! Network Paths, PAM 2003). A chirp is packets that come ever faster. Where its delays rise and fall again, cross traffic
-//! came; where they rise for good, the rate is above what is free. Defaults are those of the released tool, version 2.3.
-//! It says a mean of the last chirps after each of them; here each chirp is in one estimate only.
+//! Network Paths, PAM 2003). A chirp is a train of packets with decreasing gaps. Delays that rise and fall again indicate
+//! a burst of cross traffic; delays that keep rising indicate a rate above the available bandwidth. Defaults are those of
+//! the released tool, version 2.3. The tool reports a running mean after each chirp; here each chirp contributes to only
+//! one estimate.
 
 use std::collections::VecDeque;
 
@@ -9,22 +10,23 @@ use swell_base::{Dur, Stream};
 
 use super::estimator::{Estimator, Heard, Range, Train, delay};
 
-/// Each gap is the last one over this.
+/// Ratio of each gap to the next.
 const SPREAD: f64 = 1.2;
-/// Network-layer bytes.
+/// Packet size, network-layer bytes.
 const SIZE: u32 = 1000;
-/// Mean rate of the probe to begin with, its least and its most, bits per second.
+/// Mean rate of the probe: initial, minimum and maximum, bits per second.
 const LOAD: [f64; 3] = [0.3e6, 5e3, 3e6];
 /// Highest rate of a chirp.
 const HIGHEST: f64 = 1.5e9;
-/// An excursion is over when the delay is this much less than its highest.
+/// An excursion ends when the delay has fallen from its maximum by this factor.
 const FALL: f64 = 1.5;
 /// Shortest excursion, packets.
 const SHORTEST: usize = 5;
-/// Delays that differ by no more microseconds are equal: times are whole nanoseconds.
+/// Delays within this difference, in microseconds, are equal: times are whole nanoseconds.
 const SAME: f64 = 0.01;
-/// Chirps of an estimate, and the most, where the range is not found.
+/// Number of chirps in an estimate.
 const CHIRPS: usize = 11;
+/// Maximum number of chirps in an estimate, if the range of rates is not found.
 const MOST: usize = 66;
 
 /// The chirps so far.
@@ -34,10 +36,11 @@ pub(super) struct Pathchirp {
     high: f64,
     /// Mean rate of the probe, bits per second.
     load: f64,
-    /// What the last chirps said, and how many of them are in no estimate yet.
+    /// Estimates of the last chirps.
     recent: VecDeque<f64>,
+    /// Number of chirps that are in no estimate yet.
     fresh: usize,
-    /// How often the mean was near an end of the range: below, above.
+    /// How often the mean was near the lower and the upper end of the range.
     out: [u32; 2],
 }
 
@@ -62,7 +65,7 @@ impl Pathchirp {
             .collect()
     }
 
-    /// Moves the range where the mean lies at an end of it for the third time.
+    /// Moves the range when the mean is near one of its ends for the third time.
     fn follow(&mut self, mean: f64) {
         let near = [mean < 1.5 * self.low, mean > 0.66 * self.high];
         for (out, is_near) in self.out.iter_mut().zip(near) {
@@ -87,8 +90,8 @@ impl Pathchirp {
     }
 }
 
-/// What is free by one chirp, of whose packet k + 1 came `delays[k + 1]` after it was sent, and was sent at `rates[k]` after
-/// the one before.
+/// The available bandwidth from one chirp. Packet k + 1 had the delay `delays[k + 1]`, and followed the previous one at
+/// the rate `rates[k]`.
 pub(super) fn chirp(delays: &[f64], rates: &[f64]) -> f64 {
     let n = rates.len();
     let mut each = vec![None; n];
@@ -154,7 +157,7 @@ impl Estimator for Pathchirp {
 
     fn heard(&mut self, heard: &[Heard]) -> Option<Range> {
         let delays: Option<Vec<f64>> = heard.iter().map(delay).collect();
-        // The tool takes a chirp with losses for half its lowest rate.
+        // As in the tool, a chirp with losses counts as half its lowest rate.
         let free = delays.map_or(self.low / 2.0, |delays| chirp(&delays, &self.rates()));
         self.recent.push_back(free);
         self.fresh += 1;
@@ -164,7 +167,7 @@ impl Estimator for Pathchirp {
         let mean = self.recent.iter().sum::<f64>() / CHIRPS as f64;
         self.recent.pop_front();
         self.follow(mean);
-        // What lies at an end of the range says little, and a range that was left nothing.
+        // Estimates near an end of the range are unreliable, and those from an earlier range are dropped.
         let is_inside = self.out == [0; 2] && !self.recent.is_empty();
         let is_due = self.fresh >= CHIRPS && is_inside || self.fresh >= MOST;
         if is_due {

@@ -1,8 +1,8 @@
-//! What every tool sends and hears.
+//! The interface of probing tools: trains that they send, and arrivals that they observe.
 
 use swell_base::{Dur, Stream, Time};
 
-/// Packets to be sent: when each leaves, since the first, and network-layer bytes.
+/// Packets to send: time since the first one, and network-layer bytes.
 pub(super) struct Train {
     pub packets: Vec<(Dur, u32)>,
     /// From the end of this train to the next one.
@@ -20,10 +20,10 @@ impl Train {
     }
 }
 
-/// A packet: when it was sent, and when it came; `None` if it was lost. Clocks of both hosts agree, which no tool rests on.
+/// Send and arrival time of a packet; `None` if it was lost. The clocks of both hosts agree, but no tool relies on that.
 pub(super) type Heard = (Time, Option<Time>);
 
-/// Gaps between packets that came one after the other, seconds: as they were sent, and as they came.
+/// Gaps between consecutive packets that both arrived, seconds: at the sender and at the receiver.
 pub(super) fn gaps(heard: &[Heard]) -> Vec<(f64, f64)> {
     let pairs = heard.windows(2);
     pairs
@@ -34,7 +34,7 @@ pub(super) fn gaps(heard: &[Heard]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// How long a packet took, microseconds.
+/// One-way delay of a packet, microseconds.
 pub(super) fn delay(heard: &Heard) -> Option<f64> {
     Some(heard.1?.since(heard.0).as_nanos() as f64 / 1000.0)
 }
@@ -42,11 +42,11 @@ pub(super) fn delay(heard: &Heard) -> Option<f64> {
 /// Lowest and highest available bandwidth, bits per second.
 pub(super) type Range = (f64, f64);
 
-/// A tool: which train comes next, and what it concludes.
+/// A tool: chooses the next train, and derives estimates from arrivals.
 pub(super) trait Estimator: Send {
-    /// What is to be sent.
+    /// The next train to send.
     fn next(&mut self, rng: &mut Stream) -> Train;
 
-    /// What came of it: an estimate where there is one, after which the tool begins anew.
+    /// Evaluates the arrivals of a train. Returns an estimate if it is complete, after which the tool starts over.
     fn heard(&mut self, heard: &[Heard]) -> Option<Range>;
 }

@@ -1,7 +1,8 @@
 //! IGI and PTR (N. Hu and P. Steenkiste, Evaluation and Characterization of Available Bandwidth Probing Techniques, IEEE
-//! JSAC 21(6), 2003). Trains are sent with ever wider gaps until they arrive with the gap that they were sent with. PTR
-//! is the rate of that train. IGI takes what gaps have grown by for the traffic that came between. As in the released
-//! tool, three trains are sent with each gap, and gaps are equal where they differ by less than a step (there by 5 us).
+//! JSAC 21(6), 2003). The gaps of successive trains increase until a train arrives with the gap with which it was sent.
+//! PTR is the rate of that train. IGI attributes the growth of gaps to cross traffic between the packets. As in the
+//! released tool, three trains are sent with each gap. Gaps are equal if they differ by less than a step (5 us in the
+//! tool).
 
 use swell_base::{Dur, Stream};
 
@@ -9,23 +10,23 @@ use super::estimator::{Estimator, Heard, Range, Train, gaps};
 
 /// Packets of a train.
 const PACKETS: usize = 60;
-/// Network-layer bytes.
+/// Packet size, network-layer bytes.
 const SIZE: u32 = 750;
 /// Trains with the same gap.
 const TRAINS: usize = 3;
-/// A step, of the gap of packets back to back.
+/// Increase of the gap per step, as a share of the gap of back-to-back packets.
 const STEP: f64 = 1.0 / 8.0;
-/// Between trains.
+/// Pause between trains.
 const PAUSE: Dur = Dur::from_millis(500);
 
 /// The trains of an estimate.
 pub(super) struct Trains {
     capacity: f64,
-    /// IGI, not PTR.
+    /// Whether the tool is IGI; otherwise PTR.
     growth: bool,
-    /// Of the next train, seconds.
+    /// Gap of the next train, seconds.
     gap: f64,
-    /// What trains with this gap came with: mean gap, seconds, and the rate of what came between, bits per second.
+    /// Results of trains with this gap: mean gap at the receiver, seconds, and rate of the cross traffic, bits per second.
     came: Vec<(f64, f64)>,
 }
 
@@ -41,7 +42,7 @@ impl Trains {
         trains
     }
 
-    /// What the narrowest link takes for a packet.
+    /// Transmission time of a packet on the narrowest link.
     fn least(&self) -> f64 {
         f64::from(SIZE) * 8.0 / self.capacity
     }
@@ -55,7 +56,7 @@ impl Estimator for Trains {
     fn heard(&mut self, heard: &[Heard]) -> Option<Range> {
         let came: Vec<f64> = gaps(heard).into_iter().map(|g| g.1).collect();
         let (sum, least) = (came.iter().sum::<f64>(), self.least());
-        // What came between packets whose gap grew.
+        // Cross traffic between packets whose gap increased.
         let grew = came
             .iter()
             .filter(|&&g| g > self.gap.max(least) * (1.0 + 1e-6));

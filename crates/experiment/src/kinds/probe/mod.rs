@@ -1,4 +1,4 @@
-//! Probes: packets that measure how much of a path is free. Each tool is a file of its own.
+//! Probes: packets that measure the available bandwidth of a path. Each tool has its own file.
 
 mod chirp;
 mod estimator;
@@ -88,7 +88,8 @@ const BYTES: &str = "probe bytes";
 const DURATION: &str = "probe duration";
 const AVAILABLE: &str = "available";
 
-/// What is judged: how far the estimate, the middle of its range, is from what was free, over the capacity.
+/// The judged measure: difference between the estimate, the middle of its range, and the actual available bandwidth, over
+/// the capacity.
 const OFF: Measure = Measure {
     name: Cow::Borrowed(ERROR),
     unit: Cow::Borrowed(""),
@@ -221,39 +222,39 @@ impl Plays for ProbeTraffic {
     }
 }
 
-/// The machine: train after train, from the server to the client.
+/// The workload: one train after another, from the server to the client.
 struct Prober {
     estimator: Box<dyn Estimator>,
     rng: Stream,
     path: Access,
-    /// Between estimates.
+    /// Pause between estimates.
     pause: Dur,
-    /// The train that is sent, since its first packet.
+    /// The current train: time since its first packet, and size.
     train: Vec<(Dur, u32)>,
     /// Number of its first packet.
     first: u64,
-    /// How many of it were sent.
+    /// Number of its packets sent so far.
     sent: usize,
     began: Time,
     heard: Vec<Heard>,
-    /// When the estimate that is being made began.
+    /// When the current estimate began.
     since: Option<Time>,
     bytes: u64,
     records: Vec<Record>,
     samples: Vec<Sample>,
-    /// Before the next train.
+    /// Pause before the next train.
     rest: Dur,
-    /// Which train: a timer of an earlier one says nothing.
+    /// Number of the current train; timers of earlier ones are ignored.
     round: u64,
 }
 
 // Timer tokens.
 const SEND: u64 = 0;
 const NEXT: u64 = 1;
-/// The train's last packets are lost: with its number.
+/// The remaining packets of a train are lost. The token includes the train's number.
 const LOST: u64 = 2;
 
-/// What has not come so long after the last packet was sent is lost.
+/// Packets that have not arrived this long after the last one was sent are lost.
 const GRACE: Dur = Dur::from_secs(1);
 
 impl Prober {
@@ -270,7 +271,7 @@ impl Prober {
         self.send(now, actions);
     }
 
-    /// Sends what is due.
+    /// Sends the packets that are due.
     fn send(&mut self, now: Time, actions: &mut Vec<Action>) {
         while let Some(&(at, size)) = self.train.get(self.sent) {
             let due = self.began + at;

@@ -1,19 +1,20 @@
-//! Packet pairs (S. Keshav, A Control-Theoretic Approach to Flow Control, SIGCOMM 1991): two packets back to back leave the
-//! narrowest link as far apart as it takes to send one. What comes between them makes it more, so the median is taken.
-//! It estimates the capacity; as an estimate of what is free it is too high wherever there is other traffic.
+//! Packet pairs (S. Keshav, A Control-Theoretic Approach to Flow Control, SIGCOMM 1991). Two back-to-back packets leave the
+//! narrowest link with a gap of one transmission time. Cross traffic between them increases the gap, so the tool uses
+//! the median. It estimates the capacity; as an estimate of the available bandwidth it is too high if there is other
+//! traffic.
 
 use swell_base::{Dur, Stream};
 
 use super::estimator::{Estimator, Heard, Range, Train, gaps};
 
-/// Pairs of an estimate.
+/// Number of pairs in an estimate.
 const PAIRS: usize = 100;
-/// Network-layer bytes.
+/// Packet size, network-layer bytes.
 const SIZE: u32 = 1500;
-/// Between pairs.
+/// Pause between pairs.
 const PAUSE: Dur = Dur::from_millis(50);
 
-/// Pairs so far: gaps at the receiver.
+/// Gaps at the receiver of the pairs so far, seconds.
 #[derive(Default)]
 pub(super) struct Pairs {
     gaps: Vec<f64>,

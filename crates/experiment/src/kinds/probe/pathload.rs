@@ -1,39 +1,41 @@
-//! Pathload (M. Jain and C. Dovrolis, End-to-End Available Bandwidth, IEEE/ACM ToN 11(4), 2003; section 4). A stream of
-//! packets at a rate above what is free meets a queue that grows: delays rise along it. Fleets of streams, each fleet at
-//! one rate, search for the range of rates at which some streams show a rise and some do not.
+//! Pathload (M. Jain and C. Dovrolis, End-to-End Available Bandwidth, IEEE/ACM ToN 11(4), 2003; section 4). If a stream of
+//! packets is faster than the available bandwidth, the queue grows and delays rise along the stream. Fleets of streams,
+//! each fleet at one rate, search for the range of rates in which some streams show a rise and some do not.
 //!
-//! Tests, thresholds and the search are those of the released tool, version 1.3, which differ from the paper's: of `n`
-//! medians `n - 1` pairs are compared, and the share of rises is of `n`. That makes fewer streams rise. Its filters for
-//! hosts that stamp packets late are left out: simulated hosts do not. Above 150 Mbit/s it rounds gaps to the nearest
-//! microsecond; here gaps are rounded down, so that every rate can be had with packets of at most 1500 bytes.
+//! Tests, thresholds and the search are those of the released tool, version 1.3. They differ from the paper: the tool
+//! compares the `n - 1` pairs of `n` medians, but divides the number of rises by `n`, so fewer streams count as rising.
+//! The tool's filters for hosts with late timestamps are left out, because simulated hosts do not need them. Above
+//! 150 Mbit/s the tool rounds gaps to the nearest microsecond. Here gaps are rounded down, so that every rate is possible
+//! with packets of at most 1500 bytes.
 
 use swell_base::{Dur, Stream};
 
 use super::estimator::{Estimator, Heard, Range, Train, delay};
 
-/// Packets of a stream, and streams of a fleet.
+/// Packets in a stream.
 const STREAM: usize = 100;
+/// Streams in a fleet.
 const FLEET: usize = 12;
-/// Packets of the trains that say where to begin: the next one is sent where one lost packets.
+/// Packets in the trains that find the initial rate. If a train loses packets, the next one is sent.
 const FIRST: [usize; 5] = [50, 35, 20, 5, 3];
 /// Largest and smallest packets, network-layer bytes.
 const SIZES: (f64, f64) = (1500.0, 228.0);
 /// Usual and shortest gap, microseconds.
 const GAPS: (f64, f64) = (80.0, 7.0);
-/// Of streams that are longer, seconds, a fleet has one.
+/// If a stream takes at least this long, in seconds, a fleet has only one stream.
 const LONG: f64 = 0.5;
 /// Lowest rate: the smallest packets every 0.2 s.
 const LEAST: f64 = SIZES.1 * 8.0 / 0.2;
 /// Highest rate: full packets at the shortest gap.
 const MOST: f64 = SIZES.0 * 8e6 / GAPS.1;
-/// Loss at which a stream counts as rising, and at which it is lossy.
+/// Loss ratios above which a stream counts as rising, and as lossy.
 const LOSS: (f64, f64) = (0.15, 0.03);
-/// Least delays of a stream.
+/// A stream needs more delays than this for the tests.
 const ENOUGH: usize = 36;
 /// Share of the streams that decide a fleet.
 const AGREE: f64 = 0.6;
 
-/// What a test, a stream or a fleet says.
+/// The result of a test, a stream or a fleet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trend {
     Rising,
@@ -49,28 +51,28 @@ pub(super) struct Pathload {
     /// Size and gap of its packets: bytes, microseconds.
     size: f64,
     gap: f64,
-    /// Rates with which lossy first trains came.
+    /// Rates at which lossy initial trains arrived.
     first: Vec<f64>,
     streams: Vec<Option<Trend>>,
     lossy: usize,
-    /// A fleet with too few streams that say anything is sent again, once.
+    /// Whether the fleet is a repetition. A fleet with too few usable streams is repeated once.
     again: bool,
-    /// Bounds of what is free and of the grey region; zero: none yet.
+    /// Bounds of the available bandwidth and of the grey region; zero means none yet.
     low: f64,
     high: f64,
     grey: (f64, f64),
-    /// What the last fleet that was sure said. While none says another thing, rates double.
+    /// The last unambiguous result of a fleet. Rates double as long as these results agree.
     last: Option<Trend>,
     turned: bool,
     /// How often the highest or the lowest rate was chosen.
     ends: usize,
-    /// Width of the range at which the search ends, and of what is left beside a grey region.
+    /// Width of the range, and of the remainder beside a grey region, at which the search ends.
     width: f64,
     beside: f64,
 }
 
 impl Pathload {
-    /// Chooses size and gap of a stream of about this rate, and takes the rate that they make.
+    /// Chooses packet size and gap for a stream of about this rate, and sets the resulting rate.
     fn choose(&mut self, rate: f64) {
         let rate = rate.clamp(LEAST, MOST);
         self.ends += usize::from(rate >= MOST || rate <= LEAST);
@@ -84,7 +86,7 @@ impl Pathload {
         self.rate = self.size * 8e6 / self.gap;
     }
 
-    /// Begins at the rate with which the first train came: no less than what is free.
+    /// Begins at the arrival rate of the first train, which is at least the available bandwidth.
     fn begin(&mut self, heard: &[Heard]) {
         let mut came = heard.iter().filter_map(|h| h.1);
         let n = heard.iter().filter(|h| h.1.is_some()).count();
@@ -105,7 +107,7 @@ impl Pathload {
         self.choose(known.unwrap_or((MOST + LEAST) / 2.0));
     }
 
-    /// Streams of a fleet.
+    /// Number of streams in a fleet.
     fn fleet(&self) -> usize {
         match STREAM as f64 * self.gap >= LONG * 1e6 {
             true => 1,
@@ -113,7 +115,7 @@ impl Pathload {
         }
     }
 
-    /// What the fleet says; `None` where too few streams say anything.
+    /// The result of the fleet; `None` if too few streams are usable.
     fn says(&self) -> Option<Trend> {
         if self.lossy * 2 >= FLEET {
             return Some(Trend::Rising);
@@ -132,7 +134,7 @@ impl Pathload {
         })
     }
 
-    /// Takes what a fleet says for the bounds: the range where it is narrow enough, else the next rate is chosen.
+    /// Updates the bounds with the result of a fleet. Returns the range if it is narrow enough, else chooses the next rate.
     fn learn(&mut self, trend: Trend) -> Option<Range> {
         let rate = self.rate;
         if trend != Trend::Unsure {
@@ -177,11 +179,11 @@ impl Pathload {
             Trend::Unsure => self.between(rate >= self.grey.1),
         };
         self.choose(next);
-        // Twice at an end of what can be sent: what is free is beyond it.
+        // Twice at the highest or lowest possible rate: the available bandwidth is beyond it.
         (self.ends > 1).then_some((self.low.clamp(LEAST, self.rate), self.rate))
     }
 
-    /// The middle of what is left above or below the grey region, the preferred side first.
+    /// The middle of the remainder above or below the grey region, the preferred side first.
     fn between(&self, above_first: bool) -> f64 {
         let (below, above) = self.grey;
         let half = |a: f64, b: f64| (a + b) / 2.0;
@@ -194,7 +196,7 @@ impl Pathload {
         side.unwrap_or(half(self.low, self.high))
     }
 
-    /// The range, where it is narrow enough.
+    /// The range, if it is narrow enough.
     fn done(&self) -> Option<Range> {
         let (below, above) = self.grey;
         if self.high == 0.0 {
@@ -209,7 +211,7 @@ impl Pathload {
     }
 }
 
-/// The trend of a stream, by the delays of packets that were followed by one that did not come together with them.
+/// The trend of a stream. Ignores packets that arrived together with the next one.
 fn stream(heard: &[Heard]) -> Option<Trend> {
     let apart = |w: &[Heard]| {
         let gap = w[1].1?.since(w[0].1?);
@@ -219,7 +221,7 @@ fn stream(heard: &[Heard]) -> Option<Trend> {
     trend(&delays)
 }
 
-/// Both tests of delays: by the medians of groups.
+/// Applies both tests to delays, by medians of groups.
 pub(super) fn trend(delays: &[f64]) -> Option<Trend> {
     if delays.len() <= ENOUGH {
         return None;
@@ -264,7 +266,7 @@ impl Estimator for Pathload {
             return Train::even(FIRST[self.first.len()], 0.0, SIZES.0 as u32, pause);
         }
         let gap = self.gap / 1e6;
-        // A tenth of the rate on average.
+        // The pause reduces the average rate to a tenth.
         let pause = Dur::from_secs_f64(9.0 * gap * STREAM as f64).max(pause);
         Train::even(STREAM, gap, self.size as u32, pause)
     }

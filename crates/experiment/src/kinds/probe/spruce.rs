@@ -1,16 +1,16 @@
 //! Spruce (J. Strauss, D. Katabi and F. Kaashoek, A Measurement Study of Available Bandwidth Estimation Tools, IMC 2003).
-//! Two packets leave as far apart as the narrowest link takes for one. What the link sends between them is what the gap
-//! has grown by.
+//! Two packets are sent with a gap of one transmission time on the narrowest link. The increase of the gap is the
+//! transmission time of cross traffic between them.
 
 use swell_base::{Dur, Stream};
 
 use super::estimator::{Estimator, Heard, Range, Train, gaps};
 
-/// Pairs of an estimate.
+/// Number of pairs in an estimate.
 const PAIRS: usize = 100;
-/// Network-layer bytes.
+/// Packet size, network-layer bytes.
 const SIZE: u32 = 1500;
-/// Most load of the probe, bits per second, and share of the capacity (section 4.2).
+/// Maximum load of the probe, bits per second, and as a share of the capacity (section 4.2).
 const MOST: (f64, f64) = (240e3, 0.05);
 
 /// Pairs so far.

@@ -1,4 +1,4 @@
-//! What tools conclude of delays that are made up.
+//! Tests of the tools with synthetic delays.
 
 use swell_base::{Stream, Time};
 
@@ -24,7 +24,8 @@ fn delays_that_rise_are_told_from_those_that_do_not() {
     assert_eq!(trend(&[0.0; 30]), None);
 }
 
-/// Delays that rise for good from one rate on: that rate is what is free. Delays that never rise: at least the highest.
+/// If delays keep rising from some rate on, that rate is the available bandwidth. If delays never rise, it is at least
+/// the highest rate.
 #[test]
 fn a_chirp_is_free_up_to_where_delays_rise_for_good() {
     let rates: Vec<f64> = (0..12).map(|k| 10e6 * 1.2f64.powi(k)).collect();
@@ -36,15 +37,15 @@ fn a_chirp_is_free_up_to_where_delays_rise_for_good() {
     assert!((chirp(&[0.0; 13], &rates) / rates[11] - 1.0).abs() < 1e-9);
 }
 
-/// A link with a first-in first-out queue of 100 ms, and Poisson packets of others on it: not the world's.
+/// A link with a FIFO queue of 100 ms and Poisson cross traffic, independent of the simulator.
 struct Link {
     /// Bits per second.
     capacity: f64,
     others: f64,
-    /// Of the others' packets, bytes.
+    /// Packet size of the cross traffic, bytes.
     size: u32,
     rng: Stream,
-    /// When the next of them comes, and when the link is idle again, seconds.
+    /// When the next cross packet arrives, and when the link becomes idle, seconds.
     next: f64,
     idle: f64,
 }
@@ -61,7 +62,7 @@ impl Link {
         }
     }
 
-    /// When a packet that comes now has been sent; `None` if it is dropped.
+    /// When the transmission of a packet that arrives now ends; `None` if it is dropped.
     fn sends(&mut self, now: f64, size: u32) -> Option<f64> {
         while self.next <= now {
             let (at, bits) = (self.next, f64::from(self.size) * 8.0);
@@ -80,12 +81,12 @@ impl Link {
         Some(self.idle)
     }
 
-    /// What is free.
+    /// The available bandwidth.
     fn free(&self) -> f64 {
         self.capacity - self.others
     }
 
-    /// The mean of some estimates.
+    /// The mean of several estimates.
     fn estimate(mut self, tool: &mut dyn Estimator) -> f64 {
         let (mut rng, mut now, mut found) = (Stream::new(1, "tool"), 1.0, Vec::new());
         while found.len() < 6 {
@@ -106,10 +107,11 @@ impl Link {
     }
 }
 
-/// Links of speeds of all kinds.
+/// Link rates from slow to fast, bits per second.
 const SPEEDS: [f64; 7] = [1e6, 10e6, 37e6, 100e6, 155e6, 622e6, 1e9];
 
-/// All of an idle link is free: pathload finds it within its resolution, pathChirp within a step of its chirps.
+/// On an idle link the available bandwidth is the capacity. Pathload finds it within its resolution, pathChirp within a
+/// step of its chirps.
 #[test]
 fn an_idle_link_is_free() {
     for capacity in SPEEDS {
@@ -127,7 +129,8 @@ fn an_idle_link_is_free() {
     }
 }
 
-/// Beside small packets, which are nearly a fluid, tools are right at any speed and load. Bars are shares of what is free.
+/// With small cross packets, which are nearly a fluid, tools are accurate at any speed and load. Tolerances are shares of
+/// the available bandwidth.
 #[test]
 fn beside_small_packets_tools_find_what_is_free() {
     for capacity in &SPEEDS[1..] {
@@ -148,9 +151,9 @@ fn beside_small_packets_tools_find_what_is_free() {
     }
 }
 
-/// Beside larger packets rates that tools send at are found to be free although they are not. How much too high estimates
-/// are is known of the released tools' rules in such a queue, 100 Mbit/s and 1000 bytes: pathload's middle by 4, 6 and 12 %,
-/// pathChirp by 17 and 54 to 60 % at 70 and 30 Mbit/s, by 22 % at 30 beside 200 bytes.
+/// With larger cross packets, tools overestimate the available bandwidth. The bias of the released tools' rules in such a
+/// queue is known, at 100 Mbit/s and 1000 bytes: the middle of pathload's range is too high by 4, 6 and 12 %, pathChirp
+/// by 17 and 54 to 60 % at 70 and 30 Mbit/s, and by 22 % at 30 Mbit/s with packets of 200 bytes.
 #[test]
 fn beside_large_packets_estimates_are_as_high_as_they_are_known_to_be() {
     for (load, pathload, pathchirp) in [(0.3, 0.04, 0.17), (0.5, 0.06, 0.35), (0.7, 0.12, 0.57)] {

@@ -1,4 +1,4 @@
-//! What was free while an estimate was made. The world knows it.
+//! The actual available bandwidth during an estimate, which only the simulator knows.
 
 use super::{AVAILABLE, BYTES, DURATION, ERROR, ESTIMATE, HIGH, LOW};
 use crate::kinds::contract::Crossed;
@@ -7,14 +7,14 @@ use crate::observe::{Estimate, MeasureSample, Observations};
 /// Timescales of the table `estimates`, milliseconds.
 const TIMESCALES: [usize; 4] = [10, 100, 1000, 10_000];
 
-/// Adds to each estimate what was free meanwhile on the tightest link of `path`: its mean over that time and how far the
-/// estimate was off to the measures, several timescales to the table of estimates.
+/// Adds the actual available bandwidth of `path` during each estimate, on its tightest link. The mean over that time and
+/// the error of the estimate go to the measures, several timescales to the table of estimates.
 pub(super) fn add(path: &[Crossed<'_>], observed: &mut Observations) {
     let Some(first) = path.first() else { return };
     let narrowest = path.iter().fold(first.capacity, |c, l| c.min(l.capacity));
     let mut found = Vec::new();
     let values: Vec<_> = observed.measures.iter().collect();
-    // A machine reports the measures of an estimate one after the other.
+    // A workload reports all measures of an estimate consecutively.
     for own in values.chunk_by(|a, b| a.at == b.at) {
         let value = |name: &str| own.iter().find(|m| m.measure == name).map(|m| m.value);
         let all = [LOW, HIGH, BYTES, DURATION, ESTIMATE].map(value);
@@ -66,7 +66,7 @@ pub(super) fn add(path: &[Crossed<'_>], observed: &mut Observations) {
     observed.measures.extend(found);
 }
 
-/// What was free from one millisecond to another on the link that had the least left, bits per second.
+/// Available bandwidth from one millisecond to another, on the link with the least of it, bits per second.
 fn free(path: &[Crossed<'_>], from: usize, to: usize) -> f64 {
     let link = |link: &Crossed<'_>| {
         let sent = link.others.iter().take(to).skip(from);

@@ -1,4 +1,4 @@
-//! QUIC: requests and responses that are told by sizes and times alone. Sizes and think times come back.
+//! QUIC: requests and responses are inferred from sizes and times alone. Sizes and think times are recovered.
 
 use swell_traffic::Class;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const PAGES: u32 = 40;
 
-/// Every user asks three times, from a place of its own; told by the size of its second request.
+/// Every user makes three requests from its own host. The size of the second request identifies it.
 fn pages() -> Model {
     let model = world();
     let sessions = model.sessions[..PAGES as usize].iter().zip(0..);
@@ -56,13 +56,13 @@ fn quic_keeps_its_sizes_and_think_times() {
         assert_eq!(s.outside, model.sessions[i].outside, "{of}");
         assert_eq!(turns.len(), 3, "{of}: {turns:?}");
         for (n, (a, b)) in turns.iter().zip(asked).enumerate() {
-            // What opens the connection is part of the first request.
+            // Bytes of the handshake count as part of the first request.
             let opening = if n == 0 { 40 } else { 0 };
             assert!(
                 (b.request..=b.request + opening).contains(&a.request),
                 "{of}: {a:?} for {b:?}"
             );
-            // What is left for a last datagram of less than 64 bytes is taken for an acknowledgement.
+            // A last datagram of less than 64 bytes is mistaken for an ACK.
             let lost = b.response.saturating_sub(a.response);
             assert!(
                 a.response <= b.response && lost < 52,

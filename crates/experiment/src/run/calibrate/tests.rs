@@ -23,7 +23,7 @@ fn measured_rates_are_doubted_where_they_should_be() {
         ..fine.clone()
     };
     assert_eq!(codes(&up), ["up-exceeds-down"]);
-    // What nobody scaled has the direction it has.
+    // A background that is not scaled may have any direction.
     let native = Measured {
         target_bps: None,
         ..up
@@ -46,8 +46,8 @@ fn normal(rng: &mut Stream) -> f64 {
     (0..12).map(|_| rng.uniform()).sum::<f64>() - 6.0
 }
 
-/// A network to search on: `own` bits per second per session, draws that scatter by `spread`, and what is
-/// carried of what is offered.
+/// A model of a network for the search: `own` bits per second per session, draws that vary by `spread`, and the carried
+/// rate as a function of the offered one.
 struct Plant {
     own: f64,
     spread: f64,
@@ -56,7 +56,7 @@ struct Plant {
 }
 
 impl Plant {
-    /// Searches for `target` as a run would, from the model's own rate: the best try, and rounds.
+    /// Searches for `target` like a run, starting with the model's own rate. Returns the search and its best try.
     fn search(&self, target: f64, pieces: usize, seed: u64) -> (Search, Try) {
         let mut rng = Stream::new(seed, "plant");
         let mut search = Search {
@@ -97,7 +97,7 @@ impl Plant {
 
 #[test]
 fn draws_that_scatter_do_not_move_the_scale() {
-    // A network that carries all, and seeds whose loads differ by a factor of three and more.
+    // A network that carries everything, and seeds with loads that differ by a factor of three or more.
     let plant = Plant {
         own: 1e6,
         spread: 0.6,
@@ -113,7 +113,7 @@ fn draws_that_scatter_do_not_move_the_scale() {
 
 #[test]
 fn what_comes_later_does_not_move_the_scale() {
-    // Pieces miss five percent of what is offered, and are noisy.
+    // Pieces carry five percent less than offered, with noise.
     let plant = Plant {
         own: 1e6,
         spread: 0.3,
@@ -128,7 +128,7 @@ fn what_comes_later_does_not_move_the_scale() {
 
 #[test]
 fn noise_of_a_piece_moves_the_scale_by_no_more_than_itself() {
-    // A network that takes a fifth away.
+    // A network that loses a fifth.
     let plant = Plant {
         own: 1e6,
         spread: 0.3,
@@ -154,7 +154,7 @@ fn a_full_network_ends_the_search_with_a_doubt_and_no_crowd() {
     };
     for seed in 0..100 {
         let (search, best) = plant.search(8e6, 3, seed);
-        // It offers what was asked for, and no more.
+        // It offers the requested rate, and no more.
         assert_eq!(best.pace, Some(8.0));
         let doubt = missed("x", &search, &best).unwrap();
         assert!(
@@ -210,7 +210,7 @@ fn an_offered_rate_is_not_searched() {
 }
 
 proptest! {
-    /// Whatever comes, a search ends with a finite, positive scale within its leaps.
+    /// For any measurements, a search ends with a finite, positive scale within its maximum steps.
     #[test]
     fn a_search_stays_within_its_leaps(
         seen in proptest::collection::vec(0.0..1e9f64, ROUNDS),

@@ -1,4 +1,4 @@
-//! How far a grid is, for somebody who looks at it while others run it.
+//! Progress of a grid, for an observer while other processes run it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,23 +8,23 @@ use std::time::SystemTime;
 
 use super::{Columns, Options, of_shards, whole};
 
-/// How far a grid is.
+/// Progress of a grid as its files show it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
     /// The columns that identify a run.
     pub keys: Vec<String>,
-    /// Every run that was asked for, in order: its key, and whether it is finished.
+    /// Every requested run, in order: its key, and whether it is finished.
     pub runs: Vec<(Vec<String>, bool)>,
-    /// When it was last begun.
+    /// When it was last started.
     pub begun: SystemTime,
 }
 
-/// Where the names of the runs that are asked for stand.
+/// The file with the names of the requested runs.
 fn plan_of(table: &Path) -> PathBuf {
     table.with_extension("plan")
 }
 
-/// Writes which runs are asked for.
+/// Writes the names of the requested runs.
 pub(super) fn plan(options: &Options, columns: &Columns, names: &[String]) -> io::Result<()> {
     let path = plan_of(&options.file);
     let text = format!("{}\n{}\n", columns.keys.join(","), names.join("\n"));
@@ -32,10 +32,10 @@ pub(super) fn plan(options: &Options, columns: &Columns, names: &[String]) -> io
 }
 
 impl Seen {
-    /// Looks at the grid of this table; it may be under way, in one process or in shards.
+    /// Reads the progress of the grid with this table. It may be running, in one process or in shards.
     ///
     /// # Errors
-    /// Where it was never begun, or a file of it does not read.
+    /// If it was never started, or one of its files cannot be read.
     pub fn of(table: &Path) -> io::Result<Seen> {
         let path = plan_of(table);
         let text = fs::read_to_string(&path)?;
@@ -45,9 +45,9 @@ impl Seen {
         let keys: Vec<String> = keys.map(str::to_owned).collect();
         let mut there = BTreeSet::new();
         for part in std::iter::once(table.to_owned()).chain(of_shards(table)) {
-            // A table that goes away meanwhile was joined to the other.
+            // If a shard's table disappears meanwhile, its rows have moved to the main table.
             let rows = fs::read_to_string(part).unwrap_or_default();
-            // A last line without an end is being written.
+            // A last line without a line break is still being written.
             let finished = rows.split_inclusive('\n').filter(|r| r.ends_with('\n'));
             there.extend(finished.skip(1).map(|row| name(row, keys.len()).to_owned()));
         }

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-/// Squares its number and counts how often it was asked.
+/// Squares its number and counts its calls.
 struct Square<'c> {
     n: u32,
     settings: &'static str,
@@ -71,10 +71,10 @@ fn what_is_finished_is_kept_and_used_again() {
     let Ended::Interrupted { finished, runs } = ended else {
         panic!("it was stopped");
     };
-    // Workers that had begun come to an end.
+    // Active workers finish their runs.
     assert!((3..=5).contains(&finished), "{finished}");
     assert_eq!(runs, 8);
-    // A row cut in the middle is run again.
+    // A truncated row runs again.
     let text = fs::read_to_string(&options.file).unwrap();
     fs::write(&options.file, &text[..text.len() - 2]).unwrap();
 
@@ -112,7 +112,7 @@ fn who_looks_sees_which_runs_are_finished_wherever_they_stand() {
         assert_eq!(keys, ["0", "1", "2", "3", "4", "5", "6", "7"]);
         seen.runs.iter().map(|r| r.1).collect::<Vec<bool>>()
     };
-    // What other settings gave is no run of these.
+    // Results for other settings are not reused.
     run(&cells(&count, "a"), &whole, &|_| {}, &GO).unwrap();
     let shard = Options {
         shard: Shard::new(2, 4),
@@ -122,7 +122,7 @@ fn who_looks_sees_which_runs_are_finished_wherever_they_stand() {
     run(&cells(&count, "b"), &shard, &|_| {}, &GO).unwrap();
     let done = |places: &[usize]| (0..8).map(|i| places.contains(&i)).collect::<Vec<bool>>();
     assert_eq!(finished(), done(&[1, 5]));
-    // A row that is being written is not there yet. The dearest run came first.
+    // An incomplete row does not count. The most expensive run came first.
     let own = of_shards(&whole.file).remove(0);
     let rows = fs::read_to_string(&own).unwrap();
     fs::write(&own, &rows[..rows.len() - 1]).unwrap();
@@ -158,7 +158,7 @@ fn other_settings_and_fresh_run_again() {
     };
     assert_eq!(done("a", &options), 8);
     assert_eq!(done("b", &options), 8);
-    // What was there is still there.
+    // The existing rows are still there.
     assert_eq!(done("a", &options), 0);
     let fresh = Options {
         fresh: true,
@@ -214,7 +214,7 @@ fn shards_leave_the_table_that_one_machine_does() {
         let rows: usize = rows.sum();
         let before = count.load(Ordering::Relaxed);
         run(&cells(&count, "a"), &joined, &|_| {}, &GO).unwrap();
-        // Only what no shard did.
+        // Only runs that no shard has done.
         assert_eq!(count.load(Ordering::Relaxed) - before, 8 - rows);
         assert_eq!(fs::read_to_string(&joined.file).unwrap(), whole);
         assert_eq!(of_shards(&joined.file), Vec::<PathBuf>::new());

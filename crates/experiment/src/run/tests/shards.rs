@@ -1,4 +1,4 @@
-//! A directory has one writer, or several shards that leave what one would.
+//! A directory has one writer, or several shards that produce the same result together.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn done(plan: &Plan, options: &Options) -> Ended {
     run(plan, &MadeUp::default(), options, &|_| {}, &|| false).unwrap()
 }
 
-/// All files of a directory but locks and the manifest, by name.
+/// All files of a directory except locks and the manifest, by name.
 fn files(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path());
     let name = |p: &PathBuf| p.file_name().unwrap().to_string_lossy().into_owned();
@@ -31,7 +31,7 @@ fn shards_leave_what_one_machine_does_whatever_their_number_and_order() {
     let orders: [&[(u32, u32)]; 4] = [
         &[(1, 1)],
         &[(3, 3), (1, 3), (2, 3)],
-        // More shards than replications, not all of them, one twice, and some of another division.
+        // More shards than replications, only some of them, one of them twice, and one of another number of shards.
         &[(7, 40), (2, 40), (2, 40), (1, 2)],
         &[],
     ];
@@ -116,8 +116,8 @@ fn a_shard_that_was_interrupted_or_failed_is_made_up_for() {
         ),
         "{ended:?}"
     );
-    // The other half has the run that fails, and keeps what went well before it. Its experiment is the same: what a
-    // backend is called is part of that.
+    // The other half contains the failing run, and keeps the runs that finished before it. The backend has the same name,
+    // so that the experiment's hash is the same.
     let second = Options {
         shard: shard(2, 2),
         ..base.clone()
@@ -135,7 +135,7 @@ fn a_shard_that_was_interrupted_or_failed_is_made_up_for() {
         ) -> Result<crate::observe::Observations, RunError> {
             Broken.run(spec, progress, cancelled)
         }
-        // What a background offers decides how it is scaled, and so is part of the experiment, too.
+        // The offered load must also be the same, because it determines the scaling.
         fn offered(
             &self,
             spec: &crate::RunSpec,

@@ -6,7 +6,7 @@ use super::*;
 /// the observations.
 fn observed(more: &str) -> (Plan, Observations) {
     let scratch = tempfile::tempdir().unwrap();
-    // Two packets in every three milliseconds: 8 Mbit/s.
+    // Two packets every three milliseconds: 8 Mbit/s.
     let lines: String = (1..=900u32)
         .filter(|ms| ms % 3 > 0)
         .map(|ms| format!("{ms}\n"))
@@ -17,7 +17,7 @@ fn observed(more: &str) -> (Plan, Observations) {
         Ok(plan) => plan,
         Err(problems) => panic!("{problems}"),
     };
-    // Against Poisson traffic of 15 Mbit/s.
+    // With Poisson traffic of 15 Mbit/s.
     let spec = plan.spec(&plan.cells[4], &BTreeMap::new()).unwrap();
     let observed = Simulator.run(&spec, &|_| {}, &|| false).unwrap();
     (plan, observed)
@@ -39,7 +39,7 @@ fn an_outage_and_a_rate_show_in_the_bins() {
     );
     assert_eq!(departed(&o, 4.0, 5.0), 0.0);
     assert!(departed(&o, 3.0, 4.0) > 15e6 / 8.0 * 0.9);
-    // A link that is always busy carries its rate, give or take a packet that ends in another bin.
+    // A saturated link carries its rate, up to a packet that ends in another bin.
     let slow = departed(&o, 7.0, 12.0);
     assert!((slow - 5e6 / 8.0 * 5.0).abs() <= 1500.0, "{slow}");
     // From 2 s on: 20 Mbit/s for 3 of 4 s, 5 Mbit/s for 6 s.
@@ -59,14 +59,14 @@ fn a_delivery_trace_is_a_rate() {
     );
     let codes: Vec<&str> = o.warnings.iter().map(|w| w.code.as_str()).collect();
     assert_eq!(codes, ["deliveries-repeat"]);
-    // The file as it was understood names the very file, and the rate with which BDP counts.
+    // The resolved file has the absolute path of the trace, and the rate that applies to limits in BDP.
     let again = crate::file::read(&plan.toml, "resolved").unwrap();
     let down = again.network.link.down.unwrap();
     let spec = down.deliveries.unwrap().0;
     assert_eq!(spec.sha256.as_ref().map(String::len), Some(64));
     assert!(Path::new(&spec.file).is_absolute());
     assert_eq!(down.rate.map(|r| r.bps() / 100_000), Some(80));
-    // Each seed begins elsewhere.
+    // Each seed begins at another offset.
     let phases: Vec<_> = plan.cells[..2]
         .iter()
         .map(|c| {

@@ -36,7 +36,7 @@ fn one(observed: &Observations, measure: &str) -> f64 {
 
 #[test]
 fn an_idle_link_is_climbed_to_the_top_and_left_there() {
-    // 120 s of 4 s; 60 Mbit/s are ten times the highest rate.
+    // 120 s in segments of 4 s; 60 Mbit/s is about ten times the highest bitrate.
     for rule in ["bba", "bola", "throughput"] {
         let observed = watched("60Mbit", &format!("rule = \"{rule}\"\nlength = \"120s\""));
         assert_eq!(one(&observed, "stall count"), 0.0, "{rule}");
@@ -58,9 +58,9 @@ fn an_idle_link_is_climbed_to_the_top_and_left_there() {
 
 #[test]
 fn the_first_segment_takes_what_slow_start_takes() {
-    // One bitrate: 8 segments of 100 kB, that is 70 segments of TCP in a first window of 10, over 10 Mbit/s and a round trip
-    // of 40 ms: handshake and request 80 ms; windows of 10, 20 and 40 packets, each a round trip after the one before. The
-    // last packet follows its window's first after at most 40 transmissions of 1500 bytes, or 1.2 ms each. Hosts take no time.
+    // One bitrate: 8 media segments of 100 kB, each 70 TCP segments with an initial window of 10, over 10 Mbit/s with an RTT
+    // of 40 ms. Handshake and request take 80 ms. Windows of 10, 20 and 40 packets follow, one RTT apart. The last packet
+    // follows the first of its window by at most 40 transmissions of 1500 bytes, 1.2 ms each. Hosts take no time.
     let keys = "ladder = [\"200kbit\"]\nlength = \"32s\"\ntcp = { jitter = \"0s\" }";
     let startup = one(&watched("10Mbit", keys), "start-up");
     let (least, most) = (0.080 + 2.0 * 0.040, 0.080 + 2.0 * 0.040 + 0.050);
@@ -69,12 +69,12 @@ fn the_first_segment_takes_what_slow_start_takes() {
 
 #[test]
 fn a_link_below_the_only_bitrate_stops_the_player_for_what_is_missing() {
-    // 1 Mbit/s of media over a link that carries 0.8 Mbit/s of it: each segment of 4 s takes 5 s, and playing stops for a
-    // second before each of the fifteen but the first. Headers are 52 of 1500 bytes.
+    // 1 Mbit/s of media over a link that carries 0.8 Mbit/s of it. Each segment of 4 s takes 5 s, so playback stalls for a
+    // second before each of the fifteen segments except the first. Headers take 52 of 1500 bytes.
     let keys = "ladder = [\"1Mbit\"]\nlength = \"60s\"\nbuffer = \"20s\"";
     let observed = watched(&format!("{}bit", 800_000 * 1500 / 1448), keys);
     let (stalls, stalled) = (one(&observed, "stall count"), one(&observed, "stall time"));
-    // It is watched for ten seconds more than it plays: 5 s, then as many fives as fit into 65 s.
+    // The run lasts ten seconds longer than the media: 5 s, then as many periods of 5 s as fit into 65 s.
     assert!((12.0..=14.0).contains(&stalls), "{stalls}");
     assert!(
         (stalled / stalls - 1.0).abs() < 0.1,
@@ -88,7 +88,7 @@ fn a_link_below_the_only_bitrate_stops_the_player_for_what_is_missing() {
 fn the_throughput_rule_stays_below_the_link() {
     let keys = "rule = \"throughput\"\nlength = \"120s\"";
     let observed = watched("3Mbit", keys);
-    // 0.85 of at most 3 Mbit/s: 2350 kbit/s, and nothing stops.
+    // 0.85 of at most 3 Mbit/s selects 2350 kbit/s, without stalls.
     assert_eq!(one(&observed, "stall count"), 0.0);
     let rate = one(&observed, "mean rate");
     assert!((1.7e6..=2.35e6).contains(&rate), "{rate}");

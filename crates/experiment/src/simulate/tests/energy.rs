@@ -1,8 +1,8 @@
-//! Backgrounds whose energy is raised at one timescale, on the simulated link.
+//! Backgrounds with additional energy at one timescale, on the simulated link.
 
 use super::*;
 
-/// A run of a background by itself, `seconds` long.
+/// A run of a background alone, `seconds` long.
 fn alone(background: &str, seconds: u32) -> Observations {
     let text = format!(
         r#"
@@ -28,8 +28,7 @@ flows = false
     run_of(&text, 0).1
 }
 
-/// By how many dB the energy of the background down is raised at each octave of a millisecond, from 2 ms on, and its
-/// mean, as a factor.
+/// Increase of the downstream background's energy in each octave from 2 ms on, dB, and the factor on its mean rate.
 fn rise(background: &str, energy: &str, seconds: u32) -> (Vec<f64>, f64) {
     let plain = alone(background, seconds);
     let raised = alone(&format!("{background}\nenergy = {energy}"), seconds);
@@ -48,8 +47,8 @@ fn rise(background: &str, energy: &str, seconds: u32) -> (Vec<f64>, f64) {
     (db, mean(&raised) / mean(&plain))
 }
 
-/// Poisson packets get what was asked: within 1 dB there, at most 2.5 dB beside it, 0.5 dB elsewhere, and a mean within
-/// 1 %.
+/// Poisson packets get the requested energy within 1 dB at its octave. The neighbouring octaves change by at most 2.5 dB,
+/// the others by 0.5 dB, and the mean by 1 %.
 #[test]
 fn packets_of_a_schedule_have_the_energy_that_was_asked_for() {
     let poisson = "kind = \"poisson\"\nrate = \"8Mbit\"\npacket = \"250B\"";
@@ -65,7 +64,8 @@ fn packets_of_a_schedule_have_the_energy_that_was_asked_for() {
     assert!((mean - 1.0).abs() < 0.01, "{mean}");
 }
 
-/// Users who wait for answers have more energy there than anywhere else, and their mean stays. How much more is theirs.
+/// For closed-loop users the increase is largest at the requested octave, and the mean rate stays. The amount of the
+/// increase depends on the users.
 #[test]
 fn learnt_users_have_more_energy_where_it_was_asked_for() {
     let learnt = "kind = \"learnt\"\nmodel = \"access-link\"\nsessions = 20.0\nphase = \"0s\"";
@@ -76,7 +76,7 @@ fn learnt_users_have_more_energy_where_it_was_asked_for() {
     assert!((mean - 1.0).abs() < 0.05, "{mean}");
 }
 
-/// What has no energy, or not so much, is refused.
+/// Backgrounds whose energy cannot be raised, or not by so much, are rejected.
 #[test]
 fn what_cannot_be_raised_is_refused() {
     let failed = |background: &str| {

@@ -48,7 +48,7 @@ fn filler_takes_what_is_left_and_harms_little() {
     let (_, with) = run_of(FILLER, 2);
     let up = |o: &Observations| o.links[0].clone();
     assert_eq!(up(&alone).departed[0], 0);
-    // The same packets, a little later: what stands at the edges of the time that counts differs.
+    // The same packets arrive a little later, so only those at the edges of the counted time differ.
     let apart = up(&with).departed[1].abs_diff(up(&alone).departed[1]);
     assert!(apart < 10_000, "{apart}");
     let used = (up(&with).departed[0] + up(&with).departed[1]) as f64 * 8.0 / 35.0;
@@ -57,7 +57,7 @@ fn filler_takes_what_is_left_and_harms_little() {
         sum(o, 0, who, |w| w.waited) / sum(o, 0, who, |w| w.packets as f64)
     };
     let (before, after) = (wait(&alone, "background"), wait(&with, "background"));
-    // At most the residual of a packet of 1500 bytes at 4 Mbit/s, over the share that is left.
+    // At most the residual transmission of a 1500-byte packet at 4 Mbit/s, over the remaining share of the link.
     assert!(before < after && after - before < 3e-3 / (1.0 - 1.35 / 4.0));
     assert!(wait(&with, "foreground") > 10.0 * after);
     assert_eq!(
@@ -78,7 +78,7 @@ fn waits_count_what_was_sent_after_the_warm_up() {
         for (i, who) in ["foreground", "background"].into_iter().enumerate() {
             let sent = sum(&o, link.direction, who, |w| w.packets as f64);
             let lost = link.dropped[i] as f64;
-            // Twenty packets of each kind may wait at the beginning and at the end.
+            // Up to twenty packets of each kind may be queued at the beginning and at the end.
             let apart = link.arrived_packets[i] as f64 - lost - sent;
             assert!(sent > 100.0 && apart.abs() <= 20.0, "{who}: {apart}");
             let bytes = sum(&o, link.direction, who, |w| w.bytes as f64);
@@ -102,7 +102,8 @@ fn sources_with_seeds_are_the_same_in_every_run() {
     assert_eq!(arrived(FILLER, 0), arrived(FILLER, 1));
     let free = FILLER.replace("seeds = [1, 11]", "");
     assert_ne!(arrived(&free, 0), arrived(&free, 1));
-    // Sources that are never off are Poisson: 35 s of 432 packets a second have a standard deviation of 1.2 %.
+    // Sources that are never off are Poisson: 432 packets per second over 35 s have a standard deviation of
+    // 1.2 %.
     let poisson = FILLER.replace("seeds = [1, 11]", "off = '0s'");
     let rate = arrived(&poisson, 0) as f64 * 8.0 / 35.0;
     assert!((rate / 1.35e6 - 1.0).abs() < 0.06, "{rate}");
@@ -122,7 +123,7 @@ fn the_seed_draws_the_beginning_within_the_spread() {
     assert!(start(2) > 5.0 && start(2) < 6.0 && start(2) != start(3));
 }
 
-/// With this seed the one source is on from the start, at ten thousand times the mean rate.
+/// With this seed the only source is on from the start, at ten thousand times the mean rate.
 #[test]
 fn sources_that_send_more_than_a_run_holds_are_an_error() {
     let lone = "rate_up = \"1Gbit\"\nsources = 1\non = \"10s\"\noff = \"100000s\"";

@@ -1,9 +1,9 @@
-//! Endless transfers that are replications of each other, not copies.
+//! Endless transfers: replications differ randomly and are not copies.
 
 use super::*;
 use crate::observe::{Flow, Observations};
 
-/// Connections of one run, in the order of their starts.
+/// Connections of one run, sorted by start.
 fn flows(more: &str, replication: usize) -> Vec<Flow> {
     let text = format!(
         r#"
@@ -42,13 +42,13 @@ fn each_connection_begins_at_a_time_of_its_own() {
     assert_eq!(one.len(), 12);
     assert!(one.iter().all(|s| (0.0..2.0).contains(s)), "{one:?}");
     assert!(one.windows(2).all(|w| w[0] < w[1]), "{one:?}");
-    // Another seed is no shift of the first.
+    // Another seed gives more than a time shift of the first.
     let shift: Vec<f64> = one.iter().zip(&other).map(|(a, b)| a - b).collect();
     assert!(
         shift.iter().any(|s| (s - shift[0]).abs() > 0.05),
         "{shift:?}"
     );
-    // Asked for, it is: all begin at once, later by what the seed draws.
+    // With `independent = false` it is only a shift: all begin together, delayed by a draw from the seed.
     let together = [0, 1].map(|r| starts(&flows("independent = false", r)));
     for starts in &together {
         assert!(starts.iter().all(|s| *s == starts[0]), "{starts:?}");
@@ -63,7 +63,7 @@ fn delays_are_taken_in_turn_or_drawn() {
         all.sort_by(f64::total_cmp);
         all
     };
-    // Both access paths twice, and the link's 2 ms; queues and transmission come on top.
+    // Each access path twice, and the link's 2 ms, plus queueing and transmission.
     let in_turn = round_trips("delay = [\"5ms\", \"20ms\", \"45ms\"]", 0);
     for (i, rtt) in in_turn.iter().enumerate() {
         let least = [0.022, 0.082, 0.182][i / 4];
@@ -77,7 +77,7 @@ fn delays_are_taken_in_turn_or_drawn() {
     assert_ne!(drawn[0], drawn[1]);
 }
 
-/// Ten connections over a drop-tail queue, with the TCP of `tcp`, in turn with round trips of 40 and 160 ms.
+/// Ten connections over a drop-tail queue, with TCP settings `tcp` and alternating RTTs of 40 and 160 ms.
 fn ten(tcp: &str, replication: usize) -> Observations {
     let text = format!(
         r#"
@@ -106,7 +106,7 @@ keep = {{ flows = true }}
     run_of(&text, replication).1
 }
 
-/// Six seeds are six draws: what single connections get differs, what all get does not.
+/// Six seeds are six draws: the shares of single connections differ, their sum does not.
 #[test]
 fn seeds_are_replications() {
     let shares = |replication| {

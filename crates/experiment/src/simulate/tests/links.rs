@@ -1,4 +1,4 @@
-//! Several links: laws that hold whatever crosses them.
+//! Several links: properties that hold for any traffic.
 
 use swell_base::Stream;
 
@@ -35,13 +35,13 @@ fn one_link_with_a_name_is_the_network_without() {
             let (_, a) = run_of(&plain, cell);
             let (_, b) = run_of(&named, cell);
             assert!(!a.requests.is_empty());
-            // Not every number is equal to itself: some are none.
+            // Compare as text, because some values are NaN.
             assert_eq!(format!("{a:?}"), format!("{b:?}"));
         }
     }
 }
 
-/// A delay is one delay, over however many links it is spread, as long as they hold nothing up.
+/// Distributing a delay over several links has no effect, as long as their transmission times are negligible.
 #[test]
 fn splitting_a_delay_over_fast_links_changes_no_completion() {
     let mut draws = Stream::new(5, "split");
@@ -66,7 +66,7 @@ fn splitting_a_delay_over_fast_links_changes_no_completion() {
         let found = done(&o);
         assert_eq!(found.len(), expected.len());
         for (a, b) in expected.iter().zip(&found) {
-            // A nanosecond for each packet and link at most.
+            // Rounding: at most a nanosecond for each packet and link.
             assert!((a - b).abs() < 5e-6, "{k} links: {a} and {b}");
         }
     }
@@ -88,7 +88,7 @@ fn every_link_adds_its_delay_and_its_transmission() {
     };
     let [one, two, ten, hundred] = [1, 2, 10, 100].map(connect);
     let each = two - one;
-    // There and back: 1 ms each, and at a microsecond a byte a SYN and a SYN-ACK of 60 bytes each.
+    // Round trip: 1 ms each way, plus a SYN and a SYN-ACK of 60 bytes at one microsecond per byte.
     assert!((each - 2.12e-3).abs() < 1e-9, "{each}");
     assert!((ten - one - 9.0 * each).abs() < 1e-6);
     assert!((hundred - one - 99.0 * each).abs() < 1e-5);
@@ -111,7 +111,7 @@ fn a_slower_second_link_is_the_bottleneck() {
             .filter(|b| &*b.link == name && b.direction == 0 && b.time >= 3.0);
         own.map(|b| b.queue_max).max().unwrap()
     };
-    // It is the second of those that upward packets cross: at the first nothing waits for longer than a burst.
+    // `b` is the second link for upward packets. At the first link only bursts are queued.
     assert!(
         longest("b") > 50_000 && longest("a") < 15_000,
         "{} {}",
@@ -136,7 +136,7 @@ fn a_slower_second_link_is_the_bottleneck() {
     assert_eq!(names.each_ref().map(|n| &**n), ["b", "b"]);
 }
 
-/// What leaves a link arrives at the next of its path, and what does not leave is dropped.
+/// Every packet that leaves a link arrives at the next one of its path; all others are dropped.
 #[test]
 fn nothing_is_lost_between_links() {
     let file = over("[network]\npreset = { kind = \"parking-lot\", links = 4 }\nqueue = \"20pkt\"", PAGES).replace(
@@ -176,7 +176,7 @@ fn nothing_is_lost_between_links() {
             assert_eq!(background > 0, ["link2", "link3"].contains(&name), "{name}");
         }
     }
-    // Two queues are shared: something was dropped where, and only where, it had to be.
+    // Two queues are shared: packets are dropped there and nowhere else.
     let dropped: Vec<&str> = o
         .links
         .iter()
@@ -196,7 +196,7 @@ fn a_reversed_path_is_the_same_from_the_other_end() {
         link("b", "5Mbit", 6_000_000),
     ];
     let links = format!("{a}{b}");
-    // From the other end the second link comes first.
+    // In the reversed direction the second link comes first.
     let plain = over(&format!("{b}{a}"), PAGES);
     let turned = over(&links, &format!("{PAGES}\nreversed = true"));
     let written = over(
@@ -222,7 +222,7 @@ fn a_reversed_path_is_the_same_from_the_other_end() {
     );
 }
 
-/// The rates of a background are those of its own directions, at the slowest link of its own path.
+/// A background is measured in its own directions, at the slowest link of its own path.
 #[test]
 fn a_background_is_measured_where_it_flows() {
     let links = link("a", "20Mbit", 1_000_000) + &link("b", "10Mbit", 1_000_000);

@@ -1,4 +1,4 @@
-//! Several backgrounds at once, several foregrounds at once, and parts that send in windows.
+//! Several concurrent backgrounds, several concurrent foregrounds, and parts with active windows.
 
 use super::*;
 use crate::file::File;
@@ -7,7 +7,7 @@ use crate::run::{self, Ended, Options};
 use crate::store::Results;
 use crate::verdict::Verdict;
 
-/// An experiment with the foreground web and these backgrounds.
+/// An experiment with the foreground `web` and these backgrounds.
 fn file(backgrounds: &[&str], run: &str) -> String {
     let backgrounds: String = (backgrounds.iter())
         .map(|b| format!("[[background]]\n{b}\n"))
@@ -38,12 +38,12 @@ const UP: &str = "name = \"up\"\nkind = \"poisson\"\nrate = \"3Mbit\"\nrate_up =
 const BULK: &str = "name = \"bulk\"\nkind = \"greedy\"\nconnections = 3";
 const BURSTS: &str = "name = \"bursts\"\nkind = \"on-off\"\nrate = \"2Mbit\"";
 
-/// Everything that a run shows; NaN is equal to itself in it.
+/// All observations of a run as text, in which NaN is equal to itself.
 fn seen(text: &str, cell: usize) -> String {
     format!("{:?}", run_of(text, cell).1)
 }
 
-/// All runs of an experiment, kept in `dir`.
+/// All runs of an experiment, stored in `dir`.
 fn results_of(text: &str, dir: &Path) -> Results {
     let plan = Plan::resolve(text, "test.toml", Path::new(".")).expect("a good file");
     let options = Options {
@@ -82,7 +82,7 @@ fn the_loads_of_a_mix_add_up_and_are_counted_part_by_part() {
         let link = &observed.links[usize::from(direction)];
         let parts = [of("down", direction), of("up", direction)];
         let sum: u64 = parts.iter().map(|p| p.arrived).sum();
-        // What arrives in the last instant before the warm-up's end is counted with it by one of the two.
+        // Only one of the two counts includes packets that arrive in the last instant of the warm-up.
         let off = sum.abs_diff(link.arrived[1]);
         assert!(off <= 3_000, "{sum} and {}", link.arrived[1]);
     }
@@ -99,7 +99,7 @@ fn the_order_of_a_mix_changes_nothing() {
     let one = file(&[&mix("\"up\", \"bulk\", \"down\""), DOWN, UP, BULK], "");
     let other = file(&[&mix("\"down\", \"up\", \"bulk\""), BULK, UP, DOWN], "");
     assert_eq!(seen(&one, 0), seen(&other, 0));
-    // A mix within a mix is its parts.
+    // A mix within a mix is replaced by its parts.
     let inner = "name = \"inner\"\nkind = \"mix\"\nof = [\"up\", \"down\"]";
     let nested = file(&[&mix("\"inner\", \"bulk\""), inner, DOWN, UP, BULK], "");
     assert_eq!(seen(&one, 0), seen(&nested, 0));
@@ -135,7 +135,7 @@ fn windows_are_silent_outside() {
         let text = format!("{part}\nactive = {{ from = \"1s\", on = \"3s\", off = \"2s\" }}");
         let (_, observed) = run_of(&file(&[&text], ""), 0);
         let bytes = |from, to| background_bytes(&observed.bins, from, to);
-        // What was sent at a window's end takes some time to arrive: the queue's, and a round trip.
+        // Packets sent at the end of a window arrive later, by queueing and a round trip.
         for (from, to) in [(0.0, 1.0), (4.2, 6.0), (9.2, 11.0)] {
             assert_eq!(bytes(from, to), 0, "{part}: {from} to {to}");
         }
@@ -168,7 +168,7 @@ fn foregrounds_together_share_one_world_and_have_a_verdict_each() {
     let cbr = "[[foreground]]\nname = \"cbr\"\nkind = \"cbr\"\nrate = \"2Mbit\"\n[[background]]";
     let none = "name = \"none\"\nkind = \"none\"";
     let text = file(&[none, BULK], "together = true").replacen("[[background]]", cbr, 1);
-    // Cells: web, then cbr, each against none and bulk.
+    // Cells: web, then cbr, each beside none and bulk.
     let [web, own] = [1, 3].map(|cell| run_of(&text, cell));
     assert_eq!(web.1.parts, own.1.parts, "one world");
     assert_eq!(web.1.links, own.1.links);
@@ -193,7 +193,7 @@ fn foregrounds_together_share_one_world_and_have_a_verdict_each() {
     assert!((alone / 2e6 - 1.0).abs() < 0.02, "{alone}");
 }
 
-/// What is wrong with a file of these backgrounds.
+/// The problems in a file with these backgrounds.
 fn wrong(backgrounds: &[&str]) -> Vec<String> {
     let read: Result<File, _> = crate::file::read(&file(backgrounds, ""), "x");
     let problems = read.expect_err("a mistake").problems;
@@ -254,7 +254,7 @@ fn a_background_may_take_the_rate_of_a_mix_with_parts_that_are_scaled() {
     let scaled = "name = \"scaled\"\nkind = \"cbr\"\nrate = \"5Mbit\"\nload = \"carried\"";
     let mix = "name = \"mix\"\nkind = \"mix\"\nof = [\"scaled\", \"up\"]";
     let like = "name = \"like\"\nkind = \"poisson\"\nrate = \"match:mix\"";
-    // The one that takes the rate comes before what it is taken from.
+    // The background that matches comes before the one that it matches.
     let text = file(&[like, mix, scaled, UP], "");
     let scratch = tempfile::tempdir().expect("a directory");
     let results = results_of(&text, scratch.path());
@@ -267,15 +267,14 @@ fn a_background_may_take_the_rate_of_a_mix_with_parts_that_are_scaled() {
         .iter()
         .map(|b| b.offered_bps)
         .collect();
-    // The mix itself, and Poisson packets of its rate, both directions.
+    // The mix itself, and Poisson packets with its rate, in both directions.
     for d in [0, 1] {
         let ratio = loads[0][d] / loads[1][d];
         assert!((ratio - 1.0).abs() < 0.1, "{loads:?}");
     }
 }
 
-/// Each part of a mix is held against its own bottleneck, and a load that is missed at one link is not hidden by
-/// another.
+/// Each part of a mix is checked at its own bottleneck, so that another link cannot hide a missed load.
 #[test]
 fn a_mix_over_two_links_has_the_load_of_both() {
     let text = r#"

@@ -1,13 +1,13 @@
-//! Pages on an idle link, against times by hand.
+//! Pages on an idle link, compared with times computed by hand.
 
 use super::*;
 use crate::observe::Request;
 
-/// Objects by size, name of the parent's object and wait in milliseconds.
+/// An archive of objects, each with size, index of the parent and wait in milliseconds.
 fn archive(objects: &[(u64, Option<usize>, u64)]) -> String {
     let entries: Vec<String> = (objects.iter().enumerate())
         .map(|(i, (size, parent, wait))| {
-            // Each begins so long after its parent, which took 10 ms.
+            // Each starts after its wait, counted from the end of its parent, which took 10 ms.
             let mut start = 0;
             let mut at = (*parent, *wait);
             while let (Some(p), w) = at {
@@ -28,7 +28,7 @@ fn archive(objects: &[(u64, Option<usize>, u64)]) -> String {
     format!("{{\"log\": {{\"entries\": [{}]}}}}", entries.join(","))
 }
 
-/// The pages of a run over 100 Mbit/s with a round trip of 100 ms.
+/// The page loads of a run over 100 Mbit/s with an RTT of 100 ms.
 fn loaded(objects: &[(u64, Option<usize>, u64)], keys: &str) -> Vec<Request> {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("page.har"), archive(objects)).expect("a file");
@@ -61,7 +61,7 @@ duration = "11s"
     observed.requests
 }
 
-/// That a page took so many round trips of 100 ms, and at most 3 ms of transmissions.
+/// Asserts that a page took this many RTTs of 100 ms, and at most 3 ms of transmission.
 fn took(request: &Request, trips: f64) {
     assert_eq!(request.outcome, Outcome::Done);
     let time = request.last_byte - request.start;
@@ -76,20 +76,20 @@ fn took(request: &Request, trips: f64) {
 fn a_page_takes_the_round_trips_that_its_tree_has() {
     let one = [(1000, None, 0)];
     let alone = loaded(&one, "tls = false");
-    // Those of the seconds 1 and 6, and one that begins as the run ends.
+    // Pages at 1 s and 6 s, and one that begins at the end of the run.
     assert_eq!(alone.len(), 3);
-    // Handshake and request; TLS 1.3 is a round trip more.
+    // Handshake and request; TLS 1.3 adds a round trip.
     took(&alone[0], 2.0);
     assert_eq!(alone[0].bytes, 1000);
     took(&loaded(&one, "tls = true")[0], 3.0);
-    // A chain of three, each 20 ms after the one before.
+    // A chain of three, each 20 ms after the previous one.
     let chain = [(1000, None, 0), (2000, Some(0), 20), (3000, Some(1), 20)];
     let found = loaded(&chain, "tls = false");
     took(&found[0], 2.0 + 1.2 + 1.2);
     let first = found[0].first_byte - found[0].start;
     assert!((0.2..0.202).contains(&first), "{first}");
     assert_eq!(found[0].bytes, 6000);
-    // On kept connections the second page has no handshake.
+    // With kept connections the second page has no handshake.
     let kept = loaded(&chain, "tls = true\nkeep = true");
     took(&kept[0], 3.0 + 1.2 + 1.2);
     took(&kept[1], 1.0 + 1.2 + 1.2);
@@ -98,19 +98,19 @@ fn a_page_takes_the_round_trips_that_its_tree_has() {
 
 #[test]
 fn six_connections_take_turns_and_streams_do_not() {
-    // The page and 13 small objects. HTTP/1.1: one of them on the connection that is there; five open others; of the other
-    // eight, one is asked for when the first connection is free, and so on: the first connection is free after one round
-    // trip, and after another one when the five new ones have their handshakes and answers.
+    // The page and 13 small objects over HTTP/1.1. One object uses the existing connection, and five open new ones. The
+    // other eight wait for a free connection. The first connection is free after one RTT, and again after another one, when
+    // the five new ones have completed handshake and answer.
     let mut page = vec![(1000, None, 0)];
     page.extend([(500, Some(0), 0); 13]);
-    // Page 2; first at 3, then at 4; five at 4; seven more on six connections: six at 5, and the last of thirteen at 5 or 6.
-    // 1 + 1 + 5 = 7 are there at 4, six are left: at 5.
+    // In RTTs: the page is complete at 2, the first object at 3, another one on that connection at 4, and the five on new
+    // connections also at 4. The remaining six objects on six connections complete at 5.
     took(&loaded(&page, "tls = false")[0], 5.0);
-    // Two connections: at 3 one, at 4 one and one, then two in each trip: ten more are there at 9.
+    // Two connections: one object at 3, two at 4, then two in each RTT, so the remaining ten are complete at 9.
     took(&loaded(&page, "tls = false\nconnections = 2")[0], 9.0);
-    // Streams: all at once.
+    // HTTP/2 streams: all at once.
     took(&loaded(&page, "tls = false\nprotocol = \"http2\"")[0], 3.0);
-    // A large object before the small ones is in their way on one connection: windows of 10, 20, 40 and 80 segments.
+    // On a single connection a large object delays the small ones behind it: windows of 10, 20, 40 and 80 segments.
     let large = [(1000, None, 0), (150_000, Some(0), 0), (500, Some(0), 0)];
     let found = loaded(&large, "tls = false\nprotocol = \"http2\"");
     let time = found[0].last_byte - found[0].start;
@@ -119,7 +119,7 @@ fn six_connections_take_turns_and_streams_do_not() {
 
 #[test]
 fn what_is_not_there_when_the_next_begins_is_given_up() {
-    // 40 MB over 100 Mbit/s take more than 3.2 s; twice as much more than the 5 s to the next page.
+    // 40 MB over 100 Mbit/s take more than 3.2 s. Twice as much takes longer than the 5 s until the next page.
     let found = loaded(&[(80_000_000, None, 0)], "");
     assert_eq!(found.len(), 3);
     for page in &found[..2] {
@@ -143,7 +143,7 @@ fn bundled_pages_load_over_either_protocol() {
             let done = found.iter().filter(|r| r.outcome == Outcome::Done);
             let times: Vec<f64> = done.map(|r| r.last_byte - r.start).collect();
             assert!(times.len() >= 4, "{page} {protocol}: {times:?}");
-            // Not below the time that its bytes take, and not above ten times as much.
+            // At least the transmission time of its bytes, and at most ten times as much.
             let bytes = found[0].bytes as f64 * 8.0 / 20e6;
             let range = bytes..10.0 * bytes;
             assert!(

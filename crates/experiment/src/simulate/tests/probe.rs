@@ -1,9 +1,9 @@
-//! Probes on a link of which is known what is free.
+//! Probes on a link with known available bandwidth.
 
 use super::*;
 use crate::observe::MeasureSample;
 
-/// What is observed of a probe beside `background` on 100 Mbit/s.
+/// Observations of a probe beside `background` on 100 Mbit/s.
 fn observed(tool: &str, background: &str, seconds: u32) -> Observations {
     let text = format!(
         r#"
@@ -30,7 +30,7 @@ flows = false
     run_of(&text, 0).1
 }
 
-/// Values of its measures.
+/// Values of its measures, by name.
 fn estimates(tool: &str, background: &str, seconds: u32) -> impl Fn(&str) -> Vec<f64> {
     let measures = observed(tool, background, seconds).measures;
     move |name: &str| {
@@ -45,7 +45,7 @@ fn cbr(rate: &str) -> String {
     format!("kind = \"cbr\"\nrate = \"{rate}\"\npacket = \"200B\"")
 }
 
-/// The truth is what the link did not send for others.
+/// The available bandwidth is the capacity that the link does not use for other traffic.
 #[test]
 fn what_is_free_is_known() {
     for (background, free) in [(IDLE.to_owned(), 100e6), (cbr("30Mbit"), 70e6)] {
@@ -58,7 +58,7 @@ fn what_is_free_is_known() {
         assert!(of("probe bytes").iter().all(|&b| b == 300_000.0));
         assert!(of("probe duration").iter().all(|&t| t > 0.0));
     }
-    // Equal packets at equal intervals vary by one packet in any interval, Poisson ones as the law says.
+    // With CBR packets any interval varies by at most one packet; Poisson packets follow their distribution.
     let background = "kind = \"poisson\"\nrate = \"50Mbit\"\npacket = \"1000B\"";
     let rows = observed("spruce", background, 40).estimates;
     for (timescale, intervals) in [(0.01, 500), (1.0, 5)] {
@@ -72,7 +72,7 @@ fn what_is_free_is_known() {
             assert!((row.mean / 50e6 - 1.0).abs() < 0.05, "{row:?}");
             assert!(row.ends[0] < row.mean && row.mean < row.ends[1], "{row:?}");
             let off = row.sd / law;
-            // A queue takes a little of the variance away; few values say little.
+            // The queue reduces the variance a little, and few values give a poor estimate.
             assert!(
                 off < 2.5 && (timescale > 0.5 || (0.8..1.1).contains(&off)),
                 "{row:?}"
@@ -84,10 +84,10 @@ fn what_is_free_is_known() {
 /// Tools beside packets at equal intervals, and on an idle link.
 #[test]
 fn tools_find_what_is_free() {
-    // How far the mean may be off, of the capacity. IGI counts only gaps that grew.
+    // Tolerance of the mean error, as a share of the capacity. IGI counts only gaps that increased.
     for (tool, bar) in [
         ("pathload", 0.02),
-        // A step of its chirps, on the idle link.
+        // A step of its chirps, for the idle link.
         ("pathchirp", 0.16),
         ("spruce", 0.01),
         ("igi", 0.1),
@@ -108,7 +108,7 @@ fn tools_find_what_is_free() {
     }
 }
 
-/// Packet pairs tell the capacity, whatever is free.
+/// Packet pairs estimate the capacity, whatever the available bandwidth.
 #[test]
 fn packet_pairs_tell_the_capacity() {
     for background in [IDLE.to_owned(), cbr("30Mbit")] {

@@ -1,4 +1,4 @@
-//! Replays of captures that the tests write.
+//! Replays of captures written by the tests.
 
 use std::fs;
 
@@ -6,11 +6,10 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A packet: milliseconds, whether it leads outwards, network-layer bytes.
+/// A packet: time in milliseconds, whether it goes outwards, network-layer bytes.
 type Sent = (u32, bool, u16);
 
-/// A pcap file (raw IP, microseconds) of UDP packets between 10.0.0.1 and 198.51.100.1, of which only
-/// the headers were captured.
+/// A pcap file (raw IP, microseconds) of UDP packets between 10.0.0.1 and 198.51.100.1, with headers only.
 fn pcap(packets: &[Sent]) -> Vec<u8> {
     let mut file = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     file.extend([96, 0, 0, 0, 101, 0, 0, 0]);
@@ -104,11 +103,11 @@ fn packets_come_at_their_own_times_in_both_directions() {
     let plan = plan.expect("a good file");
     let o = observed(&plan, 0);
     let down = arrived(&o, 1);
-    // 50 packets in each tenth of the first half of a second.
+    // 50 packets in each tenth of a second in the first half of each second.
     for (i, &bytes) in down[..99].iter().enumerate() {
         assert_eq!(bytes, if i % 10 < 5 { 50_000 } else { 0 }, "bin {i}");
     }
-    // The trace begins again a mean gap after its last packet: 9.991 s and 9.991 s / 3499.
+    // The trace repeats after its last packet and a mean gap: 9.991 s and 9.991 s / 3499.
     assert_eq!(down[99..101], [4_000, 50_000]);
     let up: u64 = arrived(&o, 0)[..99].iter().sum();
     assert_eq!(up, 99_000);
@@ -126,8 +125,8 @@ fn a_replay_can_be_stretched_put_on_a_grid_and_turned_round() {
     let up = arrived(&o, 0);
     let down: u64 = arrived(&o, 1).iter().sum();
     assert!(down < 70_000, "the trace's up direction: {down}");
-    // Half as fast: half as much in each second of the first half of two; all of it at multiples of
-    // 200 ms, one at the beginning and four more. The packet at 0 goes at 0.
+    // At half speed, each burst lasts for the first of two seconds. On the grid its packets move to multiples of 200 ms:
+    // one packet at 0, and the others at five later instants.
     assert_eq!(up[0], 1_000);
     for (i, &bytes) in up.iter().enumerate().skip(1).take(18) {
         let want = match i {
@@ -146,7 +145,7 @@ fn every_seed_begins_elsewhere_unless_told() {
     let first = arrived(&observed(&drawn, 0), 1);
     assert_eq!(first, arrived(&observed(&drawn, 0), 1), "the same seed");
     assert_ne!(first, arrived(&observed(&drawn, 1), 1), "another seed");
-    // The period is the trace's: every ten seconds carry all of it, less or more the last packet.
+    // The period is that of the trace: every ten seconds contain all of it, except possibly the last packet.
     let bytes: u64 = first[..100].iter().sum();
     assert!(bytes.abs_diff(2_500_000) <= 5_000, "{bytes}");
     let (_keep_too, fixed) = plan(&bursts(), "phase = \"3s\"");
@@ -166,7 +165,7 @@ fn over_tcp_everything_arrives_and_something_is_acknowledged() {
         let flow = o.flows.iter().find(|f| [f.up, f.down][d] > 0);
         flow.map_or(0, |f| [f.up, f.down][d])
     });
-    // Eleven seconds of payload: the packets less 52 bytes of headers, one more burst.
+    // Eleven seconds of payload: packets without 52 bytes of headers, with one more burst.
     assert_eq!(down, 2_750 * (1000 - 52));
     assert!(up.abs_diff(1_100 * (100 - 52)) < 2 * 48, "{up}");
 }
@@ -208,7 +207,7 @@ fn a_rate_is_reached_by_stretching_and_others_can_match_it() {
         "{}",
         facts.note
     );
-    // The run directory's own file finds the capture again, and the same hash.
+    // The experiment file in the run directory leads to the same capture, with the same hash.
     let again =
         Plan::resolve(&results.experiment_toml, "again", &options.dir).expect("it resolves");
     assert_eq!(again.hash("simulated"), plan.hash("simulated"));
@@ -246,7 +245,7 @@ fn what_is_wrong_with_a_capture_is_said_at_its_key() {
     );
 }
 
-/// A replay of `original`, which has the name `one`.
+/// A replay of `original`, a background with the name `one`.
 fn replayed(original: &str) -> Plan {
     let text = file("");
     let (network, _) = text.split_once("[[background]]").expect("backgrounds");
@@ -271,7 +270,7 @@ fn another_backgrounds_packets_come_again_as_they_came_to_the_link() {
         };
         let (original, copy) = (alone("one"), alone("copy"));
         for direction in [0, 1] {
-            // The capture begins when the warm-up is over.
+            // The capture begins at the end of the warm-up.
             let came = &arrived(&original, direction)[10..];
             assert_eq!(
                 arrived(&copy, direction)[..came.len()],

@@ -1,4 +1,4 @@
-//! Sessions of a flow-level model that the tests write.
+//! Sessions of a flow-level model written by the tests.
 
 use std::fs;
 
@@ -82,7 +82,7 @@ fn files(settings: &str) -> Vec<(u64, f64)> {
 #[test]
 fn sessions_are_played_at_the_load_asked_for() {
     let once = files("");
-    // Twenty a second for fifty seconds with warm-up; each from its own session's beginning.
+    // Twenty per second for fifty seconds, warm-up included.
     let n = once.len() as f64;
     assert!((850.0..1_100.0).contains(&n), "{n}");
     assert!(once.iter().filter(|f| f.0 == 50_000).count() as f64 > 0.95 * n);
@@ -107,7 +107,7 @@ fn a_rate_is_reached_and_bad_settings_are_refused() {
     let measured = &results.manifest.measured["fetches"];
     assert!((measured.down_bps / 4e6 - 1.0).abs() < 0.05, "{measured:?}");
     assert_eq!(results.manifest.models["fetches"].name, "fetches");
-    // The run directory has the model, and its own file finds it again.
+    // The run directory contains the model, and its experiment file finds it.
     let again = Plan::resolve(&results.experiment_toml, "again", &options.dir);
     assert_eq!(
         again.expect("it resolves").hash("simulated"),
@@ -126,7 +126,7 @@ fn a_rate_is_reached_and_bad_settings_are_refused() {
 
 #[test]
 fn a_run_begins_with_transfers_in_progress() {
-    // 2.5 MB every half second at what is left of 100 Mbit/s: without those that began before the run its first
+    // 2.5 MB every half second at the remaining share of 100 Mbit/s. Without transfers that began before the run, its first
     // two seconds carry less.
     let (_keep, plan) = resolve("sizes = 50\nsessions = 0.1");
     let plan = plan.expect("a good file");
@@ -196,7 +196,7 @@ fn exported_records_count_every_byte_and_are_files_that_read() {
     let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).expect("a run");
     let observed = Simulator.run(&spec, &|_| {}, &|| false).expect("it runs");
     let departed = observed.bins.iter().flat_map(|b| b.departed).sum::<u64>();
-    // Of a bin's last packets some depart at the end of the run and are in no bin.
+    // Some packets depart at the very end of the run, after the last bin.
     assert!(
         sum[1].abs_diff(departed) <= 2 * 1_500 && sum[0] > 10_000,
         "{sum:?} {departed}"

@@ -1,8 +1,8 @@
-//! Media streams: what a viewer gets, in closed form where the network is simple.
+//! Media streams: the viewer's experience, in closed form for simple networks.
 
 use super::*;
 
-/// A run of one stream; `keys` of its foreground, `network` of its link.
+/// A run of one stream, with `keys` for its foreground and `network` for its link.
 fn watched(network: &str, keys: &str, background: &str) -> Observations {
     let text = format!(
         r#"
@@ -59,8 +59,8 @@ fn an_idle_link_does_nothing_to_a_stream() {
         jitter.len() == 20 && jitter.iter().all(|j| *j < 1e-8),
         "{jitter:?}"
     );
-    // The request of 128 bytes, then packets of 966, each after 20 ms of way: the buffer of 60 frames is full with packet
-    // 120, at twice the pace of 60 a second, and the first frame is played a frame's time later.
+    // The request of 128 bytes, then packets of 966 bytes, each with 20 ms of delay. The buffer of 60 frames is full after
+    // packet 120, at twice the rate of 60 per second, and the first frame is played one frame time later.
     let wanted = 0.020 + 128.0 * 8.0 / 4e6 + 119.0 / 120.0 + 0.020 + 966.0 * 8.0 / 4e6 + 1.0 / 30.0;
     let startup = one(&observed, "start-up");
     assert!((startup - wanted).abs() < 1e-6, "{startup}, not {wanted}");
@@ -88,17 +88,18 @@ fn what_is_lost_is_asked_for_in_time_or_more_than_once() {
     for nothing in ["late frame share", "lost frame share", "stall count"] {
         assert_eq!(one(&patient, nothing), 0.0, "{nothing}");
     }
-    // One of the request's may be lost before it counts; requests are asked for again where they are lost themselves.
+    // A packet may be lost before the count starts, and requests for retransmission may be lost themselves.
     let again = one(&patient, "retransmitted") / 938.0;
     assert!((again - drops(&patient)).abs() <= 2.0, "{again}");
 
-    // A frame's time to repair it, on a path of 40 ms: each is asked for more than once, and comes too late.
+    // One frame time for repair, on a path with an RTT of 40 ms: each packet is requested more than once, and arrives too
+    // late.
     let hasty = watched(network, "length = \"20s\"\nbuffer = \"0s\"", NONE);
     let more = one(&hasty, "retransmitted") / 938.0;
     assert!(more > 1.2 * drops(&hasty), "{more} of {}", drops(&hasty));
     assert!(one(&hasty, "late frame share") > 0.01);
 
-    // Without repair each lost packet takes its frame.
+    // Without repair each lost packet loses its frame.
     let deaf = watched(network, "length = \"20s\"\nrepair = false", NONE);
     let frames = one(&deaf, "lost frame share") * 600.0;
     assert_eq!(one(&deaf, "retransmitted"), 0.0);
@@ -111,16 +112,15 @@ fn what_is_lost_is_asked_for_in_time_or_more_than_once() {
 
 #[test]
 fn a_link_below_the_rate_stops_the_player_for_what_is_missing() {
-    // 60 packets of 966 bytes a second are 463.68 kbit/s; a link of a twentieth less takes 20 s / 19 longer for 20 s, and
-    // playing stops for that long in all. Each of the stalls also gives the player a frame's time in hand, which it uses.
+    // 60 packets of 966 bytes per second are 463.68 kbit/s. A link that is 5 % slower takes 20 s / 19 longer for 20 s of
+    // media, which is the total stall time. Each stall also gives the player a frame time of reserve, which it uses.
     let network = "rate = \"440496bit\"\nqueue = \"10s\"";
     let observed = watched(network, "length = \"20s\"\nbuffer = \"0s\"", NONE);
     let stopped = one(&observed, "stall time");
     assert!((stopped - 20.0 / 19.0).abs() < 0.07, "{stopped}");
     assert!(one(&observed, "stall count") > 10.0);
     assert_eq!(one(&observed, "late frame share"), 0.0);
-    // A buffer of three seconds is enough for the same link, though the link takes more than the preroll's time to fill
-    // it: 3 s / 0.95, and nothing stops.
+    // A buffer of three seconds is enough for the same link. Filling it takes 3 s / 0.95, and there are no stalls.
     let buffered = watched(network, "length = \"20s\"\nbuffer = \"3s\"", NONE);
     assert_eq!(one(&buffered, "stall count"), 0.0);
     let startup = one(&buffered, "start-up");

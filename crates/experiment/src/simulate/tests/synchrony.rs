@@ -1,4 +1,4 @@
-//! The table of how connections lose together.
+//! The table of loss synchronization.
 
 use super::*;
 
@@ -23,8 +23,8 @@ duration = "25s"
 keep = { synchrony = true }
 "#;
 
-/// The mean share of the ten connections that lost in a bin with drops, and what it would be were each to lose
-/// by itself as often as it does: from the drops of a run, in a table of bins and connections.
+/// The mean share of the ten connections that lost a packet in a bin with drops, and the expected share if each lost
+/// independently, as often as it does. Computed from the drops of a run, in a table of bins and connections.
 fn by_hand(spec: &RunSpec) -> (f64, f64) {
     let (mut world, _) = stage::RunParts::new(spec).expect("a world");
     world.advance(Time::ZERO + spec.duration);
@@ -62,7 +62,7 @@ fn connections_that_share_a_full_queue_lose_together() {
     };
     assert_eq!((up.direction, down.direction), (0, 1));
     assert_eq!((up.flows, down.flows), (10, 10));
-    // The bins say in which round trips there were drops.
+    // The bins show in which RTTs there were drops.
     let lossy = |d: u8| {
         let mine = o
             .bins
@@ -73,7 +73,7 @@ fn connections_that_share_a_full_queue_lose_together() {
     assert_eq!((up.events, down.events), (lossy(0), lossy(1)));
     assert!(down.events > 10 && up.events == 0, "{down:?}");
     assert!(up.share.is_nan() && up.independent.is_nan());
-    // By hand, and far apart: a full queue does not choose.
+    // The same as by hand, and far above independence: a full queue does not select flows.
     let (share, independent) = by_hand(&spec);
     assert!((down.share - share).abs() < 1e-9, "{down:?}, not {share}");
     assert!(
@@ -81,7 +81,7 @@ fn connections_that_share_a_full_queue_lose_together() {
         "{down:?}, not {independent}"
     );
     assert!(down.share > 2.0 * down.independent, "{down:?}");
-    // Acknowledgements go up, and never wait there.
+    // ACKs go up, and are never queued there.
     assert!(up.acks > 1000 && down.acks == 0, "{up:?}");
     assert!(up.compressed < up.acks / 10, "{up:?}");
     assert!(o.waits.is_empty());

@@ -1,9 +1,9 @@
-//! What requests waited for, on links of which that is known, and with causes removed.
+//! Components of request times, on links where they are known, and with causes removed.
 
 use super::*;
 use crate::observe::{Cause, Request, Share};
 
-/// Requests of a run, and what they waited for.
+/// Requests of a run, and the components of their times.
 fn waterfall(network: &str, web: &str, background: &str) -> (Vec<Request>, Vec<Share>) {
     let text = format!(
         r#"
@@ -33,10 +33,10 @@ const LINK: &str =
     "[network]\nrate = \"10Mbit\"\ndelay = \"10ms\"\nrtt = \"40ms\"\nqueue = \"100ms\"";
 const IDLE: &str = "kind = \"none\"";
 const BUSY: &str = "kind = \"poisson\"\nrate = \"8Mbit\"";
-/// Without random times at hosts.
+/// Settings without random delays at hosts.
 const EXACT: &str = "tcp = { jitter = \"0s\" }";
 
-/// Seconds of a cause, mean over requests that are done.
+/// Seconds of these causes, mean over completed requests.
 fn mean(of: &(Vec<Request>, Vec<Share>), causes: &[Cause]) -> f64 {
     let done = of.0.iter().filter(|r| r.outcome == Outcome::Done).count();
     let own = of.1.iter().filter(|s| causes.contains(&s.cause));
@@ -50,7 +50,7 @@ fn time(of: &(Vec<Request>, Vec<Share>)) -> f64 {
     swell_stats::mean(&times).expect("requests")
 }
 
-/// The parts of each request are its time.
+/// Asserts that the parts of each request add up to its time.
 fn adds_up(of: &(Vec<Request>, Vec<Share>)) {
     for request in of.0.iter().filter(|r| r.outcome == Outcome::Done) {
         let own = |s: &&Share| (s.client, s.index) == (request.client, request.index);
@@ -63,7 +63,7 @@ fn adds_up(of: &(Vec<Request>, Vec<Share>)) {
     }
 }
 
-/// One packet each way on an idle link: all parts are known.
+/// One packet in each direction on an idle link: all components are known.
 #[test]
 fn a_small_fetch_is_two_round_trips() {
     let one = waterfall(
@@ -78,7 +78,7 @@ fn a_small_fetch_is_two_round_trips() {
         (Cause::Server, 0.0),
         (Cause::Response, 0.02),
         (Cause::Rounds, 0.0),
-        // Behind the acknowledgement that ends the handshake, 52 bytes.
+        // Behind the ACK that completes the handshake, 52 bytes.
         (Cause::QueueData, 52.0 * 8.0 / 10e6),
         (Cause::QueueAcks, 0.0),
         (Cause::Recovery, 0.0),
@@ -94,7 +94,7 @@ fn a_small_fetch_is_two_round_trips() {
     assert!((sent - bytes * 8.0 / 10e6).abs() < 1e-9, "{sent}");
 }
 
-/// A cause that is removed takes its part of the time with it, and leaves the other parts.
+/// Removing a cause removes its component, and leaves the others.
 #[test]
 fn what_is_removed_is_what_was_waited_for() {
     let web = format!("object = \"50kB\"\n{EXACT}");
@@ -102,7 +102,7 @@ fn what_is_removed_is_what_was_waited_for() {
     adds_up(&idle);
     assert!(mean(&idle, &[Cause::Rounds]) > 0.07, "three windows");
     assert_eq!(mean(&idle, &[Cause::Recovery]), 0.0);
-    // Slow start: all of the object is in the first window.
+    // No slow start: the whole object fits into the first window.
     let whole = "object = \"50kB\"\ntcp = { jitter = \"0s\", initial_window = 100 }";
     let whole = waterfall(LINK, whole, IDLE);
     adds_up(&whole);
@@ -110,12 +110,12 @@ fn what_is_removed_is_what_was_waited_for() {
     let less = Cause::ALL.map(|c| mean(&idle, &[c]) - mean(&whole, &[c]));
     let of = |cause: Cause| less[cause as usize];
     assert!(of(Cause::Rounds) > 0.07, "{less:?}");
-    // What does not come in bursts of windows waits for itself.
+    // Without separate windows, packets of a single burst queue behind each other.
     assert!(
         of(Cause::QueueData) < 0.0 && of(Cause::Handshake).abs() < 1e-9,
         "{less:?}"
     );
-    // Other traffic: queues and losses, and the windows that they cost.
+    // Other traffic: queueing, losses, and reduced windows.
     let busy = waterfall(LINK, &web, BUSY);
     adds_up(&busy);
     let queues = [
@@ -151,7 +151,7 @@ fn what_is_removed_is_what_was_waited_for() {
     assert!(mean(&lossy, &[Cause::Recovery]) > 0.2 * (time(&lossy) - time(&idle)));
 }
 
-/// Of several links each has its own queues, also for acknowledgements.
+/// With several links, queueing is attributed to each link, also for ACKs.
 #[test]
 fn links_are_told_apart() {
     let network = r#"

@@ -97,7 +97,7 @@ fn what_a_slower_link_does_is_the_verdicts_statistic_of_pairs_of_equal_seed() {
     assert_eq!(ratio.value, by_hand.value());
     assert_eq!((ratio.low, ratio.high), by_hand.interval(0.95));
     assert!(ratio.low > 1.1, "{ratio:?}");
-    // Seen from the other side it is the inverse.
+    // The opposite comparison gives the inverse.
     let back = median(&of(&slow, &fast));
     assert!((back.value * ratio.value - 1.0).abs() < 1e-9);
 }
@@ -106,7 +106,7 @@ fn what_a_slower_link_does_is_the_verdicts_statistic_of_pairs_of_equal_seed() {
 fn seeds_decide_what_is_a_pair() {
     let scratch = tempfile::tempdir().unwrap();
     let one = results(scratch.path(), "10Mbit", 1, 5);
-    // Seeds 2 to 4 are three of the five, at other places.
+    // Seeds 2 to 4 are three of the five, at other positions.
     let some = results(scratch.path(), "10Mbit", 2, 3);
     let c = of(&one, &some);
     assert!(c.paired);
@@ -118,7 +118,7 @@ fn seeds_decide_what_is_a_pair() {
     );
     assert_eq!(c.conditions[0].replications, [3, 3]);
     assert!(c.doubts.iter().any(|d| d.code == "few-replications"));
-    // Seeds 4 to 11: two of five are not enough to be pairs; all of both count.
+    // Seeds 4 to 11 share only two of five, so there are no pairs, and all replications of both count.
     let others = results(scratch.path(), "10Mbit", 4, 8);
     let apart = of(&one, &others);
     assert!(!apart.paired && apart.changes.is_empty());
@@ -140,7 +140,7 @@ fn more_than_one_change_is_a_doubt_and_what_one_lacks_is_one_change() {
             .iter()
             .all(|d| d.code != "several-changes")
     );
-    // A background that only one has is not compared, so that it makes no difference.
+    // A background that only one experiment has is not compared, so it explains no difference.
     other.experiment.background.pop();
     let c = of(&one, &other);
     let keys: Vec<&str> = c.changes.iter().map(|d| d.key.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What runs cannot answer.
+//! Questions that the runs cannot answer.
 
 use super::*;
 
@@ -75,7 +75,7 @@ fn an_application_that_fails_without_background_is_not_judged() {
         "{}",
         full_text(&v)
     );
-    // Nothing requested, nothing said.
+    // Without requests there is no doubt about them.
     for run in &mut results.runs {
         run.observed.requests.clear();
     }

@@ -1,15 +1,15 @@
-//! What holds of every verdict, and how often verdicts on made-up draws of known truth err.
+//! Properties of all verdicts, and error rates of verdicts on synthetic data with known truth.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::measure;
 
-/// Logarithms of what a request takes: by condition, replication and request.
+/// Logarithms of request times, by condition, replication and request.
 pub(super) type Draws = Vec<Vec<Vec<f64>>>;
 
-/// Conditions none, poisson and learnt of five to seven replications of some forty requests. Half of the shifts are small
-/// ones, so that every answer comes up.
+/// Conditions none, poisson and learnt, with five to seven replications of about forty requests. Half of the shifts are
+/// small, so that every answer occurs.
 fn draws() -> impl Strategy<Value = Draws> {
     let either = prop_oneof![-0.08f64..0.12, -0.5f64..1.0];
     (
@@ -33,8 +33,8 @@ fn draws() -> impl Strategy<Value = Draws> {
         })
 }
 
-/// The results of requests that take 50 ms times e to the power of `draws`; `cut` says which are cut off, and after which
-/// part of their time.
+/// Results with request times of 50 ms times e to the power of `draws`. `cut` selects the requests that are censored, and
+/// gives the share of their time after which they are.
 pub(super) fn made(draws: &Draws, cut: impl Fn(usize, usize, usize) -> Option<f64>) -> Results {
     let n = u32::try_from(draws[0].len()).unwrap();
     let mut results = results(n, |_, _| 1.0);
@@ -56,7 +56,7 @@ pub(super) fn made(draws: &Draws, cut: impl Fn(usize, usize, usize) -> Option<f6
     results
 }
 
-/// What is answered of each background.
+/// The answer for each background.
 fn answers(results: &Results) -> Vec<(String, Option<Answer>)> {
     let v = Verdict::of(results).foregrounds.remove(0);
     let each = v.backgrounds.into_iter();
@@ -68,7 +68,7 @@ fn answers(results: &Results) -> Vec<(String, Option<Answer>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// Runs come in the order in which they ended, and backgrounds in any order of the file.
+    /// Runs may be in any order, and so may the backgrounds in the file.
     #[test]
     fn the_order_of_runs_and_backgrounds_does_not_matter(draws in draws(), turn in 0usize..20) {
         let mut results = made(&draws, |_, _, _| None);
@@ -80,7 +80,7 @@ proptest! {
         prop_assert_eq!(answers(&results), before);
     }
 
-    /// A program that says milliseconds gets the answer of one that says seconds.
+    /// A program that reports milliseconds gets the same answer as one that reports seconds.
     #[test]
     fn units_do_not_matter(draws in draws(), k in prop::sample::select(vec![1e-3, 0.37, 60.0, 1e6])) {
         let answer = |factor: f64| {
@@ -100,8 +100,7 @@ proptest! {
         prop_assert_eq!(answer(1.0), answer(k));
     }
 
-    /// One more background neither shows what was not shown nor hides what was: "no" stays and comes from nowhere, and "yes"
-    /// comes from nowhere.
+    /// An additional background neither creates a "yes" for another one, nor creates or removes a "no".
     #[test]
     fn another_background_never_makes_an_answer(draws in draws(), other in -0.5f64..1.0) {
         let mut results = made(&draws, |_, _, _| None);
@@ -135,7 +134,7 @@ proptest! {
         }
     }
 
-    /// Where most requests never end beside a background, nobody may say that it does not matter, however fast the rest is.
+    /// If most requests never end beside a background, the answer is never "does not matter", however fast the others are.
     #[test]
     fn what_was_not_seen_to_end_is_not_equal(draws in draws(), part in 0.1f64..0.9) {
         let results = made(&draws, |condition, _, k| (condition == 1 && k % 5 < 3).then_some(part));
@@ -151,7 +150,7 @@ pub(super) fn normal(s: &mut swell_base::Stream) -> f64 {
     (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
-/// What is answered of `results`, of nothing but what was measured: as the verdict does, without its tables.
+/// The answers for `results` from request times alone: like the verdict, but without the checks of its tables.
 fn decided(results: &Results) -> Vec<Answer> {
     let conditions: Vec<Condition<'_>> = results
         .experiment
@@ -180,9 +179,9 @@ fn decided(results: &Results) -> Vec<Answer> {
         .collect()
 }
 
-/// Answers at true ratios of 1, 1.1 and 1.3: two backgrounds beside nothing, requests that depend on each other,
-/// heavy tails, runs that differ, and a share of requests that is cut off somewhere. Either wrong answer comes in at most
-/// 5 % of them, however much is cut off; and what is cut off does not make "does not matter" more frequent.
+/// Answers at true ratios of 1, 1.1 and 1.3: two backgrounds and none, dependent requests, heavy tails, variation between
+/// runs, and a share of censored requests. Each kind of wrong answer occurs in at most 5 % of the cases, however many
+/// requests are censored. Censoring does not make "does not matter" more frequent.
 #[test]
 fn answers_err_as_seldom_as_they_claim() {
     let worlds = 150usize;
@@ -225,7 +224,7 @@ fn answers_err_as_seldom_as_they_claim() {
                 assert!(share(matters) <= 0.05 + room(0.05), "{said}");
             }
             if truth > 1.05 {
-                // Of two backgrounds, each at its own 5 %.
+                // Two backgrounds, each with its own error of 5 %.
                 let said = format!("{truth} {cut}: {equal}");
                 assert!(share(equal) <= 0.10 + room(0.10), "{said}");
             }
@@ -234,7 +233,7 @@ fn answers_err_as_seldom_as_they_claim() {
                 "{truth} {cut}: {equal}, {equal_before} with less cut off"
             );
             equal_before = equal;
-            // The test can see: what is there is found.
+            // The test has power: a true difference is found.
             if cut == 0.0 && truth > 1.2 {
                 assert!(share(matters) > 0.5, "{matters}");
             }

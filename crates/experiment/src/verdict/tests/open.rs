@@ -1,10 +1,10 @@
-//! What stands against "does not matter".
+//! Reasons against the answer "does not matter".
 
 use super::*;
 use crate::observe::{Bin, MeasureSample};
 use crate::store::Measured;
 
-/// The same results, of a real program that reports `names`; those with a star are primary.
+/// The same results for a real program that reports the measures `names`; those with a star are primary.
 pub(super) fn program(results: &mut Results, names: &[&str]) {
     let reported: String = names
         .iter()
@@ -27,7 +27,7 @@ fn judged(results: &Results) -> ForegroundVerdict {
     Verdict::of(results).foregrounds.remove(0)
 }
 
-/// Gives every run a value of p99, as `value` says of its background and replication.
+/// Gives every run a value of p99; `value` computes it from background and replication.
 fn report(results: &mut Results, value: impl Fn(&str, u32) -> Option<f64>) {
     for run in &mut results.runs {
         let of = value(&run.cell.background, run.cell.replication);
@@ -53,7 +53,7 @@ fn a_measure_that_some_runs_lack_leaves_the_answer_open() {
     assert_eq!(v.matters, Answer::Unclear, "{}", full_text(&v));
     let said = "is not settled: p99 was reported in 9 of 10 runs";
     assert!(full_text(&v).contains(said), "{}", full_text(&v));
-    // A difference that is shown elsewhere stands.
+    // A difference of another measure remains valid.
     for run in results
         .runs
         .iter_mut()
@@ -77,7 +77,7 @@ fn a_measure_that_is_nothing_in_some_runs_leaves_the_answer_open() {
     assert_eq!(v.matters, Answer::Unclear, "{}", full_text(&v));
     let said = "p99 is not above zero in 8 of 10 runs";
     assert!(full_text(&v).contains(said), "{}", full_text(&v));
-    // What never happened tells nothing beside what did.
+    // Events that never happened are not mentioned beside others.
     report(&mut results, |_, _| Some(0.0));
     let text = full_text(&judged(&results));
     assert!(text.contains("median"), "{text}");
@@ -85,7 +85,7 @@ fn a_measure_that_is_nothing_in_some_runs_leaves_the_answer_open() {
         !text.contains("p99 is 1") && !text.contains("p99 ×"),
         "{text}"
     );
-    // Errors that never happen are as rare with traffic as without.
+    // Errors that never happen do not differ.
     report(&mut results, |_, _| Some(0.0));
     assert_eq!(judged(&results).matters, Answer::No);
 }
@@ -103,7 +103,7 @@ fn a_program_that_reports_many_values_is_judged_by_their_tail() {
         run.observed.measures = (0..40)
             .map(|i| MeasureSample {
                 measure: "rtt".into(),
-                // One in eight is slow: the median stays.
+                // One in eight is slow, so the median stays.
                 value: 20.0 * if i % 8 == 0 { slow } else { 1.0 },
                 at: f64::from(i),
             })
@@ -152,7 +152,7 @@ fn requests_that_fail_matter_though_the_others_take_no_longer() {
     assert!(full_text(&v).contains("failures"), "{}", full_text(&v));
 }
 
-/// A download that stops after three seconds, by its own clock: it takes as long, about, and gets half.
+/// A download that stops after three seconds on its own clock: it takes about as long, but receives half.
 #[test]
 fn a_request_of_fixed_duration_that_gets_less_is_judged_by_what_it_gets() {
     let mut results = results(10, |_, _| 1.0);
@@ -208,7 +208,7 @@ fn a_load_that_is_missed_on_its_way_up_is_no_basis_for_an_answer() {
     assert!(full_text(&v).contains(said), "{}", full_text(&v));
 }
 
-/// 16 Mbit/s when alone, 8 beside the application, on a link of 20.
+/// 16 Mbit/s alone, 8 Mbit/s beside the application, on a link of 20 Mbit/s.
 #[test]
 fn traffic_that_gives_way_though_there_is_room_shows_no_absence_of_harm() {
     let learnt = |of: &Results| {
@@ -233,7 +233,7 @@ fn traffic_that_gives_way_though_there_is_room_shows_no_absence_of_harm() {
     assert_eq!(answer, Some(Answer::Unclear), "{sentence}");
     let said = "learnt carried 8.00 of 16.00 Mbit/s down beside it, though the link had room";
     assert!(sentence.contains(said), "{sentence}");
-    // So it is where the draws of these runs never offered what was requested, and carried all that they offered.
+    // The same holds if the draws of these runs offered less than requested, and were carried completely.
     let mut drawn = gives_way(1.0);
     if let Some(measured) = drawn.manifest.measured.get_mut("learnt") {
         (measured.target_bps, measured.expected_bps) = (Some(16e6), Some(16e6));
@@ -242,9 +242,10 @@ fn traffic_that_gives_way_though_there_is_room_shows_no_absence_of_harm() {
     let (unclear, because) = learnt(&drawn);
     assert_eq!(unclear, Some(Answer::Unclear), "{because}");
     assert!(because.contains(said), "{because}");
-    // What is slower already with half of it is slower.
+    // If half the load already makes requests slower, that is an answer.
     assert_eq!(learnt(&gives_way(2.0)).0, Some(Answer::Yes));
-    // Where the application took the rest, that is what responsive traffic does: it is said and counts.
+    // If the application used the rest of the link, this is normal for responsive traffic, so the answer stands and the
+    // text mentions the load.
     for run in &mut same.runs {
         run.observed.links[0].departed[0] = 28_000_000;
     }
@@ -256,7 +257,7 @@ fn traffic_that_gives_way_though_there_is_room_shows_no_absence_of_harm() {
     );
 }
 
-/// Background bytes in bins of 100 ms: `load` of the share of the run gone.
+/// Background bytes in bins of 100 ms; `load` computes them from the elapsed share of the run.
 fn loaded(results: &mut Results, load: impl Fn(f64, &mut swell_base::Stream) -> f64) {
     for run in &mut results.runs {
         let cell = &run.cell;
@@ -287,7 +288,7 @@ fn a_load_that_rises_throughout_the_runs_leaves_the_answer_open() {
 #[test]
 fn a_slowdown_that_grows_during_the_runs_leaves_the_answer_open() {
     let mut results = results(10, |_, _| 1.0);
-    // Everything gets faster: that is the application's own warm-up, and no drift of what the traffic does.
+    // If everything gets faster, this is the application's own warm-up, not a drift of the traffic's effect.
     let scale = |all: &mut Results, only: Option<&str>, factor: fn(u32) -> f64| {
         for run in &mut all.runs {
             if only.is_none_or(|b| b == run.cell.background) {
@@ -313,7 +314,7 @@ fn a_slowdown_that_grows_during_the_runs_leaves_the_answer_open() {
     assert_ne!(learnt.matters, Some(Answer::No));
 }
 
-/// Stationary loads with tails as heavy as they come: Pareto bursts of shape 1.2.
+/// Stationary loads with very heavy tails: Pareto bursts of shape 1.2.
 #[test]
 fn what_is_bursty_and_stationary_does_not_drift() {
     let mut alarms = 0;
@@ -336,7 +337,7 @@ fn what_is_bursty_and_stationary_does_not_drift() {
     assert!(alarms <= 4, "{alarms}");
 }
 
-/// The median is better with traffic, by what is no proof, and the tail is worse.
+/// With traffic the tail is worse, and the median is better, but not significantly.
 #[test]
 fn the_sentence_tells_median_and_tail_where_they_go_different_ways() {
     let v = verdict(10, |kind, rank| match kind {
@@ -351,7 +352,7 @@ fn the_sentence_tells_median_and_tail_where_they_go_different_ways() {
     assert!(with.contains("the p95 takes"), "{with}");
 }
 
-/// Pings and questions to a database are mostly headers: how many bits they carry is not what they are for.
+/// Pings and database queries are mostly headers, so their bit rate is not what matters.
 #[test]
 fn small_requests_are_not_judged_by_what_they_carry() {
     let mut results = results(5, |_, _| 1.0);
@@ -366,7 +367,7 @@ fn small_requests_are_not_judged_by_what_they_carry() {
         all.map(|j| j.measure.clone()).collect()
     };
     assert!(names(&results).iter().all(|n| n == "time"));
-    // A telephone call is a stream, though its packets are small.
+    // A telephone call is a stream, although its packets are small.
     for run in &mut results.runs {
         let link = &mut run.observed.links[0];
         (link.arrived[0], link.departed[0]) = (500_000, 500_000);
@@ -374,8 +375,8 @@ fn small_requests_are_not_judged_by_what_they_carry() {
     assert!(names(&results).iter().any(|n| n == "goodput"));
 }
 
-/// A call of constant rate carries as much when every packet comes late: that its rate is the same says nothing. One that
-/// fills the link is another matter, and so is one that says itself what it got.
+/// A call of constant rate has the same rate when every packet is late, so an equal rate is no evidence. This does not
+/// apply to a stream that fills the link, nor to one that reports its own measures.
 #[test]
 fn a_stream_of_its_own_pace_is_not_judged_by_what_it_carries_alone() {
     let made = |bytes: u64, names: &[&str]| {
@@ -403,7 +404,7 @@ fn a_stream_of_its_own_pace_is_not_judged_by_what_it_carries_alone() {
     assert_eq!(made(1_000_000, &["p99"]).matters, Answer::No);
 }
 
-/// Nine measures that do not differ, and one that does, by so much that one alone would show it and ten do not.
+/// Nine measures that do not differ, and one that does. Its difference is significant alone, but not among ten.
 #[test]
 fn a_primary_measure_does_not_pay_for_the_others() {
     let names: Vec<String> = (0..10).map(|i| format!("m{i}")).collect();
@@ -444,11 +445,11 @@ fn a_primary_measure_does_not_pay_for_the_others() {
     );
     let v = made(true);
     assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
-    // What all of them need is not made easier.
+    // Equivalence still needs all of them.
     assert_eq!(v.backgrounds[1].judged.len(), 10);
 }
 
-/// An upload is no answer, and passes while its request waits for one; what a call sends passes at other times.
+/// The bytes of an upload belong to no response, but are sent while a request waits for one. A call sends at other times.
 #[test]
 fn an_upload_is_in_time_where_its_answer_is() {
     let made = |at: f64| {
@@ -480,7 +481,7 @@ fn an_upload_is_in_time_where_its_answer_is() {
     );
 }
 
-/// A copy of many files: thirty small questions, and one answer that takes most of the time. No percentile sees it.
+/// A copy of many files: thirty small requests, and one that takes most of the time. No percentile covers it.
 #[test]
 fn one_long_request_among_many_short_ones_counts() {
     let made = |factor: f64| {
@@ -501,7 +502,7 @@ fn one_long_request_among_many_short_ones_counts() {
     assert_eq!(made(1.0).matters, Answer::No);
 }
 
-/// Results of a foreground of `kind`, named as the others are.
+/// Results of a foreground of `kind`, with the same name as the others.
 fn built_in(kind: &str, replications: u32) -> Results {
     let mut results = results(replications, |_, _| 1.0);
     let text = format!(
@@ -512,7 +513,7 @@ fn built_in(kind: &str, replications: u32) -> Results {
     results
 }
 
-/// A stream whose packets come unevenly, and whose viewer sees nothing of it.
+/// A stream with uneven packet arrivals that its viewer does not notice.
 #[test]
 fn no_answer_rests_on_what_is_shown_beside() {
     let mut results = built_in("stream", 5);
@@ -542,7 +543,7 @@ fn no_answer_rests_on_what_is_shown_beside() {
     let b = &v.backgrounds[1];
     let jitter = |j: &&Judgement| j.measure == "jitter";
     assert!(!b.judged.iter().any(|j| jitter(&j)));
-    // It is there all the same, with a ratio of values plus a millisecond.
+    // The measure is still shown, with a ratio of values plus a millisecond.
     let shown: Vec<&Judgement> = b.compared().filter(jitter).collect();
     assert_eq!(shown.len(), DECISIVE.len());
     assert!(shown.iter().all(|j| j.differs() && j.ratio.value > 15.0));
@@ -552,7 +553,7 @@ fn no_answer_rests_on_what_is_shown_beside() {
     assert_eq!(set(0.05).matters, Answer::Yes);
 }
 
-/// A page of which the first byte alone is slower.
+/// A page in which only the first byte is slower.
 #[test]
 fn first_bytes_are_judged_where_pages_have_them() {
     let mut results = built_in("page", 5);
@@ -576,7 +577,7 @@ fn first_bytes_are_judged_where_pages_have_them() {
     let first = |j: &&Judgement| j.measure == "first byte";
     let mut ratios = v.backgrounds[1].judged.iter().filter(first);
     assert!(ratios.clone().count() > 1 && ratios.all(|j| (j.ratio.value - 2.0).abs() < 1e-9));
-    // What never answers is slower than everything that does.
+    // Requests without an answer are slower than all others.
     for run in &mut results.runs {
         if run.cell.background != "none" {
             for r in run.observed.requests.iter_mut().skip(60) {

@@ -1,10 +1,10 @@
-//! Which background is the cheapest that is enough.
+//! Tests of suites: which background is the cheapest sufficient one.
 
 use super::laws::{Draws, made, normal};
 use super::*;
 use crate::measure;
 
-/// Results of none, poisson and learnt, which are candidates in this order for the last.
+/// Results of none, poisson and learnt. The first two are candidates, in this order, for the last.
 fn with_suite(replications: u32, stretch: impl Fn(&str, f64) -> f64) -> ForegroundVerdict {
     let mut results = results(replications, stretch);
     results.experiment.run.suite = Some("learnt".into());
@@ -42,7 +42,7 @@ fn where_nothing_cheaper_is_enough_the_model_is_left() {
     assert!(text.contains(said), "{text}");
 }
 
-/// Loads that differ decide nothing, and neither does what was not seen; both are said.
+/// Neither different loads nor missing observations allow an answer. The text mentions both.
 #[test]
 fn what_cannot_be_compared_is_not_called_sufficient() {
     let mut results = results(10, |_, _| 1.0);
@@ -80,9 +80,9 @@ fn few_replications_tell_nothing_and_say_how_many_would() {
     );
 }
 
-/// Six candidates of which none is truly sufficient: all are exactly as far from the target as the margin, which is the
-/// hardest case. Any of them is called sufficient in at most 5 % of the experiments. Without the correction for many
-/// candidates it would be more than twice that, and the test sees it. With no difference at all they are found.
+/// Six candidates, none of them sufficient: all differ from the target by exactly the margin, which is the hardest case.
+/// At most 5 % of the experiments call any of them sufficient. Without the correction for several candidates it would be
+/// more than twice that, which the test also verifies. Candidates without any difference are found.
 #[test]
 fn a_false_sufficient_is_as_rare_as_claimed() {
     let (worlds, runs, requests, candidates) = (150usize, 8usize, 40usize, 6usize);
