@@ -18,7 +18,7 @@ pub enum StudyError {
     /// The study file, or one of claims, is wrong.
     #[error("{0}")]
     File(#[from] Problems),
-    /// An experiment is, with what a combination sets.
+    /// An experiment is wrong once a combination has set its keys.
     #[error("{runs}: {problem}")]
     Experiment {
         /// The combination.
@@ -26,7 +26,7 @@ pub enum StudyError {
         /// What is wrong.
         problem: String,
     },
-    /// A value of `with` cannot be set so.
+    /// A value of `with` cannot be set as requested.
     #[error("--with {assignment}: {reason}")]
     With {
         /// What was asked for.
@@ -50,7 +50,7 @@ pub enum StudyError {
         /// Why.
         reason: String,
     },
-    /// The table of reference numbers is.
+    /// The table of reference numbers is wrong.
     #[error("{path}, line {line}: {reason}")]
     Reference {
         /// The table.
