@@ -280,7 +280,7 @@ fn digits(x: f64, n: i64) -> String {
     format!("{x:.*}", n.clamp(0, 12) as usize)
 }
 
-/// Functions that choose the run with the minimum or the maximum of a number.
+/// Functions that choose the run with the minimum or maximum of a number.
 fn choices(engine: &mut Engine) {
     type List = rhai::Array;
     engine

@@ -133,7 +133,7 @@ fn the_paper_s_router_holds_everywhere() {
     for (id, found) in verdicts(&study.ledgers[0]) {
         let expected = match id {
             "S4.10f" => [none, holds, holds, holds],
-            // The columns with the smallest and the largest packets are flooded.
+            // The largest table is compared with the smallest by flooding both, so only its column has a verdict.
             "S4.10g" => [none, none, none, holds],
             _ => [holds; 4],
         };
