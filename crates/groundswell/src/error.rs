@@ -22,7 +22,7 @@ pub struct Error {
 pub enum Kind {
     /// A failure at run time: a full disk, a host that does not answer.
     Failed,
-    /// What was asked makes no sense, or a file does not read.
+    /// Invalid usage, or a file that cannot be read.
     Usage,
     /// The caller interrupted it.
     Interrupted,
@@ -45,7 +45,7 @@ impl Error {
         Error::new(Kind::Failed, message)
     }
 
-    /// What was asked makes no sense, or a file does not read.
+    /// Invalid usage, or a file that cannot be read.
     pub fn usage(message: impl Display) -> Error {
         Error::new(Kind::Usage, message)
     }

@@ -294,7 +294,7 @@ mod tests {
         let fast = of("auckland-hb").rtt_s.unwrap();
         assert_eq!(fast, [0.004; 3]);
         assert!(slow[1] > 0.02, "{slow:?}");
-        // Web only, and web beside calls.
+        // Web traffic only, and web traffic with calls.
         assert_eq!(of("isi-2pm").elasticity, 1.0);
         let mixed = of("access-link").elasticity;
         assert!((0.5..0.99).contains(&mixed), "{mixed}");

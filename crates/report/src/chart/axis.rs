@@ -192,7 +192,7 @@ impl Axis {
         }
     }
 
-    /// What the page's script needs to read values back: scale, ends, quantity, unit.
+    /// The attributes with which the page's script reads values back: scale, ends, quantity, unit.
     pub(crate) fn for_script(&self) -> String {
         let scale = match self.scale {
             Scale::Linear => "linear",

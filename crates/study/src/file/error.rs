@@ -12,7 +12,7 @@ pub enum StudyError {
     Io {
         /// Which.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// The study file, or one of claims, is wrong.
@@ -29,7 +29,7 @@ pub enum StudyError {
     /// A value of `with` cannot be set as requested.
     #[error("--with {assignment}: {reason}")]
     With {
-        /// What was asked for.
+        /// The request.
         assignment: String,
         /// Why.
         reason: String,
@@ -37,9 +37,9 @@ pub enum StudyError {
     /// The study has no such column.
     #[error("no column is called `{name}`; {hint}")]
     Column {
-        /// What was asked for.
+        /// The request.
         name: String,
-        /// What there is.
+        /// A hint with the existing names.
         hint: String,
     },
     /// A capture named on the command line cannot be used.
