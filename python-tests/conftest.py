@@ -1,4 +1,4 @@
-"""The package under test is the one of this checkout; the program is named by SWELL, or is the debug build."""
+"""The package under test is that of this checkout. SWELL names the program; the default is the debug build."""
 import os
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""The tour of the code: every function that it names is in the file that it names."""
+"""Checks the tour of the code: every function that it names must be in the named file."""
 import pathlib
 import re
 

@@ -1,4 +1,4 @@
-"""What is in deploy/: each file by its own validator where that is installed, and what it starts is started."""
+"""Checks the files of deploy/ with their own validators if installed, and starts what they start."""
 import json
 import os
 import pathlib
@@ -30,13 +30,13 @@ def place(tmp_path):
 
 
 def local(words, place):
-    """The words of a command with the paths of `place`, and ports that are free."""
+    """The arguments of a command with the paths of `place` and free ports."""
     files = {"/etc/swell/token": place / "token", "/var/lib/swell": place / "state", "0.0.0.0:8471": "127.0.0.1:0", "8472": "0"}
     return [str(files.get(word, word)) for word in words]
 
 
 def runs(words, before=()):
-    """Starts an agent, waits until it listens, terminates it as services and containers are; its fingerprint."""
+    """Starts an agent, waits until it listens, and terminates it as a service manager does. Returns its fingerprint."""
     agent = subprocess.Popen([*before, SWELL, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         fingerprint = agent.stdout.readline().strip()
@@ -89,7 +89,7 @@ def test_the_service_runs_and_is_the_same_after_a_restart(place):
 def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path):
     if not shutil.which("systemd-analyze"):
         pytest.skip("systemd-analyze is not installed")
-    # It looks for the program as well.
+    # The validator also checks that the program exists.
     text = (DEPLOY / "swell-agent.service").read_text().replace("/usr/local/bin/swell", SWELL)
     copy = tmp_path / "swell-agent.service"
     copy.write_text(text)
@@ -108,7 +108,7 @@ def test_the_first_process_of_a_container_runs_and_ends_when_asked(place):
     assert json.loads(image["ENTRYPOINT"]) == ["/usr/local/bin/swell"]
     words = json.loads(image["CMD"])
     assert f"0.0.0.0:{image['EXPOSE'].split('/')[0]}" in words
-    # The kernel ignores signals to a first process that handles none.
+    # The kernel drops signals to an init process without a handler.
     before = ["unshare", "--pid", "--fork", "--kill-child", "--"]
     if subprocess.run([*before, "true"], capture_output=True).returncode:
         pytest.skip("no process namespace can be made here")
@@ -133,7 +133,7 @@ def test_the_manifests_fit_each_other_and_the_program(place):
     opened = {(p["port"], p["protocol"]) for rule in policy["spec"]["ingress"] for p in rule["ports"]}
     assert opened == declared
     assert agent["readinessProbe"]["tcpSocket"]["port"] in {p["name"] for p in agent["ports"]}
-    # What the agent reads and writes is mounted, and every mount is a volume.
+    # All files that the agent reads and writes are mounted, and every mount is a volume.
     mounts = {m["mountPath"]: m for m in agent["volumeMounts"]}
     assert mounts[os.path.dirname(option("--token-file"))]["readOnly"] and "readOnly" not in mounts[option("--state")]
     assert {m["name"] for m in agent["volumeMounts"]} == {v["name"] for v in pod["volumes"]}
@@ -164,7 +164,7 @@ def test_the_network_of_the_quic_runner_has_what_it_runs():
 
 
 def test_the_ansible_role_sets_up_agents_that_a_controller_finds(tmp_path):
-    # Beside this Python, as requirements.txt puts it there, or anywhere else.
+    # Installed beside this Python by requirements.txt, or anywhere else.
     beside = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
     playbook = shutil.which("ansible-playbook", path=beside)
     if not playbook:

@@ -1,4 +1,4 @@
-"""What --json prints: real outputs against the schema, and the schema against changes that would break programs."""
+"""Tests the output of --json: real outputs against the schema, and the schema against incompatible changes."""
 import copy
 import importlib.machinery
 import importlib.util
@@ -49,7 +49,7 @@ def reference():
 
 
 def closed(schema):
-    """The same schema, that accepts no field which it does not describe."""
+    """The same schema without undescribed fields."""
     if isinstance(schema, list):
         return [closed(s) for s in schema]
     if not isinstance(schema, dict):
@@ -61,8 +61,8 @@ def closed(schema):
 
 
 def strict():
-    """What accepts the described outputs and nothing else."""
-    # The fields of an alternative are the whole's: it is closed as a whole.
+    """A validator that accepts the described outputs and nothing else."""
+    # The fields of an alternative belong to the whole object, so only the whole is closed.
     whole = {**SCHEMA, "$defs": closed(SCHEMA["$defs"]), "unevaluatedProperties": False}
     return jsonschema.Draft202012Validator(whole)
 
@@ -128,7 +128,7 @@ def test_what_would_break_programs_is_refused(reference, change):
     changed = copy.deepcopy(SCHEMA)
     CHANGES[change](changed)
     assert reference.breaks(SCHEMA, changed)
-    # With a new version it may be.
+    # A new version permits it.
     changed["properties"]["format"]["description"] = "The version of this format: 2."
     assert not reference.breaks(SCHEMA, changed)
 
@@ -139,5 +139,5 @@ def test_what_is_added_is_not_refused(reference):
     verdict(more)["properties"]["requests"] = {"type": "integer", "minimum": 1}
     more["oneOf"].append({"type": "object", "properties": {"command": {"type": "string", "const": "other"}}, "required": ["command"]})
     assert not reference.breaks(SCHEMA, more) and not reference.breaks(SCHEMA, SCHEMA)
-    # The other way round fields go away.
+    # In the other direction, fields disappear.
     assert reference.breaks(more, SCHEMA)

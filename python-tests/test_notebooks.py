@@ -1,4 +1,4 @@
-"""The notebooks run from their first cell to their last, as a person would run them."""
+"""Runs every notebook from the first cell to the last."""
 import pathlib
 
 import nbclient
@@ -15,7 +15,7 @@ def test_a_notebook_runs(notebook, tmp_path):
     done = nbclient.NotebookClient(cells, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     outputs = [o for c in done.cells if c.cell_type == "code" for o in c.outputs]
     shown = [text for o in outputs for kind, text in o.get("data", {}).items() if kind == "text/html"]
-    # A chart is shown as one.
+    # A chart is displayed as a chart.
     assert any("vega-lite" in text for text in shown)
 
 

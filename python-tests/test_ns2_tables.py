@@ -1,4 +1,4 @@
-"""The reference numbers of two studies come from the scripts that are said to make them."""
+"""Checks that the documented scripts reproduce the reference numbers of two studies."""
 
 import os
 import shutil
@@ -13,14 +13,14 @@ sys.path.append(str(ROOT / "scripts"))
 
 from ns2_table import Table  # noqa: E402
 
-# The continuous integration installs it: there nothing is skipped.
+# CI installs it, so nothing may be skipped there.
 needs_ns2 = pytest.mark.skipif(
     shutil.which("ns") is None and "CI" not in os.environ,
     reason="the reference is made by ns-2, which is not installed (Debian and Ubuntu: apt-get install ns2)",
 )
 
 CHECKED = {
-    # Both profiles, every transport, both queues, drops, and clients beside others.
+    # Both profiles, every transport, both queues, drops, and added clients.
     "burstiness": [
         "era,renodelack,10",
         "modern,reno-red,20",
@@ -28,7 +28,7 @@ CHECKED = {
         "era,vegas,1",
         "era,added-vegas-red2,5",
     ],
-    # Every line, every trace, drops and none, and one where 1.3 bandwidth-delay products are few packets.
+    # Every line, every trace, with and without drops, and a case where 1.3 bandwidth-delay products are few packets.
     "filler": [
         "selfsim1,none,3,20",
         "poisson,filler,10,3",

@@ -1,4 +1,4 @@
-"""The package `groundswell` against the program: its numbers, its errors, Ctrl-C, its types."""
+"""Tests the package `groundswell` against the program: its numbers, its errors, Ctrl-C, its types."""
 import concurrent.futures
 import math
 import os
@@ -76,7 +76,7 @@ def test_slowdowns_are_the_numbers_of_the_report(run):
     assert frame.height == 2 * 4
     row = frame.row(by_predicate=(pl.col("background") == "poisson") & (pl.col("percentile") == 0.5), named=True)
     assert row["slowdown"] > 1.0 and row["slowdown_low"] <= row["slowdown"] <= row["slowdown_high"]
-    # As the page writes them: two decimals, and a multiplication sign.
+    # In the format of the page: two decimals and a multiplication sign.
     assert f"{row['slowdown']:.2f}×" in run.report().html
     none = frame.filter(background="none")
     assert none["slowdown"].null_count() == 4 and none["seconds"].null_count() == 0
@@ -118,7 +118,7 @@ def test_a_chart_draws_what_the_tables_have(run):
     done = run.requests.filter(background="poisson", outcome="done").collect()
     times = (done["last_byte_s"] - done["start_s"]).to_list()
     drawn = [r["x"] for r in rows if r["series"] == "poisson"]
-    # What ends before the warm-up does is not drawn; whatever is drawn was measured.
+    # Requests that end before the warm-up are not drawn. Everything drawn was measured.
     assert drawn and all(min(abs(x - t) for t in times) < 1e-9 for x in drawn)
     assert vl_convert.vegalite_to_svg(chart).startswith("<svg")
 
@@ -144,7 +144,7 @@ def test_runs_with_other_seeds_are_taken_together(run, here):
 def test_runs_are_compared_with_the_statistics_of_pairs(run, here):
     slow = groundswell.run(TEXT, output=here / "slow", network__rate="8Mbit")
     both = groundswell.compare(run, slow, by="network.rate")
-    # Two replications show no equality.
+    # Two replications cannot show equality.
     assert both.differs["slow"] in ("yes", "unclear")
     assert both.changes.rows() == [("slow", "network.rate", "10Mbit", "8Mbit")]
     # The ratio of the medians by hand: the geometric mean over pairs of runs.
@@ -324,7 +324,7 @@ def test_a_sweep_over_processes_has_the_numbers_of_single_runs(here):
     results = sweep.results
     assert results.height == 4 * 8 and set(GRID) <= set(results.columns)
     assert sweep.chart("network.delay", "background.poisson.rate").to_dict()["data"]
-    # What is there is not run again.
+    # Existing results are not repeated.
     stamps = {p: p.stat().st_mtime_ns for p in pathlib.Path("sweep").glob("cell-*/*/manifest.json")}
     again = groundswell.sweep(TEXT, GRID, 1, output="sweep")
     assert again.results.equals(results)
@@ -340,7 +340,7 @@ def test_sequential_stopping_ends_where_intervals_are_narrow(here):
         assert cell.verdict.widest <= until or cell.replications == 12
         assert cell.replications == cell.run.requests.select("replication").unique().collect().height
         assert cell.replications >= 5
-    # It looked at the width alone; a cell that stopped at five was narrow enough at five.
+    # Only the width decides: some cells are narrow enough after five replications.
     assert sweep.replications < 4 * 12
 
 
@@ -413,7 +413,7 @@ def test_a_dask_cluster_of_four_processes_survives_that_one_is_killed(here):
         sweep = groundswell.sweep(slower, grid, client.get_executor(), output="dask", on_result=kill_one)
         assert killed and killed[0] not in client.run(os.getpid).values()
     assert all(c.done for c in sweep)
-    # The same numbers as without a cluster, bit for bit; and nothing half done is left.
+    # The numbers equal those without a cluster bit for bit, and no incomplete files are left.
     plain = groundswell.sweep(slower, grid, output="plain")
     assert sweep.results.equals(plain.results)
     assert math.isfinite(sweep.results["seconds"].min())
@@ -422,7 +422,7 @@ def test_a_dask_cluster_of_four_processes_survives_that_one_is_killed(here):
 
 def test_jobs_of_submitit_have_the_numbers_of_this_machine(here):
     submitit = pytest.importorskip("submitit")
-    # Its local executor starts each job as SLURM would: a process of its own that reads and writes files.
+    # Its local executor starts each job as SLURM does: a separate process that reads and writes files.
     executor = submitit.AutoExecutor("log", cluster="local")
     executor.update_parameters(timeout_min=5)
     sweep = groundswell.sweep(TEXT, GRID, executor, output="submitit")

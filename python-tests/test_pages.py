@@ -1,7 +1,7 @@
-"""The pages: what is said to run runs, what is written as a command exists, links lead somewhere.
+"""Tests the documentation: examples run, commands exist, links have targets.
 
-Fences called `sh` and `python` run, in the order of their page, in a directory with `experiments/` and a trace. In all others a
-line that starts with `swell` must name a command and options that there are."""
+Fences called `sh` and `python` run in the order of their page, in a directory with `experiments/` and a trace. In all other
+fences, a line that starts with `swell` must name an existing command and existing options."""
 import functools
 import json
 import os
@@ -15,7 +15,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md")) + [ROOT / "README.md"]
-# Its blocks need directories of their own: test_tables.py runs them.
+# Its blocks need their own directories: test_tables.py runs them.
 ELSEWHERE = {DOCS / "results.md"}
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.M | re.S)
 
@@ -34,7 +34,7 @@ def runs(page):
 
 @pytest.fixture(scope="session")
 def trace(tmp_path_factory):
-    """A packet trace: what crosses a link for twenty seconds."""
+    """A packet trace of twenty seconds of a link."""
     place = tmp_path_factory.mktemp("trace")
     experiment = """
 name = "trace"
@@ -65,7 +65,7 @@ def test_what_is_said_to_run_runs(page, tmp_path, monkeypatch, trace):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bin").mkdir()
     swell, program = pathlib.Path(os.environ["SWELL"]).resolve(), tmp_path / "bin/swell"
-    # Runs that settle nothing, since they are few, have run all the same.
+    # Too few replications to settle the verdict are not a failure.
     program.write_text(f'#!/bin/sh\n"{swell}" "$@"; code=$?; [ $code -ne 3 ] || code=0; exit $code\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
@@ -82,7 +82,7 @@ def test_what_is_said_to_run_runs(page, tmp_path, monkeypatch, trace):
 
 @functools.cache
 def options(*command):
-    """What the help of a command names: its commands and its options."""
+    """The commands and options in the help of a command."""
     done = subprocess.run([os.environ["SWELL"], *command, "--help"], capture_output=True, text=True)
     if done.returncode != 0:
         return None
@@ -90,7 +90,7 @@ def options(*command):
 
 
 def commands(text):
-    """Command lines of `swell`, joined where they are continued."""
+    """Command lines of `swell`, with continuation lines joined."""
     for line in text.replace("\\\n", " ").splitlines():
         line = re.sub(r"^\s*(?:-\s+(?:run:\s*)?)?(?:\$\s+)?", "", line)
         if re.match(r"swell [a-z]", line):
@@ -98,7 +98,7 @@ def commands(text):
 
 
 def wrong(line):
-    """What of a command line does not exist."""
+    """The parts of a command line that do not exist."""
     try:
         words = shlex.split(line, comments=True)[1:]
     except ValueError:
@@ -199,7 +199,7 @@ def test_no_merge_is_half_done():
 
 
 def test_sentences_are_short():
-    """At most forty words, in what people read first."""
+    """At most forty words per sentence, in the pages that are read first."""
     pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(p for p in PAGES if p.parent != DOCS or p.name in ("index.md", "tutorial.md", "glossary.md"))]
     long = []
     for page in pages:

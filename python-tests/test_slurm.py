@@ -1,4 +1,4 @@
-"""A job array under SLURM itself: its controller and one node, on the loopback interface, in a folder of their own."""
+"""A job array under real SLURM: a controller and one node, on the loopback interface, in a folder of their own."""
 import json
 import os
 import pathlib
@@ -47,7 +47,7 @@ def until(what, condition, seconds=60):
 
 
 def steps(place):
-    """Processes of jobs' steps, which outlive the node's daemon: those that write its log."""
+    """Processes of job steps, which outlive the node's daemon; identified by their open log files."""
     found = []
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -106,7 +106,7 @@ PartitionName=all Nodes={name} Default=YES State=UP
     running = []
     try:
         running.append(subprocess.Popen(
-            # --force: folders above its own are open to others, as those of a test are.
+            # --force: parent folders are accessible to other users, as is usual in tests.
             ["munged", "--foreground", "--force", f"--key-file={secret}", f"--socket={place}/munge/socket",
              f"--pid-file={place}/munge/pid", f"--log-file={place}/munge/log", f"--seed-file={place}/munge/seed"],
             stderr=subprocess.DEVNULL,
@@ -125,7 +125,7 @@ PartitionName=all Nodes={name} Default=YES State=UP
                 process.wait(20)
             except subprocess.TimeoutExpired:
                 process.kill()
-        # A step whose end nobody takes any more waits for ever.
+        # A step whose exit status is never collected waits for ever.
         for step in steps(place):
             os.kill(step, signal.SIGKILL)
         until("the end of all steps", lambda: not steps(place), 10)
@@ -144,7 +144,7 @@ def test_a_job_array_gives_the_tables_of_one_machine(slurm, tmp_path):
     until("the array", lambda: not queue(), 180)
     said = "".join(p.read_text() for p in sorted(tmp_path.glob("task-*.log")))
     assert len(list(tmp_path.glob("task-*.log"))) == 4, said
-    # The four tasks did all eight runs between them.
+    # The four tasks together performed all eight runs.
     done = [json.loads(p.read_text()) for p in (tmp_path / "array/shards").glob("*-of-4/runs.json")]
     assert [len(shard["runs"]) for shard in done] == [2, 2, 2, 2], said
     subprocess.run([SWELL, "run", "array.toml", "-o", "array", "--json"], cwd=tmp_path, capture_output=True)

@@ -1,9 +1,9 @@
-"""What holds for every source file."""
+"""Checks that apply to every source file."""
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("crates", "fuzz/fuzz_targets")
-# Beyond this a file is split along its seams (CONTRIBUTING.md).
+# A larger file must be split (CONTRIBUTING.md).
 LINES = 600
 
 

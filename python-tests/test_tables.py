@@ -1,4 +1,4 @@
-"""Other people's readers open our tables: pandas (pyarrow), Polars and DuckDB, with equal contents.
+"""External readers open our tables with equal contents: pandas (pyarrow), Polars and DuckDB.
 
 The run directory comes from the program itself (`swell run --made-up`): SWELL names the binary,
 default target/release/swell or target/debug/swell.
@@ -70,7 +70,7 @@ def test_three_readers_agree(run, table):
     assert list(by_pandas.columns) == by_polars.columns
     rows = by_polars.rows()
     assert rows == by_duckdb
-    # pandas has no null in a column of doubles: it says NaN.
+    # pandas represents a null in a column of doubles as NaN.
     for theirs, ours in zip(by_pandas.itertuples(index=False), rows):
         for a, b in zip(theirs, ours):
             assert a == b or (b is None and math.isnan(a))
@@ -109,7 +109,7 @@ def test_manifest_lists_the_runs_of_the_tables(run):
 
 
 def code_blocks(page, language):
-    """The blocks of one language of a page of docs/."""
+    """The code blocks of one language in a page of docs/."""
     text = (ROOT / "docs" / page).read_text()
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 

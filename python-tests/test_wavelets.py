@@ -1,4 +1,4 @@
-"""swell-stats against PyWavelets, NumPy and SciPy, which share no code with it.
+"""Checks swell-stats against PyWavelets, NumPy and SciPy, which share no code with it.
 
     python3 -m venv venv && venv/bin/pip install -r python-tests/requirements.txt
     venv/bin/pytest python-tests
@@ -119,5 +119,5 @@ def test_special_functions(program):
     a = np.r_[0.5, 1.0, np.geomspace(0.3, 1e6, 60)]
     zeta, tail = np.transpose(program("special", samples=a))
     np.testing.assert_allclose(zeta, scipy.special.zeta(2.0, a), rtol=1e-13)
-    # At 1e6 degrees the tail is beyond what a double holds; both then say zero.
+    # At 1e6 degrees of freedom the tail underflows a double; both then give zero.
     np.testing.assert_allclose(tail, scipy.stats.chi2.sf(2 * a, a), rtol=1e-9, atol=1e-300)

@@ -1,4 +1,4 @@
-"""What the scripts have in common that make a table of reference numbers in ns-2.35, or check one."""
+"""Shared code of the scripts that make or check a table of reference numbers with ns-2.35."""
 import argparse
 import csv
 import os
@@ -7,7 +7,7 @@ import sys
 
 
 def ns(scenario, settings, name):
-    """What a run of ns-2 prints."""
+    """The output of a run of ns-2."""
     command = ["ns", scenario] + [f"{k}={v}" for k, v in settings.items()]
     try:
         done = subprocess.run(command, capture_output=True, text=True)
@@ -23,13 +23,13 @@ def name(key):
 
 
 class Table:
-    """A table in a file: which columns tell rows apart, and all of its columns."""
+    """A table in a file: the columns that identify rows, and all columns."""
 
     def __init__(self, path, keys, head):
         self.path, self.keys, self.head = path, keys, head
 
     def parser(self, doc):
-        """The command line that all have."""
+        """The common command-line arguments."""
         parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
         parser.add_argument("rows", nargs="*", metavar="ROW")
         parser.add_argument("--check", action="store_true")
@@ -37,7 +37,7 @@ class Table:
         return parser
 
     def wanted(self, parser, wish, keys):
-        """The rows that were asked for, of all that there are."""
+        """The requested rows among all rows."""
         names = {name(key): key for key in keys}
         unknown = [row for row in wish.rows if row not in names]
         if unknown:
@@ -45,7 +45,7 @@ class Table:
         return [names[row] for row in wish.rows] or keys
 
     def end(self, wish, rows):
-        """Writes the rows, or holds them against the table and ends with 1 where they are not the same."""
+        """Writes the rows, or compares them with the table and exits with 1 if they differ."""
         if wish.check:
             sys.exit(self.differs(rows))
         out = csv.DictWriter(sys.stdout, self.head, restval="", lineterminator="\n")

@@ -1,5 +1,5 @@
-# The burstiness study (studies/burstiness) in ns-2.35: one run. scripts/burstiness-ns2 makes of such runs the table
-# that the study holds its numbers against. (burstiness.tcl, beside this file, measures speed.)
+# One run of the burstiness study (studies/burstiness) in ns-2.35. scripts/burstiness-ns2 makes the reference table of
+# the study from such runs. (burstiness.tcl, beside this file, measures speed.)
 #
 #   clients --- 10 Mbit/s, 25 ms ---> gateway --- 50 Mbit/s, 25 ms ---> server
 #
@@ -9,12 +9,12 @@
 # Usage: ns burstiness-study.tcl key=value ...
 #   profile=modern      the defaults of ns-2.35; era: those of 1999 and 2000, as far as 2.35 has switches for them
 #   transport=reno      of the clients: udp, reno, renodelack (acknowledgements delayed), vegas
-#   clients=30 background=0     and Reno clients beside them, which submit as much each
+#   clients=30 background=0     clients, and added Reno clients that submit the same load each
 #   queue=fifo buffer=50        or red, with min=10 max=40 (packets)
 #   seed=1 seconds=200
 #
-# Prints the c.o.v. of packets that arrive at the gateway in a tenth of a second, drops included: over the whole run and
-# after 10 s. Then a line for the clients and, where there are any, one for the background: packets delivered in order,
+# Prints the c.o.v. of packets that arrive at the gateway per tenth of a second, drops included: over the whole run and
+# after 10 s. Then a line for the clients and, if there is any, one for the background: packets delivered in order,
 # arrived at the gateway, dropped there.
 
 array set O {
@@ -27,7 +27,7 @@ foreach a $argv {
     set O($k) $v
 }
 
-# Since when ns-2 has another default, from its change log. useHeaders_ adds 40 bytes to packetSize_.
+# The dates, from its change log, say when ns-2 changed the default. useHeaders_ adds 40 bytes to packetSize_.
 set payload 1460
 if {$O(profile) == "era"} {
     set payload 1500
@@ -54,7 +54,7 @@ if {$O(profile) == "era"} {
     puts stderr "no such profile: $O(profile)"; exit 2
 }
 Agent/TCP set window_ 20
-# Thresholds are packets of this size where the queue is measured in bytes.
+# If the queue is measured in bytes, thresholds count packets of this size.
 Queue/RED set mean_pktsize_ 1500
 Queue/RED set thresh_ $O(min)
 Queue/RED set maxthresh_ $O(max)
@@ -88,7 +88,7 @@ for {set i 0} {$i < $total} {incr i} {
 	vegas      { set from [new Agent/TCP/Vegas]; set to [new Agent/TCPSink] }
 	default    { puts stderr "no such transport: $transport"; exit 2 }
     }
-    # These two add no headers to it.
+    # These two agents add no headers to the packet size.
     if {$transport == "udp" || $transport == "vegas"} { set size 1500 }
     $from set packetSize_ $size
     $from set fid_ $flow

@@ -34,7 +34,7 @@ CpuSeconds()
     return now.tv_sec + now.tv_nsec * 1e-9;
 }
 
-/// Submits a segment at every arrival of a Poisson process; what the socket has no room for waits.
+/// Submits a segment at every arrival of a Poisson process; segments wait while the socket buffer is full.
 struct Source
 {
     Ptr<Socket> socket;
@@ -83,7 +83,7 @@ Accepted(Ptr<Socket> socket, const Address&)
     socket->SetRecvCallback(MakeCallback(&Read));
 }
 
-/// A link without queueing disciplines above its devices, whose receptions are counted.
+/// A link whose devices have no queueing discipline; counts their receptions.
 NetDeviceContainer
 Connect(Ptr<Node> a, Ptr<Node> b, const std::string& rate, const std::string& queue)
 {

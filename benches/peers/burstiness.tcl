@@ -12,8 +12,8 @@ if {[llength $argv] > 0} { set clients [lindex $argv 0] }
 if {[llength $argv] > 1} { set seconds [lindex $argv 1] }
 set scale [expr {$clients > 60 ? $clients / 60.0 : 1.0}]
 
-# Reno as the paper's time ran it, as far as this release has switches for it; the receiver
-# acknowledges every packet. A packet is 1500 bytes with its headers.
+# Reno as at the time of the paper, as far as this release has switches for it. The receiver
+# acknowledges every packet. A packet has 1500 bytes including headers.
 Agent/TCP set window_ 20
 Agent/TCP set windowInit_ 1
 Agent/TCP set syn_ false
@@ -66,14 +66,14 @@ proc finish {} {
     set now [cpu_seconds]
     set arrived [$bottleneck set parrivals_]
     set departed [$bottleneck set pdepartures_]
-    # What arrived has crossed an access link, what departed the bottleneck; each of those is
-    # acknowledged at once, over two links. Packets in flight at the end do not matter.
+    # Arrived packets have crossed an access link, departed ones also the bottleneck. Each of the
+    # latter is acknowledged at once, over two links. Packets in flight at the end are negligible.
     set hops [expr {int($arrived + 3 * $departed)}]
     puts "clients $clients  seconds $seconds  arrivals [expr {int($arrived)}]  dropped\
         [expr {int([$bottleneck set pdrops_])}]  hops $hops  cpu [format %.2f [expr {$now - $begun}]] s  process [format %.2f $now] s"
     exit 0
 }
 $ns at $seconds finish
-# Routes are computed by `run`, before the first event: what precedes this one is set-up.
+# `run` computes routes before the first event, so all time before this event is set-up.
 $ns at 0.0 {set begun [cpu_seconds]}
 $ns run

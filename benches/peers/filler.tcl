@@ -1,6 +1,6 @@
 # The filler study (studies/filler) in ns-2.35: replayed packets in both directions over a link of two strict
-# priorities, and below them one endless transfer. scripts/filler-ns2 makes the traces, runs the settings and
-# writes the table that the study holds its numbers against.
+# priorities, and one endless transfer at low priority. scripts/filler-ns2 makes the traces, runs the settings and
+# writes the reference table of the study.
 #
 #   2 --\            /-- 3      pre-existing packets, replayed over UDP both ways
 #        4 ======== 5
@@ -11,7 +11,7 @@
 #   rate=10 latency=20          of the central link, Mbit/s and ms
 #   filler=1 seconds=600
 #   start=0                     when the transfer begins, in seconds
-#   high=32 low=32              packets that the queues of pre-existing packets and of filler hold
+#   high=32 low=32              queue limits of pre-existing packets and of filler, in packets
 #
 # Prints a line for each flow and direction at the central link: flow (present, filler, ack), direction,
 # packets that arrived, percent dropped, mean wait and mean delay in ms (the wait, the transmission of a packet
@@ -29,7 +29,7 @@ foreach a $argv {
 Agent/TCP set packetSize_ 1000
 Agent/TCP set useHeaders_ false
 Agent/TCP set window_ 20000
-# Two FIFO classes, flow 0 after all others, without preemption. A class holds a packet less than its limit.
+# Two FIFO classes without preemption; flow 0 has low priority. A class holds one packet less than its limit.
 Queue/SimpleIntServ set qlimit0_ [expr {$O(low) + 1}]
 Queue/SimpleIntServ set qlimit1_ [expr {$O(high) + 1}]
 Tracefile set debug_ 0
@@ -48,7 +48,7 @@ foreach {a b file flow} [list 2 3 $O(forward) 1 3 2 $O(reverse) 2] {
     set trace [new Tracefile]
     $trace filename $file
     set from [new Agent/UDP]
-    # Larger packets would be sent in pieces.
+    # Larger packets would be split.
     $from set packetSize_ 1500
     $from set fid_ $flow
     set to [new Agent/Null]

@@ -1,8 +1,8 @@
 # A parking lot of three links in ns-2: eight long flows cross all of them, and four flows cross each link alone.
 # crates/world/tests/parking_lot.rs has the same scenario. Usage: ns parking-lot.tcl [RUN [SECONDS]]
 #
-# Prints what the long flows and the cross flows of each link delivered, in packets, and what each link's queue took
-# and dropped. RUN moves the flows' starts: all else is the same.
+# Prints the packets delivered by the long flows and by the cross flows of each link, and the arrivals and drops at
+# each link's queue, in packets. RUN shifts the start times of flows; all else is the same.
 
 set run 0
 set seconds 200

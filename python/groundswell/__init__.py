@@ -9,9 +9,9 @@ print(run.slowdown().head(4))
 print(run.requests.select("background", "outcome").unique().collect())
 ```
 
-`run`, `compare`, `under`, `learn`, `study` and `models` are commands of the program `swell`, which this package brings; nothing is
-computed twice. `sweep` runs an experiment over a grid on any `concurrent.futures` executor. `groundswell.build` has
-experiments as typed values.
+`run`, `compare`, `under`, `learn`, `study` and `models` are commands of the program `swell`, which this package includes. The
+package calls it and computes nothing itself. `sweep` runs an experiment over a grid on any `concurrent.futures` executor.
+`groundswell.build` has typed builders for experiments.
 """
 
 from __future__ import annotations

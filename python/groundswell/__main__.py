@@ -1,4 +1,4 @@
-"""`python -m groundswell` is the program."""
+"""`python -m groundswell` runs the program."""
 
 from groundswell._process import main
 

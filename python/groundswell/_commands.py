@@ -31,10 +31,10 @@ def run(
     set: dict[str, object] | None = None,  # noqa: A002
     **overrides: object,
 ) -> Run:
-    """Runs an experiment: every application against every background, over all processors.
+    """Runs an experiment: every application with every background, on all processors.
 
-    `experiment` is the text of a file, a path, a dictionary, or a builder of `groundswell.build`. Keys of it are changed
-    by `overrides`, with two underscores for a dot, or by `set`, with dots:
+    `experiment` is the text of a file, a path, a dictionary, or a builder of `groundswell.build`. Its keys can be changed
+    with `overrides`, where two underscores stand for a dot, or with `set`, where dots are written:
 
     ```python
     import groundswell
@@ -43,16 +43,16 @@ def run(
     print(run.verdict.matters)
     ```
 
-    Without `output` the run directory is `runs/NAME-DIGITS`, where the digits stand for the experiment and what
-    was changed of it: the same call again reads what is there. An interrupted run goes on where it stopped.
+    Without `output` the run directory is `runs/NAME-DIGITS`. The digits identify the experiment and its changes, so the
+    same call again reads the existing results. An interrupted run continues where it stopped.
 
-    With `suite` the backgrounds are a ladder from none to the learnt one, or the learnt one of this name, and
-    `verdict.cheapest` says which is enough.
+    With `suite` the backgrounds are a series from none to the learnt one, or to the learnt one of this name, and
+    `verdict.cheapest` is the cheapest one that is sufficient.
 
-    `fail_if` are conditions such as `"p95.slowdown.high > 1.5"`; those that hold are in `messages` of the result.
+    `fail_if` are conditions such as `"p95.slowdown.high > 1.5"`; those that hold are in the result's `messages`.
 
-    Raises `ExperimentError` with the place and a hint where the experiment is wrong, `GroundswellError` where a run fails,
-    and `KeyboardInterrupt` after what is finished was kept."""
+    Raises `ExperimentError` with the position and a hint if the experiment is wrong, `GroundswellError` if a run fails,
+    and `KeyboardInterrupt` after completed runs have been kept."""
     source = Source.of(experiment)
     changed = assignments({**(set or {}), **overrides})
     if output is None:
@@ -83,8 +83,8 @@ def under(
     progress: bool | Report | None = None,
     **options: object,
 ) -> Run:
-    """Runs a program, unmodified, behind an emulated link: alone, beside Poisson packets and beside `background`, so many
-    times each (five, unless `compare` says how many). Linux alone; `swell doctor` says what is missing.
+    """Runs a program, unmodified, behind an emulated link: alone, with Poisson packets and with `background`, `compare`
+    times each (five by default). Linux only; `swell doctor` says what is missing.
 
     `options` are those of `swell under`, with underscores: `rate="20Mbit"`, `delay="20ms"`, `server="python3 -m http.server"`.
     """
@@ -142,17 +142,17 @@ def study(
 
 
 def compare(first: Run | PathLike, *others: Run | PathLike, by: str | None = None) -> Comparison:
-    """What differs from one run to others, with intervals: the verdict's statistics, run against run.
+    """Compares the first run with the others: the verdict's statistics, run against run, with intervals.
 
-    Replications of equal seed are pairs. `by` names what is meant to differ, such as `"network.queue"`.
+    Replications with equal seeds are pairs. `by` names the intended difference, such as `"network.queue"`.
 
-    Raises `UsageError` where anything else differs, or where the runs have nothing in common to compare."""
+    Raises `UsageError` if anything else differs, or if the runs have nothing in common to compare."""
     directories: list[PathLike] = [r.directory if isinstance(r, Run) else r for r in (first, *others)]
     return Comparison(directories, by)
 
 
 def models() -> pl.DataFrame:
-    """The traffic models that the program brings."""
+    """The bundled traffic models."""
     listed: list[dict[str, Any]] = _process.call(["models", "--json"]).json()
     rows = [
         {
@@ -170,7 +170,7 @@ def models() -> pl.DataFrame:
 
 
 def _options(options: dict[str, object]) -> list[str]:
-    """Options of a command: `rate="20Mbit"` is `--rate 20Mbit`, `True` is a flag, lists are options again and again."""
+    """Options of a command: `rate="20Mbit"` becomes `--rate 20Mbit`, `True` becomes a flag, a list repeats the option."""
     out: list[str] = []
     for key, given in options.items():
         flag = "--" + key.replace("_", "-")

@@ -1,4 +1,4 @@
-"""Executors of other libraries, as `concurrent.futures` has them."""
+"""Adapters that give executors of other libraries the interface of `concurrent.futures`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ POLL = 0.2
 
 
 def adapt(executor: Any) -> concurrent.futures.Executor:
-    """`executor` itself where it is one; else what speaks to it: the module `ray`, or an executor of submitit.
+    """`executor` itself if it has this interface, otherwise an adapter: for the module `ray`, or an executor of submitit.
 
-    Raises `UsageError` where it is none of them."""
+    Raises `UsageError` for anything else."""
     if isinstance(executor, concurrent.futures.Executor):
         return executor
     if hasattr(executor, "ObjectRef") and hasattr(executor, "remote"):
@@ -32,18 +32,18 @@ def adapt(executor: Any) -> concurrent.futures.Executor:
 
 
 class _Ray(concurrent.futures.Executor):
-    """Tasks of Ray. What they return comes back as a future."""
+    """Runs calls as tasks of Ray, with futures for their results."""
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
-        # The caller repeats what failed.
+        # The caller retries failures.
         return self._ray.remote(fn).options(max_retries=0).remote(*args, **kwargs).future()
 
 
 class _Polled(concurrent.futures.Executor):
-    """Jobs that have `done()` and `result()` and do not call back, such as submitit's: one thread looks at all of them."""
+    """Jobs with `done()` and `result()` but without callbacks, such as submitit's: one thread polls them all."""
 
     def __init__(self, executor: Any) -> None:
         self._executor = executor
@@ -60,7 +60,7 @@ class _Polled(concurrent.futures.Executor):
         with self._lock:
             self._jobs[future] = job
             if self._watcher is None:
-                # A daemon: an interrupted caller does not wait for jobs of a cluster.
+                # A daemon thread, so that an interrupted caller does not wait for jobs of a cluster.
                 self._watcher = threading.Thread(target=self._watch, name="jobs", daemon=True)
                 self._watcher.start()
         return future

@@ -1,4 +1,4 @@
-"""Experiments in all the forms in which they may be given."""
+"""The forms in which an experiment can be given."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ExperimentLike: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any] | Table"
 
 @dataclass(frozen=True)
 class Source:
-    """An experiment as the program takes it."""
+    """An experiment in a form that the program accepts."""
 
     text: str
     """The text of the file."""
@@ -31,7 +31,7 @@ class Source:
 
     @staticmethod
     def of(experiment: ExperimentLike) -> Source:
-        """Reads or writes `experiment` out. Text has a line break or `=` in it; any other string is a path."""
+        """Converts `experiment`. A string with a line break or `=` is text; any other string is a path."""
         if isinstance(experiment, Table):
             return Source(experiment.to_toml(), None)
         if isinstance(experiment, Mapping):
@@ -45,28 +45,28 @@ class Source:
             raise UsageError(f"{experiment}: {error.strerror}", code=2) from error
 
     def name(self) -> str:
-        """The name of the experiment; that of a file that does not read is found by the program."""
+        """The name of the experiment. Errors in an unreadable file are left to the program."""
         try:
             return str(tomli.loads(self.text).get("name", "experiment"))
         except tomli.TOMLDecodeError:
             return "experiment"
 
     def arguments(self) -> list[str]:
-        """How the program is told which experiment."""
+        """The arguments that name the experiment."""
         return [str(self.path) if self.path else "-"]
 
     def stdin(self) -> str | None:
-        """What the program reads from standard input."""
+        """The program's standard input."""
         return None if self.path else self.text
 
     def fingerprint(self, *parts: object) -> str:
-        """Eight digits that tell this experiment and `parts` from others."""
+        """Eight digits that identify this experiment and `parts`."""
         text = "\0".join([self.text, str(self.path or ""), *map(repr, parts)])
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def value(given: object) -> str:
-    """A value as `--set` takes it: TOML on one line."""
+    """A value in the form for `--set`: TOML on one line."""
     given = plain(given)
     if isinstance(given, bool):
         return "true" if given else "false"
@@ -82,7 +82,7 @@ def value(given: object) -> str:
 
 
 def assignments(overrides: Mapping[str, object]) -> list[str]:
-    """Overrides as `--set` takes them. Two underscores are a dot: `network__rate="10Mbit"`."""
+    """Overrides in the form for `--set`. Two underscores stand for a dot: `network__rate="10Mbit"`."""
     return [f"{key.replace('__', '.')}={value(given)}" for key, given in overrides.items()]
 
 

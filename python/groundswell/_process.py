@@ -29,7 +29,7 @@ _lock = threading.Lock()
 
 
 def binary() -> str:
-    """The path of the program: `SWELL`, else the one that was installed with this package, else the first on `PATH`."""
+    """The path of the program: `SWELL`, else the one installed with this package, else the first on `PATH`."""
     given = os.environ.get("SWELL")
     if given:
         return given
@@ -58,7 +58,7 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a command is."""
+    """The progress of a command."""
 
     stage: str
     """What it is doing: `measuring`, `running` or `study`."""
@@ -72,7 +72,7 @@ class Progress:
 
 @dataclass
 class Finished:
-    """A command that has ended."""
+    """A finished command."""
 
     code: int
     output: str
@@ -80,12 +80,12 @@ class Finished:
     """What it said on the way."""
 
     def json(self) -> Any:
-        """Its output, which is JSON."""
+        """Its output, parsed as JSON."""
         return json.loads(self.output)
 
 
 def interrupt_all() -> None:
-    """Ctrl-C for every command that is running."""
+    """Sends Ctrl-C to every running command."""
     with _lock:
         for process in _running:
             _signal(process, signal.SIGINT)
@@ -107,8 +107,8 @@ def call(
     accept: Sequence[int] = (0,),
     environment: Mapping[str, str] | None = None,
 ) -> Finished:
-    """Runs the program and waits for it. A failure is an exception; Ctrl-C ends the program first, and it keeps what is
-    finished."""
+    """Runs the program and waits for it. Raises an exception on failure. Ctrl-C first ends the program, which keeps
+    completed runs."""
     command = [binary(), "--events", *(os.fspath(a) for a in arguments)]
     process = subprocess.Popen(
         command,
@@ -120,7 +120,7 @@ def call(
         errors="replace",
         cwd=cwd,
         env=None if environment is None else {**os.environ, **environment},
-        # Ctrl-C in a terminal is for this process, which hands it on once.
+        # In a terminal, Ctrl-C should reach only this process, which forwards it once.
         start_new_session=True,
     )
     with _lock:
@@ -156,7 +156,7 @@ def call(
     for helper in helpers:
         helper.start()
     try:
-        # This thread waits in short steps: a signal may wake another one, and Ctrl-C is for this one to hear.
+        # Wait in short steps: the signal of Ctrl-C may wake another thread, but only the main thread handles it.
         while process.poll() is None:
             time.sleep(0.02)
         ended.code = process.returncode
@@ -177,7 +177,7 @@ def call(
     if failures:
         raise of_event(failures[-1])
     text = "\n".join(said) or f"`swell {arguments[0]}` ended with code {ended.code}"
-    # What the command line itself does not understand is said in words.
+    # Errors of the command-line parser are plain text.
     raise (UsageError if ended.code == 2 else GroundswellError)(text, None, ended.code)
 
 
@@ -192,7 +192,7 @@ def _event(line: str) -> Mapping[str, Any] | None:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Lets the program keep what is finished; one that takes too long is killed."""
+    """Interrupts the program, which then keeps completed runs; kills it if that takes too long."""
     _signal(process, signal.SIGINT)
     try:
         process.wait(PATIENCE)

@@ -14,7 +14,7 @@ Report = Callable[[Progress], None]
 
 
 def _shell() -> Any | None:
-    """The shell of a notebook; none elsewhere."""
+    """The shell of a notebook, or `None`."""
     if "IPython" not in sys.modules:
         return None
     from IPython.core.getipython import get_ipython
@@ -34,7 +34,7 @@ def line(progress: Progress) -> str:
 
 @contextmanager
 def shown(wanted: bool | Report | None) -> Generator[Report | None, None, None]:
-    """Shows progress while something goes on: in a notebook a bar, in a terminal a line, elsewhere nothing."""
+    """Shows progress during an operation: a bar in a notebook, a line in a terminal, nothing elsewhere."""
     if callable(wanted):
         yield wanted
     elif wanted is False:

@@ -39,22 +39,22 @@ CHARTS = ("cdf", "slowdown", "scales", "scales-up", "time", "time-up", "waterfal
 
 
 class Frame(pl.LazyFrame):
-    """A table that is read when it is needed: a polars `LazyFrame` that pandas can have, too."""
+    """A table that is read on demand: a polars `LazyFrame` with a conversion to pandas."""
 
     def to_pandas(self) -> pd.DataFrame:
-        """The table for pandas."""
+        """The table as a pandas data frame."""
         return self.collect().to_pandas()
 
 
 def scan(path: Path) -> Frame:
-    """A Parquet file as a table that is read when it is needed."""
+    """A Parquet file as a table that is read on demand."""
     frame = pl.scan_parquet(path)
     frame.__class__ = Frame
     return cast("Frame", frame)
 
 
 class Verdict:
-    """What the runs say. `str()` of it is the answer in English; `raw` is all of it, as `swell show --json` prints it."""
+    """The verdict on runs. `str()` gives the answer in English; `raw` is everything, as `swell show --json` prints it."""
 
     raw: dict[str, Any]
     """Everything, as JSON has it. An end of an interval that is not known is `None`."""
@@ -69,7 +69,7 @@ class Verdict:
 
     @property
     def lines(self) -> dict[str, list[str]]:
-        """What the answer rests on, a line for each background, by application; empty where the sentence says everything."""
+        """The evidence, a line for each background, by application; empty if the sentence says everything."""
         return {
             f["foreground"]: [str(line) for p in f["paragraphs"] for line in p["lines"]] for f in self.raw["foregrounds"]
         }
@@ -81,14 +81,14 @@ class Verdict:
 
     @property
     def parametric_enough(self) -> dict[str, str | None]:
-        """Whether CBR or Poisson packets of the same rate are enough, by application; `None` where nothing was compared."""
+        """Whether CBR or Poisson packets of the same rate are enough, by application; `None` if nothing was compared."""
         return {f["foreground"]: f["parametric_enough"] for f in self.raw["foregrounds"]}
 
     @property
     def cheapest(self) -> dict[str, str | None]:
-        """The cheapest background that is sufficient, by application, of a run with `suite`; `None` where none is shown to be.
+        """The cheapest sufficient background of a run with `suite`, by application; `None` if none is shown to be sufficient.
 
-        `raw["foregrounds"][i]["suite"]` has every candidate with its evidence, and how many replications would tell."""
+        `raw["foregrounds"][i]["suite"]` has every candidate with its evidence, and how many replications would decide."""
         suites = ((f["foreground"], f["suite"]) for f in self.raw["foregrounds"])
         return {name: suite["cheapest"] for name, suite in suites if suite is not None}
 
@@ -112,20 +112,19 @@ class Verdict:
 
     @property
     def widest(self) -> float:
-        """Half the width of the widest interval that decides anything, over its value; infinite where there is none."""
+        """The relative half-width of the widest interval that affects the verdict; infinite if there is none."""
         widths = [f["sureness"]["widest"] for f in self.raw["foregrounds"]]
         return max((math.inf if w is None else float(w) for w in widths), default=math.inf)
 
     @property
     def replications(self) -> int:
-        """Replications that it rests on."""
+        """Number of replications."""
         return min((int(f["sureness"]["replications"]) for f in self.raw["foregrounds"]), default=0)
 
     def slowdown(self) -> pl.DataFrame:
         """Request times and slowdowns with their 95 % intervals: the numbers of the report, a row for each percentile.
 
-        Unfinished requests are lower bounds in them. An upper end that is not known is infinite; null is what cannot be
-        told at all."""
+        Unfinished requests are right-censored. An unknown upper end is infinite; a null value is unknown altogether."""
         rows: list[dict[str, Any]] = []
         for foreground in self.raw["foregrounds"]:
             for background in foreground["backgrounds"]:
@@ -164,10 +163,9 @@ def _ends(name: str, estimate: Mapping[str, float | None] | None) -> dict[str, f
 
 
 class Run:
-    """A finished run directory, or several of the same experiment with other seeds, taken together.
+    """A finished run directory, or several of the same experiment with other seeds, combined.
 
-    Its tables are lazy polars frames; `.collect()` reads one, `.to_pandas()` is for pandas. In a notebook it shows its
-    report."""
+    Its tables are lazy polars frames; `.collect()` reads one, `.to_pandas()` converts it. A notebook shows the report."""
 
     directory: Path
     """The run directory; the first of several."""
@@ -186,7 +184,7 @@ class Run:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """What was run, with what, and what to doubt."""
+        """What was run, with which versions and models, and the doubts."""
         return json.loads((self.directory / "manifest.json").read_text(encoding="utf-8"))
 
     @cached_property
@@ -210,7 +208,7 @@ class Run:
         frames: list[pl.LazyFrame] = []
         before = 0
         for path, directory in zip(paths, self.directories):
-            # Replications are numbered on, as the program does.
+            # Replications are numbered consecutively across directories, as in the program.
             column = pl.col("replication")
             frames.append(pl.scan_parquet(path).with_columns((column + before).cast(pl.UInt32)))
             manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
@@ -220,7 +218,7 @@ class Run:
         return cast("Frame", joined)
 
     def columns(self, name: str) -> pl.DataFrame:
-        """What the columns of a table say, with their units: the table's own description."""
+        """The columns of a table with their meaning and units, from the table itself."""
         metadata = pl.read_parquet_metadata(self.directory / f"{name}.parquet")
         return pl.DataFrame(json.loads(metadata["swell.columns"]))
 
@@ -256,38 +254,38 @@ class Run:
 
     @property
     def synchrony(self) -> Frame:
-        """Whether connections lose together."""
+        """Loss synchrony of connections."""
         return self.table("synchrony")
 
     @property
     def parts(self) -> Frame:
-        """Totals of each foreground and background, where there are several at once."""
+        """Totals of each foreground and background, if there are several at once."""
         return self.table("parts")
 
     @property
     def measures(self) -> Frame:
-        """What programs reported themselves."""
+        """Measures that programs reported themselves."""
         return self.table("measures")
 
     @property
     def estimates(self) -> Frame:
-        """What a probe estimated, and what was free, at several timescales."""
+        """Available bandwidth at several timescales: a probe's estimate and the true value."""
         return self.table("estimates")
 
     @property
     def waterfall(self) -> Frame:
-        """What the time of each request was spent on."""
+        """How the time of each request divides into causes."""
         return self.table("waterfall")
 
     def chart(self, name: str = "cdf", foreground: str | None = None) -> alt.TopLevelMixin:
-        """A figure of the report as an Altair chart, to be changed: `cdf`, `slowdown`, `scales`, `scales-up`, `time`, `time-up`
-        or, where it is kept, `waterfall`. Without `foreground` of the first application."""
+        """A figure of the report as an editable Altair chart: `cdf`, `slowdown`, `scales`, `scales-up`, `time`, `time-up` or,
+        if recorded, `waterfall`. Default `foreground`: the first application."""
         asked = [] if foreground is None else ["--foreground", foreground]
         arguments = ["show", *self.directories, "--vega", "-", "--picture", name, *asked]
         return altair_chart(call(arguments).json())
 
     def report(self, output: str | os.PathLike[str] | None = None) -> Page:
-        """The report. With `output` it is written there; else it is the one of the run directory."""
+        """The report. With `output` it is written there; otherwise it is that of the run directory."""
         if output is None and len(self.directories) == 1:
             path = self.directory / "report.html"
             if not path.is_file():
@@ -306,7 +304,7 @@ class Run:
 
 
 class Comparison:
-    """Run directories compared with the first of them. `str()` of it is the answer; a notebook shows the page."""
+    """Run directories compared with the first of them. `str()` gives the answer; a notebook shows the page."""
 
     directories: tuple[Path, ...]
     """The run directories."""
@@ -326,14 +324,14 @@ class Comparison:
 
     @property
     def changes(self) -> pl.DataFrame:
-        """What the runs do not have in common: keys of their experiments, versions, models."""
+        """The differences between the runs: keys of their experiments, versions, models."""
         rows = [{"run": c["second"], **change} for c in self.raw["comparisons"] for change in c["changes"]]
         return pl.DataFrame(rows, schema=dict.fromkeys(("run", "key", "first", "second"), pl.String))
 
     @property
     def differences(self) -> pl.DataFrame:
-        """Every statistic that was judged, a row each: its values in both runs and their ratio with its 95 % interval.
-        An upper end that is not known is infinite."""
+        """Every judged statistic, a row each: its values in both runs and their ratio with its 95 % interval.
+        An unknown upper end is infinite."""
         rows: list[dict[str, Any]] = []
         for comparison in self.raw["comparisons"]:
             for condition in comparison["conditions"]:
@@ -362,7 +360,7 @@ class Comparison:
         return [f"{d['severity']}: {d['message']} [{d['code']}]" for d in doubts]
 
     def report(self, output: str | os.PathLike[str]) -> Page:
-        """Writes the page with the figures of all runs, one over the other."""
+        """Writes the page with the figures of all runs, superimposed."""
         call([*self._arguments, "--html", output], accept=ANSWERS)
         return Page(Path(output))
 
@@ -379,7 +377,7 @@ class Comparison:
 
 
 class Model:
-    """A traffic model: a file, or the name of one that the program brings."""
+    """A traffic model: a file, or the name of a bundled one."""
 
     source: str
     """The file or the name."""
@@ -389,7 +387,7 @@ class Model:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """What it holds, in figures."""
+        """A summary in numbers."""
         return call(["show", self.source, "--json"]).json()
 
     @property
@@ -398,7 +396,7 @@ class Model:
         return [f"{d['severity']}: {d['message']} [{d['code']}]" for d in self.summary.get("warnings", [])]
 
     def chart(self, name: str = "sizes") -> alt.TopLevelMixin:
-        """A picture of the model as an Altair chart, to be changed: `sizes`, `rtts`, `load` or `scales`."""
+        """A picture of the model as an editable Altair chart: `sizes`, `rtts`, `load` or `scales`."""
         return altair_chart(call(["show", self.source, "--vega", "-", "--picture", name]).json())
 
     def report(self, output: str | os.PathLike[str]) -> Page:
@@ -447,7 +445,7 @@ class Study:
         return {p["name"]: p["title"] for p in pictures}
 
     def chart(self, name: str) -> alt.TopLevelMixin:
-        """A figure as an Altair chart, to be changed."""
+        """A figure as an editable Altair chart."""
         path = self.directory / "pictures" / f"{name}.vl.json"
         if not path.is_file():
             raise UsageError(f"no figure is called {name}", f"there are: {', '.join(self.figures)}", 2)

@@ -1,4 +1,4 @@
-"""What has a page and charts."""
+"""Pages and charts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Page:
-    """A self-contained page: shown in a notebook as it is."""
+    """A self-contained page, which a notebook shows unchanged."""
 
     path: Path
     """Where it is."""
@@ -29,12 +29,12 @@ class Page:
         webbrowser.open(self.path.resolve().as_uri())
 
     def _repr_html_(self) -> str:
-        # In a frame of its own: its style and script are not the notebook's.
+        # In a frame of its own, so that its style and script cannot affect the notebook.
         return framed(self.html)
 
 
 def framed(page: str, height: int = 720) -> str:
-    """A page inside another."""
+    """A page embedded in another."""
     return (
         f'<iframe srcdoc="{html.escape(page, quote=True)}" sandbox="allow-scripts allow-downloads" '
         f'style="width:100%;height:{height}px;border:1px solid #ccc"></iframe>'

@@ -56,7 +56,7 @@ class Cell:
 
     @property
     def run(self) -> Run:
-        """Its runs, all batches together."""
+        """Its runs, all batches combined."""
         return Run(*self.directories)
 
     @property
@@ -91,7 +91,7 @@ class Sweep(Sequence[Cell]):
 
     @property
     def results(self) -> pl.DataFrame:
-        """What was found: a row for each cell, application, background and percentile, with the cell's settings."""
+        """The results: a row for each cell, application, background and percentile, with the cell's settings."""
         frames = [
             cell.verdict.slowdown().select(
                 pl.lit(cell.index).alias("cell"),
@@ -109,7 +109,7 @@ class Sweep(Sequence[Cell]):
         return sum(cell.replications for cell in self._cells)
 
     def chart(self, x: str, y: str, *, percentile: float = 0.95, background: str | None = None) -> alt.TopLevelMixin:
-        """A heat map of the slowdown over two settings, a panel for each background, with the answer in each field."""
+        """A heat map of the slowdown over two settings, with a panel for each background and the answer in each field."""
         rows = self.results.filter((pl.col("percentile") == percentile) & pl.col("slowdown").is_not_null())
         if background is not None:
             rows = rows.filter(pl.col("background") == background)
@@ -154,20 +154,20 @@ def sweep(
 ) -> Sweep:
     """Runs `experiment` at every point of `grid`.
 
-    `grid` has values by key, `{"network.rate": ["10Mbit", "20Mbit"], "network.delay": ["5ms", "50ms"]}`, every one with
-    every other; or is a list of dictionaries, a cell each.
+    `grid` has values by key, `{"network.rate": ["10Mbit", "20Mbit"], "network.delay": ["5ms", "50ms"]}`, for all
+    combinations; or it is a list of dictionaries, one per cell.
 
-    `executor` is an executor of `concurrent.futures`, as a pool of processes or Dask's `client.get_executor()`; one of
-    submitit; or the module `ray`. A number is that many runs at a time on this machine; without one, as many as there
-    are processors. Workers on other machines must see the same `output` directory, and have this package.
+    `executor` is a `concurrent.futures` executor, such as a pool of processes or Dask's `client.get_executor()`, an
+    executor of submitit, or the module `ray`. A number means that many concurrent runs on this machine; the default is
+    the number of processors. Workers on other machines need this package and the same `output` directory.
 
-    With `until="±10 %"` a cell runs in batches until the widest interval that decides anything is that narrow, or it has
-    `most` replications; else it has `replications` (the experiment's own number where none is given).
+    With `until="±10 %"` a cell runs in batches until the widest interval that affects the verdict is that narrow, or it
+    has `most` replications. Otherwise it has `replications` (default: the experiment's own number).
 
-    A batch that fails is tried again, `retries` times, also where its worker died. Long cells are first. `on_result` is
-    called with a cell whenever it has a new verdict. What is finished is kept: the same call goes on where it stopped.
+    A failed batch is retried up to `retries` times, even if its worker died. Long cells come first. `on_result` is
+    called with a cell whenever it has a new verdict. Completed batches are kept: the same call continues from there.
 
-    Raises `SweepError` at the end where cells failed for good."""
+    Raises `SweepError` at the end if cells failed permanently."""
     source = Source.of(experiment)
     cells = [Cell(index, settings) for index, settings in enumerate(_points(grid))]
     if output is None:
@@ -178,7 +178,7 @@ def sweep(
     plan = _Plan(source, _narrow(until), replications, most)
     owned = executor is None or isinstance(executor, int)
     workers = (os.cpu_count() or 1) if executor is None else executor
-    # The program is a process of its own: threads are enough to wait for it.
+    # The program runs in its own process, so threads suffice to wait for it.
     pool = concurrent.futures.ThreadPoolExecutor(workers) if isinstance(workers, int) else adapt(workers)
     try:
         _drive(pool, job, plan, directory, cells, retries, on_result)
@@ -192,7 +192,7 @@ def sweep(
             pool.shutdown()
     for cell in cells:
         if cell.done:
-            # What attempts left half done whose worker died.
+            # Incomplete results of attempts whose worker died.
             for left in (directory / f"cell-{cell.index:05}").glob(".seeds-*"):
                 shutil.rmtree(left, ignore_errors=True)
     failed = {cell.index: cell.error for cell in cells if cell.error is not None}
@@ -204,7 +204,7 @@ def sweep(
 
 @dataclass(frozen=True)
 class _Job:
-    """What a worker must know of the experiment."""
+    """The experiment in the form that a worker needs."""
 
     text: str
     path: str | None
@@ -213,7 +213,7 @@ class _Job:
 
 @dataclass(frozen=True)
 class _Plan:
-    """When a cell has enough."""
+    """Decides when a cell has enough replications."""
 
     source: Source
     until: float | None
@@ -221,7 +221,7 @@ class _Plan:
     most: int
 
     def first(self, settings: Mapping[str, object]) -> tuple[int, int]:
-        """The first seed of a cell and how many replications come first."""
+        """The first seed of a cell and the size of its first batch."""
         run = _run_table(self.source)
         seed = int(settings.get("run.seed", run.get("seed", 1)))  # pyright: ignore[reportArgumentType]
         if self.until is not None:
@@ -230,11 +230,11 @@ class _Plan:
         return seed, self.replications or int(own)  # pyright: ignore[reportArgumentType]
 
     def next(self, verdict: Verdict) -> int:
-        """How many replications more; none where there are enough."""
+        """How many more replications the cell needs; 0 if it has enough."""
         n = verdict.replications
         if self.until is None or verdict.widest <= self.until or n >= self.most:
             return 0
-        # Intervals narrow with the square root of the replications; a guess from few does no more than double them.
+        # Intervals narrow with the square root of the replications. An estimate from few may at most double them.
         wanted = 2 * n if math.isinf(verdict.widest) else math.ceil(n * (verdict.widest / self.until) ** 2)
         return max(2, min(wanted, 2 * n, self.most) - n) if n < self.most else 0
 
@@ -248,7 +248,7 @@ def _drive(
     retries: int,
     on_result: Callable[[Cell], None] | None,
 ) -> None:
-    """Submits batches until no cell wants any."""
+    """Submits batches until every cell is done."""
     pending: dict[concurrent.futures.Future[str], tuple[Cell, int, int, int]] = {}
 
     def submit(cell: Cell, seed: int, count: int, left: int) -> None:
@@ -258,7 +258,7 @@ def _drive(
         try:
             future = pool.submit(work, job.text, job.path, job.cwd, assignments(sets), place)
         except concurrent.futures.BrokenExecutor as error:
-            # Nothing is left that could run it.
+            # No worker is left to run it.
             cell.error = error
             return
         pending[future] = (cell, seed, count, left)
@@ -273,7 +273,7 @@ def _drive(
             try:
                 cell.directories.append(Path(future.result()))
             except UsageError as error:
-                # It would fail again.
+                # A retry would fail the same way.
                 cell.error = error
             except Exception as error:
                 if left > 0 and not isinstance(error, concurrent.futures.BrokenExecutor):
@@ -292,7 +292,7 @@ def _drive(
 
 
 def work(text: str, path: str | None, cwd: str, changes: Sequence[str], place: str) -> str:
-    """What a worker does: a batch, in a directory of its own until it is whole. Gives its place."""
+    """The task of a worker: runs a batch in a temporary directory and renames that when complete. Returns the final path."""
     final = Path(place)
     if (final / "manifest.json").is_file():
         return place
@@ -306,7 +306,7 @@ def work(text: str, path: str | None, cwd: str, changes: Sequence[str], place: s
         try:
             partial.rename(final)
         except OSError:
-            # Another attempt was first: its runs are the same.
+            # Another attempt finished first with the same runs.
             if not (final / "manifest.json").is_file():
                 raise
     finally:
@@ -315,7 +315,7 @@ def work(text: str, path: str | None, cwd: str, changes: Sequence[str], place: s
 
 
 def cost(source: Source, settings: Mapping[str, object]) -> float:
-    """About how long a run of a cell takes, in no unit: bits that the link may carry while it runs."""
+    """Approximate cost of a run of a cell in arbitrary units: the bits that the link can carry meanwhile."""
     try:
         table: dict[str, Any] = tomli.loads(source.text)
     except tomli.TOMLDecodeError:
@@ -360,7 +360,7 @@ def _points(grid: Grid) -> list[dict[str, object]]:
 
 
 def _open(directory: Path, source: Source, cells: Sequence[Cell]) -> None:
-    """Makes the directory of a sweep; one of another sweep is refused."""
+    """Creates the directory of a sweep; raises an error if it belongs to another sweep."""
     directory.mkdir(parents=True, exist_ok=True)
     here = {"experiment": source.text, "cells": [dict(c.settings) for c in cells]}
     note = directory / "sweep.json"
@@ -389,5 +389,5 @@ def _literal(given: object) -> Any:
 
 
 def _escaped(name: str) -> str:
-    # Vega-Lite takes dots and brackets for paths.
+    # Vega-Lite interprets dots and brackets in field names as paths.
     return re.sub(r"([.\[\]])", r"\\\1", name)

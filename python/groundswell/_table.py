@@ -1,4 +1,4 @@
-"""What all tables of an experiment file have in common."""
+"""The base class of all tables of an experiment file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tomli_w
 
 
 def plain(value: object) -> Any:
-    """`value` as TOML has it: builders as dictionaries, without what is not given."""
+    """Converts `value` for TOML: builders become dictionaries without the omitted keys."""
     if isinstance(value, Table):
         return value.to_dict()
     if isinstance(value, Mapping):
@@ -25,7 +25,7 @@ class Table:
     """A table of an experiment file."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The table as a dictionary, without what is left to the program's defaults."""
+        """The table as a dictionary, without keys that are left to the program's defaults."""
         fields = dataclasses.fields(cast("Any", self))
         named = ((field.name.rstrip("_"), getattr(self, field.name)) for field in fields)
         return {name: plain(value) for name, value in named if value is not None}

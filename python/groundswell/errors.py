@@ -1,4 +1,4 @@
-"""What goes wrong, as exceptions."""
+"""The exceptions of this package."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ class GroundswellError(Exception):
         self.message, self.hint, self.code = message, hint, code
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # As it must be to come back from another process.
+        # Needed to unpickle the exception from another process.
         return (type(self), (self.message, self.hint, self.code))
 
 
 class UsageError(GroundswellError):
-    """What was asked for makes no sense, or a file does not read."""
+    """The request is invalid, or a file cannot be read."""
 
 
 class Interrupted(GroundswellError):
-    """The command was interrupted; what is finished is kept."""
+    """The command was interrupted; completed runs are kept."""
 
 
 class BinaryNotFound(GroundswellError):
-    """There is no `swell` program."""
+    """The program `swell` was not found."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong in an experiment."""
+    """A single problem in an experiment."""
 
     line: int
     """Line, from 1."""
@@ -69,7 +69,7 @@ class Problem:
 
 
 class ExperimentError(UsageError):
-    """An experiment is wrong, and where."""
+    """An experiment is wrong; `problems` says where."""
 
     file: str
     """The file, or `standard input` for what was given as a value."""
@@ -86,7 +86,7 @@ class ExperimentError(UsageError):
 
 
 class SweepError(GroundswellError):
-    """Cells of a sweep failed for good; the others are in the sweep's directory."""
+    """Cells of a sweep failed permanently; the others are in the sweep's directory."""
 
     errors: Mapping[int, BaseException]
     """What happened, by the number of the cell."""
@@ -100,7 +100,7 @@ class SweepError(GroundswellError):
 
 
 def of_event(event: Mapping[str, Any]) -> GroundswellError:
-    """The exception for the event with which a command says that it failed."""
+    """The exception for the event that reports a command's failure."""
     message, hint, code = event["message"], event.get("hint"), int(event["code"])
     problems = event.get("problems")
     if problems:

@@ -1,32 +1,32 @@
-//! Why something could not be done.
+//! The error type of this crate.
 
 use std::fmt::Display;
 
 use swell_experiment::file::Problems;
 
-/// Why something could not be done.
+/// An error: its kind, a message and a hint.
 #[derive(Clone, Debug)]
 pub struct Error {
-    /// Whose fault it is.
+    /// Its kind.
     pub kind: Kind,
     /// What went wrong.
     pub message: String,
-    /// What would help, if that is known, in words of the command `swell`.
+    /// What would help, if known, in terms of the command `swell`.
     pub hint: Option<String>,
-    /// Where an experiment file is wrong, if one is.
+    /// The problems of an experiment file, if it has any.
     pub problems: Option<Problems>,
 }
 
-/// Whose fault it is.
+/// The kind of an error, which determines the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It went wrong on the way: a full disk, a host that does not answer.
+    /// A failure at run time: a full disk, a host that does not answer.
     Failed,
-    /// What was asked makes no sense, or a file does not read.
+    /// Invalid usage, or a file that cannot be read.
     Usage,
     /// The caller interrupted it.
     Interrupted,
-    /// The program that was to run could not be started; with what a shell returns for that.
+    /// The program could not be started; the value is the exit code that a shell returns for this.
     Program(u8),
 }
 
@@ -40,12 +40,12 @@ impl Error {
         }
     }
 
-    /// It went wrong.
+    /// A failure at run time.
     pub fn failed(message: impl Display) -> Error {
         Error::new(Kind::Failed, message)
     }
 
-    /// What was asked makes no sense, or a file does not read.
+    /// Invalid usage, or a file that cannot be read.
     pub fn usage(message: impl Display) -> Error {
         Error::new(Kind::Usage, message)
     }
@@ -63,7 +63,7 @@ impl Error {
         }
     }
 
-    /// With what would help.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(self, hint: impl Display) -> Error {
         Error {

@@ -1,4 +1,4 @@
-//! Is the traffic that a model brings back the traffic it was learnt from?
+//! Compares the traffic that a model generates with the trace from which it was learnt.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,11 +8,11 @@ use swell_traffic::Model;
 
 use crate::Error;
 
-/// Plays a model with seeds 1 to `seeds`, over all processors, learns what comes out, and compares that with the model's
-/// own trace. `played` is called after each seed.
+/// Generates traffic from a model with seeds 1 to `seeds`, on all processors, learns the result, and compares it with
+/// the model's own trace. `played` is called after each seed.
 ///
 /// # Errors
-/// Where the model was not learnt from packets, or a run fails.
+/// If the model was not learnt from packets, or a run fails.
 pub fn fidelity(
     model: &Model,
     playback: &Playback,

@@ -1,14 +1,14 @@
-//! Files that are there as a whole or not at all.
+//! Files that are written atomically: whole or not at all.
 
 use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// Whether the directory is there in which `path` is to be made. A path that was typed is not made up to its last part:
-/// it may be mistyped.
+/// Checks that the parent directory of `path` exists. Missing parents of a path typed by a user are not created,
+/// because the path may be mistyped.
 ///
 /// # Errors
-/// Where there is no such directory.
+/// If there is no such directory.
 pub fn parent_exists(path: &Path) -> Result<(), Error> {
     let parent = path.parent().unwrap_or(Path::new(""));
     if parent.as_os_str().is_empty() || parent.is_dir() {
@@ -19,8 +19,8 @@ pub fn parent_exists(path: &Path) -> Result<(), Error> {
     Err(fail.hint(format!("`mkdir -p {name}` makes it")))
 }
 
-/// Where a file is written until it is whole, and where it is then. A device or a pipe is written to as it is, and what a
-/// symbolic link leads to is replaced, not the link.
+/// The temporary path to write to, and the final path. They are equal for a device or a pipe, which is written to
+/// directly. A symbolic link is followed: its target is replaced, not the link.
 pub(crate) fn places(path: &Path) -> (PathBuf, PathBuf) {
     if path.metadata().is_ok_and(|there| !there.is_file()) {
         return (path.to_owned(), path.to_owned());
@@ -31,10 +31,10 @@ pub(crate) fn places(path: &Path) -> (PathBuf, PathBuf) {
     (partial.into(), whole)
 }
 
-/// Writes a file so that it is there as a whole or not at all; a device or a pipe is written to as it is.
+/// Writes a file atomically; a device or a pipe is written to directly.
 ///
 /// # Errors
-/// Where its directory is not there, or the file cannot be written.
+/// If its directory does not exist, or the file cannot be written.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     parent_exists(path)?;
     let (partial, whole) = places(path);

@@ -1,4 +1,4 @@
-//! Plays traffic between hosts, each of which runs an agent, and keeps what comes home.
+//! Generates traffic between hosts that run agents, and keeps the results.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -24,27 +24,27 @@ pub use local::Local;
 
 use keep::Keeper;
 
-/// How often agents are asked how they stand.
+/// How often agents are polled for their state.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Flows are fetched so often at a time, before there is another look.
+/// Maximum number of fetches of flows in a row before agents are polled again.
 const FETCHES: usize = 20;
 
-/// Why the play ended.
+/// Why the traffic ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The model is over.
+    /// The model ended.
     Played,
-    /// The time is over.
+    /// The duration elapsed.
     Duration,
     /// The caller interrupted it.
     Interrupted,
-    /// Every client is gone.
+    /// All clients are lost.
     Gone,
 }
 
 impl Ended {
-    /// In a word, as manifests have it.
+    /// The word for it in manifests.
     pub fn word(self) -> &'static str {
         match self {
             Ended::Played => "played",
@@ -55,23 +55,23 @@ impl Ended {
     }
 }
 
-/// What is played.
+/// Traffic to generate.
 pub struct Traffic {
     /// Its name in tables.
     pub name: String,
-    /// As agents are told.
+    /// The specification that agents receive.
     pub part: TrafficPart,
-    /// How long it takes, if it ends.
+    /// Its length, if it ends.
     pub length: Option<Dur>,
-    /// What to doubt in it.
+    /// Reasons to distrust it.
     pub doubts: Vec<Warning>,
 }
 
 impl Traffic {
-    /// A flow-level model: a bundled one, or a file. `part` says how it is played; its own model does not count.
+    /// A flow-level model: a bundled one, or a file. `part` has the other settings; its own `model` is ignored.
     ///
     /// # Errors
-    /// Where it does not read, or cannot be played so.
+    /// If it cannot be read, or cannot be generated with these settings.
     pub fn of_model(path: &Path, part: ModelPart) -> Result<Traffic, Error> {
         let wrong = |e: &dyn std::fmt::Display| Error::usage(format!("{}: {e}", path.display()));
         let bytes = match path.to_str().and_then(bundled::flow_model) {
@@ -103,7 +103,7 @@ impl Traffic {
     }
 }
 
-/// Whoever waits for traffic that does not come for hours wants to know why.
+/// A warning if the model begins with a long silence, so that users know why no traffic appears.
 fn quiet_beginning(model: &FlowModel, part: &ModelPart) -> Option<Warning> {
     let first = usize::try_from(part.first).ok()?;
     let left = model.tcp.intervals.get(first..)?;
@@ -120,10 +120,10 @@ fn quiet_beginning(model: &FlowModel, part: &ModelPart) -> Option<Warning> {
     })
 }
 
-/// The directory for the results, which is `runs/generate` where none is asked for; `fresh` throws away what it holds.
+/// The directory for the results, by default `runs/generate`. `fresh` deletes an earlier run in it.
 ///
 /// # Errors
-/// Where its parent is not there, or it holds something.
+/// If its parent does not exist, or the directory is not empty.
 pub fn directory(output: Option<&Path>, fresh: bool) -> Result<PathBuf, Error> {
     if let Some(dir) = output {
         parent_exists(dir)?;
@@ -140,61 +140,61 @@ pub fn directory(output: Option<&Path>, fresh: bool) -> Result<PathBuf, Error> {
     Ok(dir)
 }
 
-/// What is played, by whom, and where it is kept.
+/// What traffic to generate, by which agents, and where to keep the results.
 pub struct Options {
     /// The directory of the results, from [`directory`].
     pub dir: PathBuf,
-    /// What agents are told.
+    /// The order for the agents.
     pub order: Order,
     /// The name of the traffic in tables.
     pub name: String,
-    /// How long the traffic takes, if it ends.
+    /// The length of the traffic, if it ends.
     pub length: Option<Dur>,
-    /// How long it is played at most.
+    /// Maximum duration.
     pub duration: Option<Dur>,
 }
 
-/// What happens meanwhile.
+/// Events while traffic is generated.
 pub enum Event<'e> {
-    /// How agents stand after so long, every half second.
+    /// The state of the agents after this time, every half second.
     Look(Duration, &'e Controller),
-    /// This agent is back.
+    /// This agent has returned.
     Returned(&'e str),
-    /// The load was one, and is another.
+    /// The load changed: the old and the new value.
     Loaded(f64, f64),
-    /// A load that could not be set, why, and the load before.
+    /// A load that could not be set, the reason, and the current load.
     Refused(f64, &'e dyn std::fmt::Display, f64),
 }
 
-/// How all agents stand at the end.
+/// The final state of all agents.
 pub struct Agents {
     /// The clients.
     pub clients: Vec<Standing>,
     /// The servers.
     pub servers: Vec<Standing>,
-    /// Those that did not come back, by name.
+    /// Names of the agents that were lost and did not return.
     pub lost: Vec<String>,
 }
 
-/// What came of it.
+/// The results.
 pub struct Played {
     /// Why it ended.
     pub ended: Ended,
-    /// How long clients played, seconds.
+    /// How long clients generated traffic, in seconds.
     pub seconds: f64,
-    /// Flows that are kept.
+    /// Number of flows kept.
     pub flows: u64,
-    /// How agents stand.
+    /// The final state of the agents.
     pub agents: Agents,
-    /// What to know before trusting it.
+    /// Reasons to distrust the results.
     pub doubts: Vec<Warning>,
 }
 
-/// Plays it. Loads that come in by `loads` are set while it goes on. Whatever happens, agents stop, and what they have
-/// is fetched and kept.
+/// Generates the traffic. Loads received from `loads` are applied while it runs. Whatever happens, the agents are
+/// stopped, and their results are fetched and kept.
 ///
 /// # Errors
-/// Where agents cannot be reached or refuse, or what they did cannot be written.
+/// If agents cannot be reached or refuse, or the results cannot be written.
 pub fn generate(
     options: &Options,
     loads: &mpsc::Receiver<f64>,
@@ -271,7 +271,7 @@ impl Agents {
     }
 }
 
-/// Agents that play nothing any more: their lease ran out, or they do not answer.
+/// Agents that no longer generate traffic: their lease ran out, or they do not answer.
 fn lost(controller: &Controller) -> Vec<String> {
     let (clients, servers) = controller.standing();
     let all = clients.iter().chain(&servers);
@@ -336,7 +336,7 @@ fn play(
     }
 }
 
-/// What to know before trusting the results, agent by agent.
+/// Reasons to distrust the results, agent by agent.
 fn doubts(clients: &[Standing], servers: &[Standing], lost: &[String]) -> Vec<Warning> {
     let mut all = Vec::new();
     for standing in clients.iter().chain(servers) {

@@ -1,8 +1,8 @@
-//! From packets or flow records to a model.
+//! Learns a model from packets or flow records.
 //!
-//! [`learn`] reads files of one link, whatever they hold: packets (pcap, pcapng, snoop), flow records (NetFlow, IPFIX,
-//! sFlow, nfdump, Zeek, Suricata, Argus, CSV), flow-level models of pieces of a trace, Harpoon's configurations. All of
-//! them plain or compressed. [`collect`] takes flow records from exporters as they send them.
+//! [`learn`] reads files of one link: packets (pcap, pcapng, snoop), flow records (NetFlow, IPFIX, sFlow, nfdump, Zeek,
+//! Suricata, Argus, CSV), flow-level models of pieces of a trace, and Harpoon's configurations. All may be plain or
+//! compressed. [`collect`] receives flow records from exporters as they send them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,21 +37,21 @@ pub struct Options {
     pub name: Option<String>,
     /// What the trace is and its licence, in free text; kept in the model.
     pub note: String,
-    /// What captures are taken for.
+    /// How captures are interpreted.
     pub read_as: ReadAs,
     /// Keep the SHA-256 of each file in the model.
     pub digest: bool,
-    /// How a model is made of packets. Its name and provenance do not count.
+    /// How a model is made from packets. Its name and provenance are ignored.
     pub packets: swell_learn::Options,
-    /// How a model is made of flow records.
+    /// How a model is made from flow records.
     pub flows: flowlevel::Options,
     /// How packets are metered into flow records.
     pub metering: Metering,
-    /// Write the flow records to this IPFIX file (RFC 5655), too.
+    /// Also write the flow records to this IPFIX file (RFC 5655).
     pub ipfix: Option<PathBuf>,
 }
 
-/// What a capture is taken for.
+/// How a capture is interpreted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadAs {
     /// Flow records if it holds flow exports, else packets.
@@ -63,21 +63,21 @@ pub enum ReadAs {
     Packets,
 }
 
-/// A model, and what it was made of.
+/// A model, and what it was made from.
 #[derive(Clone, Debug)]
 pub struct Learnt {
     /// The model.
     pub model: AnyModel,
-    /// What was read of each file; empty where the files were models or configurations.
+    /// What was read from each file; empty if the files were models or configurations.
     pub files: Vec<FileCounts>,
 }
 
-/// Learns one model from files of one link, in the order of their times; `-` is standard input. All are of packets, or
-/// all of flow records, as the first one is. One that breaks off is used as far as it goes, with a doubt in the model.
-/// `progress` gets the number of bytes that were just read.
+/// Learns one model from files of one link, in the order of their times; `-` is standard input. All hold packets or
+/// all hold flow records, as the first one does. A truncated or damaged file is used up to the damage, with a doubt
+/// in the model. `progress` gets the number of bytes just read.
 ///
 /// # Errors
-/// Where a file does not read or holds nothing to model, or files are not in order or not of one kind.
+/// If a file cannot be read or holds nothing to model, or files are not in order or not of one kind.
 pub fn learn(
     files: &[PathBuf],
     options: &Options,
@@ -116,8 +116,8 @@ fn provenance(files: &[PathBuf], note: &str) -> Provenance {
     }
 }
 
-/// Reads traces, one after the other, into one model. A trace that breaks off is used as far as
-/// it goes, with a doubt in the model.
+/// Reads traces, one after the other, into one model. A truncated or damaged trace is used up to the damage, with a
+/// doubt in the model.
 fn packets(
     first: Opened,
     others: &[PathBuf],
@@ -178,7 +178,7 @@ fn packets(
         }
         read.push(counts);
         drop(reader);
-        // Read to the end in any case.
+        // The digest covers the whole file, even if the reader stopped early.
         let sha256 = file.source.digest().map_err(Error::failed)?;
         digests.extend(digest.then_some(sha256));
         next = others

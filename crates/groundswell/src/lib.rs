@@ -1,22 +1,22 @@
 //! Does background traffic matter to my application?
 //!
-//! This is what the command `swell` does, as functions: they take plain options, return typed results, print nothing,
-//! and report progress to a function of the caller's.
+//! The functions of the command `swell` as a library. They take plain options, return typed results, print nothing, and
+//! report progress to a callback.
 //!
 //! | module | what it does |
 //! |---|---|
 //! | [`learn`] | packets or flow records in, a traffic model out |
-//! | [`model`] | finds bundled models and model files, tells what is in them |
-//! | [`fidelity`] | plays a model and compares what comes out with its own trace |
+//! | [`model`] | finds bundled models and model files, and summarises them |
+//! | [`fidelity`] | generates traffic from a model and compares it with the model's own trace |
 //! | [`run`] | runs an experiment, simulated or emulated, into a run directory |
 //! | [`under`] | runs any program behind an emulated link with background traffic on it |
-//! | [`study`] | runs a study: experiments over combinations, held against a paper's numbers |
-//! | [`generate`] | plays a flow-level model between hosts that run agents |
-//! | [`show`] | opens whatever there is: a run directory, a model, a trace |
+//! | [`study`] | runs a study: experiments over combinations, compared with a paper's numbers |
+//! | [`generate`] | generates traffic of a flow-level model between hosts that run agents |
+//! | [`show`] | opens a run directory, a model or a trace |
 //!
 //! # Examples
 //!
-//! A model that the program carries is played for two seeds' worth of traffic, and learnt again:
+//! Generate traffic from a bundled model with two seeds, and learn the result:
 //!
 //! ```
 //! use std::path::Path;
@@ -30,7 +30,7 @@
 //! # Ok::<(), groundswell::Error>(())
 //! ```
 //!
-//! A trace is learnt, and its model written:
+//! Learn a trace and write its model:
 //!
 //! ```no_run
 //! use groundswell::{files, learn};
@@ -42,8 +42,7 @@
 //! # Ok::<(), groundswell::Error>(())
 //! ```
 //!
-//! An experiment is run with three replications instead of those of its file. Runs that are there already are not
-//! repeated:
+//! Run an experiment with three replications instead of those of its file. Runs that exist already are not repeated:
 //!
 //! ```no_run
 //! use groundswell::run::{Experiment, Options, Outcome, Source};
@@ -62,7 +61,7 @@
 //! # Ok::<(), groundswell::Error>(())
 //! ```
 //!
-//! Whatever a path names is opened:
+//! Open a path, whatever it names:
 //!
 //! ```
 //! use groundswell::show::{self, Shown};
@@ -72,7 +71,7 @@
 //! # Ok::<(), groundswell::Error>(())
 //! ```
 //!
-//! A study that the program carries is run, and its verdicts are counted:
+//! Run a bundled study and count its verdicts:
 //!
 //! ```no_run
 //! use groundswell::study::{self, Options, Outcome, Overrides};
@@ -87,7 +86,7 @@
 //! # Ok::<(), groundswell::Error>(())
 //! ```
 //!
-//! Two hosts that run `swell agent` play a model for a minute:
+//! Generate traffic of a model for a minute between two hosts that run `swell agent`:
 //!
 //! ```no_run
 //! use std::sync::mpsc;
@@ -131,8 +130,8 @@
 //!
 //! # Emulated runs
 //!
-//! They need hosts of this machine. A program that has them calls [`host::helper_main`] first in its `main`, and
-//! [`host::Rights::obtain`] before it starts a thread:
+//! Emulated runs need emulated hosts on this machine. A program that uses them first calls [`host::helper_main`] in its
+//! `main`, and calls [`host::Rights::obtain`] before it starts a thread:
 //!
 //! ```no_run
 //! use groundswell::emulate::backend::Settings;
@@ -162,11 +161,11 @@
 //!
 //! # What is stable
 //!
-//! Version 0: functions may change with any minor version, as Cargo counts them. Files do not: model files, run
-//! directories and what `--json` prints keep their formats, or say a new version in them. Crates whose types are in
+//! At version 0, functions may change with any minor version, in Cargo's sense. Files do not: model files, run
+//! directories and the output of `--json` keep their formats, or carry a new version number. Crates whose types appear in
 //! signatures are re-exported: [`base`], [`emulate`], [`experiment`], [`host`] and [`traffic`].
 //!
-//! The Python package of the same name is another thing: it calls the program.
+//! The Python package of the same name is separate: it calls the program.
 
 pub mod fidelity;
 pub mod files;

@@ -1,4 +1,4 @@
-//! Models of either kind: found, written, in figures.
+//! Models of either kind: finds, writes and summarises them.
 
 use std::io;
 use std::path::Path;
@@ -20,10 +20,10 @@ pub enum AnyModel {
 }
 
 impl AnyModel {
-    /// The bundled model of this name, or the model in this file.
+    /// Opens the bundled model of this name, or the model in this file.
     ///
     /// # Errors
-    /// Where there is none, or the file does not read.
+    /// If there is none, or the file cannot be read.
     pub fn open(what: &Path) -> Result<AnyModel, Error> {
         if let Some(bytes) = what.to_str().and_then(bundled::model) {
             let model = Model::from_slice(bytes).map_err(Error::failed)?;
@@ -46,7 +46,7 @@ impl AnyModel {
         Ok(AnyModel::Packets(Box::new(model)))
     }
 
-    /// What to doubt in it.
+    /// Reasons to distrust it.
     pub fn warnings(&self) -> &[Warning] {
         match self {
             AnyModel::Packets(m) => &m.warnings,
@@ -54,10 +54,10 @@ impl AnyModel {
         }
     }
 
-    /// Its file.
+    /// The contents of its file.
     ///
     /// # Errors
-    /// Where compression fails.
+    /// If compression fails.
     pub fn to_bytes(&self, compress: bool) -> io::Result<Vec<u8>> {
         match self {
             AnyModel::Packets(m) => {
@@ -70,7 +70,7 @@ impl AnyModel {
         }
     }
 
-    /// In figures, as `swell show --json` prints it.
+    /// A summary in numbers, as `swell show --json` prints it.
     pub fn summary(&self) -> serde_json::Value {
         match self {
             AnyModel::Packets(m) => summary(m),
@@ -82,7 +82,7 @@ impl AnyModel {
 /// A model learnt from packets: a bundled one by its name, or one in a file.
 ///
 /// # Errors
-/// Where there is none, the file does not read, or it was learnt from flow records.
+/// If there is none, the file cannot be read, or the model was learnt from flow records.
 pub fn packet_model(what: &Path) -> Result<Model, Error> {
     match AnyModel::open(what)? {
         AnyModel::Packets(model) => Ok(*model),
@@ -94,7 +94,7 @@ pub fn packet_model(what: &Path) -> Result<Model, Error> {
     }
 }
 
-/// That nothing is called so, with the name that was perhaps meant.
+/// The error that nothing has this name, with a suggestion.
 pub fn missing(what: &Path) -> Error {
     let name = what.display().to_string();
     let known: Vec<&str> = bundled::models().chain(bundled::flow_models()).collect();
@@ -105,7 +105,7 @@ pub fn missing(what: &Path) -> Error {
     .hint(hint)
 }
 
-/// Mean rates of the model's own trace, left to right and right to left, bits per second.
+/// Mean rates of the model's own trace, left to right and right to left, in bits per second.
 pub fn mean_bps(model: &Model) -> [f64; 2] {
     let seconds = model.duration.as_secs_f64();
     model.totals.bytes.map(|b| match seconds > 0.0 {
@@ -114,22 +114,22 @@ pub fn mean_bps(model: &Model) -> [f64; 2] {
     })
 }
 
-/// By what backgrounds differ: a row of the bench.
+/// Characteristics that distinguish backgrounds: a row of `swell models --bench`.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Character {
-    /// By how many decibels an octave the energy of the larger direction rises from 8 ms to 1 s. Independent packets have
-    /// 0, traffic with long memory has more. None where there was no trace.
+    /// Slope of the wavelet energy of the larger direction from 8 ms to 1 s, in decibels per octave. Independent packets
+    /// have 0, long-range dependent traffic has more. `None` if there was no trace.
     pub energy_slope_db: Option<f64>,
-    /// Round trips of TCP connections from end to end, seconds: 10, 50 and 90 % of them are at most this.
+    /// RTTs of TCP connections end to end, in seconds: percentiles 10, 50 and 90.
     pub rtt_s: Option<[f64; 3]>,
-    /// Share of the bytes that wait for congestion: those of TCP connections.
+    /// Share of the bytes that respond to congestion: those of TCP connections.
     pub elasticity: f64,
 }
 
-/// Octaves of 1 ms whose energies make the slope: 8 ms to 1 s.
+/// Indices of the octaves that determine the slope, with bins of 1 ms: 8 ms to 1 s.
 const SLOPE: std::ops::RangeInclusive<usize> = 3..=10;
 
-/// By what a background differs from others.
+/// The characteristics of a model.
 pub fn character(model: &Model) -> Character {
     let larger = usize::from(model.totals.bytes[1] > model.totals.bytes[0]);
     let energies = &model.load.lsd[larger];
@@ -164,7 +164,7 @@ pub fn character(model: &Model) -> Character {
     }
 }
 
-/// Of the line of least squares.
+/// Slope of the least-squares line.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let n = points.len() as f64;
     let (x, y) = (points.iter()).fold((0.0, 0.0), |(x, y), p| (x + p.0 / n, y + p.1 / n));
@@ -172,7 +172,7 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     cross / points.iter().map(|p| (p.0 - x).powi(2)).sum::<f64>()
 }
 
-/// The least value that a share `p` of the weight does not exceed; there is one value at least.
+/// The weighted quantile: the least value at or below which lies a share `p` of the weight. `values` is not empty.
 fn weighted(values: &mut [(f64, f64)], p: f64) -> f64 {
     values.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut left = p * values.iter().map(|v| v.1).sum::<f64>();
@@ -185,7 +185,7 @@ fn weighted(values: &mut [(f64, f64)], p: f64) -> f64 {
     values.last().map_or(0.0, |v| v.0)
 }
 
-/// A model in figures.
+/// Summary of a model in numbers.
 fn summary(model: &Model) -> serde_json::Value {
     let t = &model.totals;
     serde_json::json!({
@@ -209,7 +209,7 @@ fn summary(model: &Model) -> serde_json::Value {
     })
 }
 
-/// A flow-level model in figures.
+/// Summary of a flow-level model in numbers.
 fn flow_summary(model: &FlowModel) -> serde_json::Value {
     let t = &model.totals;
     let tcp = &model.tcp;
@@ -294,7 +294,7 @@ mod tests {
         let fast = of("auckland-hb").rtt_s.unwrap();
         assert_eq!(fast, [0.004; 3]);
         assert!(slow[1] > 0.02, "{slow:?}");
-        // Web only, and web beside calls.
+        // Web traffic only, and web traffic with calls.
         assert_eq!(of("isi-2pm").elasticity, 1.0);
         let mixed = of("access-link").elasticity;
         assert!((0.5..0.99).contains(&mixed), "{mixed}");

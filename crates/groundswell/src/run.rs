@@ -19,7 +19,7 @@ use crate::files::parent_exists;
 /// The bundled experiment that runs when none is given.
 const QUICK_START: &str = "quickstart";
 
-/// How often an emulated run that was too late is repeated, before it is left out of the verdict.
+/// How often a late emulated run is repeated before the verdict excludes it.
 pub const REPEATS: u32 = 2;
 
 /// The text of an experiment.
@@ -27,9 +27,9 @@ pub const REPEATS: u32 = 2;
 pub struct Source {
     /// The text (TOML).
     pub text: String,
-    /// What messages call it.
+    /// Its name in messages.
     pub name: String,
-    /// Where files lie that it names.
+    /// The directory that its file names are relative to.
     pub base: PathBuf,
 }
 
@@ -37,7 +37,7 @@ impl Source {
     /// The bundled quick start.
     ///
     /// # Errors
-    /// Where it is not bundled.
+    /// If it is not bundled.
     pub fn quick_start() -> Result<Source, Error> {
         let text = bundled::experiment(QUICK_START)
             .ok_or_else(|| Error::failed("the quick start is not bundled"))?;
@@ -51,7 +51,7 @@ impl Source {
     /// An experiment file; `-` is standard input.
     ///
     /// # Errors
-    /// Where it does not read. The error says which file was perhaps meant.
+    /// If it cannot be read. The error suggests a file of a similar name.
     pub fn open(path: &Path) -> Result<Source, Error> {
         if path.as_os_str() == "-" {
             let text = io::read_to_string(io::stdin());
@@ -70,7 +70,7 @@ impl Source {
             }),
             Err(e) => {
                 let fail = Error::usage(format!("{name}: {e}"));
-                // A file that is there but cannot be read is the one that was meant.
+                // No suggestion for a path that exists but cannot be read: the user meant that one.
                 if path.join("manifest.json").exists() {
                     return Err(fail.hint(format!("`swell show {name}` shows a run")));
                 }
@@ -86,7 +86,7 @@ impl Source {
     }
 }
 
-/// An experiment file beside `path` whose name is like its.
+/// An experiment file beside `path` with a similar name.
 fn neighbour(path: &Path) -> Option<String> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
     let wanted = path.file_name()?.to_str()?;
@@ -107,30 +107,31 @@ fn neighbour(path: &Path) -> Option<String> {
 /// How to run an experiment.
 #[derive(Default)]
 pub struct Options {
-    /// Keys of the experiment with other values: `network.rate=10Mbit`.
+    /// Overrides of the experiment's keys: `network.rate=10Mbit`.
     pub set: Vec<String>,
     /// Three replications of a quarter of the length.
     pub quick: bool,
-    /// Write the packets of every run, headers only.
+    /// Write the packet headers of every run.
     pub packets: bool,
     /// Run against the suite of backgrounds, made from this learnt one; an empty name is the file's first.
     pub suite: Option<String>,
-    /// Simulate nothing: make numbers up.
+    /// Simulate nothing and make up numbers.
     pub made_up: bool,
     /// The run directory. Default: `runs/NAME`.
     pub output: Option<PathBuf>,
-    /// Runs at the same time. Default: as many as there are processors.
+    /// Number of concurrent runs. Default: the number of processors.
     pub threads: Option<usize>,
-    /// Throw away what the run directory holds.
+    /// Delete the contents of the run directory first.
     pub fresh: bool,
     /// Do only a part of the runs.
     pub shard: Option<Shard>,
-    /// How emulated runs are made.
+    /// Settings of emulated runs.
     pub emulation: Settings,
 }
 
 impl Options {
-    /// Whether runs of this experiment want hosts of this machine; a file that does not read says so later.
+    /// Whether runs of this experiment need hosts on this machine; false for a file that cannot be read, which
+    /// [`Experiment::new`] reports.
     pub fn needs_hosts(&self, source: &Source) -> bool {
         let set = file::override_keys(&source.text, &self.set);
         let set = set.as_deref().unwrap_or(&source.text);
@@ -141,19 +142,19 @@ impl Options {
 
 /// An experiment that is ready to run.
 pub struct Experiment {
-    /// What is to be done.
+    /// The plan.
     pub plan: Plan,
     backend: Box<dyn Backend>,
     options: run::Options,
 }
 
-/// What became of it.
+/// The outcome of a run.
 pub enum Outcome {
-    /// Everything is there.
+    /// All runs are complete.
     Complete(Box<Results>, Box<Verdict>),
-    /// So many of so many runs are there, whoever ran them. Without a shard they are joined.
+    /// A shard is complete. The counts include the runs of other shards. A run without a shard joins them.
     Shard {
-        /// Runs that are there.
+        /// Runs completed.
         finished: usize,
         /// Runs of the experiment.
         runs: usize,
@@ -161,10 +162,10 @@ pub enum Outcome {
 }
 
 impl Experiment {
-    /// Plans it. `rights` are those to make hosts, for experiments that [`Options::needs_hosts`].
+    /// Plans the experiment. `rights` allow creating hosts, for experiments that [`Options::needs_hosts`].
     ///
     /// # Errors
-    /// Where the experiment or a file that it names does not read, or options contradict it.
+    /// If the experiment or a file that it names cannot be read, or options contradict it.
     pub fn new(
         source: &Source,
         options: Options,
@@ -201,10 +202,10 @@ impl Experiment {
         &self.options.dir
     }
 
-    /// Runs what is not there yet. `cancelled` is asked again and again; what is finished is kept.
+    /// Performs the missing runs. `cancelled` is polled; completed runs are kept.
     ///
     /// # Errors
-    /// Where it was cancelled, a run fails, or the directory holds another experiment, is in use or cannot be written.
+    /// If it was cancelled, a run fails, or the directory holds another experiment, is in use or cannot be written.
     pub fn run(
         &self,
         events: &(dyn Fn(Event<'_>) + Sync),
@@ -238,7 +239,7 @@ impl Experiment {
     }
 }
 
-/// A directory that another process has.
+/// The error for a directory that another process uses.
 pub(crate) fn busy(error: impl std::fmt::Display) -> Error {
     Error::failed(error).hint("wait until it is done; -o DIR writes elsewhere")
 }
@@ -247,7 +248,7 @@ fn plan(source: &Source, options: &Options) -> Result<Plan, Error> {
     let Source { text, name, base } = source;
     let mut assignments = options.set.clone();
     if options.quick {
-        // The file must read before its length can be cut; what is set counts.
+        // The length can be shortened only if the file can be read; overrides are applied first.
         let set = file::override_keys(text, &options.set).ok();
         let run = match set.and_then(|t| file::read(&t, name).ok()) {
             Some(file) => file.run,
@@ -271,7 +272,7 @@ fn plan(source: &Source, options: &Options) -> Result<Plan, Error> {
     if assignments.is_empty() && options.suite.is_none() {
         return Plan::resolve(text, name, base).map_err(Error::problems);
     }
-    // What the file itself has wrong is told with the file's own lines.
+    // Report errors of the file itself with its own line numbers, before overrides are applied.
     file::read(text, name).map_err(Error::problems)?;
     let mut changed = file::override_keys(text, &assignments).map_err(Error::usage)?;
     let said = match (options.set.is_empty(), options.quick, options.packets) {
@@ -308,7 +309,7 @@ fn directory(options: &Options, plan: &Plan) -> PathBuf {
     })
 }
 
-/// As many as there are processors.
+/// The number of processors.
 pub fn parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -1,4 +1,4 @@
-//! What is in a model, a trace or a run directory.
+//! Shows the contents of a model, a trace or a run directory.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,22 +10,22 @@ use crate::Error;
 use crate::learn::{self, Learnt};
 use crate::model::{AnyModel, missing};
 
-/// What was shown.
+/// What a path turned out to be.
 pub enum Shown {
     /// Run directories, judged together.
     Run(Box<Results>, Box<Verdict>),
     /// A model.
     Model(AnyModel),
-    /// A trace, and the model of it.
+    /// A trace with the model learnt from it.
     Trace(Learnt),
 }
 
 /// Opens a run directory, a bundled model, a model file or a trace; `-` is a trace on standard input. `more` are run
-/// directories of the same experiment with other seeds, which are judged together with the first. `progress` gets the
-/// number of bytes of a trace that were just read.
+/// directories of the same experiment with other seeds, judged together with the first. `progress` gets the number of
+/// bytes of a trace just read.
 ///
 /// # Errors
-/// Where there is no such thing, it does not read, or runs do not belong together.
+/// If there is no such path or model, it cannot be read, or runs do not belong together.
 pub fn open(
     what: &Path,
     more: &[PathBuf],
@@ -61,12 +61,12 @@ pub fn open(
 /// Reads a run directory.
 ///
 /// # Errors
-/// Where it holds no run, or one that is not complete.
+/// If it holds no run, or an incomplete one.
 pub fn results(dir: &Path) -> Result<Results, Error> {
     Results::load(dir).map_err(Error::usage)
 }
 
-/// Model files are JSON, or named after it: traces never start with a brace.
+/// Whether a path looks like a model file: by its name, or because it starts with a brace, as no trace does.
 fn looks_like_a_model(path: &Path) -> bool {
     let name = path.to_string_lossy();
     if name.ends_with(".json") || name.ends_with(".json.zst") {

@@ -1,4 +1,4 @@
-//! Runs studies: experiments over combinations, held against what a paper says.
+//! Runs studies: experiments over combinations, compared with a paper.
 
 use std::path::{Path, PathBuf};
 
@@ -23,40 +23,40 @@ pub use bench::Hosts;
 /// Name of the table of runs in a study's directory.
 pub const RUNS: &str = "runs.csv";
 
-/// What was run.
+/// The outcome of a study's runs.
 pub enum Outcome {
-    /// Everything, with its numbers.
+    /// All runs are complete: their numbers.
     Complete(Vec<Vec<f64>>),
-    /// A shard: so many of so many runs are there.
+    /// A shard is complete.
     Shard {
-        /// Runs that are there.
+        /// Runs completed.
         finished: usize,
         /// Runs of the study.
         runs: usize,
     },
 }
 
-/// The study in this file.
+/// Reads the study in this file.
 ///
 /// # Errors
-/// Where it does not read.
+/// If it cannot be read.
 pub fn read(path: &Path, overrides: &Overrides) -> Result<FileStudy, Error> {
     FileStudy::read(path, overrides).map_err(unread)
 }
 
-/// A study that the program carries.
+/// The bundled study of this name.
 ///
 /// # Errors
-/// Where there is none of this name.
+/// If there is none.
 pub fn bundled(name: &str) -> Result<&'static Bundled, Error> {
     Bundled::named(name)
         .ok_or_else(|| Error::failed(format!("this program carries no study {name}")))
 }
 
-/// A study that the program carries, ready to run.
+/// A bundled study, ready to run.
 ///
 /// # Errors
-/// Where overrides are not of this study.
+/// If the overrides do not fit this study.
 pub fn carried(study: &Bundled, overrides: &Overrides) -> Result<FileStudy, Error> {
     study.study(overrides).map_err(unread)
 }
@@ -68,10 +68,10 @@ fn unread(error: StudyError) -> Error {
     }
 }
 
-/// Writes the files of a study into a new directory; their paths.
+/// Writes the files of a study into a directory and returns their paths.
 ///
 /// # Errors
-/// Where one of them is there already, or cannot be written.
+/// If one of them exists already, or cannot be written.
 pub fn write_files(study: &Bundled, dir: &Path) -> Result<Vec<PathBuf>, Error> {
     parent_exists(dir)?;
     let paths: Vec<PathBuf> = study.files.iter().map(|f| dir.join(f.0)).collect();
@@ -88,10 +88,10 @@ pub fn write_files(study: &Bundled, dir: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(paths)
 }
 
-/// Does the runs that are not there yet. Studies of hosts ([`FileStudy::is_of_hosts`]) need `hosts`.
+/// Performs the missing runs. Studies on hosts ([`FileStudy::is_of_hosts`]) need `hosts`.
 ///
 /// # Errors
-/// Where it was cancelled, a run fails, or the table is another study's, in use or cannot be written.
+/// If it was cancelled, a run fails, or the table belongs to another study, is in use or cannot be written.
 pub fn run(
     study: &FileStudy,
     hosts: Option<&Hosts<'_>>,
@@ -127,7 +127,7 @@ pub fn run(
     }
 }
 
-/// Claims, figures and doubts of these numbers; `None` where it was cancelled. Some figures simulate runs again.
+/// Claims, figures and doubts from these numbers; `None` if cancelled. Some figures simulate runs again.
 pub fn judge(
     study: &FileStudy,
     hosts: Option<&Hosts<'_>>,
@@ -140,11 +140,11 @@ pub fn judge(
     Some(made)
 }
 
-/// The directory of its runs where none is asked for: the name, and what was changed of it.
+/// The default directory of its runs: the name, then its changes.
 pub fn directory(study: &FileStudy, quick: bool) -> PathBuf {
     let mut called = format!("study-{}", study.name());
     for change in study.changes() {
-        // What may stand in a file's name anywhere, and not too much of it.
+        // Only characters that are valid in file names everywhere, and not too many.
         let plain = change.chars().take(40);
         let plain = plain.map(|c| match c.is_ascii_alphanumeric() || c == '.' {
             true => c,

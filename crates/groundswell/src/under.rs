@@ -24,7 +24,7 @@ pub use experiment::{Background, background, bridge};
 /// The name of the backend, as run directories have it.
 const EMULATED: &str = "emulated";
 
-/// The link and who else is on it.
+/// The link and its background traffic.
 #[derive(Clone, Debug)]
 pub struct Link {
     /// The background: a bundled model, a model file, a packet trace (learnt on the spot), or `none`.
@@ -35,12 +35,12 @@ pub struct Link {
     pub load: Option<Rate>,
     /// Seed of the background.
     pub seed: u64,
-    /// How long the background has been there when the program starts; simulated beforehand.
+    /// How long the background runs before the program starts; this time is simulated.
     pub warmup: Option<Dur>,
 }
 
 impl Link {
-    /// A link of these properties with this background on it.
+    /// A link with these properties and this background.
     pub fn new(background: impl Into<String>, network: LinkKeys) -> Link {
         Link {
             background: background.into(),
@@ -57,30 +57,30 @@ impl Link {
     }
 }
 
-/// What is run, and how.
+/// The program to run, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The link.
     pub link: Link,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// What it finds in its environment, beside this process's.
+    /// Environment variables in addition to this process's.
     pub environment: BTreeMap<String, String>,
-    /// How long it may take.
+    /// Maximum duration.
     pub duration: Dur,
-    /// Largest packet of both hosts, bytes of the network layer.
+    /// MTU of both hosts in bytes (network layer).
     pub mtu: Option<u16>,
-    /// Both hosts' kernels ask for ECN in TCP.
+    /// Whether both hosts' kernels request ECN in TCP.
     pub ecn: bool,
     /// Congestion control of both hosts' kernels.
     pub congestion_control: String,
     /// The server.
     pub server: Option<Server>,
-    /// Run it under no background, Poisson packets and the background in turn, so many times each.
+    /// Run the program without background, with Poisson packets and with the background in turn, this many times each.
     pub compare: Option<u32>,
-    /// What the program reports itself.
+    /// Measures that the program itself reports.
     pub measures: Vec<Reported>,
-    /// Where it is kept.
+    /// Where the run is kept.
     pub keep: Keep,
 }
 
@@ -103,12 +103,12 @@ impl Options {
     }
 }
 
-/// What is run on the server's side, by the shell.
+/// A command that the shell runs on the server's side.
 #[derive(Clone, Debug)]
 pub struct Server {
     /// The command.
     pub command: String,
-    /// The TCP or UDP port on which it listens once it is ready, and how long that may take.
+    /// The TCP or UDP port on which it listens once it is ready, and the maximum time until then.
     pub ready: Option<(u16, Dur)>,
 }
 
@@ -117,15 +117,15 @@ pub struct Server {
 pub struct Keep {
     /// The directory. Default: a new one below `runs`, or none.
     pub output: Option<PathBuf>,
-    /// Throw away what another command left there.
+    /// Delete what another command left there.
     pub fresh: bool,
-    /// Keep it also where no directory is named; comparisons are kept in any case.
+    /// Keep the run even without a named directory. Comparisons are always kept.
     pub always: bool,
 }
 
 /// A program that is ready to run.
 pub struct Session {
-    /// What is to be done.
+    /// The plan.
     pub plan: Plan,
     /// Whether the run directory stays.
     pub kept: bool,
@@ -133,19 +133,19 @@ pub struct Session {
     dir: PathBuf,
 }
 
-/// What came of it.
+/// The results of a session.
 pub struct Done {
     /// The results, in the run directory.
     pub results: Results,
-    /// What they say.
+    /// The verdict on the results.
     pub verdict: Verdict,
     /// How runs of the program ended.
     pub exits: Vec<Exit>,
-    /// Conditions of the runs on this machine.
+    /// How well this machine kept up, run by run.
     pub conditions: Vec<Conditions>,
 }
 
-/// What is remembered of runs while they go on.
+/// Data collected while runs are in progress.
 #[derive(Default)]
 struct Seen {
     exits: Vec<Exit>,
@@ -153,11 +153,11 @@ struct Seen {
 }
 
 impl Session {
-    /// Plans it. What is not kept lies in `scratch`. `progress` gets the number of bytes that were just read of a trace
-    /// to learn from.
+    /// Plans the session. Files that are not kept go to `scratch`. `progress` gets the number of bytes just read of a
+    /// trace to learn from.
     ///
     /// # Errors
-    /// Where there is no such background, options make no sense together, or the directory holds something else.
+    /// If there is no such background, options contradict each other, or the directory holds something else.
     pub fn new(
         options: Options,
         scratch: &Path,
@@ -184,7 +184,7 @@ impl Session {
     /// Runs it.
     ///
     /// # Errors
-    /// Where it was cancelled, the program could not be started ([`Kind::Program`]), or the emulation failed.
+    /// If it was cancelled, the program could not be started ([`Kind::Program`]), or the emulation failed.
     pub fn run(
         &self,
         rights: Rights,
@@ -198,7 +198,7 @@ impl Session {
         let compared = self.options.compare.is_some();
         let settings = Settings {
             terminal: !compared,
-            // A program that has the terminal is not run again by itself.
+            // A program that owns the terminal is not repeated automatically.
             repeats: if compared { REPEATS } else { 0 },
             ended: Some(Box::new(move |exit| lock(&of_exits).exits.push(*exit))),
             conditions: Some(Box::new(move |conditions| {
@@ -227,7 +227,7 @@ impl Session {
                     conditions,
                 })
             }
-            // Nothing is asked for in shards here.
+            // Shards are never requested here.
             Ok(Ended::Interrupted { .. } | Ended::Shard { .. }) => {
                 Err(Error::interrupted("interrupted"))
             }
@@ -238,8 +238,8 @@ impl Session {
         }
     }
 
-    /// The results, with the load that was asked for: the experiment has only a multiple of the model's sessions that
-    /// should make it. The verdict holds it against what came.
+    /// Adds the requested load to the results, so that the verdict can compare it with the actual one. The experiment
+    /// itself only has the multiple of the model's sessions that should produce this load.
     fn with_request(&self, mut results: Results) -> Result<Results, Error> {
         let link = &self.options.link;
         if let (Some(measured), Some(load)) =
@@ -256,7 +256,7 @@ fn lock(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a shell returns for a program that could not be started.
+/// The exit code that a shell returns for a program that could not be started.
 fn not_started(failure: &Failure) -> Option<u8> {
     let Failure::Run {
         reason: RunError::Failed(e),
@@ -271,7 +271,7 @@ fn not_started(failure: &Failure) -> Option<u8> {
     }
 }
 
-/// Where it is kept; an error where something else is there already, which nobody asked to throw away.
+/// The directory of the run; an error if it holds something else that may not be deleted.
 fn directory(keep: &Keep, plan: &Plan) -> Result<PathBuf, Error> {
     let own = |dir: &Path| match std::fs::read_dir(dir) {
         Err(_) => true,

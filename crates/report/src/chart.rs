@@ -1,12 +1,12 @@
-//! Charts: SVG written by hand.
+//! Charts as hand-written SVG.
 //!
-//! [`XyChart`] draws curves over two axes (steps, lines, bands), [`BarChart`] grouped bars with
-//! intervals, [`Timeline`] a stack of strips that share a time axis. Each is plain data with a
-//! `svg` method; [`Canvas`] says how large and for which place. A chart never fails: what cannot be
-//! shown (a NaN, a zero on a logarithmic axis) is left out, and an empty chart says so.
+//! [`XyChart`] draws curves over two axes (steps, lines, bands), [`BarChart`] grouped bars with intervals, [`Timeline`] a
+//! stack of strips that share a time axis. Each is plain data with a `svg` method; [`Canvas`] gives the size and the
+//! destination. A chart never fails: values that cannot be drawn (a NaN, a zero on a logarithmic axis) are left out, and
+//! an empty chart says so.
 //!
-//! The parts that the page's script works on carry `data-` attributes: the plot its axes, a series
-//! its number and name. Without the script the picture is the same.
+//! Elements that the page's script uses carry `data-` attributes: the axes of a plot, the number and name of a series.
+//! Without the script the picture is the same.
 
 mod axis;
 mod bars;
@@ -32,12 +32,12 @@ pub struct Canvas {
     pub height: f64,
     /// Prefix of every `id`; unique in the page. Letters, digits and `-`.
     pub id: String,
-    /// `true` for a file of its own, which brings its style and ground along.
+    /// Whether the chart is a file of its own, which includes its style and background.
     pub standalone: bool,
 }
 
 impl Canvas {
-    /// For a file of its own.
+    /// A canvas for a file of its own.
     pub fn file(width: f64, height: f64) -> Canvas {
         Canvas {
             width,
@@ -47,12 +47,12 @@ impl Canvas {
         }
     }
 
-    /// Room around the picture: a page has its own.
+    /// Padding around the picture; a page has its own.
     pub(crate) fn pad(&self) -> f64 {
         if self.standalone { 12.0 } else { 1.0 }
     }
 
-    /// For a page that has the style already.
+    /// A canvas for a page, which has the style already.
     pub(crate) fn inline(id: &str, width: f64, height: f64) -> Canvas {
         Canvas {
             width,

@@ -1,4 +1,4 @@
-//! Several run directories on one page: the same figures as of one, with a curve for each run.
+//! Several run directories on one page: the figures of a single run, with a curve for each run.
 
 use swell_experiment::verdict::{Difference, RunComparison};
 use swell_experiment::{Results, Verdict};
@@ -8,8 +8,8 @@ use crate::data::{BackgroundData, Doubt, ForegroundData, ReportData, Rerun, Said
 use crate::page::{self, Part, Section};
 use crate::palette::Role;
 
-/// The page that compares `runs`, which have names, with the first of them: `comparisons` has the others in their order.
-/// `command` makes it again.
+/// The page that compares named `runs` with the first of them. `comparisons` has the others in the same order;
+/// `command` recreates the page.
 pub fn comparison_html(
     runs: &[(String, Results)],
     comparisons: &[RunComparison],
@@ -63,7 +63,7 @@ fn said(comparison: &RunComparison) -> Said {
     }
 }
 
-/// `network.queue: 1BDP, here 64kB`
+/// A changed key as a fact: `network.queue: 1BDP, here 64kB`.
 fn change(d: &Difference) -> (String, String) {
     let text = |side: &Option<String>| side.clone().unwrap_or_else(|| "–".into());
     (
@@ -119,7 +119,7 @@ fn doubts(
     all
 }
 
-/// What all runs have, a section for each foreground beside each background, with the runs in the places of backgrounds.
+/// What all runs share: a section for each foreground with each background, with the runs in place of backgrounds.
 fn foregrounds(each: &[ReportData], comparisons: &[RunComparison]) -> Vec<ForegroundData> {
     let mut found = Vec::new();
     for own in comparisons.first().map_or(&[][..], |c| &c.conditions) {
@@ -163,7 +163,8 @@ fn foregrounds(each: &[ReportData], comparisons: &[RunComparison]) -> Vec<Foregr
     found
 }
 
-/// Tables have runs where a report has backgrounds; the network and the experiment are those of the first.
+/// Adapts a section of a report: its tables have runs instead of backgrounds; the network and the experiment are those
+/// of the first run.
 fn of_runs(section: &mut Section, first: &str) {
     match section.id.as_str() {
         "the-network" => section.title = format!("The network of {first}"),

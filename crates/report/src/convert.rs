@@ -1,4 +1,4 @@
-//! From the results of an experiment to what a page shows.
+//! Converts the results of an experiment to the data of a page.
 
 mod facts;
 
@@ -24,7 +24,7 @@ use crate::waterfall;
 
 /// Points at which the band of a distribution function is computed.
 const BAND_POINTS: usize = 80;
-/// Replications shown over time: to see what differs, and a page small enough to send.
+/// Maximum number of replications shown over time: enough to compare, and few enough for a small page.
 const SHOWN: usize = 3;
 
 /// Everything the page shows about `results` and the `verdict` on them.
@@ -96,7 +96,7 @@ fn foreground(
     }
 }
 
-/// Everything that was compared of `each` condition over the one at place `reference`, a row for each statistic.
+/// All statistics compared between `each` condition and the one at index `reference`, one row per statistic.
 pub(crate) fn measures(each: &[Vec<&Judgement>], reference: Option<usize>) -> Vec<MeasureRow> {
     let all = || each.iter().flatten().copied();
     let mut rows: Vec<MeasureRow> = Vec::new();
@@ -181,8 +181,8 @@ fn condition(results: &Results, foreground: &str, verdict: &BackgroundVerdict) -
     condition
 }
 
-/// What of the network is shown of a background, up and down: the slowest link of its path; without a background that of
-/// the foreground's.
+/// The links shown for a background, up and down: the slowest link of its path or, without a background, of the
+/// foreground's path.
 fn shown(file: &File, foreground: &str, background: &str) -> [Bottleneck; 2] {
     let mut backgrounds = file.background.iter();
     let mut foregrounds = file.foreground.iter();
@@ -199,7 +199,7 @@ fn shown(file: &File, foreground: &str, background: &str) -> [Bottleneck; 2] {
     })
 }
 
-/// What crossed each link, where there are several.
+/// The traffic on each link, if there are several.
 fn links(file: &File, runs: &[&RunResult]) -> Vec<LinkLoad> {
     let all = file.links();
     if all.len() < 2 {
@@ -239,8 +239,8 @@ pub(crate) fn interval(e: Estimate) -> Interval {
     }
 }
 
-/// The interval of the share completed at times spread evenly over the shares; empty for one
-/// replication, which says nothing about another.
+/// The interval of the completed share, at times spread evenly over the shares. Empty for a single replication, which
+/// has no variance.
 fn band(
     groups: &[Vec<Observation>],
     all: &KaplanMeier,
@@ -252,7 +252,7 @@ fn band(
     let mut times: Vec<f64> = (0..=BAND_POINTS)
         .filter_map(|i| all.quantile(i as f64 / BAND_POINTS as f64))
         .collect();
-    // The last completion; it is not a quantile if requests are unfinished.
+    // Add the last completion; it is not a quantile if requests are unfinished.
     times.extend(all.steps().last().map(|s| s.value));
     times.dedup();
     let shares: Vec<(f64, Vec<f64>)> = groups
@@ -283,7 +283,7 @@ fn band(
         .collect()
 }
 
-/// Bytes of the background, all replications joined.
+/// Wavelet energies of the background's bytes, all replications joined.
 fn energies(runs: &[&RunResult], queue: &Bottleneck) -> Vec<Energy> {
     let mut timescales: BTreeMap<u32, f64> = BTreeMap::new();
     let series: Vec<Vec<Octave>> = runs
@@ -369,10 +369,10 @@ fn load(
     }
 }
 
-/// What of the warm-up is shown before a program starts.
+/// Share of the warm-up that is shown before a program starts.
 const SHOWN_BEFORE: f64 = 0.1;
 
-/// When pictures of a run begin, seconds: before a program starts there is nothing of it to be seen, and its runs are short.
+/// Start of the pictures of a run in seconds. A program does not exist before it starts, and its runs are short.
 fn beginning(results: &Results, run: &RunResult) -> f64 {
     let file = &results.experiment;
     let mut own = file
@@ -385,7 +385,7 @@ fn beginning(results: &Results, run: &RunResult) -> f64 {
     }
 }
 
-/// One direction of a link in one run. A bin that the table lacks stays empty.
+/// One direction of a link in one run. Bins missing in the table stay empty.
 fn series(results: &Results, run: &RunResult, queue: &Bottleneck) -> Series {
     let bin = results.experiment.run.bins.as_secs_f64();
     let seconds = results.experiment.run.duration.as_secs_f64();
@@ -400,7 +400,7 @@ fn series(results: &Results, run: &RunResult, queue: &Bottleneck) -> Series {
         .filter(|b| queue.is(&b.link, b.direction));
     let place = |time: f64| (time / bin).round().max(0.0) as usize;
     let first = place(beginning(results, run));
-    // Bins beyond the run's end do not count, whatever a table says.
+    // Ignore bins beyond the end of the run, so that a corrupt table cannot allocate without bound.
     let most = place(seconds) + 1;
     let count = rows
         .clone()
@@ -433,8 +433,8 @@ fn series(results: &Results, run: &RunResult, queue: &Bottleneck) -> Series {
     series
 }
 
-/// Doubts of the experiment (its models' among them), of its figures, and of its runs: those of one
-/// code once, with the number of runs that have them.
+/// Doubts about the experiment (including its models), its figures, and its runs. Those of a run with the same code
+/// are merged, with the number of runs that have them.
 fn doubts(results: &Results, verdict: &Verdict) -> Vec<Doubt> {
     let models = || results.manifest.models.values().flat_map(|m| &m.warnings);
     let one = |warning: &Warning, place: String| Doubt {
@@ -448,7 +448,7 @@ fn doubts(results: &Results, verdict: &Verdict) -> Vec<Doubt> {
     let figures = verdict.foregrounds.iter().flat_map(|f| &f.doubts);
     for w in results.manifest.warnings.iter().chain(figures) {
         let doubt = one(w, String::new());
-        // What holds for several applications is said once.
+        // A doubt about several applications appears once.
         if !out.contains(&doubt) {
             out.push(doubt);
         }
@@ -475,7 +475,7 @@ fn doubts(results: &Results, verdict: &Verdict) -> Vec<Doubt> {
         }
         out.push(doubt);
     }
-    // What could change the answer comes first, what a model always has last.
+    // Doubts that could change the answer come first, those inherent in a model last.
     out.sort_by_key(|d| (d.of_model, !d.grave, verdict::rank(&d.code)));
     out
 }

@@ -1,4 +1,4 @@
-//! What a page shows, as plain data: filled from results by `convert`, drawn by `page`.
+//! The data of a page: filled from results by `convert`, drawn by `page`.
 
 use crate::human::Quantity;
 use crate::palette::Role;
@@ -21,12 +21,12 @@ pub struct ReportData {
     pub title: String,
     /// What it is about.
     pub note: String,
-    /// The answer for each application: does background matter, is a parametric one enough, how
-    /// sure are we.
+    /// The answer for each application: whether background traffic matters, whether a parametric one is enough, and how
+    /// certain this is.
     pub verdict: Vec<Vec<Said>>,
-    /// What to doubt, warnings first.
+    /// Doubts, warnings first.
     pub doubts: Vec<Doubt>,
-    /// What slowdowns are against: `no background`, or a run that others are compared with.
+    /// The reference of slowdowns: `no background`, or a run with which others are compared.
     pub against: String,
     /// The backgrounds, in the order of the experiment; or the runs that are compared.
     pub backgrounds: Vec<BackgroundData>,
@@ -40,12 +40,12 @@ pub struct ReportData {
     pub rerun: Rerun,
 }
 
-/// An answer, with a line for each background where they are many.
+/// An answer, with a line for each background if there are many.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Said {
     /// The answer.
     pub text: String,
-    /// What it rests on; may be empty.
+    /// Its evidence; may be empty.
     pub lines: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ pub struct Doubt {
     pub message: String,
     /// Where it was seen: `12 runs`, a run, a model; may be empty.
     pub place: String,
-    /// Whether a model or a trace has it, whatever is made of it here.
+    /// Whether it is inherent in a model or a trace, however these are used.
     pub of_model: bool,
 }
 
@@ -71,7 +71,7 @@ pub struct BackgroundData {
     pub name: String,
     /// What it is: `none`, `learnt: campus`, `CBR over UDP`.
     pub what: String,
-    /// What it is to the comparison.
+    /// Its role in the comparison.
     pub role: Role,
 }
 
@@ -91,31 +91,31 @@ pub struct MeasureRow {
 /// A measure with one background.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MeasureCell {
-    /// Its value; `None` if it is not known.
+    /// Its value; `None` if unknown.
     pub value: Option<Interval>,
-    /// With this background over without; `None` for the reference, and if it is not known.
+    /// Ratio of the value with this background to that without; `None` for the reference, or if unknown.
     pub ratio: Option<Interval>,
-    /// Whether a difference beyond the margin is shown.
+    /// Whether the difference is significantly beyond the margin.
     pub differs: bool,
 }
 
-/// An application and what the backgrounds did to it.
+/// An application and the effect of the backgrounds on it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ForegroundData {
     /// Its name.
     pub name: String,
     /// What it does, in a few words.
     pub what: String,
-    /// What was measured, the most telling first.
+    /// What was measured, most informative first.
     pub measures: Vec<MeasureRow>,
     /// One per background, in their order.
     pub conditions: Vec<Condition>,
 }
 
-/// The quantiles every table gives.
+/// The quantiles in every table.
 pub const QUANTILES: [f64; 4] = [0.05, 0.5, 0.9, 0.95];
 
-/// Fewer samples than this have no tail that is worth a number, and are drawn as what they are.
+/// With fewer samples than this, tail quantiles are meaningless; the samples are drawn as points.
 pub const FEW_SAMPLES: usize = 20;
 
 /// An application against one background.
@@ -131,9 +131,9 @@ pub struct Condition {
     pub failed: usize,
     /// Completion time at [`QUANTILES`], seconds.
     pub quantiles: [Option<Interval>; 4],
-    /// Against no background, at [`QUANTILES`]; none for the reference itself.
+    /// Slowdown against no background, at [`QUANTILES`]; none for the reference itself.
     pub slowdown: [Option<Interval>; 4],
-    /// Distribution function of the completion time: (seconds, share at or below), rising.
+    /// Distribution function of the completion time: (seconds, share at or below), ascending.
     pub steps: Vec<(f64, f64)>,
     /// (seconds, lower share, upper share): its band over replications.
     pub band: Vec<(f64, f64, f64)>,
@@ -143,13 +143,13 @@ pub struct Condition {
     pub load: [Load; 2],
     /// The first replications over time, each up then down.
     pub series: Vec<[Series; 2]>,
-    /// What requests waited for: name and mean seconds; nothing where it was not kept.
+    /// What requests waited for: cause and mean seconds; empty if it was not recorded.
     pub waterfall: Vec<(&'static str, f64)>,
-    /// What crossed each link, where there are several.
+    /// The traffic on each link, if there are several.
     pub links: Vec<LinkLoad>,
 }
 
-/// A link of several, means over replications after the warm-up.
+/// One of several links; means over replications after the warm-up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkLoad {
     /// Its name.
@@ -172,29 +172,28 @@ pub struct LinkWay {
 pub struct Energy {
     /// Seconds.
     pub timescale: f64,
-    /// log2 of the wavelet energy of bytes per bin, without the bias of the logarithm.
+    /// log2 of the wavelet energy of bytes per bin, corrected for the bias of the logarithm.
     pub y: f64,
     /// Lower end of its 95 % interval.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Wavelet coefficients behind it.
+    /// Number of wavelet coefficients.
     pub n: u64,
 }
 
 /// One direction of the bottleneck, means over replications after the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Load {
-    /// What was requested of the background, or what it carries when it is alone, bits per second; none where neither
-    /// is known.
+    /// Requested rate of the background, or its rate when alone, in bits per second; `None` if neither is known.
     pub requested: Option<f64>,
-    /// Background that arrived, bits per second.
+    /// Arrival rate of the background, bits per second.
     pub background: f64,
     /// Its standard deviation over replications; NaN for one.
     pub background_sd: f64,
-    /// Background that left, bits per second.
+    /// Departure rate of the background, bits per second.
     pub carried: f64,
-    /// Foreground that arrived, bits per second.
+    /// Arrival rate of the foreground, bits per second.
     pub foreground: f64,
     /// Share of the capacity used.
     pub utilisation: f64,
@@ -221,20 +220,20 @@ pub struct Series {
     pub dropped: [Vec<f64>; 2],
 }
 
-/// The network as drawn: short texts.
+/// The network as short texts for the drawing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NetworkData {
     /// The applications' clients, a line each.
     pub clients: Vec<String>,
     /// The backgrounds, a line each.
     pub users: Vec<String>,
-    /// Up direction: rate, delay, queue, loss as far as there is one.
+    /// Up direction: rate, delay, queue, and loss if there is any.
     pub up: Vec<String>,
     /// Down direction, likewise; equal to `up` on a symmetric link.
     pub down: Vec<String>,
-    /// The link that is drawn: its name, where there are several.
+    /// Name of the link that is drawn, if there are several.
     pub drawn: String,
-    /// Every link, where there are several: its name, then its directions as `up` and `down` say them.
+    /// Every link, if there are several: its name, then its directions in the format of `up` and `down`.
     pub links: Vec<(String, Vec<String>, Vec<String>)>,
     /// Round-trip propagation delay of the applications' paths.
     pub rtt: String,

@@ -1,4 +1,4 @@
-//! From the data of a section to its pictures, captions and numbers.
+//! Draws the pictures of a section, with captions and numbers.
 
 use crate::chart::{
     Axis, Bar, BarChart, BarGroup, Canvas, Curve, Layer, LayerKind, Shape, Strip, Timeline, XyChart,
@@ -9,7 +9,7 @@ use crate::page::{self, Cell, Figure, Table, WIDE};
 use crate::palette::Role;
 use crate::vega;
 
-/// A background's name, look and role with what was measured against it.
+/// A background's name, look and role, with the measurements against it.
 pub(crate) struct Named<'a> {
     pub(crate) name: &'a str,
     pub(crate) slot: usize,
@@ -84,7 +84,7 @@ pub(crate) fn cdf_chart(named: &[Named<'_>], link: &str) -> XyChart {
                 },
             })
             .collect(),
-        // Of dots the median is read where the line meets them.
+        // Mark 0.5, so that the median of dots can be read off.
         marks: match named.iter().any(|n| few(n.condition)) {
             true => vec![0.5],
             false => Vec::new(),
@@ -176,7 +176,7 @@ pub(crate) fn slowdown_chart(named: &[Named<'_>], against: &str) -> BarChart {
                     .map(|n| match n.condition.slowdown[i] {
                         Some(s) => Bar {
                             value: s.value,
-                            // Zero is where nothing is known of this end.
+                            // Zero means that the lower end is unknown.
                             lo: if s.low > 0.0 { s.low } else { f64::NAN },
                             hi: s.high,
                         },
@@ -228,8 +228,8 @@ pub(crate) fn slowdown(id: &str, named: &[Named<'_>], against: &str) -> Figure {
 pub(crate) fn energy_chart(curves: &[(&str, usize, &[Energy])], link: &str) -> XyChart {
     let shown = |e: &&Energy| e.y.is_finite() && e.timescale > 0.0;
     let all = || curves.iter().flat_map(|c| c.2.iter().filter(shown));
-    // The intervals of the longest timescales may be wide; the axis follows the estimates and
-    // gives the intervals three octaves.
+    // The intervals of the longest timescales may be wide. The axis covers the estimates, plus at most three octaves
+    // for the intervals.
     let (lo, hi) = all().fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), e| {
         (lo.min(e.y), hi.max(e.y))
     });
@@ -272,7 +272,7 @@ pub(crate) fn energy_chart(curves: &[(&str, usize, &[Energy])], link: &str) -> X
     }
 }
 
-/// The diagrams of both directions: down first, up where anything arrived.
+/// The diagrams of both directions: down first, and up if anything arrived there.
 pub(crate) fn energies(id: &str, named: &[Named<'_>]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (direction, name) in [(1, "down"), (0, "up")] {
@@ -341,8 +341,8 @@ fn energy_table(curves: &[(&str, usize, &[Energy])]) -> Table {
     table
 }
 
-/// The bottleneck over time: the first replication's down direction in the open, the other direction
-/// and a few other replications folded away.
+/// The bottleneck over time. The down direction of the first replication is visible; the other direction and a few
+/// other replications are collapsed.
 pub(crate) fn timelines(id: &str, named: &[Named<'_>]) -> Vec<Figure> {
     let most = named.iter().map(|n| n.condition.series.len()).max();
     (0..most.unwrap_or(0))
@@ -356,11 +356,11 @@ pub(crate) fn timelines(id: &str, named: &[Named<'_>]) -> Vec<Figure> {
         .collect()
 }
 
-/// Timelines, and whose series they show.
+/// Timelines, with the condition and series of each.
 type Timelines<'a> = (Vec<Timeline>, Vec<(&'a Named<'a>, &'a Series)>);
 
-/// Utilisation, queue and drops of one direction in the `nth` replication, a picture per background with equal
-/// axes, and the series behind each.
+/// Utilisation, queue and drops of one direction in the `nth` replication: a picture per background with equal axes,
+/// and the series of each.
 pub(crate) fn timeline_charts<'a>(
     id: &str,
     named: &'a [Named<'a>],
@@ -417,7 +417,7 @@ pub(crate) fn below_each_other(charts: &[Timeline], width: f64) -> String {
     )
 }
 
-/// The same as a figure; and what it shows in a few words.
+/// The timelines of one direction as a figure, with a short description.
 fn timelines_of(
     id: &str,
     named: &[Named<'_>],

@@ -1,6 +1,6 @@
-//! Numbers as people read them.
+//! Formats numbers for readers.
 
-/// What a number measures, in which unit it is stored, and so how it is written.
+/// The quantity and stored unit of a number, which determine its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Seconds.
@@ -18,8 +18,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// The largest unit not above `value`: (how many base units it is, its name). Decimal
-    /// prefixes throughout.
+    /// The largest unit not above `value`: its size in base units, and its name. Prefixes are decimal.
     pub(crate) fn unit(self, value: f64) -> (f64, &'static str) {
         let units: &[(f64, &'static str)] = match self {
             Quantity::Duration => &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")],
@@ -44,7 +43,7 @@ impl Quantity {
         if value == 0.0 && self == Quantity::Duration {
             return biggest;
         }
-        // A hair of tolerance, so that a tick computed as 0.9999999 s is a second.
+        // A small tolerance, so that a tick computed as 0.9999999 s is a second.
         units
             .iter()
             .copied()
@@ -52,7 +51,7 @@ impl Quantity {
             .unwrap_or(smallest)
     }
 
-    /// The name that scripts know it by.
+    /// Its name in the page's script.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Quantity::Duration => "duration",
@@ -65,7 +64,7 @@ impl Quantity {
     }
 
     /// `value` with its unit at `digits` significant digits: `759 ms`, `1.48 s`, `12 %`, `1.96×`.
-    /// A dash where it is not a finite number.
+    /// A dash if it is not finite.
     pub fn show(self, value: f64, digits: usize) -> String {
         if !value.is_finite() {
             return "–".into();
@@ -80,7 +79,7 @@ impl Quantity {
         let number = significant(value / scale, digits);
         match unit {
             "" => number,
-            // The rounding may have reached the next unit: 999.9 ms is 1 s.
+            // Rounding may reach the next unit: 999.9 ms becomes 1 s.
             _ if number == "1000" && self != Quantity::Share => {
                 let (next, name) = self.unit(scale * 1000.0);
                 format!("{}\u{a0}{name}", significant(value / next, digits))
@@ -89,7 +88,7 @@ impl Quantity {
         }
     }
 
-    /// A label for a tick: as few digits as say the number exactly.
+    /// A tick label with the fewest digits that give the number exactly.
     pub(crate) fn tick(self, value: f64) -> String {
         let (scale, unit) = self.unit(value);
         let number = trimmed(value / scale);

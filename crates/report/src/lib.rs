@@ -1,7 +1,6 @@
-//! Pictures and the report: one self-contained HTML page, readable offline, in print and without
-//! script.
+//! Pictures and the report: one self-contained HTML page that can be read offline, in print and without script.
 //!
-//! [`render`] turns the [`Results`] of an experiment into the page. In between lies plain data
+//! [`render`] turns the [`Results`] of an experiment into the page. The intermediate form is plain data
 //! ([`data::ReportData`], from [`report_data`]), so that pages and pictures can be made and tested
 //! without an experiment:
 //!
@@ -11,22 +10,21 @@
 //! assert!(page.contains("<title>a &lt; b</title>"));
 //! ```
 //!
-//! Single pictures are SVG files with their style inside: [`cdf_svg`], [`lsd_svg`],
-//! [`slowdown_svg`] of results, [`ModelPicture`] of a traffic model, [`study_svg`] of a study
-//! ([`study_html`] is its page); `png` and `pdf` draw one in these formats, with the feature `png`.
-//! [`vega`], [`ModelPicture::vega`] and [`study_vega`] give the same figures as Vega-Lite specifications, to be changed.
-//! [`chart`] is the drawing itself: axes, curves, bars, timelines, and nothing about networks.
-//!
+//! Single pictures are SVG files that include their style: [`cdf_svg`], [`lsd_svg`] and [`slowdown_svg`] of results,
+//! [`ModelPicture`] of a traffic model, [`study_svg`] of a study ([`study_html`] is its page). With the feature `png`,
+//! `png` and `pdf` convert a picture to these formats. [`vega`], [`ModelPicture::vega`] and [`study_vega`] give the same
+//! figures as Vega-Lite specifications for further editing.
+//! [`chart`] is the drawing itself: axes, curves, bars and timelines, independent of networks.
 //! Decisions:
 //!
-//! * Every chart is drawn twice, for wide and for narrow pages; a style rule picks one. It costs
-//!   bytes and needs no script.
-//! * The script reads values back from the drawn paths and the axes' attributes. Nothing is in the
-//!   page twice, and no user text is ever part of the script.
+//! * Every chart is drawn twice, for wide and for narrow pages, and a style rule picks one. This costs bytes but needs
+//!   no script.
+//! * The script reads values back from the drawn paths and the axes' attributes. No data is in the page twice, and user
+//!   text is never part of the script.
 //! * Equal input gives equal bytes: no clock, no hash maps, logarithms from `libm`. (PNG depends on
 //!   the machine's fonts.)
 //!
-//! Not here: statistics (`swell-stats`) and the answer itself (`swell-experiment`).
+//! Not in this crate: statistics (`swell-stats`) and the verdict (`swell-experiment`).
 
 use std::io::{self, Write};
 
@@ -73,13 +71,13 @@ pub fn render(results: &Results) -> String {
 /// Writes the page about `results`.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn write(results: &Results, out: &mut impl Write) -> io::Result<()> {
     out.write_all(render(results).as_bytes())
 }
 
-/// Completion times of the foreground called `name`, one distribution function per background.
-/// `None` where there is no such foreground.
+/// Completion times of the foreground called `name`, one distribution function per background. `None` if there is no
+/// such foreground.
 pub fn cdf_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String> {
     let foreground = find(data, name)?;
     let named = figures::named(data, foreground, &slots(data));
@@ -106,7 +104,7 @@ pub fn lsd_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String>
     Some(figures::energy_chart(&curves, "").svg(canvas))
 }
 
-/// The pictures of a run that [`vega`] knows, in the order of the page.
+/// The pictures of a run that [`vega`] can draw, in the order of the page.
 pub const VEGA_PICTURES: [&str; 7] = [
     "cdf",
     "slowdown",
@@ -117,8 +115,8 @@ pub const VEGA_PICTURES: [&str; 7] = [
     "waterfall",
 ];
 
-/// A picture of the foreground called `name` as a Vega-Lite specification: one of [`VEGA_PICTURES`]. `None` where there
-/// is no such foreground or picture, or nothing to show.
+/// A picture of the foreground called `name` as a Vega-Lite specification: one of [`VEGA_PICTURES`]. `None` if there is
+/// no such foreground or picture, or no data.
 pub fn vega(data: &ReportData, name: &str, picture: &str) -> Option<serde_json::Value> {
     let foreground = find(data, name)?;
     let named = figures::named(data, foreground, &slots(data));
@@ -143,16 +141,16 @@ pub fn vega(data: &ReportData, name: &str, picture: &str) -> Option<serde_json::
     }
 }
 
-/// What requests of the foreground called `name` waited for. `None` where there is no such foreground, or nothing to
-/// show: it is kept where the experiment says so.
+/// What requests of the foreground called `name` waited for. `None` if there is no such foreground, or the experiment
+/// does not record it.
 pub fn waterfall_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String> {
     let foreground = find(data, name)?;
     let named = figures::named(data, foreground, &slots(data));
     Some(waterfall::chart(&named)?.svg(canvas))
 }
 
-/// The bottleneck over time beside the foreground called `name`, one timeline per background below each other, of this
-/// width; the direction is 0 for up, 1 for down. `None` where there is no such foreground, or nothing to show.
+/// The bottleneck over time for the foreground called `name`: one timeline per background, stacked, of this width.
+/// The direction is 0 for up, 1 for down. `None` if there is no such foreground, or no data.
 pub fn time_svg(data: &ReportData, name: &str, direction: usize, width: f64) -> Option<String> {
     let foreground = find(data, name)?;
     let named = figures::named(data, foreground, &slots(data));

@@ -1,4 +1,4 @@
-//! Pictures of a traffic model: what it holds, without running it.
+//! Pictures of a traffic model's contents, without running it.
 
 use swell_traffic::{Connection, Exchange, Load, Model, Path};
 
@@ -6,10 +6,10 @@ use crate::chart::{Axis, Canvas, Curve, Layer, LayerKind, Shape, Strip, Timeline
 use crate::human::{Quantity, count};
 use crate::page::{self, Cell, Figure, Part, Section, Table};
 
-/// Classes drawn; the others are many and small.
+/// Maximum number of classes drawn; the rest are many and small.
 const CLASSES: usize = 6;
 
-/// Classes with fewer responses are not drawn: a curve of three steps says nothing.
+/// Classes with fewer responses are not drawn: a curve of three steps is meaningless.
 const FEW: usize = 5;
 
 /// A picture of a model.
@@ -17,7 +17,7 @@ const FEW: usize = 5;
 pub enum ModelPicture {
     /// Distribution of response sizes, a curve per class.
     Sizes,
-    /// Distribution of round-trip times on both sides of the tap.
+    /// Distribution of RTTs on both sides of the tap.
     Rtts,
     /// Rates over the length of the trace, both directions.
     Load,
@@ -69,7 +69,7 @@ impl ModelPicture {
         }
     }
 
-    /// Draws it. `canvas.height` is the caller's choice; 380 suits a width of 700.
+    /// Draws the picture. The caller chooses `canvas.height`; 380 suits a width of 700.
     pub fn svg(self, model: &Model, canvas: &Canvas) -> String {
         match self {
             ModelPicture::Sizes => sizes(model).svg(canvas),
@@ -164,7 +164,7 @@ fn responses(model: &Model, class: usize) -> Vec<(f64, f64)> {
     out
 }
 
-/// Bytes both ways of a class.
+/// Bytes of a connection in both directions.
 fn volume(connection: &Connection) -> f64 {
     match &connection.exchange {
         Exchange::Sequential(turns) => turns.iter().map(|t| (t.request + t.response) as f64).sum(),
@@ -177,7 +177,7 @@ fn volume(connection: &Connection) -> f64 {
     }
 }
 
-/// (class, sessions, connections, bytes), by falling bytes.
+/// (class, sessions, connections, bytes), in descending order of bytes.
 fn class_totals(model: &Model) -> Vec<(usize, f64, f64, f64)> {
     let mut totals: Vec<(usize, f64, f64, f64)> = (0..model.classes.len())
         .map(|c| (c, 0.0, 0.0, 0.0))
@@ -254,7 +254,7 @@ fn step_curve(name: &str, slot: usize, steps: Vec<(f64, f64)>, n: usize) -> Curv
     }
 }
 
-/// Slots for curves without a reference: full line first.
+/// Slots for curves without a reference, the solid line first.
 const LOOKS: [usize; CLASSES] = [3, 1, 2, 4, 6, 5];
 
 fn sizes(model: &Model) -> XyChart {

@@ -92,7 +92,7 @@ pub fn svg(network: &NetworkData, canvas: &Canvas) -> String {
 
     let centre = (gates.0 + gates.1) / 2.0;
     if narrow {
-        // No room beside the pipe: the link is described below the drawing.
+        // A narrow picture has no space beside the link, so its description is below the drawing.
         for (i, line) in below(network).iter().enumerate() {
             svg.tag("text")
                 .attr("class", if i % 2 == 0 { "title" } else { "note" })
@@ -131,7 +131,7 @@ pub fn svg(network: &NetworkData, canvas: &Canvas) -> String {
     svg.finish()
 }
 
-/// What the link is called that is drawn.
+/// The heading of the drawn link.
 fn heading(network: &NetworkData) -> String {
     match network.drawn.as_str() {
         "" => "bottleneck, each direction".into(),
@@ -139,7 +139,7 @@ fn heading(network: &NetworkData) -> String {
     }
 }
 
-/// Pixels the drawing needs at this width.
+/// Height of the drawing at this width, in pixels.
 pub(crate) fn height(network: &NetworkData, width: f64) -> f64 {
     let boxes = box_height(network.clients.len()) + box_height(network.users.len()) + 26.0;
     let lines = if width < 520.0 {

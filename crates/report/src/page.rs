@@ -1,4 +1,4 @@
-//! The page: which sections in which order, and the pictures and tables in them.
+//! The page: its sections in order, with their pictures and tables.
 
 mod links;
 
@@ -13,7 +13,7 @@ use crate::data::{Doubt, ForegroundData, Interval, Load, NetworkData, QUANTILES,
 use crate::human::{Quantity, count, significant};
 use crate::{figures, network, palette, waterfall};
 
-/// The template: a name ending in `.html` turns escaping on.
+/// The template. Names ending in `.html` enable escaping.
 const TEMPLATE: &str = include_str!("page.html");
 const CSS: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -46,9 +46,9 @@ pub(crate) struct Figure {
     pub(crate) id: String,
     pub(crate) lead: String,
     pub(crate) caption: String,
-    /// What it is folded away under, if it is.
+    /// The heading under which it is collapsed; empty if it is visible.
     pub(crate) folded: String,
-    /// Its Vega-Lite specification, packed; empty where there is none.
+    /// Its packed Vega-Lite specification; empty if there is none.
     pub(crate) vega: String,
     pub(crate) wide: Vec<Value>,
     pub(crate) narrow: Vec<Value>,
@@ -93,7 +93,7 @@ impl Cell {
         self.slot = Some(slot);
         self
     }
-    /// Leads to the picture of this name.
+    /// Adds a link to the picture of this name.
     pub(crate) fn link(mut self, picture: &str, text: &str) -> Cell {
         self.links.push((picture.to_owned(), clean(text)));
         self
@@ -183,7 +183,7 @@ pub(crate) fn sections(data: &ReportData) -> Vec<Section> {
     sections
 }
 
-/// A page with these sections below its answers, whose parts are `changed`.
+/// A page with these sections below its answers, after `changed` has modified their parts.
 pub(crate) fn whole(
     data: &ReportData,
     sections: &[Section],
@@ -232,7 +232,7 @@ pub(crate) fn whole(
     )
 }
 
-/// What stands below the sentence: one picture, and one table of everything that was measured.
+/// The content below the answer: one picture, and one table of everything measured.
 fn answer(
     data: &ReportData,
     foreground: &ForegroundData,
@@ -258,7 +258,7 @@ fn answer(
     parts
 }
 
-/// More backgrounds than this stand below each other: side by side they are wider than the page.
+/// More backgrounds than this are listed vertically: side by side they would be wider than the page.
 const SIDE_BY_SIDE: usize = 4;
 
 /// Every measure with every background.
@@ -310,7 +310,7 @@ fn measure_table(data: &ReportData, foreground: &ForegroundData) -> Table {
     table
 }
 
-/// A page of sections, with what `extra` adds above them.
+/// A page of sections, with `extra` variables for the template.
 pub(crate) fn html(title: &str, note: &str, extra: Value, sections: &[Section]) -> String {
     let all = context! {
         title => clean(title),
@@ -376,8 +376,8 @@ fn foreground_section(
     }
 }
 
-/// Interval in brackets, in the unit of `value` and without repeating it; an open end as `?`. Its spaces do not break
-/// a line: a narrow column has it on a line of its own.
+/// Interval in brackets, in the unit of `value` but without repeating it; an open end is `?`. Its spaces are
+/// non-breaking, so that a narrow column shows it on a line of its own.
 pub(crate) fn interval(quantity: Quantity, value: f64, low: f64, high: f64) -> String {
     if low == 0.0 && high.is_infinite() {
         return "no interval".into();
@@ -391,7 +391,7 @@ pub(crate) fn interval(quantity: Quantity, value: f64, low: f64, high: f64) -> S
     format!("[{}\u{a0}…\u{a0}{}]", show(low), show(high))
 }
 
-/// A slowdown and its interval; only its bound where only that is known.
+/// A slowdown and its interval. If only one bound is known, the text is `≥` or `≤` that bound.
 pub(crate) fn slowdown(s: &Interval) -> (String, String) {
     let factor = Quantity::Ratio.show(s.value, 3);
     if s.high.is_infinite() && s.low == s.value {

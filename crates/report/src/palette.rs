@@ -1,9 +1,8 @@
 //! Colours and dashes.
 //!
-//! The hues are those of Okabe & Ito, "Color Universal Design" (2008), which stay apart under the
-//! common colour-vision deficiencies; purple, sky and orange are darkened a little so that a line
-//! keeps 3:1 against white (WCAG 2.2, success criterion 1.4.11). Every slot also has its own dash
-//! pattern and hatch, so that a greyscale print can still be read.
+//! The hues are those of Okabe & Ito, "Color Universal Design" (2008), which remain distinguishable with the common
+//! colour-vision deficiencies. Purple, sky and orange are slightly darker, so that a line has a contrast of 3:1 against
+//! white (WCAG 2.2, success criterion 1.4.11). Every slot also has its own dash pattern and hatch for greyscale prints.
 
 /// Number of slots: slot 0 is the reference (no background), drawn in grey.
 pub const SLOTS: usize = 8;
@@ -30,7 +29,7 @@ const fn look(light: &'static str, dark: &'static str, dash: &'static str) -> Lo
     Look { light, dark, dash }
 }
 
-/// Variables that are not series: (name, light, dark).
+/// Colour variables other than series: (name, light, dark).
 const VARIABLES: [(&str, &str, &str); 7] = [
     ("paper", "#ffffff", "#14171a"),
     ("ink", "#1b1f23", "#e7e9ea"),
@@ -41,10 +40,10 @@ const VARIABLES: [(&str, &str, &str); 7] = [
     ("alarm", "#b3261e", "#ff8a80"),
 ];
 
-/// The rules every chart needs, with colours as variables.
+/// The style rules of every chart, with colours as variables.
 const CHART_CSS: &str = include_str!("chart.css");
 
-/// Series slots for backgrounds of the given roles, all different as long as there are enough.
+/// Series slots for backgrounds of the given roles, distinct as long as there are enough.
 pub fn slots(roles: &[Role]) -> Vec<usize> {
     let mut used = [0_u32; SLOTS];
     roles
@@ -66,12 +65,12 @@ pub fn slots(roles: &[Role]) -> Vec<usize> {
         .collect()
 }
 
-/// What a background is to the comparison: decides its look.
+/// The role of a background in the comparison, which determines its look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The one others are compared with: no background.
+    /// The reference of the comparison: no background.
     Reference,
-    /// A learnt model, drawn with a full line.
+    /// A learnt model, drawn with a solid line.
     Learnt,
     /// Anything else.
     Other,
@@ -82,7 +81,7 @@ pub(crate) fn colour(slot: usize) -> &'static str {
     LOOKS[slot % SLOTS].light
 }
 
-/// Dashes of a slot: lengths drawn and left out in turn; a full line is one dash without gap.
+/// Dashes of a slot: lengths drawn and skipped in turn; a solid line is one dash without gap.
 pub(crate) fn dash(slot: usize) -> Vec<f64> {
     let lengths = LOOKS[slot % SLOTS].dash.split(' ');
     let lengths: Option<Vec<f64>> = lengths.map(|l| l.parse().ok()).collect();
@@ -103,7 +102,7 @@ fn variables(dark: bool) -> String {
     out
 }
 
-/// The rules of one slot each.
+/// The style rules of the slots.
 fn series_rules() -> String {
     LOOKS
         .iter()
@@ -128,7 +127,7 @@ pub(crate) fn page_css() -> String {
     )
 }
 
-/// Style for a picture on its own: light, with no variables, as plain as renderers need it.
+/// Style for a standalone picture: light, and without variables, which some renderers do not support.
 pub(crate) fn standalone_css() -> String {
     let mut css = format!("{CHART_CSS}{}", series_rules());
     for (name, light, _) in VARIABLES {

@@ -39,9 +39,9 @@ static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
     Arc::new(fonts)
 });
 
-/// Draws a picture made by this crate (with [`Canvas::file`](crate::chart::Canvas::file)) at `scale`
-/// pixels per unit; 2 suits a screen, 4 a printer. Text is drawn with the fonts of the machine:
-/// the warning says where there are none, and the bytes may differ between machines.
+/// Draws a picture of this crate (made with [`Canvas::file`](crate::chart::Canvas::file)) at `scale` pixels per unit; 2
+/// suits a screen, 4 a printer. Text uses the fonts of the machine, so the bytes may differ between machines. The
+/// result has a warning if there are no fonts.
 ///
 /// # Errors
 /// If `svg` is not a picture, or has more than 4096 pixels on a side.
@@ -67,8 +67,8 @@ pub fn png(svg: &str, scale: f32) -> Result<(Vec<u8>, Option<Warning>), PngError
     Ok((bytes, no_fonts()))
 }
 
-/// Writes a picture made by this crate as a PDF page of its own size, 96 units to the inch. Lines stay lines, and text
-/// is text in the machine's fonts, embedded; the warning says where there are none.
+/// Converts a picture of this crate to a PDF page of its own size, 96 units to the inch. Lines stay vectors, and text
+/// stays text, with the machine's fonts embedded. The result has a warning if there are no fonts.
 ///
 /// # Errors
 /// If `svg` is not a picture.
@@ -92,7 +92,7 @@ pub fn pdf(svg: &str) -> Result<(Vec<u8>, Option<Warning>), PngError> {
     Ok((bytes, no_fonts()))
 }
 
-/// Points per unit of a picture: 72 and 96 to the inch.
+/// Points per unit of a picture: 72 points and 96 units to the inch.
 const POINTS: f32 = 0.75;
 
 fn parsed(svg: &str) -> Result<Tree, PngError> {

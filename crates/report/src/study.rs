@@ -8,7 +8,7 @@ use crate::chart::{Axis, Canvas, Curve, Shape, XyChart};
 use crate::human::{Quantity, significant};
 use crate::page::{self, Cell, Figure, Part, Section, Table};
 
-/// The page about a study: what to doubt, the ledger, the pictures with their numbers.
+/// The page about a study: its doubts, ledgers, and pictures with their numbers.
 pub fn study_html(study: &Study) -> String {
     let mut sections: Vec<Section> = study
         .ledgers
@@ -87,7 +87,7 @@ pub fn study_vega(picture: &Picture) -> serde_json::Value {
     chart(picture).vega()
 }
 
-/// How the claims fare, circumstance by circumstance.
+/// Summary of the verdicts, column by column.
 fn sentences(study: &Study) -> Vec<String> {
     let Some(main) = study.ledgers.first() else {
         return Vec::new();
@@ -174,7 +174,7 @@ fn finding(f: &Finding, study: &Study) -> Cell {
     };
     for name in &f.pictures {
         if let Some(picture) = named(name) {
-            // "Figure 2" is enough of "Figure 2: loss".
+            // Shorten "Figure 2: loss" to "Figure 2".
             let short = picture.title.split_once(':').map_or("Picture", |t| t.0);
             cell = cell.link(name, short);
         }
@@ -203,7 +203,7 @@ fn figure(picture: &Picture) -> Figure {
 fn chart(picture: &Picture) -> XyChart {
     let points = || picture.lines.iter().flat_map(|l| &l.points);
     let xs = || points().map(|p| p.0);
-    // The reference may be far above what is measured where there are few clients.
+    // The axes cover every line and interval, the reference included.
     let ys = || points().flat_map(|p| [p.1.low(), p.1.value, p.1.high()]);
     let make = |axis: &swell_study::Axis, values: &mut dyn Iterator<Item = f64>, zero: bool| {
         let quantity = quantity(axis.unit);
@@ -249,15 +249,15 @@ fn chart(picture: &Picture) -> XyChart {
     }
 }
 
-/// Whether the measured lines are several single points: there is nothing to follow, so that names stand at
-/// the points.
+/// Whether the picture has several measured lines of a single point each. Then there is no line to follow, and names
+/// stand beside the points.
 fn named(picture: &Picture) -> bool {
     let mut measured = picture.lines.iter().filter(|l| l.measured);
     let many = measured.clone().count() > 2;
     many && measured.all(|l| l.points.len() == 1)
 }
 
-/// The measured points: a row for each x, a column for each line.
+/// The measured points: a row for each x and a column for each line.
 fn numbers(picture: &Picture) -> Table {
     let measured: Vec<_> = picture.lines.iter().filter(|l| l.measured).collect();
     let mut head = vec![picture.x.title.as_str()];

@@ -24,14 +24,14 @@ impl Svg {
         Tag { svg: self, name }
     }
 
-    /// Closes the element opened last; without one, does nothing.
+    /// Closes the element opened last; without one it does nothing.
     pub(crate) fn close(&mut self) {
         if let Some(name) = self.open.pop() {
             let _ = write!(self.out, "</{name}>");
         }
     }
 
-    /// Adds text that is markup already.
+    /// Adds markup without escaping.
     pub(crate) fn raw(&mut self, markup: &str) {
         self.out.push_str(markup);
     }
@@ -81,7 +81,7 @@ impl Tag<'_> {
     }
 }
 
-/// Appends `text`, safe between tags and inside double quotes, in HTML and XML alike.
+/// Appends `text`, escaped for use between tags and inside double quotes, in HTML and XML.
 fn escape_into(out: &mut String, text: &str) {
     for c in text.chars() {
         match c {
@@ -95,8 +95,8 @@ fn escape_into(out: &mut String, text: &str) {
     }
 }
 
-/// XML 1.0 section 2.2 forbids most control characters and U+FFFE/U+FFFF; the explicit
-/// bidirectional controls (Unicode UAX #9) could make a name rearrange the text around it.
+/// Replaces characters that must not appear. XML 1.0 section 2.2 forbids most control characters and U+FFFE/U+FFFF. The
+/// explicit bidirectional controls (Unicode UAX #9) could make a name rearrange the text around it.
 pub(crate) fn printable(c: char) -> char {
     match c {
         '\t' | '\n' | '\r' => c,
@@ -110,7 +110,7 @@ pub(crate) fn printable(c: char) -> char {
     }
 }
 
-/// Appends a coordinate: at most two decimals, no trailing zeros; what is not finite becomes 0.
+/// Appends a coordinate with at most two decimals and no trailing zeros; a non-finite one becomes 0.
 pub(crate) fn push_num(out: &mut String, value: f64) {
     let value = if value.is_finite() {
         value.clamp(-1e7, 1e7)
@@ -134,14 +134,14 @@ pub(crate) fn push_num(out: &mut String, value: f64) {
     }
 }
 
-/// The data of a `path`: absolute commands only, which is what the page's script reads back.
-/// Level pieces are joined, so that a quiet hour is one command.
+/// The data of a `path`: absolute commands only, which the page's script reads back. Consecutive level pieces are
+/// merged, so that a quiet hour is one command.
 #[derive(Debug, Default)]
 pub(crate) struct PathData {
     out: String,
-    /// A horizontal line not written yet.
+    /// Pending horizontal line.
     across: Option<f64>,
-    /// Where the pen is, as written.
+    /// The current y coordinate as written.
     y: String,
 }
 
@@ -173,12 +173,12 @@ impl PathData {
         self.flush();
         self.out.push('Z');
     }
-    /// A dot: a line of no length, which a round cap makes visible.
+    /// A dot: a line of zero length, which a round cap makes visible.
     pub(crate) fn dot(&mut self, x: f64, y: f64) {
         self.pair('M', x, y);
         self.out.push_str("h0");
     }
-    /// The value of the `d` attribute; empty where nothing was drawn.
+    /// The value of the `d` attribute; empty if nothing was drawn.
     pub(crate) fn finish(mut self) -> String {
         self.flush();
         self.out
@@ -208,8 +208,8 @@ pub(crate) fn number(value: f64) -> String {
     out
 }
 
-/// About how wide a text is at `size` pixels, for laying out legends without font metrics. The
-/// classes follow the advance widths of Helvetica-like faces (0.22 to 0.9 em).
+/// Approximate width of a text at `size` pixels, for laying out legends without font metrics. The classes follow the
+/// advance widths of Helvetica-like faces (0.22 to 0.9 em).
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     text.chars()
         .map(|c| match c {
@@ -224,7 +224,7 @@ pub(crate) fn text_width(text: &str, size: f64) -> f64 {
         * size
 }
 
-/// `text` cut to at most `width` pixels at `size`, with an ellipsis where something was cut.
+/// `text` shortened to at most `width` pixels at `size`, with an ellipsis if it was cut.
 pub(crate) fn fit(text: &str, size: f64, width: f64) -> String {
     if text_width(text, size) <= width {
         return text.to_owned();

@@ -1,7 +1,7 @@
-//! Charts as Vega-Lite specifications, so that a figure can be changed.
+//! Charts as Vega-Lite specifications, so that users can edit a figure.
 //!
-//! A specification holds the data of the chart and no picture: notebooks, editors and Altair read it. Values are in base
-//! units (seconds, bytes, bits per second, shares from 0 to 1). Colours and dashes are those of the SVG files.
+//! A specification holds the data of the chart instead of a picture. Notebooks, editors and Altair can read it. Values
+//! are in base units (seconds, bytes, bits per second, shares from 0 to 1). Colours and dashes match the SVG files.
 
 use std::io::Write;
 
@@ -17,17 +17,17 @@ use crate::chart::{
 use crate::human::Quantity;
 use crate::palette;
 
-/// The version of Vega-Lite that specifications are written for.
+/// The Vega-Lite version of the specifications.
 pub const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v6.json";
 
 /// Size of a plot, pixels.
 const SIZE: (u32, u32) = (560, 300);
-/// Points of a timeline: more than a page shows, fewer than make a notebook slow.
+/// Maximum number of columns of a timeline: more than a page shows, but few enough for a notebook.
 const COLUMNS: f64 = 600.0;
 /// Height of a strip of a timeline, pixels.
 const STRIP: u32 = 70;
 
-/// A specification for a page: zlib (RFC 1950), then base64. Its rows repeat their keys, so little is left of it.
+/// Packs a specification for a page: zlib (RFC 1950), then base64. Its rows repeat their keys and compress well.
 pub(crate) fn packed(spec: &Value) -> String {
     let mut packer = ZlibEncoder::new(Vec::new(), Compression::best());
     let bytes = packer.write_all(spec.to_string().as_bytes());
@@ -35,7 +35,7 @@ pub(crate) fn packed(spec: &Value) -> String {
     BASE64_STANDARD.encode(bytes.expect("memory takes everything"))
 }
 
-/// Six digits: more than a picture shows, and a third of the bytes.
+/// Rounds to six digits: more than a picture shows, and a third of the bytes.
 fn rounded(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
@@ -63,7 +63,7 @@ fn titled(title: &str, quantity: Quantity) -> String {
     }
 }
 
-/// How ticks are written, in d3's words.
+/// The d3 format of ticks.
 fn format_of(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Share => "~%",
@@ -83,7 +83,7 @@ fn position(field: &str, axis: &Axis) -> Value {
     })
 }
 
-/// The looks of series by name: two encodings with one legend.
+/// The looks of series by name: two encodings that share a legend.
 fn looks(series: &[(String, usize)]) -> (Value, Value) {
     let names: Vec<&str> = series.iter().map(|s| s.0.as_str()).collect();
     let colours: Vec<&str> = series.iter().map(|s| palette::colour(s.1)).collect();
@@ -97,7 +97,7 @@ fn looks(series: &[(String, usize)]) -> (Value, Value) {
     (of(json!(colours)), of(json!(dashes)))
 }
 
-/// Numbers that JSON cannot say are left out.
+/// Whether all values are finite: JSON cannot represent others, so they are left out.
 fn finite(values: &[f64]) -> bool {
     values.iter().all(|v| v.is_finite())
 }
@@ -184,7 +184,7 @@ fn points<'c>(curves: impl Iterator<Item = &'c Curve>) -> Vec<Value> {
 }
 
 impl BarChart {
-    /// The chart as a Vega-Lite specification. An interval without an end is not drawn.
+    /// The chart as a Vega-Lite specification. An interval without an upper end is not drawn.
     pub fn vega(&self) -> Value {
         let mut rows = Vec::new();
         for group in &self.groups {
@@ -236,7 +236,7 @@ impl BarChart {
     }
 }
 
-/// Timelines one below the other, as one Vega-Lite specification.
+/// Stacked timelines as one Vega-Lite specification.
 pub(crate) fn timelines(charts: &[Timeline]) -> Value {
     let strips: Vec<Value> = charts
         .iter()
@@ -287,7 +287,7 @@ fn strip(chart: &Timeline, index: usize, strip: &Strip) -> Value {
             };
             let mut y = position("value", &strip.y);
             if let Value::Object(scale) = &mut y["scale"] {
-                // What is thinned for a picture has a lower top than what is not.
+                // Means over wider columns have lower maxima, so the picture's domain would cut these values off.
                 scale.remove("domain");
             }
             y["stack"] = if stacked { "zero".into() } else { Value::Null };

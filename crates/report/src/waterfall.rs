@@ -8,7 +8,7 @@ use crate::figures::Named;
 use crate::human::Quantity;
 use crate::page::{Cell, Figure, Table};
 
-/// What is shown, from below: there are as many looks.
+/// The causes shown, from bottom to top, grouped because there are only as many looks.
 const SHOWN: [(&str, &[Cause]); 8] = [
     ("handshake", &[Cause::Handshake]),
     ("request and response", &[Cause::Request, Cause::Response]),
@@ -20,7 +20,7 @@ const SHOWN: [(&str, &[Cause]); 8] = [
     ("server and hosts", &[Cause::Server, Cause::Hosts]),
 ];
 
-/// Mean seconds of the requests that are done; nothing where it was not kept.
+/// Mean seconds per cause over completed requests; empty if none were recorded.
 pub(crate) fn means(runs: &[&RunResult]) -> Vec<(&'static str, f64)> {
     let rows = || runs.iter().flat_map(|r| &r.observed.waterfall);
     if rows().next().is_none() {
@@ -35,13 +35,13 @@ pub(crate) fn means(runs: &[&RunResult]) -> Vec<(&'static str, f64)> {
     SHOWN.iter().map(mean).collect()
 }
 
-/// Those of whom anything was kept.
+/// The conditions with recorded causes.
 fn known<'a>(named: &'a [Named<'a>]) -> Vec<&'a Named<'a>> {
     let known = named.iter().filter(|n| !n.condition.waterfall.is_empty());
     known.collect()
 }
 
-/// The bars, where anything was kept.
+/// The bars, if anything was recorded.
 pub(crate) fn chart(named: &[Named<'_>]) -> Option<BarChart> {
     let known = known(named);
     known.first()?;
@@ -70,7 +70,7 @@ pub(crate) fn chart(named: &[Named<'_>]) -> Option<BarChart> {
     })
 }
 
-/// The figure, where anything was kept.
+/// The figure, if anything was recorded.
 pub(crate) fn figure(id: &str, named: &[Named<'_>]) -> Option<Figure> {
     let chart = chart(named)?;
     let head: Vec<&str> = ["Background"]

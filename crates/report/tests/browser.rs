@@ -1,5 +1,5 @@
-//! The page in a real browser: no error, no request, and the script does what it says. Skipped,
-//! with a word, where there is no Chromium.
+//! Tests the page in a real browser: no errors, no requests, and a working script. Skipped with a message if there is
+//! no Chromium.
 
 mod common;
 
@@ -8,10 +8,10 @@ use std::process::Command;
 
 use common::results;
 
-/// Notes errors of any script.
+/// Records errors of any script.
 const PROBE: &str = "<script>addEventListener('error', (e) => \
     document.documentElement.setAttribute('data-error', e.message));</script>";
-/// Drives the page and writes what it saw into the document, which the browser then prints.
+/// Drives the page and writes its observations into the document, which the browser then prints.
 const DRIVE: &str = include_str!("drive.js");
 
 fn chromium() -> Option<&'static str> {

@@ -48,7 +48,7 @@ fn every_bundled_model_has_its_pictures() {
     }
 }
 
-/// The curve of response sizes says what the model says: checked against a plain count.
+/// The curve of response sizes matches a plain count over the model.
 #[test]
 fn the_curve_of_response_sizes_is_the_share_of_responses() {
     use swell_traffic::Exchange;

@@ -1,4 +1,4 @@
-//! From a run directory to the page.
+//! Tests the path from a run directory to the page.
 
 mod common;
 
@@ -42,7 +42,7 @@ fn a_run_directory_becomes_a_page_and_the_same_page_again() {
     std::fs::write(path, page).expect("the target directory can be written");
 }
 
-/// The page's figures are the verdict's: computed once, shown twice.
+/// The page shows the numbers of the verdict rather than computing its own.
 #[test]
 fn tables_show_the_figures_of_the_verdict() {
     let dir = tempfile::tempdir().unwrap();
@@ -58,7 +58,7 @@ fn tables_show_the_figures_of_the_verdict() {
                 let shown_slowdown = condition.slowdown[i].map(|t| t.value);
                 assert_eq!(shown_slowdown, q.slowdown.map(|s| s.value));
             }
-            // And what is judged is the same percentile.
+            // The judged statistic is the same percentile.
             for j in background.judged.iter().filter(|j| j.measure == "time") {
                 let Statistic::Percentile(p) = j.statistic else {
                     panic!("{j:?}")
@@ -66,7 +66,7 @@ fn tables_show_the_figures_of_the_verdict() {
                 let q = background.quantiles.iter().find(|q| q.p == p).unwrap();
                 assert_eq!((j.with, Some(j.ratio)), (q.seconds, q.slowdown));
             }
-            // The distribution function agrees with the median of the table, to one sample.
+            // The distribution function agrees with the median in the table to within one sample.
             let median = background.quantiles[1].seconds.unwrap().value;
             let at = |t: f64| {
                 let below = condition.steps.iter().take_while(|s| s.0 <= t);
@@ -103,7 +103,7 @@ fn single_pictures_are_files_and_pixels() {
         network_svg(&data, 720.0),
         time_svg(&data, "web", 1, 720.0).unwrap(),
     ];
-    // Every background has its strips, with axes that say what they are.
+    // Every background has its strips, with titled axes.
     for b in &data.backgrounds {
         assert!(pictures[4].contains(&format!(">{}</text>", b.name)));
     }
@@ -116,7 +116,7 @@ fn single_pictures_are_files_and_pixels() {
         .zip(pictures)
     {
         assert!(svg.starts_with("<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\""));
-        // A page of the picture's size in points, 72 to the inch where the picture has 96 pixels, and lines, not pixels.
+        // The page has the picture's size in points (72 per inch, 96 pixels per inch), and vectors instead of pixels.
         let (page, _) = pdf(&svg).unwrap();
         let text = String::from_utf8_lossy(&page);
         assert!(text.starts_with("%PDF-1.7") && !text.contains("/Subtype/Image"));

@@ -1,11 +1,11 @@
-//! Studies that the program carries inside: the files of `studies/`, as they are.
+//! Studies bundled with the program: the unmodified files of `studies/`.
 
 use crate::file::{FileStudy, Overrides, StudyError};
 
-/// A study that the program carries.
+/// A bundled study.
 #[derive(Clone, Copy, Debug)]
 pub struct Bundled {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
     /// Its files by name.
     pub files: &'static [(&'static str, &'static str)],
@@ -23,7 +23,7 @@ macro_rules! bundled {
     };
 }
 
-/// Every one of them: a line for each folder of `studies/`.
+/// All bundled studies, one line for each folder of `studies/`.
 pub const ALL: &[Bundled] = &[
     bundled!("background": "study.toml", "experiment.toml", "claims.toml"),
     bundled!("buffers": "study.toml", "experiment.toml", "claims.toml"),
@@ -36,12 +36,12 @@ pub const ALL: &[Bundled] = &[
 ];
 
 impl Bundled {
-    /// The one of this name.
+    /// The bundled study called `name`, if any.
     pub fn named(name: &str) -> Option<&'static Bundled> {
         ALL.iter().find(|b| b.name == name)
     }
 
-    /// The study, read and checked like any other.
+    /// Reads and checks the study like any other.
     ///
     /// # Errors
     /// As [`FileStudy::read`].
@@ -96,7 +96,7 @@ mod tests {
             let read = read.unwrap_or_else(|e| panic!("{e}"));
             let carried = bundled.study(&overrides).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(carried.name(), bundled.name);
-            // Names of runs and what they depend on: rows of one's table serve the other.
+            // Cells have equal keys and settings, so either study can reuse the other's table of runs.
             assert!(carried.cells_by_name().eq(read.cells_by_name()));
         }
     }

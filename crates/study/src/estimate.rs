@@ -1,8 +1,8 @@
 //! A mean over seeds and its interval.
 //!
-//! Not [`swell_stats::Estimate`], which is a statistic of pooled samples with its bootstrap interval: a
-//! study has one number from each run, and often ns-2's mean and deviation only, which no bootstrap can
-//! use.
+//! This type differs from [`swell_stats::Estimate`], a statistic of pooled samples with a bootstrap interval.
+//! A study has one number per run. For ns-2 it often has only a mean and a standard deviation, which cannot be
+//! bootstrapped.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// From one value for each seed; none from no value. Values that are not numbers do not count.
+    /// The estimate from one value per seed; `None` without values. Non-finite values are ignored.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Estimate> {
         let values: Vec<f64> = values.into_iter().filter(|v| v.is_finite()).collect();
         let value = swell_stats::mean(&values)?;
@@ -30,7 +30,7 @@ impl Estimate {
         Some(Estimate::known(value, sd.unwrap_or(0.0), values.len()))
     }
 
-    /// From a mean and a standard deviation that another simulator gave over `n` values.
+    /// The estimate from a mean and a standard deviation of `n` values, as reported by another simulator.
     pub fn known(value: f64, sd: f64, n: usize) -> Estimate {
         let interval = (n > 1).then(|| ends(value, sd, n));
         Estimate {
@@ -41,7 +41,7 @@ impl Estimate {
         }
     }
 
-    /// A number that nothing varied: no interval.
+    /// An exact number, without interval.
     pub fn exact(value: f64) -> Estimate {
         Estimate::known(value, 0.0, 1)
     }
@@ -56,7 +56,7 @@ impl Estimate {
         self.interval.map_or(self.value, |i| i[1])
     }
 
-    /// The quotient of two means; its interval takes them as independent.
+    /// The ratio of two means. Its interval assumes that they are independent.
     pub fn over(&self, divisor: &Estimate) -> Estimate {
         let value = self.value / divisor.value;
         let share = |e: &Estimate| e.interval.map(|i| (i[1] - i[0]) / 2.0 / e.value.abs());
@@ -72,7 +72,7 @@ impl Estimate {
         }
     }
 
-    /// The sum of two means; its interval takes them as independent.
+    /// The sum of two means. Its interval assumes that they are independent.
     #[must_use]
     pub fn plus(&self, other: &Estimate) -> Estimate {
         let value = self.value + other.value;
@@ -87,7 +87,7 @@ impl Estimate {
         }
     }
 
-    /// `f`, which rises or falls throughout, of value and interval.
+    /// Applies the monotonic function `f` to the value and the interval.
     #[must_use]
     pub fn map(&self, f: impl Fn(f64) -> f64) -> Estimate {
         let interval = self.interval.map(|i| {
@@ -102,7 +102,7 @@ impl Estimate {
         }
     }
 
-    /// Variance of the mean; zero where it is not known.
+    /// Variance of the mean; zero if it is unknown.
     pub(crate) fn variance_of_mean(&self) -> f64 {
         self.sd.map_or(0.0, |sd| sd * sd / self.n as f64)
     }

@@ -1,5 +1,5 @@
-//! The ledger: a paper's claims, what it says, what we find, and a verdict by a rule that was
-//! written down before.
+//! The ledger: the claims of a paper, what the paper says, what our runs show, and a verdict by a rule that was
+//! written down in advance.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,7 +31,7 @@ impl Verdict {
         }
     }
 
-    /// In words, as short as can be.
+    /// The verdict in as few words as possible.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
@@ -64,7 +64,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The runs are not there.
+    /// The finding for missing runs.
     pub fn not_tested() -> Finding {
         Finding {
             verdict: Verdict::NotTested,
@@ -88,7 +88,7 @@ impl Finding {
         }
     }
 
-    /// The reference's verdict and number in words; nothing where it has neither.
+    /// The reference's verdict and number in words; empty if it has neither.
     pub fn beside(&self) -> Vec<&str> {
         let verdict = self.reference_verdict.map(Verdict::words);
         let number = Some(&*self.reference).filter(|n| !n.is_empty());
@@ -129,8 +129,8 @@ impl Ledger {
         all.filter(|f| f.verdict == verdict).count()
     }
 
-    /// Claims of which the reference's numbers say something else than ours, each with the columns where they do;
-    /// none where no rule was asked of a reference.
+    /// Claims on which the reference's numbers and ours disagree, each with the columns where they do; `None` if no rule
+    /// was evaluated on a reference.
     pub fn apart(&self) -> Option<Vec<String>> {
         let mut asked = false;
         let mut apart = Vec::new();

@@ -1,10 +1,10 @@
-//! Studies: what is run, by which rules claims are judged, and what another simulator gave in the same
-//! runs. Founding papers are rerun so, and studies of one's own.
+//! Studies: sets of runs, rules that judge claims, and another simulator's results for the same runs. They rerun
+//! founding papers, and users can write their own.
 //!
-//! A study is a file ([`file`]) that names experiments, what varies, measures, claims and figures. The program carries
-//! those of `studies/` ([`bundled`]). Its runs are done over all cores, those that its table does not hold yet
-//! ([`swell_experiment::run::grid`]). What comes back becomes a [`Study`], plain data that `swell-report` draws: ledgers of
-//! [`Entry`]s, one [`Finding`] for each set of circumstances, and sections of pictures and tables.
+//! A study is a file ([`file`]) that names experiments, what varies, measures, claims and figures. The studies of
+//! `studies/` are bundled with the program ([`bundled`]). Runs that the study's table does not hold yet are distributed
+//! over all cores ([`swell_experiment::run::grid`]). The result is a [`Study`], plain data that `swell-report` draws:
+//! ledgers of [`Entry`]s, one [`Finding`] for each set of circumstances, and sections of pictures and tables.
 //!
 //! ```no_run
 //! use swell_study::bundled::Bundled;
@@ -20,8 +20,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Runs may be on real hosts instead of simulated ([`file::bench`]): then the caller plays them. `docs/studies.md` has what
-//! all of them found. ns-2's numbers are tables, measured once: nothing here runs ns-2.
+//! Runs may be on real hosts instead of simulated ([`file::bench`]); the caller performs them. `docs/studies.md` has the
+//! findings of all studies. The numbers of ns-2 are tables, measured once: nothing here runs ns-2.
 
 pub mod bundled;
 pub mod file;

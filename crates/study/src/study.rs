@@ -1,4 +1,4 @@
-//! What a study leaves, as plain data: the ledger, pictures, tables. `swell-report` draws it.
+//! The result of a study as plain data: ledgers, pictures, tables. `swell-report` draws it.
 
 use schemars::JsonSchema;
 use serde::Serialize;

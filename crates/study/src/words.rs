@@ -1,13 +1,13 @@
-//! Numbers as ledgers write them.
+//! Number formats of ledgers.
 
-/// A change, with its sign: whole percents from ten on, tenths from one on, and so on to thousandths.
+/// A relative change in percent with its sign: no decimals from 10 % on, one from 1 % on, and so on up to three.
 pub(crate) fn percent(value: f64) -> String {
     let digits = [0.1, 0.01, 0.001]
         .iter()
         .filter(|&&from| value.abs() < from)
         .count();
     let text = format!("{:+.*} %", digits, value * 100.0);
-    // No sign where nothing is left.
+    // No sign if all digits round to zero.
     if text.bytes().any(|b| (b'1'..=b'9').contains(&b)) {
         text
     } else {
@@ -15,7 +15,7 @@ pub(crate) fn percent(value: f64) -> String {
     }
 }
 
-/// A share, in percent: tenths from ten on, else hundredths.
+/// A share in percent: one decimal from 10 % on, otherwise two.
 pub(crate) fn share(value: f64) -> String {
     let digits = if value.abs() < 0.1 { 2 } else { 1 };
     format!("{:.*} %", digits, value * 100.0)

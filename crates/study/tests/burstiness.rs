@@ -1,5 +1,4 @@
-//! The burstiness study, as the program carries it, against what is known in closed form, and against ns-2 where
-//! few runs can tell.
+//! Checks the bundled burstiness study against closed forms, and against ns-2 where a few runs suffice.
 
 use swell_experiment::file::override_keys;
 use swell_experiment::{Backend as _, Plan, Simulator};
@@ -7,16 +6,16 @@ use swell_study::Estimate;
 use swell_study::bundled::{Bundled, STUDY};
 use swell_study::file::{FileStudy, Overrides};
 
-/// Packets that a client submits in a second, on average.
+/// Mean packets per second that a client submits.
 const PER_SECOND: f64 = 100.0;
-/// Packets that the bottleneck carries in a second.
+/// Packets per second that the bottleneck can carry.
 const CAPACITY: f64 = 50e6 / (8.0 * 1500.0);
 
 fn bundled() -> &'static Bundled {
     Bundled::named("burstiness").expect("it is carried")
 }
 
-/// The first look with runs of another length, and all the numbers of clients that are asked for here.
+/// The quick study with another run length and all numbers of clients that these tests need.
 fn study(seconds: u32) -> FileStudy {
     let dir = tempfile::tempdir().unwrap();
     for (name, text) in bundled().files {
@@ -106,9 +105,9 @@ fn packets_are_conserved() {
     ] {
         let run = run(&study, &format!("{line}, clients = 45"), 1);
         let [arrived, dropped, delivered] = ["arrived", "dropped", "delivered"].map(|m| run.get(m));
-        // What arrived and was not dropped was delivered, was there already, or is under way. Under way
-        // is at most a window of each client; there already is what was sent again beyond what was
-        // dropped, and what was dropped and not yet sent again is within a window too.
+        // Packets that arrived and were not dropped were delivered, were duplicates, or are in flight. At most one
+        // window per client is in flight. Duplicates are retransmissions in excess of drops; drops that are not yet
+        // retransmitted are within a window too.
         let again = arrived - syns - dropped - delivered;
         let windows = 45.0 * 20.0;
         let needless = (run.get("retransmissions") - dropped).max(0.0);
@@ -118,13 +117,13 @@ fn packets_are_conserved() {
         );
         let none = run.get("retransmissions") == 0.0;
         assert_eq!(line == "era, udp", none, "{line}");
-        // Nobody submits more than the Poisson source does: 4500 a second, sd sqrt(135 000).
+        // No line delivers more than the Poisson source submits: 4500 a second, sd sqrt(135 000).
         assert!(delivered < 135_000.0 + 5.0 * 367.0, "{line}: {delivered}");
     }
 }
 
-/// Whatever carries them, packets are the paper's 1500 bytes, headers included. Only handshakes are small: a SYN of each
-/// client, and where the sender is not ns-2's an acknowledgement too, 40 to 60 bytes each.
+/// Data packets have the paper's 1500 bytes, headers included, with every transport. Only handshakes are small: a SYN
+/// per client and, if the sender is not modelled after ns-2, an ACK too, 40 to 60 bytes each.
 #[test]
 fn every_transport_fills_the_papers_packet() {
     let overrides = Overrides {
@@ -140,7 +139,7 @@ fn every_transport_fills_the_papers_packet() {
         if asked.contains(&line) {
             continue;
         }
-        // So few that the buffer holds the SYNs of all.
+        // Few enough clients for the buffer to hold the SYNs of all.
         let more = [
             "run.duration=1s",
             "run.replications=1",
@@ -157,7 +156,7 @@ fn every_transport_fills_the_papers_packet() {
         let up = &seen.links[0];
         assert!(up.arrived_packets[0] > 0, "{line}");
         for who in 0..2 {
-            // Those beside them may be sent to.
+            // The added clients may receive data instead of sending it.
             let back = who == 1 && line.ends_with("-two-way");
             let way = &seen.links[usize::from(back)];
             let mine = |class: &str| (class == "foreground") == (who == 0);
@@ -183,8 +182,8 @@ fn the_moderate_excess_is_gone_after_the_start() {
     assert!(run.get("excess_warm") < 0.08, "{}", run.get("excess_warm"));
 }
 
-/// Acknowledgements that have their way to themselves come and go at the same distances. Behind packets of others they
-/// wait: then many leave close together, and fewer where there are half as many (Zhang, Shenker & Clark 1991).
+/// ACKs on an otherwise empty path keep their spacing. Behind data packets they queue up: many then leave close
+/// together, and fewer do if there are half as many ACKs (Zhang, Shenker & Clark 1991).
 #[test]
 fn acknowledgements_are_compressed_where_packets_go_both_ways() {
     let study = study(20);
@@ -245,10 +244,10 @@ fn overload_is_as_in_ns2() {
     assert!(losses.is_sorted_by(|a, b| a < b), "{losses:?}");
 }
 
-/// ns-2.35 itself changes with the order: begun at 260 s, where who waited is first until 512 s, the c.o.v. of
-/// 60 Reno clients over 200 s is 0.1441 (both of two seeds); begun at 520 s, where who did not wait is,
-/// 0.1174 and 0.1173; begun at 0 s, where the order changes at 16, 32, 64 and 128 s, 0.1286 (three seeds).
-/// All with the settings of `era`.
+/// ns-2.35 itself depends on the order of simultaneous packets. Started at 260 s, packets that waited go first until
+/// 512 s: the c.o.v. of 60 Reno clients over 200 s is 0.1441 (both of two seeds). Started at 520 s, packets that did
+/// not wait go first: 0.1174 and 0.1173. Started at 0 s, the order changes at 16, 32, 64 and 128 s: 0.1286 (three
+/// seeds). All with the settings of `era`.
 #[test]
 fn who_is_first_at_one_instant_matters_as_it_does_in_ns2() {
     let study = study(200);
@@ -260,13 +259,13 @@ fn who_is_first_at_one_instant_matters_as_it_does_in_ns2() {
         let name = format!("era, {line}, clients = 60");
         let runs = (1..=3).map(|seed| run(&study, &name, seed).get("cov"));
         let cov = Estimate::of(runs).unwrap().value;
-        // The bar for every number that is held against ns-2.
+        // The bar of every number that is compared with ns-2.
         assert!((cov / ns2 - 1.0).abs() < 0.05, "{line}: {cov} for {ns2}");
     }
 }
 
-/// What `network.change` says in the columns that are ns-2's, from the arithmetic of ns-2's clock: between two
-/// powers of two seconds an access transmission is rounded, and five slots of the gateway are.
+/// Derives `network.change` in ns-2's columns from the arithmetic of ns-2's clock. Between two powers of two seconds,
+/// the transmission time of an access link is rounded, and so are five slots of the gateway.
 #[test]
 fn the_order_of_ns2_changes_where_its_clock_does() {
     const ACCESS: f64 = 8.0 * 1500.0 / 10e6;
@@ -285,7 +284,7 @@ fn the_order_of_ns2_changes_where_its_clock_does() {
         } else {
             49_999_958
         };
-        // Nothing is full in the first seconds: the first order holds from the second on.
+        // No queue is full in the first seconds: the first order applies from the second on.
         let at = if power == 2 { 2 } else { 1 << power };
         if expected.last().is_none_or(|(_, last)| *last != rate) {
             expected.push((at, rate));
@@ -305,7 +304,7 @@ fn the_order_of_ns2_changes_where_its_clock_does() {
     assert_eq!(of("era").as_ref(), Some(&change));
     assert_eq!(of("modern"), Some(change));
     assert_eq!(of("today"), None);
-    // Five slots at these rates are a nanosecond shorter or longer than an access transmission.
+    // Five slots at these rates are a nanosecond shorter or longer than a transmission on an access link.
     for (rate, sign) in [(50_000_042.0, -1.0), (49_999_958.0, 1.0)] {
         let apart = (5.0 * 12_000.0 / rate - ACCESS) * 1e9 * sign;
         assert!((apart - 1.0).abs() < 0.02, "{apart} ns");

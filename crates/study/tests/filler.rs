@@ -1,4 +1,4 @@
-//! The filler study against closed forms, against ns-2.35 and on a real trace.
+//! Checks the filler study against closed forms, against ns-2.35 and on a real trace.
 
 #![expect(clippy::print_stderr, reason = "a skipped test says why")]
 
@@ -31,13 +31,13 @@ fn run(study: &FileStudy, name: &str) -> impl Fn(&str) -> f64 + use<> {
     }
 }
 
-/// A run, what was measured of pre-existing packets, and of the filler if there was one.
+/// A run, measurements of pre-existing packets, and of the filler if there was one.
 type Anchor = (&'static str, [f64; 4], Option<[f64; 3]>);
 
-/// What ns-2.35 gave for the same packets: its strict-priority queue (`Queue/SimpleIntServ`, two classes), its
+/// Results of ns-2.35 for the same packets: its strict-priority queue (`Queue/SimpleIntServ`, two classes), its
 /// replayer of traces over UDP and its `TCP/Sack1` with delayed acknowledgements, released defaults, 600 s.
-/// Pre-existing packets: percent dropped, delay in milliseconds, thousands of bytes per second, and the delay
-/// the other way; then the first three of the filler. Measured once.
+/// Pre-existing packets: percent dropped, delay in milliseconds, thousands of bytes per second, and the delay in
+/// the other direction; then the first three for the filler. Measured once.
 #[rustfmt::skip]
 const ANCHORS: [Anchor; 12] = [
     ("selfsim1, none, rate = 3, latency = 20", [0.44914, 22.44783, 181.263, 21.58672], None),
@@ -95,7 +95,7 @@ fn the_wait_is_the_formula_for_poisson_arrivals() {
                 (wait / formula - 1.0).abs() < 0.02,
                 "{rate} Mbit/s, {line}: {wait} against {formula}"
             );
-            // By hand, from the law of sizes and the filler's packets of 1000 bytes.
+            // By hand, from the size distribution and the filler's packets of 1000 bytes.
             let bit = 8.0 / (f64::from(rate) * 1e6);
             let moment = |k| {
                 SIZES
@@ -107,7 +107,7 @@ fn the_wait_is_the_formula_for_poisson_arrivals() {
             let share = get("filler_carried") * bit / 8.0;
             let residual = arrivals * moment(2) / 2.0 + share * 1000.0 * bit / 2.0;
             let hand = residual / (1.0 - arrivals * moment(1));
-            // What was drawn is not quite the law.
+            // The sampled sizes deviate slightly from the distribution.
             assert!((formula / hand - 1.0).abs() < 0.01, "{formula} and {hand}");
         }
     }
@@ -146,14 +146,14 @@ fn a_first_look_says_so_and_the_doubts_of_a_capture_are_told() {
         .collect();
     let doubts = first.study(&numbers).doubts;
     let codes: Vec<&str> = doubts.iter().map(|d| d.code.as_str()).collect();
-    // None about few seeds, and every claim could be asked.
+    // There is no doubt about few seeds, and every claim could be evaluated.
     assert_eq!(codes, ["quick-study", "capture-bad-ip"], "{doubts:?}");
     let said = "capture mine: 1 of 5 captured frames have an IP header that contradicts itself";
     assert!(doubts[1].message.starts_with(said), "{doubts:?}");
 }
 
-/// A capture of raw IPv4 (<https://www.ietf.org/archive/id/draft-ietf-opsawg-pcap-04.html>): packets of 100
-/// bytes of UDP between two hosts, to and fro, a second apart; `damaged` has an IP header length of zero.
+/// A capture of raw IPv4 (<https://www.ietf.org/archive/id/draft-ietf-opsawg-pcap-04.html>): UDP packets of 100 bytes
+/// between two hosts, in alternate directions, a second apart; `damaged` of them have an IP header length of zero.
 fn pcap(packets: u32, damaged: u32) -> Vec<u8> {
     let mut out = Vec::new();
     for n in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101] {
@@ -219,17 +219,17 @@ fn a_real_trace_is_one_more_column() {
     let capture =
         (Traces::default().read(&overrides.captures[0], &[])).unwrap_or_else(|e| panic!("{e}"));
     let (mut sent, mut packets) = (capture.bps(), capture.packets.map(|way| way.len()));
-    // More bytes go first.
+    // The direction with more bytes comes first.
     if sent[0] < sent[1] {
         sent.reverse();
         packets.reverse();
     }
     let get = run(&study, name);
-    // Packets larger than the link's are several.
+    // Packets larger than the link's MTU are split.
     assert!(get("packets") >= packets[0] as f64, "{packets:?}");
     assert!(get("drop") < 0.05);
     for (measure, rate) in [("carried", sent[0]), ("back_carried", sent[1])] {
-        // A capture's rates are over its period, and the run ends a second or two later.
+        // A capture's rates are relative to its period, and the run ends a second or two later.
         let ratio = get(measure) * get("simulated") / (rate * capture.period.as_secs_f64());
         assert!((0.95..=1.01).contains(&ratio), "{measure}: {ratio}");
     }

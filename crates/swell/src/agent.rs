@@ -54,11 +54,11 @@ pub(crate) fn agent(args: &AgentArgs, json: bool) -> Result<(), Fail> {
         while !interrupt::wished() && !stop.is_closed() {
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
-        // The agent may have ended by itself.
+        // The send fails if the agent has ended by itself.
         let _ = stop.send(());
     });
     watching.map_err(Fail::failed)?;
-    // Whoever reads this may stop it at once.
+    // A reader of this line may stop the agent at once, so the signal handler is installed before.
     let announce = || {
         if json {
             out::json(&serde_json::json!({ "listen": listen, "fingerprint": fingerprint }));
@@ -75,7 +75,7 @@ pub(crate) fn agent(args: &AgentArgs, json: bool) -> Result<(), Fail> {
     agent.serve(stopped, announce).map_err(Fail::failed)
 }
 
-/// Makes an authority, or has it vouch for an agent.
+/// Creates a certificate authority, or lets it certify an agent.
 fn certify(command: &AgentCommand, json: bool) -> Result<(), Fail> {
     match command {
         AgentCommand::Ca { dir, days } => {
@@ -109,9 +109,9 @@ fn certify(command: &AgentCommand, json: bool) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Whether threads that ask for real-time priority get it.
+/// Checks that threads can get real-time priority.
 fn precise() -> Result<(), Fail> {
-    // On a thread of its own, which alone is changed by asking.
+    // Use a separate thread, because the request changes the thread that makes it.
     let asked = std::thread::spawn(|| be_punctual(true)).join();
     if matches!(asked, Ok(Precision::RealTime { .. })) {
         return Ok(());
@@ -125,7 +125,7 @@ fn precise() -> Result<(), Fail> {
 /// The token that agents and controller share.
 pub(crate) fn token(path: &Path) -> Result<String, Fail> {
     use std::os::unix::fs::MetadataExt;
-    // Whoever can read it can send traffic. A device or a pipe, as shells make them, has nobody else.
+    // Anyone who can read the token can send traffic. A device or a pipe, as shells create them, has no other readers.
     if let Ok(file) = std::fs::metadata(path)
         && file.is_file()
         && file.mode() & 0o004 != 0

@@ -1,4 +1,4 @@
-//! `swell bridge`: two interfaces that are there already, joined by an emulated link with background traffic on it.
+//! `swell bridge`: joins two existing interfaces by an emulated link with background traffic.
 
 mod scenario;
 
@@ -139,7 +139,7 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Says what happened to UDP packets.
+/// Reports what happened to UDP packets.
 fn met(tally: &FaultTally) {
     let ends = *tally.lock().unwrap_or_else(PoisonError::into_inner);
     for (counts, side) in ends.iter().zip(["left", "right"]) {
@@ -150,7 +150,7 @@ fn met(tally: &FaultTally) {
     }
 }
 
-/// What would make the bridge leak, loop or lose is refused or said.
+/// Rejects, or warns of, settings with which the bridge would leak, loop or lose packets.
 fn check(args: &BridgeArgs) -> Result<(), Fail> {
     if args.left == args.right {
         return Err(Fail::usage("--left and --right are one interface"));

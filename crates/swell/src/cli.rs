@@ -1,4 +1,4 @@
-//! What may be typed.
+//! Command-line arguments.
 
 use std::path::PathBuf;
 

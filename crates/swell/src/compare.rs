@@ -51,7 +51,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> Result<u8, Fail> {
     })
 }
 
-/// What is compared must be comparable, and differ in nothing that was not named.
+/// Checks that the runs are comparable, and differ only in what `by` names.
 fn check(c: &RunComparison, by: Option<&str>) -> Result<(), Fail> {
     let (first, second) = (&c.first, &c.second);
     if c.conditions.is_empty() {
@@ -77,13 +77,13 @@ fn check(c: &RunComparison, by: Option<&str>) -> Result<(), Fail> {
     Ok(())
 }
 
-/// `network.rate (10Mbit, 20Mbit)`
+/// A difference in the form `network.rate (10Mbit, 20Mbit)`.
 fn change(d: &Difference) -> String {
     let text = |side: &Option<String>| side.clone().unwrap_or_else(|| "-".into());
     format!("{} ({}, {})", d.key, text(&d.first), text(&d.second))
 }
 
-/// What runs are called: the last part of their paths where these differ, else the whole.
+/// The names of runs: the last part of their paths if these differ, otherwise the whole paths.
 fn names(runs: &[PathBuf]) -> Vec<String> {
     let last = |path: &PathBuf| path.file_name().map(|n| n.to_string_lossy().into_owned());
     let short: Option<Vec<String>> = runs.iter().map(last).collect();
@@ -99,7 +99,7 @@ fn names(runs: &[PathBuf]) -> Vec<String> {
     })
 }
 
-/// What makes the page again.
+/// The command that recreates the page.
 fn command(args: &CompareArgs) -> String {
     let mut command = "swell compare".to_owned();
     for dir in &args.runs {

@@ -1,4 +1,4 @@
-//! `swell set` and `swell top`: what is asked of an emulation that runs, over a socket in its temporary directory.
+//! `swell set` and `swell top`: requests to a running emulation over a socket in its temporary directory.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -22,10 +22,10 @@ use crate::under::args::loss;
 
 /// The socket's name.
 const SOCKET: &str = "control";
-/// A request comes at once and is small.
+/// Limits on the size of a request in bytes, and on the time to receive it.
 const MOST: u64 = 4096;
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often it is seen whether a setting was made: emulations look every few milliseconds.
+/// How often a setting is checked for completion: emulations poll every few milliseconds.
 const LOOK: Duration = Duration::from_millis(2);
 
 #[derive(Debug, Args)]
@@ -58,7 +58,7 @@ pub(crate) struct Which {
     pid: Option<u32>,
 }
 
-/// What is asked.
+/// A request.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Request {
@@ -68,51 +68,52 @@ enum Request {
     Look,
 }
 
-/// What is answered.
+/// An answer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Answer {
-    /// What was wrong.
+    /// The error, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// The process.
+    /// The id of the process.
     pub pid: u32,
     /// What it emulates.
     pub title: String,
-    /// Seconds since its world began.
+    /// Seconds since the emulation began.
     pub at: f64,
-    /// Bytes that have crossed the link, up and down: of the programs, of the background.
+    /// Bytes that have crossed the link, up and down: first those of programs, then those of the background.
     pub carried: [[u64; 2]; 2],
-    /// Packets that were dropped there.
+    /// Packets dropped at the link, up and down.
     pub dropped: [u64; 2],
-    /// Simulated connections that are open.
+    /// Open simulated connections.
     pub background_flows: usize,
     /// 99th percentile of lateness, microseconds.
     pub late_us: f64,
-    /// The programs' flows that are open.
+    /// Open flows of programs.
     pub flows: Vec<Flow>,
 }
 
-/// A flow of the programs.
+/// A flow of a program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Flow {
     /// Protocol and both ends.
     pub name: String,
-    /// Seconds since it began.
+    /// Age in seconds.
     pub age: f64,
-    /// Payload that has arrived, up and down.
+    /// Payload bytes that have arrived, up and down.
     pub bytes: [u64; 2],
-    /// Segments that were sent again, up and down.
+    /// Retransmitted segments, up and down.
     pub retransmissions: [u32; 2],
 }
 
-/// Listens in the directory from now on, until the process ends. Where no socket can be made, nothing can be asked.
+/// Listens on a socket in the directory until the process ends. If the socket cannot be created, the emulation runs
+/// without this control.
 pub(crate) fn serve(scratch: &Path, title: &str) -> Arc<Control> {
     let control = Arc::new(Control::default());
     if let Ok(listener) = UnixListener::bind(scratch.join(SOCKET)) {
         let (theirs, title) = (Arc::clone(&control), title.to_owned());
         let serving = move || {
             for stream in listener.incoming().flatten() {
-                // Who goes away ends its own request only.
+                // A client that disconnects ends only its own request.
                 let _ = answer(&stream, &theirs, &title);
             }
         };
@@ -158,7 +159,7 @@ fn obey(request: Request, control: &Control) -> Result<(), String> {
     Ok(())
 }
 
-/// What is typed, as a setting.
+/// Parses settings as typed.
 fn parsed(pairs: &[String]) -> Result<(Vec<Direction>, LinkSetting), String> {
     let unit = |e: swell_base::UnitError| e.to_string();
     let mut directions = Direction::BOTH.to_vec();
@@ -242,7 +243,7 @@ impl Answer {
     }
 }
 
-/// Asks the emulation at a socket.
+/// Sends a request to the emulation at a socket.
 fn ask(socket: &Path, request: &Request) -> io::Result<Answer> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE * 2))?;
@@ -252,7 +253,7 @@ fn ask(socket: &Path, request: &Request) -> io::Result<Answer> {
     Ok(serde_json::from_str(&text)?)
 }
 
-/// The socket of the emulation that is meant.
+/// Finds the socket of the selected emulation.
 fn found(which: &Which) -> Result<PathBuf, Fail> {
     let sockets = scratch::live().into_iter().map(|dir| dir.join(SOCKET));
     let live = sockets.filter_map(|s| Some((ask(&s, &Request::Look).ok()?, s)));
@@ -274,7 +275,7 @@ fn found(which: &Which) -> Result<PathBuf, Fail> {
 }
 
 pub(crate) fn set(args: &SetArgs, json: bool) -> Result<(), Fail> {
-    // What is wrong is said before anybody is asked.
+    // Report bad settings before contacting any emulation.
     parsed(&args.settings).map_err(Fail::usage)?;
     let socket = found(&args.which)?;
     let answer = ask(&socket, &Request::Set(args.settings.clone())).map_err(gone)?;
@@ -300,7 +301,7 @@ pub(crate) fn top(args: &TopArgs, json: bool) -> Result<(), Fail> {
         sleep(Duration::from_secs(1));
         let now = match ask(&socket, &Request::Look) {
             Ok(now) => now,
-            // It has come to its end.
+            // The emulation has ended.
             Err(_) if !args.once => return Ok(()),
             Err(e) => return Err(gone(e)),
         };
@@ -317,7 +318,7 @@ pub(crate) fn top(args: &TopArgs, json: bool) -> Result<(), Fail> {
     }
 }
 
-/// What came of each flow since, by its name.
+/// Payload bytes of a flow since the earlier answer, up and down. Flows are matched by name.
 pub(crate) fn since(before: &Answer, flow: &Flow) -> [u64; 2] {
     let then: BTreeMap<&str, [u64; 2]> = (before.flows.iter())
         .map(|f| (f.name.as_str(), f.bytes))

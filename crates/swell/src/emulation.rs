@@ -1,4 +1,4 @@
-//! How emulated runs are to be made, as it may be typed.
+//! Command-line arguments for emulated runs.
 
 use clap::{Args, ValueEnum};
 use swell_base::Dur;
@@ -41,7 +41,7 @@ enum Offloading {
 }
 
 impl EmulationArgs {
-    /// What the emulator makes of it.
+    /// The settings for the emulator.
     pub(crate) fn settings(&self) -> Settings {
         let prompt = if self.precise {
             Pace::Precise
@@ -77,7 +77,7 @@ fn rest(text: &str) -> Result<Dur, String> {
     Ok(rest)
 }
 
-/// A probability, as a share or in percent.
+/// Parses a probability, as a share or in percent.
 pub(crate) fn probability(text: &str) -> Result<f64, String> {
     let (number, scale) = match text.strip_suffix('%') {
         Some(percent) => (percent.trim_end(), 0.01),

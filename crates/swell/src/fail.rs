@@ -1,14 +1,14 @@
-//! How a command fails.
+//! Failures of commands, and their exit codes.
 
 pub(crate) use groundswell::Error as Fail;
 use groundswell::Kind;
 
 use crate::out;
 
-/// The exit code of an interruption, as shells have it: 128 + SIGINT.
+/// The exit code after an interruption, as in shells: 128 + SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// The exit code that says why a command did not do what it was asked.
+/// The exit code for a failure.
 pub(crate) fn code(fail: &Fail) -> u8 {
     match fail.kind {
         Kind::Failed => 1,
@@ -18,7 +18,7 @@ pub(crate) fn code(fail: &Fail) -> u8 {
     }
 }
 
-/// Says it on standard error.
+/// Reports a failure on standard error.
 pub(crate) fn say(fail: &Fail) {
     if out::events() {
         return out::event(&serde_json::json!({

@@ -1,4 +1,4 @@
-//! `swell fidelity`: is the traffic that a model brings back the traffic it was learnt from?
+//! `swell fidelity`: compares the traffic that a model generates with the trace from which it was learnt.
 
 use std::fmt::Write as _;
 
@@ -40,7 +40,7 @@ pub(crate) fn fidelity(args: &FidelityArgs, json: bool) -> Result<(), Fail> {
     Ok(())
 }
 
-/// A Markdown table that reads well in a terminal too.
+/// The comparison as a Markdown table that is also readable in a terminal.
 fn markdown(fidelity: &Fidelity, playback: &Playback) -> String {
     let mut text = String::new();
     let missed = fidelity.rows.iter().filter(|r| !r.met).count();
@@ -117,7 +117,7 @@ fn off(r: &Row) -> String {
     }
 }
 
-/// Four significant digits, without an exponent where it can be helped.
+/// Four significant digits, without an exponent if possible.
 fn number(x: f64) -> String {
     let magnitude = if x == 0.0 {
         0

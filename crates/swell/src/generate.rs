@@ -1,4 +1,4 @@
-//! `swell generate`: drives agents, shows how it goes.
+//! `swell generate`: drives agents and shows their progress.
 
 use std::cell::RefCell;
 use std::io::{BufRead, IsTerminal};
@@ -74,7 +74,7 @@ pub(crate) fn generate(
     }
 }
 
-/// What is played.
+/// The traffic to generate.
 fn traffic(args: &GenerateArgs) -> Result<Traffic, Fail> {
     if let Some(sessions) = args.closed {
         return Ok(Traffic {
@@ -143,13 +143,13 @@ fn order(args: &GenerateArgs, traffic: TrafficPart, local: Option<&Local>) -> Re
     })
 }
 
-/// Loads that are typed while traffic is played, one a line; those that are none are said to be.
+/// Reads loads typed on standard input while traffic runs, one per line; reports lines that are not numbers.
 fn typed_loads(talk: bool) -> mpsc::Receiver<f64> {
     let (send, receive) = mpsc::channel();
     if std::io::stdin().is_terminal() && !in_foreground() {
         return receive;
     }
-    // It ends with standard input, or with the process.
+    // The thread ends with standard input or with the process.
     std::thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
             let Ok(line) = line else { return };
@@ -170,8 +170,8 @@ fn typed_loads(talk: bool) -> mpsc::Receiver<f64> {
     receive
 }
 
-/// Whether this process may read from its terminal: one in the background would be stopped for it
-/// (proc_pid_stat(5), process group and that of the terminal).
+/// Whether this process may read from its terminal: the kernel stops a background process that tries
+/// (proc_pid_stat(5), process group and foreground group of the terminal).
 fn in_foreground() -> bool {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit_once(')').map_or("", |s| s.1).split_whitespace();
@@ -179,13 +179,13 @@ fn in_foreground() -> bool {
     fields.len() > 5 && fields[2] == fields[5]
 }
 
-/// The line that shows how it goes.
+/// The progress line.
 struct Line {
     bar: ProgressBar,
     before: RefCell<Before>,
 }
 
-/// Time, bytes up and down, transfers.
+/// The previous sample: time; bytes up, bytes down, transfers.
 type Before = Option<(Duration, [u64; 3])>;
 
 impl Line {
@@ -234,7 +234,7 @@ impl Line {
     }
 }
 
-/// What is said at the end.
+/// What to print at the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Said {
     All,

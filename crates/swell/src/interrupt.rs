@@ -1,8 +1,7 @@
-//! Ctrl-C: what it ends, what is kept.
+//! Handling of Ctrl-C.
 //!
-//! Most commands leave one thing, as a whole or not at all, and end at once. While an experiment runs,
-//! the first Ctrl-C is a wish that the runs look at, so that what is finished is kept; the second
-//! ends the program.
+//! Most commands write a single output atomically, so they end at once. While an experiment runs, the first Ctrl-C is
+//! only a request that the runs poll, so that completed runs are kept. The second one ends the program.
 
 use std::io::{self, IsTerminal};
 use std::process::exit;
@@ -14,16 +13,16 @@ use crate::out;
 
 /// What the next Ctrl-C does.
 enum Answer {
-    /// End the program, saying this.
+    /// End the program with this message.
     End(Fail),
-    /// Let whoever asks [`wished`] come to an end.
+    /// Set the flag that [`wished`] returns, so that the runs end in order.
     Wish,
 }
 
 static ANSWER: Mutex<Option<Answer>> = Mutex::new(None);
 static WISHED: AtomicBool = AtomicBool::new(false);
 
-/// Listens for Ctrl-C from now on.
+/// Installs the Ctrl-C handler.
 pub(crate) fn listen() -> Result<(), Fail> {
     let heard = || {
         let answer = answer();
@@ -32,7 +31,7 @@ pub(crate) fn listen() -> Result<(), Fail> {
             Some(Answer::Wish) | None => {}
             Some(Answer::End(fail)) => {
                 if io::stderr().is_terminal() {
-                    // Behind the progress bar.
+                    // End the line of the progress bar.
                     out::say("");
                 }
                 fail::say(fail);
@@ -43,18 +42,18 @@ pub(crate) fn listen() -> Result<(), Fail> {
     ctrlc::set_handler(heard).map_err(|e| Fail::failed(format!("cannot listen for Ctrl-C: {e}")))
 }
 
-/// From now on the end of whoever started this process is a Ctrl-C: a program that is killed leaves no runs behind.
+/// Makes the death of the parent process act as Ctrl-C, so that a killed program leaves no runs behind.
 pub(crate) fn with_parent() {
-    // Where the kernel does not know it, runs end by themselves, later.
+    // Without kernel support, runs still end by themselves, but later.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::INT));
 }
 
-/// From now on Ctrl-C ends the program with these words.
+/// Makes Ctrl-C end the program with this message.
 pub(crate) fn ends(message: &str, hint: &str) {
     *answer() = Some(Answer::End(Fail::interrupted(message).hint(hint)));
 }
 
-/// From now on Ctrl-C is a wish.
+/// Makes the next Ctrl-C a request to stop, which [`wished`] reports.
 pub(crate) fn wishes() {
     *answer() = Some(Answer::Wish);
 }
@@ -64,12 +63,12 @@ pub(crate) fn wished() -> bool {
     WISHED.load(Ordering::Relaxed)
 }
 
-/// Ctrl-C waits as long as this is held: for what must not be half done.
+/// Delays Ctrl-C while the guard is held, for operations that must not be interrupted halfway.
 pub(crate) fn held() -> impl Drop {
     answer()
 }
 
-/// Its holders do not panic, and an answer is whole at any time.
+/// Locks the current response. Holders do not panic, and the value is always valid, so a poisoned lock is safe.
 fn answer() -> MutexGuard<'static, Option<Answer>> {
     ANSWER.lock().unwrap_or_else(PoisonError::into_inner)
 }

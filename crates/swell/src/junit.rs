@@ -1,4 +1,4 @@
-//! A verdict as JUnit test cases, the format that CI systems show.
+//! Writes a verdict as JUnit test cases, a format that CI systems display.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,10 +10,10 @@ use crate::fail::Fail;
 use crate::threshold::Threshold;
 use crate::{out, tables};
 
-/// What became of a test case.
+/// The outcome of a test case.
 enum Outcome {
     Passed,
-    /// It answers nothing, and why.
+    /// The case gives no answer, for this reason.
     Skipped(String),
     Failed(String),
 }
@@ -22,7 +22,7 @@ struct Case {
     class: String,
     name: String,
     outcome: Outcome,
-    /// What else there is to say.
+    /// Additional output.
     output: String,
 }
 
@@ -114,7 +114,8 @@ fn document(suite: &str, cases: &[Case]) -> String {
     text
 }
 
-/// Safe between tags and in attributes; XML 1.0 (section 2.2) has no other control characters than these three.
+/// Escapes text for use between tags and in attributes. XML 1.0 (section 2.2) allows only these three control
+/// characters.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

@@ -18,7 +18,7 @@ use crate::{interrupt, out, tables};
 
 mod private;
 
-/// First addresses of sources and destinations in configurations of Harpoon: a model has none of its own.
+/// First addresses of sources and destinations in Harpoon's configurations, because a model has no addresses.
 const HARPOON_POOLS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1)];
 
 pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
@@ -133,7 +133,7 @@ fn options(args: &LearnArgs, name: String) -> Options {
     }
 }
 
-/// Does what reads these files, with a progress bar.
+/// Runs `read` on these files with a progress bar.
 pub(crate) fn with_bar<T>(
     files: &[PathBuf],
     read: impl FnOnce(Box<dyn Fn(u64) + Send + Sync>) -> Result<T, Fail>,
@@ -163,7 +163,7 @@ fn collect(address: SocketAddr, duration: Option<Dur>, options: &Options) -> Res
     learn::collect(&socket, options, || interrupt::wished() || over())
 }
 
-/// Writes the model as configurations of Harpoon.
+/// Writes the model as Harpoon's configurations.
 fn configurations(model: &AnyModel, output: &Path, json: bool) -> Result<(), Fail> {
     let AnyModel::Flows(flows) = model else {
         let message = "Harpoon plays flow-level models: this is one of packets";
@@ -191,7 +191,7 @@ fn configurations(model: &AnyModel, output: &Path, json: bool) -> Result<(), Fai
     Ok(())
 }
 
-/// The most memory this process ever held, in bytes, where the system says (Linux: VmHWM).
+/// Peak resident memory of this process in bytes, if the system reports it (Linux: VmHWM).
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;

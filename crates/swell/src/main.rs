@@ -1,4 +1,4 @@
-//! The command line. Data goes to standard output, talk to standard error.
+//! The command `swell`. Data goes to standard output, messages to standard error.
 
 mod agent;
 mod bridge;
@@ -36,14 +36,13 @@ use fail::Fail;
 use swell_host::Rights;
 
 fn main() -> ExitCode {
-    // The first process of an emulated host, and the one that turns into a program, are this
-    // executable again.
+    // The init process of an emulated host, and the process that then executes a program, run this executable too.
     if let Some(code) = swell_host::helper_main() {
         return code;
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        // Help and version are data; clap would pass over a full disk.
+        // Help and version are data. clap itself would ignore a full disk.
         Err(asked) if !asked.use_stderr() && !std::io::stdout().is_terminal() => {
             out::data(asked.render().to_string().trim_end());
             return ExitCode::SUCCESS;
@@ -63,10 +62,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what was asked; the exit code is a program's that ran under the emulator, else 0.
+/// Executes the command. The exit code is that of a program run under the emulator, otherwise 0.
 fn done(cli: Cli) -> Result<u8, Fail> {
-    // Where it takes a user namespace of one's own to make hosts, it must be entered before there is
-    // a second thread.
+    // If hosts need a user namespace of our own, it must be entered before a second thread starts.
     let source = match &cli.command {
         Command::Run(args) => Some(run::source(args)?),
         _ => None,
@@ -100,7 +98,7 @@ fn done(cli: Cli) -> Result<u8, Fail> {
 
 fn other(command: Command, json: bool) -> Result<(), Fail> {
     match command {
-        // They are at home in `done`.
+        // `done` handles these.
         Command::Run(_)
         | Command::Under(_)
         | Command::Compare(_)

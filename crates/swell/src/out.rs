@@ -1,4 +1,4 @@
-//! Data to standard output, talk to standard error.
+//! Output: data to standard output, messages to standard error.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -12,8 +12,8 @@ use swell_base::{Severity, Warning};
 use crate::fail::{self, Fail};
 use crate::{interrupt, tables};
 
-/// Prints data. A reader that has seen enough (a closed pipe) is not an error. Any other failure, such as a
-/// full disk, ends the program with exit code 1: output that was lost must not look like success.
+/// Prints data. A reader that has closed the pipe is not an error. Any other failure, such as a full disk, ends the
+/// program with exit code 1, because lost output must not look like success.
 pub(crate) fn data(text: &str) {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
@@ -30,25 +30,25 @@ pub(crate) fn json(value: &serde_json::Value) {
     data(&format!("{value:#}"));
 }
 
-/// Whether talk is for a program.
+/// Whether messages are JSON events for a program.
 static EVENTS: AtomicBool = AtomicBool::new(false);
 
-/// From now on talk is JSON, if `wanted`.
+/// Turns JSON events on or off.
 pub(crate) fn events_wanted(wanted: bool) {
     EVENTS.store(wanted, Ordering::Relaxed);
 }
 
-/// Whether talk is JSON.
+/// Whether messages are JSON events.
 pub(crate) fn events() -> bool {
     EVENTS.load(Ordering::Relaxed)
 }
 
-/// A line of JSON on standard error.
+/// Writes a line of JSON to standard error.
 pub(crate) fn event(value: &serde_json::Value) {
     let _ = writeln!(io::stderr().lock(), "{value}");
 }
 
-/// Says something.
+/// Prints a message.
 pub(crate) fn say(text: &str) {
     if events() {
         return event(&serde_json::json!({"event": "message", "text": text}));
@@ -56,7 +56,7 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Says what to doubt.
+/// Prints warnings.
 pub(crate) fn warnings(warnings: &[Warning]) {
     for w in warnings {
         if events() {
@@ -72,7 +72,7 @@ pub(crate) fn warnings(warnings: &[Warning]) {
     }
 }
 
-/// A progress bar on standard error; nothing where that is no terminal.
+/// A progress bar on standard error; hidden if that is not a terminal.
 pub(crate) fn bar(length: u64, template: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(length), draw_target());
     if let Ok(style) = ProgressStyle::with_template(template) {
@@ -81,7 +81,7 @@ pub(crate) fn bar(length: u64, template: &str) -> ProgressBar {
     bar
 }
 
-/// Where progress is drawn: standard error, or nowhere if that is no terminal.
+/// The target of progress bars: standard error, or none if that is not a terminal.
 pub(crate) fn draw_target() -> ProgressDrawTarget {
     if io::stderr().is_terminal() && !events() {
         ProgressDrawTarget::stderr()
@@ -90,16 +90,16 @@ pub(crate) fn draw_target() -> ProgressDrawTarget {
     }
 }
 
-/// How often progress is reported where standard error is not a terminal, as in a log file.
+/// Interval of progress reports if standard error is not a terminal, as in a log file.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
-/// How often progress is reported to a program.
+/// Interval of progress events for a program.
 const EVENT_EVERY: Duration = Duration::from_millis(200);
 
-/// Progress for logs: where standard error is not a terminal, a line a minute; for programs, events.
+/// Progress for logs and programs: a line per minute if standard error is not a terminal, or events.
 pub(crate) struct Log {
     began: Instant,
-    /// When the last line was due; `None` on a terminal, which has a progress bar instead.
+    /// When the last line was due; `None` on a terminal, which has a progress bar.
     last: Option<Mutex<Instant>>,
 }
 
@@ -113,7 +113,7 @@ impl Log {
         }
     }
 
-    /// Reports that `done` of `all` runs of a stage are done, if it is time to.
+    /// Reports that `done` of `all` runs of a stage are done, if a report is due.
     pub(crate) fn report(&self, stage: &str, done: f64, all: f64) {
         let Some(last) = &self.last else { return };
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,7 +141,7 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Writes a file so that it is there as a whole or not at all, whenever Ctrl-C comes.
+/// Writes a file atomically, even if Ctrl-C arrives meanwhile.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Fail> {
     let _held = interrupt::held();
     groundswell::files::write(path, bytes)

@@ -1,4 +1,4 @@
-//! What `--json` prints of runs and studies. It has a version and a schema, so that programs can rely on it.
+//! The output of `--json` for runs and studies. It has a version and a schema, so that programs can rely on it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use swell_study::Study;
 
 use crate::out;
 
-/// The version of what is printed. A field that goes away or changes its type raises it; one that is added does not.
-/// `scripts/reference` refuses the first without a new version.
+/// The version of the output. Removing a field or changing its type raises it; adding a field does not.
+/// `scripts/reference` rejects a removal or a change of type without a new version.
 const FORMAT: u32 = 1;
 
 /// What `swell --json` prints of runs, comparisons and studies.
@@ -87,7 +87,7 @@ pub(crate) enum Output<'a> {
 }
 
 impl Output<'_> {
-    /// Prints it.
+    /// Prints the document.
     pub(crate) fn print(self) {
         let document = Document {
             format: FORMAT,
@@ -97,7 +97,7 @@ impl Output<'_> {
     }
 }
 
-/// The JSON schema of what is printed.
+/// The JSON schema of the output.
 pub(crate) fn schema() -> serde_json::Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
     let schema = settings

@@ -12,13 +12,13 @@ use crate::cli::ShowArgs;
 use crate::fail::Fail;
 use crate::out;
 
-/// Pixels of a picture; there are 96 in an inch, as in CSS.
+/// Default size of a picture in pixels, 96 per inch as in CSS.
 const SIZE: (f64, f64) = (700.0, 380.0);
-/// Pixels of a PNG per one of those.
+/// PNG pixels per picture pixel.
 #[cfg(feature = "png")]
 const PNG_SCALE: f32 = 2.0;
 
-/// The pictures of a run that are drawn as files.
+/// The pictures of a run that can be drawn as files.
 const DRAWN: [&str; 7] = [
     "cdf",
     "slowdown",
@@ -29,7 +29,7 @@ const DRAWN: [&str; 7] = [
     "waterfall",
 ];
 
-/// Writes what was asked for of a model.
+/// Writes the requested pictures of a model.
 pub(crate) fn of_model(model: &Model, args: &ShowArgs) -> Result<(), Fail> {
     if let Some(path) = &args.html {
         save(path, swell_report::model_html(model).as_bytes())?;
@@ -41,7 +41,7 @@ pub(crate) fn of_model(model: &Model, args: &ShowArgs) -> Result<(), Fail> {
     specify(args, || Ok(picture.vega(model)))
 }
 
-/// Writes what was asked for of a run.
+/// Writes the requested pictures of a run.
 pub(crate) fn of_run(results: &Results, verdict: &Verdict, args: &ShowArgs) -> Result<(), Fail> {
     if let Some(path) = &args.html {
         save(path, swell_report::render(results).as_bytes())?;
@@ -87,7 +87,7 @@ pub(crate) fn of_run(results: &Results, verdict: &Verdict, args: &ShowArgs) -> R
     draw(args, || svg.clone())
 }
 
-/// A width, and a height where one is given, pixels.
+/// A width and an optional height, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Size(f64, Option<f64>);
 
@@ -119,12 +119,12 @@ impl std::str::FromStr for Size {
     }
 }
 
-/// Pixels that a side has at least: below this labels cover everything.
+/// Minimum length of a side in pixels: below this, labels cover everything.
 const SMALLEST: f64 = 200.0;
-/// Pixels that a side has at most.
+/// Maximum length of a side in pixels.
 const LARGEST: f64 = 10_000.0;
 
-/// Pixels of the picture: narrow ones are higher in proportion, since letters are as high.
+/// Size of the picture in pixels. Narrow pictures are taller in proportion, because text keeps its size.
 fn size(args: &ShowArgs) -> (f64, f64) {
     let Some(Size(width, height)) = args.size else {
         return SIZE;
@@ -133,7 +133,7 @@ fn size(args: &ShowArgs) -> (f64, f64) {
     (width, height.unwrap_or(width * proportion))
 }
 
-/// Which of the pictures was asked for.
+/// The index of the requested picture.
 fn asked(args: &ShowArgs, names: &[&str]) -> Result<usize, Fail> {
     let Some(name) = &args.picture else {
         return Ok(0);
@@ -144,7 +144,7 @@ fn asked(args: &ShowArgs, names: &[&str]) -> Result<usize, Fail> {
     })
 }
 
-/// Draws the picture as SVG, PNG and PDF, where that was asked for.
+/// Writes the picture as SVG, PNG and PDF, as requested.
 fn draw(args: &ShowArgs, svg: impl Fn() -> String) -> Result<(), Fail> {
     if let Some(path) = &args.svg {
         save(path, svg().as_bytes())?;
@@ -161,34 +161,34 @@ fn draw(args: &ShowArgs, svg: impl Fn() -> String) -> Result<(), Fail> {
     Ok(())
 }
 
-/// A picture in another format, with what to doubt of it.
+/// Converts a picture to another format, with an optional warning.
 type Encode = fn(&str) -> Result<(Vec<u8>, Option<Warning>), Fail>;
 
-/// A picture as PDF, with what to doubt of it.
+/// Converts a picture to PDF, with an optional warning.
 #[cfg(feature = "png")]
 pub(crate) fn pdf(svg: &str) -> Result<(Vec<u8>, Option<Warning>), Fail> {
     swell_report::pdf(svg).map_err(Fail::failed)
 }
 
-/// Says that there is no PDF.
+/// The error that PDF is not supported.
 #[cfg(not(feature = "png"))]
 pub(crate) fn pdf(_svg: &str) -> Result<(Vec<u8>, Option<Warning>), Fail> {
     Err(Fail::usage("this program was built without PDF").hint("--svg writes the same picture"))
 }
 
-/// A picture as PNG, with what to doubt of it.
+/// Converts a picture to PNG, with an optional warning.
 #[cfg(feature = "png")]
 pub(crate) fn png(svg: &str) -> Result<(Vec<u8>, Option<Warning>), Fail> {
     swell_report::png(svg, PNG_SCALE).map_err(Fail::failed)
 }
 
-/// Says that there is no PNG.
+/// The error that PNG is not supported.
 #[cfg(not(feature = "png"))]
 pub(crate) fn png(_svg: &str) -> Result<(Vec<u8>, Option<Warning>), Fail> {
     Err(Fail::usage("this program was built without PNG").hint("--svg writes the same picture"))
 }
 
-/// Writes the specification, where that was asked for.
+/// Writes the Vega-Lite specification, if requested.
 fn specify(
     args: &ShowArgs,
     spec: impl Fn() -> Result<serde_json::Value, Fail>,

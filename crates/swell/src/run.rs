@@ -15,7 +15,7 @@ use crate::output::Output;
 use crate::threshold::{self, Threshold};
 use crate::{interrupt, junit, out, report, tables};
 
-/// What is to be run.
+/// The experiment to run.
 pub(crate) fn source(args: &RunArgs) -> Result<Source, Fail> {
     match &args.experiment {
         Some(path) => Source::open(path),
@@ -26,7 +26,7 @@ pub(crate) fn source(args: &RunArgs) -> Result<Source, Fail> {
     }
 }
 
-/// How it is to be run.
+/// The options of the run.
 pub(crate) fn options(args: &RunArgs) -> Options {
     Options {
         set: args.set.clone(),
@@ -53,7 +53,7 @@ pub(crate) fn run(
 ) -> Result<u8, Fail> {
     let experiment = Experiment::new(source, options(args), rights)?;
     interrupt::wishes();
-    // Nothing is drawn before the first stage says how long it is.
+    // Draw nothing before the first stage has set its length.
     let bar = out::bar(
         0,
         "{prefix:>9} [{bar:30}] {msg} runs, {elapsed} gone, {eta} to go",
@@ -68,7 +68,7 @@ pub(crate) fn run(
         } => {
             bar.set_prefix(name);
             bar.set_message(format!("{finished}/{runs}"));
-            // The bar counts thousandths of runs, so that it moves within them.
+            // The bar counts thousandths of runs, so that it advances within a run.
             bar.set_length(runs as u64 * 1000);
             bar.set_position(finished as u64 * 1000);
             if bar.is_hidden() {
@@ -109,7 +109,7 @@ pub(crate) fn run(
     let page = experiment.dir().join(report::PAGE);
     report::write(&results, &page)?;
     say(&results, &verdict, &page, json);
-    // Numbers that were made up answer nothing.
+    // Made-up numbers answer nothing, so the exit code ignores the verdict.
     Ok(if args.made_up {
         threshold::ANSWERED
     } else {
@@ -120,7 +120,7 @@ pub(crate) fn run(
     })
 }
 
-/// Says that a shard is done, and what to do next.
+/// Reports that a shard is complete, and what to do next.
 pub(crate) fn shard_done(
     dir: &Path,
     shard: Option<Shard>,
@@ -144,7 +144,7 @@ pub(crate) fn shard_done(
     out::say("the same command without --shard does what is missing and joins all of them");
 }
 
-/// Says which thresholds are crossed; the exit code of the verdict.
+/// Reports the crossed thresholds and returns the exit code of the verdict.
 pub(crate) fn judged(verdict: &Verdict, fail_if: &[Threshold]) -> u8 {
     let crossed: Vec<String> = fail_if.iter().flat_map(|t| t.crossed(verdict)).collect();
     for line in &crossed {
@@ -153,13 +153,13 @@ pub(crate) fn judged(verdict: &Verdict, fail_if: &[Threshold]) -> u8 {
     match threshold::exit_code(verdict) {
         threshold::APPLICATION_FAILED => threshold::APPLICATION_FAILED,
         _ if !crossed.is_empty() => threshold::THRESHOLD,
-        // Whoever sets thresholds asks for them.
+        // With thresholds, only they determine the exit code.
         _ if !fail_if.is_empty() => threshold::ANSWERED,
         code => code,
     }
 }
 
-/// Prints the table, the verdict and where the report is.
+/// Prints the table, the verdict and the path of the report.
 fn say(results: &Results, verdict: &Verdict, page: &Path, json: bool) {
     if json {
         return Output::Run {
@@ -179,7 +179,7 @@ fn say(results: &Results, verdict: &Verdict, page: &Path, json: bool) {
     out::data(&format!("report: {}", page.display()));
 }
 
-/// Says what to doubt; what a model itself says in one line, since the report and `swell show` tell it.
+/// Prints the doubts. Those of a model itself take one line, because the report and `swell show` list them.
 pub(crate) fn doubts(results: &Results, verdict: &Verdict) {
     let models = &results.manifest.models;
     let of_a_model = |doubt: &Warning| {

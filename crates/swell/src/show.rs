@@ -23,7 +23,7 @@ pub(crate) fn show(args: &ShowArgs, json: bool) -> Result<(), Fail> {
 
 fn run(results: &Results, verdict: &Verdict, args: &ShowArgs, json: bool) -> Result<(), Fail> {
     pictures::of_run(results, verdict, args)?;
-    // The specification is then what standard output has.
+    // Standard output then has the specification and nothing else.
     if args.vega.as_deref().is_some_and(out::is_stdout) {
         return Ok(());
     }

@@ -18,10 +18,10 @@ use crate::{interrupt, out, pictures, report, run, tables};
 
 /// Folder of the pictures in a study's directory.
 const PICTURES: &str = "pictures";
-/// Pixels of a picture.
+/// Size of a picture in pixels.
 const SIZE: (f64, f64) = (700.0, 420.0);
 
-/// Whether its runs are on hosts of this machine's.
+/// Whether the runs of the study are on hosts of this machine.
 pub(crate) fn needs_hosts(which: &StudyCommand) -> bool {
     match which {
         StudyCommand::Router(args) => args.write.is_none(),
@@ -51,7 +51,7 @@ pub(crate) fn study(which: &StudyCommand, rights: Option<&Rights>, json: bool) -
     }
 }
 
-/// A study that the program carries, with a column more for each capture, or in these columns only, and other values of
+/// A bundled study, with an extra column for each capture, or restricted to these columns, and with changed values of
 /// its options.
 fn carried(
     name: &str,
@@ -75,7 +75,7 @@ fn carried(
     run_file(&study, args.quick, &args.grid, rights, json)
 }
 
-/// Says which files of a study were written, and how to run them.
+/// Reports which files of a study were written, and how to run them.
 fn written(paths: &[PathBuf], dir: &Path, json: bool) -> Result<(), Fail> {
     let command = format!("swell study file {}", quoted(&dir.join(bundled::STUDY)));
     if json {
@@ -139,7 +139,7 @@ fn run_file(
     if study.runs_again() {
         out::say("simulating some runs again for the figures that show their course");
     } else {
-        // Nothing is left that asks whether to stop.
+        // From here on nothing polls for a request to stop, so Ctrl-C ends the program.
         let kept = format!("interrupted; all runs are kept in {}", dir.display());
         interrupt::ends(&kept, "the same command draws the figures");
     }
@@ -150,7 +150,7 @@ fn run_file(
     finish(&made, &dir, json)
 }
 
-/// Combinations and the commands that do their first runs.
+/// Lists the combinations with the command that performs the first run of each.
 fn list(study: &FileStudy, json: bool) -> Result<(), Fail> {
     if json {
         let each = study.groups().map(|g| {
@@ -175,7 +175,7 @@ fn list(study: &FileStudy, json: bool) -> Result<(), Fail> {
     Ok(())
 }
 
-/// The directory asked for or the default, with a place for pictures.
+/// Creates the requested or the default directory, with a folder for pictures.
 fn made(asked: Option<&Path>, default: PathBuf) -> Result<PathBuf, Fail> {
     let dir = match asked {
         Some(dir) => {
@@ -200,7 +200,7 @@ fn options(args: &GridArgs, dir: &Path) -> Options {
     }
 }
 
-/// Shows how far runs are.
+/// Runs `work` with a progress bar.
 fn with_progress(
     work: impl FnOnce(&(dyn Fn(Progress) + Sync)) -> Result<Outcome, Fail>,
 ) -> Result<Outcome, Fail> {
@@ -219,7 +219,7 @@ fn with_progress(
             if p.kept > 0 {
                 bar.suspend(|| out::say(&format!("{} of {} runs are there", p.kept, p.runs)));
             }
-            // What is there already says nothing about how long the rest takes.
+            // Runs that existed before must not affect the estimate of the remaining time.
             bar.set_position((p.share * 1000.0) as u64);
             bar.reset_eta();
         }
@@ -232,7 +232,7 @@ fn with_progress(
     outcome
 }
 
-/// Writes page and pictures, prints the ledgers.
+/// Writes the page and the pictures, and prints the ledgers.
 fn finish(study: &Study, dir: &Path, json: bool) -> Result<(), Fail> {
     let kept = format!("interrupted; all runs are kept in {}", dir.display());
     interrupt::ends(&kept, "the same command writes the report");
@@ -272,7 +272,7 @@ fn draw(picture: &Picture, dir: &Path) -> Result<(), Fail> {
     let vega = format!("{:#}", swell_report::study_vega(picture));
     out::write(&path("vl.json"), vega.as_bytes())?;
     if cfg!(feature = "png") {
-        // A machine without fonts was warned of by the page's own pictures.
+        // The warning about missing fonts was printed with the page's own pictures.
         out::write(&path("png"), &pictures::png(&svg)?.0)?;
         out::write(&path("pdf"), &pictures::pdf(&svg)?.0)?;
     }

@@ -20,24 +20,24 @@ use compare::judgement;
 
 const WIDTH: usize = 80;
 
-/// What left and right are, where a table speaks of directions on a link.
+/// Explains left and right, for tables about directions on a link.
 const SIDES: &str =
     "left of the tapped link is the inside, where most clients are; right the outside";
 
-/// A table whose rows are one line each.
+/// A table with one line per row.
 fn list(header: &[&str]) -> Table {
     let mut list = table(header);
     list.load_style(presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none()));
     list
 }
 
-/// A table whose rows are several lines each.
+/// A table with several lines per row.
 fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY);
     table.set_header(header.to_vec());
     for (i, column) in table.column_iter_mut().enumerate() {
-        // The separator between columns is room enough in 80 columns.
+        // The separator between columns is enough space in 80 columns.
         column.set_padding((0, 0));
         if i > 0 {
             column.set_cell_alignment(CellAlignment::Right);
@@ -46,7 +46,7 @@ fn table(header: &[&str]) -> Table {
     table
 }
 
-/// The tables of a foreground; those of a run that was made up say so themselves, since they are copied and pasted.
+/// The tables of a foreground. Made-up runs are labelled in the table itself, because tables are copied and pasted.
 pub(crate) fn of_run(results: &Results, v: &ForegroundVerdict) -> String {
     let mark = match &*results.manifest.backend {
         MadeUp::NAME => "MADE UP: ",
@@ -82,7 +82,7 @@ pub(crate) fn slowdowns(v: &ForegroundVerdict) -> String {
             format!("{:.1}", b.load_bps[1] / 1e6),
             requests,
         ];
-        // Of few requests the median is all that can be told.
+        // Few requests allow no statement beyond the median.
         let told = |q: &Quantile| q.p == 0.5 || b.requests >= FEW;
         row.extend(b.quantiles.iter().map(|q| match told(q) {
             true => quantile(q),
@@ -97,7 +97,7 @@ pub(crate) fn slowdowns(v: &ForegroundVerdict) -> String {
     )
 }
 
-/// What a foreground that makes no requests is measured by.
+/// The table of rates, for a foreground without requests.
 fn carried(v: &ForegroundVerdict) -> String {
     let mut text = list(&["background", "Mbit/s"]);
     for b in &v.backgrounds {
@@ -111,7 +111,7 @@ fn carried(v: &ForegroundVerdict) -> String {
     )
 }
 
-/// What was judged beside request times; nothing where nothing was.
+/// The table of measures other than request times; empty if there are none.
 fn measures(v: &ForegroundVerdict) -> String {
     let mut text = list(&[
         "measure",
@@ -150,7 +150,7 @@ fn plain(x: f64) -> String {
     }
 }
 
-/// Fewer requests than this have no tail that is worth a number.
+/// With fewer requests than this, tail percentiles are meaningless.
 const FEW: usize = 20;
 
 fn quantile(q: &Quantile) -> String {
@@ -209,12 +209,12 @@ fn shortened(text: &str, most: usize) -> String {
     text.chars().take(most - 1).chain(['…']).collect()
 }
 
-/// Text in lines of 80 columns.
+/// Wraps text at 80 columns.
 pub(crate) fn wrapped(text: &str) -> String {
     indented(text, "", "")
 }
 
-/// Text in lines of 80 columns, of which the first begins with `first` and the others with `rest`.
+/// Wraps text at 80 columns; the first line begins with `first`, the others with `rest`.
 fn indented(text: &str, first: &str, rest: &str) -> String {
     let mut lines = vec![first.to_owned()];
     let mut begun = false;
@@ -233,7 +233,7 @@ fn indented(text: &str, first: &str, rest: &str) -> String {
     lines.join("\n")
 }
 
-/// The answers for a foreground: a paragraph for each question, with a line for each background where they are many.
+/// The answers for a foreground: a paragraph per question, with a line per background if there are many.
 pub(crate) fn answers(v: &ForegroundVerdict) -> String {
     v.paragraphs.iter().map(paragraph).collect()
 }
@@ -249,13 +249,13 @@ fn paragraph(p: &Paragraph) -> String {
     text
 }
 
-/// A ledger: claims in rows, circumstances in columns. `reference` is what the simulator is called whose
-/// numbers stand beside.
+/// A ledger: claims in rows, circumstances in columns. `reference` is the name of the simulator whose numbers are
+/// shown for comparison.
 pub(crate) fn ledger(ledger: &Ledger, reference: &str) -> String {
     let mut header = vec!["", "claim", "paper"];
     header.extend(ledger.columns.iter().map(String::as_str));
     let mut table = list(&header);
-    // What is left of 80 columns beside the others and the room between them.
+    // The rest of the 80 columns, minus the other columns and the space between them.
     let columns = ledger.columns.len();
     let narrow = if columns > 2 { 12 } else { 15 };
     let ids = ledger.entries.iter().map(|e| e.id.chars().count());
@@ -324,7 +324,7 @@ pub(crate) fn models(listed: &[(&str, Model)]) -> String {
     format!("{table}\n{SIDES}\n\n{}", notes.join("\n"))
 }
 
-/// By what the bundled models differ.
+/// The table of characteristics that distinguish the bundled models.
 pub(crate) fn bench(listed: &[(&str, Model)]) -> String {
     let mut table = list(&[
         "model",
@@ -359,7 +359,7 @@ pub(crate) fn bench(listed: &[(&str, Model)]) -> String {
     format!("{table}\n{SIDES}\n{key}")
 }
 
-/// A model in figures: totals, then classes.
+/// Summary of a model: totals, then classes.
 pub(crate) fn model(model: &Model) -> String {
     let rate = mean_bps(model);
     let t = &model.totals;
@@ -419,7 +419,7 @@ pub(crate) fn model(model: &Model) -> String {
     text
 }
 
-/// What the model's certificate says, in a sentence.
+/// The model's fidelity certificate in a sentence.
 fn fidelity(model: &Model) -> Option<String> {
     let c = model.provenance.certificate.as_ref()?;
     let halves = c
@@ -446,7 +446,7 @@ fn fidelity(model: &Model) -> Option<String> {
     Some(text)
 }
 
-/// What a model tells of its trace, in sentences.
+/// What a model reveals about its trace, in sentences.
 fn reveals(model: &Model) -> String {
     if let Some(epsilon) = model.provenance.private {
         return format!(
@@ -465,7 +465,7 @@ fn reveals(model: &Model) -> String {
     )
 }
 
-/// A model of either kind in figures.
+/// Summary of a model of either kind.
 pub(crate) fn any_model(any: &AnyModel) -> String {
     match any {
         AnyModel::Packets(m) => model(m),
@@ -473,7 +473,7 @@ pub(crate) fn any_model(any: &AnyModel) -> String {
     }
 }
 
-/// How a program fared under the emulator, and how the emulator did.
+/// The results of a program under the emulator, and the performance of the emulator.
 pub(crate) fn under(results: &Results, exits: &[Exit], conditions: &[Conditions]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -529,7 +529,7 @@ pub(crate) fn under(results: &Results, exits: &[Exit], conditions: &[Conditions]
     table.to_string()
 }
 
-/// How the emulator did.
+/// The performance of the emulator.
 pub(crate) fn emulator(w: &Conditions) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

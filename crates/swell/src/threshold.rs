@@ -1,11 +1,11 @@
-//! `--fail-if`: thresholds on what a verdict measured, and the exit codes that verdicts end with.
+//! `--fail-if`: thresholds on the numbers of a verdict, and the exit codes of verdicts.
 //!
 //! ```text
 //! [BACKGROUND:]p5|p50|p90|p95.slowdown|seconds[.value|.low|.high] >|>=|<|<= NUMBER
 //! [BACKGROUND:]MEASURE[.p50|.p90|.p95|...].ratio|value[.value|.low|.high] >|>=|<|<= NUMBER
 //! ```
 //!
-//! The first is of request times, the second of any measure: `goodput.ratio < 0.5`, `p99.value.high > 250`.
+//! The first form applies to request times, the second to any measure: `goodput.ratio < 0.5`, `p99.value.high > 250`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use std::str::FromStr;
 use swell_experiment::verdict::{Answer, BackgroundVerdict, PERCENTILES, Statistic, Verdict};
 use swell_stats::Estimate;
 
-/// Background traffic matters, or it does not.
+/// It is settled whether background traffic matters.
 pub(crate) const ANSWERED: u8 = 0;
 /// The runs do not settle it.
 pub(crate) const NOT_SETTLED: u8 = 3;
@@ -22,7 +22,7 @@ pub(crate) const APPLICATION_FAILED: u8 = 4;
 /// A `--fail-if` holds.
 pub(crate) const THRESHOLD: u8 = 5;
 
-/// The exit code of a verdict, thresholds aside. Where there is nothing to compare with, nothing was asked.
+/// The exit code of a verdict without thresholds. A run without a comparison asks no question, so it succeeds.
 pub(crate) fn exit_code(verdict: &Verdict) -> u8 {
     let all = &verdict.foregrounds;
     let asked = |answer: Option<Answer>| answer == Some(Answer::Unclear);
@@ -38,20 +38,20 @@ pub(crate) fn exit_code(verdict: &Verdict) -> u8 {
     }
 }
 
-/// Which number.
+/// The number that a threshold tests.
 #[derive(Clone, Debug, PartialEq)]
 enum Of {
-    /// Of request times, by number of percentile: how many times as long as without background.
+    /// Slowdown of request times against no background, at the percentile with this index.
     Slowdown(usize),
-    /// And seconds.
+    /// Request time in seconds, at the percentile with this index.
     Seconds(usize),
-    /// Of a measure, at a percentile where many values are judged: with the background over without.
+    /// Ratio of a measure with background to that without; at a percentile if it has many values.
     Ratio(String, Option<f64>),
-    /// And its value with the background, in its unit.
+    /// Value of a measure with background, in its unit.
     Value(String, Option<f64>),
 }
 
-/// Which end of its interval.
+/// The value itself or an end of its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Value,
@@ -71,7 +71,7 @@ pub(crate) struct Threshold {
     limit: f64,
 }
 
-/// Why a threshold does not read: the column, from 1, and what is expected there.
+/// A syntax error in a threshold: the column, counted from 1, and what is expected there.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable {
     column: usize,
@@ -170,20 +170,20 @@ impl FromStr for Threshold {
 }
 
 impl Threshold {
-    /// As it was written.
+    /// The threshold as written.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// What makes the run fail: a line for every background that crosses the threshold, or of which the number cannot be
-    /// told. A threshold that concerns nothing fails, too: it is mistyped.
+    /// The reasons for which the run fails: a line for every background that crosses the threshold, or whose number is
+    /// unknown. A threshold that applies to nothing fails too, because it is mistyped.
     pub(crate) fn crossed(&self, verdict: &Verdict) -> Vec<String> {
         let mut concerned = 0;
         let mut lines = Vec::new();
         for foreground in &verdict.foregrounds {
             for b in &foreground.backgrounds {
                 let named = self.background.as_ref();
-                // The reference has nothing that it is compared with.
+                // The reference itself is compared with nothing.
                 let reference = !matches!(self.of, Of::Seconds(_)) && b.matters.is_none();
                 if reference || named.is_some_and(|n| *n != b.background) {
                     continue;
@@ -223,7 +223,7 @@ impl Threshold {
                 _ => false,
             };
             let own = b.compared().filter(|j| j.measure == name);
-            // Of many values the median, where nothing else is said.
+            // The default percentile of a measure with many values is the median.
             let median = |s: Statistic| p.is_none() && s == Statistic::Percentile(0.5);
             let mut all = own.filter(|j| near(j.statistic) || median(j.statistic));
             all.next()

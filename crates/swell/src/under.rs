@@ -41,7 +41,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
     let compared = args.compare.is_some();
     let settings = Settings {
         packets: args.pcap.clone().filter(|_| !compared),
-        // A comparison is of one network.
+        // A comparison needs an unchanged network, so `swell set` is not offered.
         control: (!compared).then(|| control::serve(scratch.path(), &args.link.link().title())),
         watch: Some(Box::new({
             let line = Arc::clone(&line);
@@ -106,7 +106,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
     })
 }
 
-/// The end of what the client wrote in its first run, where a measure was found in none.
+/// Prints the end of the client's output in its first run if a measure was found in no run.
 fn unmatched(args: &UnderArgs, results: &Results) {
     let measures = || results.runs.iter().flat_map(|r| &r.observed.measures);
     let absent = |name: &str| !measures().any(|s| s.measure == name);
@@ -128,10 +128,10 @@ fn unmatched(args: &UnderArgs, results: &Results) {
     ));
 }
 
-/// Lines of a program's output that a hint shows.
+/// Number of output lines in that hint.
 const LINES: usize = 5;
 
-/// What the program returned, as a shell would say it.
+/// The exit code of the program, in the convention of shells.
 fn code(exits: &[Exit]) -> u8 {
     use std::os::unix::process::ExitStatusExt;
     let status = exits.last().and_then(|e| e.status);
@@ -141,7 +141,7 @@ fn code(exits: &[Exit]) -> u8 {
             (None, Some(signal)) => u8::try_from(128 + signal).unwrap_or(1),
             (None, None) => 1,
         },
-        // As timeout(1) has it.
+        // As timeout(1) does.
         None => 124,
     }
 }
@@ -150,7 +150,7 @@ fn say(args: &UnderArgs, done: &Done) {
     let Done {
         results, verdict, ..
     } = done;
-    // What the table says, and what is not asked here.
+    // Doubts that the table already shows, or that do not apply here.
     let untold = [
         "emulated",
         "emulator-stalled",
@@ -171,7 +171,7 @@ fn say(args: &UnderArgs, done: &Done) {
             out::data(&tables::answers(foreground));
         }
     } else if !args.quiet {
-        // The program's own output has standard output to itself.
+        // Standard output belongs to the program.
         out::say(&tables::under(results, &done.exits, &done.conditions));
     }
     unmatched(args, results);

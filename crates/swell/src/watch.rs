@@ -1,6 +1,6 @@
-//! `swell watch`: a page on the loopback that follows the directory of a run, a study or a generation.
+//! `swell watch`: a page on the loopback interface that follows the directory of a run, a study or generated traffic.
 //!
-//! It reads what the directory holds whenever the page asks, so that it needs nothing of the processes that run it.
+//! It reads the directory whenever the page polls, so it needs no cooperation of the processes that write there.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,12 +20,12 @@ use crate::{out, report};
 
 const PAGE: &str = include_str!("watch.html");
 
-/// A request is a few hundred bytes and comes at once; nobody else is served meanwhile.
+/// Limits on the size of a request in bytes and on the time to receive it, because clients are served one at a time.
 const MOST: usize = 8192;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) fn watch(args: &WatchArgs) -> Result<(), Fail> {
-    // What is no such directory is said here and not on the page.
+    // Report an unsuitable directory here, not on the page.
     let seen = state(&args.run).map_err(|e| {
         let fail = Fail::usage(e);
         fail.hint("the directory of `swell run`, `swell under -o`, `swell study` or `swell generate`, once it has begun")
@@ -37,7 +37,7 @@ pub(crate) fn watch(args: &WatchArgs) -> Result<(), Fail> {
     out::data(&format!("http://127.0.0.1:{port}/"));
     out::say(&format!("follows {name}; Ctrl-C ends it"));
     for stream in listener.incoming().flatten() {
-        // A browser that goes away ends its own request only.
+        // A browser that disconnects ends only its own request.
         let _ = answer(stream, &args.run, port);
     }
     Ok(())
@@ -66,7 +66,7 @@ fn answer(mut stream: TcpStream, dir: &Path, port: u16) -> io::Result<()> {
     stream.write_all(&body)
 }
 
-/// Status, type and body of the answer to `request`, which has its headers.
+/// Status, content type and body of the answer to `request`, a request with its headers.
 fn reply(request: &str, dir: &Path, port: u16) -> (&'static str, &'static str, Vec<u8>) {
     const TEXT: &str = "text/plain; charset=utf-8";
     const HTML: &str = "text/html; charset=utf-8";
@@ -78,7 +78,7 @@ fn reply(request: &str, dir: &Path, port: u16) -> (&'static str, &'static str, V
             .then(|| value.trim().to_owned())
     };
     let host = lines.find_map(header);
-    // A page of elsewhere whose name was made to lead here does not read results.
+    // Against DNS rebinding: a foreign page whose name resolves to this host must not read results.
     let own = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
     if host.is_none_or(|h| !own.contains(&h)) {
         return ("403 Forbidden", TEXT, b"not for other hosts\n".to_vec());
@@ -97,7 +97,7 @@ fn reply(request: &str, dir: &Path, port: u16) -> (&'static str, &'static str, V
     }
 }
 
-/// What the page shows of whatever is in the directory; a sentence where nothing is.
+/// The state of the directory for the page; an error sentence if there is nothing to follow.
 fn state(dir: &Path) -> Result<Value, String> {
     let manifest = fs::read(dir.join("manifest.json"));
     let manifest: Option<Value> = manifest
@@ -142,13 +142,13 @@ fn run(seen: &Progress) -> Value {
 }
 
 fn of_study(dir: &Path, seen: &Seen) -> Value {
-    // Of every run the column and the line are named first, then the values of axes.
+    // The key of a run begins with column and line; the values of the axes follow.
     let names = seen.runs.iter().map(|(key, done)| {
         let name = |i: usize| key.get(i).map_or("", String::as_str);
         ([name(0), name(1)], *done)
     });
     let mut state = rows(["column", "line"], names);
-    // The page of an earlier study is not that of this one.
+    // A page that is older than this study belongs to an earlier one.
     let written = fs::metadata(dir.join(report::PAGE)).and_then(|page| page.modified());
     let written = written.ok().filter(|at| *at >= seen.begun);
     let path = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
@@ -159,7 +159,7 @@ fn of_study(dir: &Path, seen: &Seen) -> Value {
     state
 }
 
-/// Runs by the two names that they have, in the order of the first of each.
+/// Groups runs by their two names, in order of first appearance.
 fn rows<'a>(heads: [&str; 2], runs: impl Iterator<Item = ([&'a str; 2], bool)>) -> Value {
     let mut order: Vec<[&str; 2]> = Vec::new();
     let mut each: BTreeMap<[&str; 2], Vec<bool>> = BTreeMap::new();
@@ -184,7 +184,7 @@ fn rows<'a>(heads: [&str; 2], runs: impl Iterator<Item = ([&'a str; 2], bool)>) 
 
 fn generation(dir: &Path, manifest: &Value) -> Value {
     let path = dir.join(generate::PROGRESS);
-    // There is none before the first look at the agents.
+    // The file does not exist before agents are first polled.
     let seen = fs::read(&path).unwrap_or_default();
     let seen: Value = serde_json::from_slice(&seen).unwrap_or_default();
     let silent = fs::metadata(&path).and_then(|file| file.modified());
@@ -200,7 +200,7 @@ fn generation(dir: &Path, manifest: &Value) -> Value {
     })
 }
 
-/// Seconds.
+/// Seconds from `begun` to `now`; zero if the clock went back.
 fn since(begun: SystemTime, now: SystemTime) -> f64 {
     now.duration_since(begun).unwrap_or_default().as_secs_f64()
 }

@@ -1,8 +1,8 @@
-//! What holds between the crates.
+//! Invariants across the crates.
 
 use std::path::Path;
 
-/// ARCHITECTURE.md, "Invariants": what clippy.toml forbids in one pure room it forbids in all.
+/// ARCHITECTURE.md, "Invariants": all pure crates have the same bans in clippy.toml.
 #[test]
 fn the_pure_rooms_have_the_same_bans() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -1,4 +1,4 @@
-//! A file that says which agents there are.
+//! The fleet file, which lists agents.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use crate::Error;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fleet {
-    /// The token that all have. Paths count from the file's own directory.
+    /// The token that all agents share. Paths are relative to the file's own directory.
     token_file: Option<PathBuf>,
-    /// Authorities that vouch for those that have no fingerprint here (PEM).
+    /// Certificate authorities (PEM) for agents without a fingerprint here.
     ca: Option<PathBuf>,
     agents: Vec<Member>,
-    /// Where the file is.
+    /// The directory of the file.
     #[serde(skip)]
     dir: PathBuf,
 }
@@ -25,12 +25,12 @@ pub struct Fleet {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Member {
-    /// What it is called in results; default: its address.
+    /// Its name in results; default: its address.
     name: Option<String>,
     /// `HOST:PORT`.
     address: String,
     role: Role,
-    /// Of its certificate.
+    /// Fingerprint of its certificate.
     fingerprint: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl Fleet {
     /// Reads the file.
     ///
     /// # Errors
-    /// Where it does not read, or its agents are not clients and servers with names and addresses.
+    /// If it cannot be read, or its agents are not clients and servers with names and addresses.
     pub fn read(path: &Path) -> Result<Fleet, Error> {
         let wrong = |e: &dyn std::fmt::Display| Error::usage(format!("{}: {e}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|e| wrong(&e))?;
@@ -77,7 +77,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Clients and servers.
+    /// The addresses of clients and servers.
     pub fn addresses(&self) -> (Vec<Address>, Vec<Address>) {
         let of = |role| {
             let own = self.agents.iter().filter(|a| a.role == role);
@@ -86,12 +86,12 @@ impl Fleet {
         (of(Role::Client), of(Role::Server))
     }
 
-    /// The file with the token that all have.
+    /// The file with the token that all agents share.
     pub fn token_file(&self) -> Option<PathBuf> {
         self.token_file.as_ref().map(|p| self.dir.join(p))
     }
 
-    /// The file with the authorities that vouch for them.
+    /// The file with the certificate authorities.
     pub fn ca(&self) -> Option<PathBuf> {
         self.ca.as_ref().map(|p| self.dir.join(p))
     }

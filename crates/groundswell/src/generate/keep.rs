@@ -1,4 +1,4 @@
-//! What comes home: tables in parts that are whole at any time, and a manifest.
+//! Keeps the results: tables in parts, each complete at any time, and a manifest.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -14,21 +14,21 @@ use super::{Agents, Ended};
 use crate::Error;
 use crate::files::write;
 
-/// Flows in a part of the table, at most.
+/// Maximum number of flows in a part of the table.
 const PART: usize = 200_000;
-/// A part is written after this at the latest, and after a twentieth of the time gone, at most five
-/// minutes: what is killed loses no more.
+/// Interval between parts: a twentieth of the elapsed time, but at least `SOON` and at most `LATE`. A run that is
+/// killed loses no more than that.
 const SOON: Duration = Duration::from_secs(10);
 const LATE: Duration = Duration::from_secs(300);
-/// Rows of the table of agents are kept so far apart, and twice as far whenever there are too many.
+/// Initial interval between samples in the table of agents. It doubles whenever the table exceeds `MOST_ROWS`.
 const ROWS: Duration = Duration::from_secs(1);
 const MOST_ROWS: usize = 100_000;
-/// Points of the course that who watches is shown, at most; fewer later.
+/// Maximum number of points of the time series for `swell watch`; beyond it, every second point is dropped.
 const COURSE: usize = 600;
-/// Name of the file for who watches.
+/// Name of the file that `swell watch` reads.
 pub const PROGRESS: &str = "progress.json";
 
-/// What a run came to.
+/// The totals of a run.
 pub(super) struct Totals {
     pub seconds: f64,
     pub flows: u64,
@@ -49,14 +49,14 @@ pub(super) struct Keeper {
     noted: Option<Duration>,
     spacing: Duration,
     loads: Vec<(f64, f64)>,
-    /// What all clients have done so far, for who watches.
+    /// Sums over all clients over time, for `swell watch`.
     course: Vec<[f64; 5]>,
-    /// When the first client began, as controllers tell beginnings, seconds.
+    /// Offset of the first client's start on the controller's clock, in seconds.
     zero: Option<f64>,
 }
 
 impl Keeper {
-    /// Makes the directory, and a manifest that says that the run is not complete.
+    /// Creates the directory, and a manifest that marks the run as incomplete.
     pub fn new(
         dir: &Path,
         name: &str,
@@ -108,12 +108,12 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Takes flows home; true if there may be more at once.
+    /// Fetches flows from the agents; true if more may be available at once.
     pub fn take(&mut self, controller: &mut Controller) -> Result<bool, Error> {
         let fetched = controller.flows();
         let mut most = 0;
         let (clients, _) = controller.standing();
-        // The table's time begins with the first client that began.
+        // Time zero of the table is the start of the first client.
         let offsets = clients.iter().flat_map(|c| c.beginning);
         let zero = offsets.map(|b| b.offset_s).fold(f64::INFINITY, f64::min);
         let zero = *self
@@ -135,7 +135,7 @@ impl Keeper {
         Ok(most >= FLOWS)
     }
 
-    /// Notes how agents stand.
+    /// Samples the state of the agents.
     pub fn note(&mut self, now: Duration, controller: &Controller) -> Result<(), Error> {
         if self.noted.is_some_and(|then| now - then < self.spacing) {
             return Ok(());
@@ -152,7 +152,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Writes for who watches how agents stand, and the course of their sums. Others miss nothing where it cannot be written.
+    /// Writes the state of the agents and the time series for `swell watch`. Errors are ignored: only `watch` needs it.
     fn show(&mut self, now: Duration, rows: &[AgentRow]) {
         let clients = || rows.iter().filter(|r| r.part == "client");
         let sum = |of: fn(&AgentRow) -> u64| clients().map(of).sum::<u64>() as f64;
@@ -183,12 +183,12 @@ impl Keeper {
         let _ = write(&self.dir.join(PROGRESS), seen.to_string().as_bytes());
     }
 
-    /// The load was changed.
+    /// Records a change of the load.
     pub fn loaded(&mut self, now: Duration, load: f64) {
         self.loads.push((now.as_secs_f64(), load));
     }
 
-    /// Writes what there is.
+    /// Writes pending flows and rows.
     fn write(&mut self) -> Result<(), Error> {
         self.written = Instant::now();
         if !self.flows.is_empty() {
@@ -205,7 +205,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Writes the rest, and the manifest.
+    /// Writes the remaining data and the manifest.
     pub fn finish(
         mut self,
         ended: Ended,
@@ -234,7 +234,7 @@ impl Keeper {
         self.manifest["agents"] = serde_json::json!({ "clients": clients, "servers": servers });
         self.manifest["lost"] = serde_json::json!(agents.lost);
         self.manifest["warnings"] = serde_json::json!(doubts);
-        // The first thing that failed is the one to be told.
+        // Report the first failure.
         let saved = self.save();
         written?;
         saved?;
@@ -250,7 +250,7 @@ impl Keeper {
     }
 }
 
-/// How agents stand, a row each.
+/// The state of the agents, one row each.
 fn rows(now: Duration, clients: &[Standing], servers: &[Standing]) -> Vec<AgentRow> {
     let parts = [("client", clients), ("server", servers)];
     let all = parts
@@ -277,7 +277,7 @@ fn rows(now: Duration, clients: &[Standing], servers: &[Standing]) -> Vec<AgentR
     .collect()
 }
 
-/// Forgets every second instant, so that a run of days is not a table of gigabytes.
+/// Drops every second instant, so that the table of a run of days stays small.
 fn thin(rows: &mut Vec<AgentRow>) {
     let (mut at, mut keep) = (None, false);
     rows.retain(|row| {
@@ -288,7 +288,7 @@ fn thin(rows: &mut Vec<AgentRow>) {
     });
 }
 
-/// Removes the files of an earlier run, and nothing else.
+/// Removes the files of an earlier run and nothing else.
 pub(super) fn remove_run(dir: &Path) -> Result<(), Error> {
     if !dir.join("manifest.json").exists() {
         let fail = Error::usage(format!("{} holds something that is no run", dir.display()));
@@ -305,7 +305,7 @@ pub(super) fn remove_run(dir: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes a file so that it is there as a whole or not at all.
+/// Writes a file atomically.
 fn whole<E: std::fmt::Display>(
     path: &Path,
     write: impl FnOnce(&Path) -> Result<(), E>,
@@ -319,9 +319,9 @@ fn whole<E: std::fmt::Display>(
     std::fs::rename(&partial, path).map_err(|e| fail(&e))
 }
 
-/// A flow of a client, all of whose times are `shift` later, seconds, on the clock that the table has for all.
+/// The table row of a client's flow. `shift` (seconds) converts its times to the common clock of the table.
 fn row(f: &Flow, client: &str, shift: f64) -> LiveFlow {
-    // No flow is before the first; what is may be so by the error of the clocks.
+    // Clock errors may place a flow before the start; it is moved to zero.
     let seconds = |ns: u64| (ns as f64 / 1e9 + shift).max(0.0);
     let happened = |ns: u64| if ns == 0 { f64::NAN } else { seconds(ns) };
     LiveFlow {
@@ -351,7 +351,7 @@ fn row(f: &Flow, client: &str, shift: f64) -> LiveFlow {
     }
 }
 
-/// What is played, with a model's hash instead of its text.
+/// The traffic's specification, with a model's hash instead of its text.
 fn traffic(traffic: &TrafficPart) -> serde_json::Value {
     match traffic {
         TrafficPart::Model(part) => {

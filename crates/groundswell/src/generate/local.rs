@@ -1,4 +1,4 @@
-//! Two hosts on this machine, an agent on each, and a cable between them.
+//! Two hosts on this machine with an agent each, joined by a cable.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -15,14 +15,14 @@ use swell_host::{CABLE, CableEnd, Host, HostConfig, Program, Rights, Stream, cab
 
 use crate::Error;
 
-/// Where agents listen, each on the loopback of its own host.
+/// Port on which agents listen, each on the loopback of its own host.
 const PORT: u16 = 8471;
-/// The private networks (RFC 1918) that the two hosts have.
+/// The private networks (RFC 1918) of the two hosts.
 const NETWORKS: [(&str, [u8; 4]); 2] = [("client", [10, 201, 0, 0]), ("server", [10, 202, 0, 0])];
-/// An agent is there within this.
+/// How long an agent may take to answer after its start.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Two hosts with agents. Everything goes with the value.
+/// Two hosts with agents. Dropping the value removes everything.
 pub struct Local {
     hosts: [Arc<Host>; 2],
     /// The agents' processes, client's and server's.
@@ -32,10 +32,10 @@ pub struct Local {
 }
 
 impl Local {
-    /// Makes them. `program` is `swell`, which they run as `swell agent`.
+    /// Creates the hosts. `program` is the `swell` binary, which they run as `swell agent`.
     ///
     /// # Errors
-    /// Where hosts cannot be made, or an agent does not answer.
+    /// If hosts cannot be created, or an agent does not answer.
     pub fn new(rights: &Rights, program: &Path) -> Result<Local, Error> {
         let scratch =
             Scratch::new().map_err(|e| Error::failed(format!("no temporary directory: {e}")))?;
@@ -122,7 +122,7 @@ impl Local {
         address(&self.hosts[1])
     }
 
-    /// The most memory that each agent ever had resident, client's and server's, bytes (`VmHWM`, proc_pid_status(5)).
+    /// Peak resident memory of each agent, client then server, in bytes (`VmHWM`, proc_pid_status(5)).
     pub fn memory(&self) -> Option<[u64; 2]> {
         let of = |pid: &u32| -> Option<u64> {
             let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -135,7 +135,7 @@ impl Local {
         Some([of(client)?, of(server)?])
     }
 
-    /// The token that both have.
+    /// The token that both agents share.
     pub fn token(&self) -> String {
         self.token.clone()
     }

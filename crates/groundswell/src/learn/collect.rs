@@ -1,4 +1,4 @@
-//! Flow records from exporters as they send them.
+//! Collects flow records from exporters.
 
 use std::io::ErrorKind;
 use std::net::UdpSocket;
@@ -15,18 +15,18 @@ use crate::model::AnyModel;
 
 /// Largest payload of a datagram (RFC 768).
 const LARGEST: usize = 65_535;
-/// How often the end is looked for.
+/// How often `over` is called.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Datagrams that are still taken at the end, at most: more than a socket's buffer holds unless somebody made it huge.
+/// Maximum number of datagrams still read at the end: more than a socket buffer normally holds.
 const AT_LAST: u32 = 1 << 16;
 
-/// Collects NetFlow, IPFIX and sFlow until `over`, which is asked every 100 ms at least, and makes a model of it. Messages
-/// of any number of exporters and protocols may come mixed; memory is bounded whatever they send. What has arrived by
-/// then is taken. The socket is left nonblocking.
+/// Collects NetFlow, IPFIX and sFlow until `over` returns true, and makes a model. `over` is called at least every
+/// 100 ms. Messages of any number of exporters and protocols may be mixed; memory is bounded whatever they send.
+/// Datagrams that have arrived by then are included. The socket is left nonblocking.
 ///
 /// # Errors
-/// Where the socket fails, the IPFIX file cannot be written, or nothing came to make a model of.
+/// If the socket fails, the IPFIX file cannot be written, or nothing arrived to make a model from.
 pub fn collect(
     socket: &UdpSocket,
     options: &Options,
@@ -55,7 +55,7 @@ pub fn collect(
                 }
                 continue;
             }
-            // An earlier answer of ours was refused (there is none).
+            // Error of an earlier send on this socket. We never send, so it is harmless.
             Err(e)
                 if matches!(
                     e.kind(),
@@ -68,7 +68,7 @@ pub fn collect(
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |t| i64::try_from(t.as_nanos()).unwrap_or(i64::MAX));
-        // What was wrong with a message is in the counts.
+        // Errors in messages are counted.
         let _ = process.message(from.ip(), now, &datagram[..length], &mut records);
         for record in records.drain(..) {
             learner.push(&record);

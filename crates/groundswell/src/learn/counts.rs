@@ -1,4 +1,4 @@
-//! What was read of a file.
+//! Counts of what was read from a file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::fmt;
 use swell_capture::flow::{FlowCounts, FlowSkip, Protocol};
 use swell_capture::{Counts, Skip};
 
-/// What was read of a file. Its text is a sentence.
+/// Counts of what was read from a file. `Display` gives a sentence.
 #[derive(Clone, Debug)]
 pub struct FileCounts {
-    /// The path as it was named, or the address of a collector.
+    /// The path as given, or the address of a collector.
     pub file: String,
     /// The file's format.
     pub format: &'static str,
@@ -22,7 +22,7 @@ pub struct FileCounts {
 pub enum Counted {
     /// Packets.
     Packets(Counts),
-    /// Flow records, perhaps metered from packets.
+    /// Flow records, possibly metered from packets.
     Flows(Box<FlowCounts>),
 }
 

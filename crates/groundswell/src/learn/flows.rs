@@ -32,8 +32,8 @@ fn reader(file: &mut Opened, options: &Options) -> Result<FlowReader<'static>, E
     Ok(FlowReader::metered(packets, options.metering))
 }
 
-/// Reads files, one after the other, into one model. One that breaks off is used as far as it goes, with
-/// a doubt in the model.
+/// Reads files, one after the other, into one model. A truncated or damaged file is used up to the damage, with a
+/// doubt in the model.
 pub(crate) fn read(
     first: Opened,
     others: &[PathBuf],
@@ -77,7 +77,7 @@ pub(crate) fn read(
         let Opened {
             name: file, source, ..
         } = file;
-        // Read to the end in any case.
+        // The digest covers the whole file, even if the reader stopped early.
         let digest = source.digest().map_err(Error::failed)?;
         provenance.digests.extend(options.digest.then_some(digest));
         files.push(FileCounts {
@@ -98,7 +98,7 @@ pub(crate) fn read(
     })
 }
 
-/// What the counts of a file say against it.
+/// Doubts that follow from the counts of a file.
 pub(super) fn doubts(file: &str, counts: &FlowCounts) -> Vec<Warning> {
     let mut doubts = Vec::new();
     for skip in FlowSkip::ALL {

@@ -1,4 +1,4 @@
-//! Flow records that were read, metered or collected, written as an IPFIX file beside the model.
+//! Writes the flow records that were read, metered or collected to an IPFIX file beside the model.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use swell_capture::flow::{FlowRecord, IpfixWriter};
 
 use crate::{Error, files};
 
-/// The file; nothing where none was asked for. It has its name only when it is whole.
+/// The file, if one was requested. It gets its final name only when it is complete.
 pub(super) struct Ipfix(Option<Open>);
 
 struct Open {

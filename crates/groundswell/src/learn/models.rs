@@ -1,4 +1,4 @@
-//! What is a model already: of pieces of a trace, or Harpoon's configurations.
+//! Input that is a model already: models of pieces of a trace, or Harpoon's configurations.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::Options;
 use super::source::Opened;
 use crate::Error;
 
-/// The model that the files are or describe together; `None` if the first one is something else.
+/// The model that the files hold or describe together; `None` if the first file is something else.
 pub(super) fn read(
     first: &Opened,
     files: &[PathBuf],
@@ -40,7 +40,7 @@ fn merge(files: &[PathBuf], name: &str) -> Result<FlowModel, Error> {
             Some(whole) => whole.merge(&piece).map_err(|e| wrong(&e))?,
         }
     }
-    // There is a first file.
+    // `whole` is set, because there is a first file.
     let mut whole = whole.ok_or_else(|| Error::usage("no files"))?;
     whole.name = name.to_string();
     Ok(whole)

@@ -7,12 +7,12 @@ use swell_learn::private::{Cost, Private, release};
 use crate::Error;
 use crate::model::AnyModel;
 
-/// The model with noise, so that whether any one session was in the trace changes its odds by a factor of exp(`epsilon`)
-/// at most (differential privacy), and what that costs. It must have been learnt with
-/// [`apart`](swell_learn::Options::apart). The noise comes from the system and is kept nowhere.
+/// Adds noise to the model and returns the cost of that. The presence of any one session in the trace then changes the
+/// odds of the model by a factor of at most exp(`epsilon`) (differential privacy). The model must have been learnt with
+/// [`apart`](swell_learn::Options::apart). The noise comes from the operating system and is not stored.
 ///
 /// # Errors
-/// Where the model is one of flow records, or the system gives no random numbers.
+/// If the model was learnt from flow records, or the system gives no random numbers.
 pub fn protect(model: &AnyModel, epsilon: f64) -> Result<(AnyModel, Cost), Error> {
     let AnyModel::Packets(model) = model else {
         let message = "--private protects models of packets: this is one of flow records";

@@ -1,5 +1,4 @@
-//! The bytes of a trace on their way to the reader: counted for whoever shows progress, and hashed for the model's
-//! provenance.
+//! The byte stream of a trace: counts the bytes for progress reports and hashes them for the model's provenance.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -14,19 +13,19 @@ use swell_capture::flow::ENOUGH_TO_TELL;
 
 use crate::Error;
 
-/// Gets the number of bytes that were just read.
+/// Called with the number of bytes just read.
 pub(super) type Progress = Arc<dyn Fn(u64) + Send + Sync>;
 
-/// Blocks on their way to the hashing thread: a few, so that neither waits for the other's every step.
+/// Capacity of the channel to the hashing thread, in blocks: enough that neither side waits for every block.
 const BLOCKS: usize = 8;
 
-/// A file, or standard input for `-`. The clone that the reader takes and this one are the same bytes.
+/// A file, or standard input for `-`. Clones share one stream: the reader holds one of them.
 #[derive(Clone)]
 pub(super) struct Source(Arc<Mutex<Hashed>>);
 
 struct Hashed {
     bytes: Box<dyn Read + Send>,
-    /// To a thread of its own, for hashing takes as long as reading and learning together.
+    /// To the hashing thread. Hashing takes as long as reading and learning together, so it runs in parallel.
     blocks: SyncSender<Vec<u8>>,
     hash: JoinHandle<Sha256>,
     progress: Progress,
@@ -53,8 +52,8 @@ impl Source {
         }))))
     }
 
-    /// SHA-256 of all bytes, hex; reads what the reader left, as it does behind damage. The reader
-    /// must be gone.
+    /// SHA-256 of all bytes, in hex. Reads what the reader left unread, for example after damage. The reader must have
+    /// been dropped.
     pub(super) fn digest(self) -> io::Result<String> {
         let mut hashed = Arc::into_inner(self.0)
             .expect("the reader, which held the only other handle, is gone")
@@ -71,7 +70,7 @@ impl Source {
         Ok(hex)
     }
 
-    /// The bytes are read by one thread after the other: a panic in between ends the program.
+    /// Only one thread reads at a time, and a panic ends the program, so a poisoned lock is safe to use.
     fn lock(&self) -> MutexGuard<'_, Hashed> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -86,14 +85,14 @@ impl Read for Source {
 impl Read for Hashed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.bytes.read(buffer)?;
-        // It ends when this sender does.
+        // The hashing thread ends only when this sender is dropped.
         let _ = self.blocks.send(buffer[..n].to_vec());
         (self.progress)(n as u64);
         Ok(n)
     }
 }
 
-/// A file of which the beginning has been looked at.
+/// A file whose first bytes have been read to detect its format.
 pub(super) struct Opened {
     pub name: String,
     pub source: Source,
@@ -114,12 +113,12 @@ impl Opened {
         Ok(Opened { name, source, head })
     }
 
-    /// Its beginning.
+    /// Its first bytes.
     pub(super) fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// All its bytes, those looked at included.
+    /// All its bytes, including the first ones.
     pub(super) fn bytes(&mut self) -> impl Read + Send + 'static {
         Cursor::new(std::mem::take(&mut self.head)).chain(self.source.clone())
     }

@@ -1,4 +1,4 @@
-//! Runs of studies on hosts of this machine's.
+//! Runs of studies on hosts of this machine.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,12 +15,12 @@ use swell_traffic::flowlevel::{FlowModel, Plan, Playback};
 use super::capacity;
 use super::load::{Wanted, at_rate, learnt};
 
-/// Bytes of a packet of 1500 on the line.
+/// Size of a packet of 1500 bytes with its link-layer header.
 const FRAME: u32 = 1_514;
-/// What the line lets go at once after a silence, over the time that it would take: a stall of the machine's own.
+/// Burst of the line's token bucket, as a duration at line rate: it makes up for stalls of this machine.
 const BURST: Dur = Dur::from_micros(700);
 
-/// Hosts for runs, and what was learnt for them.
+/// Hosts for runs, and the models learnt for them.
 pub struct Hosts<'r> {
     rights: &'r Rights,
     program: &'r Path,
@@ -34,7 +34,7 @@ struct State {
 }
 
 impl<'r> Hosts<'r> {
-    /// Hosts made by these rights. `program` is `swell`, whose agents they run.
+    /// Hosts created with these rights. `program` is the `swell` binary, whose agents they run.
     pub fn new(rights: &'r Rights, program: &'r Path) -> Hosts<'r> {
         Hosts {
             rights,
@@ -43,7 +43,7 @@ impl<'r> Hosts<'r> {
         }
     }
 
-    /// What runs said of themselves, each once.
+    /// Warnings of the runs without duplicates.
     pub fn doubts(&self) -> Vec<Warning> {
         self.state().doubts.clone()
     }
@@ -62,7 +62,7 @@ impl<'r> Hosts<'r> {
         Ok(own)
     }
 
-    /// Keeps doubts but those about lateness and shortfall, which are numbers of each run.
+    /// Keeps the warnings of a run, except those about lateness and shortfall, which are measures of each run.
     fn doubt(&self, seen: &Seen) {
         let mut state = self.state();
         for doubt in &seen.doubts {

@@ -1,4 +1,4 @@
-//! What one process at each end can do: agents on two hosts of this machine, driven by this process.
+//! Measures the capacity of one process at each end: agents on two hosts of this machine, driven by this process.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,35 +13,35 @@ use swell_traffic::flowlevel::{FlowModel, Histogram, Interval};
 use crate::Error;
 use crate::generate::Local;
 
-/// Bytes of each of their files: what is measured is how many there are, not how much they carry.
+/// Size of each file in bytes: the test measures the number of sessions, not the rate.
 const FILE: u64 = 3_000;
-/// A file that does not end.
+/// Size of a file that never ends.
 const ENDLESS: u64 = 1 << 50;
-/// Agents are asked how they stand every half second; what is read then is younger.
+/// Longer than two polls of the agents, which happen every half second: the state read then is newer.
 const FRESH: Duration = Duration::from_millis(1_200);
 
-/// What was measured of a client's and a server's process, driven by a third.
+/// Measurements of a client's and a server's process, driven by a third.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Capacity {
-    /// Payload of one stream, bit/s.
+    /// Goodput of one stream, bit/s.
     bulk: f64,
-    /// Sessions that were active.
+    /// Active sessions.
     active: u64,
-    /// Transfers that were done, and that failed.
+    /// Transfers completed, and failed.
     done: u64,
     failed: u64,
-    /// By how much one transfer in a hundred was late at least, seconds.
+    /// 99th percentile of the lateness of transfers, seconds.
     late: f64,
-    /// Most resident memory with the sessions, bytes.
+    /// Peak resident memory with the sessions, bytes.
     memory_client: Option<u64>,
     memory_server: Option<u64>,
-    /// The same before anything was played.
+    /// The same before any traffic.
     idle_client: Option<u64>,
     idle_server: Option<u64>,
-    /// Sessions before and after the load was doubled while playing.
+    /// Sessions before and after the load was doubled at run time.
     reloaded_from: u64,
     reloaded_to: u64,
-    /// Both stopped when asked to.
+    /// Whether both stopped on request.
     stopped: bool,
 }
 
@@ -82,7 +82,7 @@ fn order(local: &Local, traffic: TrafficPart) -> Order {
     }
 }
 
-/// Payload of one stream, between two looks.
+/// Goodput of one stream between two polls.
 fn bulk((rights, program): (&Rights, &Path), span: Duration) -> Result<Rate, Error> {
     let local = Local::new(rights, program)?;
     let traffic = TrafficPart::Closed {
@@ -96,7 +96,7 @@ fn bulk((rights, program): (&Rights, &Path), span: Duration) -> Result<Rate, Err
     std::thread::sleep(span);
     controller.stop();
     let took = begun.elapsed();
-    // What was counted up to the stop comes with it.
+    // The final counts arrive with the answer to the stop.
     let (clients, _) = controller.standing();
     let received: u64 = statistics(&clients).map(|s| s.counts.received_bytes).sum();
     controller.end();
@@ -162,7 +162,7 @@ fn statistics(
     standing.iter().filter_map(|s| s.statistics.as_ref())
 }
 
-/// Sessions with the model's gaps, small files, and hosts enough for all.
+/// The model with its gaps, small files, and enough hosts for all sessions.
 fn many(model: &FlowModel, sessions: u64) -> FlowModel {
     let mut model = model.clone();
     let mut files = Histogram::default();

@@ -1,4 +1,4 @@
-//! How many sessions make a load.
+//! Finds the number of sessions that offer a given load.
 
 use std::path::Path;
 
@@ -11,19 +11,19 @@ use swell_traffic::flowlevel::{
     self, Due, FlowModel, Interval, Playback, Player, Popularity, Share,
 };
 
-/// Addresses of the sink, all as popular: a class B, as in the paper.
+/// Number of addresses of the sink, equally popular: a class B network, as in the paper.
 const HOSTS: u64 = 1 << 16;
-/// Bytes of a full packet with the header of the link layer, and its payload with TCP's timestamps (RFC 7323).
+/// Size of a full packet with its link-layer header, and its payload with TCP timestamps (RFC 7323).
 const FRAME: f64 = 1_514.0;
 const SEGMENT: f64 = 1_448.0;
-/// Numbers of sessions that are tried.
+/// Maximum number of iterations of the search.
 const TRIES: usize = 12;
 
-/// The sessions of flow records of the users of `model`, learnt as the Harpoon study does, whose clients are everywhere
-/// behind the router, all as popular. [`at_rate`] says how many of them there are.
+/// Learns sessions from flow records of the users of `model`, as the Harpoon study does. The clients are spread over
+/// all addresses behind the router and equally popular. [`at_rate`] sets the number of sessions.
 ///
 /// # Errors
-/// Where there is no such model, or the records hold nothing to model.
+/// If there is no such model, or the records hold nothing to model.
 pub(super) fn learnt(model: &str) -> Result<FlowModel, String> {
     let text = Bundled::named("harpoon").and_then(|study| {
         let mut files = study.files.iter();
@@ -48,24 +48,24 @@ fn everywhere(mut model: FlowModel) -> FlowModel {
     model
 }
 
-/// What sessions are to offer, and when it counts.
+/// The load that sessions should offer, and the interval in which it is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
-    /// On the line to the clients; headers of the link layer count.
+    /// Offered rate on the line to the clients, link-layer headers included.
     pub rate: Rate,
-    /// What that line carries.
+    /// Rate of that line.
     pub line: Rate,
-    /// How long they play.
+    /// Length of the run.
     pub span: Dur,
-    /// What of it does not count.
+    /// Warm-up at its start, which is not measured.
     pub settle: Dur,
-    /// Of the draws.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
-/// The model with one interval, and as many sessions as offer a load with the draws of a seed. Files are of sizes that
-/// are far apart, so that the mean of many draws says little of a run: the draws themselves are looked at, through a line
-/// that serves what comes in its order.
+/// The model with one interval and the number of sessions that offer the wanted load with this seed. File sizes vary so
+/// widely that the mean says little about a single run. So the actual random numbers are evaluated, served in order by
+/// a line of the given rate.
 pub(super) fn at_rate(learnt: &FlowModel, wanted: &Wanted) -> FlowModel {
     let mean = learnt.tcp.down.law().map_or(0.0, |l| l.mean());
     let gap = learnt.gap_law().map_or(f64::INFINITY, |l| l.mean() / 1e6);
@@ -83,7 +83,7 @@ pub(super) fn at_rate(learnt: &FlowModel, wanted: &Wanted) -> FlowModel {
             distance = (found - target).abs();
             best = model;
         }
-        // Halfway, for one more session can bring one large file more.
+        // Half the correction on a log scale: a single further session may add a large file.
         let factor = (target / found).sqrt();
         let next = ((sessions as f64 * factor).round().max(1.0)) as u64;
         sessions = if next == sessions { sessions + 1 } else { next };
@@ -93,7 +93,7 @@ pub(super) fn at_rate(learnt: &FlowModel, wanted: &Wanted) -> FlowModel {
 
 fn with_sessions(learnt: &FlowModel, sessions: u64, span: Dur) -> FlowModel {
     let mut model = learnt.clone();
-    // Draws are spread evenly over an interval: the run is one.
+    // Sessions start uniformly over an interval, so the run is a single interval.
     model.interval = span;
     model.tcp.intervals = vec![Interval {
         connections: 1,
@@ -105,7 +105,7 @@ fn with_sessions(learnt: &FlowModel, sessions: u64, span: Dur) -> FlowModel {
     model
 }
 
-/// Bits per second that the line would serve of the files that are due, while it counts.
+/// Rate in bits per second at which the line would serve the files due, over the measured interval.
 fn offered(model: &FlowModel, wanted: &Wanted) -> Option<f64> {
     let playback = Playback {
         cycle: true,
@@ -135,11 +135,11 @@ mod tests {
 
     use super::*;
 
-    /// A connection a second, of thirty pairs in turn, with files from 1 to 500 kB.
+    /// A connection per second, by thirty host pairs in turn, with files from 1 to 500 kB.
     fn many() -> FlowModel {
         let mut configurator = Configurator::new(Options::default());
         for i in 0..3_000i64 {
-            // Sizes from 1 to 500 kB; a connection a second, of thirty pairs.
+            // File sizes from 1 to 500 kB.
             let payload = 1_000 * (1 + (i as u64 * 7_919) % 500);
             let packets = payload.div_ceil(1_448) + 2;
             let start = i * 1_000_000_000;
@@ -197,7 +197,7 @@ mod tests {
             seed: 1,
         };
         let full = at_rate(&many(), &wanted);
-        // As many sessions on a tenth of the line: full, and no fuller.
+        // The same number of sessions on a tenth of the line rate: full, and no fuller.
         let narrow = Wanted {
             line: Rate::from_bps(5_000_000),
             ..wanted

@@ -1,4 +1,4 @@
-//! The experiment file of a program behind a link.
+//! Builds the experiment file of a program behind a link.
 
 use std::path::{Path, PathBuf};
 
@@ -16,20 +16,20 @@ use crate::files::write;
 use crate::learn::{self, ReadAs, stem};
 use crate::model::AnyModel;
 
-/// How long a background has been there when the program starts, where nothing is said. Its sessions begin
-/// as if they had always been active: what has to settle are queues and congestion windows.
+/// Default warm-up of a background. Its sessions start in steady state; only queues and congestion windows have to
+/// settle.
 const WARM_UP: Dur = Dur::from_secs(10);
 
-/// Time in tables; runs and warm-ups are multiples of it.
+/// Width of the bins in tables; runs and warm-ups are multiples of it.
 const BIN: Dur = Dur::from_millis(100);
 
-/// What the background is.
+/// The kind of background.
 pub enum Background {
-    /// Nobody else.
+    /// No background.
     None,
     /// A model of traffic.
     Model(Known),
-    /// As experiment files have it.
+    /// A table as in experiment files.
     Written(Table),
 }
 
@@ -57,11 +57,11 @@ impl Background {
 /// A bundled model, or a model file.
 pub struct Known {
     model: String,
-    /// As experiment files call backgrounds of its kind, and what multiplies its load.
+    /// The `kind` of such backgrounds in experiment files, and the key that scales their load.
     kind: (&'static str, &'static str),
     /// Mean rate towards the client, bits per second.
     rate: f64,
-    /// How long it takes from an empty link to its load.
+    /// Time from an empty link until it has its load.
     warm_up: Dur,
 }
 
@@ -71,16 +71,16 @@ fn known_sessions(model: String, flows: &FlowModel) -> Background {
         model,
         kind: ("sessions", "sessions"),
         rate: flows.payload_rates()[1],
-        // Its sessions begin as if they had always been active.
+        // Its sessions start in steady state.
         warm_up: WARM_UP,
     })
 }
 
-/// The background of this name: a bundled model, a model file of either kind, a trace (learnt here and now, into
-/// `scratch`), or `none`. `progress` gets the number of bytes that were just read of a trace.
+/// The background of this name: a bundled model, a model file of either kind, a trace (learnt here, into `scratch`),
+/// or `none`. `progress` gets the number of bytes just read of a trace.
 ///
 /// # Errors
-/// Where there is no such thing, or it does not read.
+/// If there is no such model or trace, or it cannot be read.
 pub fn background(
     name: &str,
     scratch: &Path,
@@ -138,7 +138,7 @@ fn known(name: String, model: &Model) -> Background {
     })
 }
 
-/// In whole bins, rounded up.
+/// Rounds up to whole bins.
 fn whole(span: Dur) -> Dur {
     let bins = span.as_nanos().div_ceil(BIN.as_nanos());
     Dur::from_nanos(bins.saturating_mul(BIN.as_nanos()))
@@ -147,10 +147,10 @@ fn whole(span: Dur) -> Dur {
 /// The longest run that can be kept.
 const DAY: Dur = Dur::from_millis(86_400_000);
 
-/// The rate where nothing is said.
+/// Default rate of the link.
 const RATE: Rate = Rate::from_bps(20_000_000);
 
-/// The link's rate in both directions, where no trace says it.
+/// The link's rate in both directions, unless a trace determines it.
 fn rate(link: &Link) -> Option<Rate> {
     let network = &link.network;
     network
@@ -164,7 +164,7 @@ fn down(link: &Link) -> Option<Rate> {
     own.or_else(|| rate(link))
 }
 
-/// Refuses a load that the link cannot carry. A link that changes or follows a trace has no rate to hold it against.
+/// Rejects a load that the link cannot carry. A link that changes or follows a trace has no fixed rate to check against.
 fn fits(link: &Link) -> Result<(), Error> {
     let network = &link.network;
     let own = network.down.as_ref();
@@ -188,7 +188,7 @@ fn fits(link: &Link) -> Result<(), Error> {
     }
 }
 
-/// The network, whose changes count from the start of the run.
+/// The network; times of its changes are shifted to count from the start of the run.
 fn network(link: &Link, warm: Dur) -> LinkKeys {
     let mut network = link.network.clone();
     network.rate = rate(link);
@@ -198,7 +198,7 @@ fn network(link: &Link, warm: Dur) -> LinkKeys {
     network
 }
 
-/// How long the background is there before anything else.
+/// How long the background runs before anything else.
 fn warm_up(link: &Link, background: &Background) -> Dur {
     whole(match background {
         Background::None | Background::Written(_) => Dur::ZERO,
@@ -206,10 +206,10 @@ fn warm_up(link: &Link, background: &Background) -> Dur {
     })
 }
 
-/// The experiment file of a link that lasts so long (default: a day), with nobody on it but the background.
+/// The experiment file of a link that lasts `duration` (default: a day), with only the background on it.
 ///
 /// # Errors
-/// Where the link cannot carry the load.
+/// If the link cannot carry the load.
 pub fn bridge(
     link: &Link,
     background: &Background,
@@ -220,7 +220,7 @@ pub fn bridge(
     program.insert("name".into(), "bridged".into());
     program.insert("kind".into(), "program".into());
     program.insert("delay".into(), "0s".into());
-    // Nothing is run: the two ends are somebody else's.
+    // No program is run: the endpoints are external.
     let nothing = Value::Array(vec!["true".into()]);
     program.insert("client".into(), table([("command", nothing)]));
     file("bridge", link, background, program, (1, duration), false)
@@ -238,7 +238,7 @@ pub(super) fn text(options: &Options, background: &Background) -> Result<String,
     program.insert("measure".into(), "requests".into());
     program.insert("count".into(), Value::Integer(1));
     put(&mut program, "timeout", Some(options.duration));
-    // The bottleneck's own delay is all there is, so that the link's delay says what ping shows.
+    // No access delay, so that ping shows the link's delay alone.
     program.insert("delay".into(), "0s".into());
     program.insert(
         "congestion_control".into(),
@@ -281,7 +281,7 @@ pub(super) fn text(options: &Options, background: &Background) -> Result<String,
     )
 }
 
-/// The experiment file; `compared`: under no background and Poisson packets too.
+/// The experiment file. If `compared`, it also has no background and Poisson packets as backgrounds.
 fn file(
     title: &str,
     link: &Link,
@@ -337,8 +337,8 @@ fn backgrounds(link: &Link, background: &Background, compared: bool) -> Vec<Valu
     if let Some(load) = link.load.or_else(usual)
         && known.rate > 0.0
     {
-        // As many sessions as would make this load on a link that is never full. A comparison holds them to it; that
-        // takes simulations first, which nobody waits for who wants to see a program run once.
+        // The number of sessions that offers this load on an uncongested link. A comparison adjusts them to reach the
+        // load. That takes simulations first, which would delay a single run of a program.
         let times = load.bps() as f64 / known.rate;
         if compared && times <= MOST_COPIES {
             modelled.push(("rate", load.to_string().into()));
@@ -359,10 +359,10 @@ fn backgrounds(link: &Link, background: &Background, compared: bool) -> Vec<Valu
     vec![none(), poisson, modelled]
 }
 
-/// The background's mean rate as a share of the link, where nothing is said: loaded, not overloaded.
+/// Default mean rate of the background as a share of the link: loaded, not overloaded.
 const USUAL_LOAD: f64 = 0.6;
 
-/// The last part of a path, without its ending.
+/// The last component of a path without its extension.
 pub(super) fn name(path: &str) -> String {
     let name = stem(Path::new(path));
     if name.is_empty() {
@@ -392,7 +392,7 @@ mod tests {
 
     use super::*;
 
-    /// A link with this background, of this rate, with this load.
+    /// A link with this background, rate and load.
     fn link(background: &str, [rate, load]: [Option<&str>; 2]) -> Link {
         let network = LinkKeys {
             rate: rate.map(|r| r.parse().unwrap()),
@@ -404,7 +404,7 @@ mod tests {
         }
     }
 
-    /// The experiment of a program behind it.
+    /// The experiment of a program behind `link`.
     fn typed(link: Link, compare: Option<u32>) -> String {
         let options = Options {
             compare,
@@ -449,13 +449,13 @@ mod tests {
         assert_eq!(held["rate"].as_str(), Some("14Mbit"));
         assert_eq!(held["load"].as_str(), Some("offered"));
         assert!(!held.contains_key("sessions"));
-        // What is said of no load holds as well: 60 % of 20 Mbit/s.
+        // The default load also applies: 60 % of 20 Mbit/s.
         let usual = modelled(link("access-link", [None; 2]), Some(3));
         assert_eq!(usual["rate"].as_str(), Some("12Mbit"));
-        // Nobody waits for simulations where nothing is compared.
+        // Without a comparison there are no preliminary simulations.
         let once = modelled(loaded(), None);
         assert!(once["sessions"].as_float() > Some(0.1) && !once.contains_key("rate"));
-        // More copies than a rate may take, as they were typed.
+        // More copies than a target rate allows: the number of sessions is set instead.
         let fast = || link("smart-home", [Some("1Gbit"), Some("900Mbit")]);
         let many = modelled(fast(), Some(3));
         assert!(many["sessions"].as_float() > Some(MOST_COPIES) && !many.contains_key("rate"));

@@ -1,4 +1,4 @@
-//! Axes: where a value lies and which ticks to write.
+//! Axes: maps values to positions and chooses ticks.
 
 use crate::human::{Quantity, fixed, trimmed};
 
@@ -34,16 +34,16 @@ pub struct Axis {
 /// A tick mark.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
-    /// Where.
+    /// Its value on the axis.
     pub value: f64,
-    /// What is written; `None` for a minor tick.
+    /// Its label; `None` for a minor tick.
     pub label: Option<String>,
-    /// Where labels collide, the one with the smaller rank stays.
+    /// If labels collide, the one with the smaller rank stays.
     pub rank: u8,
 }
 
 impl Axis {
-    /// A linear axis that spans `values` and `0` where `from_zero`; never empty, never infinite.
+    /// A linear axis that spans `values`, and `0` if `from_zero`. It is never empty or infinite.
     pub fn linear(
         title: &str,
         quantity: Quantity,
@@ -56,7 +56,7 @@ impl Axis {
             hi = hi.max(0.0);
         }
         if hi - lo <= f64::EPSILON * hi.abs().max(lo.abs()) {
-            // One value only: give it room on both sides.
+            // A single value gets space on both sides.
             let room = if hi == 0.0 { 1.0 } else { hi.abs() * 0.5 };
             hi += room;
             if !(from_zero && lo == 0.0) {
@@ -72,7 +72,7 @@ impl Axis {
         }
     }
 
-    /// A logarithmic axis that spans the positive ones of `values`.
+    /// A logarithmic axis that spans the positive values among `values`.
     pub fn log(title: &str, quantity: Quantity, values: impl Iterator<Item = f64>) -> Axis {
         let positive = values.filter(|&v| v > 1e-300 && v < 1e300);
         let (mut lo, mut hi) = span(positive).unwrap_or((0.1, 10.0));
@@ -89,8 +89,8 @@ impl Axis {
         }
     }
 
-    /// Logarithmic where sorted positive `values` span more than `factor` from their first
-    /// percentile to the largest (what matters is often the longest), linear otherwise.
+    /// Logarithmic if the sorted `values` are all positive and span more than `factor` from their first percentile to the
+    /// largest, linear otherwise. The largest value counts because the longest times often matter most.
     pub fn by_spread(title: &str, quantity: Quantity, sorted: &[f64], factor: f64) -> Axis {
         let positive = sorted.partition_point(|&v| v <= 0.0);
         let (low, high) = match sorted.len() {
@@ -139,8 +139,8 @@ impl Axis {
         self
     }
 
-    /// Where `value` lies: 0 at `lo`, 1 at `hi`. `None` where the axis cannot show it (not finite,
-    /// or not positive on a logarithmic axis). Values far outside are brought near the edge.
+    /// The position of `value`: 0 at `lo`, 1 at `hi`. `None` if the axis cannot show it (not finite, or not positive on a
+    /// logarithmic axis). Values far outside are moved near the edge.
     pub fn at(&self, value: f64) -> Option<f64> {
         if !value.is_finite() {
             return None;
@@ -153,8 +153,7 @@ impl Axis {
         t.is_finite().then(|| t.clamp(-4.0, 5.0))
     }
 
-    /// Ticks for a length of `pixels` when a label needs `room` pixels ([`ACROSS`] or [`UPRIGHT`]),
-    /// in rising order.
+    /// Ticks in ascending order for a length of `pixels`, if a label needs `room` pixels ([`ACROSS`] or [`UPRIGHT`]).
     pub fn ticks(&self, pixels: f64, room: f64) -> Vec<Tick> {
         match self.scale {
             Scale::Linear => self.linear_ticks(self.step(pixels, room)),
@@ -162,7 +161,7 @@ impl Axis {
         }
     }
 
-    /// 1, 2 or 5 times a power of ten (or a quarter, for shares) such that a label has `room`.
+    /// The step between ticks: 1, 2 or 5 times a power of ten (or a quarter, for shares), so that a label has `room`.
     fn step(&self, pixels: f64, room: f64) -> f64 {
         let raw = (self.hi - self.lo) / (pixels / room).max(1.0);
         let power = libm::pow(10.0, libm::floor(libm::log10(raw.max(1e-300))));
@@ -177,12 +176,12 @@ impl Axis {
         step * power
     }
 
-    /// How many base units the numbers on a linear axis count: 0.001 where they are milliseconds.
+    /// The unit of the tick labels of a linear axis, in base units, and its name: 0.001 for milliseconds.
     pub fn unit(&self) -> (f64, &'static str) {
         self.quantity.unit(self.lo.abs().max(self.hi.abs()))
     }
 
-    /// The title with the unit of the tick labels, where those are bare numbers.
+    /// The title, with the unit of the tick labels if those are bare numbers.
     pub fn full_title(&self) -> String {
         let (_, unit) = self.unit();
         match (self.scale, self.quantity) {
@@ -193,7 +192,7 @@ impl Axis {
         }
     }
 
-    /// What the page's script needs to read values back: scale, ends, quantity, unit.
+    /// The attributes with which the page's script reads values back: scale, ends, quantity, unit.
     pub(crate) fn for_script(&self) -> String {
         let scale = match self.scale {
             Scale::Linear => "linear",
@@ -215,7 +214,7 @@ impl Axis {
             Quantity::Share | Quantity::Ratio => self.quantity.unit(1.0),
             _ => self.unit(),
         };
-        // As many decimals as the step has, at every tick: 0.5, 1.0, 1.5.
+        // All ticks have as many decimals as the step: 0.5, 1.0, 1.5.
         let decimals = trimmed(step / unit)
             .split_once('.')
             .map_or(0, |(_, decimals)| decimals.len());
@@ -242,7 +241,7 @@ impl Axis {
         let to = libm::ceil(libm::log10(self.hi) + 1e-9) as i32;
         let decades = libm::log10(self.hi / self.lo).max(1e-9);
         let per_decade = pixels / decades;
-        // Decades come first, then 2 and 5, then 3 and 7 (the logarithms that lie between).
+        // Decades take precedence, then 2 and 5, then 3 and 7, which lie between on the log scale.
         let every = ((room / per_decade).ceil() as i32).max(1);
         let widest: u8 = match per_decade / room {
             w if w > 9.0 => 2,
@@ -278,7 +277,7 @@ impl Axis {
         ticks
     }
 
-    /// A logarithmic axis so short that no two round numbers fall on it: linear steps.
+    /// Linear steps for a logarithmic axis so short that fewer than two round numbers fall on it.
     fn few_log_ticks(&self, step: f64) -> Vec<Tick> {
         let first = (self.lo / step).ceil();
         (0..20)

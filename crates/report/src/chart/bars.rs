@@ -9,12 +9,11 @@ use crate::svg::{Svg, fit, text_width};
 /// A bar: a value with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bar {
-    /// The estimate; NaN where there is none.
+    /// The estimate; NaN if unknown.
     pub value: f64,
-    /// Lower end of the interval; NaN where there is none.
+    /// Lower end of the interval; NaN if unknown.
     pub lo: f64,
-    /// Upper end of the interval; NaN where there is none. Infinite where `value` is `lo`: only a
-    /// lower bound is known.
+    /// Upper end of the interval; NaN if unknown. Infinite with `value` equal to `lo` if only a lower bound is known.
     pub hi: f64,
 }
 
@@ -31,7 +30,7 @@ impl Bar {
 /// Bars side by side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarGroup {
-    /// What is written below.
+    /// Label below the group.
     pub name: String,
     /// One per series, in their order.
     pub bars: Vec<Bar>,
@@ -48,11 +47,11 @@ pub struct BarChart {
     pub y_title: String,
     /// What the bars measure.
     pub quantity: Quantity,
-    /// Bars start here, and a line is drawn across: 1 for a slowdown.
+    /// Bars start at this value, and a line is drawn across it: 1 for a slowdown.
     pub reference: f64,
     /// The axis shows at least this range, so that small differences look small.
     pub at_least: (f64, f64),
-    /// Whether the bars of a group stand on each other: parts of a whole, from zero.
+    /// Whether the bars of a group are stacked from zero, as parts of a whole.
     pub stacked: bool,
     /// Name and look of each series.
     pub series: Vec<(String, usize)>,
@@ -61,7 +60,7 @@ pub struct BarChart {
 }
 
 impl BarChart {
-    /// Logarithmic if there are factors above 8: those near one stay visible.
+    /// The axis: logarithmic if there are factors above 8, so that those near one stay visible.
     pub(crate) fn axis(&self, pixels: f64) -> Axis {
         if self.stacked {
             let sum = |g: &BarGroup| g.bars.iter().map(|b| b.value).sum::<f64>();
@@ -87,7 +86,7 @@ impl BarChart {
             let room = (hi - lo).max(0.0) * 0.06;
             let values = values().chain([hi + room]);
             let axis = Axis::linear(&self.y_title, self.quantity, values, false);
-            // A ratio is looked at from zero unless it stays close to the reference.
+            // The axis of a ratio starts at zero unless all values are close to the reference.
             let from_zero = self.reference > 0.0 && axis.hi > 1.6 * self.reference;
             let zero = if from_zero { 0.0 } else { axis.lo };
             Axis::linear(
@@ -218,8 +217,8 @@ impl BarChart {
             let label = bar.label(self.quantity);
             let label_width = text_width(&label, 11.0);
             let cap = (bar_width * 0.22).min(5.0);
-            // The value stands on the bar's end, and the whisker beside it where there is room: above
-            // a whisker it would be read as the interval's end.
+            // The value stands at the bar's end, beside the whisker if there is space. Above a whisker it would be read
+            // as the end of the interval.
             let beside = label_width + 2.0 * cap + 4.0 <= bar_width;
             let middle = match beside {
                 true => left + bar_width - cap - 1.0,
@@ -263,7 +262,7 @@ impl BarChart {
             .text(&fit(&group.name, 12.0, width));
     }
 
-    /// A bar in words, for the pointer.
+    /// A bar in words, for the tooltip.
     fn say(&self, group: &BarGroup, bar: Bar) -> String {
         let value = bar.label(self.quantity);
         if bar.lo.is_finite() && bar.hi.is_finite() {

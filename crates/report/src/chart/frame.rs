@@ -1,4 +1,4 @@
-//! What charts share: the outer element, axes, grid, the clipped plot.
+//! Parts shared by charts: the outer element, axes, grid, the clipped plot.
 
 use super::axis::{ACROSS, UPRIGHT};
 use super::{Axis, Canvas};
@@ -51,7 +51,7 @@ pub(crate) fn begin(canvas: &Canvas, title: &str, description: &str) -> Svg {
     svg
 }
 
-/// Draws the heading of a picture that stands alone. Gives the room that it takes.
+/// Draws the heading of a standalone picture and returns its height.
 pub(crate) fn heading(svg: &mut Svg, canvas: &Canvas, title: &str) -> f64 {
     if !canvas.standalone {
         return 0.0;
@@ -64,7 +64,7 @@ pub(crate) fn heading(svg: &mut Svg, canvas: &Canvas, title: &str) -> f64 {
     26.0
 }
 
-/// Draws the title of the vertical axis on a line at `y`.
+/// Draws the title of the vertical axis at height `y`.
 pub(crate) fn y_title(svg: &mut Svg, canvas: &Canvas, axis: &Axis, y: f64) {
     svg.tag("text")
         .attr("class", "title")
@@ -73,7 +73,7 @@ pub(crate) fn y_title(svg: &mut Svg, canvas: &Canvas, axis: &Axis, y: f64) {
         .text(&fit(&axis.full_title(), 12.0, canvas.width - 20.0));
 }
 
-/// Room that the labels of a vertical axis need, in pixels.
+/// Width of the labels of a vertical axis, in pixels.
 pub(crate) fn label_room(axis: &Axis, pixels: f64) -> f64 {
     axis.ticks(pixels, UPRIGHT)
         .iter()
@@ -106,7 +106,7 @@ pub(crate) fn y_axis(svg: &mut Svg, axis: &Axis, area: Area) {
     svg.close();
 }
 
-/// The horizontal axis below the area: line, ticks, labels and, where `titled`, its title.
+/// The horizontal axis below the area: line, ticks, labels and, if `titled`, its title.
 pub(crate) fn x_axis(svg: &mut Svg, axis: &Axis, area: Area, titled: bool) {
     let bottom = area.y + area.height;
     svg.tag("path")
@@ -123,7 +123,7 @@ pub(crate) fn x_axis(svg: &mut Svg, axis: &Axis, area: Area, titled: bool) {
             Some((x, half, tick.label, tick.rank))
         })
         .collect();
-    // The most important labels take their room first.
+    // The most important labels are placed first.
     let mut taken: Vec<(f64, f64)> = Vec::new();
     for rank in 0..=3 {
         for (x, half, label, _) in ticks.iter().filter(|t| t.3 == rank) {
@@ -159,8 +159,8 @@ pub(crate) fn x_axis(svg: &mut Svg, axis: &Axis, area: Area, titled: bool) {
     }
 }
 
-/// Opens the clipped plot. Inside, (0, 0) is the upper left end of the axes. `link` names plots
-/// whose cursor and zoom go together.
+/// Opens the clipped plot. Inside, (0, 0) is the upper left end of the axes. Plots with the same `link` share cursor
+/// and zoom.
 pub(crate) fn open_plot(svg: &mut Svg, x: &Axis, y: &Axis, area: Area, link: &str) {
     let height = area.height + 2.0 * BLEED;
     svg.tag("svg")

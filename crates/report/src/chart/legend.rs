@@ -4,7 +4,7 @@ use crate::svg::{Svg, fit, text_width};
 
 /// Text size of a key.
 const SIZE: f64 = 12.0;
-/// Room for the sample of the line.
+/// Width of the line sample.
 const SAMPLE: f64 = 28.0;
 /// Height of a row of keys.
 pub(crate) const ROW: f64 = 20.0;
@@ -14,7 +14,7 @@ pub(crate) const ROW: f64 = 20.0;
 pub(crate) enum Sample {
     /// A piece of the line, with its dashes.
     Line,
-    /// A piece of the line where its dashes would hide how it jumps.
+    /// A solid piece of the line, because dashes would hide how it jumps.
     Solid,
     /// A filled box, with its hatch.
     Fill,
@@ -34,7 +34,7 @@ pub(crate) struct Key {
     pub(crate) sample: Sample,
 }
 
-/// Where the keys go: (x, y) of each and the height of all rows.
+/// Layout of the keys: (x, y) of each, and the height of all rows.
 fn layout(keys: &[Key], x: f64, width: f64) -> (Vec<(f64, f64)>, f64) {
     let (mut at, mut row) = (0.0, 0.0);
     let places = keys
@@ -62,7 +62,7 @@ fn key_width(key: &Key, width: f64) -> f64 {
     sample_width(key) + 6.0 + text_width(&shown(key, width), SIZE) + note
 }
 
-/// Room for the sample: a line needs some length to show its dashes.
+/// Width of the sample: a line needs some length to show its dashes.
 fn sample_width(key: &Key) -> f64 {
     match key.sample {
         Sample::Line | Sample::Solid => SAMPLE,
@@ -70,7 +70,7 @@ fn sample_width(key: &Key) -> f64 {
     }
 }
 
-/// The name as there is room for it.
+/// The name, shortened to the available width.
 fn shown(key: &Key, width: f64) -> String {
     fit(&key.name, SIZE, (width - SAMPLE - 100.0).clamp(60.0, 220.0))
 }
@@ -93,7 +93,7 @@ pub(crate) fn draw(svg: &mut Svg, keys: &[Key], x: f64, y: f64, width: f64, id: 
         if name != key.name {
             svg.tag("title").text(&key.name);
         }
-        // A transparent box makes the whole key a target for the pointer.
+        // A transparent box makes the whole key a pointer target.
         svg.tag("rect")
             .num("x", kx - 3.0)
             .num("y", middle - 10.0)
@@ -152,7 +152,7 @@ pub(crate) fn draw(svg: &mut Svg, keys: &[Key], x: f64, y: f64, width: f64, id: 
     }
 }
 
-/// Whether bars of this slot carry a hatch: every second one stays plain.
+/// Whether bars of this slot are hatched: every second slot is plain.
 pub(crate) fn hatched(slot: usize) -> bool {
     HATCHES[slot % HATCHES.len()].is_some()
 }

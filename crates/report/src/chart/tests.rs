@@ -2,7 +2,7 @@ use super::*;
 use crate::human::Quantity;
 use resvg::usvg::roxmltree::{Document, Node};
 
-/// Parses a picture; every picture must be well-formed XML without a number that is none.
+/// Parses a picture, which must be well-formed XML without non-finite numbers.
 pub(crate) fn parsed(svg: &str) -> Document<'_> {
     for bad in ["NaN", "inf", "Infinity"] {
         for attribute in [" d=", " x=", " y=", " width=", " height=", " viewBox="] {
@@ -75,7 +75,7 @@ fn a_distribution_function_has_a_path_and_a_key_per_curve_and_human_labels() {
     for label in ["0 %", "100 %", "10 ms", "100 ms", "1 s", "10 s"] {
         assert!(ticks.iter().any(|t| t == label), "{label} in {ticks:?}");
     }
-    // From the axis up through three steps: one move, and as many levels as steps.
+    // Up from the axis through three steps: one move, and as many level pieces as steps.
     let d = lines[0].attribute("d").unwrap();
     assert_eq!(d.matches('M').count(), 1);
     assert_eq!(d.matches('V').count(), 3);
@@ -88,7 +88,7 @@ fn a_distribution_function_has_a_path_and_a_key_per_curve_and_human_labels() {
     assert!(doc.descendants().any(|n| n.has_tag_name("desc")));
 }
 
-/// The path, read back through the axes, is the data.
+/// Reading the path back through the axes gives the data.
 #[test]
 fn a_path_says_what_the_data_says() {
     let data = [(0.2, 0.1), (0.5, 0.4), (0.9, 0.7)];
@@ -258,7 +258,7 @@ fn parts_of_a_whole_stand_on_each_other() {
     assert!((one[0] - three[0]).abs() < 0.05, "{all:?}");
 }
 
-/// A value above its whisker would be read as the interval's end.
+/// A value above its whisker would be read as the end of the interval.
 #[test]
 fn values_stand_on_their_bars_clear_of_the_whiskers() {
     let number = |n: &resvg::usvg::roxmltree::Node<'_, '_>, name: &str| -> f64 {
@@ -281,7 +281,7 @@ fn values_stand_on_their_bars_clear_of_the_whiskers() {
             let rect = part("rect").unwrap();
             let above = number(&rect, "y") - number(&text, "y");
             assert!((4.0..=6.0).contains(&above), "{above}");
-            // "M x a V b" or the like: the first number is the whisker's x, less its cap.
+            // The path starts with "M x a V b": its first number is the whisker's x, minus its cap.
             let d = part("path").unwrap().attribute("d").unwrap();
             let x: f64 = d[1..]
                 .split(|c: char| !c.is_ascii_digit() && c != '.')
@@ -312,7 +312,7 @@ fn a_difference_of_a_hundredth_looks_small() {
     let bar = with_class(&doc, "bar")[0];
     let rect = bar.children().find(|n| n.has_tag_name("rect")).unwrap();
     let height: f64 = rect.attribute("height").unwrap().parse().unwrap();
-    // The axis spans 0.9 to 1.1 at least, over some 290 pixels.
+    // The axis spans at least 0.9 to 1.1 over some 290 pixels.
     assert!(height < 290.0 * 0.01 / 0.2 + 1.0, "{height}");
 }
 
@@ -380,7 +380,7 @@ fn a_timeline_is_thinned_but_keeps_its_extremes() {
         !kinds("level").contains("V0H"),
         "the mean of a column is lower"
     );
-    // A constant is one level piece, not one per column.
+    // A constant gives one level piece, not one per column.
     let flat = timeline(&vec![0.25; 100_000]).svg(&Canvas::file(700.0, 300.0));
     assert!(flat.len() < 6_000, "{}", flat.len());
 }

@@ -1,4 +1,4 @@
-//! Strips one below the other over one time axis, thinned to what a pixel can show.
+//! Stacked strips over a shared time axis, thinned to the resolution of the picture.
 
 use super::frame::{self, Area};
 use super::legend::{self, Key, Sample};
@@ -21,13 +21,13 @@ pub enum LayerKind {
 /// A layer: one value per bin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    /// What the legend and the read-out say.
+    /// Its name in the legend and the read-out.
     pub name: String,
     /// Look: index into the palette.
     pub slot: usize,
     /// How it is drawn.
     pub kind: LayerKind,
-    /// One value per bin, NaN where there is none.
+    /// One value per bin; NaN if missing.
     pub values: Vec<f64>,
 }
 
@@ -57,21 +57,20 @@ pub struct Timeline {
     pub bin: f64,
     /// From top to bottom.
     pub strips: Vec<Strip>,
-    /// Whether the title of the time axis is drawn: for the last of a column.
+    /// Whether the title of the time axis is drawn; only the last of a column has it.
     pub titled: bool,
     /// Timelines with the same name share cursor and zoom.
     pub link: String,
 }
 
-/// Room for the labels of the vertical axes: one for all strips, so that times stand above each
-/// other.
+/// Width of the labels of the vertical axes, the same for all strips so that their times align.
 const LEFT: f64 = 48.0;
-/// Above a strip: its title.
+/// Height of the title above a strip.
 const GAP: f64 = 28.0;
-/// Room right of the strips.
+/// Margin to the right of the strips.
 const RIGHT: f64 = 16.0;
 
-/// Bins that share a drawn column, as index ranges.
+/// Assigns bins to drawn columns, as index ranges.
 pub(crate) struct Columns {
     /// Bins of each column.
     pub(crate) per_column: usize,
@@ -80,7 +79,7 @@ pub(crate) struct Columns {
 
 impl Columns {
     pub(crate) fn new(bins: usize, pixels: f64) -> Columns {
-        // A column is two pixels wide at least.
+        // A column is at least two pixels wide.
         let columns = (pixels / 2.0).max(1.0) as usize;
         Columns {
             per_column: bins.div_ceil(columns).max(1),
@@ -119,8 +118,8 @@ impl Timeline {
             .unwrap_or(0)
     }
 
-    /// The highest stack of strip `index` as drawn `width` pixels wide. Means shrink as columns
-    /// grow, so an axis made for the widest picture holds every narrower one.
+    /// The highest stack of strip `index` if drawn `width` pixels wide. Means shrink as columns get wider, so an axis for
+    /// the widest picture fits every narrower one.
     pub fn highest_stack(&self, index: usize, width: f64) -> f64 {
         let Some(strip) = self.strips.get(index) else {
             return 0.0;
@@ -145,13 +144,12 @@ impl Timeline {
         head + self.strips.len() as f64 * (strip + GAP) + self.foot()
     }
 
-    /// Below the strips: the labels of the time axis, and its title.
+    /// Height below the strips: labels of the time axis, and its title.
     fn foot(&self) -> f64 {
         if self.titled { 42.0 } else { 24.0 }
     }
 
-    /// Where the legend starts, beside the title if there is room, below it otherwise; and the
-    /// height of both.
+    /// The position of the legend, beside the title if there is space, below it otherwise; and the height of both.
     fn head(&self, width: f64) -> ((f64, f64), f64) {
         let keys = self.keys();
         let beside = text_width(&self.title, 13.5) + 30.0;
@@ -183,7 +181,7 @@ impl Timeline {
         keys
     }
 
-    /// Layers of one name are one series, in all strips.
+    /// The index of the series of this name: layers of one name are one series in all strips.
     fn series_of(&self, name: &str) -> usize {
         let mut names: Vec<&str> = Vec::new();
         for layer in self.strips.iter().flat_map(|s| &s.layers) {
@@ -323,8 +321,8 @@ impl Timeline {
     }
 }
 
-/// A stepped area between two edges: out along the upper one, back along the lower one, one piece
-/// per run of columns that have both. The script reads the upper edge back.
+/// A stepped area between two edges: forward along the upper one, back along the lower one, one piece per run of
+/// columns that have both. The script reads the upper edge back.
 fn between(
     d: &mut PathData,
     count: usize,

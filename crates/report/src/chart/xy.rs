@@ -16,7 +16,7 @@ pub enum Shape {
     Marked,
     /// A mark at each point; nothing joins them.
     Dots,
-    /// As marked, and the band is drawn as an upright bar at each point.
+    /// As `Marked`, with the band drawn as a vertical bar at each point.
     Intervals,
     /// A mark at each point with the name beside it; nothing joins them, and no legend names them.
     Named,
@@ -25,18 +25,18 @@ pub enum Shape {
 /// A series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// What the legend says.
+    /// Its name in the legend.
     pub name: String,
-    /// What the legend adds in small type, `n = 400`; may be empty.
+    /// A note in small type in the legend, `n = 400`; may be empty.
     pub note: String,
     /// Look: index into the palette.
     pub slot: usize,
     /// How points are joined.
     pub shape: Shape,
-    /// (x, y), x rising.
+    /// (x, y), ascending in x.
     pub points: Vec<(f64, f64)>,
-    /// (x, lower y, upper y), x rising: a band behind the curve, its corners joined by straight
-    /// lines whatever the shape, or a bar at each x ([`Shape::Intervals`]); may be empty.
+    /// (x, lower y, upper y), ascending in x; may be empty. A band behind the curve whose corners are joined by straight
+    /// lines whatever the shape, or a bar at each x ([`Shape::Intervals`]).
     pub band: Vec<(f64, f64, f64)>,
 }
 
@@ -216,16 +216,16 @@ impl XyChart {
     }
 }
 
-/// Pixels of a letter of a name, and between the lines of names.
+/// Text size of names, and their line height, in pixels.
 const NAME: f64 = 11.0;
 const LINE: f64 = 13.0;
 
 impl XyChart {
-    /// Names beside points: on the side with room for them, each moved up or down past points and names before it.
+    /// Draws names beside points, on the side with space, each moved up or down past points and earlier names.
     fn draw_names(&self, svg: &mut Svg, area: Area) {
         let named = || self.curves.iter().filter(|c| c.shape == Shape::Named);
         let points = named().flat_map(|c| self.places(c, area));
-        // From, to, and the height of what a name must not cover.
+        // Areas that names must not cover: left, right, and height.
         let mut taken: Vec<(f64, f64, f64)> = points.map(|(x, y)| (x - 5.0, x + 5.0, y)).collect();
         for curve in named() {
             let width = text_width(&curve.name, NAME);
@@ -271,7 +271,7 @@ fn outline(d: &mut PathData, points: impl Iterator<Item = (f64, f64)>, start: bo
     }
 }
 
-/// Steps at least half a pixel apart; the last one of each half pixel says where the line is.
+/// Thins steps to at least half a pixel apart. The last step in each half pixel determines the position of the line.
 fn thin_steps(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut out: Vec<(f64, f64)> = Vec::new();
     for (i, &(x, y)) in places.iter().enumerate() {
@@ -284,7 +284,7 @@ fn thin_steps(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
     out
 }
 
-/// Per pixel column the first, lowest, highest and last point: nothing visible is lost.
+/// Keeps the first, lowest, highest and last point of each pixel column, so nothing visible is lost.
 pub(crate) fn thin_line(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
     if places.len() < 1200 {
         return places.to_vec();

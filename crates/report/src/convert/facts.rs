@@ -1,4 +1,4 @@
-//! The network in short texts, and how to run the experiment again.
+//! The network in short texts, and the command that runs the experiment again.
 
 use swell_base::{Bytes, Dur, QueueLimit};
 use swell_experiment::Results;
@@ -7,7 +7,7 @@ use swell_experiment::file::{Foreground, Link, Loss, NamedLink, Route};
 use crate::data::{NetworkData, Rerun};
 use crate::human::{Quantity, trimmed};
 
-/// One-way access delay where the experiment says nothing: the experiment's own default.
+/// Default one-way access delay, as in the experiment format.
 const ACCESS_DELAY: Dur = Dur::from_millis(5);
 
 pub(super) fn network(results: &Results) -> NetworkData {
@@ -125,8 +125,7 @@ pub(super) fn rerun(results: &Results) -> Rerun {
             facts.push(("Its source".to_owned(), model.note.clone()));
         }
     }
-    // The resolved file in the run directory, not the one that was named: what --set and --quick
-    // changed is in it.
+    // Name the resolved file in the run directory, not the original one: it includes the changes of --set and --quick.
     let dir = results.dir.display().to_string();
     let word = |end: &str| shell_word(&format!("{}{end}", dir.trim_end_matches('/')));
     let mut command = format!(

@@ -1,4 +1,4 @@
-//! What the network did: links, their use, loads.
+//! The network: its links, their use and loads.
 
 use super::*;
 
@@ -19,7 +19,7 @@ pub(super) fn network_section(data: &ReportData) -> Section {
     }
 }
 
-/// The links, where there are several.
+/// The table of links, if there are several.
 fn link_table(network: &NetworkData) -> Option<Table> {
     if network.links.is_empty() {
         return None;
@@ -35,7 +35,7 @@ fn link_table(network: &NetworkData) -> Option<Table> {
     Some(table)
 }
 
-/// What of every link was used with each background, where there are several.
+/// The use of every link with each background, if there are several links.
 fn use_table(data: &ReportData, foreground: &ForegroundData, slots: &[usize]) -> Option<Table> {
     if foreground.conditions.iter().all(|c| c.links.is_empty()) {
         return None;

@@ -2,7 +2,7 @@ use super::*;
 use crate::sample;
 use resvg::usvg::roxmltree::Document;
 
-/// Every picture of a page, which must each be well-formed on its own.
+/// Every picture of a page; each must be well-formed on its own.
 fn pictures(page: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut rest = page;
@@ -67,8 +67,8 @@ fn the_page_comes_in_the_order_of_the_questions() {
 fn every_picture_is_drawn_for_both_widths_with_its_own_ids_and_numbers_behind_it() {
     let page = page(&sample::report(&NAMES));
     let pictures = pictures(&page);
-    // CDF, slowdown, two diagrams, four timelines of both directions of two replications, the network;
-    // wide and narrow.
+    // CDF, slowdown, two diagrams, four timelines in both directions of two replications, and the network, each wide and
+    // narrow.
     assert_eq!(pictures.len(), 2 * (1 + 1 + 2 + 4 * 2 * 2 + 1));
     let mut ids = std::collections::BTreeSet::new();
     for picture in &pictures {
@@ -88,7 +88,7 @@ fn every_picture_is_drawn_for_both_widths_with_its_own_ids_and_numbers_behind_it
         );
     }
     assert_eq!(page.matches("<summary>Numbers</summary>").count(), 8);
-    // The down direction of the first replication is in the open, the others are folded away.
+    // The down direction of the first replication is visible, the others are collapsed.
     for other in [
         "Replication 0, up",
         "Replication 1, down",
@@ -124,7 +124,7 @@ fn many_backgrounds_are_a_line_each_and_stand_below_each_other() {
 
 #[test]
 fn the_page_fetches_nothing() {
-    // The name of the SVG namespace looks like an address and is none.
+    // The SVG namespace looks like a URL but is never fetched.
     let page = page(&sample::report(&NAMES)).replace("http://www.w3.org/2000/svg", "");
     for fetch in [
         "http:",
@@ -204,7 +204,7 @@ fn hostile_names_stay_text_everywhere() {
     }
 }
 
-/// Keys of a legend whose name had to be cut carry it whole as a title.
+/// Counts shortened legend names; the full name must be their title.
 fn keys_cut(page: &str) -> usize {
     let whole = |picture: &&str| {
         let doc = Document::parse(picture).unwrap();

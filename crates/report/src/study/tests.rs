@@ -77,7 +77,7 @@ fn the_page_has_the_ledger_first_and_every_number() {
     ] {
         at(text);
     }
-    // The table of numbers: 0.2 and t(0.975; 4) x 0.01 / sqrt(5) = 0.0124 on both sides.
+    // The table of numbers: 0.2 with a half-width of t(0.975; 4) x 0.01 / sqrt(5) = 0.0124.
     at("20\u{a0}%");
     at("[18.8\u{a0}…\u{a0}21.2]");
 }
@@ -119,7 +119,7 @@ fn single_points_are_named_where_they_stand() {
         points: vec![(x, Estimate::exact(0.1))],
         ..line.clone()
     };
-    // Two of them on the same spot, one at the edge.
+    // Two of them coincide, one is at the edge.
     picture.lines = [1.0, 1.0, 3.0].into_iter().enumerate().map(one).collect();
     let svg = study_svg(&picture, &Canvas::file(600.0, 400.0));
     let mut heights = Vec::new();

@@ -73,7 +73,7 @@ fn a_page_holds_the_specifications_that_the_program_gives() {
         let spec: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(Some(spec), crate::vega(&data, name, picture), "{id}");
     }
-    // The drawing of the network is no chart.
+    // The drawing of the network is not a chart.
     let without = page.matches("<figure id=\"network\">").count();
     assert_eq!(
         page.matches("<figure id=").count() - without,

@@ -1,4 +1,4 @@
-//! A whole experiment, run by the backend that makes numbers up.
+//! A complete experiment, run by the backend that makes up numbers.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ duration = "22s"
 seed = 7
 "#;
 
-/// Runs it in `dir`.
+/// Runs the experiment in `dir`.
 pub fn results(dir: &Path) -> Results {
     let plan = Plan::resolve(EXPERIMENT, "made up.toml", dir).expect("the experiment is valid");
     let options = Options {

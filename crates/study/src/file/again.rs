@@ -1,4 +1,4 @@
-//! Figures of a run's own tables. What was not kept of a run is simulated again.
+//! Figures of points, drawn from the tables of single runs. A run whose points were not kept is simulated again.
 
 use super::asked::Asked;
 use super::format::Figure;
@@ -6,10 +6,10 @@ use super::points::wrong;
 use super::source::{Source, Wrong};
 use crate::{Estimate, Line};
 
-/// Runs of a picture: each may take as long as it took before, and more curves than these cannot be distinguished.
+/// Maximum number of runs in a picture. Each may have to be simulated again, and more curves cannot be told apart.
 const MOST: usize = 20;
 
-/// The lines of a figure of points in one column.
+/// The lines of a figure of points for one column.
 pub(super) fn lines(
     source: &Source<'_>,
     asked: &Asked<'_>,
@@ -37,7 +37,7 @@ pub(super) fn lines(
     for &(line, i, row) in &rows {
         let own = &compiled.file.line[line];
         let mut name = own.label.clone().unwrap_or_else(|| own.name.clone());
-        // Only what tells the runs of this line apart.
+        // The label names only the axes in which the runs of this line differ.
         let beside = || rows.iter().filter(|r| r.0 == line).map(|r| r.2);
         let mut at = String::new();
         for (k, axis) in compiled.file.axis.iter().enumerate() {
@@ -48,7 +48,7 @@ pub(super) fn lines(
         name += &at;
         for (k, (label, text)) in figure.points.iter().enumerate() {
             let points = (source.points)(i, text)?;
-            // A line has its colour in every picture of the figure; the runs of a single line get different colours.
+            // A line keeps its colour in every picture of the figure. The runs of a single line get different colours.
             let place = match lines {
                 [_] => drawn.len(),
                 _ => k + figure.points.len() * lines.iter().position(|l| *l == line).unwrap_or(0),

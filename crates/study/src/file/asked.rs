@@ -1,4 +1,4 @@
-//! The expressions of a figure or a table, asked of one run at a time.
+//! Evaluation of the expressions of a figure or a table, one run at a time.
 
 use rhai::{AST, Dynamic, Engine, Scope};
 
@@ -10,14 +10,14 @@ use super::script::{self, Trouble};
 use super::source::{Source, Wrong};
 use crate::Estimate;
 
-/// An expression with its text, and the key that it stands under.
+/// A compiled expression with its text and its key in the study file.
 struct Question<'f> {
     key: &'static str,
     text: &'f str,
     ast: AST,
 }
 
-/// Which number of a figure.
+/// Which vertical number of a figure: `y` or `curve`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
     Y,
@@ -34,7 +34,7 @@ pub(super) struct Asked<'f> {
 }
 
 impl<'f> Asked<'f> {
-    /// Of a figure; without `x` the horizontal number is that of `axis`.
+    /// Compiles the expressions of a figure. Without `x`, the horizontal number is the value of `axis`.
     pub(super) fn new(
         source: &Source<'_>,
         column: usize,
@@ -51,7 +51,7 @@ impl<'f> Asked<'f> {
         Ok(asked)
     }
 
-    /// Which runs are meant, and nothing else yet.
+    /// Compiles only the filter that selects runs.
     pub(super) fn filtered(
         source: &Source<'_>,
         column: usize,
@@ -80,7 +80,7 @@ impl<'f> Asked<'f> {
         asked.map_err(|t| (question.key, t))
     }
 
-    /// What expressions know of a run; none where it is not meant.
+    /// The variables of a run; `None` if the filter excludes the run.
     pub(super) fn scope(
         &self,
         compiled: &Compiled,
@@ -101,7 +101,7 @@ impl<'f> Asked<'f> {
         Ok(Some(scope))
     }
 
-    /// The points that a run gives.
+    /// The points of a run.
     pub(super) fn points(
         &self,
         compiled: &Compiled,
@@ -114,7 +114,7 @@ impl<'f> Asked<'f> {
         let Some(mut scope) = self.scope(compiled, row)? else {
             return Ok(Vec::new());
         };
-        // A measure that no run had a number for has no name here.
+        // A measure without a number in any run is not in scope, so its name is unknown here.
         let study = &compiled.file;
         let own = &study.line[row.place.1];
         let mut all = row.numbers.iter().zip(&study.measure);
@@ -150,7 +150,7 @@ impl<'f> Asked<'f> {
         Ok(points)
     }
 
-    /// The value of another expression for a run that is meant.
+    /// The value of another expression for a run that passed the filter.
     pub(super) fn value(
         &self,
         key: &'static str,
@@ -162,7 +162,7 @@ impl<'f> Asked<'f> {
     }
 }
 
-/// A measure that the file has and the line has not is not just missing.
+/// Replaces "unknown name" by an explanation if the study has the measure but the run's line does not.
 fn explained(compiled: &Compiled, row: &Row, wrong: Wrong) -> Wrong {
     let study = &compiled.file;
     let own = &study.line[row.place.1];

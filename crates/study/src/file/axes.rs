@@ -1,4 +1,4 @@
-//! Which values of the axes a line is run at.
+//! The axis values at which each line is run.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use swell_experiment::file;
 
 use super::format::{Axis, Line, Places, StudyFile};
 
-/// Which key of the study file is wrong, why, and what to do.
+/// The faulty key of the study file, the reason and a hint.
 pub(super) struct Wrong {
     pub key: String,
     pub why: String,
     pub hint: String,
 }
 
-/// Whether values of axes can tell runs apart: every list has numbers, each of them once, and every axis that
-/// lines name is there.
+/// Checks that axis values distinguish runs: no list is empty or repeats a value, and every axis that a line names
+/// exists.
 pub(super) fn check(study: &StudyFile) -> Result<(), Wrong> {
     for (i, axis) in study.axis.iter().enumerate() {
         if axis.values.is_empty() {
@@ -52,7 +52,7 @@ pub(super) fn check(study: &StudyFile) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Whether a list has numbers, each of them once: runs at equal values would be the same runs.
+/// Checks that a list is not empty and has no duplicates. Equal values would be the same runs.
 fn list<'v>(key: &str, values: impl IntoIterator<Item = &'v f64>) -> Result<(), Wrong> {
     let mut before: Vec<f64> = Vec::new();
     for (j, value) in values.into_iter().enumerate() {
@@ -78,7 +78,7 @@ fn list<'v>(key: &str, values: impl IntoIterator<Item = &'v f64>) -> Result<(), 
     Ok(())
 }
 
-/// The combinations of a line, each once; the last axis is the fastest. `None` where they are more than
+/// The combinations of a line without duplicates; the last axis varies fastest. `None` if there are more than
 /// `most`.
 pub(super) fn combinations(
     axes: &[Axis],
@@ -99,7 +99,7 @@ pub(super) fn combinations(
                 *place = list[i % list.len()];
                 i /= list.len();
             }
-            // One table repeats nothing; of several each may have what another has.
+            // One table has no duplicates. Several tables may overlap.
             if line.at.all().len() == 1 || !all.contains(&combination) {
                 all.push(combination);
             }

@@ -1,7 +1,7 @@
-//! Runs on real hosts: a file that says so (`bench = ...`) in the place of an experiment file.
+//! Runs on real hosts: a bench file (`bench = ...`) takes the place of an experiment file.
 //!
-//! The runs are not of this crate, for they take real time and a kernel. A [`Bencher`] plays them and returns their
-//! numbers, which measures know as `seen`.
+//! This crate does not perform these runs, because they need real time and a kernel. A [`Bencher`] performs them and
+//! returns their numbers. Measures read the numbers as `seen`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -124,7 +124,7 @@ fn one() -> u32 {
     1
 }
 
-/// What measures know of a router: numbers, and lists of one for each interval.
+/// The fields of `seen` for a router: first the numbers, then the lists with one number per interval.
 pub const ROUTER: [&[&str]; 2] = [
     &[
         "after_loss",
@@ -150,7 +150,7 @@ pub const ROUTER: [&[&str]; 2] = [
     &["busies", "losses", "rates"],
 ];
 
-/// What measures know of agents.
+/// The fields of `seen` for agents.
 pub const AGENTS: &[&str] = &[
     "active",
     "bulk",
@@ -166,18 +166,18 @@ pub const AGENTS: &[&str] = &[
     "stopped",
 ];
 
-/// Plays runs on real hosts.
+/// Performs runs on real hosts.
 pub trait Bencher: Sync {
-    /// Plays one with the draws of a seed: an object with the numbers of [`ROUTER`] or [`AGENTS`], null where there is
-    /// none.
+    /// Performs one run with the random numbers of `seed`. The result is an object with the fields of [`ROUTER`] or
+    /// [`AGENTS`]; a missing number is null.
     ///
     /// # Errors
-    /// A sentence that says why it could not be played.
+    /// A sentence that says why the run failed.
     fn play(&self, bench: &Bench, seed: u64) -> Result<Value, String>;
 }
 
 impl Bench {
-    /// Reads one; none where a text says nothing of a bench.
+    /// Reads a bench file; `None` if the text has no key `bench`.
     ///
     /// # Errors
     /// A sentence that says what is wrong.
@@ -198,7 +198,7 @@ impl Bench {
         }
     }
 
-    /// How long it takes about, in seconds.
+    /// Approximate duration of a run in seconds.
     pub(super) fn seconds(&self) -> f64 {
         match self {
             Bench::Router(r) => r.duration.as_secs_f64(),
@@ -206,7 +206,7 @@ impl Bench {
         }
     }
 
-    /// Numbers of the right shape.
+    /// Made-up numbers of the right shape, for the rehearsal.
     fn made_up(&self) -> Value {
         let (numbers, lists) = match self {
             Bench::Router(_) => (ROUTER[0], ROUTER[1]),
@@ -219,7 +219,7 @@ impl Bench {
     }
 }
 
-/// What expressions see of what was seen.
+/// Converts the numbers of a run into values for expressions.
 fn known(value: &Value) -> Dynamic {
     match value {
         Value::Array(all) => all.iter().map(known).collect::<Array>().into(),
@@ -232,7 +232,7 @@ fn known(value: &Value) -> Dynamic {
     }
 }
 
-/// The numbers of a run of which this was seen; else which measure is wrong, and why.
+/// The measures of a run with the numbers `seen`, or the index of the measure that failed and the reason.
 fn measures(compiled: &Compiled, group: &Group, seen: &Value) -> Result<Vec<f64>, (usize, String)> {
     let mut all = scope(&compiled.file, (group.column, group.line), &group.axes);
     all.push_dynamic("seen", known(seen));
@@ -240,7 +240,7 @@ fn measures(compiled: &Compiled, group: &Group, seen: &Value) -> Result<Vec<f64>
     cells::measures(compiled, group, all)
 }
 
-/// Asks the measures of a run with made-up numbers.
+/// Evaluates the measures with made-up numbers.
 pub(super) fn rehearse(
     compiled: &Compiled,
     group: &Group,
@@ -249,7 +249,7 @@ pub(super) fn rehearse(
     measures(compiled, group, &bench.made_up())
 }
 
-/// A combination with what its line sets after the runs of other lines.
+/// A combination with the `late` keys of its line set. They may use the results of other lines.
 pub(super) fn late(
     compiled: &Compiled,
     numbers: &Numbers,
@@ -313,15 +313,15 @@ impl Task for BenchCell<'_> {
 }
 
 impl FileStudy {
-    /// Whether its runs are on real hosts: then [`FileStudy::play`] does them.
+    /// Whether its runs are on real hosts. [`FileStudy::play`] performs such runs.
     pub fn is_of_hosts(&self) -> bool {
         self.groups.iter().any(|g| g.bench.is_some())
     }
 
-    /// As [`FileStudy::run`], on real hosts: one run at a time, and those of lines with `late` keys after the others.
+    /// As [`FileStudy::run`], on real hosts, one run at a time. Lines with `late` keys run after all others.
     ///
     /// # Errors
-    /// As [`FileStudy::run`], and where a run could not be played.
+    /// As [`FileStudy::run`], and if a run fails.
     pub fn play(
         &self,
         bencher: &dyn Bencher,
@@ -332,7 +332,7 @@ impl FileStudy {
         let compiled = &*self.compiled;
         let is_late = |g: &&Arc<Group>| !compiled.file.line[g.line].late.is_empty();
         let (later, first): (Vec<&Arc<Group>>, Vec<_>) = self.groups.iter().partition(is_late);
-        // Two at a time would be in each other's way.
+        // Concurrent runs would disturb each other.
         let alone = Options {
             jobs: 1,
             ..options.clone()
@@ -359,7 +359,7 @@ impl FileStudy {
             own.map(Arc::new)
         });
         let resolved: Vec<Arc<Group>> = resolved.collect::<Result<_, _>>()?;
-        // What the first runs left is there.
+        // The second pass must keep the results of the first.
         let more = Options {
             fresh: false,
             ..alone
@@ -380,7 +380,7 @@ impl FileStudy {
         Ok(Ended::Complete(in_order.collect()))
     }
 
-    /// The runs of a combination, one for each seed.
+    /// The runs of a combination, one per seed.
     fn cells_of<'a>(
         &'a self,
         group: &Arc<Group>,
@@ -400,7 +400,7 @@ impl FileStudy {
     }
 }
 
-/// Whether the experiment that a study file names is a bench; false where nothing of it can be read.
+/// Whether the experiment that a study file names is a bench; false if either file cannot be read.
 pub fn is_named_in(study: &Path) -> bool {
     let read = |path: &Path| {
         std::fs::read_to_string(path)

@@ -1,4 +1,4 @@
-//! Columns of captures that are named on the command line.
+//! Columns for captures named on the command line.
 
 use std::path::{Path, PathBuf};
 
@@ -10,12 +10,12 @@ use super::format::{Column, Scalar, StudyFile};
 use super::origin::Origin;
 use super::units::{Units, written};
 
-/// What the page says of captures.
+/// What the page reports about captures.
 #[derive(Debug, Default)]
 pub(super) struct About {
-    /// What is to be doubted.
+    /// Reasons to distrust the captures.
     pub doubts: Vec<Warning>,
-    /// What each is: name and value.
+    /// Facts about each capture: name and value.
     pub facts: Vec<(String, String)>,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn columns(
             reason,
         };
         let full = std::fs::canonicalize(path).map_err(|e| wrong(e.to_string()))?;
-        // Opening a pipe would wait for ever.
+        // Opening a pipe would block for ever.
         let kind = std::fs::metadata(&full).map_err(|e| wrong(e.to_string()))?;
         if !kind.is_file() {
             let reason = "not a file with a capture, but a directory, pipe or device";
@@ -58,7 +58,7 @@ pub(super) fn columns(
             return Err(wrong(reason));
         }
         let read = traces.read(&full, &[]).map_err(|mut e| {
-            // This message names it already, as the user did.
+            // The outer message already names the file as the user gave it.
             e.file = None;
             wrong(e.to_string())
         })?;
@@ -97,7 +97,7 @@ pub(super) fn columns(
     Ok(about)
 }
 
-/// The name of a column: the file's, up to its first dot, in letters that names may have.
+/// The name of a column: the file name up to its first dot, reduced to characters that names may have.
 fn named(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.split('.').find(|part| !part.is_empty());

@@ -1,4 +1,4 @@
-//! Combinations with a seed: the runs of a study.
+//! The runs of a study: combinations with a seed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::points;
 use super::script::{self, Trouble};
 use super::tables::{Facts, Tables};
 
-/// The columns of the table of runs.
+/// The column names of the table of runs.
 pub(super) fn columns(study: &StudyFile) -> Columns {
     let keys = ["column".to_owned(), "line".to_owned()].into_iter();
     let axes = study.axis.iter().map(|a| a.name.clone());
@@ -35,7 +35,7 @@ pub(super) struct FileCell {
     compiled: Arc<Compiled>,
     group: Arc<Group>,
     seed: u64,
-    /// Expressions of figures about this run, and where what they give is kept.
+    /// Expressions of figures to evaluate for this run, and the store of their points.
     points: Option<(Vec<String>, Arc<Kept>)>,
 }
 
@@ -49,17 +49,17 @@ impl FileCell {
         }
     }
 
-    /// Whose first run, of which figures show the course, keeps that too.
+    /// A cell that also keeps the points of these expressions.
     pub(super) fn keeping(mut self, texts: &[String], kept: &Arc<Kept>) -> FileCell {
         self.points = Some((texts.to_vec(), Arc::clone(kept)));
         self
     }
 
-    /// The tables of the run, and its length in seconds; a sentence where it failed or was stopped.
+    /// The tables of the run and its length in seconds; a sentence if it failed or was stopped.
     pub(super) fn tables(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(Tables, f64), String> {
         let (observed, plan) = self.observe(stop)?;
         let facts = facts(&plan);
-        // Measures speak of one link: the slowest that the foreground crosses on the way to its clients.
+        // Measures describe one link: the slowest on the foreground's path towards its clients.
         let watched = watched(&plan).map(|b| b.link).unwrap_or_default();
         Ok((
             Tables::new(observed.of_link(&watched), &facts),
@@ -67,7 +67,7 @@ impl FileCell {
         ))
     }
 
-    /// The run itself, by the simulator that `swell run` uses.
+    /// Performs the run with the simulator that `swell run` uses.
     fn observe(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(Observations, Plan), String> {
         let group = &self.group;
         let seed = [format!("run.seed={}", self.seed)];
@@ -82,7 +82,7 @@ impl FileCell {
             None => BTreeMap::new(),
             Some(key) => match self.compiled.measured.get(&key) {
                 Some(known) => known,
-                // A background with a rate to reach is measured alone first, as by `swell run`.
+                // A background with a target rate is measured alone first, as in `swell run`.
                 None => {
                     let (observed, found) = measured_first(&plan, stop)?;
                     self.compiled.measured.put(key, found);
@@ -96,16 +96,16 @@ impl FileCell {
     }
 }
 
-/// What a measurement of a plan's backgrounds depends on.
+/// A key of all that the measurement of a plan's backgrounds depends on.
 fn measuring(plan: &Plan) -> String {
     let mut file = plan.file.clone();
-    // All that it says of the network is how long queues are that are said in round trips.
+    // The foreground affects the measurement only through the RTT, which scales queues given in round trips.
     file.foreground.clear();
     let models: Vec<&str> = plan.facts().map(|(_, facts)| &*facts.hash).collect();
     format!("{} {models:?} {}", plan.rtt(), file.to_toml())
 }
 
-/// Runs a plan of one run, which measures first; what was observed, and what was measured.
+/// Runs a plan with one run, backgrounds measured first. Returns the observations and the measurements.
 fn measured_first(
     plan: &Plan,
     stop: &(dyn Fn() -> bool + Sync),
@@ -146,7 +146,7 @@ impl Task for FileCell {
             .map(|m| format!("{}={}", m.name, m.value));
         let measures: Vec<String> = measures.collect();
         let group = &self.group;
-        // What measures know beyond the run.
+        // The values that measures know besides the run's tables.
         let known = scope(study, (group.column, group.line), &group.axes);
         let known: Vec<String> = known.iter().map(|(k, _, v)| format!("{k}={v}")).collect();
         let mut settings = format!(
@@ -157,7 +157,7 @@ impl Task for FileCell {
             measures.join(";"),
             known.join(";")
         );
-        // Rows of lines that have every measure stay what they were.
+        // Lines with all measures keep their settings, so their rows in existing tables stay valid.
         if let Some(only) = &study.line[group.line].measures {
             settings += &format!(" {}", only.join(";"));
         }
@@ -173,7 +173,7 @@ impl Task for FileCell {
         let (compiled, group) = (&self.compiled, &self.group);
         if let Some((texts, kept)) = &self.points {
             for text in texts {
-                // A figure that cannot be drawn says so when it is.
+                // Errors are ignored here: they are reported when the figure is drawn.
                 if let Ok(found) = points::of(compiled, group, (tables.clone(), seconds), text) {
                     let done = kept.keep(&grid::name(self), text, found);
                     done.map_err(|e| format!("points of figures: {e}"))?;
@@ -185,7 +185,7 @@ impl Task for FileCell {
     }
 }
 
-/// The link that measures speak of.
+/// The link that measures describe.
 fn watched(plan: &Plan) -> Option<Bottleneck> {
     let file = &plan.file;
     let [_, down] = file.narrowest(file.foreground.first()?)?;
@@ -207,7 +207,7 @@ fn facts(plan: &Plan) -> Facts {
     }
 }
 
-/// The numbers of a run of which all this is known; else which measure is wrong, and why.
+/// The measures of a run with these values in scope, or the index of the measure that failed and the reason.
 pub(super) fn measures(
     compiled: &Compiled,
     group: &Group,
@@ -216,7 +216,7 @@ pub(super) fn measures(
     let study = &compiled.file;
     let mut out = Vec::new();
     for (i, (measure, ast)) in study.measure.iter().zip(&compiled.measures).enumerate() {
-        // What follows from a number that means nothing does not either.
+        // A measure that this line lacks is NaN, and so are measures computed from it.
         if !study.line[group.line].has(&measure.name) {
             known.push(measure.name.clone(), f64::NAN);
             out.push(f64::NAN);
@@ -241,7 +241,7 @@ pub(super) fn measures(
     Ok(out)
 }
 
-/// The tables of a run in which little happens, and its length in seconds.
+/// Made-up tables of a short run with little traffic, and its length in seconds.
 pub(super) fn made_up(group: &Group) -> (Tables, f64) {
     let mut observed = Observations::default();
     for direction in 0..2 {
@@ -284,7 +284,7 @@ pub(super) fn made_up(group: &Group) -> (Tables, f64) {
     (tables, facts.seconds)
 }
 
-/// Asks the measures of such a run.
+/// Evaluates the measures on made-up tables.
 pub(super) fn rehearse(compiled: &Compiled, group: &Group) -> Result<(), StudyError> {
     let asked = match &group.bench {
         Some(bench) => bench::rehearse(compiled, group, bench),

@@ -1,4 +1,4 @@
-//! Claims and their rules: from numbers to ledgers.
+//! Claims and their rules: computes ledgers from numbers.
 
 use rhai::{Dynamic, Engine, Scope};
 use swell_base::Warning;
@@ -13,18 +13,18 @@ use super::script::{self, Trouble};
 use super::units::written;
 use crate::{Entry, Estimate, Finding, Ledger, Verdict};
 
-/// What a rule found.
+/// The result of a rule.
 struct Found {
     verdict: Verdict,
     value: Dynamic,
     detail: String,
 }
 
-/// What claims are asked of in one column.
+/// The engines that evaluate claims in one column.
 struct Asked<'s> {
     here: Engine,
     there: Option<Engine>,
-    /// Measures for which some run has no number.
+    /// Measures without a number in at least one run.
     lacking: Vec<&'s str>,
 }
 
@@ -33,8 +33,8 @@ const LEDGER: &str = "The claims";
 
 const MISSING: &str = "a claim has a value and says where it holds, or why it is untested";
 
-/// The ledgers, in the order in which claims name them. A ledger has the columns with runs in which any of its
-/// claims is asked.
+/// The ledgers, in the order in which claims first name them. A ledger has each column that has runs and in which
+/// at least one of its claims is evaluated.
 pub(super) fn ledgers(
     compiled: &Compiled,
     ours: &Numbers,
@@ -45,7 +45,7 @@ pub(super) fn ledgers(
     let engines: Vec<Asked<'_>> = (0..study.column.len())
         .map(|c| {
             let of = |numbers: &Numbers| asking(compiled, numbers, reference, c);
-            // Of no runs a rule may well be true.
+            // A rule may be vacuously true of no runs.
             let run = |r: &&Numbers| r.rows.iter().any(|row| row.place.0 == c);
             Asked {
                 here: of(ours),
@@ -101,7 +101,7 @@ pub(super) fn ledgers(
     ledgers
 }
 
-/// Whether any line is run in a column.
+/// Whether any line runs in a column.
 fn is_run(study: &StudyFile, column: &Column) -> bool {
     let here = |only: &Vec<String>| only.contains(&column.name);
     study
@@ -110,13 +110,13 @@ fn is_run(study: &StudyFile, column: &Column) -> bool {
         .any(|l| l.columns.as_ref().is_none_or(here))
 }
 
-/// Whether a claim is asked in a column.
+/// Whether a claim is evaluated in a column.
 fn asked(claim: &Claim, column: &Column) -> bool {
     let only = claim.columns.as_ref();
     only.is_none_or(|c| c.contains(&column.name))
 }
 
-/// Measures for which some run of a column has no number, as with a mean of nothing.
+/// Measures without a number in some run of a column, for example the mean of no values.
 fn lacking<'s>(study: &'s StudyFile, numbers: &Numbers, column: usize) -> Vec<&'s str> {
     let mine = || numbers.rows.iter().filter(|r| r.place.0 == column);
     let measures = study.measure.iter().enumerate();
@@ -133,7 +133,7 @@ fn shown_in(study: &StudyFile, claim: &Claim, column: &Column) -> Vec<String> {
         .collect()
 }
 
-/// What a claim comes to in a column, with what their numbers say where there are any.
+/// The finding for a claim in a column, with the reference's verdict and number if there are any.
 fn judged(claim: &Claim, column: &Column, asked: &Asked<'_>, doubts: &mut Vec<Warning>) -> Finding {
     let theirs = asked.there.as_ref().and_then(|e| decide(e, claim).ok());
     let beside = |ours: Finding| Finding {
@@ -148,7 +148,7 @@ fn judged(claim: &Claim, column: &Column, asked: &Asked<'_>, doubts: &mut Vec<Wa
             ..Finding::not_tested()
         }),
         Err((_, Trouble::Wrong(why))) => {
-            // The rehearsal found every name: one that is missed now is of a measure without a number.
+            // The rehearsal resolved every name. A name that is unknown now belongs to a measure without a number.
             let missed = |m: &&&str| why.contains(&format!("`{m}`"));
             if let Some(measure) = asked.lacking.iter().find(missed) {
                 return beside(Finding {
@@ -199,7 +199,7 @@ fn check(engine: &Engine, claim: &Claim, place: &Place) -> Result<(), Problems> 
     }
 }
 
-/// Knows the runs of a column, and what a reference has for them.
+/// An engine that knows the runs of a column and the reference's numbers for them.
 fn asking(
     compiled: &Compiled,
     numbers: &Numbers,
@@ -216,7 +216,7 @@ fn asking(
     engine
 }
 
-/// Asks a claim; else which of its keys is wrong, and why.
+/// Evaluates a claim, or returns the key that failed and the reason.
 fn decide(engine: &Engine, claim: &Claim) -> Result<Found, (&'static str, Trouble)> {
     let mut scope = Scope::new();
     let ask = |key: &'static str, text: &str, known: &mut Scope<'_>| {
@@ -224,7 +224,7 @@ fn decide(engine: &Engine, claim: &Claim) -> Result<Found, (&'static str, Troubl
         let asked = asked.and_then(|ast| script::value(engine, &ast, known, text));
         asked.map_err(|t| (key, t))
     };
-    // What the statements leave behind is in the scope.
+    // The value of the statements is unused: their variables remain in the scope.
     let _ = ask("given", &claim.given, &mut scope)?;
     let value = ask("value", &claim.value, &mut scope)?;
     scope.push_dynamic("value", value.clone());
@@ -281,7 +281,7 @@ fn shown(claim: &Claim, value: &Dynamic) -> String {
     }
 }
 
-/// The rule as the page prints it: words, then the conditions.
+/// The rule as the page prints it: the text, then the conditions.
 fn rule(claim: &Claim) -> String {
     let mut text = claim.rule.clone();
     if !text.is_empty() {

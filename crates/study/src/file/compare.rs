@@ -1,4 +1,4 @@
-//! Our numbers and the reference's, one by one.
+//! Compares our numbers with those of the reference, one by one.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,16 @@ use super::units::written;
 use crate::words;
 use crate::{Estimate, Section, Table};
 
-/// One number of ours and of the reference.
+/// A number with its value in our runs and in the reference.
 pub(super) struct Comparison {
     runs: String,
     measure: usize,
     ours: Estimate,
     theirs: Estimate,
-    /// No bar.
+    /// Whether the study file exempts this number from its bar.
     exempt: bool,
     agrees: bool,
-    /// Which of the known causes speaks of it.
+    /// Index of the known cause that explains it.
     cause: Option<usize>,
 }
 
@@ -34,7 +34,7 @@ impl Comparison {
     }
 }
 
-/// A difference in its own standard errors; none where neither varies.
+/// A difference in its own standard errors; `None` if neither side varies.
 fn errors(ours: Estimate, theirs: Estimate) -> Option<f64> {
     let variance = ours.variance_of_mean() + theirs.variance_of_mean();
     (variance > 0.0).then(|| (ours.value - theirs.value) / variance.sqrt())
@@ -45,7 +45,7 @@ fn agrees(bar: Bar, ours: f64, theirs: f64) -> bool {
     apart <= bar.relative * theirs.abs() || apart <= bar.absolute
 }
 
-/// What is asked of each number: expressions with their texts.
+/// The compiled expressions that are evaluated for each number.
 struct Rules<'a> {
     compiled: &'a Compiled,
     engine: Engine,
@@ -54,7 +54,7 @@ struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    /// An error comes with the key whose expression does not compile.
+    /// Compiles the expressions. An error names the key whose expression does not compile.
     fn new(compiled: &'a Compiled, named: &'a Reference) -> Result<Rules<'a>, (String, Trouble)> {
         let engine = script::engine();
         let ast = |key: String, text| script::compile(&engine, text).map_err(|t| (key, t));
@@ -70,7 +70,7 @@ impl<'a> Rules<'a> {
         })
     }
 
-    /// Whether there is no bar.
+    /// Whether a number is exempt from its bar.
     fn exempt(&self, row: &Row, measure: &str) -> Result<bool, (String, Trouble)> {
         let Some((ast, text)) = &self.exempt else {
             return Ok(false);
@@ -79,7 +79,7 @@ impl<'a> Rules<'a> {
         answer.map_err(|t| ("exempt".into(), t))
     }
 
-    /// The first cause that speaks of a number.
+    /// The first cause that applies to a number.
     fn cause(
         &self,
         row: &Row,
@@ -105,7 +105,7 @@ impl<'a> Rules<'a> {
         let file = &self.compiled.file;
         let mut scope: Scope<'static> = compiled::scope(file, row.place, &row.axes);
         scope.push("measure", measure.to_owned());
-        // Where neither varies, any difference is one.
+        // If neither side varies, any difference is significant.
         scope.push("errors", errors.map_or(f64::INFINITY, f64::abs));
         script::truth(&script::value(&self.engine, ast, &mut scope, text)?)
     }
@@ -115,8 +115,8 @@ fn key(cause: usize) -> String {
     format!("cause[{cause}].where")
 }
 
-/// Every number with a bar that both have. Expressions were rehearsed: one that fails here exempts
-/// nothing and explains nothing.
+/// Compares every number that has a bar and exists on both sides. Expressions were rehearsed: one that fails here
+/// exempts nothing and explains nothing.
 pub(super) fn compare(
     compiled: &Compiled,
     named: &Reference,
@@ -159,7 +159,7 @@ pub(super) fn compare(
     out
 }
 
-/// Asks where there is no bar, and why numbers miss theirs.
+/// Evaluates the expressions for exemptions and causes once.
 pub(super) fn rehearse(
     compiled: &Compiled,
     named: &Reference,
@@ -195,7 +195,7 @@ fn barred(all: &[Comparison]) -> impl Iterator<Item = &Comparison> {
     all.iter().filter(|c| !c.exempt)
 }
 
-/// How many agree of how many.
+/// The fact that says how many numbers agree, of how many.
 pub(super) fn fact(named: &Reference, all: &[Comparison]) -> (String, String) {
     let agree = barred(all).filter(|c| c.agrees).count();
     (
@@ -204,7 +204,7 @@ pub(super) fn fact(named: &Reference, all: &[Comparison]) -> (String, String) {
     )
 }
 
-/// That some do not.
+/// The warning that some numbers miss their bars; `None` if all agree.
 pub(super) fn doubt(named: &Reference, all: &[Comparison]) -> Option<Warning> {
     let misses = barred(all).filter(|c| !c.agrees).count();
     let text = format!(

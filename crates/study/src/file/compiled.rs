@@ -1,4 +1,4 @@
-//! A study file with its expressions read, and what those know of a combination.
+//! A study file with compiled expressions, and the variables of a combination.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,51 +12,51 @@ use super::format::{Claim, Scalar, StudyFile};
 use super::origin::{Origin, Place};
 use super::script;
 
-/// What backgrounds were measured to send, by name.
+/// Measured rates of backgrounds, by name.
 pub(super) type Rates = BTreeMap<String, Measured>;
 
-/// What was measured before runs, kept while the program runs: many runs of a study have their backgrounds in common.
+/// Cache of background measurements while the program runs: many runs of a study share their backgrounds.
 #[derive(Debug, Default)]
 pub(super) struct Measurements(Mutex<BTreeMap<String, Rates>>);
 
 impl Measurements {
-    /// What was measured of this, if it was.
+    /// The measurement with this key, if there is one.
     pub(super) fn get(&self, key: &str) -> Option<Rates> {
         self.lock().get(key).cloned()
     }
 
-    /// Keeps it.
+    /// Stores a measurement.
     pub(super) fn put(&self, key: String, rates: Rates) {
         self.lock().insert(key, rates);
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Rates>> {
-        // Whatever panicked elsewhere, what is in here is whole.
+        // A panic elsewhere cannot leave the map half-written, so a poisoned lock is safe to use.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A study file with its expressions read.
+/// A study file with compiled expressions.
 pub(super) struct Compiled {
     pub file: StudyFile,
-    /// Of measures: tables are known.
+    /// Interpreter of measures, which knows result tables.
     pub engine: Engine,
     pub measures: Vec<AST>,
-    /// What expressions about numbers of runs may call.
+    /// User functions for expressions about numbers of runs.
     pub functions: AST,
     pub claims: Vec<(Claim, Place)>,
-    /// What messages call the study file, and its text.
+    /// The name of the study file in messages, and its text.
     pub origin: Arc<Origin>,
     /// Captures that were read.
     pub traces: Arc<Traces>,
-    /// What backgrounds were measured to send.
+    /// Measured rates of backgrounds.
     pub measured: Measurements,
-    /// What is said of those named on the command line.
+    /// Facts and doubts about captures named on the command line.
     pub captures: captures::About,
 }
 
 impl Compiled {
-    /// A parser and interpreter of expressions about numbers of runs.
+    /// An interpreter of expressions about numbers of runs.
     pub(super) fn asker(&self) -> Engine {
         let mut engine = script::engine();
         script::know(&mut engine, &self.functions);
@@ -69,7 +69,7 @@ impl Compiled {
     }
 }
 
-/// What expressions know of a combination.
+/// The variables of a combination.
 pub(super) fn scope(
     study: &StudyFile,
     (column, line): (usize, usize),
@@ -100,7 +100,7 @@ pub(super) fn dynamic(value: &Scalar) -> rhai::Dynamic {
     }
 }
 
-/// What a scope holds, for claims and figures: by name.
+/// The variables of a scope by name, for claims and figures.
 pub(super) fn entries(scope: Scope<'static>) -> rhai::Map {
     let each = scope.into_iter();
     each.map(|(name, value, _)| (name.as_str().into(), value))

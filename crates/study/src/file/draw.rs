@@ -1,4 +1,4 @@
-//! Figures: from numbers to pictures.
+//! Figures: draws pictures from numbers.
 
 use rhai::Scope;
 use swell_base::Warning;
@@ -17,12 +17,12 @@ use super::source::{Source, Wrong, chosen};
 use super::units::Units;
 use crate::{Axis, Line, Picture, Section};
 
-/// The section of figures that name none.
+/// Default section of figures.
 const SECTION: &str = "Figures";
-/// Points of a curve.
+/// Number of points of a curve.
 const CURVE: u32 = 100;
 
-/// Sections in the order in which figures name them.
+/// The sections in the order in which figures first name them.
 pub(super) fn sections(source: &Source<'_>, doubts: &mut Vec<Warning>) -> Vec<Section> {
     let compiled = source.compiled;
     let mut sections: Vec<Section> = Vec::new();
@@ -69,14 +69,14 @@ pub(super) fn sections(source: &Source<'_>, doubts: &mut Vec<Warning>) -> Vec<Se
     sections
 }
 
-/// What the study says of a section.
+/// The study's text for a section.
 fn said(compiled: &Compiled, title: &str) -> String {
     let mut all = compiled.file.section.iter();
     let mine = all.find(|s| s.title == title);
     mine.map_or_else(String::new, |s| s.what.clone())
 }
 
-/// Draws every figure of numbers of the right shape.
+/// Draws every figure with made-up numbers, so that errors show before any run.
 pub(super) fn rehearse(source: &Source<'_>) -> Result<(), Problems> {
     let compiled = source.compiled;
     let study = &compiled.file;
@@ -126,7 +126,7 @@ pub(super) fn rehearse(source: &Source<'_>) -> Result<(), Problems> {
     Ok(())
 }
 
-/// Keys that say nothing in a figure of points, which have their own x.
+/// Rejects keys that have no effect in a figure of points, which has its own x.
 fn beside_points(place: &Place, figure: &Figure) -> Result<(), Problems> {
     let keys = [
         ("x", figure.x.is_some()),
@@ -145,7 +145,7 @@ fn beside_points(place: &Place, figure: &Figure) -> Result<(), Problems> {
     }
 }
 
-/// Whether lines and columns are there.
+/// Checks that the named lines and columns exist.
 fn named(
     place: &Place,
     study: &StudyFile,
@@ -182,7 +182,7 @@ fn draw(source: &Source<'_>, figure: &Figure) -> Result<Vec<Picture>, Wrong> {
         };
         let curve = Line {
             name: format!("{name}, {}", figure.curve_label),
-            // After those of all lines: theory and what was measured may lie on each other.
+            // Slots beyond those of all lines: theory and measurement may coincide and must look different.
             slot: 1 + (slot + lines.len().max(columns.len())) % 7,
             points: of(Which::Curve)?,
             measured: false,
@@ -252,7 +252,7 @@ fn draw(source: &Source<'_>, figure: &Figure) -> Result<Vec<Picture>, Wrong> {
     Ok(pictures)
 }
 
-/// One curve where all columns have the same; else each with the look of its column's line.
+/// A single curve if it is the same for all columns; otherwise each curve gets the look of its column's line.
 fn by_column(mut curves: Vec<(Line, &Line)>) -> Vec<Line> {
     if curves.windows(2).all(|w| w[0].0.points == w[1].0.points) {
         curves.truncate(1);

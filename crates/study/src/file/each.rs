@@ -1,8 +1,8 @@
-//! Measures of several numbers.
+//! Measures with several numbers (`each`).
 
 use super::format::{Measure, StudyFile};
 
-/// One measure for each number of those that have several, by whose names lines may ask for all of them.
+/// Expands each such measure into one measure per number. A line may still ask for all of them by the common name.
 pub(super) fn expand(study: &mut StudyFile) {
     let numbered = |m: &Measure| -> Vec<Measure> {
         let one = |x: &u32| Measure {

@@ -12,13 +12,13 @@ pub enum StudyError {
     Io {
         /// Which.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// The study file, or one of claims, is wrong.
     #[error("{0}")]
     File(#[from] Problems),
-    /// An experiment is, with what a combination sets.
+    /// An experiment is wrong once a combination has set its keys.
     #[error("{runs}: {problem}")]
     Experiment {
         /// The combination.
@@ -26,10 +26,10 @@ pub enum StudyError {
         /// What is wrong.
         problem: String,
     },
-    /// A value of `with` cannot be set so.
+    /// A value of `with` cannot be set as requested.
     #[error("--with {assignment}: {reason}")]
     With {
-        /// What was asked for.
+        /// The request.
         assignment: String,
         /// Why.
         reason: String,
@@ -37,9 +37,9 @@ pub enum StudyError {
     /// The study has no such column.
     #[error("no column is called `{name}`; {hint}")]
     Column {
-        /// What was asked for.
+        /// The request.
         name: String,
-        /// What there is.
+        /// A hint with the existing names.
         hint: String,
     },
     /// A capture named on the command line cannot be used.
@@ -50,7 +50,7 @@ pub enum StudyError {
         /// Why.
         reason: String,
     },
-    /// The table of reference numbers is.
+    /// The table of reference numbers is wrong.
     #[error("{path}, line {line}: {reason}")]
     Reference {
         /// The table.

@@ -24,17 +24,17 @@ use crate::{Study, Table};
 /// A study file, read and checked.
 pub struct FileStudy {
     pub(super) compiled: Arc<Compiled>,
-    /// Its runs but for their seeds, in order: columns, lines, axes.
+    /// The runs without seeds, in the order columns, lines, axes.
     pub(super) groups: Vec<Arc<Group>>,
     pub(super) seeds: u16,
     pub(super) quick: bool,
     pub(super) reference: Option<Numbers>,
     pub(super) command: String,
-    /// Which values are not the study's own.
+    /// Values changed with `--with`.
     pub(super) changes: Vec<Change>,
-    /// What figures of points have of runs.
+    /// Points that figures take from runs.
     pub(super) points: Arc<Kept>,
-    /// What they want.
+    /// The points that figures need.
     pub(super) wants: OnceLock<Vec<Wants>>,
 }
 
@@ -47,15 +47,15 @@ impl std::fmt::Debug for FileStudy {
 /// How a study file is to be run.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// A first look.
+    /// Whether this is a quick run (`--quick`).
     pub quick: bool,
-    /// Another number of seeds than the file's.
+    /// Number of seeds instead of the file's.
     pub seeds: Option<u16>,
-    /// Captures, each one more column.
+    /// Captures; each adds a column.
     pub captures: Vec<PathBuf>,
-    /// The columns that are run; none: all.
+    /// The columns to run; if empty, all.
     pub columns: Vec<String>,
-    /// Other values than the study's own of what stands under its `with`: `NAME=VALUE`.
+    /// Replacements for values under the study's `with`, each `NAME=VALUE`.
     pub with: Vec<String>,
 }
 
@@ -65,22 +65,22 @@ impl FileStudy {
         &self.compiled.file.name
     }
 
-    /// What may be asked for instead of values of its own.
+    /// The values that `--with` may change.
     pub fn options(&self) -> &[format::StudyOption] {
         &self.compiled.file.option
     }
 
-    /// Which values are not its own, each as `NAME=VALUE`.
+    /// The changed values, each as `NAME=VALUE`.
     pub fn changes(&self) -> impl Iterator<Item = &str> {
         self.changes.iter().map(|c| &*c.assignment)
     }
 
-    /// Its runs but for their seeds.
+    /// The runs without seeds.
     pub fn groups(&self) -> impl Iterator<Item = &Group> {
         self.groups.iter().map(|g| &**g)
     }
 
-    /// Seeds of each run.
+    /// Number of seeds of each run.
     pub fn seeds(&self) -> u16 {
         self.seeds
     }
@@ -98,7 +98,7 @@ impl FileStudy {
     /// The measures of one run, in the order of the file.
     ///
     /// # Errors
-    /// A sentence that says why there are none.
+    /// A sentence that says why the run failed.
     pub fn run_one(&self, group: usize, seed: u64) -> Result<Vec<f64>, String> {
         let Some(group) = self.groups.get(group) else {
             return Err(format!("there is no combination {group}"));
@@ -128,7 +128,7 @@ impl FileStudy {
             });
         }
         let columns = cells::columns(&self.compiled.file);
-        // Before anything is written: points of a study whose table is refused are that study's.
+        // Open the table of runs first: if it belongs to another study and is refused, that study's points stay.
         let grid = Grid::open(columns.clone(), options)?;
         let mut cells = self.cells();
         if self.has_points() {
@@ -140,7 +140,7 @@ impl FileStudy {
                 Some(_) => Ok(()),
             });
             joined.map_err(|error| GridError::Io { path, error })?;
-            // Without an answer it was stopped, and no run begins either.
+            // `None` means stopped; then no run begins either.
             let wants = self.wants(stop).unwrap_or_default();
             let each = cells.into_iter().enumerate();
             let keeping = each.map(|(i, cell)| {
@@ -161,8 +161,8 @@ impl FileStudy {
         figures.any(|f| !f.points.is_empty())
     }
 
-    /// Whether figures of `points` may simulate runs again, which takes a while: runs of which
-    /// [`FileStudy::run`] kept nothing for them.
+    /// Whether figures of `points` may have to simulate runs again, which takes a while. That is so for runs whose
+    /// points [`FileStudy::run`] did not keep.
     pub fn runs_again(&self) -> bool {
         let wants = self.wants(&|| false).unwrap_or_default();
         wants.iter().any(|w| {
@@ -171,7 +171,7 @@ impl FileStudy {
         })
     }
 
-    /// What figures of points want of each combination: found once. None where `stop` said so before that.
+    /// The points that figures need of each combination, computed once. `None` if `stop` answers true before that.
     pub(super) fn wants(&self, stop: &(dyn Fn() -> bool + Sync)) -> Option<&[Wants]> {
         if self.wants.get().is_none() {
             let found = wanted::wanted(&self.compiled, &self.groups, stop)?;
@@ -180,12 +180,12 @@ impl FileStudy {
         self.wants.get().map(Vec::as_slice)
     }
 
-    /// The study of what came of [`FileStudy::run`].
+    /// The study with the numbers that [`FileStudy::run`] returned.
     pub fn study(&self, numbers: &[Vec<f64>]) -> Study {
         self.made(numbers, &|| false)
     }
 
-    /// As [`FileStudy::study`]; `None` where `stop` said so while runs were simulated again for figures.
+    /// As [`FileStudy::study`]; `None` if `stop` answers true while runs are simulated again for figures.
     pub fn study_unless(
         &self,
         numbers: &[Vec<f64>],
@@ -197,7 +197,7 @@ impl FileStudy {
         (!(again && stop())).then_some(made)
     }
 
-    /// What was stopped lacks figures.
+    /// Makes the study. If it is stopped, figures are missing.
     fn made(&self, numbers: &[Vec<f64>], stop: &(dyn Fn() -> bool + Sync)) -> Study {
         let file = &self.compiled.file;
         let ours = Numbers::ours(
@@ -221,12 +221,12 @@ impl FileStudy {
             points: &points,
         };
         let mut sections = draw::sections(&source, &mut doubts);
-        // A figure without a point has no picture.
+        // A figure without points has no picture.
         let pictures: Vec<&String> = sections
             .iter()
             .flat_map(|s| s.pictures.iter().map(|p| &p.name))
             .collect();
-        // One seed says nothing of another.
+        // One seed does not show how much the result varies with the seed.
         let tentative = self.seeds < 2 && !self.compiled.file.fixed;
         let findings = ledgers.iter_mut().flat_map(|l| &mut l.entries);
         for finding in findings.flat_map(|e| &mut e.findings) {
@@ -250,7 +250,7 @@ impl FileStudy {
                 None => format!("numbers within their bars of {}’s", named.name),
             };
             facts.push((what, format!("not compared{why}")));
-            // A first look says already that it is one, and a changed study too.
+            // Quick runs and changed studies have a doubt of their own.
             if !self.quick && self.changes.is_empty() {
                 let text = format!("numbers are not compared{why}");
                 doubts.push(swell_base::Warning::note("reference-length", text));
@@ -283,7 +283,7 @@ impl FileStudy {
         reference::comparable(named, theirs, &self.groups, self.quick, changed)
     }
 
-    /// What an expression gives of the first run of a combination: kept, or of the run simulated again.
+    /// The points of an expression for the first run of a combination: kept ones, or those of the run simulated again.
     fn points_of(
         &self,
         known: &RefCell<BTreeMap<usize, (Tables, f64)>>,
@@ -305,7 +305,7 @@ impl FileStudy {
         Ok(found)
     }
 
-    /// The tables of the first run of a combination; several figures may ask for them.
+    /// The tables of the first run of a combination, cached because several figures may need them.
     fn again(
         &self,
         known: &RefCell<BTreeMap<usize, (Tables, f64)>>,
@@ -324,7 +324,7 @@ impl FileStudy {
         Ok(tables)
     }
 
-    /// What to doubt before any number is known.
+    /// Doubts that are known before any run.
     pub(super) fn doubts(&self) -> Vec<swell_base::Warning> {
         let file = &self.compiled.file;
         let mut doubts = Vec::new();
@@ -357,7 +357,7 @@ impl FileStudy {
         doubts
     }
 
-    /// Of `runs` runs.
+    /// Facts about a study of `runs` runs.
     fn facts(&self, runs: usize) -> Vec<(String, String)> {
         let seconds = self.groups.iter().map(|g| g.seconds);
         let shortest = seconds.clone().fold(f64::INFINITY, f64::min);
@@ -381,7 +381,7 @@ impl FileStudy {
         facts
     }
 
-    /// Every measure of every combination.
+    /// The section with every measure of every combination.
     fn every_number(&self, ours: &Numbers) -> crate::Section {
         let file = &self.compiled.file;
         let names = ["column".to_owned(), "line".to_owned()].into_iter();

@@ -1,7 +1,7 @@
-//! The study file: what may be said in it.
+//! The format of the study file.
 //!
-//! The types are the file, key by key; unknown keys are errors with a hint because the reader checks
-//! against the schema that these types make.
+//! The types mirror the file key by key. Unknown keys are errors with a hint, because the reader checks the file
+//! against the JSON schema of these types.
 
 use std::collections::BTreeMap;
 
@@ -157,12 +157,12 @@ impl StudyOption {
         }
     }
 
-    /// Whether a number is within them.
+    /// Whether a number is within the bounds.
     pub(super) fn takes(&self, x: f64) -> bool {
         self.from.is_none_or(|from| x >= from) && self.to.is_none_or(|to| x <= to)
     }
 
-    /// A line of a list of options.
+    /// The option as a line of a list.
     pub(super) fn in_words(&self) -> String {
         let bounds = self.bounds();
         let separator = if bounds.is_empty() { "" } else { ", " };
@@ -246,7 +246,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Whether a measure means something of it.
+    /// Whether the line has this measure.
     pub(super) fn has(&self, measure: &str) -> bool {
         let only = self.measures.as_ref();
         only.is_none_or(|names| names.iter().any(|n| n == measure))
@@ -527,7 +527,7 @@ pub struct CellSpec {
 }
 
 impl Figure {
-    /// The name of its picture, of one for a column or of the only one.
+    /// The name of its picture, either for one column or for the only picture.
     pub(super) fn picture(&self, column: Option<&Column>) -> String {
         match column {
             Some(column) => format!("{}-{}", self.name, column.name),

@@ -13,7 +13,7 @@ use super::tables::Tables;
 use super::template;
 use super::texts::quoted;
 
-/// A combination: all of a run but its seed.
+/// A combination: a run without its seed.
 #[derive(Clone, Debug)]
 pub struct Group {
     pub(super) column: usize,
@@ -29,20 +29,20 @@ pub struct Group {
     pub experiment: PathBuf,
     /// Seed of the first of its runs.
     pub seed: u64,
-    /// Which it is, in words.
+    /// The combination in words.
     pub name: String,
     /// The experiment with everything set.
     pub(super) text: String,
-    /// What is run on real hosts instead of simulated.
+    /// The bench, if the run is on real hosts instead of simulated.
     pub(super) bench: Option<Bench>,
     pub(super) hash: String,
-    /// Simulated; what a run costs is its packets, but time is all that is known of any experiment.
+    /// Simulated seconds. The cost of a run depends on its packets, but only the time is known for every experiment.
     pub(super) seconds: f64,
-    /// Whether it keeps waits.
+    /// Whether the run keeps waiting times.
     pub(super) waits: bool,
-    /// Whether it keeps how connections lose together.
+    /// Whether the run keeps loss synchrony.
     pub(super) synchrony: bool,
-    /// Whether it keeps flow records.
+    /// Whether the run keeps flow records.
     pub(super) records: bool,
 }
 
@@ -135,7 +135,7 @@ impl Group {
         })
     }
 
-    /// The command that does its run with this seed; of one on real hosts, which has none, what it sets.
+    /// The command that performs its run with this seed. A run on real hosts has none: then a comment with what it sets.
     pub fn command(&self, seed: u64) -> String {
         if self.bench.is_some() {
             return format!("# on real hosts: {}", self.assignments.join(", "));
@@ -150,7 +150,7 @@ impl Group {
     }
 }
 
-/// What a combination sets: of the study, the first look, the column, the axes, the line.
+/// The keys that a combination sets: those of the study, the quick run, the column, the axes and the line.
 fn assignments(
     compiled: &Compiled,
     (column, line): (usize, usize),
@@ -165,7 +165,7 @@ fn assignments(
         ("quick.set".to_owned(), quick),
         (format!("column[{column}].set"), &*study.column[column].set),
     ];
-    // Last, so that a line can be what an axis would make otherwise.
+    // The line comes last, so that it can override what an axis sets.
     let own = [(format!("line[{line}].set"), &*study.line[line].set)];
     let varied = study.axis.iter().enumerate();
     let varied = varied.map(|(i, a)| (format!("axis[{i}].set"), &*a.set));
@@ -187,7 +187,7 @@ fn assignments(
     Ok(out)
 }
 
-/// The one of this name, or the only one.
+/// The item with this name, or the only item.
 fn one(what: &str, name: Option<&String>, there: Vec<&str>) -> Result<String, String> {
     match name {
         Some(name) if there.contains(&&**name) => Ok(name.clone()),
@@ -203,7 +203,7 @@ fn one(what: &str, name: Option<&String>, there: Vec<&str>) -> Result<String, St
     }
 }
 
-/// The runs of a foreground beside a background.
+/// Resolves an experiment with one foreground and one background.
 pub(super) fn resolve_one(
     text: &str,
     path: &Path,
@@ -214,12 +214,12 @@ pub(super) fn resolve_one(
     Plan::resolve_one(text, &called(path), base, traces, parts).map_err(|e| e.to_string())
 }
 
-/// What messages call an experiment with keys set.
+/// The name in messages of an experiment with keys set.
 fn called(path: &Path) -> String {
     format!("{} with what is set", path.display())
 }
 
-/// What expressions know of the tables of a combination's run.
+/// The variables of a combination, with the tables of its run.
 pub(super) fn scope_of(
     compiled: &Compiled,
     group: &Group,

@@ -1,8 +1,8 @@
-//! What figures of points take from the tables of a run, kept beside the table of runs: a run that is
-//! simulated for its numbers is not simulated again for a picture.
+//! Points that figures take from the tables of runs, kept beside the table of runs. A run that was simulated for
+//! its numbers need not be simulated again for a picture.
 //!
-//! The file is CSV: keys and fingerprint of the run as in the table of runs, a fingerprint of the expression,
-//! and the numbers of the points, x before y, in one field. It may be thrown away: what it lacks is simulated again.
+//! The file is CSV: the keys and the fingerprint of the run as in the table of runs, a fingerprint of the expression,
+//! and the points in one field, x before y. The file may be deleted: missing points are simulated again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -12,16 +12,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use swell_experiment::run::grid::hash;
 
-/// Points in the order of their x.
+/// Points in ascending x.
 pub(super) type Points = Vec<[f64; 2]>;
 
-/// Bytes of the file. What is beyond them is simulated again.
+/// Size limit of the file in bytes. Points beyond it are simulated again.
 const BYTES: u64 = 64_000_000;
 
-/// The points that are known, by run and expression.
+/// The known points, by run and expression.
 pub(super) struct Kept {
     state: Mutex<State>,
-    /// Bytes of the file, or of what it would be.
+    /// Size limit of the file in bytes.
     most: u64,
 }
 
@@ -38,18 +38,18 @@ impl Default for Kept {
 struct State {
     known: BTreeMap<(String, u64), Points>,
     bytes: u64,
-    /// Where more of them go; nowhere before a file was opened.
+    /// The file to append to; `None` before `open`.
     out: Option<File>,
 }
 
 impl Kept {
-    /// The file that belongs to a table of runs.
+    /// The path of the points file for a table of runs.
     pub(super) fn beside(runs: &Path) -> PathBuf {
         runs.with_extension("points.csv")
     }
 
-    /// Takes up what a file of runs with these keys holds, and adds to it from now on; a `fresh` one begins anew,
-    /// as does one of something else.
+    /// Reads the points of a file for runs with these keys, and appends to it from now on. A `fresh` file starts empty,
+    /// and so does a file with another header.
     pub(super) fn open(&self, path: &Path, keys: &[String], fresh: bool) -> io::Result<()> {
         let header = format!("{},settings,expression,points\n", keys.join(","));
         let long = fs::metadata(path).is_ok_and(|m| m.len() > self.most);
@@ -62,7 +62,7 @@ impl Kept {
         };
         let old = match read() {
             Err(e) if e.kind() == io::ErrorKind::NotFound => String::new(),
-            // Not text: nothing of ours.
+            // Not UTF-8, so this program did not write it.
             Err(e) if e.kind() == io::ErrorKind::InvalidData => String::new(),
             old => old?,
         };
@@ -74,7 +74,7 @@ impl Kept {
             state.bytes = header.len() as u64;
             return Ok(());
         }
-        // A last line without an end was being written when the study was ended.
+        // An unterminated last line was being written when the study was interrupted.
         let whole = old.rfind('\n').map_or(0, |end| end + 1);
         state.known.extend(old[..whole].lines().filter_map(parsed));
         let file = OpenOptions::new().append(true).open(path)?;
@@ -88,7 +88,7 @@ impl Kept {
     pub(super) fn join(&self, shards: &[PathBuf]) -> io::Result<()> {
         for path in shards {
             let old = fs::read_to_string(path)?;
-            // The last line without an end was cut.
+            // An unterminated last line was cut off.
             for line in old.split_inclusive('\n').filter(|l| l.ends_with('\n')) {
                 if let Some((key, points)) = parsed(line.trim_end()) {
                     self.put(key, points)?;
@@ -99,7 +99,7 @@ impl Kept {
         Ok(())
     }
 
-    /// What an expression gives of a run; none where it is not known.
+    /// The points of an expression for a run; `None` if they are unknown.
     pub(super) fn get(&self, run: &str, text: &str) -> Option<Points> {
         self.lock()
             .known
@@ -107,7 +107,7 @@ impl Kept {
             .cloned()
     }
 
-    /// Keeps it, where there is still room.
+    /// Keeps points while the size limit allows.
     pub(super) fn keep(&self, run: &str, text: &str, points: Points) -> io::Result<()> {
         self.put((run.to_owned(), hash(text)), points)
     }
@@ -129,12 +129,12 @@ impl Kept {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Whatever panicked elsewhere, what is in here is whole.
+        // A panic elsewhere cannot leave the state half-written, so a poisoned lock is safe to use.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A line of the file; none where it is not one.
+/// Parses a line of the file; `None` if it is malformed.
 fn parsed(line: &str) -> Option<((String, u64), Points)> {
     let mut fields = line.rsplitn(3, ',');
     let numbers = fields.next()?;
@@ -156,7 +156,7 @@ mod tests {
         let path = dir.path().join("runs.points.csv");
         let keys = ["seed".to_owned()];
         let header = "seed,settings,expression,points\n".len() as u64;
-        // Room for two lines.
+        // Space for two lines.
         let line = ",0123456789abcdef,1e-300 -1.7976931348623157e308\n".len() as u64 + 1;
         let kept = Kept {
             most: header + 2 * line + 1,
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(kept.get("2", "x"), Some(points.clone()));
         assert_eq!(kept.get("3", "x"), None);
         assert_eq!(fs::metadata(&path).unwrap().len(), header + 2 * line);
-        // What stands there counts, and a file that is too long is begun anew.
+        // Existing contents count towards the limit, and a file that is too long is started anew.
         let again = Kept {
             most: header + 2 * line + 1,
             ..Kept::default()
@@ -217,7 +217,7 @@ mod tests {
             "{last}"
         );
 
-        // What shards kept is added, but for a line that was cut.
+        // The points of shards are added, except a line that was cut off.
         let shard = dir.path().join("runs.points.1-of-2.csv");
         fs::write(
             &shard,

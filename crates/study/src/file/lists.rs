@@ -1,4 +1,4 @@
-//! Tables of the page: a row for each run.
+//! Tables of the page with a row for each run.
 
 use rhai::Dynamic;
 
@@ -9,7 +9,7 @@ use super::source::{Source, Wrong, chosen};
 use super::units::written;
 use crate::Table;
 
-/// A table for each column that has such runs.
+/// One table for each column that has such runs.
 pub(super) fn tables(source: &Source<'_>, spec: &TableSpec) -> Result<Vec<Table>, Wrong> {
     let study = &source.compiled.file;
     let lines = chosen(spec.lines.as_deref(), study.line.iter().map(|l| &*l.name));
@@ -35,7 +35,7 @@ pub(super) fn tables(source: &Source<'_>, spec: &TableSpec) -> Result<Vec<Table>
                 let mut texts = vec![name.clone()];
                 for cell in &spec.cell {
                     let found = match asked.value("cell", &cell.value, &mut scope) {
-                        // A measure that no run had a number for has no name here.
+                        // A measure without a number in any run is not in scope, so its name is unknown here.
                         Err(_) if row.numbers.iter().any(Option::is_none) => Dynamic::UNIT,
                         Err((_, Trouble::NotThere(_))) => Dynamic::UNIT,
                         found => found?,

@@ -1,18 +1,17 @@
-//! Studies that anybody can write: a file that names experiments, what varies, what is measured, what is
-//! claimed and what is drawn.
+//! Studies written as files: a file names experiments, what varies, what is measured, what is claimed and what is
+//! drawn.
 //!
-//! [`FileStudy::read`] reads and checks everything: every combination is resolved as an experiment, and
-//! every expression is asked once with made-up numbers, so that mistakes show before hours of runs.
-//! [`FileStudy::run`] runs what its table does not hold yet, with the experiment engine's own
-//! simulator; [`FileStudy::study`] makes the [`Study`](crate::Study) of the numbers.
-//! `docs/studies.md` describes the file; [`format`] is the file, key by key.
+//! [`FileStudy::read`] reads and checks everything. It resolves every combination as an experiment and evaluates every
+//! expression once with made-up numbers, so that mistakes show before hours of runs.
+//! [`FileStudy::run`] performs the runs that its table does not hold yet, with the simulator of the experiment engine.
+//! [`FileStudy::study`] makes the [`Study`](crate::Study) from the numbers.
+//! `docs/studies.md` describes the file; [`format`] defines it key by key.
 //!
-//! The files of this module stand on floors, and import from floors below them only.
-//! From the ground up:
+//! The files of this module form layers and import from lower layers only. From the bottom up:
 //!
 //! 1. the file and its parts: `units`, `places`, [`format`], `error`, `texts`, `origin`;
-//! 2. the language of expressions: `script`, `template`, and what it sees of a run: `tables`, `traffic`, `records`, `values`;
-//! 3. checks and what is read: `each`, `axes`, `names`, `with`, `captures`, `compiled`, `group`;
+//! 2. the expression language: `script`, `template`, and its view of a run: `tables`, `traffic`, `records`, `values`;
+//! 3. checks and input: `each`, `axes`, `names`, `with`, `captures`, `compiled`, `group`;
 //! 4. runs: `kept`, `points`, `cells`, `wanted`, and on real hosts [`bench`];
 //! 5. from numbers to claims and pictures: `reference`, `results`, `source`, `claims`, `compare`, `asked`, `again`,
 //!    `lists`, `draw`;

@@ -1,4 +1,4 @@
-//! Whether names tell things apart.
+//! Checks that names are valid and unique.
 
 use swell_experiment::file;
 
@@ -7,11 +7,12 @@ use super::error::StudyError;
 use super::format::StudyFile;
 use super::origin::Origin;
 
-/// Figures of one study, and expressions of one figure of points: each is asked of every combination.
+/// Maximum number of figures in a study, and of expressions in a figure of points: each is evaluated for every
+/// combination.
 const FIGURES: usize = 200;
 const EXPRESSIONS: usize = 20;
 
-/// Names that expressions have already.
+/// Names that are reserved in expressions.
 const TAKEN: &[&str] = &[
     "column",
     "line",
@@ -34,7 +35,7 @@ const TAKEN: &[&str] = &[
     "reference",
 ];
 
-/// Whether a name is one that expressions can use.
+/// Whether a name is an identifier of expressions.
 fn is_word(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic())
@@ -42,10 +43,10 @@ fn is_word(name: &str) -> bool {
         && !TAKEN.contains(&name)
 }
 
-/// How such names are written.
+/// The hint for a bad identifier.
 const WORDS: &str = "write letters, digits and _, a letter first; some words are taken";
 
-/// Names that tell things apart, in tables and in expressions.
+/// Checks the names in a study, which identify things in tables and expressions.
 pub(super) fn check(study: &StudyFile, origin: &Origin) -> Result<(), StudyError> {
     let plain = |name: &str| {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);

@@ -1,17 +1,17 @@
-//! Texts that messages point into.
+//! Source texts that error messages refer to.
 
 use std::sync::Arc;
 
 use swell_experiment::file::{self, Problem, Problems};
 
-/// A text that messages can point into.
+/// A source text that error messages can refer to.
 #[derive(Debug)]
 pub(super) struct Origin {
     name: String,
     text: String,
 }
 
-/// A table of a text.
+/// A TOML table in a source text.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     origin: Arc<Origin>,
@@ -42,7 +42,7 @@ impl Origin {
         &self.text
     }
 
-    /// What messages call it.
+    /// Its name in messages.
     pub(super) fn name(&self) -> &str {
         &self.name
     }

@@ -1,4 +1,4 @@
-//! At which values of the axes a line is run.
+//! The axis values at which a line is run (`at`).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,7 +24,7 @@ impl Default for Places {
     }
 }
 
-/// By hand: what serde derives for such an enum says of a mistake that no variant fits, and not what is wrong.
+/// Written by hand: for an untagged enum, serde reports that no variant matches, but not what is wrong.
 impl<'de> Deserialize<'de> for Places {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Places, D::Error> {
         deserializer.deserialize_any(PlacesVisitor)

@@ -1,4 +1,4 @@
-//! What figures of points take from the tables of a run.
+//! Points that figures take from the tables of a run.
 
 use rhai::{Array, Dynamic};
 
@@ -9,10 +9,10 @@ use super::script::{self, Trouble};
 use super::source::Wrong;
 use super::tables::Tables;
 
-/// Points of a list that are kept: more than a picture has pixels to show.
+/// Maximum number of points kept of a list: more than a picture has pixels.
 const SHOWN: usize = 2000;
 
-/// What an expression gives of the tables of a combination's run.
+/// The points that an expression yields for the tables of a combination's run.
 pub(super) fn of(
     compiled: &Compiled,
     group: &Group,
@@ -47,7 +47,7 @@ fn points(found: Dynamic) -> Result<Points, Wrong> {
     Ok(thinned(all))
 }
 
-/// The least and the greatest of each of equally many neighbours, where a picture cannot show all.
+/// Thins a long list: keeps the minimum and the maximum of each group of neighbours; groups are equally long.
 fn thinned(all: Points) -> Points {
     if all.len() <= SHOWN {
         return all;

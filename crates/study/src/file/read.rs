@@ -1,4 +1,4 @@
-//! From texts to a checked study.
+//! Reads source texts into a checked study.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ use super::{
     traffic, with,
 };
 
-/// Runs of one study.
+/// Maximum number of runs in a study.
 const MOST: usize = 200_000;
 
 /// The JSON schema of the study file, and that of a file of claims.
@@ -37,7 +37,8 @@ fn schemas() -> &'static [Value; 2] {
     })
 }
 
-/// Lets all lines run in the columns of these names only, where there are any. All columns stay known, to figures and claims.
+/// Restricts all lines to the named columns; without names, changes nothing. Figures and claims still know all
+/// columns.
 fn only(study: &mut StudyFile, columns: &[String]) -> Result<(), StudyError> {
     let known: Vec<&str> = study.column.iter().map(|c| &*c.name).collect();
     if let Some(name) = columns.iter().find(|c| !known.contains(&&***c)) {
@@ -61,16 +62,16 @@ impl FileStudy {
         &schemas()[0]
     }
 
-    /// Reads and checks a study file and all that it names.
+    /// Reads and checks a study file and every file that it names.
     ///
     /// # Errors
-    /// What is wrong, with its place.
+    /// What is wrong, and where.
     pub fn read(path: &Path, overrides: &Overrides) -> Result<FileStudy, StudyError> {
         let (texts, name) = Texts::beside(path);
         FileStudy::of(&texts, &name, overrides)
     }
 
-    /// As [`FileStudy::read`], of `main` among `files` that the program carries of the study `name`.
+    /// As [`FileStudy::read`], for the file `main` among the bundled `files` of the study `name`.
     pub(crate) fn carried(
         name: &str,
         files: &'static [(&'static str, &'static str)],
@@ -89,7 +90,7 @@ impl FileStudy {
         let changes = with::set(&mut file, &overrides.with)?;
         let traces = Arc::new(Traces::default());
         let captures = captures::columns(&mut file, &origin, &overrides.captures, &traces)?;
-        // Without columns, lines or axes there is one of each.
+        // A study without columns, lines or axes gets one of each.
         if file.column.is_empty() {
             file.column.push(Column {
                 name: "all".into(),
@@ -180,7 +181,7 @@ impl FileStudy {
         Ok(study)
     }
 
-    /// Asks every expression once with made-up numbers.
+    /// Evaluates every expression once with made-up numbers.
     fn rehearse(&self) -> Result<(), StudyError> {
         let compiled = &self.compiled;
         for group in &self.groups {
@@ -210,7 +211,7 @@ impl FileStudy {
 }
 
 impl FileStudy {
-    /// Whether what is run on hosts, and only that, says what such runs have.
+    /// Checks that keys for runs on real hosts are used for such runs, and only for them.
     fn of_hosts(&self, numbers: &Numbers, group: &Group) -> Result<(), StudyError> {
         let (compiled, line) = (&self.compiled, group.line);
         let problem = |key: &str, why: &str| Err(compiled.origin.problem(key, why, None).into());
@@ -237,7 +238,7 @@ fn why(trouble: &Trouble) -> String {
     }
 }
 
-/// The claims of the study file, then those of the file that it names.
+/// The claims of the study file, then those of its `claims` file.
 fn gathered(
     study: &mut StudyFile,
     origin: &Arc<Origin>,
@@ -273,7 +274,7 @@ fn gathered(
     Ok(all)
 }
 
-/// Every combination, resolved once.
+/// Resolves every combination once.
 fn groups(
     compiled: &Compiled,
     texts: &Texts,

@@ -1,4 +1,4 @@
-//! What expressions see of the flow records that a link's exporter reported, and of the model that is learnt of them.
+//! Expressions over the flow records of a link's exporter, and over the model learnt from them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,12 +14,12 @@ use swell_traffic::flowlevel::{FlowModel, Law, Options};
 
 use super::script;
 
-/// Vanishing moments of the wavelet.
+/// Number of vanishing moments of the wavelet.
 const MOMENTS: usize = 3;
 
 type Answer<T> = Result<T, Box<rhai::EvalAltResult>>;
 
-/// The records of a run's link, where they are kept.
+/// The records of a run's link, if they are kept.
 #[derive(Clone, Default)]
 pub(super) struct Records(Option<Arc<Kept>>);
 
@@ -53,7 +53,7 @@ impl Records {
         }
     }
 
-    /// The flow-level model of intervals of so many seconds.
+    /// The flow-level model with intervals of `seconds`.
     fn learnt(&self, seconds: f64) -> Answer<Learnt> {
         let kept = self.kept()?;
         if !(0.001..=1e9).contains(&seconds) {
@@ -75,8 +75,8 @@ impl Records {
         Ok(Learnt(model.clone()))
     }
 
-    /// Wavelet energy of the bytes of both directions, in octaves (log2), at the timescale nearest to `seconds`; NaN
-    /// where that is none.
+    /// Wavelet energy of the bytes of both directions, in octaves (log2), at the timescale nearest to `seconds`; NaN if
+    /// there is none.
     fn energy(&self, seconds: f64) -> Answer<f64> {
         let kept = self.kept()?;
         let mut known = kept.octaves.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +92,7 @@ impl Records {
         Ok(near.map_or(f64::NAN, Octave::y))
     }
 
-    /// Begins and ends of flows, by their records and by their packets.
+    /// Start and end times of flows, both by their records and by their packets.
     fn times(&self, payload: bool, sweep: f64) -> Answer<Times> {
         let exported = &self.kept()?.exported;
         let sweep = Dur::from_secs_f64(sweep.clamp(0.0, 1e6));
@@ -100,7 +100,7 @@ impl Records {
     }
 }
 
-/// A flow-level model; numbers of none are no numbers.
+/// A flow-level model; without one, all numbers are NaN.
 #[derive(Clone)]
 struct Learnt(Option<Arc<FlowModel>>);
 
@@ -116,7 +116,7 @@ impl Learnt {
         }
     }
 
-    /// The share of a server in all sessions, by rank from 1.
+    /// The share of all sessions that the server of this rank has; ranks start at 1.
     fn popularity(&self, rank: f64) -> f64 {
         self.number(|m| {
             let all = &m.tcp.destinations;
@@ -134,7 +134,7 @@ impl Learnt {
 #[derive(Clone)]
 struct Values {
     law: Option<Arc<Law>>,
-    /// What the law counts in.
+    /// The unit of the law's values.
     unit: f64,
 }
 
@@ -144,13 +144,13 @@ impl Values {
     }
 }
 
-/// A flow's begin and end, nanoseconds.
+/// A flow's start and end in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Timed {
     hosts: [IpAddr; 2],
-    /// By its records.
+    /// Start and end according to its records.
     said: [i64; 2],
-    /// By its packets.
+    /// Start and end according to its packets.
     was: [i64; 2],
 }
 
@@ -158,7 +158,7 @@ struct Timed {
 struct Times(Arc<Vec<Timed>>);
 
 impl Times {
-    /// By how much records are late, in seconds: at the begin (0) or at the end (1).
+    /// How late records are, in seconds, at the start (0) or the end (1) of flows.
     fn late(&self, which: usize) -> Late {
         let off = |f: &Timed| (f.said[which] - f.was[which]) as f64 / 1e9;
         Late(Arc::new(Ecdf::new(self.0.iter().map(off).collect())))
@@ -168,9 +168,9 @@ impl Times {
 #[derive(Clone)]
 struct Late(Arc<Ecdf>);
 
-/// Flows with their records. Those of which a cache keeps no record, or against payload those without, are left out. A
-/// cache whose entries hold no time of their last packet is swept every so often: what was used since then is stamped
-/// with the sweep's time.
+/// Matches flows with their records. Flows without a record in the cache are left out; with `payload`, so are flows
+/// without payload. `sweep` models a cache whose entries hold no time of their last packet. Such a cache is swept
+/// periodically, and entries used since the last sweep are stamped with the time of the sweep.
 fn matched(exported: &Exported, payload: bool, sweep: Dur) -> Vec<Timed> {
     let mut index: BTreeMap<[(IpAddr, u16); 2], Vec<[i64; 2]>> = BTreeMap::new();
     for r in &exported.records {
@@ -179,7 +179,7 @@ fn matched(exported: &Exported, payload: bool, sweep: Dur) -> Vec<Timed> {
     }
     let timed = |flow: &TrueFlow| {
         let was = if payload { flow.payload? } else { flow.packets };
-        // Ports may come again: records of this flow lie within it.
+        // Ports may be reused: the records of this flow lie within its packets.
         let [from, to] = flow.packets;
         let own = index.get(&flow.ends)?.iter();
         let mut own = own.filter(|r| r[0] >= from && r[1] <= to).peekable();
@@ -196,7 +196,7 @@ fn matched(exported: &Exported, payload: bool, sweep: Dur) -> Vec<Timed> {
     exported.flows.iter().filter_map(timed).collect()
 }
 
-/// When the end of a flow is stamped: by the first sweep after its last packet.
+/// The time stamped as the end of a flow: the first sweep after its last packet.
 fn stamped(last: i64, sweep: Dur) -> i64 {
     match i64::try_from(sweep.as_nanos()) {
         Ok(period) if period > 0 => (last.div_euclid(period) + 1) * period,
@@ -208,13 +208,13 @@ fn stamped(last: i64, sweep: Dur) -> i64 {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Sessions {
     count: u64,
-    /// From the first begin to the last end, all added up, seconds. Spread over intervals in proportion, as the
-    /// paper says, it is the sessions that are active in each times its length.
+    /// Sum of session lifetimes, first start to last end, in seconds. Spread proportionally over intervals, as in the
+    /// paper, this equals the active sessions of each interval times its length.
     lifetimes: f64,
 }
 
-/// Counts sessions as Sommers & Barford first did: connections of a pair of hosts from the earliest begin to the latest
-/// end. A wait of more than `gap` seconds between two connections ends one.
+/// Counts sessions as Sommers & Barford first did: the connections of a host pair, from the earliest start to the
+/// latest end. A pause of more than `gap` seconds between two connections ends a session.
 fn sessions(flows: &[Timed], gap: f64, times: impl Fn(&Timed) -> [i64; 2]) -> Sessions {
     let mut pairs: BTreeMap<[IpAddr; 2], Vec<[i64; 2]>> = BTreeMap::new();
     for flow in flows {
@@ -247,7 +247,7 @@ fn sessions(flows: &[Timed], gap: f64, times: impl Fn(&Timed) -> [i64; 2]) -> Se
     }
 }
 
-/// Makes the types known to expressions.
+/// Registers the types with the expression engine.
 pub(super) fn register(engine: &mut Engine) {
     fn number(x: Option<f64>) -> f64 {
         x.unwrap_or(f64::NAN)

@@ -1,4 +1,4 @@
-//! Reference numbers: those of another simulator for the same runs, as a table.
+//! Reference numbers: a table of another simulator's results for the same runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,18 +19,18 @@ pub(super) struct Numbers {
 /// The numbers of a combination.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
-    /// Column and line by their place in the file.
+    /// Indices of column and line in the file.
     pub place: (usize, usize),
     pub column: String,
     pub line: String,
     pub axes: Vec<f64>,
     /// In the order of the measures.
     pub numbers: Vec<Option<Estimate>>,
-    /// Those of each seed, where they are known.
+    /// The numbers of each seed, if known.
     pub seeds: Seeds,
 }
 
-/// What tells combinations apart: column and line, and the bits of the values of axes.
+/// Identifies a combination: indices of column and line, and the bits of the axis values.
 pub(super) type Key = ((usize, usize), Vec<u64>);
 
 /// The key of a combination.
@@ -43,14 +43,14 @@ pub(super) fn key(place: (usize, usize), axes: &[f64]) -> Key {
 /// Which of the reference's numbers are compared with ours.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Comparable {
-    /// None where nothing is.
+    /// `None` if nothing is compared.
     pub numbers: Option<Numbers>,
-    /// Why others are not: what follows "not compared".
+    /// Why the others are not compared: the text after "not compared".
     pub left_out: Option<String>,
 }
 
-/// Leaves out what is of runs of another length than ours; in a first look everything, unless it is compared too;
-/// and everything where values of the study were `changed`, for then it is another experiment.
+/// Selects the numbers to compare. Runs of another length than ours are left out. So is everything in a quick run,
+/// unless the reference allows it, and everything if values were `changed`: that is another experiment.
 pub(super) fn comparable(
     named: &Reference,
     theirs: &Numbers,
@@ -65,7 +65,7 @@ pub(super) fn comparable(
         };
     }
     let asked = named.duration.map(|d| d.as_secs_f64());
-    // Lengths are whole nanoseconds.
+    // Lengths are whole nanoseconds, so half of one separates them.
     let other = |ours: f64| asked.is_some_and(|s| (ours - s).abs() > 0.5e-9);
     let each = groups.iter();
     let each = each.map(|g| (key((g.column, g.line), &g.axes), g.seconds));
@@ -98,7 +98,7 @@ pub(super) fn comparable(
             left_out: None,
         };
     }
-    // Rows of runs that are not ours have nothing to be held against; rules may ask for them.
+    // Rows without a run of ours have nothing to compare with, but rules may still use them.
     let rows = theirs.rows.iter();
     let alike = rows.filter(|row| !length(row).is_some_and(other));
     Comparable {
@@ -109,7 +109,7 @@ pub(super) fn comparable(
     }
 }
 
-/// Lengths in seconds, rising; of many the first and the last, and how many there are.
+/// Lengths in seconds, ascending; of many, only the first, the last and the count.
 fn in_words(lengths: &[f64]) -> String {
     if let [first, _, _, _, .., last] = lengths {
         return format!("{first} to {last} s, {} lengths", lengths.len());
@@ -118,7 +118,7 @@ fn in_words(lengths: &[f64]) -> String {
     each.join(", ")
 }
 
-/// What a field of the table is.
+/// The meaning of a field of the table.
 enum Field {
     Column,
     Line,
@@ -215,7 +215,7 @@ fn row(study: &StudyFile, fields: &[Field], line: &str) -> Result<Row, String> {
             Field::Deviation(i) => deviations[*i] = number()?,
         }
     }
-    // An axis with one value need not be in the table.
+    // The table may omit an axis that has a single value.
     for (value, axis) in axes.iter_mut().zip(&study.axis) {
         if value.is_nan() && axis.values.len() == 1 {
             *value = axis.values[0];

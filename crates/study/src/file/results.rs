@@ -1,4 +1,4 @@
-//! Numbers of combinations over their seeds, and how claims and figures see them.
+//! Numbers of combinations over their seeds, and the view that claims and figures have of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::script::{self, Seeds};
 use crate::Estimate;
 
 impl Numbers {
-    /// Ours: `numbers` has a row for each seed of each group.
+    /// Our numbers: `numbers` has a row for each seed of each group.
     pub(super) fn ours(
         compiled: &Compiled,
         groups: &[Arc<Group>],
@@ -35,7 +35,7 @@ impl Numbers {
         }
     }
 
-    /// Numbers of the right shape.
+    /// Made-up numbers of the right shape, for the rehearsal.
     pub(super) fn made_up(compiled: &Compiled, groups: &[Arc<Group>]) -> Numbers {
         let measures = compiled.file.measure.len();
         let rows = groups.iter().enumerate().map(|(i, group)| {
@@ -48,7 +48,7 @@ impl Numbers {
         }
     }
 
-    /// What claims see of one column: a table for each of its combinations.
+    /// The view of one column for claims: a map for each of its combinations.
     pub(super) fn view(&self, compiled: &Compiled, column: usize) -> View {
         let study = &compiled.file;
         let mine = self.rows.iter().filter(|r| r.place.0 == column);
@@ -87,7 +87,7 @@ fn row(
     }
 }
 
-/// Makes the runs of a column known to expressions, and those of all columns by their names.
+/// Registers the runs of a column with the engine, and those of all columns by name.
 pub(super) fn register(compiled: &Compiled, numbers: &Numbers, column: usize, engine: &mut Engine) {
     numbers.view(compiled, column).register(engine);
     let columns = compiled.file.column.iter().enumerate();
@@ -95,8 +95,7 @@ pub(super) fn register(compiled: &Compiled, numbers: &Numbers, column: usize, en
     View::register_all(views.collect(), engine);
 }
 
-/// Everything that expressions know of a row: variables, axes, names, measures. A measure that has no
-/// number is not there.
+/// All variables of a row: values, axes, names, measures. A measure without a number is absent.
 pub(super) fn known(compiled: &Compiled, row: &Row) -> Map {
     let study = &compiled.file;
     let mut map = compiled::entries(scope(study, row.place, &row.axes));
@@ -113,7 +112,7 @@ pub(super) fn known(compiled: &Compiled, row: &Row) -> Map {
 #[derive(Clone, Debug)]
 pub(super) struct View {
     lines: Vec<String>,
-    /// By the number of the line.
+    /// Runs with the index of their line.
     runs: Vec<(usize, Map)>,
 }
 
@@ -128,7 +127,7 @@ impl View {
         Ok(mine.map(|(_, run)| run.clone().into()).collect())
     }
 
-    /// The only run of a line with these values.
+    /// The single run of a line with these values.
     fn one(&self, name: &str, at: &Map) -> Answer<Map> {
         let fits = |run: &Map| {
             at.iter().all(|(key, value)| {
@@ -148,7 +147,7 @@ impl View {
         }
     }
 
-    /// Makes the runs of all columns known to claims: `run_in(column, line)`, `run_in(column, line, #{...})`,
+    /// Registers the functions for the runs of all columns: `run_in(column, line)`, `run_in(column, line, #{...})`,
     /// `runs_in(column, line)`.
     fn register_all(columns: BTreeMap<String, View>, engine: &mut Engine) {
         let all = Arc::new(columns);
@@ -175,7 +174,7 @@ impl View {
         );
     }
 
-    /// Makes the runs known to expressions: `runs()`, `runs(line)`, `run(line)`, `run(line, #{...})`.
+    /// Registers the functions for runs: `runs()`, `runs(line)`, `run(line)`, `run(line, #{...})`.
     fn register(self, engine: &mut Engine) {
         let all = Arc::new(self);
         let [every, of, only, one] = std::array::from_fn(|_| Arc::clone(&all));
@@ -196,10 +195,10 @@ impl View {
     }
 }
 
-/// Somebody else's numbers: none where they are not compared, an error where the study names none.
+/// The reference's numbers: `None` if they are not compared, an error if the study has no reference.
 pub(super) type Theirs = std::result::Result<Option<View>, &'static str>;
 
-/// Makes a reference's numbers known: `reference(line)`, `reference(line, #{...})`, as `run`.
+/// Registers the functions for the reference's numbers: `reference(line)`, `reference(line, #{...})`, like `run`.
 pub(super) fn register_reference(theirs: Theirs, engine: &mut Engine) {
     fn one(theirs: &Theirs, line: &str, at: &Map) -> Answer<Map> {
         match theirs {

@@ -1,7 +1,7 @@
-//! The expressions of study files: the language Rhai with nothing of a machine in reach.
+//! The expressions of study files: the language Rhai without access to the machine.
 //!
-//! A study file may come from anybody. Expressions read no file, load no module, see no clock, and are
-//! bounded in operations and memory: what is more than that is an error.
+//! A study file may come from an untrusted source. Expressions cannot read files, load modules or read clocks.
+//! Operations and memory are limited; exceeding a limit is an error.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use rhai::{
 use crate::Estimate;
 use crate::words::{percent, share, thousands};
 
-/// Operations of one expression: thousands of times what a rule needs, a fraction of a second.
+/// Operations per expression: thousands of times what a rule needs, yet a fraction of a second.
 const OPERATIONS: u64 = 2_000_000;
-/// Elements of a list and of the tables in it, and characters of a text.
+/// Limits on the elements of a list, the entries of a map and the characters of a text.
 const LIST: usize = 20_000;
 const ENTRIES: usize = 100_000;
 const TEXT: usize = 100_000;
-/// Variables at a time; with the sizes above it bounds the memory.
+/// Limit on live variables. Together with the sizes above it bounds the memory.
 const VARIABLES: usize = 128;
 
 /// What is wrong with an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// It asks for runs or numbers that are not there.
+    /// It needs runs or numbers that do not exist.
     NotThere(String),
     /// It is wrong.
     Wrong(String),
@@ -44,7 +44,7 @@ type Result<T> = std::result::Result<T, Box<EvalAltResult>>;
 /// A parser and interpreter with the functions that every expression knows.
 pub(super) fn engine() -> Engine {
     let mut engine = Engine::new_raw();
-    // All of the standard package but what reads clocks or waits, and blobs and bits.
+    // The standard package without clocks, sleeping, blobs and bit operations.
     for package in [
         ArithmeticPackage::new().as_shared_module(),
         LogicPackage::new().as_shared_module(),
@@ -80,13 +80,13 @@ pub(super) fn engine() -> Engine {
     engine
 }
 
-/// Makes an engine know functions, which every expression that it compiles may call.
+/// Stores functions in an engine; every expression that it compiles may call them.
 pub(super) fn know(engine: &mut Engine, functions: &AST) {
-    // The tag is what an engine carries for its embedder.
+    // The default tag is Rhai's slot for data of the embedding program.
     engine.set_default_tag(Dynamic::from(functions.clone()));
 }
 
-/// Reads an expression or some statements.
+/// Compiles an expression or statements.
 pub(super) fn compile(engine: &Engine, text: &str) -> std::result::Result<AST, Trouble> {
     let ast = engine.compile(text).map_err(|e| {
         let place = place(e.position(), text);
@@ -137,7 +137,7 @@ fn trouble(error: EvalAltResult, text: &str) -> Trouble {
     }
 }
 
-/// Types by the names that the documentation uses.
+/// Replaces Rust type names by those of the documentation.
 fn readable(signature: &str) -> String {
     let mut text = signature.to_owned();
     for (from, to) in [
@@ -150,7 +150,7 @@ fn readable(signature: &str) -> String {
     text
 }
 
-/// Where in a text of several lines or of one.
+/// A position in words, for a text of one or several lines.
 fn place(position: rhai::Position, text: &str) -> String {
     match (position.line(), position.position()) {
         (Some(line), Some(column)) if text.trim().contains('\n') => {
@@ -161,18 +161,18 @@ fn place(position: rhai::Position, text: &str) -> String {
     }
 }
 
-/// An error that is not a fault of the expression: the runs do not exist.
+/// The error for runs that do not exist, which is not a fault of the expression.
 pub(super) fn not_there<T>(what: impl Into<String>) -> Result<T> {
     let thrown = Dynamic::from(NotThere(what.into()));
     Err(EvalAltResult::ErrorRuntime(thrown, rhai::Position::NONE).into())
 }
 
-/// An error that is one.
+/// The error for a fault of the expression.
 pub(super) fn wrong<T>(what: impl Into<String>) -> Result<T> {
     Err(what.into().into())
 }
 
-/// A number, whatever it is called.
+/// The number in a value of any numeric type.
 pub(super) fn number(value: &Dynamic) -> Option<f64> {
     if let Ok(x) = value.as_float() {
         return Some(x);
@@ -180,19 +180,19 @@ pub(super) fn number(value: &Dynamic) -> Option<f64> {
     value.as_int().ok().map(|n| n as f64)
 }
 
-/// True or false: what rules, conditions and filters answer.
+/// The boolean that a rule, a condition or a filter returns.
 pub(super) fn truth(value: &Dynamic) -> std::result::Result<bool, Trouble> {
     let wrong = |kind| format!("a {kind} is not an answer: write what is true or false");
     value.as_bool().map_err(|kind| Trouble::Wrong(wrong(kind)))
 }
 
-/// An estimate, or a number as one without interval.
+/// An estimate, or a number as an estimate without interval.
 pub(super) fn estimate(value: &Dynamic) -> Option<Estimate> {
     let known = value.clone().try_cast::<Estimate>();
     known.or_else(|| number(value).map(Estimate::exact))
 }
 
-/// Arithmetic of means with intervals: with a number exactly, with each other as independent.
+/// Arithmetic of estimates: exact with a number, assuming independence with another estimate.
 fn estimates(engine: &mut Engine) {
     engine
         .register_type_with_name::<Estimate>("estimate")
@@ -206,7 +206,7 @@ fn estimates(engine: &mut Engine) {
         .register_fn("+", |a: Estimate, b: Estimate| a.plus(&b))
         .register_fn("-", |a: Estimate| a.map(|x| -x))
         .register_fn("abs", |a: Estimate| a.value.abs())
-        // A deviation to either side instead of the interval of the mean.
+        // `a` with the interval a - b to a + b, for example a deviation instead of the interval of the mean.
         .register_fn("spread", |a: Estimate, b: Estimate| Estimate {
             interval: Some([a.value - b.value, a.value + b.value]),
             ..a
@@ -225,7 +225,7 @@ fn estimates(engine: &mut Engine) {
     }
     with!(f64);
     with!(i64);
-    // Comparing values of different types is false in Rhai; here it would be a wrong verdict.
+    // Rhai answers false when types differ. Here that would be a wrong verdict, so it is an error.
     macro_rules! compared {
         ($a:ty, $b:ty) => {
             for operator in ["<", "<=", ">", ">=", "==", "!="] {
@@ -266,7 +266,7 @@ fn words(engine: &mut Engine) {
         .register_fn("percent", percent)
         .register_fn("thousands", |e: Estimate| thousands(e.value))
         .register_fn("thousands", thousands)
-        // Numbers are floating-point: 60 is written so, not 60.0.
+        // All numbers are floating-point; print 60, not 60.0.
         .register_fn("to_string", |x: f64| x.to_string())
         .register_fn("list", |parts: rhai::Array| {
             let parts: Vec<String> = parts.iter().map(Dynamic::to_string).collect();
@@ -280,7 +280,7 @@ fn digits(x: f64, n: i64) -> String {
     format!("{x:.*}", n.clamp(0, 12) as usize)
 }
 
-/// The run of a list with the least or the greatest number.
+/// Functions that choose the run with the minimum or maximum of a number.
 fn choices(engine: &mut Engine) {
     type List = rhai::Array;
     engine
@@ -304,7 +304,7 @@ fn choices(engine: &mut Engine) {
         );
 }
 
-/// Lets a rule say that it cannot be asked: `untested("why")`.
+/// Lets a rule declare that it cannot be evaluated: `untested("why")`.
 fn refusals(engine: &mut Engine) {
     engine.register_fn("untested", |why: ImmutableString| not_there::<()>(why));
 }
@@ -333,7 +333,7 @@ fn ranked(found: &Dynamic) -> Result<f64> {
     }
 }
 
-/// The first of equals. A number that is none is never chosen.
+/// Picks the first on ties. NaN is never chosen.
 fn pick(runs: &[Dynamic], most: bool, f: impl Fn(&Dynamic) -> Result<f64>) -> Result<Dynamic> {
     let mut best: Option<(f64, &Dynamic)> = None;
     for run in runs {
@@ -424,7 +424,7 @@ mod tests {
         assert!((get("(a * 2 - 1).low") - (3.0 - 3.1824)).abs() < 1e-3);
         assert!((get("(1 - a).high") - (-1.0 + 1.5912)).abs() < 1e-3);
         assert!((get("(a / a).mean") - 1.0).abs() < 1e-12);
-        // Independent halves add as squares.
+        // Half-widths of independent estimates add in quadrature.
         assert!((get("(a + a).high") - (4.0 + 1.5912 * 2f64.sqrt())).abs() < 1e-3);
         assert_eq!(get("most([#{x: 1}, #{x: 3.5}, #{x: 2}], \"x\").x"), 3.5);
         assert_eq!(get("least([#{x: 1}, #{x: 3}], |r| -r.x).x"), 3.0);

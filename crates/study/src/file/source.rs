@@ -1,22 +1,22 @@
-//! What figures and tables are made of.
+//! The input of figures and tables.
 
 use super::compiled::Compiled;
 use super::kept::Points;
 use super::reference::Numbers;
 use super::script::Trouble;
 
-/// Which key of a figure or table is wrong, and why.
+/// The faulty key of a figure or table, and the reason.
 pub(super) type Wrong = (&'static str, Trouble);
 
-/// What figures and tables are made of.
+/// The input of figures and tables.
 pub(super) struct Source<'a> {
     pub compiled: &'a Compiled,
     pub numbers: &'a Numbers,
-    /// What an expression gives of the tables of a row's first run.
+    /// The points of an expression for the tables of a row's first run.
     pub points: &'a dyn Fn(usize, &str) -> Result<Points, Wrong>,
 }
 
-/// The places of names, in the order in which they are chosen; all without a choice.
+/// The indices of the chosen names, in the order of the choice; all indices without a choice.
 pub(super) fn chosen<'n>(
     choice: Option<&[String]>,
     names: impl Iterator<Item = &'n str> + Clone,

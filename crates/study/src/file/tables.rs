@@ -1,4 +1,4 @@
-//! What expressions see of a run: its result tables, as numbers.
+//! The view that expressions have of a run: its result tables as numbers.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::records::Records;
 use super::script;
 use super::values::{self, Measures};
 
-/// Points of a distribution function: more than a picture has pixels.
+/// Maximum number of points of a distribution function: more than a picture has pixels.
 pub(super) const CDF: usize = 2000;
 
 /// The tables of a run.
@@ -26,7 +26,7 @@ pub(super) struct Tables {
     pub records: Records,
 }
 
-/// What tables alone do not say of a run.
+/// Facts about a run that its tables do not hold.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
     /// Length of the warm-up, seconds.
@@ -37,16 +37,16 @@ pub(super) struct Facts {
     pub width: f64,
     /// One-way propagation delay of the bottleneck up and down, seconds.
     pub delays: [f64; 2],
-    /// Whether waits are kept.
+    /// Whether waiting times are kept.
     pub waits: bool,
-    /// Whether it is kept how connections lose together.
+    /// Whether loss synchrony is kept.
     pub synchrony: bool,
     /// Whether flow records are kept.
     pub records: bool,
 }
 
 impl Tables {
-    /// Of a run.
+    /// The tables of a run.
     pub(super) fn new(observed: Observations, facts: &Facts) -> Tables {
         let exported = observed.exported.into_iter().next();
         let records = facts.records.then(|| exported.unwrap_or_default());
@@ -99,7 +99,7 @@ impl Tables {
     }
 }
 
-/// One direction of the bottleneck, from an instant on.
+/// One direction of the bottleneck, restricted to an interval of time.
 #[derive(Clone)]
 pub(super) struct Direction {
     bins: Arc<Vec<Bin>>,
@@ -112,15 +112,15 @@ pub(super) struct Direction {
     pub delay: f64,
     /// 0 = up, 1 = down.
     pub number: u8,
-    /// Of both directions, where they are kept.
+    /// Waiting times in both directions, if they are kept.
     waits: Option<Arc<Vec<Wait>>>,
-    /// Where it is kept.
+    /// Loss synchrony, if it is kept.
     synchrony: Option<Synchrony>,
-    /// Of both directions.
+    /// Wavelet energies of both directions.
     scales: Arc<Vec<Scale>>,
 }
 
-/// Of a run without drops and acknowledgements.
+/// Synchrony of a run without drops and acknowledgements.
 fn nothing() -> Synchrony {
     Synchrony {
         link: "".into(),
@@ -135,7 +135,7 @@ fn nothing() -> Synchrony {
 }
 
 impl Direction {
-    /// The bins that begin at `from` or later, and before `to`. Times are sums of widths, so a billionth is ignored.
+    /// The bins that begin in [`from`, `to`). Bin times are sums of widths, so a tolerance of 1e-9 s absorbs rounding.
     pub(super) fn bins(&self) -> impl Iterator<Item = &Bin> {
         let inside = |b: &&Bin| b.time >= self.from - 1e-9 && b.time < self.to - 1e-9;
         self.bins.iter().filter(inside)
@@ -159,7 +159,7 @@ impl Direction {
         }
     }
 
-    /// How connections lose together, which is known from the warm-up on; else why not.
+    /// Loss synchrony, which is recorded from the end of the warm-up on; otherwise why it is missing.
     fn synchrony(&self) -> Result<&Synchrony, &'static str> {
         match &self.synchrony {
             None => Err(
@@ -172,7 +172,7 @@ impl Direction {
         }
     }
 
-    /// The waits of both directions, which are counted from the warm-up on; else why there are none.
+    /// The waiting times of both directions, recorded from the end of the warm-up on; otherwise why they are missing.
     pub(super) fn waits(&self) -> Result<&[Wait], &'static str> {
         match &self.waits {
             None => Err(
@@ -190,7 +190,7 @@ impl Direction {
         first.map_or(0.0, |b| self.to - b.time)
     }
 
-    /// Of the arrivals per bin, whole bins only, drops included.
+    /// Coefficient of variation of the arrivals per whole bin, drops included.
     fn cov(&self) -> f64 {
         let whole = |b: &&Bin| b.time + self.width <= self.to + 1e-9;
         let counts: Vec<f64> = self.bins().filter(whole).map(arrived).collect();
@@ -208,8 +208,8 @@ impl Direction {
         self.sum(seen) / self.sum(arrived)
     }
 
-    /// Wavelet energy of the bytes of all that arrived, or of the background alone, in octaves (log2), at the timescale
-    /// nearest to `seconds`. NaN where nothing arrived.
+    /// Wavelet energy of all arriving bytes or of the background's, in octaves (log2), at the timescale nearest to
+    /// `seconds`. NaN if nothing arrived.
     pub(super) fn energy(&self, background: bool, seconds: f64) -> Result<f64, &'static str> {
         if self.from != self.warmup {
             return Err("energies are known of the whole run after the warm-up only");
@@ -220,7 +220,7 @@ impl Direction {
         });
         let off = |s: &&Scale| (s.timescale / seconds).log2().abs();
         let nearest = mine.min_by(|a, b| off(a).total_cmp(&off(b)));
-        // Half an octave away it is another timescale.
+        // More than half an octave away is another timescale.
         let near = nearest.filter(|s| off(s) <= 0.5);
         Ok(near.map_or(f64::NAN, |s| s.energy.log2()))
     }
@@ -309,13 +309,13 @@ fn arrived(bin: &Bin) -> f64 {
     f64::from(bin.arrived_packets[0]) + f64::from(bin.arrived_packets[1])
 }
 
-/// Zero of nothing.
+/// `part / whole`, or zero if `whole` is zero.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// The requests of the foreground. Unfinished ones took at least as long as they were seen, failed ones
-/// for ever, and percentiles are Kaplan and Meier's, as in the verdict of a run.
+/// The requests of the foreground. Unfinished requests are right-censored at the time observed, failed ones never
+/// complete. Percentiles are Kaplan-Meier estimates, as in the verdict of a run.
 #[derive(Clone)]
 pub(super) struct Requests {
     rows: Arc<Vec<Request>>,
@@ -336,7 +336,7 @@ impl Requests {
         self.all().quantile(p.clamp(0.0, 1.0)).unwrap_or(f64::NAN)
     }
 
-    /// The share that took at most so long: one minus Kaplan and Meier's survival.
+    /// The share of requests that took at most `seconds`: one minus the Kaplan-Meier survival.
     fn within(&self, seconds: f64) -> f64 {
         if self.rows.is_empty() {
             return f64::NAN;
@@ -344,11 +344,11 @@ impl Requests {
         self.all().cdf(seconds)
     }
 
-    /// Seconds and the share that took at most so long.
+    /// The distribution function as [seconds, share].
     fn cdf(&self) -> Array {
         let point = |x: f64, y: f64| -> Dynamic { vec![Dynamic::from(x), Dynamic::from(y)].into() };
         let steps = self.all().steps();
-        // A list of an expression is not longer.
+        // Lists in expressions are limited in length.
         let every = steps.len().div_ceil(CDF).max(1);
         let last = steps.len().saturating_sub(1);
         let shown = steps.iter().enumerate();
@@ -391,7 +391,7 @@ impl Requests {
     }
 }
 
-/// Connections and datagram flows, of the background and of foregrounds of packets.
+/// Connections and datagram flows of the background, and of foregrounds at packet level.
 #[derive(Clone)]
 pub(super) struct Flows(Arc<Vec<Flow>>);
 
@@ -425,7 +425,7 @@ impl Flows {
     }
 }
 
-/// Makes the types known to expressions.
+/// Registers the types with the expression engine.
 pub(super) fn register(engine: &mut Engine) {
     Direction::register(engine);
     Requests::register(engine);

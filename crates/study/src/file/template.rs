@@ -1,10 +1,10 @@
-//! Keys to set, with expressions in `${...}`.
+//! Templates: keys to set, with expressions in `${...}`.
 
 use rhai::{Dynamic, Engine, Scope};
 
 use super::script::{self, Trouble};
 
-/// `text` with what stands in `${...}` replaced by its value.
+/// `text` with each `${...}` replaced by its value.
 pub(super) fn filled(
     engine: &Engine,
     text: &str,
@@ -26,7 +26,7 @@ pub(super) fn filled(
     Ok(out + rest)
 }
 
-/// Where the brace is closed that was open before `text`.
+/// The position of the brace that closes the one opened before `text`.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     text.char_indices().find_map(|(at, c)| match c {
@@ -43,7 +43,7 @@ fn closing(text: &str) -> Option<usize> {
     })
 }
 
-/// A value as a file would write it; whole numbers without a point.
+/// A value in the notation of an experiment file; whole numbers have no decimal point.
 fn written(value: &Dynamic) -> Result<String, Trouble> {
     if let Some(x) = script::number(value) {
         if !x.is_finite() {

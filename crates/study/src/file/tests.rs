@@ -91,7 +91,7 @@ fn read(study: &str) -> Result<FileStudy, String> {
     FileStudy::read(&path, &Overrides::default()).map_err(|e| e.to_string())
 }
 
-/// What is said about the study with `from` replaced by `to`.
+/// The error message for the study with `from` replaced by `to`.
 fn said(from: &str, to: &str) -> String {
     assert!(STUDY.contains(from), "{from}");
     read(&STUDY.replacen(from, to, 1)).expect_err(to)
@@ -329,7 +329,7 @@ fn a_run_is_what_the_simulator_makes_of_the_resolved_experiment() {
         Ended::Interrupted { .. } | Ended::Shard { .. } => Vec::new(),
     };
     let ours = numbers();
-    // Columns x (2 + 1) x seeds; the second time from the table.
+    // Columns x (2 + 1) x seeds; the second time, they come from the table.
     assert_eq!(ours.len(), 12);
     assert_eq!(numbers(), ours);
     let group = study.groups().nth(2).unwrap();
@@ -377,7 +377,7 @@ fn a_verdict_on_one_seed_is_tentative() {
 #[test]
 fn a_claim_about_a_number_that_a_run_lacks_is_not_tested() {
     let study = read(STUDY).unwrap();
-    // In the first column runs at half the load have no packets to count.
+    // In the first column, runs at half the load have no packets to count.
     let numbers = study.cells().into_iter().enumerate().map(|(i, cell)| {
         let none = i < study.cells().len() / 2 && cell.group_load() < 0.7;
         vec![
@@ -415,7 +415,7 @@ fn commands_quote_paths_that_need_it() {
     assert_eq!(study.command, whole);
 }
 
-/// Packets that arrived beside a background of the experiment that takes its rate from `noise`, or consists of both.
+/// Packets that arrived beside a background that takes its rate from `noise`, or consists of both.
 fn arrived_beside(background: &str) -> f64 {
     let (_dir, path) = written(STUDY);
     let matched = EXPERIMENT.to_owned()
@@ -458,7 +458,7 @@ fn numbers_are_held_against_a_reference() {
                  slow,fifo,1,3,1,0.1\nslow,fifo,0.5,3,1e9,0\nslow,codel,1,3,5,\n";
     std::fs::write(dir.path().join("ref.csv"), table).unwrap();
     let study = FileStudy::read(&path, &Overrides::default()).unwrap();
-    // Every run has ten packets, and twenty at twice the load: as many as the second row says it has not.
+    // Every run has ten packets, or twenty at twice the load. The second row says which numbers are missing.
     let numbers: Vec<Vec<f64>> = study
         .cells()
         .iter()
@@ -479,7 +479,7 @@ fn numbers_are_held_against_a_reference() {
         "causes without misses are left out"
     );
     assert!(page.facts.iter().any(|f| f.1 == "1 of 2"));
-    // The claim has their number beside ours.
+    // The claim shows the reference's number beside ours.
     assert_eq!(
         page.ledgers[0].entries[0].findings[0].reference,
         "0.000000001000"

@@ -1,21 +1,21 @@
-//! Where the texts of a study come from: files, or the program itself.
+//! Sources of a study's texts: files, or the program itself.
 
 use std::path::{Path, PathBuf};
 
 use super::error::StudyError;
 
-/// The files of a study, by the names that they have for each other.
+/// The files of a study, by the names with which they refer to each other.
 #[derive(Clone, Debug)]
 pub(super) struct Texts {
-    /// Where they are; what messages put before their names.
+    /// Their directory; messages put it before their names.
     base: PathBuf,
-    /// What the program carries; else they are read.
+    /// The bundled texts; `None` if the texts are read from files.
     carried: Option<&'static [(&'static str, &'static str)]>,
     /// The arguments of `swell study` that run the study.
     pub called: String,
 }
 
-/// A path as a command has it: in quotes where a shell would see more in it than a name.
+/// A path as a word of a shell command, quoted if it has special characters.
 pub fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
@@ -37,7 +37,7 @@ impl Texts {
         (texts, name.to_string_lossy().into_owned())
     }
 
-    /// Texts that the program carries of the study of this name.
+    /// The bundled texts of the study `name`.
     pub(super) fn carried(name: &str, files: &'static [(&'static str, &'static str)]) -> Texts {
         Texts {
             base: PathBuf::from(name),
@@ -46,12 +46,12 @@ impl Texts {
         }
     }
 
-    /// The path of a file; of what the program carries, how it is called.
+    /// The path of a file; for a bundled file, its name in messages.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.base.join(name)
     }
 
-    /// Whether there is such a file.
+    /// Whether a file of this name exists.
     pub(super) fn has(&self, name: &str) -> bool {
         match self.carried {
             Some(files) => files.iter().any(|f| f.0 == name),
@@ -59,7 +59,7 @@ impl Texts {
         }
     }
 
-    /// What it holds.
+    /// The contents of a file.
     pub(super) fn read(&self, name: &str) -> Result<String, StudyError> {
         let path = self.path(name);
         let text = match self.carried {

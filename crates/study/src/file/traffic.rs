@@ -1,4 +1,4 @@
-//! What expressions see of foreground or background in one direction of the bottleneck.
+//! The view that expressions have of the foreground or background in one direction of the bottleneck.
 
 use rhai::{Array, Dynamic, Engine};
 use swell_experiment::observe::{Bin, Wait};
@@ -6,10 +6,10 @@ use swell_experiment::observe::{Bin, Wait};
 use super::script;
 use super::tables::{self, Direction};
 
-/// Points of a series: more than a picture is wide, and far fewer than a list in an expression may have.
+/// Maximum number of points of a series: more than a picture has pixels, far fewer than the limit on lists.
 const SERIES: usize = 2000;
 
-/// Whose packets.
+/// Foreground or background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Foreground,
@@ -37,7 +37,7 @@ impl Traffic {
         self.way.sum(|b| f64::from(of(b)[self.side as usize]))
     }
 
-    /// The rows of the table of waits.
+    /// The rows of the table of waiting times for this side and direction.
     fn rows(&self) -> Answer<impl Iterator<Item = &Wait>> {
         let name = match self.side {
             Side::Foreground => "foreground",
@@ -52,41 +52,41 @@ impl Traffic {
         Ok(self.rows()?.map(of).fold(0.0, |sum, x| sum + x))
     }
 
-    /// Per packet sent; no number of none.
+    /// Mean per packet sent; NaN without packets.
     fn mean(&self, of: impl Fn(&Wait) -> f64) -> Answer<f64> {
         let packets = self.sum(|w| w.packets as f64)?;
         Ok(self.sum(of)? / packets)
     }
 
-    /// Bits per second that arrived.
+    /// Arrival rate in bits per second.
     fn offered(&self) -> f64 {
         let bits = self.way.sum(|b| b.arrived[self.side as usize] as f64) * 8.0;
         bits / self.way.seconds()
     }
 
-    /// Bits per second that were sent.
+    /// Transmission rate in bits per second.
     fn carried(&self) -> Answer<f64> {
         Ok(self.sum(|w| w.bytes as f64)? * 8.0 / self.way.seconds())
     }
 
-    /// The same as a share of the link's rate.
+    /// `carried` as a share of the link's rate.
     fn load(&self) -> Answer<f64> {
         Ok(self.carried()? / self.way.rate)
     }
 
-    /// Wait, transmission at the link's rate and propagation, mean.
+    /// Mean delay: waiting time, transmission at the link's rate and propagation, in seconds.
     fn delay(&self) -> Answer<f64> {
         let (wait, size) = (self.mean(|w| w.waited)?, self.mean(|w| w.bytes as f64)?);
         Ok(wait + size * 8.0 / self.way.rate + self.way.delay)
     }
 
-    /// The mean of what is left of this side's transmission at any instant, seconds.
+    /// Mean residual transmission time of this side's packets, over all instants, in seconds.
     fn residual(&self) -> Answer<f64> {
         let bit = 8.0 / self.way.rate;
         Ok(self.sum(|w| w.squares)? * bit * bit / 2.0 / self.way.seconds())
     }
 
-    /// The longest wait of the bucket in which the share `p` of the packets is reached.
+    /// The upper end of the histogram bucket in which the share `p` of the packets is reached.
     fn quantile(&self, p: f64) -> Answer<f64> {
         let rank = (p.clamp(0.0, 1.0) * self.sum(|w| w.packets as f64)?).ceil();
         let mut sum = 0.0;
@@ -99,7 +99,7 @@ impl Traffic {
         Ok(f64::NAN)
     }
 
-    /// As of the direction; the foreground's is not kept.
+    /// As `energy` of the direction. The foreground's is not kept.
     fn energy(&self, seconds: f64) -> Answer<f64> {
         match self.side {
             Side::Background => tables::energy(&self.way, true, seconds),
@@ -109,7 +109,7 @@ impl Traffic {
         }
     }
 
-    /// Seconds and the share of the packets that waited longer.
+    /// [seconds, share of the packets that waited longer].
     fn longer(&self) -> Answer<Array> {
         let all = self.sum(|w| w.packets as f64)?;
         let mut sum = 0.0;
@@ -120,8 +120,8 @@ impl Traffic {
         Ok(points.collect())
     }
 
-    /// Seconds and arrivals per bin in bits per second, of the bins that begin between two instants: at most
-    /// [`SERIES`] points. Of more bins, neighbours are one point, their mean, which stands where the first begins.
+    /// [seconds, arrivals in bits per second] of the bins that begin in [`from`, `to`), at most [`SERIES`] points. If
+    /// there are more bins, neighbours merge into one point: their mean, at the time of the first.
     fn series(&self, from: f64, to: f64) -> Array {
         let those = self.way.bins().filter(|b| b.time >= from && b.time < to);
         let those: Vec<&Bin> = those.collect();
@@ -142,7 +142,7 @@ fn point(x: f64, y: f64) -> Dynamic {
     Dynamic::from_array(vec![x.into(), y.into()])
 }
 
-/// Makes the traffic of a direction known to expressions.
+/// Registers the traffic of a direction with the expression engine.
 pub(super) fn register(engine: &mut Engine) {
     type T = Traffic;
     type D = Direction;
@@ -191,7 +191,7 @@ mod tests {
             links: vec![LinkTotals::default(), LinkTotals::default()],
             ..Observations::default()
         };
-        // 1, 2, 3 ... 13 bytes, again and again: thirteen bins are one point, all points are equal.
+        // Arrivals cycle through 1, 2 ... 13 bytes. Thirteen bins merge into one point, so all points are equal.
         observed.bins.extend((0..13 * 1923_u32).map(|i| Bin {
             time: f64::from(i) * 0.01,
             arrived: [0, u64::from(i % 13) + 1],

@@ -28,7 +28,7 @@ pub enum Units {
 }
 
 impl Units {
-    /// What an axis says.
+    /// The unit of an axis.
     pub(crate) fn of_axis(self) -> Unit {
         match self {
             Units::Plain | Units::Factor => Unit::Plain,
@@ -60,7 +60,7 @@ pub(super) fn written(unit: Units, x: f64) -> String {
     }
 }
 
-/// Four digits, whole numbers as they are.
+/// Four significant digits; whole numbers are printed in full.
 fn significant(x: f64) -> String {
     if x == 0.0 || !x.is_finite() || (x == x.trunc() && x.abs() < 1e15) {
         return x.to_string();

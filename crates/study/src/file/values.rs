@@ -1,4 +1,4 @@
-//! What expressions see of the table `measures`: what the foreground reported itself.
+//! The view that expressions have of the table `measures`: numbers that the foreground itself reported.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ impl Measures {
         Measures(Arc::new(rows))
     }
 
-    /// The values of one measure. A name that nothing reported has none: a run may be too short for any.
+    /// The values of one measure. An unknown name has no values: a run may be too short to report any.
     fn of(&self, name: &str) -> Values {
         let own = self.0.iter().filter(|row| row.measure == name);
         Values(Arc::new(Ecdf::new(own.map(|row| row.value).collect())))
@@ -41,14 +41,14 @@ impl Values {
         self.0.cdf(most)
     }
 
-    /// Values and the share that is at most so large.
+    /// The distribution function as [value, share at or below].
     fn cdf(&self) -> Array {
         let point = |(x, y)| -> Dynamic { vec![Dynamic::from(x), Dynamic::from(y)].into() };
         self.0.points(CDF).into_iter().map(point).collect()
     }
 }
 
-/// Makes the types known to expressions. Statistics of no values are no numbers.
+/// Registers the types with the expression engine. Statistics of no values are NaN.
 pub(super) fn register(engine: &mut Engine) {
     type V = Values;
     engine

@@ -1,4 +1,4 @@
-//! Which expressions of figures are asked of which runs, as far as that can be said before any run.
+//! Which expressions of figures are evaluated for which runs, as far as this is known before any run.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use super::group::Group;
 use super::script;
 use super::source;
 
-/// What figures of points want of the first run of a combination.
+/// The points that figures need of the first run of a combination.
 pub(super) struct Wants {
     /// Its key and fingerprint.
     pub name: String,
-    /// Expressions of figures that show it.
+    /// Expressions of figures that show this run.
     pub surely: Vec<String>,
-    /// Expressions of figures of which only the numbers of runs tell whether they show it.
+    /// Expressions of figures for which only the numbers of runs decide whether they show this run.
     pub perhaps: Vec<String>,
 }
 
-/// A figure of points and which combinations it shows.
+/// A figure of points and the combinations that it may show.
 struct Shown<'f> {
     lines: Vec<usize>,
     columns: Vec<usize>,
@@ -30,7 +30,7 @@ struct Shown<'f> {
     texts: Vec<&'f String>,
 }
 
-/// What is wanted of every combination, as far as that can be said before any run; none where `stop` said so.
+/// The points needed of every combination, as far as known before any run; `None` if `stop` answers true.
 pub(super) fn wanted(
     compiled: &Arc<Compiled>,
     groups: &[Arc<Group>],
@@ -81,7 +81,7 @@ impl<'f> Shown<'f> {
         }
     }
 
-    /// None where that hangs on the numbers of runs.
+    /// Whether the figure shows a combination; `None` if that depends on the numbers of runs.
     fn shows(&self, engine: &Engine, group: &Group, known: &Scope<'static>) -> Option<bool> {
         if !self.lines.contains(&group.line) || !self.columns.contains(&group.column) {
             return Some(false);
@@ -89,7 +89,7 @@ impl<'f> Shown<'f> {
         let Some((text, ast)) = &self.filter else {
             return Some(true);
         };
-        // Statements may change what they know.
+        // Statements may change variables, so each gets its own copy.
         let answer = script::value(engine, ast.as_ref()?, &mut known.clone(), text);
         script::truth(&answer.ok()?).ok()
     }

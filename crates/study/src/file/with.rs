@@ -1,12 +1,12 @@
-//! Other values than the study's own of what expressions know by name: the study with a change.
+//! Changes to a study: replacements for values under its `with`.
 
 use super::error::StudyError;
 use super::format::{Quick, Scalar, StudyFile, StudyOption};
 
-/// A value that is not the study's own.
+/// A changed value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Change {
-    /// As it was asked for.
+    /// The assignment as the user wrote it.
     pub assignment: String,
     name: String,
     from: Scalar,
@@ -19,12 +19,12 @@ impl Change {
         format!("{} is {to}, its own is {from}", self.name)
     }
 
-    /// Whether it is what a first look would have otherwise.
+    /// Whether it replaces a value that the quick run would set.
     pub(super) fn instead_of(&self, quick: &Quick) -> bool {
         quick.with.contains_key(&self.name)
     }
 
-    /// What was asked for, without what it is instead of.
+    /// The new value in words, without the old one.
     pub(super) fn asked(&self) -> String {
         format!("{} is {}", self.name, written(&self.to))
     }
@@ -42,7 +42,7 @@ fn written(value: &Scalar) -> String {
     }
 }
 
-/// Sets what a first look has instead of values of the study's `with`; else which name is wrong, and why.
+/// Applies the quick run's values to the study's `with`; otherwise the faulty name and the reason.
 pub(super) fn first_look(study: &mut StudyFile, quick: bool) -> Result<(), (String, String)> {
     for (name, value) in &study.quick.with {
         let Some(own) = study.with.get_mut(name) else {
@@ -70,7 +70,7 @@ fn kind(value: &Scalar) -> &'static str {
     }
 }
 
-/// Whether options are of values that are there, and take those that stand there; else the key, and why not.
+/// Checks that options refer to existing values and accept the study's own; otherwise the faulty key and the reason.
 pub(super) fn check(study: &StudyFile) -> Result<(), (String, String)> {
     for (i, option) in study.option.iter().enumerate() {
         let wrong = |key: &str, why: String| Err((format!("option[{i}].{key}"), why));
@@ -106,8 +106,8 @@ pub(super) fn check(study: &StudyFile) -> Result<(), (String, String)> {
     Ok(())
 }
 
-/// Sets values of the study's `with` that are options of it, each written `NAME=VALUE`; those that stand there
-/// already change nothing.
+/// Sets values of the study's `with` that are options, each written `NAME=VALUE`. An assignment equal to the current
+/// value changes nothing.
 pub(super) fn set(
     study: &mut StudyFile,
     assignments: &[String],
@@ -159,7 +159,7 @@ pub(super) fn set(
     Ok(changes)
 }
 
-/// A value of the same kind; else which that is.
+/// Parses a value of the same kind as `own`; otherwise the name of that kind.
 fn like(own: &Scalar, text: &str) -> Result<Scalar, &'static str> {
     match own {
         Scalar::Switch(_) => text

@@ -1,5 +1,5 @@
-//! Scenarios as the QUIC interop runner writes them for its network (quic-interop/quic-network-simulator), and one more with a
-//! learnt background.
+//! Scenarios in the syntax of the QUIC interop runner's network (quic-interop/quic-network-simulator), and one more with
+//! a learnt background.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -7,31 +7,31 @@ use std::str::FromStr;
 use swell_base::{Dur, QueueLimit, Rate};
 use swell_emulate::{Fault, Faults, Rebind};
 
-/// What a scenario is made of.
+/// The parts of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scenario {
-    /// Of the link, both directions.
+    /// Rate of the link in both directions.
     pub rate: Rate,
-    /// One way.
+    /// One-way delay.
     pub delay: Dur,
-    /// In packets.
+    /// Queue limit in packets.
     pub queue: QueueLimit,
-    /// Who else is on the link.
+    /// The background on the link.
     pub others: Others,
-    /// What happens beyond what links do.
+    /// Faults other than those of the link itself.
     pub faults: Faults,
 }
 
-/// Who else is on the link.
+/// The background on the link.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Others {
-    /// Whoever the command names.
+    /// The background that the command line names.
     Named,
-    /// A model, and its mean rate towards the client.
+    /// A model and its mean rate towards the client.
     Learnt(String, Option<Rate>),
     /// One endless TCP transfer towards the client.
     Tcp,
-    /// UDP of a constant rate towards the client.
+    /// UDP at a constant rate towards the client.
     Udp(Rate),
 }
 
@@ -127,7 +127,7 @@ impl FromStr for Scenario {
     }
 }
 
-/// Keys that were given and not yet asked for.
+/// Given keys that have not been read yet.
 struct Given<'t>(BTreeMap<&'t str, &'t str>);
 
 impl Given<'_> {
@@ -159,7 +159,7 @@ mod tests {
         format!("{name} {LINK} {more}").parse()
     }
 
-    /// As the runner's test cases write them.
+    /// Scenarios as in the runner's test cases.
     #[test]
     fn the_scenarios_of_the_runner_are_read() {
         let simple = read("simple-p2p").unwrap();

@@ -1,4 +1,4 @@
-//! What may be typed to an agent.
+//! Command-line arguments of `swell agent`.
 
 use std::path::PathBuf;
 

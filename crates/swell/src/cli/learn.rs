@@ -1,4 +1,4 @@
-//! What may be typed about learning.
+//! Command-line arguments of `swell learn`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -71,7 +71,7 @@ pub(crate) struct LearnArgs {
     pub flows: FlowArgs,
 }
 
-/// A factor on odds needs its exponent to be positive.
+/// Parses the epsilon of differential privacy, 0.001 to 1000; it must be positive.
 fn epsilon(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(x) if (0.001..=1000.0).contains(&x) => Ok(x),

@@ -1,4 +1,4 @@
-//! What `swell learn --private` says of its cost.
+//! The report of `swell learn --private` on its cost.
 
 use swell_learn::private::Cost;
 

@@ -1,11 +1,11 @@
-//! The table of the agents of a live run.
+//! The table of the agents of a generated run.
 
 use swell_generate::agent::Standing;
 
 use super::{list, mega, shortened, significant};
 use groundswell::generate::Agents;
 
-/// What agents did, one line each; for how long they played nothing, where any did.
+/// One line per agent; includes how long agents were inactive, if any was.
 pub(crate) fn list_of(seconds: f64, agents: &Agents) -> String {
     let all = [("client", &agents.clients), ("server", &agents.servers)];
     let all = || all.iter().flat_map(|(p, s)| s.iter().map(move |s| (p, s)));

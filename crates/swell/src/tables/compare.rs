@@ -5,7 +5,7 @@ use swell_stats::Estimate;
 
 use super::{indented, list, paragraph, plain, ratio, shortened, wrapped};
 
-/// What the two do not have in common, every measure of both with its ratio, and the answer.
+/// The differences between two runs, every measure of both with its ratio, and the answer.
 pub(crate) fn comparison(c: &RunComparison) -> String {
     let pairing = match c.paired {
         true => "replications of equal seed are pairs",
@@ -49,13 +49,13 @@ pub(crate) fn comparison(c: &RunComparison) -> String {
     text + "\n\n" + paragraph(&c.said).trim_end()
 }
 
-/// `network.queue: 1BDP -> 64kB`
+/// A difference in the form `network.queue: 1BDP -> 64kB`.
 fn change(d: &Difference) -> String {
     let text = |side: &Option<String>| side.clone().unwrap_or_else(|| "none".into());
     format!("{}: {} -> {}", d.key, text(&d.first), text(&d.second))
 }
 
-/// The measure with its unit, without and with, and the ratio with its interval.
+/// The measure with its unit, its values without and with background, and the ratio with its interval.
 pub(super) fn judgement(j: &Judgement) -> [String; 4] {
     let (unit, scale) = match &*j.unit {
         "bit/s" => ("Mbit/s", 1e-6),

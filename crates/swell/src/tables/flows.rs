@@ -4,7 +4,7 @@ use swell_traffic::flowlevel::{Estimate, FlowModel, Interval, Law, Popularity};
 
 use super::{list, mega, significant, wrapped};
 
-/// Widest picture of the intervals, in characters.
+/// Maximum width of the chart of intervals, in characters.
 const COLUMNS: usize = 72;
 
 /// The bundled flow-level models.
@@ -36,7 +36,7 @@ pub(crate) fn models(listed: &[(&str, FlowModel)]) -> String {
     )
 }
 
-/// A flow-level model in figures: totals, laws, hosts, UDP sources, and the intervals as a picture.
+/// Summary of a flow-level model: totals, distributions, hosts, UDP sources, and the intervals as a chart.
 pub(crate) fn model(model: &FlowModel) -> String {
     let t = &model.totals;
     let tcp = &model.tcp;
@@ -123,7 +123,7 @@ pub(crate) fn model(model: &FlowModel) -> String {
     text + intervals(&tcp.intervals).as_str()
 }
 
-/// What is known of sampled records, with 95 % intervals, and what is not.
+/// Estimates from sampled records with 95 % intervals, and what cannot be estimated.
 fn sampled(model: &FlowModel) -> String {
     let mut table = list(&[
         "sampled 1 in",
@@ -193,7 +193,7 @@ fn hosts(p: &Popularity) -> String {
     }
 }
 
-/// Bytes and sessions of the intervals as bars, several intervals a character where there are many.
+/// Bytes and sessions of the intervals as bars, with several intervals per character if there are many.
 fn intervals(all: &[Interval]) -> String {
     let per = all.len().div_ceil(COLUMNS).max(1);
     let picture = |name: &str, what: fn(&Interval) -> u64| {
@@ -218,7 +218,7 @@ fn intervals(all: &[Interval]) -> String {
     )
 }
 
-/// Three digits and a decimal prefix.
+/// Three significant digits and a decimal prefix.
 fn shortened(x: f64, unit: &str) -> String {
     let (scale, prefix) = match x {
         x if x >= 1e12 => (1e12, "T"),

@@ -3,10 +3,10 @@
 use super::list;
 use crate::control::{Answer, since};
 
-/// Flows shown at most: a screen.
+/// Maximum number of flows shown, about a screen.
 const MOST: usize = 40;
 
-/// An emulation now, against a moment ago: the link first, then the flows with the most traffic.
+/// The change of an emulation between two answers: the link, then the flows with the most traffic.
 pub(crate) fn top(before: &Answer, now: &Answer) -> String {
     let seconds = (now.at - before.at).max(1e-9);
     let mbit = |bytes: u64| bytes as f64 * 8.0 / seconds / 1e6;

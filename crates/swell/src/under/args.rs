@@ -1,4 +1,4 @@
-//! What may be typed after `swell under`.
+//! Command-line arguments of `swell under`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -138,7 +138,7 @@ pub(crate) struct LinkArgs {
 }
 
 impl UnderArgs {
-    /// What is to be run: this client.
+    /// The options to run this client.
     pub(super) fn options(&self, client: Client) -> Result<Options, Fail> {
         Ok(Options {
             environment: client.environment,
@@ -166,7 +166,7 @@ impl UnderArgs {
 }
 
 impl LinkArgs {
-    /// The link that was typed.
+    /// The link given on the command line.
     pub(crate) fn link(&self) -> Link {
         let traced = |file: &Option<String>| {
             file.clone().map(|file| {
@@ -206,7 +206,7 @@ impl LinkArgs {
     }
 }
 
-/// A value as experiment files have it.
+/// Deserializes a value in the notation of experiment files.
 fn keys<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, String> {
     value.try_into().map_err(|e| e.message().to_owned())
 }
@@ -215,7 +215,7 @@ fn qdisc(name: &str) -> Result<QdiscSpec, String> {
     keys(name.into())
 }
 
-/// How packets are lost on the wire.
+/// Parses the loss model of the wire.
 pub(crate) fn loss(text: &str) -> Result<Loss, String> {
     let Some(states) = text.strip_prefix("ge:") else {
         return probability(text).map(|p| match p > 0.0 {

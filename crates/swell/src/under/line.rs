@@ -1,4 +1,4 @@
-//! The line that shows how an emulation goes on.
+//! The status line of an emulation.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
@@ -7,10 +7,10 @@ use swell_base::Rate;
 use swell_emulate::Snapshot;
 use swell_experiment::Plan;
 
-/// Wide enough for what it says, and no wider than a terminal.
+/// Maximum width: fits a terminal.
 const WIDTH: usize = 79;
 
-/// One line on standard error, written over and over.
+/// A line on standard error that is overwritten repeatedly.
 pub(crate) struct Line {
     rates: [Rate; 2],
     shown: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// A line for links of these rates; nothing is shown if `quiet`, or if there is no terminal.
+    /// A line for links of these rates; hidden if `quiet`, or without a terminal.
     pub fn new(rates: [Rate; 2], quiet: bool) -> Line {
         Line {
             rates,
@@ -27,7 +27,7 @@ impl Line {
         }
     }
 
-    /// Shows how things stand, once in half a second.
+    /// Updates the line, at most every half second.
     pub fn show(&self, now: &Snapshot) {
         if !self.shown {
             return;
@@ -46,7 +46,7 @@ impl Line {
         *before = Some(now.clone());
     }
 
-    /// Takes the line away.
+    /// Erases the line.
     pub fn clear(&self) {
         if self.shown {
             let _ = write!(io::stderr().lock(), "\r\x1b[K");
@@ -54,7 +54,7 @@ impl Line {
     }
 }
 
-/// The rates, up and down, of the link that the line speaks of: the slowest on the way to the foreground's clients.
+/// The rates, up and down, of the link that the line describes: the slowest on the way to the foreground's clients.
 pub(crate) fn rates(plan: &Plan) -> [Rate; 2] {
     let file = &plan.file;
     let slowest = file.foreground.first().and_then(|f| file.narrowest(f));
@@ -80,7 +80,7 @@ fn text(then: &Snapshot, now: &Snapshot, seconds: f64, rates: [Rate; 2]) -> Stri
         format!("late {:.0} us", now.late.p99.as_secs_f64() * 1e6),
         format!("{} flows", now.flows),
     ];
-    // What does not fit is left out as a whole: half a number is a wrong one.
+    // Parts that do not fit are omitted entirely: a truncated number would be wrong.
     let mut line = String::new();
     for part in parts {
         let gap = if line.is_empty() { "" } else { "  " };
@@ -111,7 +111,7 @@ mod tests {
             line,
             "down 100 % (yours 1.0 of 10.0)  up   1 % (0.1 of 0.1 Mbit/s)  late 0 us"
         );
-        // Ten times as much on a faster link: no part is cut in half.
+        // Ten times as much on a faster link: no part is truncated.
         let fast = Snapshot {
             carried: [[1_250_000_000, 0], [1_250_000_000, 11_250_000_000]],
             ..now

@@ -1,4 +1,4 @@
-//! What runs on the client: the command that was typed, or a shell whose prompt says where one is.
+//! The client's program: the given command, or a shell whose prompt shows that it runs under the emulator.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// What was typed; else a shell, whose files go to `scratch`.
+    /// The given command, or else a shell, whose files go to `scratch`.
     pub fn of(args: &UnderArgs, scratch: &Path) -> Result<Client, Fail> {
         if !args.command.is_empty() {
             return Ok(Client {
@@ -27,7 +27,7 @@ impl Client {
     }
 }
 
-/// A shell that reads its user's settings, then changes its prompt.
+/// A shell that reads the user's settings and then changes its prompt.
 fn shell_of(shell: &str, background: &str, scratch: &Path) -> Result<Client, Fail> {
     let kind = shell.rsplit('/').next().unwrap_or(shell);
     let quoted: String = background

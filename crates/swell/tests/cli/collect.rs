@@ -40,7 +40,7 @@ impl Collector {
         self.socket.send(message).unwrap();
     }
 
-    /// The model's summary and what was counted: all that was sent, for that has arrived.
+    /// Stops the collector and returns the model's summary and the counts. Everything sent before is included.
     fn finish(self) -> (Value, Value) {
         let id = self.child.id().to_string();
         let kill = Command::new("kill").args(["-INT", &id]).status().unwrap();
@@ -66,8 +66,8 @@ fn set(id: u16, content: &[u8]) -> Vec<u8> {
     [halves(&[id, 4 + content.len() as u16]), content.to_vec()].concat()
 }
 
-/// Ten packets of a server's, 10 000 bytes of payload: from 192.0.2.1:80 to 10.0.0.1, some port. The times are what
-/// the protocol has: milliseconds of uptime or seconds.
+/// A record of ten packets from a server, 10 000 bytes of payload: from 192.0.2.1:80 to 10.0.0.1 and `port`. The times
+/// are in the protocol's unit: milliseconds of uptime or seconds.
 fn flow(port: u16, first: u32, last: u32) -> Vec<u8> {
     [
         vec![192, 0, 2, 1, 10, 0, 0, 1],
@@ -105,7 +105,7 @@ fn template(id: u16, times: [u16; 2], interface: bool) -> Vec<u8> {
 fn netflow_5() {
     let c = Collector::new("collect-5");
     c.send(b"no message at all");
-    // One record a message, of 10 packets and 10400 bytes; uptime 10 s.
+    // One record per message, of 10 packets and 10400 bytes; uptime 10 s.
     for i in 0..5u8 {
         let mut message = vec![0, 5, 0, 1, 0, 0, 0x27, 0x10, 0, 0, 0x03, 0xe8 + i];
         message.extend([0, 0, 0, 0, 0, 0, 0, i, 0, 0, 0, 0]);
@@ -134,7 +134,7 @@ fn netflow_9_of_two_domains_with_a_late_template_and_a_gap() {
         ];
         c.send(&[head.concat(), sets.concat()].concat());
     };
-    // Domain 1: data before their template; domain 2 has another template of the same number.
+    // Domain 1: data before its template. Domain 2 has another template of the same number.
     message(
         1,
         0,
@@ -240,7 +240,7 @@ fn ipfix_of_two_domains_with_a_late_template_and_a_gap() {
 fn sflow_of_two_sub_agents_with_a_gap() {
     let c = Collector::new("collect-sflow");
     let datagram = |agent: u32, sequence: u32, port: u16| {
-        // Ethernet, IPv4, TCP of a segment with 1460 bytes; the first 54 bytes of its 1514.
+        // Ethernet, IPv4 and TCP headers of a segment with 1460 bytes; the first 54 bytes of its 1514.
         let mut header = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
         header.extend([
             0x45, 0, 0x05, 0xdc, 0, 1, 0, 0, 64, 6, 0, 0, 192, 0, 2, 1, 10, 0, 0, 1,
@@ -255,7 +255,7 @@ fn sflow_of_two_sub_agents_with_a_gap() {
             header,
         ]
         .concat();
-        // One packet in ten.
+        // The sampling rate is one packet in ten.
         let sample = [words(&[sequence, 1, 10, 1_000, 0, 1, 2, 1]), record].concat();
         let head = [
             words(&[5, 1]),
@@ -268,11 +268,11 @@ fn sflow_of_two_sub_agents_with_a_gap() {
         datagram(0, sequence, 4_000);
     }
     datagram(1, 90, 4_001);
-    // Five datagrams of the first are lost, none of the second.
+    // Five datagrams of the first sub-agent are lost, none of the second.
     datagram(0, 9, 4_000);
     datagram(1, 91, 4_001);
     let (summary, counts) = c.finish();
-    // Six packets of 1460 bytes, each of which stands for ten.
+    // Six packets of 1460 bytes, each of which represents ten.
     assert_eq!(
         (&summary["records"], &summary["bytes_down"]),
         (&6.into(), &87_600.into())

@@ -71,7 +71,7 @@ fn runs_side_by_side_say_what_was_changed_and_what_that_did() {
     let page = std::fs::read_to_string(dir.0.join("page.html")).unwrap();
     assert!(page.contains("slow compared with fast") && page.contains(">Run</th>"));
     assert!(!page.contains(">Background</th>"));
-    // What was not named is refused; with it all is said, and doubted.
+    // A difference that --by does not name is an error; without --by every difference is listed, with a doubt.
     let done = run(&dir, &["compare", "fast", "odd", "--by", "network.rate"]);
     assert_eq!(done.status.code(), Some(2));
     let said = text(&done.stderr);
@@ -84,7 +84,7 @@ fn runs_side_by_side_say_what_was_changed_and_what_that_did() {
     let done = run(&dir, &["compare", "fast", "fast", "--by", "network.rate"]);
     assert_eq!(done.status.code(), Some(2));
     assert!(text(&done.stderr).contains("do not differ in network.rate"));
-    // A picture as wide as a column, 3.3 inches of 96 pixels, and the bottleneck over time as a file.
+    // A picture as wide as a column (3.3 inches at 96 pixels per inch), and the bottleneck over time as a file.
     let shown = [
         "show",
         "fast",
@@ -109,6 +109,6 @@ fn runs_side_by_side_say_what_was_changed_and_what_that_did() {
         let done = run(&dir, &[&shown[..], &[wrong]].concat());
         assert_eq!(done.status.code(), Some(2), "{wrong}");
     }
-    // One run is nothing to compare.
+    // A comparison needs two runs.
     assert_eq!(run(&dir, &["compare", "fast"]).status.code(), Some(2));
 }

@@ -1,4 +1,4 @@
-//! Agents and the command that drives them.
+//! `swell agent`, and `swell generate`, which drives agents.
 
 #![expect(clippy::print_stdout, reason = "a skipped test says why")]
 
@@ -59,7 +59,7 @@ impl Agent {
         }
     }
 
-    /// As by kill -9.
+    /// Kills the agent as kill -9 does.
     fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -104,11 +104,11 @@ fn manifest(dir: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(dir.join("manifest.json")).unwrap()).unwrap()
 }
 
-/// Two sessions for three intervals of a second, a transfer of 300 and 5000 bytes every 100 ms; and a
+/// Two sessions for three intervals of a second, with a transfer of 300 and 5000 bytes every 100 ms; and a
 /// constant-rate source of 1000 bytes every 10 ms.
 fn model(dir: &Scratch) {
     let one = |bucket: u64, value: u64| json!([[bucket, 100, 100 * value]]);
-    // A value v of 64 s + k holds k 2^s: docs/flow-model.md.
+    // Bucket 64 s + k holds the values from k 2^s on: see docs/flow-model.md.
     let bucket = |value: u64| {
         let shift = (63 - value.leading_zeros() as u64).saturating_sub(6);
         shift * 64 + (value >> shift)
@@ -154,7 +154,7 @@ fn a_model_is_played_between_two_hosts_of_this_machine() {
     let said: Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(said["ended"], "played");
     let counts = &said["clients"][0]["statistics"]["counts"];
-    // Two sessions of ten a second, for a second and a half.
+    // Two sessions of ten transfers a second, for a second and a half.
     let done = counts["done"].as_u64().unwrap();
     assert!((28..=32).contains(&done), "{said:#}");
     assert_eq!(
@@ -236,7 +236,7 @@ fn agents_over_tls_are_driven_by_who_has_token_and_fingerprints() {
     assert_eq!(manifest(&dir.0.join("d"))["ended"], "duration");
 }
 
-/// A run that goes on until somebody ends it.
+/// Starts a run that continues until it is stopped.
 fn endless(dir: &Scratch, client: &Agent, server: &Agent, more: &[&str]) -> Child {
     let base = [
         "generate",
@@ -297,12 +297,12 @@ fn kill_9_of_a_client_ends_the_run_and_keeps_what_there_is() {
     );
     assert!(manifest["flows"].as_u64().unwrap() > 0);
     assert!(manifest["warnings"].to_string().contains("agent-away"));
-    // The server has nothing open for a client that is gone, and was told to forget the run.
+    // The server has no open connection to the client that is gone, and was told to forget the run.
     assert_eq!(server.state(), "none");
 }
 
-/// A run of three agents, of which one client is killed after a while, and perhaps started again: what it said, and
-/// its exit code.
+/// A run of three agents, of which one client is killed after a while and restarted if `comes_back`. Returns its output
+/// and exit code.
 fn loses_a_client(name: &str, comes_back: bool, more: &[&str]) -> (Value, Option<i32>) {
     let dir = Scratch::new(name);
     let (mut one, two) = (Agent::new(&dir, true), Agent::new(&dir, true));
@@ -370,7 +370,7 @@ fn an_agent_that_is_started_again_is_admitted_again() {
     assert!(said["warnings"].to_string().contains("agent-returned"));
 }
 
-/// Agents with these options, over TLS, each on a port of its own.
+/// Starts an agent with these options, over TLS and on a port of its own.
 fn with_options(dir: &Scratch, options: &[&str]) -> Agent {
     let listen = [
         "--json",
@@ -423,7 +423,7 @@ fn a_fleet_is_a_file_and_an_authority_vouches_for_its_agents() {
         [mode("authority/ca.key"), mode("a/agent.key")],
         [0o600, 0o600]
     );
-    // One has the authority's word, the other is known by its fingerprint, which outlives a restart.
+    // One agent has a certificate of the authority, the other is known by its fingerprint, which survives a restart.
     let client = with_options(&dir, &["--state", "a"]);
     let mut server = with_options(&dir, &["--state", "b"]);
     let print = server.fingerprint.clone();
@@ -465,7 +465,7 @@ fn a_fleet_is_a_file_and_an_authority_vouches_for_its_agents() {
         dir.write("wrong.toml", &fleet(print, ca));
         assert_eq!(play("wrong.toml").status.code(), Some(1), "{wrong}");
     }
-    // A key that everybody can read is not used.
+    // A key that others can read is rejected.
     done(&[&enrolled[..], &["c"]].concat());
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     std::fs::set_permissions(dir.0.join("c/agent.key"), open).unwrap();
@@ -483,7 +483,7 @@ fn kill_9_of_a_server_leaves_the_client_silent() {
         let s = client.get("/v1/runs/1/statistics");
         s["parties"] == 0 && s["counts"]["lost_parties"] == 1
     });
-    // Ctrl-C ends it and keeps what there is.
+    // Ctrl-C ends the run and keeps its results.
     let pid = i32::try_from(controller.id()).unwrap();
     let killed = std::process::Command::new("kill")
         .args(["-INT", &pid.to_string()])

@@ -1,4 +1,4 @@
-//! What `swell under -o` may write over.
+//! What `swell under -o` may overwrite.
 
 use crate::under::emulates;
 use crate::{Scratch, run, text};
@@ -21,7 +21,7 @@ fn a_run_directory_is_written_over_by_its_own_command_alone() {
     let code = |more: &[&str], command: &str| under(more, command).status.code();
     assert_eq!(code(&[], "true"), Some(0));
     let manifest = || std::fs::read(dir.0.join("here/manifest.json")).unwrap();
-    // Again, and it is run again.
+    // The same command runs again.
     assert_eq!(code(&[], "true"), Some(0));
     let before = manifest();
     let other = under(&[], "false");
@@ -32,10 +32,10 @@ fn a_run_directory_is_written_over_by_its_own_command_alone() {
         "{said}"
     );
     assert_eq!(manifest(), before);
-    // The program's own code, now that it may.
+    // With --fresh the exit code is the program's own.
     assert_eq!(code(&["--fresh"], "false"), Some(1));
     assert_ne!(manifest(), before);
-    // A directory with other things is nobody's run, whatever is asked for.
+    // A directory with foreign files is never overwritten.
     std::fs::create_dir(dir.0.join("mine")).unwrap();
     dir.write("mine/letter", "kept");
     for more in [&[][..], &["--fresh"]] {

@@ -1,4 +1,4 @@
-//! `swell learn`, and `swell show` of what it makes.
+//! `swell learn`, and `swell show` of its results.
 
 use sha2::{Digest, Sha256};
 
@@ -20,7 +20,7 @@ fn show_of_nothing_says_so() {
     );
 }
 
-/// A pcap of a DNS lookup, made by hand: learnt, shown, drawn.
+/// A hand-made pcap of a DNS lookup is learnt, shown and drawn.
 #[test]
 fn a_trace_becomes_a_model_becomes_pictures() {
     let dir = Scratch::new("learn");
@@ -127,15 +127,15 @@ fn traces_out_of_order_are_refused_and_gaps_are_told() {
     assert!(text(&bad.stderr).contains("early.pcap begins before"));
 }
 
-/// What the model says of its sources, and what `sha256sum` would.
+/// The digests in the model are those of `sha256sum`.
 #[test]
 fn a_model_names_the_digest_of_every_source_as_it_was_read() {
     let dir = Scratch::new("digest");
     let whole = lookup();
-    // The second packet is cut short: what the reader did not take counts all the same.
+    // The second packet is truncated: bytes that the reader did not use count as well.
     let cut = &whole[..whole.len() - 100];
     let mut damaged = whole.clone();
-    // A record of two gigabytes, and bytes behind it.
+    // A record length of two gigabytes, followed by more bytes.
     damaged[40 + 58 + 8..][..4].copy_from_slice(&[0, 0, 0, 0x7f]);
     for (name, bytes) in [("whole", &whole[..]), ("cut", cut), ("damaged", &damaged)] {
         std::fs::write(dir.0.join(name), bytes).unwrap();
@@ -193,7 +193,7 @@ fn a_model_says_what_it_reveals() {
         shown.contains("epsilon 2") && shown.contains("7.389"),
         "{shown}"
     );
-    // The noise is never the same: nobody can take it off.
+    // The noise differs each time, so it cannot be subtracted.
     let model = std::fs::read(dir.0.join("p.json")).unwrap();
     let differs = (0..8).any(|_| {
         run(&dir, &args);
@@ -203,13 +203,13 @@ fn a_model_says_what_it_reveals() {
         let value: serde_json::Value = serde_json::from_slice(m).unwrap();
         value["sessions"].as_array().unwrap().len()
     };
-    // One session drowns.
+    // A single session may vanish in the noise.
     assert!(differs || sessions(&model) == 0);
     let refused = run(&dir, &["learn", "t.pcap", "--private", "0"]);
     assert_eq!(refused.status.code(), Some(2));
 }
 
-/// Ctrl-C while the rest of a trace is awaited.
+/// Ctrl-C while `learn` waits for the rest of a trace.
 #[cfg(unix)]
 #[test]
 fn ctrl_c_ends_learning_at_once_and_leaves_nothing() {
@@ -221,7 +221,7 @@ fn ctrl_c_ends_learning_at_once_and_leaves_nothing() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    // Once more than a pipe holds is taken, the program is up and reading.
+    // Once it has consumed more than a pipe holds, the program is running and reading.
     let mut trace = lookup();
     trace.resize(1 << 20, 0);
     let mut pipe = child.stdin.take().unwrap();
@@ -301,7 +301,7 @@ fn flow_records_become_a_flow_level_model() {
         "{}",
         text(&empty.stderr)
     );
-    // Packets of a capture, metered: a lookup and its answer, one source of datagrams.
+    // Metered packets of a capture: a lookup and its answer, one source of datagrams.
     std::fs::write(dir.0.join("lookup.pcap"), lookup()).unwrap();
     let metered = [
         "learn",
@@ -322,7 +322,7 @@ fn flow_records_become_a_flow_level_model() {
     assert_eq!(again["summary"]["udp"], metered["summary"]["udp"]);
 }
 
-/// Files of ten kilobytes that one client fetches from one server every two seconds, `from` seconds on.
+/// Flow records of files of ten kilobytes, which one client fetches from one server every two seconds from `from` on.
 pub(crate) fn table(from: u32, files: u32) -> String {
     let mut table =
         "start,end,src,src_port,dst,dst_port,protocol,packets,bytes,tcp_flags\n".to_string();

@@ -1,4 +1,4 @@
-//! What is there for other programs: events, experiments on standard input, specifications of figures, JUnit.
+//! Interfaces for other programs: events, experiments on standard input, specifications of figures, JUnit.
 
 use std::io::Write;
 use std::process::{Output, Stdio};

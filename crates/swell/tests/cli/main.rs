@@ -1,4 +1,4 @@
-//! The program as its users meet it: the real binary, what it prints, what it leaves.
+//! Black-box tests of the program: the real binary, its output and the files that it leaves.
 
 #![expect(
     clippy::shadow_unrelated,
@@ -22,7 +22,7 @@ mod watch;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// A directory that goes away with the value.
+/// A temporary directory that is removed when dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -37,7 +37,7 @@ impl Scratch {
         std::fs::write(&path, text).unwrap();
         path
     }
-    /// A file that nobody else can read.
+    /// Writes a file that only the owner can read.
     fn secret(&self, name: &str, text: &str) {
         use std::os::unix::fs::PermissionsExt;
         let own = std::fs::Permissions::from_mode(0o600);
@@ -65,7 +65,7 @@ fn run(dir: &Scratch, args: &[&str]) -> Output {
     swell(dir).args(args).output().unwrap()
 }
 
-/// Whether an experiment ran to its end: its verdict is an answer, or that nothing is settled, as of few runs.
+/// Whether an experiment ran to its end: its verdict is an answer, or unsettled, as is usual for few runs.
 fn ran(out: &Output) -> bool {
     matches!(out.status.code(), Some(0 | 3))
 }

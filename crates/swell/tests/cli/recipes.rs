@@ -1,4 +1,4 @@
-//! Every recipe of `experiments/programs`, once, with real programs and without background.
+//! Runs every recipe of `experiments/programs` once, with real programs and without background.
 
 #![expect(clippy::print_stdout, reason = "a skipped test says why")]
 
@@ -19,7 +19,7 @@ fn recipes() -> Vec<PathBuf> {
     all
 }
 
-/// The programs that a recipe names in its first line and that are not here.
+/// The programs that a recipe requires in its first line and that are not installed.
 fn missing(text: &str) -> Vec<&str> {
     let first = text.lines().next().unwrap_or_default();
     let needs = first.strip_prefix("# needs: ").expect("the first line");
@@ -28,7 +28,7 @@ fn missing(text: &str) -> Vec<&str> {
     needs.split_whitespace().filter(here).collect()
 }
 
-/// The recipe cut short: one run of it without background, in which its clients run once.
+/// The shortened recipe: one run without background, in which its clients run once.
 fn cut_short(text: &str) -> String {
     let mut recipe: Table = text.parse().unwrap();
     let set = |table: &mut Value, key: &str, value: Value| {
@@ -46,7 +46,7 @@ fn cut_short(text: &str) -> String {
     recipe.to_string()
 }
 
-/// Requests of the only row of the table.
+/// Number of requests in the only row of the table.
 fn requests(said: &str) -> Option<u32> {
     let row = said.lines().find(|l| l.starts_with("none "))?;
     row.split_whitespace().nth(2)?.parse().ok()
@@ -59,7 +59,7 @@ fn every_recipe_runs() {
     }
     let left = Mutex::new(recipes());
     assert!(left.lock().unwrap().len() >= 10);
-    // They wait for their own clocks, most of the time.
+    // The programs are mostly idle, so several recipes run concurrently.
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
@@ -75,7 +75,7 @@ fn every_recipe_runs() {
                     dir.write("recipe.toml", &cut_short(&recipe));
                     let again = || run(&dir, &["run", "recipe.toml", "-o", "out", "--fresh"]);
                     let mut out = again();
-                    // Other people's programs have their own time-outs: on a busy machine one may give up. Once.
+                    // External programs have their own time-outs and may give up on a busy machine: one retry is allowed.
                     if text(&out.stderr).contains("[client-failed]") {
                         println!("{name} once more: {}", text(&out.stderr));
                         out = again();

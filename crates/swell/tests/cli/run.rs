@@ -1,4 +1,4 @@
-//! `swell run` and what looks at its results.
+//! `swell run` and the commands that read its results.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -84,7 +84,7 @@ fn an_unknown_option_ends_with_2() {
     assert_eq!(run(&dir, &[]).status.code(), Some(2));
 }
 
-/// Fresh processes, one and three threads, once made up and once simulated: the same bytes.
+/// New processes with one and three threads, made up and simulated, give the same bytes.
 #[test]
 fn same_seed_same_tables_in_fresh_processes_with_any_number_of_threads() {
     let dir = Scratch::new("determinism");
@@ -140,7 +140,7 @@ fn a_run_leaves_what_the_documentation_says_and_prints_the_verdict() {
     }
     assert!(!dir.0.join("here/cells").exists());
 
-    // What was run can be run again from what it left.
+    // A run can be repeated from the file in its directory.
     let again = run(&dir, &["run", "here/experiment.toml", "-o", "again"]);
     assert!(again.status.success(), "{}", text(&again.stderr));
     assert!(tables(&dir.0.join("here")) == tables(&dir.0.join("again")));
@@ -151,7 +151,7 @@ fn a_run_leaves_what_the_documentation_says_and_prints_the_verdict() {
     assert_eq!(value["verdict"]["foregrounds"][0]["foreground"], "web");
 }
 
-/// The command under the report runs as it stands, and gives the same tables.
+/// The command at the end of the report runs unchanged and gives the same tables.
 #[test]
 fn the_command_in_the_report_repeats_a_quick_run_with_changed_keys() {
     let dir = Scratch::new("rerun");
@@ -182,10 +182,10 @@ fn the_command_in_the_report_repeats_a_quick_run_with_changed_keys() {
 fn quick_runs_keep_to_whole_bins() {
     let dir = Scratch::new("bins");
     dir.write("small.toml", EXPERIMENT);
-    // Half of 2.1 s and a quarter of 8.9 s are no multiples of 300 ms.
+    // Half of 2.1 s and a quarter of 8.9 s are not multiples of 300 ms.
     let args = "run small.toml --quick --made-up -o x --set run.bins=300ms --set run.warmup=2100ms --set run.duration=11100ms";
     let out = run(&dir, &args.split(' ').collect::<Vec<_>>());
-    // What is set wins over --quick.
+    // --set takes precedence over --quick.
     assert!(out.status.success(), "{}", text(&out.stderr));
     dir.write(
         "odd.toml",
@@ -215,7 +215,7 @@ fn a_missing_parent_directory_is_named_and_not_made() {
         "{said}"
     );
     assert!(!dir.0.join("resluts").exists());
-    // The default has its parent made.
+    // For the default directory the parent is created.
     let out = run(&dir, &["run", "small.toml", "--made-up"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
     let said = text(&out.stdout);
@@ -244,7 +244,7 @@ fn warnings_are_wrapped_and_few_samples_are_told_once_per_background() {
     let said = text(&out.stderr);
     let widest = said.lines().map(|l| l.chars().count()).max().unwrap();
     assert!(widest <= 80, "{widest} columns:\n{said}");
-    // Alone, three requests on an idle link take equally long: more would say nothing new.
+    // Three requests on an idle link take equally long, so more would add no information.
     assert_eq!(said.matches("[few-samples]").count(), 1, "{said}");
 }
 
@@ -274,7 +274,7 @@ fn a_directory_of_another_experiment_is_not_overwritten() {
     );
 }
 
-/// Starts a long run, waits until some of it is on disk, and stops it with `signal`.
+/// Starts a long run, waits until part of it is on disk, and stops it with `signal`.
 #[cfg(unix)]
 fn stopped(dir: &Scratch, signal: &str) -> Output {
     let mut child = swell(dir)
@@ -294,7 +294,7 @@ fn stopped(dir: &Scratch, signal: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Enough runs that stopping one of them comes before the end.
+/// An experiment with enough runs to be stopped before the end.
 #[cfg(unix)]
 fn long() -> String {
     EXPERIMENT.replace("replications = 6", "replications = 60")
@@ -349,7 +349,7 @@ fn schema_is_json_and_names_every_section() {
     }
 }
 
-/// The packets of a run are a trace that our own tools read, and do not change the tables.
+/// The packets of a run are a trace that our own tools can read, and writing them does not change the tables.
 #[test]
 fn packets_of_a_run_are_a_trace_to_learn_from() {
     let dir = Scratch::new("packets");
@@ -385,8 +385,8 @@ fn packets_of_a_run_are_a_trace_to_learn_from() {
     assert!(learn.status.success(), "{}", text(&learn.stderr));
     let model = std::fs::read_to_string(dir.0.join("model.json")).unwrap();
     let model: serde_json::Value = serde_json::from_str(&model).unwrap();
-    // A new connection for every object, all to port 80; of one that begins just before the end of the run, the SYN
-    // alone is there.
+    // Every object uses a new connection to port 80. If one begins just before the end of the run, the trace has only
+    // its SYN.
     let totals = |name: &str| model["totals"][name].as_u64().unwrap();
     let (connections, handshakes) = (totals("tcp_connections"), totals("tcp_handshakes"));
     assert!(connections > 10, "{connections}");
@@ -397,7 +397,7 @@ fn packets_of_a_run_are_a_trace_to_learn_from() {
     assert_eq!(model["totals"]["udp_flows"], 0);
     assert_eq!(model["classes"][0]["name"], "http");
 
-    // Another wish is another experiment.
+    // Other options make another experiment.
     let again = run(
         &dir,
         &[&["run", "small.toml", "-o", "traced"][..], &short].concat(),
@@ -452,7 +452,7 @@ fn shards_in_processes_of_their_own_give_the_tables_of_one() {
             .output()
             .unwrap()
     };
-    // All at once, but for the second, which no machine did.
+    // Shards 1 and 3 run concurrently; shard 2 never runs.
     let outputs = std::thread::scope(|scope| {
         let both = [3, 1].map(|k| scope.spawn(move || shard(k)));
         both.map(|t| t.join().unwrap())
@@ -476,7 +476,7 @@ fn shards_in_processes_of_their_own_give_the_tables_of_one() {
     );
 }
 
-/// The ladder of backgrounds comes from the file's learnt one; the verdict has a line for each, and JSON has them too.
+/// The suite of backgrounds derives from the file's learnt one; the verdict has a line for each, and so has the JSON.
 #[test]
 fn a_suite_says_what_is_sufficient_or_what_is_missing() {
     let dir = Scratch::new("suite");
@@ -500,7 +500,7 @@ fn a_suite_says_what_is_sufficient_or_what_is_missing() {
         ["none", "cbr", "poisson'", "on-off", "independent"]
     );
     assert_eq!(suite["target"], "poisson");
-    // Without a learnt background there is nothing to stand in for.
+    // A suite needs a learnt background.
     dir.write("small.toml", EXPERIMENT);
     let out = run(
         &dir,

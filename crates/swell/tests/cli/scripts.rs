@@ -1,4 +1,4 @@
-//! The checks that are scripts, since they need namespaces and programs of others.
+//! Checks written as scripts, because they need namespaces and external programs.
 
 #![expect(clippy::print_stdout, reason = "a skipped test says why")]
 
@@ -29,7 +29,7 @@ fn namespaces_that_know_nothing_of_it_talk_over_a_bridge_until_it_is_killed() {
     }
 }
 
-/// The short version: `scripts/quic-check` without options tries all scenarios, and QUIC itself.
+/// The short version. Without options, `scripts/quic-check` tries all scenarios, and QUIC itself.
 #[test]
 fn the_scenarios_of_the_quic_interop_runner_do_what_they_say() {
     let dir = Scratch::new("quic");
@@ -46,7 +46,7 @@ fn the_scenarios_of_the_quic_interop_runner_do_what_they_say() {
     }
 }
 
-/// Those of the list that show a kind each; `scripts/odd-programs` tries all.
+/// One program of each kind; `scripts/odd-programs` tries all.
 #[test]
 fn programs_of_every_kind_run() {
     let dir = Scratch::new("programs");
@@ -73,7 +73,7 @@ fn programs_of_every_kind_run() {
     assert!(said.lines().count() > some.len() - 1, "{said}");
 }
 
-/// Names of processes that have this in their environment or their command line.
+/// Names of processes with this text in their environment or their command line.
 fn that_have(mark: &str) -> Vec<String> {
     let all = std::fs::read_dir("/proc")
         .unwrap()
@@ -103,13 +103,13 @@ fn the_benchmark_of_live_generation_ends_what_it_starts_however_it_ends() {
         return;
     }
     for signal in ["KILL", "TERM", ""] {
-        // nginx overwrites its environment, and names its files.
+        // nginx overwrites its environment, but its command line names its files.
         let mark = dir.0.join(format!("ends-{signal}"));
         std::fs::create_dir(&mark).unwrap();
         let mark = mark.to_str().unwrap();
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/bench-generate");
         let mut child = Command::new(path)
-            // No part: agents and servers are started, and nothing is measured.
+            // No part is selected: agents and servers start, and nothing is measured.
             .args(["1", "1", "none"])
             .env("SWELL", env!("CARGO_BIN_EXE_swell"))
             .env("TMPDIR", mark)
@@ -140,7 +140,7 @@ fn the_benchmark_of_live_generation_ends_what_it_starts_however_it_ends() {
     }
 }
 
-/// The short version: `scripts/soak` without numbers goes on for twenty minutes with twenty agents.
+/// The short version. Without arguments, `scripts/soak` runs for twenty minutes with twenty agents.
 #[test]
 fn agents_that_are_killed_cut_off_and_stalled_come_back_and_account_for_everything() {
     let dir = Scratch::new("soak");

@@ -1,4 +1,4 @@
-//! What the shell around the program sees: pipes and disks that fail, completions, manual pages.
+//! Interaction with the shell: failing pipes and disks, completions, manual pages.
 
 use std::fs::OpenOptions;
 
@@ -8,7 +8,7 @@ use super::{Scratch, run, swell, text};
 #[expect(clippy::print_stdout, reason = "a skipped test says why")]
 fn output_to_a_full_disk_is_a_failure() {
     let dir = Scratch::new("full-disk");
-    // Help and version are what clap prints by itself.
+    // clap prints help and version itself.
     for asked in ["models", "--help", "--version"] {
         let Ok(full) = OpenOptions::new().write(true).open("/dev/full") else {
             println!("skipped: there is no /dev/full here");
@@ -20,7 +20,7 @@ fn output_to_a_full_disk_is_a_failure() {
     }
 }
 
-/// What is written to a device must not take its place, as a file that is renamed does; a link stays a link.
+/// Writing to a device must not replace it by a file through a rename; a link stays a link.
 #[test]
 #[expect(clippy::print_stdout, reason = "a skipped test says why")]
 fn a_device_and_a_link_stay_what_they_are() {
@@ -42,7 +42,7 @@ fn a_device_and_a_link_stay_what_they_are() {
     }
     let drawn = std::fs::read_to_string(dir.0.join("old.svg")).unwrap();
     assert!(drawn.contains("</svg>"));
-    // What cannot be written leaves nothing half done.
+    // A failed write leaves no partial file.
     std::fs::create_dir(dir.0.join("there.svg")).unwrap();
     assert_eq!(show("there.svg").status.code(), Some(1));
     let partial = std::fs::read_dir(&dir.0).unwrap().flatten();
@@ -105,7 +105,7 @@ fn what_is_there_but_is_not_a_file_does_not_suggest_itself() {
     assert!(!said.contains("did you mean"), "{said}");
 }
 
-/// The bench has a row for each bundled model, within a terminal, and says what a variant varies.
+/// The bench has a row for each bundled model, fits a terminal, and says what a variant varies.
 #[test]
 fn the_bench_tells_models_apart() {
     let dir = Scratch::new("bench");

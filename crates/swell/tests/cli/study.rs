@@ -32,7 +32,7 @@ fn a_first_look_leaves_ledger_pictures_and_runs() {
         assert!(study.join("pictures").join(name).is_file(), "{name}");
     }
 
-    // Nothing is run again, nothing changes, and the same is there as JSON.
+    // No run is repeated, nothing changes, and the JSON has the same content.
     let runs = std::fs::read(study.join("runs.csv")).unwrap();
     let again = run(&dir, &["study", "burstiness", "--quick", "--json"]);
     assert!(
@@ -49,14 +49,14 @@ fn a_first_look_leaves_ledger_pictures_and_runs() {
         page
     );
 
-    // A table of something else is not overwritten.
+    // A foreign table is not overwritten.
     std::fs::write(study.join("runs.csv"), "a,b\n").unwrap();
     let other = run(&dir, &["study", "burstiness", "--quick"]);
     assert_eq!(other.status.code(), Some(2));
     assert!(text(&other.stderr).contains("line 1") && text(&other.stderr).contains("--fresh"));
 }
 
-/// An experiment of a second and a study of it.
+/// Writes an experiment of a second and a study of it.
 fn small(dir: &Scratch) {
     let experiment = "name = 'small'\n[network]\nrate = '2Mbit'\n[[foreground]]\nname = 'page'\nkind = 'web'\n\
         object = '10kB'\n[[background]]\nname = 'noise'\nkind = 'poisson'\nrate = '1Mbit'\n\
@@ -85,7 +85,7 @@ fn a_study_of_ones_own_leaves_ledger_page_and_pictures() {
     assert!(results.join("pictures/arrived.svg").is_file());
     let table = std::fs::read_to_string(results.join("runs.csv")).unwrap();
     assert_eq!(table.lines().count(), 5, "{table}");
-    // Two seeds more are two runs more for each load; nothing else is run again.
+    // Two more seeds add two runs for each load; nothing else is run again.
     let more = run(&dir, &["study", "file", "study.toml", "--seeds", "3"]);
     assert!(
         text(&more.stderr).contains("4 of 6 runs are there"),
@@ -162,7 +162,7 @@ fn a_study_that_the_program_carries_runs_anywhere_and_can_be_taken_out() {
     assert_eq!(text(&out.stdout).trim(), "swell study file mine/study.toml");
     assert!(text(&out.stderr).contains("mine/claims.toml"));
     assert!(!dir.0.join("runs").exists(), "nothing was run");
-    // What was changed is not overwritten.
+    // Changed files are not overwritten.
     let again = run(&dir, &["study", "buffers", "--write", "mine"]);
     assert_eq!(again.status.code(), Some(2));
     assert!(text(&again.stderr).contains("is there already"));
@@ -171,7 +171,7 @@ fn a_study_that_the_program_carries_runs_anywhere_and_can_be_taken_out() {
     assert!(first.status.success(), "{}", text(&first.stderr));
     let page = std::fs::read_to_string(dir.0.join("runs/study-buffers-quick/report.html")).unwrap();
     assert!(page.contains("swell study buffers --quick --seeds 1"));
-    // The files that were taken out are the same study: their runs are there.
+    // The exported files are the same study, so its runs are reused.
     let own = run(&dir, &["study", "file", "mine/study.toml", "--quick"]);
     assert!(
         text(&own.stderr).contains("20 of 20 runs are there"),
@@ -180,7 +180,7 @@ fn a_study_that_the_program_carries_runs_anywhere_and_can_be_taken_out() {
     );
 }
 
-/// The command line of a carried study takes captures where its file says what to do with one.
+/// A bundled study accepts captures if its file defines how to use one.
 #[test]
 fn captures_are_for_studies_that_say_what_to_do_with_one() {
     let dir = Scratch::new("study-captures");
@@ -196,12 +196,12 @@ fn captures_are_for_studies_that_say_what_to_do_with_one() {
         assert!(help.status.success());
         assert_eq!(text(&help.stdout).contains("TRACE"), takes, "{name}");
         let lost = run(&dir, &["study", &name, "monday.pcap"]);
-        // A file that is not there, or an argument that nobody knows.
+        // A missing file, or an unknown argument.
         assert_eq!(lost.status.code(), Some(if takes { 1 } else { 2 }));
         assert!(text(&lost.stderr).contains("monday.pcap"), "{name}");
     }
     assert_eq!(takers, 1, "filler");
-    // A study of one's own is known when it is read.
+    // Whether a study file accepts captures is known only after it is read.
     small(&dir);
     let own = run(&dir, &["study", "file", "study.toml", "monday.pcap"]);
     assert_eq!(own.status.code(), Some(2));
@@ -209,7 +209,7 @@ fn captures_are_for_studies_that_say_what_to_do_with_one() {
     assert!(!dir.0.join("runs").exists(), "nothing was run");
 }
 
-/// What a carried study may be asked for stands in its help, as its file says it.
+/// The help of a bundled study lists its options as in its file.
 #[test]
 fn options_are_in_the_help_of_studies_that_have_them() {
     let dir = Scratch::new("study-options");
@@ -252,7 +252,7 @@ fn options_are_in_the_help_of_studies_that_have_them() {
     );
 }
 
-/// A study that was changed does not write over the results of the one that was not.
+/// A changed study does not overwrite the results of the original.
 #[test]
 fn a_changed_study_has_a_directory_of_its_own() {
     let dir = Scratch::new("study-changed");
@@ -296,7 +296,7 @@ fn shards_of_a_study_give_its_table() {
         text(&shard.stdout)
     );
     assert!(!dir.0.join("parts/report.html").exists());
-    // Another machine's, with a directory of its own.
+    // A shard of another machine, in a directory of its own.
     assert!(go(&["-o", "other", "--shard", "1/3"]).status.success());
     let name = "runs.1-of-3.csv";
     std::fs::copy(

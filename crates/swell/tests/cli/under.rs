@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::{Scratch, ran, run, swell, text};
 
-/// Whether emulations work here; if not, why is printed, and the test is over.
+/// Whether emulation works on this machine. If not, prints why; the caller then returns.
 pub(crate) fn emulates(dir: &Scratch) -> bool {
     let out = run(dir, &["doctor"]);
     if !out.status.success() {
@@ -21,7 +21,7 @@ pub(crate) fn emulates(dir: &Scratch) -> bool {
     bash.is_ok()
 }
 
-/// What `bash` runs to fetch an object and print how many bytes came, headers included.
+/// A bash command that fetches an object and prints the bytes received, headers included.
 fn fetch(object: &str) -> String {
     format!(r#"exec 3<>/dev/tcp/server/80; printf 'GET /{object} HTTP/1.0\r\n\r\n' >&3; wc -c <&3"#)
 }
@@ -49,7 +49,7 @@ fn a_program_is_served_and_its_exit_code_is_ours() {
     );
     assert!(said.lines().all(|l| l.chars().count() <= 80), "{said}");
     assert!(std::fs::metadata(dir.0.join("p.pcapng")).unwrap().len() > 200_000);
-    // Nothing stays but what was asked for.
+    // Only the requested files remain.
     let left: Vec<_> = std::fs::read_dir(&dir.0)
         .unwrap()
         .flatten()
@@ -90,7 +90,7 @@ fn a_recorded_run_is_repeated_in_virtual_time_and_a_forged_one_is_not() {
     );
     assert!(text(&out.stdout).contains("packets left as they did, to the nanosecond"));
 
-    // A packet of another size must make a difference.
+    // A changed packet size must be detected.
     let output = dir.0.join("kept/output");
     let run_dir = std::fs::read_dir(&output)
         .unwrap()
@@ -119,7 +119,7 @@ fn a_link_is_set_while_a_program_runs_and_its_flows_are_seen() {
     if !emulates(&dir) {
         return;
     }
-    // Emulations of other tests are not to be found.
+    // Emulations of other tests must stay invisible.
     let inside = |args: &[&str]| {
         let mut command = swell(&dir);
         command.env("TMPDIR", &dir.0).args(args);
@@ -127,7 +127,7 @@ fn a_link_is_set_while_a_program_runs_and_its_flows_are_seen() {
     };
     let nobody = inside(&["set", "rate=1Mbit"]).output().unwrap();
     assert_eq!(nobody.status.code(), Some(2), "{}", text(&nobody.stderr));
-    // An hour at this rate; the program ends since somebody sets another one.
+    // At this rate the program would take an hour; it ends because the test sets another rate.
     let client = fetch("2MB");
     let mut args = vec![
         "under", "none", "--rate", "5kbit", "--delay", "5ms", "--record",
@@ -212,7 +212,7 @@ duration = "30s"
         assert_eq!(backgrounds[i]["requests"], 6, "{json:#}");
         assert_eq!(backgrounds[i]["failed"], 0);
     }
-    // A round trip of 30 ms: 5 ms each way on the bottleneck and on four crossings of access paths.
+    // The RTT is 30 ms: 5 ms each way on the bottleneck, and four crossings of access links.
     let median = |i: usize| {
         backgrounds[i]["quantiles"][1]["seconds"]["value"]
             .as_f64()
@@ -232,7 +232,7 @@ duration = "30s"
     );
 }
 
-/// A third host on the client's side, reached without crossing the bottleneck, and one on the server's.
+/// A third host on the client's side, reached without crossing the bottleneck, and one on the server's side.
 #[test]
 fn more_hosts_have_names_addresses_and_programs() {
     let dir = Scratch::new("hosts");
@@ -351,8 +351,8 @@ fn a_flow_level_model_is_a_background_too() {
     assert!((2e6..8e6).contains(&bps), "{json:#}");
 }
 
-/// The same background, with the same seed, on simulated endpoints and over the kernel's sockets.
-/// A real program at the ends of a path over three links, and background at those of another, on either stack.
+/// A real program whose path crosses three links, and background on other paths. The background runs with the same seed
+/// on simulated endpoints and over kernel sockets.
 #[test]
 fn a_program_crosses_several_links_and_its_run_is_repeated() {
     let dir = Scratch::new("links");
@@ -404,12 +404,12 @@ duration = "20s"
         for i in 0..2 {
             assert_eq!(backgrounds[i]["requests"], 2, "{stack}: {json:#}");
             assert_eq!(backgrounds[i]["failed"], 0);
-            // Three links of 4 ms and two access paths of 5 ms each way: connecting, asking, and at least one more
-            // round trip for what the first window does not hold.
+            // Three links of 4 ms and two access links of 5 ms each way: the handshake, the request, and at least one
+            // more round trip for data beyond the initial window.
             let median = backgrounds[i]["quantiles"][1]["seconds"]["value"].as_f64();
             assert!(median.unwrap() > 3.0 * 0.044, "{json:#}");
         }
-        // Towards its clients, who are on the right.
+        // Load towards the clients, which are on the right.
         let load = backgrounds[1]["load_bps"][1].as_f64().unwrap();
         assert!((1e6..5e6).contains(&load), "{stack}: {load}");
         let replayed = run(&dir, &["replay", json["run"].as_str().unwrap()]);
@@ -484,7 +484,7 @@ fn kill_9_leaves_no_process_and_no_file() {
     }
     let temporary = dir.0.join("tmp");
     std::fs::create_dir(&temporary).unwrap();
-    // An odd number of seconds, by which the program is known.
+    // An unusual number of seconds, which identifies the program.
     let seconds = format!("{}.5", 70_000 + std::process::id() % 10_000);
     let mut child = swell(&dir)
         .env("TMPDIR", &temporary)
@@ -509,7 +509,7 @@ fn kill_9_leaves_no_process_and_no_file() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(until(false), "the program died with the emulator");
-    // The next one removes the directory.
+    // The next emulation removes the directory.
     let left = || std::fs::read_dir(&temporary).unwrap().count();
     assert_eq!(left(), 1);
     let out = swell(&dir)
@@ -520,7 +520,7 @@ fn kill_9_leaves_no_process_and_no_file() {
     assert_eq!(left(), 0);
 }
 
-/// A program that reports a time in its output, a rate in JSON and a count in a file, each in its own way.
+/// A program that reports a time in its output, a rate in JSON and a count in a file.
 #[test]
 fn what_a_program_reports_is_judged_and_tabled() {
     let dir = Scratch::new("under-measure");
@@ -575,7 +575,7 @@ fn what_a_program_reports_is_judged_and_tabled() {
     assert!(doubts.contains("matches `nowhere"), "{doubts}");
     let kept = dir.0.join(said["run"].as_str().unwrap());
     assert!(kept.join("measures.parquet").exists());
-    // A measure that does not read is refused before anything runs, with what helps.
+    // A malformed measure is rejected with a hint before anything runs.
     let wrong = run(
         &dir,
         &[
@@ -590,7 +590,7 @@ fn what_a_program_reports_is_judged_and_tabled() {
     );
     assert_eq!(wrong.status.code(), Some(2));
     assert!(text(&wrong.stderr).contains("no group says where the number is"));
-    // And so is a load that no link carries.
+    // So is a load that exceeds the link's rate.
     let load = run(
         &dir,
         &["under", "isi-2pm", "--load", "200Mbit", "--", "true"],

@@ -28,7 +28,7 @@ warmup = "1s"
 duration = "3s"
 "#;
 
-/// The program, which ends with the value.
+/// The running program, which is killed when dropped.
 struct Watching(Child);
 
 impl Drop for Watching {
@@ -38,7 +38,7 @@ impl Drop for Watching {
     }
 }
 
-/// A page that follows a directory, and where it is.
+/// Starts a page that follows a directory; returns its address.
 fn watched(dir: &Scratch, what: &str) -> (Watching, String) {
     let mut child = swell(dir)
         .args(["watch", what])
@@ -54,7 +54,7 @@ fn watched(dir: &Scratch, what: &str) -> (Watching, String) {
     (watching, host.trim_end_matches('/').to_owned())
 }
 
-/// The whole answer to one request.
+/// The complete answer to one request.
 fn get(host: &str, path: &str, named: &str) -> String {
     let mut stream = TcpStream::connect(host).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {named}\r\n\r\n").unwrap();
@@ -81,7 +81,7 @@ fn a_page_follows_what_others_do_in_a_run_directory() {
     assert!(shard.status.success(), "{}", text(&shard.stderr));
     let (_watching, host) = watched(&dir, "one");
     let host = host.as_str();
-    // Every third of the six runs, from the first on.
+    // Every third of the six runs, starting with the first.
     let seen = progress(host);
     assert_eq!(
         (&seen["finished"], &seen["runs"]),
@@ -95,7 +95,7 @@ fn a_page_follows_what_others_do_in_a_run_directory() {
     assert_eq!(seen["complete"], false);
     assert!(get(host, "/", host).contains("<progress"));
     assert!(get(host, "/report", host).starts_with("HTTP/1.1 404"));
-    // Another process does the rest.
+    // Another process performs the rest.
     let whole = run(&dir, &["run", "mine.toml", "-o", "one"]);
     assert!(
         matches!(whole.status.code(), Some(0 | 3)),
@@ -109,10 +109,10 @@ fn a_page_follows_what_others_do_in_a_run_directory() {
         "{seen}"
     );
     assert!(get(host, "/report", host).contains("<html"));
-    // Not for a page whose name was made to lead here, and nothing but what there is.
+    // Other host names are rejected (DNS rebinding), and so are unknown paths.
     assert!(get(host, "/progress", "example.com").starts_with("HTTP/1.1 403"));
     assert!(get(host, "/../mine.toml", host).starts_with("HTTP/1.1 404"));
-    // What is no run directory is said at once.
+    // A directory that is not a run is reported at once.
     let nothing = run(&dir, &["watch", "."]);
     assert_eq!(nothing.status.code(), Some(2), "{}", text(&nothing.stderr));
     assert!(text(&nothing.stderr).contains("no run, no study"));
@@ -136,7 +136,7 @@ fn a_page_follows_a_study_to_its_report() {
         (&5.into(), &20.into(), &false.into()),
         "{seen}"
     );
-    // Of the four runs of the first line every fourth is done, from the second on.
+    // Of the four runs of the first line, every fourth is done, starting with the second.
     let first = &seen["conditions"][0];
     assert_eq!(first["names"], serde_json::json!(["reno", "fifo"]));
     assert_eq!(
@@ -176,7 +176,7 @@ fn a_page_follows_a_generation_to_its_end() {
         ],
     );
     assert!(out.status.success(), "{}", text(&out.stderr));
-    // Quiet is quiet.
+    // --quiet prints nothing.
     assert_eq!(text(&out.stdout), "");
     let (_watching, host) = watched(&dir, "one");
     let seen = progress(&host);
@@ -185,7 +185,7 @@ fn a_page_follows_a_generation_to_its_end() {
         (&true.into(), &"duration".into(), &2.5.into()),
         "{seen}"
     );
-    // What it shows last is what the run came to.
+    // The last state that it shows is the result of the run.
     let manifest = std::fs::read(dir.0.join("one/manifest.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
     let client = &manifest["agents"]["clients"][0]["statistics"];

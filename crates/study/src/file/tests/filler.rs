@@ -1,5 +1,5 @@
-//! The rules of the filler study on ns-2's numbers, and on made-up ones: a world in which every claim holds, and what
-//! one change to it does to the verdicts.
+//! Tests the rules of the filler study on ns-2's numbers and on made-up ones: a set of numbers in which every claim
+//! holds, and the effect of single changes to it on the verdicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,13 +26,13 @@ impl At<'_> {
     }
 }
 
-/// A change: what becomes of a measure's number.
+/// A change: maps a measure's number to another.
 type Change = fn(&At<'_>, &str, f64) -> f64;
 
-/// Nothing is waited for but what is told here, in seconds: 0.36 ms beside the latency without filler.
+/// Delay without filler beyond the latency, 0.36 ms: the made-up world has no other waits than the ones stated here.
 const ALONE: f64 = 0.36e-3;
 
-/// What filler adds to the delay as a share of it: at 20 ms by rate as the paper says, at 10 Mbit/s 0.39 ms.
+/// Relative increase of the delay by filler: at 20 ms by rate as in the paper, at 10 Mbit/s 0.39 ms.
 fn rise(at: &At<'_>) -> f64 {
     if at.rate == 10.0 {
         return 0.39e-3 / (at.latency / 1e3 + ALONE);
@@ -42,7 +42,7 @@ fn rise(at: &At<'_>) -> f64 {
     known.map_or(0.012, |r| r.1)
 }
 
-/// A world in which every claim holds.
+/// Numbers for which every claim holds.
 fn paper(at: &At<'_>, measure: &str) -> f64 {
     let filler = ["filler", "buffer16"].contains(&at.line);
     let starved = at.rate == 3.0 && at.latency == 20.0;
@@ -51,7 +51,7 @@ fn paper(at: &At<'_>, measure: &str) -> f64 {
         "simulated" => 600.0,
         "delay" if filler => alone * (1.0 + rise(at)),
         "delay" | "back_delay" => alone,
-        // A fortieth more of the drops.
+        // Filler adds a fortieth to the drop rate.
         "drop" if starved && filler => 0.0205,
         "drop" if starved => 0.02,
         "drop" => 0.0,
@@ -72,7 +72,7 @@ fn filler() -> FileStudy {
     study.unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The numbers of the world with a change.
+/// The made-up numbers with a change.
 fn world(study: &FileStudy, change: Change) -> Numbers {
     let mut numbers = Numbers::made_up(&study.compiled, &study.groups);
     let measures = &study.compiled.file.measure;
@@ -91,7 +91,7 @@ fn world(study: &FileStudy, change: Change) -> Numbers {
     numbers
 }
 
-/// The verdicts on the world with a change, by claim, a verdict for each column.
+/// The verdicts on the made-up numbers with a change, by claim, one verdict per column.
 fn verdicts(study: &FileStudy, change: Change) -> BTreeMap<String, Vec<Verdict>> {
     judged(study, &world(study, change))
 }
@@ -100,10 +100,10 @@ fn judged(study: &FileStudy, numbers: &Numbers) -> BTreeMap<String, Vec<Verdict>
     rules::verdicts(&rules::ledgers(study, numbers))
 }
 
-/// What a claim is found to be, in each column.
+/// A claim and its expected verdict in each column.
 type Expected = (&'static str, [Verdict; 3]);
 
-/// What is changed in that world, and the claims that then do not hold; all others do.
+/// Changes to the numbers, and the claims that then do not hold; all others do.
 #[rustfmt::skip]
 const CHANGES: &[(&str, Change, &[Expected])] = &[
     ("nothing", |_, _, x| x, &[]),
@@ -217,7 +217,7 @@ fn a_change_of_the_world_changes_the_verdicts_that_look_there() {
             assert!(claims().any(|c| c.id == *id), "{what}: no claim {id}");
         }
     }
-    // No rule always says the same.
+    // No rule always gives the same verdict.
     for claim in claims() {
         let mut possible = vec![Holds, No];
         possible.extend(claim.in_part.as_ref().map(|_| InPart));
@@ -237,20 +237,20 @@ fn a_change_of_the_world_changes_the_verdicts_that_look_there() {
 fn what_the_rules_say_of_ns2() {
     let study = filler();
     let ns2 = study.reference.clone().expect("it has ns-2's numbers");
-    // Three traces: two lines and the reversed one at eleven settings, a buffer at six latencies, three others.
+    // Three traces: two lines and the reversed one at eleven settings, a buffer at six latencies, three more.
     assert_eq!(ns2.rows.len(), 3 * (3 * 11 + 6 + 3));
     for row in &ns2.rows {
         let same = |g: &Group| ((g.column, g.line), &g.axes) == (row.place, &row.axes);
         assert!(study.groups().any(same), "{row:?}");
     }
     // Read off by hand: +35 to +100 % of the drops at 3 Mbit/s, by up to 0.16 points; 0.15 % less carried there;
-    // waits 14, 11 and 1.4 % off the formula; 52, 64 and 78 % of the bandwidth with 16 KB at 250 ms.
+    // waiting times 14, 11 and 1.4 % off the formula; 52, 64 and 78 % of the bandwidth with 16 KB at 250 ms.
     let expected = [
         ("S3.1", [Holds; 3]),
         ("S3.2a", [Holds; 3]),
         ("S3.2b", [No; 3]),
         ("S3.3", [InPart, Holds, Holds]),
-        // At 250 ms Sack1 sends two thirds of what it sends at 10 to 40 ms, and adds that much less.
+        // At 250 ms Sack1 sends two thirds of its rate at 10 to 40 ms, so it adds correspondingly less.
         ("S3.4a", [Holds, No, No]),
         ("S3.4b", [Holds; 3]),
         ("S3.5a", [InPart; 3]),
@@ -265,7 +265,7 @@ fn what_the_rules_say_of_ns2() {
     rules::their_verdicts_stand_beside(&study);
 }
 
-/// Where every claim holds here, the page names those that ns-2's numbers do not bear out by the same rule.
+/// Every claim holds on our made-up numbers. The page lists those that fail on ns-2's numbers by the same rule.
 #[test]
 fn the_ledger_says_where_ns2_comes_to_another_verdict() {
     let study = filler();
@@ -282,7 +282,7 @@ fn the_ledger_says_where_ns2_comes_to_another_verdict() {
     assert_eq!(ledgers[1].apart().as_deref(), Some(&[][..]), "A8");
 }
 
-/// A column of which ns-2 has no run: a rule over all of none would hold.
+/// A column without runs of ns-2: a rule over all runs of an empty set would hold.
 #[test]
 fn of_no_runs_nothing_is_said() {
     let study = filler();

@@ -1,4 +1,4 @@
-//! The rules of the Harpoon study on numbers that are known, and functions and numbered measures in a study.
+//! Tests the rules of the Harpoon study on known numbers, and functions and numbered measures in a study.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use super::*;
 use crate::Verdict;
 use crate::bundled::Bundled;
 
-/// Verdicts by claim and column, where copies have what `copy` makes of the original's number: ten of everything, energies
-/// that rise, records that are late as the paper has it.
+/// Verdicts by claim and column if copies have `copy` of the original's number. The original has ten of everything,
+/// rising energies, and records that are late as in the paper.
 fn judged(copy: impl Fn(&str, f64) -> f64) -> BTreeMap<String, BTreeMap<String, Verdict>> {
     let bundled = Bundled::named("harpoon").expect("it is carried");
     let overrides = Overrides {

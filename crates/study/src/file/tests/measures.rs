@@ -1,11 +1,11 @@
-//! Lines of which only some measures mean something.
+//! Lines that have only some of the measures.
 
 use super::*;
 use crate::Section;
 use crate::bundled::Bundled;
 use swell_experiment::run::grid::Task as _;
 
-/// The study with the line `codel` of only these measures.
+/// The study with the line `codel` restricted to these measures.
 fn only(measures: &str) -> String {
     let line = "name = \"codel\"\n";
     assert!(STUDY.contains(line));
@@ -23,11 +23,11 @@ fn every_number(sections: &[Section]) -> (&[String], &[Vec<String>]) {
 fn a_measure_that_means_nothing_of_a_line_has_no_number() {
     for (measures, expected) in [
         ("[\"arrived\"]", [true, false]),
-        // What follows from a number that means nothing.
+        // A measure computed from one that the line lacks.
         ("[\"each\"]", [false, false]),
         ("[\"arrived\", \"each\"]", [true, true]),
     ] {
-        // The figure is of the other line.
+        // The figure shows the other line.
         let of_one = "y = \"arrived\"\nlines = [\"fifo\"]";
         let text = only(measures).replacen("y = \"arrived\"", of_one, 1);
         let (_dir, path) = written(&text);
@@ -60,7 +60,7 @@ fn a_measure_that_means_nothing_of_a_line_has_no_number() {
     }
 }
 
-/// Runs that were done before a line says which measures it has are of use again, but for its own.
+/// If a line later restricts its measures, only its own runs are repeated.
 #[test]
 fn only_rows_of_the_line_are_run_anew() {
     let names = |text: &str| {
@@ -115,7 +115,7 @@ fn nothing_asks_for_it_and_nothing_is_held_against_it() {
     assert!(why.to_string().contains(expected), "{why}");
 }
 
-/// Where acknowledgements of others arrive among the packets, a c.o.v. is not the clients'; what counts their packets is.
+/// Where other connections' ACKs arrive among the packets, the c.o.v. is not the clients' own; packet counts are.
 #[test]
 fn of_packets_both_ways_the_page_says_what_is_the_clients_own() {
     let overrides = Overrides {

@@ -1,4 +1,4 @@
-//! The rules of the background and the residential study on numbers that say what the papers say, and on equal ones.
+//! Tests the rules of the background and residential studies on numbers as in the papers, and on equal numbers.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ fn carried(name: &str) -> FileStudy {
     study.unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The verdicts by claim, in the columns in which it is tested, where every number is what `number` says.
+/// The verdicts by claim, in the columns in which it is tested, for numbers given by `number`.
 fn judged(study: &FileStudy, number: impl Fn(&Row, &str) -> f64) -> BTreeMap<String, Vec<Verdict>> {
     let mut numbers = Numbers::made_up(&study.compiled, &study.groups);
     let measures: Vec<String> = study.measures().map(str::to_owned).collect();
@@ -42,13 +42,13 @@ fn all_hold(verdicts: &BTreeMap<String, Vec<Verdict>>, tested: usize) {
     }
 }
 
-/// Of which claims the verdict is this one somewhere.
+/// The claims with this verdict in at least one column.
 fn some(verdicts: &BTreeMap<String, Vec<Verdict>>, verdict: Verdict) -> Vec<&str> {
     let there = verdicts.iter().filter(|(_, v)| v.contains(&verdict));
     there.map(|(id, _)| id.as_str()).collect()
 }
 
-/// Streams and estimates of the available bandwidth as they describe them.
+/// Streams and estimates of the available bandwidth as in the papers.
 fn application(line: &str, load: f64, capacity: f64, measure: &str) -> f64 {
     match (measure, line, capacity) {
         ("harm", "stream", 3.5) => 0.3,
@@ -176,11 +176,11 @@ fn what_vishwanath_and_vahdat_found_holds_and_equal_numbers_do_not() {
     let study = carried("background");
     let tested = judged(&study, vahdat);
     all_hold(&tested, 24);
-    // Where nothing makes a difference, no claim of one holds; that some numbers are equal does, and so does that an error
-    // of one, which is an estimate of twice the truth, is too high.
+    // If all numbers are equal, claims of a difference fail. Claims that some numbers are equal hold, and so does the
+    // claim that an estimate is too high: an error of one is an estimate of twice the truth.
     let equal = judged(&study, |_, _| 1.0);
     assert_eq!(some(&equal, Verdict::Holds), ["S0.17", "S0.8"]);
-    // Learnt traffic that does what Poisson does, and all else as in the paper.
+    // Learnt traffic that behaves like Poisson; all else as in the paper.
     let alike = judged(&study, |row, measure| match row.line.as_str() {
         "learnt" if measure.starts_with('p') => {
             let line = "poisson-tcp".into();
@@ -200,7 +200,7 @@ fn what_vishwanath_and_vahdat_found_holds_and_equal_numbers_do_not() {
     }
 }
 
-/// A household as Nychis and Licata saw it.
+/// A household as measured by Nychis and Licata.
 fn nychis(row: &Row, measure: &str) -> f64 {
     let cable = row.column == "cable";
     let upload = cable && ["ic", "ib", "bt"].contains(&row.line.as_str());
@@ -230,7 +230,7 @@ fn what_nychis_and_licata_saw_holds_and_a_household_without_harm_does_not() {
     let study = carried("residential");
     all_hold(&judged(&study, nychis), 8);
     let harmless = judged(&study, |row, measure| match measure {
-        // The uplink is full, and nobody notices.
+        // The uplink is full, but no application is affected.
         "uplink" => nychis(row, measure),
         _ => nychis(
             &Row {
@@ -244,7 +244,7 @@ fn what_nychis_and_licata_saw_holds_and_a_household_without_harm_does_not() {
     for id in ["S1.1", "S1.2", "S1.4", "S1.7"] {
         assert!(!holds.contains(&id), "{id}: {holds:?}");
     }
-    // On campus no uplink is full, and none is harmed.
+    // On campus no uplink is full and no application is harmed.
     assert_eq!(
         harmless["S1.6"],
         [Verdict::DoesNotHold, Verdict::Holds],

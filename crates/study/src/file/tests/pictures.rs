@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The small study with what this is about.
+/// The small study with curves, points and tables.
 fn study() -> String {
     let quick = STUDY.replace("values = [0.5, 1]", "values = [0.5]");
     let quick = quick.replace("at = { load = [1] }\n", "");
@@ -68,7 +68,7 @@ fn figures_and_tables_show_more_than_one_number_of_a_run() {
     let names: Vec<&str> = more.pictures.iter().map(|p| &*p.name).collect();
     assert_eq!(names, ["wait-slow", "wait-fast", "series-slow"]);
 
-    // Beside each line its curve, with another look.
+    // Each line has its curve, with another look.
     let wait = &more.pictures[0].lines;
     let of = |name: &str| wait.iter().find(|l| l.name == name).expect("a line");
     assert_eq!(wait.len(), 4);
@@ -128,7 +128,7 @@ y_title = "rate"
         ("codel, load = 0.5", 2),
     ];
     assert_eq!(lines("each-slow"), expected.map(|(n, s)| (n.to_owned(), s)));
-    // Of one line alone each curve has its own colour.
+    // For a single line, each curve has its own colour.
     let alone = [
         ("back, load = 0.25", 1),
         ("there, load = 0.25", 2),
@@ -161,14 +161,14 @@ fn runs_that_are_simulated_again_are_few_and_can_be_stopped() {
     let numbers = vec![vec![1.0; read.measures().count()]; read.groups().count()];
     assert!(read.runs_again());
     assert!(read.study_unless(&numbers, &|| true).is_none());
-    // Even one that begins while a run is under way.
+    // A stop is honoured even if it comes while a run is under way.
     let asked = std::sync::atomic::AtomicU32::new(0);
     let later = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 0;
     assert!(read.study_unless(&numbers, &later).is_none());
     assert!(read.study_unless(&numbers, &|| false).is_some());
 }
 
-/// Runs a study in a directory, and its series.
+/// Runs a study in a directory and returns its series.
 fn series_after(path: &std::path::Path) -> (FileStudy, crate::Picture) {
     let read = FileStudy::read(path, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
     let options = Options {
@@ -189,7 +189,7 @@ fn series_after(path: &std::path::Path) -> (FileStudy, crate::Picture) {
 
 #[test]
 fn what_was_simulated_for_its_numbers_is_not_simulated_again_for_a_picture() {
-    // Which runs are drawn may hang on what is known of them without their numbers, and on those.
+    // The runs to draw may depend on facts known before any run, or on the numbers of runs.
     for (filter, at_once) in [
         ("", true),
         ("where = \"load < 1\"\n", true),
@@ -207,7 +207,7 @@ fn what_was_simulated_for_its_numbers_is_not_simulated_again_for_a_picture() {
         let (first, series) = series_after(&path);
         assert_eq!(series, *again);
         assert!(!first.runs_again());
-        // What is drawn is what was kept, and what was not kept is simulated.
+        // Kept points are drawn as they are; others are simulated.
         let kept = path.with_file_name("runs.points.csv");
         let table = std::fs::read_to_string(&kept).unwrap();
         assert_eq!(table.lines().count(), 1 + 2, "{filter}");
@@ -221,7 +221,7 @@ fn what_was_simulated_for_its_numbers_is_not_simulated_again_for_a_picture() {
         std::fs::remove_file(&kept).unwrap();
         assert_eq!(series_after(&path).1, series);
         assert_eq!(std::fs::read_to_string(&kept).unwrap(), table, "{filter}");
-        // After the runs nothing is left to be stopped, where it was known which are drawn.
+        // If it was known which runs are drawn, nothing remains to be stopped after the runs.
         let fresh = FileStudy::read(&path, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
         let options = Options {
             file: path.with_file_name("other.csv"),
@@ -335,7 +335,7 @@ set = [
 
 #[test]
 fn a_capture_is_one_more_column() {
-    // The axis sets a rate, which a replay would be stretched to.
+    // Remove the axis's rate, to which a replay would be stretched.
     let text = STUDY.replace("set = [\"background.noise.rate=${load * base}Mbit\"]\n", "");
     let (dir, path) = written(&(text.clone() + CAPTURE));
     let trace = dir.path().join("mon day.1.pcap");
@@ -352,7 +352,7 @@ fn a_capture_is_one_more_column() {
         last.assignments
             .contains(&"background.noise.reversed=false".to_owned())
     );
-    // What flows down after the first second of warm-up: twenty packets of the capture, and pages.
+    // Traffic down after the first second of warm-up: twenty packets of the capture, and pages.
     let place = read
         .groups()
         .position(|g| g.name == "mon-day, fifo, load = 1");
@@ -378,7 +378,7 @@ fn a_capture_is_one_more_column() {
     let said = why.to_string();
     assert_eq!(said.matches("mon day.1.pcap").count(), 1, "{said}");
 
-    // A device and a directory stand for pipes, which would have to be written to if this failed.
+    // A device and a directory stand for pipes: a pipe would need a writer if this failed.
     for other in ["/dev/null", "/"] {
         let special = Overrides {
             captures: vec![other.into()],
@@ -389,7 +389,7 @@ fn a_capture_is_one_more_column() {
     }
 }
 
-/// What figures want is found once, and can be stopped while it is.
+/// The points that figures need are determined once, and this can be stopped.
 #[test]
 fn finding_what_figures_show_can_be_stopped() {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -399,7 +399,7 @@ fn finding_what_figures_show_can_be_stopped() {
     let asked = AtomicUsize::new(0);
     let groups = read.groups().count();
     let stop = |after: usize| move |n: usize| n > after;
-    // Asked for every combination, stopped at the second.
+    // The stop function is called for every combination and answers true at the second.
     let second = stop(1);
     let wants = read.wants(&|| second(asked.fetch_add(1, Ordering::Relaxed) + 1));
     assert!(wants.is_none());
@@ -422,7 +422,7 @@ fn finding_what_figures_show_can_be_stopped() {
     };
     assert_eq!(read.wants(&count).map(<[_]>::len), Some(groups));
     assert_eq!(asked.load(Ordering::Relaxed), groups);
-    // Once is enough.
+    // The cached answer needs no second search.
     assert!(read.runs_again());
     assert!(read.wants(&|| true).is_some());
 }
@@ -430,7 +430,7 @@ fn finding_what_figures_show_can_be_stopped() {
 #[test]
 fn figures_are_not_without_number() {
     let figure = "[[figure]]\nname = \"fN\"\ntitle = \"F\"\nx_title = \"load\"\ny = \"arrived\"\ny_title = \"packets\"\n";
-    // The small study has one.
+    // The small study has one figure already.
     let with = |n: usize| {
         let more: String = (1..n)
             .map(|i| figure.replace("fN", &format!("f{i}")))
@@ -456,7 +456,7 @@ fn figures_are_not_without_number() {
     assert!(many.contains("key figure[2].points"), "{many}");
 }
 
-/// The directory of another study keeps what it has.
+/// Files in the directory of another study are not touched.
 #[test]
 fn points_of_another_study_are_left_alone() {
     let (dir, path) = written(&study());

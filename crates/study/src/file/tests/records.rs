@@ -1,4 +1,4 @@
-//! Errors of times and sessions, of flows that are known.
+//! Errors of times and sessions of known flows.
 
 use std::net::Ipv4Addr;
 
@@ -38,7 +38,7 @@ fn record(flow: &TrueFlow, first: i64, last: i64) -> FlowRecord {
 fn a_flow_in_two_records_begins_with_the_first_and_ends_with_the_last() {
     let mut one = flow(1, 1024, [5, 90 * SECOND]);
     one.payload = Some([7, 60 * SECOND]);
-    // The ports come again later, for another connection.
+    // The ports are reused later by another connection.
     let other = flow(1, 1024, [200 * SECOND, 201 * SECOND]);
     let exported = Exported {
         records: vec![
@@ -60,10 +60,10 @@ fn a_flow_in_two_records_begins_with_the_first_and_ends_with_the_last() {
 fn a_sweep_stamps_with_its_own_time_and_is_late_by_half_its_period_in_the_mean() {
     let second = Dur::from_secs(1);
     assert_eq!(stamped(SECOND / 2, second), SECOND);
-    // A packet that comes with the sweep is seen by the next.
+    // A packet at the instant of a sweep is stamped by the next one.
     assert_eq!(stamped(SECOND, second), 2 * SECOND);
     assert_eq!(stamped(77, Dur::ZERO), 77);
-    // Ends that are spread evenly: mean and deviation of the uniform distribution.
+    // Evenly spread ends: mean and deviation of the uniform distribution.
     let sweep = Dur::from_millis(900);
     let off = (0..100_000).map(|i| {
         let last = i * 7_919_333_123;
@@ -87,7 +87,7 @@ fn sessions_go_from_the_first_begin_to_the_last_end() {
     let flows = [
         timed(1, [0, 10 * SECOND]),
         timed(1, [50 * SECOND, 55 * SECOND]),
-        // More than a minute after the start before it.
+        // Starts more than a minute after the previous start.
         timed(1, [120 * SECOND, 130 * SECOND]),
         timed(2, [0, SECOND]),
     ];

@@ -1,9 +1,9 @@
-//! How long the runs of a reference are, and which of ours are held against them.
+//! The length of a reference's runs, and which of our runs are compared with them.
 
 use super::*;
 use crate::Study;
 
-/// A study with a reference and what is added to it, of numbers that are all alike.
+/// A study with a reference, extra text and equal numbers throughout.
 fn page(study: &str, reference: &str, quick: bool) -> Study {
     let (dir, path) = written(&format!(
         "{study}\n[quick]\nset = [\"run.duration=3s\"]\n[reference]\nfile = \"ref.csv\"\nname = \"ns-2\"\n{reference}\n"
@@ -20,7 +20,7 @@ fn page(study: &str, reference: &str, quick: bool) -> Study {
     read.study(&numbers)
 }
 
-/// What the page says of the comparison, whether it doubts, and whether the ledger has their numbers.
+/// The facts about the comparison, whether there is a doubt, and whether the ledger has the reference's numbers.
 fn said_of(page: &Study) -> (Vec<&str>, bool, bool) {
     let mut facts: Vec<&str> = Vec::new();
     for (what, value) in &page.facts {
@@ -37,7 +37,7 @@ fn said_of(page: &Study) -> (Vec<&str>, bool, bool) {
 
 #[test]
 fn runs_of_another_length_are_not_compared() {
-    // The experiment's runs are of 6 s, those of a first look of 3 s.
+    // The experiment's runs last 6 s, those of a quick run 3 s.
     for (reference, quick) in [
         ("", false),
         ("duration = \"6s\"", false),
@@ -74,7 +74,7 @@ fn runs_of_another_length_are_not_compared() {
         ("", true, "not compared in a first look"),
     ] {
         let made = page(STUDY, reference, quick);
-        // A first look is doubted as such.
+        // A quick run has its own doubt.
         assert_eq!(said_of(&made), (vec![why], !quick, false), "{reference}");
     }
 }
@@ -110,7 +110,7 @@ fn runs_of_no_length_are_no_reference() {
 
 #[test]
 fn many_lengths_are_told_by_their_ends() {
-    // The runs that the reference knows, at as many lengths as loads.
+    // The reference has the runs of every load, each with a length of its own.
     let values: Vec<String> = (1..=5).map(|i| (f64::from(i) / 10.0).to_string()).collect();
     let study = STUDY
         .replacen("[0.5, 1]", &format!("[{}]", values.join(", ")), 1)

@@ -1,4 +1,4 @@
-//! The router study's rules, on numbers that are known.
+//! Tests the rules of the router study on known numbers.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,7 @@ use crate::bundled::Bundled;
 use crate::file::bench::{AGENTS, Bench, Bencher, Load, ROUTER, RouterBench, Size};
 use crate::{Ledger, Verdict};
 
-/// Gives numbers, and keeps what was asked for.
+/// A bencher that returns given numbers and records the benches that it was asked to run.
 struct Known<F>(F, Mutex<Vec<Bench>>);
 
 impl<F: Fn(&RouterBench, &str) -> f64 + Sync> Bencher for Known<F> {
@@ -56,7 +56,7 @@ fn played(
     let Ended::Complete(numbers) = ended else {
         panic!("{ended:?}")
     };
-    // What is there is not played again.
+    // Runs that the table has are not repeated.
     let kept = Mutex::new(0);
     let tell = |p: Progress| *kept.lock().unwrap() = p.kept;
     let again = study.play(&known, &options, &tell, &go).unwrap();
@@ -82,7 +82,7 @@ impl Complete for Ended {
     }
 }
 
-/// Numbers as the paper's figures have them: sessions at high load lose packets in trains, the generator none.
+/// Numbers as in the paper's figures: sessions at high load lose packets in bursts, the generator loses none.
 fn like_the_paper(run: &RouterBench, name: &str) -> f64 {
     let (sessions, high) = match &run.load {
         Load::Sessions { share, .. } => (true, *share > 0.8),
@@ -133,7 +133,7 @@ fn the_paper_s_router_holds_everywhere() {
     for (id, found) in verdicts(&study.ledgers[0]) {
         let expected = match id {
             "S4.10f" => [none, holds, holds, holds],
-            // The smallest and the largest are flooded.
+            // The largest table is compared with the smallest by flooding both, so only its column has a verdict.
             "S4.10g" => [none, none, none, holds],
             _ => [holds; 4],
         };
@@ -152,7 +152,7 @@ fn the_paper_s_router_holds_everywhere() {
     let [low, high] = line.points[1].1.interval.unwrap();
     assert_eq!((line.points.len(), high - low), (4, 2.0 * 5e7));
     assert!(study.real_time);
-    // The generator offers what the sessions offered, but where it floods.
+    // The generator offers the measured rate of the sessions, except when it floods.
     let rates = asked.iter().filter_map(|b| match b {
         Bench::Router(RouterBench {
             load: Load::Constant { rate, .. },

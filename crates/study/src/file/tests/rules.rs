@@ -1,4 +1,4 @@
-//! The rules of the burstiness study on ns-2's numbers, of which it is known what they say, and on made-up ones.
+//! Tests the rules of the burstiness study on ns-2's numbers, whose verdicts are known, and on made-up ones.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ fn ns2(study: &FileStudy) -> Numbers {
     study.reference.clone().expect("it has ns-2's numbers")
 }
 
-/// The ledgers of these numbers. Nothing may go wrong but that runs are not there.
+/// The ledgers for these numbers. The only acceptable error is a missing run.
 pub(super) fn ledgers(study: &FileStudy, numbers: &Numbers) -> Vec<Ledger> {
     let mut doubts = Vec::new();
     let reference = study.reference.as_ref();
@@ -37,7 +37,7 @@ pub(super) fn verdicts(ledgers: &[Ledger]) -> BTreeMap<String, Vec<Verdict>> {
         .collect()
 }
 
-/// Beside ours, whatever they are, stands what the same rules say of the reference's numbers, where they say something.
+/// Checks that the verdict of each rule on the reference's numbers stands beside ours, if there is one.
 pub(super) fn their_verdicts_stand_beside(study: &FileStudy) {
     let theirs = study.reference.clone().expect("a reference");
     let theirs = verdicts(&ledgers(study, &theirs));
@@ -58,8 +58,8 @@ pub(super) fn their_verdicts_stand_beside(study: &FileStudy) {
 fn ns2_was_run_on_every_line_of_the_paper() {
     let study = burstiness();
     let ns2 = ns2(&study);
-    // Six lines under two columns at twelve numbers of clients; four queues, two transports and five numbers of
-    // added clients under two columns. Three seeds each.
+    // Six lines in two columns at twelve numbers of clients; four queues, two transports and five numbers of added
+    // clients in two columns. Three seeds each.
     assert_eq!(ns2.rows.len(), 6 * 2 * 12 + 4 * 2 * 5 * 2);
     let mut numbers = ns2.rows.iter().flat_map(|r| r.numbers.iter().flatten());
     assert!(numbers.all(|n| n.n == 3));
@@ -79,19 +79,19 @@ fn what_the_rules_say_of_ns2() {
     // Read off ns-2's means by hand: excess, deliveries and losses by number of clients.
     let expected = [
         ("S2.1", Holds, Holds),
-        // At 5 clients up to 7 % before, 4.9 % after; 2 % below Poisson after 10 s.
+        // At 5 clients up to 7 % in the first column, 4.9 % in the second; 2 % below Poisson after 10 s.
         ("S2.2", InPart, Holds),
         // More than half above Poisson, or an interval that reaches there.
         ("S2.3a", InPart, InPart),
         ("S2.3b", Holds, Holds),
         ("S2.4a", Holds, Holds),
-        // The weight of RED's average: 210 to 317 % before, 6 to 85 % after.
+        // The weight of RED's average: 210 to 317 % in the first column, 6 to 85 % in the second.
         // At 40 clients three seeds give 210 %, with an interval that reaches below 200.
         ("S2.4b", InPart, No),
         // At 40 to 42 clients the interval of three seeds is wider than the bar.
         ("S2.4c", Holds, InPart),
         ("S2.5a", Holds, Holds),
-        // Five per cent fewer packets before, four per cent more after.
+        // Five per cent fewer packets in the first column, four per cent more in the second.
         ("S2.5b", Holds, No),
         ("S2.5c", Holds, Holds),
         ("S2.6", Holds, Holds),
@@ -103,7 +103,7 @@ fn what_the_rules_say_of_ns2() {
     ];
     let expected = expected.map(|(id, era, modern)| (id.to_owned(), vec![era, modern, NotTested]));
     assert_eq!(got, BTreeMap::from(expected));
-    // It was not run with other weights of RED, nor with another order of packets.
+    // ns-2 was not run with other weights of RED, nor with another order of packets.
     for (id, verdicts) in verdicts(&ledgers[2..]) {
         let weights = ["A5", "A9"].contains(&&*id);
         let verdict = if weights { NotTested } else { Holds };
@@ -113,7 +113,7 @@ fn what_the_rules_say_of_ns2() {
     their_verdicts_stand_beside(&study);
 }
 
-/// A number for every run and measure: of the line, the clients, those beside them, and the measure's name.
+/// Numbers for every run and measure; `f` gets the line, the clients, the added clients and the measure's name.
 fn made_up(study: &FileStudy, f: impl Fn(&str, f64, f64, &str) -> Estimate) -> Numbers {
     let mut numbers = Numbers::made_up(&study.compiled, &study.groups);
     let measures = &study.compiled.file.measure;
@@ -199,13 +199,13 @@ fn what_was_not_run_is_not_tested() {
     let ledgers = ledgers(&study, &nothing);
     for entry in ledgers.iter().flat_map(|l| &l.entries) {
         let mut findings = entry.findings.iter();
-        // The tenth anchor is about what is not asked.
+        // The tenth anchor is about runs that other rules leave out.
         let none = findings.all(|f| f.verdict == Verdict::NotTested);
         assert!(none || entry.id == "A10", "{}", entry.id);
     }
 }
 
-/// The tenth anchor: ns-2 is of two minds at 38 clients, and pins connections of Vegas from 35 to 42.
+/// The tenth anchor: ns-2 has two outcomes at 38 clients, and pins connections of Vegas from 35 to 42.
 #[test]
 fn no_rule_looks_where_ns2_is_no_reference() {
     let study = burstiness();

@@ -1,4 +1,4 @@
-//! What expressions see of tables that are known.
+//! The view that expressions have of known tables.
 
 use rhai::Scope;
 
@@ -7,7 +7,7 @@ use swell_experiment::observe::MeasureSample;
 
 use super::*;
 
-/// Two packets in even, four in odd bins of 100 ms for a second; one of four dropped.
+/// Two packets in even and four in odd bins of 100 ms, for a second; one in four is dropped.
 fn tables() -> Tables {
     let bins = (0..10).map(|i| Bin {
         time: f64::from(i) * 0.1,
@@ -116,7 +116,7 @@ fn numbers_by_hand() {
     };
     for (text, expected) in [
         ("up.arrived", 24.0),
-        // The first value is of the warm-up.
+        // The first value lies in the warm-up.
         ("measures.of(\"late\").count", 3.0),
         ("measures.of(\"late\").mean", 3.0),
         ("measures.of(\"late\").sum", 9.0),
@@ -132,7 +132,7 @@ fn numbers_by_hand() {
         ("up.loss", 4.0 / 24.0),
         ("up.seconds", 0.8),
         ("up.utilisation", 8.0 * 750.0 * 8.0 / (12_000.0 * 0.8)),
-        // Four 2 and four 4: mean 3, variance 8/7.
+        // Four bins of 2 and four of 4: mean 3, variance 8/7.
         ("up.cov", (8.0_f64 / 7.0).sqrt() / 3.0),
         // 16 of 24 arrivals are in bins that saw a queue.
         ("up.queue", 100.0 * 16.0 / 24.0),
@@ -170,7 +170,7 @@ fn numbers_by_hand() {
         ("requests.cdf[1][0]", 0.2),
         ("requests.cdf[1][1]", 2.0 / 3.0),
         ("up.energy(0.004)", 3.0),
-        // The nearest octave, as long as it is one.
+        // The nearest octave, if it is within half an octave.
         ("up.energy(0.005)", 3.0),
         ("if up.energy(1).is_nan() { 1 } else { 0 }", 1.0),
         ("up.background.energy(0.004)", 2.0),

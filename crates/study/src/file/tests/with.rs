@@ -1,4 +1,4 @@
-//! Values that are asked for instead of the study's own.
+//! Values changed with `--with`.
 
 use super::*;
 use crate::bundled::Bundled;
@@ -41,7 +41,7 @@ fn a_value_of_the_study_is_another_on_request() {
         let all = page(study).doubts;
         all.into_iter().find(|d| d.code == "changed-study")
     };
-    // What stands there already is no change.
+    // An assignment of the current value is not a change.
     assert_eq!(doubt(&own), None);
     assert!(!own.command.contains("--with"));
     let said = doubt(&other).expect("it was changed").message;
@@ -53,7 +53,7 @@ fn a_value_of_the_study_is_another_on_request() {
     assert!(other.command.ends_with(asked), "{}", other.command);
     let facts = page(&other).facts;
     assert!(facts.contains(&("base, changed".to_owned(), "0.5".to_owned())));
-    // Rows of the one do not serve the other.
+    // Rows of one study are not reused for the other.
     let settings = |study: &FileStudy| study.cells_by_name().map(|c| c.1).collect::<Vec<_>>();
     let both = settings(&own).into_iter().zip(settings(&other));
     assert!(both.into_iter().all(|(a, b)| a != b));
@@ -71,7 +71,7 @@ fn values_that_the_study_does_not_have_are_refused() {
         (&["load=2"], "no option `load`"),
         (&["base=0"], "--with base=0: base is 0.5 to 8"),
         (&["base=1e300"], "--with base=1e300: base is 0.5 to 8"),
-        // What stands there already is asked for too.
+        // An assignment of the current value also counts as an assignment.
         (&["base=1", " base = 2"], "`base` is set already"),
         (&["base=many"], "`many` is not a number"),
         (&["base=inf"], "`inf` is not a number"),
@@ -85,7 +85,7 @@ fn values_that_the_study_does_not_have_are_refused() {
     assert!(none.unwrap_err().contains("it has none"));
 }
 
-/// A study with every value that a test may ask for as an option.
+/// A study in which every value that a test changes is an option.
 fn optional(text: &str) -> String {
     let names = [("base", "from = 0.5\nto = 8\n"), ("way", ""), ("fast", "")];
     let there = names
@@ -124,7 +124,7 @@ fn options_are_of_values_that_are_there() {
     }
 }
 
-/// The paper's traces were of half an hour. Those that ns-2 was given are of ten minutes.
+/// The paper's traces lasted half an hour. Those given to ns-2 last ten minutes.
 #[test]
 fn the_filler_studys_stand_ins_may_be_of_half_an_hour() {
     let bundled = Bundled::named("filler").expect("it is carried");
@@ -147,7 +147,7 @@ fn the_filler_studys_stand_ins_may_be_of_half_an_hour() {
     assert_eq!(left_out.left_out.as_deref(), Some(why));
 }
 
-/// A first look has other values, and what is asked for comes before them.
+/// A quick run has its own values, and `--with` overrides them.
 #[test]
 fn what_is_asked_for_is_so_in_a_first_look_too() {
     let bundled = Bundled::named("filler").expect("it is carried");
@@ -201,7 +201,7 @@ fn a_first_look_changes_values_that_are_there() {
     }
 }
 
-/// A study that was changed is another experiment: nobody else's numbers are held against it, whatever the length.
+/// A changed study is another experiment: it is not compared with a reference, whatever its length.
 #[test]
 fn a_changed_study_has_no_reference() {
     let text = format!(
@@ -210,7 +210,7 @@ fn a_changed_study_has_no_reference() {
          [[reference.cause]]\nwhere = \"true\"\nname = \"ties\"\nwhat = \"Ties.\"\n"
     );
     let (dir, path) = written(&optional(&text));
-    // Far from every number of ours.
+    // Numbers far from all of ours.
     let table = "column,line,load,seeds,arrived,arrived_sd\n\
                  slow,fifo,0.5,3,90,0.1\nslow,fifo,1,3,90,0.1\nslow,codel,1,3,90,0.1\n";
     std::fs::write(dir.path().join("ref.csv"), table).unwrap();
