@@ -418,11 +418,13 @@ impl Link {
             if let Some(e) = &mut self.extra {
                 let packet = pool.copy(place);
                 e.count_drop(at, &packet, reason, true);
+                // Without a rate, as on a link that changes, nothing tells how far the transmission in progress is.
                 if reason == DropReason::QueueFull
+                    && self.rate > 0
                     && let Some(meter) = &mut e.meter
                 {
                     let bytes = u64::from(packet.size) + e.overhead;
-                    let whole = Dur::from_nanos((bytes * BYTE).checked_div(self.rate).unwrap_or(0));
+                    let whole = Dur::from_nanos(bytes * BYTE / self.rate);
                     meter.refuses(&packet, self.free_at.since(at), whole);
                 }
             }

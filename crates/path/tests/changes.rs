@@ -5,7 +5,7 @@ mod common;
 #[path = "changes/deliveries.rs"]
 mod deliveries;
 
-use swell_base::{Dur, FlowId, Head, Packet, QueueLimit, Rate, Stream, Time};
+use swell_base::{Dur, Flags, FlowId, Head, Packet, QueueLimit, Rate, Stream, Time};
 use swell_path::{
     Capacity, Change, CoDelConfig, Discipline, DrrConfig, Element, Link, LinkConfig, Loss, Meter,
     NewQueue, Outage, mean_offered, offered,
@@ -512,5 +512,34 @@ fn a_change_from_outside_is_one_that_was_scheduled() {
         let mut both = surprised.iter().zip(&foreseen);
         assert_eq!(both.find(|(a, b)| a != b), None, "{count} changes");
         assert_eq!(surprised.len(), foreseen.len(), "{count} changes");
+    }
+}
+
+/// A link that changes has no one transmission time, so that phases of refused segments are not counted. After a stop
+/// for ever, the rest of a transmission has no end.
+#[test]
+fn links_that_change_count_no_phases() {
+    let stopped = rate(ms(1), 0);
+    for changes in [vec![rate(ms(1), 5_000_000)], vec![stopped]] {
+        let mut config = config(10, changes);
+        config.queue = QueueLimit::Packets(2);
+        let mut link = Link::new(&config, 1, "link");
+        link.set_meter(Meter::new(Dur::from_millis(1), Dur::from_millis(1)));
+        for i in 0..100 {
+            let mut data = packet(1500, i);
+            data.seg.len = 1448;
+            data.seg.flags = Flags::ACK;
+            link.push(ms(1 + i / 50), data);
+        }
+        let meter = link.meter().expect("it was set");
+        assert!(
+            meter
+                .bins
+                .iter()
+                .map(|b| u64::from(b.dropped[0]))
+                .sum::<u64>()
+                > 50
+        );
+        assert_eq!(meter.phases.iter().sum::<u32>(), 0);
     }
 }
