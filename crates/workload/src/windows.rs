@@ -251,17 +251,22 @@ pub(crate) fn moved(record: Record, real: impl Fn(Time) -> Time) -> Record {
             start: real(r.start),
             connected: r.connected.map(&real),
             first_byte: r.first_byte.map(&real),
-            last_byte: r.last_byte.map(real),
+            last_byte: r.last_byte.map(&real),
+            watched_until: r.watched_until.map(real),
             ..r
         }),
     }
 }
 
-/// Sets when observation of an unfinished request ended, if that was before the end of the run.
+/// Sets when observation of an unfinished request ended, if that was before the end of the run. A request that its
+/// machine had already given up keeps the earlier instant.
 fn until(record: Record, at: Option<Time>) -> Record {
     match record {
         Record::Request(r) => Record::Request(RequestRecord {
-            watched_until: at.filter(|_| r.outcome == Outcome::Unfinished),
+            watched_until: match r.watched_until {
+                None => at.filter(|_| r.outcome == Outcome::Unfinished),
+                given_up => given_up,
+            },
             ..r
         }),
         flow @ Record::Flow(_) => flow,
@@ -429,5 +434,30 @@ mod tests {
         assert!(late.is_empty(), "{late:?}");
         let other = told(&mut windows, seconds(5), Event::Timer(next));
         assert!(opened(&other).expect("a request") > conn);
+    }
+
+    #[test]
+    fn a_request_given_up_before_its_window_ends_was_watched_until_then() {
+        let watched = |given_up: Option<u64>| {
+            let unfinished = Record::Request(RequestRecord {
+                client: 0,
+                index: 0,
+                start: Time::ZERO,
+                connected: None,
+                first_byte: None,
+                last_byte: None,
+                bytes: 0,
+                retransmissions: 0,
+                outcome: Outcome::Unfinished,
+                watched_until: given_up.map(|s| Time::ZERO + seconds(s)),
+            });
+            // Of a window from 5 s to 9 s.
+            match until(later(unfinished, seconds(5)), Some(Time::ZERO + seconds(9))) {
+                Record::Request(r) => r.watched_until,
+                Record::Flow(_) => None,
+            }
+        };
+        assert_eq!(watched(None), Some(Time::ZERO + seconds(9)));
+        assert_eq!(watched(Some(2)), Some(Time::ZERO + seconds(7)));
     }
 }
