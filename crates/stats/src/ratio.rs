@@ -290,10 +290,10 @@ impl PairedRatio {
         };
         let (mut few, mut many) = (MIN_REPLICATIONS - 1, MIN_REPLICATIONS);
         while !enough(many) {
-            (few, many) = (many, 2 * many);
-            if many > MOST_REPLICATIONS {
+            if many >= MOST_REPLICATIONS {
                 return None;
             }
+            (few, many) = (many, (2 * many).min(MOST_REPLICATIONS));
         }
         while many - few > 1 {
             let middle = usize::midpoint(few, many);

@@ -264,3 +264,21 @@ fn so_many_replications_decide_as_were_promised() {
     assert_eq!(at(1.1f64.ln()), None);
     assert_eq!(at(1.0), Some(MIN_REPLICATIONS));
 }
+
+/// Logarithms of mean 0 and sd `s` times the root of 10/9 want (1.645 sd / 0.0953)^2 replications: 7005 and 11 918.
+#[test]
+fn up_to_ten_thousand_replications_are_promised() {
+    let wanted = |s: f64| {
+        let values: Vec<f64> = (0..10)
+            .map(|i| if i % 2 == 0 { s.exp() } else { (-s).exp() })
+            .collect();
+        let ratio = PairedRatio::of_values(&values, &[1.0; 10]).unwrap();
+        ratio.replications_to_decide(0.1, 0.05)
+    };
+    let many = wanted(4.6);
+    assert!(
+        many.is_some_and(|n| (6_900..7_100).contains(&n)),
+        "{many:?}"
+    );
+    assert_eq!(wanted(6.0), None);
+}
