@@ -234,8 +234,8 @@ FlowProfile: TypeAlias = Literal[
     "fixed",
     "harpoon",
 ]
-"""Whose arithmetic made a model and plays it. `fixed`: What the paper means. `harpoon`: The released
-program (2005), faults included."""
+"""Which arithmetic made a model and plays it. `fixed`: As the paper intends. `harpoon`: As the
+released program (2005) does, faults included."""
 
 Independence: TypeAlias = Literal[
     "response-on-request",
@@ -245,14 +245,14 @@ Independence: TypeAlias = Literal[
     "within-session",
     "capacity-on-rtt",
 ]
-"""A dependency of the joint distribution. Dropping one permutes a quantity across the model, so that
-its marginal distribution stays exactly the same. `response-on-request`: Response size on request
-size: responses change places within their class. `size-on-class`: Sizes on class: (request,
-response) pairs change places across all TCP classes. `think-on-size`: Think times on sizes: the
-servers' and users' change places within their class. `path-on-user`: Client path on user and server
-path on connection: paths change places. `within-session`: What one session does on its connections:
-whole exchanges change places within their class. `capacity-on-rtt`: Path capacity and loss on RTT:
-they change places among the paths of a side."""
+"""A dependency of the joint distribution. To remove it, a quantity is permuted across the model, so
+that its marginal distribution is unchanged. `response-on-request`: Response size on request size:
+responses are permuted within their class. `size-on-class`: Sizes on class: (request, response)
+pairs are permuted across all classes with turns, QUIC included. `think-on-size`: Think times on
+sizes: those of servers and those of users are permuted within their class. `path-on-user`: Client
+path on user and server path on connection: paths are permuted. `within-session`: Exchanges of a
+session on each other: whole exchanges are permuted within their class. `capacity-on-rtt`: Path
+capacity and loss on RTT: they are permuted among the paths of a side."""
 
 LoadBasis: TypeAlias = Literal[
     "offered",
@@ -301,9 +301,9 @@ PieDelay: TypeAlias = Literal[
     "timestamps",
     "departure-rate",
 ]
-"""How PIE learns the delay (RFC 8033 sections 4.3 and 5.2). `timestamps`: The time that the packet
-last taken has waited; zero when nothing waits. `departure-rate`: Little's law: backlog over the
-rate of departures, measured over 16 KiB at a time and averaged with weight 1/8."""
+"""How PIE measures the delay (RFC 8033 sections 4.3 and 5.2). `timestamps`: The waiting time of the
+packet that was dequeued last; zero if the queue is empty. `departure-rate`: Little's law: backlog
+over departure rate. The rate is measured over 16 KiB at a time and averaged with weight 1/8."""
 
 Place: TypeAlias = Literal[
     "left",
@@ -359,9 +359,9 @@ Spacing: TypeAlias = Literal[
     "uniform",
     "wait",
 ]
-"""How RED spreads its drops out. `geometric`: Each packet for itself: gaps are geometric (Floyd &
-Jacobson 1993, section 7, method 1). `uniform`: Gaps are uniform (method 2, the paper's choice).
-`wait`: No drop within 1/p packets of the last, gaps uniform after that (ns-2 `wait_`)."""
+"""How RED spaces its drops. `geometric`: Independent drops: gaps are geometric (Floyd & Jacobson 1993,
+section 7, method 1). `uniform`: Uniform gaps (method 2, the paper's choice). `wait`: No drop within
+1/p packets of the last one, then uniform gaps (ns-2 `wait_`)."""
 
 Stack: TypeAlias = Literal[
     "simulated",
@@ -412,9 +412,9 @@ Victim: TypeAlias = Literal[
     "front",
     "random",
 ]
-"""Which packet goes when RED must drop one: the queue is full or the average too high. `arriving`: The
-one that arrives. `front`: The second in the queue (ns-2 `drop_front_`). `random`: Any (ns-2
-`drop_rand_`)."""
+"""Which packet RED drops when the queue is full or the average is too high. `arriving`: The arriving
+packet. `front`: The second packet in the queue (ns-2 `drop_front_`). `random`: A random packet
+(ns-2 `drop_rand_`)."""
 
 Weight: TypeAlias = "float | WeightRule"
 """Weight of the newest sample in the average."""
@@ -461,7 +461,7 @@ class Adaptation(Table):
     0.01."""
 
     interval: Dur | None = None
-    """How often it is looked at. Default: 500ms."""
+    """Time between adaptations. Default: 500ms."""
 
 
 @dataclass(kw_only=True)
@@ -1964,7 +1964,7 @@ class NoneLoss(Table):
 
 @dataclass(kw_only=True)
 class IndependentLoss(Table):
-    """Each packet is lost on its own."""
+    """Each packet is lost independently."""
 
     kind: Literal["independent"] = "independent"
     """Which kind; it decides what other keys there are."""
@@ -2268,21 +2268,21 @@ class CodelQdisc(Table):
     """Controlled delay (RFC 8289)."""
 
     ecn: bool | None = None
-    """Mark packets of senders that understand it instead of dropping them (RFC 3168). Default: false."""
+    """Mark packets of ECN-capable senders instead of dropping them (RFC 3168). Default: false."""
 
     interval: Dur | None = None
-    """How long the delay must stay above the target before the first drop, about a worst round trip
-    (section 5.3, INTERVAL: 100 ms). Default: 100ms."""
+    """How long the delay must stay above the target before the first drop, about a worst-case
+    round-trip time (section 5.3, INTERVAL: 100 ms). Default: 100ms."""
 
     kind: Literal["codel"] = "codel"
     """Which kind; it decides what other keys there are."""
 
     mtu: Bytes | None = None
-    """Bytes that may wait whatever their delay: a packet of maximal size, so that the link never runs
-    dry (section 5.2, `maxpacket_`). Default: 1.5kB."""
+    """Bytes that may wait regardless of their delay: a packet of maximum size, so that the link never
+    becomes idle (section 5.2, `maxpacket_`). Default: 1.5kB."""
 
     target: Dur | None = None
-    """Standing delay that is tolerated (section 5.3, TARGET: 5 ms). Default: 5ms."""
+    """Acceptable standing delay (section 5.3, TARGET: 5 ms). Default: 5ms."""
 
 
 @dataclass(kw_only=True)
@@ -2319,43 +2319,45 @@ class PieQdisc(Table):
     """Proportional integral controller, enhanced (RFC 8033)."""
 
     alpha: float | None = None
-    """Gain on the distance from the target, per second (section 4.2: 1/8). Default: 0.125."""
+    """Gain on the deviation from the target, per second (section 4.2: 1/8). Default: 0.125."""
 
     beta: float | None = None
-    """Gain on the change since the last computation, per second (section 4.2: 1 + 1/4). Default: 1.25."""
+    """Gain on the change of delay since the last update, per second (section 4.2: 1 + 1/4). Default:
+    1.25."""
 
     capped: bool | None = None
-    """Whether the probability grows by 2 % at most once it has reached 10 % (section 5.5). Default:
-    true."""
+    """Whether the probability grows by at most 2 % per update once it has reached 10 % (section 5.5).
+    Default: true."""
 
     delay: PieDelay | None = None
-    """How the delay is learnt. Default: timestamps."""
+    """How the delay is measured. Default: timestamps."""
 
     derandomize: bool | None = None
-    """Whether drops are spread out (section 5.4). Default: true."""
+    """Whether drops are spaced evenly (section 5.4). Default: true."""
 
     ecn: bool | None = None
-    """Mark packets of senders that understand it instead of dropping them (section 5.1). Default:
-    false."""
+    """Mark packets of ECN-capable senders instead of dropping them (section 5.1). Default: false."""
 
     kind: Literal["pie"] = "pie"
     """Which kind; it decides what other keys there are."""
 
     mark_below: float | None = None
-    """Above this probability packets are dropped all the same (section 5.1: 10 %). Default: 0.1."""
+    """Above this probability packets are dropped even if their sender is ECN-capable (section 5.1: 10
+    %). Default: 0.1."""
 
     max_burst: Dur | None = None
-    """How long a burst may last before anything is dropped (section 4.4, MAX_BURST: 150 ms). Default:
+    """Duration of a burst within which no packet is dropped (section 4.4, MAX_BURST: 150 ms). Default:
     150ms."""
 
     mean_packet: Bytes | None = None
-    """Size of a mean packet: a queue of two is left alone (section 4.1, MEAN_PKTSIZE). Default: 1.5kB."""
+    """Mean packet size. No packet is dropped while at most two such packets wait (section 4.1,
+    MEAN_PKTSIZE). Default: 1.5kB."""
 
     target: Dur | None = None
-    """Delay to be kept (section 4.2, QDELAY_REF: 15 ms). Default: 15ms."""
+    """Target delay (section 4.2, QDELAY_REF: 15 ms). Default: 15ms."""
 
     update: Dur | None = None
-    """How often the drop probability is computed (section 4.2, T_UPDATE: 15 ms). Default: 15ms."""
+    """Interval between updates of the drop probability (section 4.2, T_UPDATE: 15 ms). Default: 15ms."""
 
 
 @dataclass(kw_only=True)
