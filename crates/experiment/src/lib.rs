@@ -1,4 +1,39 @@
 //! Experiments: the experiment file, its resolution to a plan, the runs, the run directory and the verdict.
+//!
+//! A file becomes a [`Plan`]. The [run engine](run::run) carries it out on a [`Backend`], and leaves a run directory.
+//! A [`Verdict`] is made of what it holds.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::path::Path;
+//! use swell_experiment::run::{self, Ended};
+//! use swell_experiment::{Plan, Simulator, Verdict};
+//!
+//! let text = r#"
+//!     name = "short"
+//!     network = { rate = "10Mbit", rtt = "20ms" }
+//!     foreground = [{ name = "web", kind = "web", object = "10kB", think = "100ms" }]
+//!     background = [
+//!         { name = "none", kind = "none" },
+//!         { name = "poisson", kind = "poisson", rate = "5Mbit" },
+//!     ]
+//!     run = { replications = 2, warmup = "1s", duration = "3s", seed = 1 }
+//! "#;
+//! // Reads the file and its models, checks every key and lists the runs.
+//! let plan = Plan::resolve(text, "short.toml", Path::new("."))?;
+//! assert_eq!(plan.cells.len(), 4);
+//!
+//! let dir = tempfile::tempdir()?;
+//! let options = run::Options { dir: dir.path().join("short"), threads: 2, fresh: false, shard: None };
+//! let Ended::Complete(results) = run::run(&plan, &Simulator, &options, &|_| (), &|| false)? else {
+//!     unreachable!("nothing interrupts it");
+//! };
+//! // Two replications never show that traffic does not matter: the verdict says so.
+//! let verdict = Verdict::of(&results);
+//! println!("{}", verdict.foregrounds[0].sentence);
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod backend;
 pub mod bundled;

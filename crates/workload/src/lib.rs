@@ -22,6 +22,43 @@
 //!
 //! A workload controls both ends of its connections ([`End`]). Each end acts only on information that is available at
 //! that end.
+//!
+//! A machine needs no network: events in, actions out.
+//!
+//! ```
+//! use swell_base::{Bytes, Dur, Time};
+//! use swell_workload::{Access, Action, Conn, End, Event, Web, WebConfig, Workload};
+//!
+//! let mut web = Web::new(WebConfig {
+//!     clients: 1,
+//!     objects: vec![Bytes(1_000_000)],
+//!     request: Bytes(120),
+//!     server_think: Dur::ZERO,
+//!     think: Dur::from_secs(1),
+//!     keep: false,
+//!     count: None,
+//!     start: Dur::ZERO,
+//!     client: Access::default(),
+//!     server: Access::default(),
+//! });
+//! let mut actions = Vec::new();
+//! web.handle(Time::ZERO, Event::Start, &mut actions);
+//! // The first request is due at once: the timer is set, and nothing is sent before it fires.
+//! let [Action::Timer(Dur::ZERO, token)] = actions[..] else { panic!("{actions:?}") };
+//! actions.clear();
+//! web.handle(Time::ZERO, Event::Timer(token), &mut actions);
+//! // The client connects and writes its request, which the transport sends once the handshake is complete.
+//! let [Action::Connect(Conn(0), _), Action::Send(Conn(0), End::Client, 120)] = actions[..] else {
+//!     panic!("{actions:?}")
+//! };
+//! actions.clear();
+//! // The carrier reports what arrived. Only when the whole request is there does the server answer.
+//! let at = Time::ZERO + Dur::from_millis(40);
+//! web.handle(at, Event::Received(Conn(0), End::Server, 100), &mut actions);
+//! assert_eq!(actions, []);
+//! web.handle(at, Event::Received(Conn(0), End::Server, 20), &mut actions);
+//! assert_eq!(actions, [Action::Send(Conn(0), End::Server, 1_000_000)]);
+//! ```
 
 mod clock;
 mod dash;
