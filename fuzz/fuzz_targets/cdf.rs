@@ -54,7 +54,11 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let mut files: Vec<(String, String)> = FILES
         .iter()
         .map(|f| {
-            let small = if f.contains("sess") { "1200 1 1" } else { "2 1 1" };
+            let small = if f.contains("sess") {
+                "1200 1 1"
+            } else {
+                "2 1 1"
+            };
             (format!("fuzz.{f}"), small.into())
         })
         .collect();
@@ -73,11 +77,18 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     }
     match isi::model(&files, "fuzz", Provenance::default(), 1) {
         Ok(model) => {
-            assert!(model.check().is_ok(), "a model that was made is one that may be written");
+            assert!(
+                model.check().is_ok(),
+                "a model that was made is one that may be written"
+            );
             // What is written is read in thirty times its memory: large ones would be slow.
             if model.sessions.len() < 1000 {
                 let again = Model::from_slice(model.to_json().as_bytes());
-                assert_eq!(again.ok().as_ref(), Some(&model), "what is written is what was made");
+                assert_eq!(
+                    again.ok().as_ref(),
+                    Some(&model),
+                    "what is written is what was made"
+                );
             }
         }
         Err(problem) => assert!(!problem.to_string().is_empty()),

@@ -10,8 +10,14 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let Ok(file) = swell_experiment::file::read(text, "fuzz") {
         let resolved = file.to_toml();
         let again = swell_experiment::file::read(&resolved, "resolved");
-        assert_eq!(again.ok().as_ref(), Some(&file), "the resolved file says the same");
-    } else if let Err(problems) = swell_experiment::Plan::resolve(text, "fuzz", Path::new("/nonexistent")) {
+        assert_eq!(
+            again.ok().as_ref(),
+            Some(&file),
+            "the resolved file says the same"
+        );
+    } else if let Err(problems) =
+        swell_experiment::Plan::resolve(text, "fuzz", Path::new("/nonexistent"))
+    {
         assert!(!problems.to_string().is_empty());
     }
 });
