@@ -465,8 +465,11 @@ fn compare(
     parametric: &Condition<'_>,
 ) -> Comparison {
     let ratio = |p: f64| (p, slowdown(learnt, parametric, p, asked.end));
-    let found = values::judgements(asked, learnt, parametric);
+    let mut found = values::judgements(asked, learnt, parametric);
     let [a, b] = [learnt, parametric].map(|c| Loads::of(results, foreground, c));
+    found
+        .open
+        .extend(not_shown_equal(results, learnt, parametric, [&a, &b]));
     Comparison {
         learnt: learnt.background.name().into(),
         parametric: parametric.background.name().into(),
@@ -477,6 +480,19 @@ fn compare(
         open: found.open,
         enough: Answer::Unclear,
     }
+}
+
+/// What keeps two backgrounds with equal figures from being equal: one of them yielded, so its effect at the requested
+/// load is unknown, or the ratio changed during the runs, so its mean hides the difference.
+fn not_shown_equal(
+    results: &Results,
+    with: &Condition<'_>,
+    other: &Condition<'_>,
+    loads: [&Loads; 2],
+) -> Vec<String> {
+    let mut reasons: Vec<String> = loads.iter().flat_map(|l| l.gave_way()).collect();
+    reasons.extend(drift::of(results, with, other));
+    reasons
 }
 
 impl Answer {

@@ -11,7 +11,9 @@ use serde::Serialize;
 use swell_stats::hommel;
 
 use super::loads::Loads;
-use super::{Answer, Asked, Condition, Judgement, LEVEL, drift, judge, validity, values};
+use super::{
+    Answer, Asked, Condition, Judgement, LEVEL, drift, judge, not_shown_equal, validity, values,
+};
 use crate::store::Results;
 
 /// Which background is enough.
@@ -73,6 +75,8 @@ pub(super) fn of(
                 validity::against(target, c, &own, &found)
             } else {
                 let other = Loads::of(results, foreground, c);
+                let doubtful = not_shown_equal(results, target, c, [&own, &other]);
+                found.open.extend(doubtful);
                 match c.background.is_model() {
                     // A model is scaled to the downstream rate only; its upstream rate may differ from the target's.
                     true => {

@@ -5,6 +5,7 @@ use crate::store::{Manifest, RunResult};
 use crate::test_support::experiment;
 
 mod doubts;
+mod equal;
 mod laws;
 mod open;
 mod suites;

@@ -159,6 +159,7 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
         }
     }
     found.beside = beside.judged;
+    found.open.extend(waits_are_unknown(asked, &found));
     if !found.judged.is_empty() && !found.judged.iter().any(Judgement::tells_of_bad_days) {
         let requests =
             |runs: &[&RunResult]| -> usize { runs.iter().map(|r| r.observed.requests.len()).sum() };
@@ -169,6 +170,14 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
         ));
     }
     found
+}
+
+/// Packets at given intervals keep their goodput however long they wait, and a queue that does not overflow loses none.
+fn waits_are_unknown(asked: &Asked, found: &Found) -> Option<String> {
+    let has = |wanted: fn(&Source) -> bool| asked.measures.iter().any(|m| wanted(&m.source));
+    let unknown = has(|s| matches!(s, Source::Loss)) && !has(|s| matches!(s, Source::Waits));
+    (unknown && !found.judged.is_empty())
+        .then(|| "how long its packets wait is not measured (run.keep.waits)".into())
 }
 
 /// Percentiles pooled over all runs. The observations include the measure's floor, which is subtracted again.
@@ -301,8 +310,13 @@ impl Found {
             ));
             return;
         }
-        // Zero in every run means that nothing differs. A ratio of zeros is undefined, so ones stand in for them.
+        // Zero in every run means that nothing differs. A ratio of zeros is undefined, so ones stand in for them. No
+        // loss anywhere is a result; no goodput anywhere says that the application did nothing.
         let nothing = known.iter().all(|&x| x == 0.0);
+        if nothing && measure.better == Better::Higher {
+            self.open.push(format!("{name} is zero in every run"));
+            return;
+        }
         let floored = |x: &f64| if nothing { 1.0 } else { x + measure.floor };
         let halves: [&[f64]; 2] = known.split_at(pairs.over.len()).into();
         let [over, under] = halves.map(|own| -> Vec<f64> { own.iter().map(floored).collect() });
@@ -429,7 +443,7 @@ fn more_are_cut_off(over: &[Vec<Observation>], under: &[Vec<Observation>]) -> Op
     };
     let ((with, n), (without, m)) = (count(over), count(under));
     let share = |k: usize, of: usize| k as f64 / of as f64;
-    (share(with, n) - share(without, m) > MORE_CUT_OFF)
+    ((share(with, n) - share(without, m)).abs() > MORE_CUT_OFF)
         .then(|| format!("{with} of {n} requests did not finish with it, {without} of {m} without"))
 }
 
