@@ -1,6 +1,9 @@
 //! Files that are written atomically: whole or not at all.
 
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Error;
 
@@ -19,16 +22,68 @@ pub fn parent_exists(path: &Path) -> Result<(), Error> {
     Err(fail.hint(format!("`mkdir -p {name}` makes it")))
 }
 
-/// The temporary path to write to, and the final path. They are equal for a device or a pipe, which is written to
-/// directly. A symbolic link is followed: its target is replaced, not the link.
-pub(crate) fn places(path: &Path) -> (PathBuf, PathBuf) {
-    if path.metadata().is_ok_and(|there| !there.is_file()) {
-        return (path.to_owned(), path.to_owned());
+/// Most symbolic links that are followed one after the other, as in the kernel (path_resolution(7)).
+const MOST_LINKS: usize = 40;
+
+/// The file that `path` leads to over symbolic links, whether it exists or not.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    let mut at = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(next) = at.read_link() else {
+            return Ok(at);
+        };
+        // A relative link starts from its own directory.
+        at = at.parent().unwrap_or(Path::new("")).join(next);
     }
-    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let mut partial = whole.clone().into_os_string();
-    partial.push(".partial");
-    (partial.into(), whole)
+    Err(io::Error::other("too many levels of symbolic links"))
+}
+
+/// The place of a file that is being written: a temporary path in the directory of the final one. They are equal for a
+/// device or a pipe, which is written to directly.
+pub(crate) struct Partial {
+    /// The temporary path.
+    pub at: PathBuf,
+    /// The final path. A symbolic link is followed: its target is replaced, not the link.
+    pub whole: PathBuf,
+}
+
+impl Partial {
+    /// Creates the temporary file. No other writer has it, in this process or another.
+    pub(crate) fn create(path: &Path) -> io::Result<(File, Partial)> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        if path.metadata().is_ok_and(|there| !there.is_file()) {
+            let (at, whole) = (path.to_owned(), path.to_owned());
+            return Ok((File::create(path)?, Partial { at, whole }));
+        }
+        let whole = followed(path)?;
+        loop {
+            let mut at = whole.clone().into_os_string();
+            let n = COUNT.fetch_add(1, Ordering::Relaxed);
+            at.push(format!(".{}-{n}.partial", std::process::id()));
+            let at = PathBuf::from(at);
+            match File::create_new(&at) {
+                Ok(file) => return Ok((file, Partial { at, whole })),
+                // Another machine or container may have the same process ID; a killed process leaves its file.
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// Gives the complete file its final path.
+    pub(crate) fn finish(&self) -> io::Result<()> {
+        match self.at == self.whole {
+            true => Ok(()),
+            false => std::fs::rename(&self.at, &self.whole),
+        }
+    }
+
+    /// Removes the temporary file.
+    fn discard(&self) {
+        if self.at != self.whole {
+            let _ = std::fs::remove_file(&self.at);
+        }
+    }
 }
 
 /// Writes a file atomically; a device or a pipe is written to directly.
@@ -37,15 +92,81 @@ pub(crate) fn places(path: &Path) -> (PathBuf, PathBuf) {
 /// If its directory does not exist, or the file cannot be written.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     parent_exists(path)?;
-    let (partial, whole) = places(path);
-    let written = std::fs::write(&partial, bytes);
-    let written = match partial == whole {
-        true => written,
-        false => written
-            .and_then(|()| std::fs::rename(&partial, &whole))
-            .inspect_err(|_| {
-                let _ = std::fs::remove_file(&partial);
-            }),
-    };
+    let written = Partial::create(path).and_then(|(mut file, partial)| {
+        let written = file.write_all(bytes).and_then(|()| partial.finish());
+        written.inspect_err(|_| partial.discard())
+    });
     written.map_err(|e| Error::failed(format!("{}: {e}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use swell_host::scratch::Scratch;
+
+    use super::*;
+
+    fn names(dir: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(dir).unwrap();
+        let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_symbolic_link_stays_whether_its_target_exists_or_not() {
+        let scratch = Scratch::new().unwrap();
+        let dir = scratch.path().join("links");
+        std::fs::create_dir_all(dir.join("real")).unwrap();
+        symlink("second", dir.join("first")).unwrap();
+        symlink("real/file", dir.join("second")).unwrap();
+        for text in ["created", "replaced"] {
+            write(&dir.join("first"), text.as_bytes()).unwrap();
+            assert_eq!(
+                std::fs::read_to_string(dir.join("real/file")).unwrap(),
+                text
+            );
+            assert_eq!(names(&dir), ["first", "real", "second"]);
+            assert_eq!(names(&dir.join("real")), ["file"]);
+            assert!(dir.join("first").is_symlink() && dir.join("second").is_symlink());
+        }
+        symlink("loop", dir.join("loop")).unwrap();
+        assert!(write(&dir.join("loop"), b"").is_err());
+        symlink("missing/file", dir.join("nowhere")).unwrap();
+        assert!(write(&dir.join("nowhere"), b"").is_err());
+        assert!(dir.join("nowhere").is_symlink());
+    }
+
+    #[test]
+    fn two_writers_of_one_file_have_a_temporary_file_each() {
+        let scratch = Scratch::new().unwrap();
+        let dir = scratch.path().join("writers");
+        std::fs::create_dir(&dir).unwrap();
+        let path = dir.join("file");
+        let (mut one, first) = Partial::create(&path).unwrap();
+        let (mut two, second) = Partial::create(&path).unwrap();
+        one.write_all(b"first, and longer").unwrap();
+        two.write_all(b"second").unwrap();
+        first.finish().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"first, and longer");
+        second.finish().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"second");
+        assert_eq!(names(&dir), ["file"]);
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_nothing() {
+        let scratch = Scratch::new().unwrap();
+        let dir = scratch.path().join("failed");
+        std::fs::create_dir(&dir).unwrap();
+        let path = dir.join("file");
+        let (_, partial) = Partial::create(&path).unwrap();
+        // A directory appears there meanwhile.
+        std::fs::create_dir(&path).unwrap();
+        assert!(partial.finish().is_err());
+        partial.discard();
+        assert_eq!(names(&dir), ["file"]);
+    }
 }

@@ -1,18 +1,18 @@
 //! Writes the flow records that were read, metered or collected to an IPFIX file beside the model.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use swell_capture::flow::{FlowRecord, IpfixWriter};
 
-use crate::{Error, files};
+use crate::Error;
+use crate::files::{Partial, parent_exists};
 
 /// The file, if one was requested. It gets its final name only when it is complete.
 pub(super) struct Ipfix(Option<Open>);
 
 struct Open {
-    path: PathBuf,
-    partial: PathBuf,
+    partial: Partial,
     writer: IpfixWriter<File>,
 }
 
@@ -21,12 +21,11 @@ impl Ipfix {
         let Some(path) = path else {
             return Ok(Ipfix(None));
         };
-        files::parent_exists(path)?;
-        let (partial, path) = files::places(path);
-        let file = File::create(&partial);
-        let file = file.map_err(|e| Error::failed(format!("{}: {e}", partial.display())))?;
+        parent_exists(path)?;
+        let created = Partial::create(path);
+        let (file, partial) =
+            created.map_err(|e| Error::failed(format!("{}: {e}", path.display())))?;
         Ok(Ipfix(Some(Open {
-            path,
             partial,
             writer: IpfixWriter::new(file),
         })))
@@ -36,19 +35,16 @@ impl Ipfix {
         let Some(open) = &mut self.0 else {
             return Ok(());
         };
-        let partial = &open.partial;
+        let at = &open.partial.at;
         let written = open.writer.record(record);
-        written.map_err(|e| Error::failed(format!("{}: {e}", partial.display())))
+        written.map_err(|e| Error::failed(format!("{}: {e}", at.display())))
     }
 
     pub(super) fn finish(self) -> Result<(), Error> {
         let Some(open) = self.0 else { return Ok(()) };
-        let failed =
-            |e: &dyn std::fmt::Display| Error::failed(format!("{}: {e}", open.path.display()));
+        let whole = &open.partial.whole;
+        let failed = |e: &dyn std::fmt::Display| Error::failed(format!("{}: {e}", whole.display()));
         open.writer.finish().map_err(|e| failed(&e))?;
-        if open.partial == open.path {
-            return Ok(());
-        }
-        std::fs::rename(&open.partial, &open.path).map_err(|e| failed(&e))
+        open.partial.finish().map_err(|e| failed(&e))
     }
 }
