@@ -182,12 +182,17 @@ impl Model {
                     let taken = self.connections_mut(Some(class)).map(|c| {
                         let nothing = Exchange::Sequential(Vec::new());
                         let exchange = std::mem::replace(&mut c.exchange, nothing);
-                        (exchange, std::mem::take(&mut c.writes))
+                        (exchange, std::mem::take(&mut c.writes), c.overlap.take())
                     });
                     let taken = shuffled(taken.collect(), rng);
-                    for (c, (exchange, writes)) in self.connections_mut(Some(class)).zip(taken) {
-                        (c.exchange, c.writes) = (exchange, writes);
+                    let places = self.connections_mut(Some(class));
+                    for (c, (exchange, writes, overlap)) in places.zip(taken) {
+                        (c.exchange, c.writes, c.overlap) = (exchange, writes, overlap);
                     }
+                }
+                // No group waits for the last one.
+                for last in self.sessions.iter_mut().filter_map(|s| s.groups.last_mut()) {
+                    last.connections.iter_mut().for_each(|c| c.overlap = None);
                 }
             }
             Dependency::CapacityOnRtt => {

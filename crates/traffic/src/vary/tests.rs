@@ -120,3 +120,31 @@ fn knobs_do_what_they_say() {
     assert_eq!(max(Quantity::ServerUp), Some(2e6));
     assert_eq!(dependent().varied(&Knobs::default(), 1), dependent());
 }
+
+/// Progress is counted in units of an exchange, so it is permuted with the exchange.
+#[test]
+fn progress_stays_with_its_exchange() {
+    let mut m = dependent();
+    for (i, s) in m.sessions.iter_mut().enumerate() {
+        let last = s.groups[0].clone();
+        let c = &mut s.groups[0].connections[0];
+        let turns = 2 + i % 5;
+        c.exchange = Exchange::Sequential(vec![crate::Turn::default(); turns]);
+        c.overlap = Some([turns as u32; 2]);
+        s.groups.push(last);
+    }
+    assert!(m.check().is_ok());
+    let knobs = Knobs {
+        independent: vec![Dependency::WithinSession],
+        ..Knobs::default()
+    };
+    let varied = m.varied(&knobs, 5);
+    assert!(varied.check().is_ok(), "{:?}", varied.check());
+    for s in &varied.sessions {
+        let [first, last] = [0, 1].map(|g| &s.groups[g].connections[0]);
+        let units = first.exchange.units()[0];
+        // An exchange of one turn comes from a last group, where nothing waited for it.
+        assert_eq!(first.overlap, (units > 1).then_some([units as u32; 2]));
+        assert_eq!(last.overlap, None);
+    }
+}
