@@ -328,7 +328,8 @@ struct Sizes([Vec<f64>; 2]);
 
 impl Default for Sizes {
     fn default() -> Sizes {
-        let bins = 65 * BINS as usize;
+        // Both directions of a connection together are up to 2^65 bytes.
+        let bins = 66 * BINS as usize;
         Sizes([vec![0.0; bins], vec![0.0; bins]])
     }
 }

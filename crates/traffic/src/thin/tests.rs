@@ -89,3 +89,23 @@ fn classes_keep_their_own() {
     let kept = t.sessions.iter().filter(|s| s.class == 1).count();
     assert!((70..=100).contains(&kept), "{kept}");
 }
+
+/// A model file may name any size.
+#[test]
+fn the_largest_sizes_have_a_bin() {
+    let mut m = heavy();
+    for s in &mut m.sessions[..2] {
+        if let crate::Exchange::Sequential(turns) = &mut s.groups[0].connections[0].exchange {
+            (turns[0].request, turns[0].response) = (u64::MAX, u64::MAX);
+        }
+    }
+    let t = m.thinned(1_000, 1);
+    assert!(t.check().is_ok());
+    assert_eq!(
+        t.sessions
+            .iter()
+            .filter(|s| s.bytes()[1] == u64::MAX)
+            .count(),
+        2
+    );
+}
