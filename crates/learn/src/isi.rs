@@ -305,7 +305,9 @@ impl Town {
         let first_server = self.servers.len() as u32;
         match &kind.servers {
             Some(popularity) => {
-                let n = popularity.points.last().map_or(1.0, |p| p.0).max(1.0) as usize;
+                // Rounded as where a server is drawn, so that each number drawn has its path.
+                let most = popularity.points.last().map_or(1.0, |p| p.0);
+                let n = most.round().max(1.0) as usize;
                 for _ in 0..n {
                     self.servers.push(remote(kind, rng));
                 }

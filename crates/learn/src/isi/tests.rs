@@ -125,3 +125,17 @@ fn traffic_without_end_is_refused() {
         );
     }
 }
+
+/// A number of servers that is no whole number is rounded, and so is the number of each server drawn.
+#[test]
+fn every_server_drawn_has_a_path() {
+    for (value, servers) in [("2.4", 2), ("2.6", 3), ("0.2", 1)] {
+        let text = format!("{value} 1 1\n");
+        let model = made(&with("ftp.inbound.server.cdf", &text)).unwrap();
+        assert_eq!(model.server_paths.len(), 2 + 1 + servers + 1, "{value}");
+        // The last path is the site's own server, which only remote users ask.
+        let own = model.server_paths.len() as u32 - 1;
+        let local = model.sessions.iter().filter(|s| !s.outside);
+        assert!(local.flat_map(Session::connections).all(|c| c.server < own));
+    }
+}
