@@ -91,6 +91,8 @@ pub(crate) enum Basis {
 const MOST_DOORS: usize = 8;
 /// Maximum number of stations (Ethernet addresses). More are not distinguished.
 const MOST_STATIONS: usize = 4096;
+/// Maximum number of pairs of stations whose packets are counted by pair.
+const MOST_PAIRS: usize = 4 * MOST_STATIONS;
 /// Maximum share of contradicting evidence for a division to be accepted.
 const ODD: f64 = 0.05;
 
@@ -140,6 +142,8 @@ struct Stations {
     pairs_index: Index<u64>,
     /// Two stations and the number of packets between them.
     pairs: Vec<(u32, u32, u64)>,
+    /// Packets of pairs beyond [`MOST_PAIRS`].
+    unpaired: u64,
 }
 
 impl Default for Stations {
@@ -149,6 +153,7 @@ impl Default for Stations {
             count: 0,
             pairs_index: Index::new(),
             pairs: Vec::new(),
+            unpaired: 0,
         }
     }
 }
@@ -172,16 +177,20 @@ impl Stations {
 
     fn pair(&mut self, a: u32, b: u32) {
         let (a, b) = (a.min(b), a.max(b));
-        let next = self.pairs.len() as u32;
-        if self.pairs.len() >= 4 * MOST_STATIONS {
-            return;
-        }
-        let i = self
-            .pairs_index
-            .get_or_insert(u64::from(a) << 32 | u64::from(b), next);
-        if i == next {
-            self.pairs.push((a, b, 0));
-        }
+        let key = u64::from(a) << 32 | u64::from(b);
+        let i = match self.pairs_index.get(&key) {
+            Some(i) => i,
+            None if self.pairs.len() >= MOST_PAIRS => {
+                self.unpaired += 1;
+                return;
+            }
+            None => {
+                let next = self.pairs.len() as u32;
+                self.pairs_index.insert(key, next);
+                self.pairs.push((a, b, 0));
+                next
+            }
+        };
         self.pairs[i as usize].2 += 1;
     }
 }
@@ -353,7 +362,8 @@ impl Evidence {
             .max_by_key(|&(i, counts)| (counts, std::cmp::Reverse(i)))?;
         let mut sides = vec![None; hosts.len()];
         sides[router as usize] = Some(false);
-        let (mut all, mut by) = (0, 0);
+        // Packets of pairs that were not counted do not speak for the router.
+        let (mut all, mut by) = (stations.unpaired, 0);
         for &(a, b, packets) in &stations.pairs {
             all += packets;
             if a == router || b == router {
@@ -436,5 +446,19 @@ mod tests {
         ] {
             assert!(net(wrong).is_err(), "{wrong}");
         }
+    }
+
+    /// A pair that is known is counted, however many others there are; packets of pairs beyond the limit are
+    /// counted together.
+    #[test]
+    fn a_known_pair_is_always_counted() {
+        let mut stations = Stations::default();
+        stations.pair(1, 0);
+        for other in 2..MOST_PAIRS as u32 + 7 {
+            stations.pair(0, other);
+        }
+        stations.pair(0, 1);
+        assert_eq!(stations.pairs.len(), MOST_PAIRS);
+        assert_eq!((stations.pairs[0], stations.unpaired), ((0, 1, 2), 6));
     }
 }
