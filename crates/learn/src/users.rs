@@ -152,7 +152,8 @@ impl Users {
             .pending(state.session)
             .is_some_and(|s| s.connections >= most);
         if full || state.session == u32::MAX || silence > self.session_timeout {
-            self.cut += u64::from(full);
+            // After a silence the session would have ended anyway.
+            self.cut += u64::from(full && silence <= self.session_timeout);
             self.close(state.session, done);
             state.session = self.open(class, client, at);
             state.group_serial = state.group_serial.wrapping_add(1);

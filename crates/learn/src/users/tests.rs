@@ -243,6 +243,19 @@ fn sessions_are_cut_where_they_are_too_long() {
     }
 }
 
+/// A full session that a silence ends is whole.
+#[test]
+fn a_session_that_ends_by_itself_is_not_cut() {
+    for (silence, cut) in [(SESSION, 1), (SESSION + 1, 0)] {
+        let mut users = Users::new(Dur::from_nanos(GROUP), Dur::from_nanos(SESSION), 0);
+        for at in [0; LEAST_HELD].into_iter().chain([silence]) {
+            let place = users.begin(1, 0, at, &mut |_| {});
+            users.end(place, Some(kept(0)), &mut |_| {});
+        }
+        assert_eq!(users.cut, cut, "{silence}");
+    }
+}
+
 /// Silent users are removed: memory grows with the number of users active at one time.
 #[test]
 fn the_silent_make_room() {
