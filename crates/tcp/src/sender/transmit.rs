@@ -177,10 +177,11 @@ impl Sender {
         self.last_sent = now;
     }
 
-    /// Called before data is sent with nothing in flight: handles the idle time.
+    /// Called before data is sent with nothing in flight: handles the idle time. As in Linux
+    /// (`tcp_slow_start_after_idle_check`), a reduction of the window that is not over does not matter.
     #[inline(never)]
     fn wake(&mut self, cfg: &Config, now: Time) {
-        if self.last_sent == Time::MAX || self.phase != Phase::Open {
+        if self.last_sent == Time::MAX {
             return;
         }
         let idle = now.since(self.last_sent);

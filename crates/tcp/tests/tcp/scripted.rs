@@ -301,6 +301,34 @@ fn marks_reduce_the_window_within_a_round_trip() {
     assert_eq!(s.windows(), (7, 7));
 }
 
+/// `tcp_slow_start_after_idle_check`: the window shrinks after silence although a reduction by marks is not over. The
+/// threshold stays (`tcp_current_ssthresh`).
+#[test]
+fn silence_shrinks_a_window_that_marks_still_reduce() {
+    let mut s = Script::within(
+        Config {
+            ecn: true,
+            ..linux()
+        },
+        100.0,
+        1_000_000,
+    );
+    // Slow start doubles the window to 40 segments.
+    s.write(10.0);
+    s.ack_at(100.0, 10.0, &[]);
+    s.write(20.0);
+    s.ack_at(200.0, 30.0, &[]);
+    s.write(40.0);
+    s.answer(300.0, 70.0, &[], Flags::ACK.with(Flags::ECE), 0.0);
+    assert_eq!((s.stats().marks, s.windows()), (1, (28, 28)));
+    assert_eq!(s.sent(), range(0, 70));
+    // More than three time-outs of 300 ms.
+    s.until(1300.0);
+    s.write(28.0);
+    assert_eq!(s.windows(), (10, 28));
+    assert_eq!(s.sent(), range(70, 80));
+}
+
 /// RFC 8985 section 6.2 and `tcp_rack_reo_wnd`: once reordering was seen, a segment may be late by a quarter of the
 /// smallest RTT. The timer then marks it lost.
 #[test]
