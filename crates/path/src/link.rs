@@ -374,6 +374,8 @@ impl Link {
             if let Some(extra) = &mut self.extra {
                 extra.begins(at, pool.packet(place));
             }
+            // Packets sent after a change ([`Link::change`]) must not overtake this one.
+            self.free_at = at;
             return self.launch(pool, at, place);
         }
         if self.free_at < at {

@@ -176,6 +176,30 @@ fn what_was_sent_later_does_not_overtake_when_the_delay_falls() {
     assert_eq!(Link::new(&falls, 1, "link").delay(), Dur::from_millis(5));
 }
 
+/// The same for a change that was not scheduled, on a link without a rate, whose packets never wait.
+#[test]
+fn what_was_sent_later_does_not_overtake_on_a_link_without_a_rate() {
+    let base = LinkConfig {
+        delay: Dur::from_millis(30),
+        ..LinkConfig::default()
+    };
+    let nearer = Change {
+        delay: Some(Dur::from_millis(5)),
+        ..Change::default()
+    };
+    let mut link = Link::new(&base, 1, "link");
+    link.push(ms(100), packet(1250, 0));
+    // The packet of this instant has left before.
+    let took = link.change(ms(100), &nearer, (1, "link"));
+    assert_eq!(took, Some(ms(100) + Dur::from_nanos(1)));
+    link.push(ms(101), packet(1250, 1));
+    link.push(ms(130), packet(1250, 2));
+    assert_eq!(
+        out(&mut link),
+        [(130 * MS, 0), (130 * MS, 1), (135 * MS, 2)]
+    );
+}
+
 #[test]
 fn changes_come_back() {
     // 10 Mbit/s for 4 ms, 5 Mbit/s for 6 ms, and so on: 7 packets in each round of 10 ms.
