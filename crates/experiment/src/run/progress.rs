@@ -1,7 +1,6 @@
 //! Progress of a run directory, for an observer while other processes run it.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use super::shards::{self, Set};
@@ -35,13 +34,12 @@ impl Progress {
             partial: String::new(),
         };
         let runs = 0..manifest.cells.len();
-        let measured = fs::read_dir(dir.join("measured")).map_or(0, Iterator::count);
         Ok(Progress {
             finished: runs
                 .map(|i| manifest.complete || directory.has(i))
                 .collect(),
             manifest,
-            measured,
+            measured: directory.measurements(),
         })
     }
 }
