@@ -232,8 +232,10 @@ impl Experiment {
                 .hint("the same command goes on where it stopped"))
             }
             Err(failure @ Failure::Lock(LockError::Busy { .. })) => Err(busy(failure)),
-            Err(failure @ Failure::Other { .. }) => Err(Error::usage(failure)
-                .hint("--fresh throws the old runs away; -o DIR writes elsewhere")),
+            Err(failure @ (Failure::Other { .. } | Failure::Unknown { .. })) => {
+                Err(Error::usage(failure)
+                    .hint("--fresh throws the old runs away; -o DIR writes elsewhere"))
+            }
             Err(failure) => Err(Error::failed(failure)),
         }
     }

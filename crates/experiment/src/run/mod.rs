@@ -109,6 +109,14 @@ pub enum Failure {
         /// Differences between the two experiments.
         differences: Vec<Difference>,
     },
+    /// The run directory holds results, and no manifest that says of which experiment.
+    #[error("{} holds results without a manifest.json, so nobody knows of which experiment: {}", dir.display(), found.join(", "))]
+    Unknown {
+        /// The directory.
+        dir: PathBuf,
+        /// Names of the results in it.
+        found: Vec<String>,
+    },
     /// A run failed.
     #[error("{}: {reason}", named(cell))]
     Run {
@@ -365,80 +373,6 @@ impl<'d> Directory<'d> {
         dir.sets = shards::sets(dir.root, &manifest.hash)?;
         dir.joined = dir.sets.iter().flat_map(shards::Set::places).collect();
         Ok(dir)
-    }
-
-    /// Resumes from the stored manifest, or creates the directory.
-    fn begin(
-        &self,
-        plan: &Plan,
-        manifest: &mut Manifest,
-        options: &Options,
-    ) -> Result<(), Failure> {
-        let root = self.root;
-        if root.join(Manifest::FILE).exists() {
-            if options.fresh {
-                self.clear()?;
-            } else {
-                let old = Manifest::load(root);
-                match old {
-                    Ok(old) if old.hash == manifest.hash => {
-                        if old.complete {
-                            *manifest = old;
-                        } else {
-                            manifest.started = old.started;
-                            manifest.wall_s = old.wall_s;
-                        }
-                        return Ok(());
-                    }
-                    old => {
-                        return Err(Failure::Other {
-                            dir: root.to_owned(),
-                            differences: resume::differences(plan, manifest, old, root),
-                        });
-                    }
-                }
-            }
-        }
-        for sub in ["", "cells", "measured", "models"] {
-            let path = root.join(sub);
-            fs::create_dir_all(&path).map_err(at(&path))?;
-        }
-        for input in plan.inputs.values() {
-            if let Some((name, bytes)) = &input.copy {
-                write_atomically(&root.join(name), bytes)?;
-            }
-        }
-        write_atomically(&root.join("experiment.toml"), plan.toml.as_bytes())?;
-        Ok(manifest.save(root)?)
-    }
-
-    /// Removes the files that runs write, and nothing else.
-    fn clear(&self) -> Result<(), StoreError> {
-        let gone = |path: PathBuf, result: std::io::Result<()>| match result {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(at(&path)(e)),
-            _ => Ok(()),
-        };
-        // The manifest goes first: a directory without it is not a run directory.
-        let tables = crate::store::TABLES.into_iter().chain(crate::store::KEPT);
-        let tables: Vec<String> = tables.map(|t| format!("{t}.parquet")).collect();
-        let files = [Manifest::FILE, "experiment.toml", "report.html"];
-        for name in files.into_iter().chain(tables.iter().map(String::as_str)) {
-            let path = self.root.join(name);
-            gone(path.clone(), fs::remove_file(&path))?;
-        }
-        for sub in [
-            "cells",
-            "measured",
-            "models",
-            lock::SHARDS,
-            PACKETS,
-            RECORDS,
-            OUTPUT,
-        ] {
-            let path = self.root.join(sub);
-            gone(path.clone(), fs::remove_dir_all(&path))?;
-        }
-        Ok(())
     }
 
     fn cell(&self, index: usize) -> PathBuf {

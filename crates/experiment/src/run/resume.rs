@@ -1,10 +1,14 @@
-//! Differences between the experiment in a run directory and the current one.
+//! Begins, resumes and clears a run directory. Differences between its experiment and the current one.
 
 use std::fmt;
-use std::path::Path;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
+use super::lock::SHARDS;
+use super::{Directory, Failure, OUTPUT, Options, PACKETS, RECORDS};
 use crate::plan::Plan;
-use crate::store::{Manifest, StoreError};
+use crate::store::{KEPT, Manifest, StoreError, TABLES, at, write_atomically};
 
 /// A difference between the directory's experiment and the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +32,7 @@ pub(super) fn listed(differences: &[Difference]) -> String {
 }
 
 /// The differences between the directory and the current plan.
-pub(super) fn differences(
+fn differences(
     plan: &Plan,
     here: &Manifest,
     there: Result<Manifest, StoreError>,
@@ -67,6 +71,105 @@ pub(super) fn differences(
         note(&format!("model of {background}"), before, &model.hash);
     }
     found
+}
+
+impl Directory<'_> {
+    /// Resumes from the stored manifest, or creates the directory.
+    pub(super) fn begin(
+        &self,
+        plan: &Plan,
+        manifest: &mut Manifest,
+        options: &Options,
+    ) -> Result<(), Failure> {
+        let root = self.root;
+        if options.fresh {
+            self.clear()?;
+        } else if root.join(Manifest::FILE).exists() {
+            return match Manifest::load(root) {
+                Ok(old) if old.hash == manifest.hash => {
+                    if old.complete {
+                        *manifest = old;
+                    } else {
+                        manifest.started = old.started;
+                        manifest.wall_s = old.wall_s;
+                    }
+                    Ok(())
+                }
+                old => Err(Failure::Other {
+                    dir: root.to_owned(),
+                    differences: differences(plan, manifest, old, root),
+                }),
+            };
+        } else {
+            let found = self.results()?;
+            if !found.is_empty() {
+                return Err(Failure::Unknown {
+                    dir: root.to_owned(),
+                    found,
+                });
+            }
+        }
+        for sub in ["", "cells", "measured", "models"] {
+            let path = root.join(sub);
+            fs::create_dir_all(&path).map_err(at(&path))?;
+        }
+        for input in plan.inputs.values() {
+            if let Some((name, bytes)) = &input.copy {
+                write_atomically(&root.join(name), bytes)?;
+            }
+        }
+        write_atomically(&root.join("experiment.toml"), plan.toml.as_bytes())?;
+        Ok(manifest.save(root)?)
+    }
+
+    /// Names of results that do not say themselves of which experiment they are, as those of shards do.
+    fn results(&self) -> Result<Vec<String>, StoreError> {
+        let mut found = Vec::new();
+        for sub in ["cells", "measured"] {
+            let path = self.root.join(sub);
+            match fs::read_dir(&path) {
+                Ok(mut entries) => found.extend(entries.next().map(|_| sub.to_owned())),
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                Err(e) => return Err(at(&path)(e)),
+            }
+        }
+        found.extend(table_files().filter(|name| self.root.join(name).exists()));
+        Ok(found)
+    }
+
+    /// Removes the files that runs write, and nothing else.
+    fn clear(&self) -> Result<(), StoreError> {
+        let gone = |path: PathBuf, result: std::io::Result<()>| match result {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(at(&path)(e)),
+            _ => Ok(()),
+        };
+        let mut files: Vec<String> = table_files().collect();
+        let mut dirs = vec!["cells", "measured", SHARDS];
+        let manifest = self.root.join(Manifest::FILE);
+        if manifest.exists() {
+            // Until everything is gone, the manifest is there and matches no experiment. If this is interrupted, no
+            // experiment takes over what is left.
+            write_atomically(&manifest, b"{}\n")?;
+            // Without a manifest this may not be a run directory, and these may be files of the user.
+            files.extend(["experiment.toml", "report.html"].map(String::from));
+            dirs.extend(["models", PACKETS, RECORDS, OUTPUT]);
+        }
+        for name in files {
+            let path = self.root.join(name);
+            gone(path.clone(), fs::remove_file(&path))?;
+        }
+        for sub in dirs {
+            let path = self.root.join(sub);
+            gone(path.clone(), fs::remove_dir_all(&path))?;
+        }
+        gone(manifest.clone(), fs::remove_file(&manifest))
+    }
+}
+
+/// File names of all tables of a run directory.
+fn table_files() -> impl Iterator<Item = String> {
+    let tables = TABLES.into_iter().chain(KEPT);
+    tables.map(|table| format!("{table}.parquet"))
 }
 
 fn or_nothing(text: &str) -> String {

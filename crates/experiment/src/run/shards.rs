@@ -140,11 +140,18 @@ impl Directory<'_> {
         cell: &Cell,
     ) -> Result<(RunResult, CellFacts), StoreError> {
         let dir = self.cell(index);
-        let run = read_cell(&dir, cell)?;
         let path = dir.join(CELL_FACTS);
         let text = fs::read(&path).map_err(at(&path))?;
-        let facts = serde_json::from_slice(&text)
-            .map_err(|source| StoreError::Manifest { path, source })?;
-        Ok((run, facts))
+        let facts: CellFacts = match serde_json::from_slice(&text) {
+            Ok(facts) => facts,
+            Err(source) => return Err(StoreError::Manifest { path, source }),
+        };
+        if facts.cell != *cell {
+            return Err(StoreError::Table {
+                path,
+                reason: format!("a result of another run: {:?}, not {cell:?}", facts.cell),
+            });
+        }
+        Ok((read_cell(&dir, cell)?, facts))
     }
 }

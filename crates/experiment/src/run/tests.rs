@@ -292,6 +292,126 @@ fn a_failed_run_is_named_and_the_finished_ones_are_kept() {
     assert!((3..6).contains(&cells.count()));
 }
 
+/// Results of an experiment in which a run failed: finished runs, measurements and an unfinished manifest.
+fn cut_short(scratch: &TempDir, options: &Options) {
+    let first = plan(scratch, &experiment(2));
+    run(&first, &Broken, options, &|_| {}, &|| false).unwrap_err();
+    assert!(
+        std::fs::read_dir(options.dir.join("cells"))
+            .unwrap()
+            .count()
+            >= 3
+    );
+}
+
+#[test]
+fn results_of_an_unknown_experiment_are_not_taken_over() {
+    let scratch = tempfile::tempdir().unwrap();
+    let options = options(&scratch, "r", 1);
+    cut_short(&scratch, &options);
+    std::fs::remove_file(options.dir.join(Manifest::FILE)).unwrap();
+    std::fs::create_dir(options.dir.join(RECORDS)).unwrap();
+    let other = plan(&scratch, &experiment(2).replace("20Mbit", "30Mbit"));
+    let failure = run(&other, &MadeUp::default(), &options, &|_| {}, &|| false).unwrap_err();
+    let text = failure.to_string();
+    assert!(text.ends_with("experiment: cells, measured"), "{text}");
+    assert!(!options.dir.join(Manifest::FILE).exists());
+    let fresh = Options {
+        fresh: true,
+        ..options.clone()
+    };
+    complete(&other, &fresh);
+    // Without a manifest, the directory need not be of runs only.
+    assert!(options.dir.join(RECORDS).exists());
+    let clean = self::options(&scratch, "clean", 1);
+    complete(&other, &clean);
+    assert!(tables(&options.dir) == tables(&clean.dir));
+    // Tables alone are results, too.
+    std::fs::remove_file(options.dir.join(Manifest::FILE)).unwrap();
+    let again = run(&other, &MadeUp::default(), &options, &|_| {}, &|| false).unwrap_err();
+    assert!(again.to_string().contains("requests.parquet"), "{again}");
+}
+
+#[test]
+fn an_interrupted_clearing_leaves_nothing_to_another_experiment() {
+    let scratch = tempfile::tempdir().unwrap();
+    let options = options(&scratch, "r", 1);
+    cut_short(&scratch, &options);
+    // What cannot be removed interrupts it.
+    let obstacle = options.dir.join("requests.parquet");
+    std::fs::create_dir(&obstacle).unwrap();
+    let other = plan(&scratch, &experiment(2).replace("20Mbit", "30Mbit"));
+    let fresh = Options {
+        fresh: true,
+        ..options.clone()
+    };
+    run(&other, &MadeUp::default(), &fresh, &|_| {}, &|| false).unwrap_err();
+    assert!(
+        std::fs::read_dir(options.dir.join("cells"))
+            .unwrap()
+            .count()
+            >= 3
+    );
+    std::fs::remove_dir(&obstacle).unwrap();
+    for text in [experiment(2), experiment(2).replace("20Mbit", "30Mbit")] {
+        let resumed = plan(&scratch, &text);
+        let failure = run(&resumed, &Broken, &options, &|_| {}, &|| false).unwrap_err();
+        assert!(matches!(failure, Failure::Other { .. }), "{failure}");
+    }
+    complete(&other, &fresh);
+    let clean = self::options(&scratch, "clean", 1);
+    complete(&other, &clean);
+    assert!(tables(&options.dir) == tables(&clean.dir));
+}
+
+#[test]
+fn a_result_is_that_of_its_run() {
+    let scratch = tempfile::tempdir().unwrap();
+    let options = options(&scratch, "r", 1);
+    cut_short(&scratch, &options);
+    let mut cells = std::fs::read_dir(options.dir.join("cells")).unwrap();
+    let facts = cells.next().unwrap().unwrap().path().join(CELL_FACTS);
+    let text = std::fs::read_to_string(&facts).unwrap();
+    let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    json["cell"]["seed"] = 99.into();
+    std::fs::write(&facts, json.to_string()).unwrap();
+    /// The name of [`Broken`], so that the experiment's hash is the same.
+    struct Repaired;
+    impl Backend for Repaired {
+        fn name(&self) -> &'static str {
+            Broken.name()
+        }
+        fn run(
+            &self,
+            spec: &crate::RunSpec,
+            progress: &dyn Fn(f64),
+            cancelled: &dyn Fn() -> bool,
+        ) -> Result<crate::observe::Observations, RunError> {
+            MadeUp::default().run(spec, progress, cancelled)
+        }
+    }
+    let plan = plan(&scratch, &experiment(2));
+    let failure = run(&plan, &Repaired, &options, &|_| {}, &|| false).unwrap_err();
+    assert!(
+        failure.to_string().contains("a result of another run"),
+        "{failure}"
+    );
+}
+
+#[test]
+fn only_measurements_count_as_measured() {
+    let scratch = tempfile::tempdir().unwrap();
+    let options = options(&scratch, "r", 1);
+    cut_short(&scratch, &options);
+    let measured = options.dir.join("measured");
+    let before = std::fs::read_dir(&measured).unwrap().count();
+    assert!(before > 0);
+    std::fs::write(measured.join("2-0-0000000000000000.partial"), "{").unwrap();
+    let progress = Progress::of(&options.dir).unwrap();
+    assert_eq!(progress.measured, before);
+    assert!((3..6).contains(&progress.finished.iter().filter(|&&f| f).count()));
+}
+
 #[test]
 fn the_run_directory_is_an_experiment_of_its_own() {
     let scratch = tempfile::tempdir().unwrap();

@@ -160,6 +160,7 @@ fn shards_of_another_experiment_are_refused() {
     };
     done(&first, &own);
     std::fs::remove_file(base.dir.join(Manifest::FILE)).unwrap();
+    std::fs::remove_dir_all(base.dir.join("measured")).unwrap();
     let other = plan(&scratch, &experiment(2).replace("20Mbit", "30Mbit"));
     let failure = run(&other, &MadeUp::default(), &base, &|_| {}, &|| false).unwrap_err();
     assert!(
