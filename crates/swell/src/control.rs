@@ -318,13 +318,16 @@ pub(crate) fn top(args: &TopArgs, json: bool) -> Result<(), Fail> {
     }
 }
 
-/// Payload bytes of a flow since the earlier answer, up and down. Flows are matched by name.
-pub(crate) fn since(before: &Answer, flow: &Flow) -> [u64; 2] {
+/// Payload bytes of each flow since the earlier answer, up and down. Flows are matched by name.
+pub(crate) fn since(before: &Answer, now: &Answer) -> Vec<[u64; 2]> {
     let then: BTreeMap<&str, [u64; 2]> = (before.flows.iter())
         .map(|f| (f.name.as_str(), f.bytes))
         .collect();
-    let then = then.get(flow.name.as_str()).copied().unwrap_or_default();
-    [0, 1].map(|way| flow.bytes[way].saturating_sub(then[way]))
+    let new = |flow: &Flow| {
+        let then = then.get(flow.name.as_str()).copied().unwrap_or_default();
+        [0, 1].map(|way| flow.bytes[way].saturating_sub(then[way]))
+    };
+    now.flows.iter().map(new).collect()
 }
 
 #[cfg(test)]
@@ -355,5 +358,25 @@ mod tests {
         ] {
             assert!(typed(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn bytes_since_are_those_of_the_flow_of_that_name() {
+        let answer = |flows: &[(&str, [u64; 2])]| Answer {
+            flows: flows
+                .iter()
+                .map(|&(name, bytes)| Flow {
+                    name: name.into(),
+                    age: 1.0,
+                    bytes,
+                    retransmissions: [0; 2],
+                })
+                .collect(),
+            ..Answer::default()
+        };
+        let before = answer(&[("a", [10, 20]), ("gone", [7, 7]), ("again", [50, 60])]);
+        // The last one is another connection with the name of an earlier one.
+        let now = answer(&[("new", [1, 2]), ("a", [15, 20]), ("again", [3, 70])]);
+        assert_eq!(since(&before, &now), [[1, 2], [5, 0], [0, 10]]);
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn top(before: &Answer, now: &Answer) -> String {
         );
     }
     text += &format!("background: {} connections open\n", now.background_flows);
-    let mut flows: Vec<_> = (now.flows.iter()).map(|f| (since(before, f), f)).collect();
+    let mut flows: Vec<_> = since(before, now).into_iter().zip(&now.flows).collect();
     flows.sort_by_key(|(new, _)| std::cmp::Reverse(new[0] + new[1]));
     let mut table = list(&[
         "flow",
