@@ -4,7 +4,9 @@ pub(crate) mod args;
 pub(crate) mod line;
 mod shell;
 
-use std::io::IsTerminal;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Seek, SeekFrom};
+use std::path::Path;
 use std::sync::Arc;
 
 use groundswell::run::Event;
@@ -113,23 +115,41 @@ fn unmatched(args: &UnderArgs, results: &Results) {
     let Some(missing) = args.measure.iter().find(|m| absent(&m.name)) else {
         return;
     };
-    let cell = &results.manifest.cells[0];
+    let Some(cell) = results.manifest.cells.first() else {
+        return;
+    };
     let output = results.dir.join(swell_experiment::run::OUTPUT);
     let path = output
         .join(swell_experiment::run::name(0, cell))
         .join("client-0.out");
-    let text = std::fs::read_to_string(&path).unwrap_or_default();
-    let lines: Vec<&str> = text.trim_end().lines().collect();
-    let end = lines[lines.len().saturating_sub(LINES)..].join("\n  ");
     out::say(&format!(
-        "hint: {} was found in no run; {} ends:\n  {end}",
+        "hint: {} was found in no run; {} ends:\n  {}",
         missing.name,
-        path.display()
+        path.display(),
+        last_lines(&path).join("\n  ")
     ));
 }
 
-/// Number of output lines in that hint.
+/// Number of output lines in that hint, and how many bytes at the end of the output are searched for them.
 const LINES: usize = 5;
+const END: u64 = 16 << 10;
+
+/// The last lines of a file, whatever its bytes are; none if it cannot be read.
+fn last_lines(path: &Path) -> Vec<String> {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(END)))?;
+        let mut bytes = Vec::new();
+        file.take(END).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let last = lines.iter().rev().take(LINES).rev();
+    last.map(|line| (*line).to_owned()).collect()
+}
 
 /// The exit code of the program, in the convention of shells.
 fn code(exits: &[Exit]) -> u8 {
@@ -175,4 +195,24 @@ fn say(args: &UnderArgs, done: &Done) {
         out::say(&tables::under(results, &done.exits, &done.conditions));
     }
     unmatched(args, results);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_of_any_output_are_shown() {
+        let scratch = Scratch::new().unwrap();
+        let path = scratch.path().join("client-0.out");
+        assert!(last_lines(&path).is_empty());
+        std::fs::write(&path, "").unwrap();
+        assert!(last_lines(&path).is_empty());
+        std::fs::write(&path, b"a\nb\xff\n\n").unwrap();
+        assert_eq!(last_lines(&path), ["a", "b\u{fffd}"]);
+        std::fs::write(&path, "x".repeat(1 << 20) + "\n1\n2\n3\n4\n5\n").unwrap();
+        assert_eq!(last_lines(&path), ["1", "2", "3", "4", "5"]);
+        std::fs::write(&path, "x".repeat(1 << 20)).unwrap();
+        assert_eq!(last_lines(&path)[0].len() as u64, END);
+    }
 }
