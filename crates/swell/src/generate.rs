@@ -1,7 +1,7 @@
 //! `swell generate`: drives agents and shows their progress.
 
 use std::cell::RefCell;
-use std::io::{BufRead, IsTerminal};
+use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -143,7 +143,7 @@ fn order(args: &GenerateArgs, traffic: TrafficPart, local: Option<&Local>) -> Re
     })
 }
 
-/// Reads loads typed on standard input while traffic runs, one per line; reports lines that are not numbers.
+/// Reads loads typed on standard input while traffic runs; `talk` reports lines that are none.
 fn typed_loads(talk: bool) -> mpsc::Receiver<f64> {
     let (send, receive) = mpsc::channel();
     if std::io::stdin().is_terminal() && !in_foreground() {
@@ -151,23 +151,48 @@ fn typed_loads(talk: bool) -> mpsc::Receiver<f64> {
     }
     // The thread ends with standard input or with the process.
     std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines() {
-            let Ok(line) = line else { return };
-            match line.trim().parse::<f64>() {
-                Ok(load) if load.is_finite() && load > 0.0 => {
-                    if send.send(load).is_err() {
-                        return;
-                    }
-                }
-                _ if line.trim().is_empty() || !talk => {}
-                _ => out::say(&format!(
-                    "`{}` is no load: type a factor above 0, such as 0.5",
-                    line.trim()
-                )),
+        let refuse = |line: &str| {
+            if talk {
+                let text = format!("`{line}` is no load: type a factor above 0, such as 0.5");
+                out::say(&text);
             }
-        }
+        };
+        read_loads(std::io::stdin().lock(), &send, refuse);
     });
     receive
+}
+
+/// Maximum length of a line with a load, in bytes.
+const LONGEST: u64 = 100;
+
+/// Sends the loads of an input, one per line, until it ends or nobody receives them. Lines that are no load, not UTF-8
+/// or too long go to `refuse`, up to their maximum length.
+fn read_loads(mut input: impl BufRead, send: &mpsc::Sender<f64>, refuse: impl Fn(&str)) {
+    let mut line = Vec::new();
+    // Whether the next piece continues a line that was refused as too long.
+    let mut goes_on = false;
+    loop {
+        line.clear();
+        match input.by_ref().take(LONGEST).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let whole = line.ends_with(b"\n") || (line.len() as u64) < LONGEST;
+        if std::mem::replace(&mut goes_on, !whole) {
+            continue;
+        }
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim();
+        match text.parse::<f64>() {
+            Ok(load) if whole && load.is_finite() && load > 0.0 => {
+                if send.send(load).is_err() {
+                    return;
+                }
+            }
+            _ if whole && text.is_empty() => {}
+            _ => refuse(text),
+        }
+    }
 }
 
 /// Whether this process may read from its terminal: the kernel stops a background process that tries
@@ -258,4 +283,29 @@ fn show(dir: &Path, played: &Played, how: Said) {
     }
     out::data(&tables::agents::list_of(played.seconds, agents));
     out::data(&format!("kept: {} ({} flows)", dir.display(), played.flows));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_are_no_load_are_refused_and_the_next_one_is_read() {
+        let long = format!("1{}\n", "0".repeat(250));
+        let input = [
+            &b"0.5\n\n -1\nnan\n2\xff\n1e999\n"[..],
+            long.as_bytes(),
+            b" 2 \r\nhalf\n3",
+        ]
+        .concat();
+        let (send, receive) = mpsc::channel();
+        let refused = RefCell::new(Vec::new());
+        read_loads(&input[..], &send, |line| {
+            refused.borrow_mut().push(line.to_owned());
+        });
+        drop(send);
+        assert_eq!(receive.iter().collect::<Vec<f64>>(), [0.5, 2.0, 3.0]);
+        let wanted = ["-1", "nan", "2\u{fffd}", "1e999", &long[..100], "half"];
+        assert_eq!(refused.into_inner(), wanted);
+    }
 }
