@@ -194,19 +194,26 @@ pub struct Played {
 /// stopped, and their results are fetched and kept.
 ///
 /// # Errors
-/// If agents cannot be reached or refuse, or the results cannot be written.
+/// If two agents have one address, agents cannot be reached or refuse, or the results cannot be written.
 pub fn generate(
     options: &Options,
     loads: &mpsc::Receiver<f64>,
     events: &dyn Fn(Event<'_>),
     cancelled: &dyn Fn() -> bool,
 ) -> Result<Played, Error> {
-    let mut controller = Controller::new(&options.order).map_err(|e| {
+    let order = &options.order;
+    let all = order.clients.iter().chain(&order.servers);
+    let addresses = all.map(|a| a.at.as_deref().unwrap_or(&a.name));
+    if let Some(address) = fleet::twice(addresses) {
+        let message = format!("two agents have the address {address}");
+        return Err(Error::usage(message));
+    }
+    let mut controller = Controller::new(order).map_err(|e| {
         let fail = Error::failed(e);
         fail.hint("`swell agent` runs on every host; see docs/generate.md")
     })?;
     let ends = [options.length, options.duration.or(options.length)];
-    let begun = Keeper::new(&options.dir, &options.name, &options.order, ends)
+    let begun = Keeper::new(&options.dir, &options.name, order, ends)
         .and_then(|keeper| controller.start().map_err(Error::failed).map(|()| keeper));
     let mut keeper = match begun {
         Ok(keeper) => keeper,

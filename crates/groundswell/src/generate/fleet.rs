@@ -69,6 +69,9 @@ impl Fleet {
                 return Err(format!("{}: an address is HOST:PORT", member.address));
             }
         }
+        if let Some(address) = twice(self.agents.iter().map(|a| a.address.as_str())) {
+            return Err(format!("two agents have the address {address}"));
+        }
         for (role, word) in [(Role::Client, "client"), (Role::Server, "server")] {
             if !self.agents.iter().any(|a| a.role == role) {
                 return Err(format!("no agent has the role \"{word}\""));
@@ -95,6 +98,13 @@ impl Fleet {
     pub fn ca(&self) -> Option<PathBuf> {
         self.ca.as_ref().map(|p| self.dir.join(p))
     }
+}
+
+/// The first address that was there before, if any. Host names have no case (RFC 4343).
+pub(super) fn twice<'a>(addresses: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let mut seen = BTreeSet::new();
+    let mut addresses = addresses.into_iter();
+    addresses.find(|a| !seen.insert(a.to_ascii_lowercase()))
 }
 
 impl Member {
@@ -138,6 +148,10 @@ mod tests {
         for (text, says) in [
             (client.to_owned(), "role \"server\""),
             (format!("{client}{client}{server}"), "called a"),
+            (
+                format!("{client}{server}{server}").replacen("b:1", "B:1\"\nname = \"c", 1),
+                "the address b:1",
+            ),
             (format!("{client}{server}").replace("b:1", "b"), "HOST:PORT"),
             (
                 format!("{client}{server}").replace("\"server\"", "\"both\""),

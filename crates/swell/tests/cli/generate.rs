@@ -384,6 +384,26 @@ fn with_options(dir: &Scratch, options: &[&str]) -> Agent {
 }
 
 #[test]
+fn an_agent_is_named_once() {
+    let dir = Scratch::new("generate-twice");
+    dir.secret("token", TOKEN);
+    let words = [
+        "generate",
+        "--closed",
+        "1",
+        "--clients",
+        "127.0.0.1:1",
+        "--servers",
+        "localhost:1,LOCALHOST:1",
+        "--token-file",
+        "token",
+    ];
+    let out = run(&dir, &words);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("two agents have the address LOCALHOST:1"));
+}
+
+#[test]
 fn a_fleet_is_a_file_and_an_authority_vouches_for_its_agents() {
     let dir = Scratch::new("generate-fleet");
     dir.secret("token", TOKEN);
