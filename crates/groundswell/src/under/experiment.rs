@@ -109,11 +109,11 @@ pub fn background(
         let flows =
             FlowModel::from_slice(&bytes).map_err(|e| Error::usage(format!("{name}: {e}")))?;
         let absolute = std::fs::canonicalize(&path).map_err(Error::usage)?;
-        return Ok(known_sessions(absolute.display().to_string(), &flows));
+        return Ok(known_sessions(utf8(&absolute)?, &flows));
     }
     if let Ok(model) = Model::from_slice(&bytes) {
         let absolute = std::fs::canonicalize(&path).map_err(Error::usage)?;
-        return Ok(known(absolute.display().to_string(), &model));
+        return Ok(known(utf8(&absolute)?, &model));
     }
     drop(bytes);
     let options = learn::Options {
@@ -126,7 +126,13 @@ pub fn background(
     };
     let file = scratch.join("background.json");
     write(&file, &learnt.to_bytes(false).map_err(Error::failed)?)?;
-    Ok(known(file.display().to_string(), model))
+    Ok(known(utf8(&file)?, model))
+}
+
+/// A path as text: experiment files are UTF-8 (TOML 1.0).
+fn utf8(path: &Path) -> Result<String, Error> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| Error::usage(format!("{}: its path is not UTF-8", path.display())))
 }
 
 fn known(name: String, model: &Model) -> Background {
@@ -473,6 +479,23 @@ mod tests {
                 panic!("{name}: {problems}");
             }
         }
+    }
+
+    #[test]
+    fn a_path_that_is_not_utf_8_is_refused() {
+        use std::os::unix::ffi::OsStrExt;
+
+        let scratch = swell_host::scratch::Scratch::new().unwrap();
+        let file = scratch
+            .path()
+            .join(std::ffi::OsStr::from_bytes(b"model-\xff"));
+        std::fs::write(&file, bundled::model("smart-home").unwrap()).unwrap();
+        let link = scratch.path().join("link");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let Err(error) = background(link.to_str().unwrap(), scratch.path(), |_| {}) else {
+            panic!("it was taken");
+        };
+        assert!(error.message.contains("not UTF-8"), "{error}");
     }
 
     #[test]
