@@ -62,24 +62,33 @@ pub trait Backend: Sync {
                 false => 0.0,
             })
         });
-        let ways = spec.background.iter().flat_map(|part| {
-            let queues = [false, true].map(|down| queues(&part.path, down));
-            queues.into_iter()
-        });
-        let ways: Vec<Vec<Queue>> = ways.collect();
-        // Packets enter a path at its first link.
-        let first: BTreeSet<Queue> = ways.iter().map(|way| way[0]).collect();
-        let crossed: BTreeSet<Queue> = ways.iter().flatten().copied().collect();
-        let arrived = first.into_iter().filter_map(totals);
-        let arrived = arrived.map(|l| l.arrived_packets[1]).sum::<u64>() as f64;
+        // Several parts may share a link that some of them enter from elsewhere, so the packets that enter are counted
+        // by part. Wire losses are in the totals only.
+        let mut entered = 0;
+        let mut crossed = BTreeSet::new();
+        for part in &spec.background {
+            for way in [false, true].map(|down| queues(&part.path, down)) {
+                entered += way.first().map_or(0, |first| match spec.is_mixed() {
+                    true => {
+                        let name = &spec.links[first.link].name;
+                        let own = observed.parts.iter().filter(|p| {
+                            p.part == part.name && p.link == *name && p.direction == first.direction
+                        });
+                        own.map(|p| p.arrived_packets).sum::<u64>()
+                    }
+                    false => totals(*first).map_or(0, |l| l.arrived_packets[1]),
+                });
+                crossed.extend(way);
+            }
+        }
         let dropped = crossed.into_iter().filter_map(totals);
-        let dropped = dropped.map(|l| l.dropped[1]).sum::<u64>() as f64;
+        let dropped = dropped.map(|l| l.dropped[1]).sum::<u64>();
         Ok(MeasuredRates {
             up_bps,
             down_bps,
-            lost: match arrived > 0.0 {
-                true => dropped / arrived,
-                false => 0.0,
+            lost: match entered {
+                0 => 0.0,
+                n => dropped as f64 / n as f64,
             },
         })
     }

@@ -252,6 +252,27 @@ fn a_background_is_measured_where_it_flows() {
     }
 }
 
+/// 3 Mbit/s come to a link of 4 Mbit/s from another link, and 3 Mbit/s enter there: a third of all packets is lost.
+#[test]
+fn a_packet_that_crosses_two_links_counts_once_where_losses_are_measured() {
+    let links = link("a", "20Mbit", 1_000_000) + &link("b", "4Mbit", 1_000_000);
+    let part = |name: &str, path: &str| {
+        format!(
+            "[[background]]\nname = \"{name}\"\nkind = \"cbr\"\nrate = \"3Mbit\"\npath = [{path}]\n"
+        )
+    };
+    let backgrounds = part("through", "\"b\", \"a\"")
+        + &part("cross", "\"b\"")
+        + "[[background]]\nname = \"mix\"\nkind = \"mix\"\nof = [\"through\", \"cross\"]\n[run]";
+    let file = over(&links, PAGES).replace("[run]", &backgrounds);
+    let plan = Plan::resolve(&file, "test.toml", Path::new(".")).expect("a good file");
+    let alone = plan.alone(&plan.file.background[3], 0, None, &BTreeMap::new());
+    let rates = Simulator
+        .measure(&alone, &|_| {}, &|| false)
+        .expect("a run");
+    assert!((rates.lost - 1.0 / 3.0).abs() < 0.02, "{rates:?}");
+}
+
 #[test]
 fn every_link_has_its_file_of_packets() {
     let scratch = tempfile::tempdir().unwrap();
