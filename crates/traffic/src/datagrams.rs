@@ -43,11 +43,7 @@ impl Run {
     pub fn size(&self, i: u32) -> u32 {
         let [least, most] = self.sizes.map(u64::from);
         let n = u64::from(self.packets.max(1));
-        let more = self.bytes.saturating_sub(n * least);
-        let (large, rest) = match most.saturating_sub(least) {
-            0 => (0, more),
-            step => ((more / step).min(n), more % step),
-        };
+        let (large, rest) = self.mix();
         let i = u64::from(i);
         let is_large = (i + 1) * large / n > i * large / n;
         let bytes = if is_large {
@@ -58,6 +54,40 @@ impl Run {
             least
         };
         u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+
+    /// Number of datagrams of the largest size. If the first is none of them, the bytes that it has beyond
+    /// the smallest size.
+    fn mix(&self) -> (u64, u64) {
+        let [least, most] = self.sizes.map(u64::from);
+        let n = u64::from(self.packets.max(1));
+        let more = self.bytes.saturating_sub(n * least);
+        match most.saturating_sub(least) {
+            0 => (0, more),
+            step => ((more / step).min(n), more % step),
+        }
+    }
+
+    /// UDP payload bytes of its first `n` datagrams ([`Run::size`]).
+    pub(crate) fn bytes_of_first(&self, n: u32) -> u64 {
+        let [least, most] = self.sizes.map(u64::from);
+        let all = u64::from(self.packets.max(1));
+        let n = u64::from(n.min(self.packets));
+        let (large, rest) = self.mix();
+        let rest = if n > 0 && large < all { rest } else { 0 };
+        (n * least + n * large / all * most.saturating_sub(least)).saturating_add(rest)
+    }
+
+    /// Number of its datagrams that are due by `at` after its first ([`Run::due`]).
+    pub(crate) fn due_by(&self, at: Dur) -> u32 {
+        let gaps = u128::from(self.packets.saturating_sub(1).max(1));
+        match u128::from(self.span.as_nanos()) {
+            0 => self.packets,
+            span => {
+                let n = ((u128::from(at.as_nanos()) + 1) * gaps).div_ceil(span);
+                u32::try_from(n).map_or(self.packets, |n| n.min(self.packets))
+            }
+        }
     }
 }
 
@@ -142,6 +172,34 @@ impl Datagrams {
         let chain = |runs: &[Run]| runs.iter().map(|r| r.pause + r.span).sum::<Dur>();
         listed.max(chain(&self.runs[0])).max(chain(&self.runs[1]))
     }
+
+    /// Time from its start until so many datagrams of the client and of the server have gone. A run takes
+    /// one step, however many datagrams it names.
+    pub fn gone(&self, units: [u32; 2]) -> Dur {
+        let mut last = Dur::ZERO;
+        let (mut at, mut listed) = (Dur::ZERO, units);
+        for &(gap, client, _) in &self.packets {
+            at += gap;
+            let own = &mut listed[usize::from(!client)];
+            if *own > 0 {
+                *own -= 1;
+                last = at;
+            }
+        }
+        for (runs, mut left) in self.runs.iter().zip(units) {
+            let mut ended = Dur::ZERO;
+            for run in runs {
+                if left == 0 {
+                    break;
+                }
+                let n = left.min(run.packets);
+                last = last.max(ended + run.pause + run.due(n.saturating_sub(1)));
+                ended += run.pause + run.span;
+                left -= n;
+            }
+        }
+        last
+    }
 }
 
 #[cfg(test)]
@@ -175,6 +233,14 @@ mod tests {
             prop_assert!(all.iter().all(|b| (sizes[0]..=sizes[1]).contains(b)));
             prop_assert_eq!(run.due(0), Dur::ZERO);
             prop_assert_eq!(run.due(n - 1), run.span);
+            // Its parts, computed at once, are those counted one by one.
+            let part = (f64::from(n) * share) as u32;
+            let counted = all[..part as usize].iter().map(|&b| u64::from(b)).sum::<u64>();
+            prop_assert_eq!(run.bytes_of_first(part), counted);
+            for at in [Dur::ZERO, run.due(part), run.due(part) + Dur::from_nanos(1), run.span] {
+                let due = (0..n).take_while(|&i| run.due(i) <= at).count();
+                prop_assert_eq!(run.due_by(at) as usize, due);
+            }
         }
     }
 
@@ -207,5 +273,13 @@ mod tests {
         assert_eq!(all.iter().map(|p| u64::from(p.2)).sum::<u64>(), 40_040);
         let ups: Vec<_> = all.iter().filter(|p| p.1).map(|p| p.2).collect();
         assert_eq!(ups, [10; 4]);
+        // Progress after each datagram.
+        let (mut at, mut passed) = (Dur::ZERO, [0; 2]);
+        assert_eq!(d.gone(passed), at);
+        for (gap, client, _) in all {
+            at += gap;
+            passed[usize::from(!client)] += 1;
+            assert_eq!(d.gone(passed), at);
+        }
     }
 }

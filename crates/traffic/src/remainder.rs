@@ -334,13 +334,18 @@ fn cut_runs(runs: &[Run], age: Dur) -> Vec<Run> {
     let mut ended = Dur::ZERO;
     for (i, run) in runs.iter().enumerate() {
         let begins = ended + run.pause;
-        let next = (0..run.packets).find(|&n| begins + run.due(n) > age);
-        if let Some(n) = next {
+        let n = if begins > age {
+            0
+        } else {
+            run.due_by(age - begins)
+        };
+        if n < run.packets {
+            let bytes = run.bytes_of_first(run.packets);
             let first = Run {
                 pause: begins + run.due(n) - age,
                 span: run.span - run.due(n),
                 packets: run.packets - n,
-                bytes: (n..run.packets).map(|m| u64::from(run.size(m))).sum(),
+                bytes: bytes.saturating_sub(run.bytes_of_first(n)),
                 sizes: run.sizes,
             };
             return std::iter::once(first)

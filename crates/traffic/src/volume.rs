@@ -80,9 +80,10 @@ impl Connection {
     /// The pauses inside it that the session's next group waited for: all of them, unless the connection
     /// continued beside that group.
     pub fn awaited(&self) -> Dur {
-        let Some([up, down]) = self.overlap.map(|o| o.map(|n| n as usize)) else {
+        let Some(units) = self.overlap else {
             return self.exchange.pauses();
         };
+        let [up, down] = units.map(|n| n as usize);
         match &self.exchange {
             Exchange::Sequential(turns) => {
                 let server = turns.iter().take(down).map(|t| t.server_think).sum::<Dur>();
@@ -104,7 +105,7 @@ impl Connection {
             Exchange::Attempt { retries, .. } => {
                 retries.iter().take(up.saturating_sub(1)).copied().sum()
             }
-            Exchange::Datagrams(d) => d.iter().take(up + down).map(|p| p.0).sum(),
+            Exchange::Datagrams(d) => d.gone(units),
         }
     }
 }
@@ -138,6 +139,9 @@ pub(crate) struct Piece {
     from: Dur,
     to: Dur,
     bytes: [f64; 2],
+    /// Number of instants at which equal parts of the bytes pass, evenly spaced from `from` to `to`; 0: the
+    /// bytes pass all the time.
+    instants: u32,
 }
 
 /// The load of `connection` on the link between the access paths: segments with their headers, ACKs,
@@ -162,17 +166,29 @@ pub(crate) fn on_the_link(
         ]
     };
     match &connection.exchange {
-        Exchange::Datagrams(_) => {
+        Exchange::Datagrams(d) => {
             let mut pieces: Vec<Piece> = Vec::with_capacity(course.spans.len());
-            for s in &course.spans {
+            let mut put = |end: usize, from: Dur, to: Dur, payload: u64, packets: u32| {
                 let mut bytes = [0.0; 2];
-                let size = s.bytes as f64 + UDP_HEADERS + v6;
-                bytes[s.end] = size * (1.0 - lost(s.end)[0]);
+                let size = payload as f64 + f64::from(packets) * (UDP_HEADERS + v6);
+                bytes[end] = size * (1.0 - lost(end)[0]);
                 pieces.push(Piece {
-                    from: s.from,
-                    to: s.to,
+                    from,
+                    to,
                     bytes,
+                    instants: packets,
                 });
+            };
+            for s in &course.spans {
+                put(s.end, s.from, s.to, s.bytes, 1);
+            }
+            for (end, runs) in d.runs.iter().enumerate() {
+                let mut ended = Dur::ZERO;
+                for run in runs {
+                    let from = ended + run.pause;
+                    ended = from + run.span;
+                    put(end, from, ended, run.bytes, run.packets);
+                }
             }
             pieces
         }
@@ -182,6 +198,7 @@ pub(crate) fn on_the_link(
                 from: s.from,
                 to: s.from,
                 bytes: [ATTEMPT[0] + v6, answer],
+                instants: 1,
             });
             attempts.collect()
         }
@@ -208,6 +225,7 @@ fn segments(c: &Connection, course: &Timeline, lost: [[f64; 2]; 2]) -> Vec<Piece
                 (syn * again[0] + header) * passes[0],
                 syn * again[1] * passes[1],
             ],
+            instants: 0,
         },
         Piece {
             // At one instant, because a session ends with its connections and nothing may follow.
@@ -217,6 +235,7 @@ fn segments(c: &Connection, course: &Timeline, lost: [[f64; 2]; 2]) -> Vec<Piece
                 (again[0] + 1.0) * header * passes[0],
                 again[1] * header * passes[1],
             ],
+            instants: 0,
         },
     ];
     for s in &course.spans {
@@ -234,6 +253,7 @@ fn segments(c: &Connection, course: &Timeline, lost: [[f64; 2]; 2]) -> Vec<Piece
             from: s.from,
             to: s.to,
             bytes,
+            instants: 0,
         });
     }
     // An ACK reaches the link if its segment arrived and the ACK is not lost before the link.
@@ -244,6 +264,7 @@ fn segments(c: &Connection, course: &Timeline, lost: [[f64; 2]; 2]) -> Vec<Piece
             from: a.from,
             to: a.to.min(course.end),
             bytes,
+            instants: 0,
         }
     }));
     pieces
@@ -254,6 +275,11 @@ impl Piece {
     fn between(&self, from: f64, to: f64) -> [f64; 2] {
         let (a, b) = (self.from.as_secs_f64(), self.to.as_secs_f64());
         let share = match b > a {
+            true if self.instants > 1 => {
+                let gaps = f64::from(self.instants) - 1.0;
+                let before = |t: f64| ((t - a) / (b - a) * gaps).ceil().clamp(0.0, gaps + 1.0);
+                ((before(to) - before(from)) / (gaps + 1.0)).max(0.0)
+            }
             true => ((b.min(to) - a.max(from)) / (b - a)).max(0.0),
             false => f64::from(u8::from(from <= a && a < to)),
         };

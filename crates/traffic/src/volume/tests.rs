@@ -137,6 +137,56 @@ fn datagrams_and_attempts_have_their_headers() {
     }
 }
 
+/// A run takes as much memory and time as a datagram, whatever number it names.
+#[test]
+fn runs_pass_as_their_datagrams_do() {
+    let run = |packets: u32, seconds: u64| Run {
+        pause: Dur::from_secs(1),
+        span: Dur::from_secs(seconds),
+        packets,
+        bytes: u64::from(packets) * 100,
+        sizes: [100; 2],
+    };
+    let runs = |runs| {
+        let d = Datagrams {
+            packets: Vec::new(),
+            runs,
+        };
+        alone(Exchange::Datagrams(d))
+    };
+    // From the client at 1, 3 and 5 s, then at 6 s; from the server at 1 s.
+    let m = runs([vec![run(3, 4), run(1, 0)], vec![run(1, 0)]]);
+    let s = &m.sessions[0];
+    let c = &s.groups[0].connections[0];
+    let course = Timeline::of(&m, s, c, &Network::default());
+    assert_eq!((course.spans.len(), course.end), (0, Dur::from_secs(6)));
+    let pieces = on_the_link(&m, s, c, &Network::default());
+    let passed = |from: f64, to: f64| {
+        pieces.iter().fold([0.0; 2], |sum, piece| {
+            let bytes = piece.between(from, to);
+            [sum[0] + bytes[0], sum[1] + bytes[1]]
+        })
+    };
+    for (from, to, packets) in [
+        (0.0, 1.0, [0.0, 0.0]),
+        (1.0, 3.0, [1.0, 1.0]),
+        (2.0, 3.5, [1.0, 0.0]),
+        (4.0, 6.0, [1.0, 0.0]),
+        (5.5, f64::INFINITY, [1.0, 0.0]),
+        (f64::NEG_INFINITY, f64::INFINITY, [4.0, 1.0]),
+    ] {
+        for (found, n) in passed(from, to).into_iter().zip(packets) {
+            assert!((found - 128.0 * n).abs() < 1e-9, "{from} to {to}: {found}");
+        }
+    }
+    let mut many = runs([vec![run(u32::MAX, 9)], Vec::new()]);
+    let all = f64::from(u32::MAX) * 128.0 * 0.8;
+    assert!((many.rates()[0] / all - 1.0).abs() < 1e-9);
+    let c = &mut many.sessions[0].groups[0].connections[0];
+    c.overlap = Some([u32::MAX, 0]);
+    assert_eq!(c.awaited(), Dur::from_secs(10));
+}
+
 #[test]
 fn rates_count_weights_sides_and_loss() {
     let packet = datagrams(&[(0, true, 972)]);
