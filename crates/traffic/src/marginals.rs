@@ -228,6 +228,9 @@ const QUANTILES: usize = 2_000;
 
 /// Maximum number of datagrams counted per flow, evenly spread over it.
 const DATAGRAMS: u64 = 512;
+/// Maximum number of datagrams of a flow that they are spread over, its first ones: a run names billions of
+/// datagrams in a few bytes.
+const WALK: u64 = 1 << 20;
 
 impl Marginals {
     /// The marginals of a model.
@@ -409,8 +412,9 @@ fn each(model: &Model, s: &Session, mut value: impl FnMut(Quantity, f64)) {
                 }
                 Exchange::Attempt { .. } => {}
                 Exchange::Datagrams(d) => {
-                    let every = d.count().iter().sum::<u64>().div_ceil(DATAGRAMS).max(1);
-                    for (k, (gap, _, bytes)) in d.iter().enumerate() {
+                    let all = d.count().into_iter().fold(0, u64::saturating_add).min(WALK);
+                    let every = all.div_ceil(DATAGRAMS).max(1);
+                    for (k, (gap, _, bytes)) in d.iter().take(all as usize).enumerate() {
                         if !(k as u64).is_multiple_of(every) {
                             continue;
                         }

@@ -72,3 +72,23 @@ proptest! {
         }
     }
 }
+
+/// A run names any number of datagrams. The first million of a flow stand for all.
+#[test]
+fn long_runs_are_walked_only_so_far() {
+    let run = |bytes: u32| crate::Run {
+        packets: 1 << 20,
+        bytes: u64::from(bytes) << 20,
+        sizes: [bytes; 2],
+        ..crate::Run::default()
+    };
+    let mut m = model(Dur::from_secs(10), vec![session(2, Dur::ZERO, 0)]);
+    m.sessions[0].groups[0].connections[0].exchange =
+        crate::Exchange::Datagrams(crate::Datagrams {
+            packets: Vec::new(),
+            runs: [vec![run(100), run(200)], Vec::new()],
+        });
+    let x = Marginals::of(&m);
+    let sizes = x.get("", Quantity::Datagram).unwrap();
+    assert_eq!(sizes.quantile(1.0), Some(100.0));
+}
