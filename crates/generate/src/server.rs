@@ -120,13 +120,12 @@ impl Worker {
         };
         let mut header = [0; HEADER];
         let got = match recv(&fd, &mut header, RecvFlags::DONTWAIT).map(|(_, n)| n) {
-            Ok(0) => {
+            Err(Errno::AGAIN) => 0,
+            Ok(0) | Err(_) => {
                 self.counts.strangers += 1;
                 return;
             }
             Ok(n) => n,
-            Err(Errno::AGAIN) => 0,
-            Err(_) => return,
         };
         let message = (got == HEADER).then(|| Message::decode(&header, &self.shared.config.key));
         match message {
@@ -196,7 +195,8 @@ impl Worker {
         self.shared.may_come(request.client, peer) && self.shared.is_here(request.client)
     }
 
-    fn keep_conn(
+    /// Adds a connection; `None` if the kernel refuses to watch it.
+    pub fn keep_conn(
         &mut self,
         fd: OwnedFd,
         peer: IpAddr,
@@ -215,7 +215,10 @@ impl Worker {
             flow,
             ..Conn::new(fd, state, self.now())
         });
-        if self.watch(token).is_err() {
+        if let Err(error) = self.watch(token) {
+            self.failed(error);
+            // A transfer was counted as begun if it already sends.
+            self.counts.failed += u64::from(state == State::Giving);
             self.forget(token);
             return None;
         }

@@ -131,6 +131,8 @@ pub(super) struct Worker {
     pub leases: super::lease::Leases,
     /// Connections that wait until the rate limit allows sending again.
     pub waiting: VecDeque<u64>,
+    /// A timer for them is set.
+    room_due: bool,
     stopping: bool,
     /// Position of the periodic check of connections.
     looked: usize,
@@ -188,6 +190,7 @@ impl Worker {
             answerer: None,
             leases: super::lease::Leases::default(),
             waiting: VecDeque::new(),
+            room_due: false,
             stopping: false,
             looked: 0,
             shared,
@@ -333,12 +336,18 @@ impl Worker {
         if !conn.ready {
             conn.ready = true;
             self.counts.limited += 1;
-            if self.waiting.is_empty() {
-                self.queue.push(now + wait, Wake::Room);
-            }
             self.waiting.push_back(token);
+            self.wake_for_room(wait);
         }
         None
+    }
+
+    /// Sets a timer for the connections that wait for the rate limit, unless there is one.
+    fn wake_for_room(&mut self, wait: Dur) {
+        if !std::mem::replace(&mut self.room_due, true) {
+            let at = self.now() + wait;
+            self.queue.push(at, Wake::Room);
+        }
     }
 
     /// Charges sent bytes to the rate limit.
@@ -350,6 +359,7 @@ impl Worker {
 
     /// Continues with the connections that have waited longest, as far as the rate limit allows.
     fn room_again(&mut self) {
+        self.room_due = false;
         let mut wait = Dur::ZERO;
         for _ in 0..TIMERS {
             let budget = self.shared.config.limits.budget.as_ref();
@@ -357,14 +367,17 @@ impl Worker {
                 wait = full;
                 break;
             }
-            match self.waiting.pop_front() {
-                Some(token) => self.go_on(token),
-                None => return,
+            let Some(token) = self.waiting.pop_front() else {
+                return;
+            };
+            let second = seconds(self.now());
+            if let Some(conn) = self.conns.get_mut(token) {
+                conn.progress = second;
             }
+            self.go_on(token);
         }
         if !self.waiting.is_empty() {
-            let at = self.now() + wait;
-            self.queue.push(at, Wake::Room);
+            self.wake_for_room(wait);
         }
     }
 
@@ -409,7 +422,8 @@ impl Worker {
                 State::Lease => false,
                 State::Header if !conn.keep => still > HEADER_PATIENCE,
                 State::Header | State::Idle => !here,
-                _ => still > STALLED || !here,
+                // A connection that waits for its turn has not stalled, however long the queue is.
+                _ => (still > STALLED && !conn.ready) || !here,
             }
         };
         for token in self.conns.next_tokens(&mut self.looked, AT_A_LOOK, gone) {
@@ -497,3 +511,6 @@ fn early(span: Dur, precise: bool) -> Dur {
 pub(super) fn seconds(now: Time) -> u32 {
     u32::try_from(now.as_nanos() / 1_000_000_000).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests;

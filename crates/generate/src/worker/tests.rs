@@ -1,0 +1,90 @@
+//! Tests of one thread's loop, on socket pairs.
+
+use std::os::unix::net::UnixStream;
+
+use swell_base::Rate;
+
+use super::*;
+use crate::{Addresses, Budget, Config, Key, Limits, Server};
+
+/// A server's thread. Its only client has agreed, and sending a packet uses up the rate limit for ten seconds.
+fn limited() -> Worker {
+    let role = Role::Server(Server {
+        clients: vec![Addresses::parse(&["127.0.0.0/8"]).unwrap()],
+        ..Server::default()
+    });
+    let budget = Budget::new(Rate::from_bps(1_000));
+    let shared = Shared::new(Config {
+        key: Key::new([7; 16]),
+        lease: Dur::from_secs(3_600),
+        congestion: Vec::new(),
+        threads: 1,
+        precise: false,
+        room: 0,
+        elapsed: Dur::ZERO,
+        limits: Limits {
+            budget: Some(Arc::new(budget)),
+            ..Limits::default()
+        },
+        role,
+    })
+    .unwrap();
+    shared.hear(0);
+    Worker::new(Arc::new(shared), 0).unwrap()
+}
+
+/// A connection on which the server has much to send, and its other end.
+fn giving(worker: &mut Worker) -> (u64, UnixStream) {
+    let (own, other) = UnixStream::pair().unwrap();
+    let token = worker.conns.insert(Conn {
+        to_send: 1 << 30,
+        ..Conn::new(own.into(), State::Giving, Time::ZERO)
+    });
+    (token, other)
+}
+
+/// Puts a connection into the queue for the rate limit.
+fn wait(worker: &mut Worker, token: u64) {
+    worker.conns.get_mut(token).unwrap().ready = true;
+    worker.waiting.push_back(token);
+}
+
+#[test]
+fn a_burst_leaves_one_timer_for_all_who_wait() {
+    let mut worker = limited();
+    let (token, _other) = giving(&mut worker);
+    wait(&mut worker, token);
+    worker.room_again();
+    // It has sent a packet, and waits again.
+    assert!(worker.counts.sent_bytes > 0);
+    assert_eq!((worker.waiting.len(), worker.queue.len()), (1, 1));
+}
+
+#[test]
+fn waiting_for_the_rate_limit_is_no_stall() {
+    let mut worker = limited();
+    let (waiting, _one) = giving(&mut worker);
+    let (stalled, _two) = giving(&mut worker);
+    wait(&mut worker, waiting);
+    worker.look(Time::ZERO + Dur::from_secs(100));
+    assert!(worker.conns.get_mut(waiting).is_some());
+    assert!(worker.conns.get_mut(stalled).is_none());
+    assert_eq!(worker.counts.failed, 1);
+}
+
+#[test]
+fn a_transfer_whose_connection_cannot_be_watched_has_failed() {
+    let mut worker = limited();
+    let (own, _other) = UnixStream::pair().unwrap();
+    // What is watched already cannot be watched again (epoll_ctl(2), EEXIST).
+    watch(&worker.epoll, &own, 0).unwrap();
+    let peer = [127, 0, 0, 1].into();
+    let kept = worker.keep_conn(own.into(), peer, 0, State::Giving, [1, 0]);
+    assert_eq!((kept, worker.counts.failed), (None, 1));
+    assert_eq!(
+        worker.failures.get(&Errno::EXIST.raw_os_error()),
+        Some(&1),
+        "{:?}",
+        worker.failures
+    );
+}
