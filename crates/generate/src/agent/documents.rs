@@ -92,7 +92,7 @@ pub fn openapi() -> Value {
         "info": {
             "title": "swell agent",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Live traffic between hosts. Errors are JSON objects with a text `error`: 400 for what makes no sense, 401 without a token, 403 for what the token or the agent does not allow, 404 for what is not there, 405 for a method that a resource does not have, 409 for what cannot be now, 413 for what is too long.",
+            "description": "Live traffic between hosts. Errors are JSON objects with a text `error`: 400 for what makes no sense, 401 without a token, 403 for what the token or the agent does not allow, 404 for what is not there, 405 for a method that a resource does not have, 409 for what cannot be now, 413 for what is too long, 500 for what the agent's machine has no means for.",
             "license": { "name": "Apache-2.0 OR MIT", "identifier": "Apache-2.0 OR MIT" },
         },
         "security": [{ "token": [] }],

@@ -294,12 +294,13 @@ fn answer<T: Serialize>(result: Result<T, Refusal>) -> Response {
     }
 }
 
-fn refused(refusal: &Refusal) -> Response {
+pub(super) fn refused(refusal: &Refusal) -> Response {
     match refusal {
         Refusal::Wrong(why) => problem(StatusCode::BAD_REQUEST, why),
         Refusal::Unknown(id) => problem(StatusCode::NOT_FOUND, &format!("there is no run {id}")),
         Refusal::Forbidden(why) => problem(StatusCode::FORBIDDEN, why),
         Refusal::Conflict(why) => problem(StatusCode::CONFLICT, why),
+        Refusal::Failed(why) => problem(StatusCode::INTERNAL_SERVER_ERROR, why),
     }
 }
 

@@ -38,6 +38,8 @@ pub(super) enum Refusal {
     Forbidden(String),
     /// Not possible in the current state.
     Conflict(String),
+    /// The agent's machine lacks descriptors, memory or threads.
+    Failed(String),
 }
 
 impl From<&str> for Refusal {
@@ -49,6 +51,17 @@ impl From<&str> for Refusal {
 impl From<Wrong> for Refusal {
     fn from(wrong: Wrong) -> Refusal {
         Refusal::Wrong(wrong)
+    }
+}
+
+impl From<RunError> for Refusal {
+    fn from(error: RunError) -> Refusal {
+        let why = error.to_string();
+        match error {
+            RunError::Config(_) => Refusal::Wrong(why),
+            RunError::Port { .. } => Refusal::Conflict(why),
+            RunError::Socket(_) | RunError::Thread(_) => Refusal::Failed(why),
+        }
     }
 }
 
@@ -156,10 +169,7 @@ impl Runs {
         let (config, part, traffic) = self.config(asked)?;
         let span = self.allowed.span(config.lease)?;
         self.held().room()?;
-        let run = Run::new(config).map_err(|error| match error {
-            RunError::Port { .. } => Refusal::Conflict(error.to_string()),
-            _ => Refusal::Wrong(error.to_string()),
-        })?;
+        let run = Run::new(config)?;
         run.renew(span);
         let mut held = self.held();
         held.room()?;

@@ -1,6 +1,30 @@
 //! Errors that arise before a request reaches our handlers.
 
+use rustix::io::Errno;
+
 use super::*;
+use crate::RunError;
+use crate::agent::routes::refused;
+use crate::agent::runs::Refusal;
+
+#[test]
+fn what_the_machine_lacks_is_no_fault_of_the_request() {
+    let lacking = [
+        RunError::Socket(Errno::MFILE),
+        RunError::Socket(Errno::NOMEM),
+        RunError::Thread(io::ErrorKind::OutOfMemory.into()),
+    ];
+    for error in lacking {
+        let why = error.to_string();
+        let refusal = Refusal::from(error);
+        assert!(matches!(&refusal, Refusal::Failed(said) if *said == why));
+        assert_eq!(refused(&refusal).status().as_u16(), 500, "{why}");
+    }
+    let status = |error: RunError| refused(&Refusal::from(error)).status().as_u16();
+    assert_eq!(status(RunError::Config("nothing to do")), 400);
+    let error = Errno::ADDRINUSE;
+    assert_eq!(status(RunError::Port { port: 80, error }), 409);
+}
 
 #[test]
 fn every_error_is_json_and_says_what_is_wrong() {
