@@ -6,7 +6,7 @@ use super::Condition;
 use crate::file::Bottleneck;
 use crate::kinds::Part;
 use crate::observe::{LinkTotals, Observations, PartTotals};
-use crate::store::Results;
+use crate::store::{Results, RunResult};
 
 /// Loads that differ by more than this share are not equal.
 pub(super) const UNEQUAL: f64 = 0.10;
@@ -46,7 +46,7 @@ pub(super) struct Loads {
     open_loop: bool,
     /// Whether it should offer exactly the requested rate.
     exact: bool,
-    /// Capacities.
+    /// What the bottleneck could carry in the runs, on average.
     rates: [f64; 2],
     /// Rate that left the bottleneck, foreground and background together.
     used: [f64; 2],
@@ -131,8 +131,8 @@ impl Loads {
             open_loop,
             exact,
             rates: [0, 1].map(|d| {
-                let own = at.as_ref().map(|at| at[d].rate);
-                own.unwrap_or_default().bps() as f64
+                let runs = results.of(foreground, mix.unwrap_or(background).name());
+                at.as_ref().map_or(0.0, |at| capacity(runs, &at[d]))
             }),
             used: both(Count::Used),
             name: background.name().to_owned(),
@@ -219,7 +219,8 @@ impl Loads {
         let several = all.iter().any(|place| place.link != all[0].link);
         let place = |place: &Bottleneck| {
             let (x, y) = (a.own_at(place)?, b.own_at(place)?);
-            let counts = x.max(y) > IDLE * place.rate.bps() as f64;
+            let rate = a.rate_at(place).max(b.rate_at(place));
+            let counts = x.max(y) > IDLE * rate;
             (counts && (x - y).abs() > UNEQUAL * x.max(y)).then(|| {
                 let way = WAYS[usize::from(place.queue.direction)];
                 let on = match several {
@@ -243,6 +244,15 @@ impl Loads {
             ways.filter(|(at, _)| *at == place).map(|(_, own)| own)
         });
         here.sum()
+    }
+
+    /// What this bottleneck could carry; zero where it is none of these loads.
+    fn rate_at(&self, place: &Bottleneck) -> f64 {
+        let here = self.each().flat_map(|l| {
+            let ways = l.at.iter().flatten().zip(l.rates);
+            ways.filter(|(at, _)| *at == place).map(|(_, rate)| rate)
+        });
+        here.fold(0.0, f64::max)
     }
 
     /// Whether a load in this direction is large enough to count.
@@ -270,6 +280,15 @@ impl Count {
             Count::Used => link.departed[0] + link.departed[1],
         }
     }
+}
+
+/// What a bottleneck could carry in these runs, on average over the seconds that count. A link that changes carries
+/// another rate than its first one.
+fn capacity<'r>(runs: impl Iterator<Item = &'r RunResult>, at: &Bottleneck) -> f64 {
+    let rows = runs.flat_map(|run| &run.observed.links);
+    let rows = rows.filter(|l| at.is(&l.link, l.direction) && l.rate > 0.0);
+    let rates: Vec<f64> = rows.map(|l| l.rate).collect();
+    swell_stats::mean(&rates).unwrap_or(at.rate.bps() as f64)
 }
 
 /// Bytes that a run counted at a bottleneck, and the seconds of counting: for one `part`, or for the whole background.

@@ -66,6 +66,28 @@ fn learnt_traffic_that_gives_way_though_there_is_room_leaves_it_open() {
     assert_eq!(c.enough, Answer::Unclear);
 }
 
+/// A link of 20 Mbit/s becomes slower during the runs, and could carry 8.5 Mbit/s on average: 8 Mbit/s fill it.
+#[test]
+fn a_link_that_changes_is_full_at_what_it_could_carry() {
+    let mut results = results(10, |kind, _| if kind == "none" { 1.0 } else { 2.0 });
+    let measured = Measured {
+        down_bps: 16e6,
+        down_bps_each: vec![16e6],
+        sessions: Some(2.0),
+        ..Measured::default()
+    };
+    results.manifest.measured.insert("learnt".into(), measured);
+    let had_room = |of: &Results| {
+        let open = judged(of).comparisons.remove(0).open;
+        open.iter().any(|o| o.contains("though the link had room"))
+    };
+    assert!(had_room(&results));
+    for run in &mut results.runs {
+        run.observed.links[0].rate = 8.5e6;
+    }
+    assert!(!had_room(&results));
+}
+
 /// Results of a foreground that sends 1 Mbit/s whatever happens, and loses nothing.
 fn packets(waits: bool, waited: impl Fn(&str) -> f64) -> Results {
     let mut results = results(10, |_, _| 1.0);
