@@ -26,21 +26,64 @@ const ENOUGH: usize = 100;
 const EXPLAINED: f64 = 0.5;
 
 /// Length of a bin in which losses are counted, milliseconds.
-const BIN: u32 = 250;
-/// Number of bins by which detection may lag a loss: the last packet of a transfer is retransmitted after
-/// a time-out.
-const LATER: usize = 4;
+const BIN: u64 = 250;
+/// Maximum number of bins: 18 hours. Longer traces use bins of twice, four times, … the length.
+const MAX_BINS: usize = 1 << 18;
+/// Time by which detection may lag a loss, milliseconds: the last packet of a transfer is retransmitted
+/// after a time-out.
+const LATER: u64 = 1_000;
 /// Minimum number of packets while the queue was short for their loss rate to be meaningful.
 const PACKETS: u64 = 1_000;
 
 /// Data packets over time, and how many of them were lost.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Passing {
+    /// Length of a bin, milliseconds.
+    width: u64,
     /// By side of the tap, then by bin: `[packets, lost]` sent by hosts of that side, and sent to them.
     bins: [Vec<[[u32; 2]; 2]>; 2],
 }
 
+impl Default for Passing {
+    fn default() -> Passing {
+        Passing {
+            width: BIN,
+            bins: Default::default(),
+        }
+    }
+}
+
 impl Passing {
+    /// The bin of a time in milliseconds.
+    fn bin(&self, at: u64) -> usize {
+        usize::try_from(at / self.width).unwrap_or(usize::MAX)
+    }
+
+    /// Joins bins in pairs.
+    fn coarsen(&mut self) {
+        self.width *= 2;
+        for bins in &mut self.bins {
+            let joined = bins.chunks(2).map(|pair| {
+                pair.iter().fold([[0u32; 2]; 2], |sum, bin| {
+                    [0, 1].map(|way| [0, 1].map(|k| sum[way][k].saturating_add(bin[way][k])))
+                })
+            });
+            *bins = joined.collect();
+        }
+    }
+
+    /// Makes room for a time in milliseconds, and returns its bin.
+    fn grow(&mut self, at: u64) -> usize {
+        while self.bin(at) >= MAX_BINS {
+            self.coarsen();
+        }
+        let bin = self.bin(at);
+        for bins in &mut self.bins {
+            bins.resize(bins.len().max(bin + 1), [[0; 2]; 2]);
+        }
+        bin
+    }
+
     /// Records data packets of a host on `side` at a time in nanoseconds. `lost` counts newly detected
     /// losses of hosts on that side: on their way to the tap, and on the way to them.
     #[inline]
@@ -48,11 +91,10 @@ impl Passing {
         if sent == 0 && lost == [0; 2] {
             return;
         }
-        let bin = (at / 1_000_000) as usize / BIN as usize;
+        let millis = at / 1_000_000;
+        let mut bin = self.bin(millis);
         if bin >= self.bins[0].len() {
-            self.bins
-                .iter_mut()
-                .for_each(|b| b.resize(bin + 1, [[0; 2]; 2]));
+            bin = self.grow(millis);
         }
         let counts = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         let [left, right] = &mut self.bins;
@@ -61,24 +103,27 @@ impl Passing {
         } else {
             (right, left)
         };
-        own[bin][0][0] += counts(sent);
-        other[bin][1][0] += counts(sent);
-        own[bin][0][1] += counts(lost[0]);
-        own[bin][1][1] += counts(lost[1]);
+        for sum in [&mut own[bin][0][0], &mut other[bin][1][0]] {
+            *sum = sum.saturating_add(counts(sent));
+        }
+        for (way, n) in own[bin].iter_mut().zip(lost) {
+            way[1] = way[1].saturating_add(counts(n));
+        }
     }
 
     /// The share of the losses of `side` that the queue did not cause, for packets sent and received.
     /// `is_long` tells in which bins the queue was long.
     fn elsewhere(&self, side: usize, is_long: impl Fn(usize) -> bool) -> [f64; 2] {
         let mut sums = [[[0u64; 2]; 2]; 2];
-        let mut since = LATER + 1;
+        let later = LATER.div_ceil(self.width);
+        let mut since = later + 1;
         for (i, bin) in self.bins[side].iter().enumerate() {
             since = if is_long(i) {
                 0
             } else {
                 since.saturating_add(1)
             };
-            let sum = &mut sums[usize::from(since <= LATER)];
+            let sum = &mut sums[usize::from(since <= later)];
             for (way, counts) in sum.iter_mut().zip(bin) {
                 way[0] += u64::from(counts[0]);
                 way[1] += u64::from(counts[1]);
@@ -142,15 +187,15 @@ impl Queue {
         };
         let (mut all, mut shared, mut known) = (0u64, 0u64, 0);
         // The maximum delay in each bin.
-        let mut longest: Vec<u32> = Vec::new();
+        let mut longest = vec![0u32; passing.bins[side].len()];
         for &(at, host, own) in &queue.excess {
             if let Some(least) = queue.least(host, at) {
                 all += u64::from(own);
                 shared += u64::from(least.min(own));
                 known += 1;
-                let bin = (at / BIN) as usize;
-                longest.resize(longest.len().max(bin + 1), 0);
-                longest[bin] = longest[bin].max(least.min(own));
+                if let Some(most) = longest.get_mut(passing.bin(u64::from(at))) {
+                    *most = (*most).max(least.min(own));
+                }
             }
         }
         if known < ENOUGH || (shared as f64) < EXPLAINED * all as f64 || shared == 0 {
@@ -269,5 +314,21 @@ mod tests {
     fn few_hosts_tell_nothing() {
         let (q, _) = found(|at, h, _| u64::from(h < 2 && busy(at)) * 30_000, busy);
         assert_eq!(q.mean(), Dur::ZERO);
+    }
+
+    /// Memory is bounded, and the sums are kept, however long the trace.
+    #[test]
+    fn bins_grow_wider_instead_of_more() {
+        let mut passing = Passing::default();
+        let day = 86_400_000_000_000;
+        for i in 0..10 {
+            passing.add(i * day, 0, 3, [1, 0]);
+        }
+        assert!(passing.bins.iter().all(|b| b.len() <= MAX_BINS));
+        let sum = |side: usize, way: usize, k: usize| {
+            let bins = passing.bins[side].iter();
+            bins.map(|b| b[way][k]).sum::<u32>()
+        };
+        assert_eq!([sum(0, 0, 0), sum(1, 1, 0), sum(0, 0, 1)], [30, 30, 10]);
     }
 }
