@@ -102,11 +102,23 @@ impl Timeline {
         timeline
     }
 
-    /// Adds a change. It comes after other changes at the same instant.
+    /// Adds a change. It comes after other changes at the same instant. Changes that will never be due again are
+    /// removed, because any number may be added while a link is in use.
     pub fn add(&mut self, change: Change) {
-        self.due.push(change.at);
-        self.changes = self.changes.iter().cloned().chain([change]).collect();
+        let all = self.changes.iter().cloned().zip(self.due.iter().copied());
+        let (mut changes, mut due): (Vec<Change>, Vec<Time>) =
+            all.filter(|(_, at)| *at < Time::MAX).unzip();
+        due.push(change.at);
+        changes.push(change);
+        self.changes = changes.into();
+        self.due = due;
         self.look();
+    }
+
+    /// Number of changes kept.
+    #[cfg(test)]
+    pub fn kept(&self) -> usize {
+        self.due.len()
     }
 
     /// When the next change is due; `MAX` = never.

@@ -74,9 +74,20 @@ impl Wire {
         }
     }
 
-    /// Adds a change at or after the instant reached.
-    pub fn add(&mut self, change: Change) {
+    /// Adds a change at or after `now`, at which the link is up to date. Changes due by then are applied before, so
+    /// that they do not pile up on a link without traffic.
+    pub fn add(&mut self, now: Time, change: Change) {
+        self.reach(now);
         self.timeline.add(change);
+    }
+
+    /// Bits per second after every change up to and including `at`; 0 without a rate.
+    pub fn rate_at(&mut self, at: Time) -> u64 {
+        self.reach(at);
+        match self.supply {
+            Supply::Rate(rate) => rate,
+            Supply::Unlimited | Supply::Deliveries(_) => 0,
+        }
     }
 
     /// When a transmission may begin on a serializer that is idle at `at`. `free_at` is the previous result, which is
@@ -222,8 +233,8 @@ impl Wire {
         }
     }
 
-    /// Applies every change up to and including `at`.
-    fn reach(&mut self, at: Time) {
+    /// Applies every change up to and including `at`, before which no transmission begins any more.
+    pub fn reach(&mut self, at: Time) {
         while let Some((when, change)) = self.timeline.take(at) {
             if let Some(capacity) = &change.capacity {
                 self.carry = 0;
@@ -276,4 +287,39 @@ pub fn mean_offered(config: &LinkConfig, from: Time, to: Time) -> Rate {
     let span = u128::from(to.since(from).as_nanos().max(1));
     let nanobits = wire.offers(from, to);
     Rate::from_bps(u64::try_from(nanobits / span).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A link may be changed any number of times, with or without traffic.
+    #[test]
+    fn changes_that_are_over_are_forgotten() {
+        let loss = LossProcess::new(crate::Loss::None, Stream::new(1, "wire"));
+        let mut wire = Wire::so_far((8_000, 0), Dur::ZERO, loss);
+        let every = Change {
+            every: Some(Dur::from_millis(300)),
+            delay: Some(Dur::from_millis(7)),
+            ..Change::default()
+        };
+        wire.add(Time::ZERO, every);
+        for i in 1..=1_000u64 {
+            let now = Time::from_nanos(i * 1_000_000);
+            let change = Change {
+                at: now,
+                capacity: Some(Capacity::Rate(Rate::from_bps(i))),
+                ..Change::default()
+            };
+            wire.add(now, change);
+            assert!(
+                wire.timeline.kept() <= 3,
+                "{} at {now}",
+                wire.timeline.kept()
+            );
+        }
+        wire.reach(Time::from_nanos(1_000_000_000));
+        assert!(matches!(wire.supply, Supply::Rate(1_000)));
+        assert_eq!(wire.delay, Dur::from_millis(7));
+    }
 }

@@ -539,6 +539,23 @@ fn a_change_from_outside_is_one_that_was_scheduled() {
     }
 }
 
+#[test]
+fn a_link_tells_the_rate_that_a_change_would_find() {
+    let bps = |link: &Link, at| link.rate_at(ms(at)).map(Rate::bps);
+    let varied = config(10, vec![rate(ms(5), 3_000_000), rate(ms(9), 0)]);
+    let varied = Link::new(&varied, 1, "link");
+    let found = [0, 4, 5, 8, 9].map(|at| bps(&varied, at).unwrap_or(0) / 1_000_000);
+    assert_eq!(found, [10, 10, 3, 3, 0]);
+    // The change waits for the end of a transmission.
+    let mut busy = Link::new(&config(10, Vec::new()), 1, "link");
+    busy.push(ms(5), packet(1250, 0));
+    assert_eq!(bps(&busy, 5), Some(10_000_000));
+    let took = busy.change(ms(5), &rate(ms(5), 2_000_000), (1, "link"));
+    assert_eq!(took, Some(ms(6) + Dur::from_nanos(1)));
+    assert_eq!(bps(&busy, 5), Some(2_000_000));
+    assert_eq!(bps(&Link::new(&LinkConfig::default(), 1, "link"), 5), None);
+}
+
 /// A link that changes has no one transmission time, so that phases of refused segments are not counted. After a stop
 /// for ever, the rest of a transmission has no end.
 #[test]

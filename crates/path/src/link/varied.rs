@@ -4,7 +4,7 @@
 //! end of a transmission is computed in advance, across all rate changes until then ([`Wire`]). The queue is replaced
 //! between the dequeues before and after the change.
 
-use swell_base::{DropReason, Dur, Packet, Stream, Time};
+use swell_base::{DropReason, Dur, Packet, Rate, Stream, Time};
 
 use super::{Extra, Link, LinkConfig};
 use crate::pool::Place;
@@ -23,7 +23,6 @@ pub(super) struct Varied {
     seed: u64,
     name: String,
     overhead: u16,
-    delay: Dur,
     /// The shortest delay that the link ever has.
     shortest: Dur,
     /// Arrival of the latest packet sent. Later packets do not arrive earlier.
@@ -44,7 +43,6 @@ impl Varied {
             seed,
             name: name.to_owned(),
             overhead: config.overhead,
-            delay: config.delay,
             shortest,
             last: Time::ZERO,
             marked_before: 0,
@@ -63,7 +61,6 @@ impl Varied {
             seed,
             name: name.to_owned(),
             overhead,
-            delay: wire.delay,
             shortest: wire.delay,
             last,
             marked_before: 0,
@@ -75,11 +72,13 @@ impl Varied {
     fn next_queue(&mut self, now: Time) -> Option<(Time, AnyQdisc)> {
         let (at, change) = self.queues.take(now)?;
         let new = change.queue.as_ref()?;
+        // The delay may change at the same instant, or may have changed while nothing was sent.
+        self.wire.reach(at);
         let outlet = Outlet {
             limit: new.limit,
             rate: new.rate,
             overhead: self.overhead,
-            delay: self.delay,
+            delay: self.wire.delay,
         };
         self.exchanged += 1;
         // Each queue has its own random stream.
@@ -95,8 +94,8 @@ impl Link {
     }
 
     /// Applies an unscheduled change at `now`, or right after the transmission in progress. Returns that instant, or
-    /// `None` if the link has stopped for ever. The link must be up to date ([`Link::advance`]), and `seed` and
-    /// `name` must be those of [`Link::new`].
+    /// `None` if the link has stopped for ever. The link must be up to date ([`Link::advance`] and
+    /// [`Link::exchange`]), and `seed` and `name` must be those of [`Link::new`].
     pub fn change(
         &mut self,
         now: Time,
@@ -106,9 +105,7 @@ impl Link {
         if self.free_at == Time::MAX {
             return None;
         }
-        // A transmission that ends at the instant of a change is affected by it. The end of this one is already
-        // computed.
-        let at = now.max(self.free_at + Dur::from_nanos(1));
+        let at = self.next_change(now);
         let mut change = change.clone();
         (change.at, change.every) = (at, None);
         let (constant, delay) = ((self.rate, self.carry), self.delay);
@@ -130,10 +127,27 @@ impl Link {
                 varied.queues.add(change.clone());
             }
             if change.of_wire() {
-                varied.wire.add(change);
+                varied.wire.add(now, change);
             }
         }
         Some(at)
+    }
+
+    /// When a change at `now` takes effect. A transmission that ends at the instant of a change is affected by it,
+    /// but the end of the one in progress is already computed.
+    fn next_change(&self, now: Time) -> Time {
+        now.max(self.free_at + Dur::from_nanos(1))
+    }
+
+    /// The rate that the link has when a [change](Link::change) at `now` takes effect. `None` if it has none, stands
+    /// still or follows a delivery trace. The link must be up to date.
+    pub fn rate_at(&self, now: Time) -> Option<Rate> {
+        let varied = self.extra.as_deref().and_then(|e| e.varied.as_deref());
+        let bps = match varied {
+            Some(varied) => varied.wire.clone().rate_at(self.next_change(now)),
+            None => self.rate,
+        };
+        (bps > 0).then(|| Rate::from_bps(bps))
     }
 
     /// As [`Link::accept`], for a packet that is already counted as arrived.
@@ -197,8 +211,9 @@ impl Link {
         None
     }
 
-    /// Makes the first replacement of the queue that is due by `now`. Returns false if there is none.
-    pub(super) fn exchange(&mut self, pool: &mut PacketPool, now: Time) -> bool {
+    /// Makes the first replacement of the queue that is due by `now`. Returns false if there is none. Transmissions
+    /// due by `now` must have begun.
+    pub fn exchange(&mut self, pool: &mut PacketPool, now: Time) -> bool {
         let Some(varied) = self.varied() else {
             return false;
         };

@@ -2,11 +2,11 @@
 
 use swell_base::{DropReason, Dur, QueueLimit, Rate, Stream, Time};
 use swell_path::{
-    Discipline, Link, LinkConfig, Outlet, Qdisc, Red, RedConfig, RedDialect, RedMeasure,
-    RedSpacing, RedThresholds, RedVictim, RedWeight,
+    Change, Discipline, Element, Link, LinkConfig, NewQueue, Outlet, Qdisc, Red, RedConfig,
+    RedDialect, RedMeasure, RedSpacing, RedThresholds, RedVictim, RedWeight,
 };
 
-use crate::{assert_equal_shares, never, outlet, packet};
+use crate::{assert_equal_shares, at_ms, never, outlet, packet};
 
 fn red(config: &RedConfig) -> Red {
     Red::new(config, &outlet(), Stream::new(1, "red"))
@@ -386,4 +386,54 @@ fn a_link_draws_its_drops_from_its_own_stream() {
     assert_eq!(dropped(1, "a"), dropped(1, "a"));
     assert_ne!(dropped(1, "a"), dropped(1, "b"));
     assert_ne!(dropped(1, "a"), dropped(2, "a"));
+}
+
+/// The weight depends on the link's delay when the queue takes over, not on its first delay.
+#[test]
+fn a_new_queue_has_the_delay_of_its_time() {
+    let ten_mbit = Some(Rate::from_bps(10_000_000));
+    let queue = Change {
+        at: at_ms(2),
+        queue: Some(NewQueue {
+            discipline: Discipline::Red(RedConfig {
+                thresholds: RedThresholds::Packets {
+                    min: 20.0,
+                    max: 60.0,
+                },
+                weight: RedWeight::TenRoundTrips,
+                ..RedConfig::classic()
+            }),
+            limit: QueueLimit::Packets(100),
+            rate: ten_mbit,
+        }),
+        ..Change::default()
+    };
+    let delay = Some(Dur::from_secs(5));
+    let farther = Change {
+        at: at_ms(1),
+        delay,
+        ..Change::default()
+    };
+    let together = Change {
+        delay,
+        ..queue.clone()
+    };
+    // 4000 arrivals, twice what the link can carry. The time constant is 2500 arrivals without a delay, so that the
+    // average passes both thresholds, and 375 000 with it, so that the average stays near one packet.
+    let early = |changes: Vec<Change>| {
+        let config = LinkConfig {
+            rate: ten_mbit,
+            changes,
+            ..LinkConfig::default()
+        };
+        let mut link = Link::new(&config, 1, "link");
+        for i in 0..4_000 {
+            let at = at_ms(10) + Dur::from_micros(500 * i);
+            link.push(at, packet(0, i, 1250));
+        }
+        link.ledger().dropped[DropReason::Aqm as usize]
+    };
+    assert!(early(vec![queue.clone()]) > 100);
+    assert_eq!(early(vec![farther, queue]), 0);
+    assert_eq!(early(vec![together]), 0);
 }
