@@ -43,23 +43,31 @@ impl Routed {
     }
 }
 
-/// The destination of an IP packet; `None` if the packet is truncated.
-fn destination(packet: &[u8]) -> Option<IpAddr> {
+/// The source and the destination of an IP packet; `None` if the packet is truncated.
+fn ends(packet: &[u8]) -> Option<[IpAddr; 2]> {
+    let v4 = |at: usize| Some(IpAddr::from(*packet.get(at..)?.first_chunk::<4>()?));
+    let v6 = |at: usize| Some(IpAddr::from(*packet.get(at..)?.first_chunk::<16>()?));
     match packet.first()? >> 4 {
-        4 => Some(IpAddr::from(*packet.get(16..)?.first_chunk::<4>()?)),
-        6 => Some(IpAddr::from(*packet.get(24..)?.first_chunk::<16>()?)),
+        4 => Some([v4(12)?, v4(16)?]),
+        6 => Some([v6(8)?, v6(24)?]),
         _ => None,
     }
 }
 
-/// Whether a router forwards packets to this destination (RFC 1812 section 5.2, RFC 4291 section 2.5.6).
-fn leaves_the_link(to: &IpAddr) -> bool {
-    match to {
-        IpAddr::V4(a) => {
-            !a.is_multicast() && !a.is_broadcast() && !a.is_link_local() && !a.is_unspecified()
-        }
-        IpAddr::V6(a) => !a.is_multicast() && !a.is_unicast_link_local() && !a.is_unspecified(),
-    }
+/// Whether a router forwards packets from and to this address (RFC 1812 sections 5.2 and 5.3.7, RFC 3927 section 7,
+/// RFC 4291 sections 2.5.2, 2.5.3, 2.5.6 and 2.7).
+fn leaves_the_link(address: &IpAddr) -> bool {
+    let everywhere = address.is_multicast() || address.is_unspecified() || address.is_loopback();
+    let linked = match address {
+        IpAddr::V4(a) => a.is_broadcast() || a.is_link_local(),
+        IpAddr::V6(a) => a.is_unicast_link_local(),
+    };
+    !everywhere && !linked
+}
+
+/// Whether a router with these addresses forwards a packet.
+fn is_forwarded(packet: &[u8], own: &[IpAddr]) -> bool {
+    ends(packet).is_some_and(|ends| ends.iter().all(leaves_the_link) && !own.contains(&ends[1]))
 }
 
 /// Decrements the hop limit; returns false if it is exhausted. The header checksum of IPv4 is updated.
@@ -91,8 +99,7 @@ impl Nic for Routed {
                 if network(wire.header) != Some(ETHERNET) || !wire.header.starts_with(hardware) {
                     return;
                 }
-                let to = destination(&wire.header[ETHERNET..]);
-                if !to.is_some_and(|to| leaves_the_link(&to) && !own.contains(&to)) {
+                if !is_forwarded(&wire.header[ETHERNET..], own) {
                     return;
                 }
                 header.clear();
@@ -113,7 +120,7 @@ impl Nic for Routed {
         self.packet.extend_from_slice(frame);
         checksum.complete(&mut self.packet);
         let packet = network(&self.packet).map_or(&[][..], |start| &self.packet[start..]);
-        let Some(to) = destination(packet) else {
+        let Some([_, to]) = ends(packet) else {
             return 1;
         };
         let Some(way) = &self.ways[usize::from(to.is_ipv6())] else {
@@ -183,15 +190,39 @@ mod tests {
             ("224.0.0.251", false),
             ("255.255.255.255", false),
             ("169.254.1.1", false),
+            ("127.0.0.1", false),
+            ("0.0.0.0", false),
             ("fd00::1", true),
             ("fe80::1", false),
             ("ff02::1", false),
+            ("::1", false),
+            ("::", false),
         ] {
-            assert_eq!(leaves_the_link(&text.parse().unwrap()), leaves, "{text}");
+            let address: IpAddr = text.parse().unwrap();
+            assert_eq!(leaves_the_link(&address), leaves, "{text}");
+            // From this address to an ordinary one, and back.
+            for back in [false, true] {
+                let packet = match address {
+                    IpAddr::V4(a) => {
+                        let mut both = [a.octets(), [10, 9, 9, 9]];
+                        both.rotate_left(usize::from(back));
+                        [&[0x45; 12][..], &both.concat()[..]].concat()
+                    }
+                    IpAddr::V6(a) => {
+                        let mut both = [a.octets(), [0x20; 16]];
+                        both.rotate_left(usize::from(back));
+                        [&[0x60; 8][..], &both.concat()[..]].concat()
+                    }
+                };
+                assert_eq!(is_forwarded(&packet, &[]), leaves, "{text} {back}");
+                // What is for the router itself is not forwarded.
+                let forwarded = is_forwarded(&packet, &[address]);
+                assert_eq!(forwarded, leaves && !back, "{text} {back}");
+            }
         }
-        for length in 0..24 {
-            assert_eq!(destination(&vec![0x60; length]), None);
-            assert_eq!(destination(&vec![0x45; length.min(19)]), None);
+        for length in 0..40 {
+            assert_eq!(ends(&vec![0x60; length]), None);
+            assert_eq!(ends(&vec![0x45; length.min(19)]), None);
         }
     }
 }
