@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::ops::Sub;
+use std::path::Path;
 use std::time::Duration;
 
 /// Counters of the machine; the difference of two values describes the interval.
@@ -9,8 +10,8 @@ use std::time::Duration;
 pub struct Pressure {
     /// Time that the hypervisor gave to other virtual machines, summed over processors (proc_stat(5), `steal`).
     pub stolen: Duration,
-    /// Time for which a control group's CPU limit stopped this process (`throttled_usec`, or `throttled_time` in
-    /// version 1).
+    /// Time for which the CPU limits of this process's control group, and of the groups above it, stopped the groups'
+    /// processes (`throttled_usec`, or `throttled_time` in version 1). A stop by two limits at once counts twice.
     pub throttled: Duration,
     /// Packets that the kernel dropped because a processor's backlog was full (`net.core.netdev_max_backlog`), in all
     /// namespaces of the machine.
@@ -23,7 +24,7 @@ impl Pressure {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Pressure {
             stolen: stolen(&read("/proc/stat"), ticks_per_second()),
-            throttled: throttled(&read("/proc/self/cgroup")),
+            throttled: throttled(&read("/proc/self/cgroup"), Path::new("/sys/fs/cgroup")),
             backlog_drops: backlog_drops(&read("/proc/net/softnet_stat")),
         }
     }
@@ -52,23 +53,31 @@ fn stolen(stat: &str, hz: u64) -> Duration {
     Duration::from_micros(ticks.unwrap_or(0).saturating_mul(1_000_000) / hz)
 }
 
-/// The throttled time of the control group named in this file of cgroups(7), in either version.
-fn throttled(groups: &str) -> Duration {
+/// The throttled time of the control group named in this file of cgroups(7), in either version. `root` is where the
+/// groups are mounted.
+///
+/// A limit on a group higher up stops this process, too, and only that group's counter shows it. The counters are added
+/// up, so that their difference over an interval shows the stops of every level.
+fn throttled(groups: &str, root: &Path) -> Duration {
     let of = |line: &str| {
         let (_, rest) = line.split_once(':')?;
         let (controllers, path) = rest.split_once(':')?;
-        let (directory, key, scale) = match controllers {
-            "" => ("/sys/fs/cgroup", "throttled_usec", 1000),
-            c if c.split(',').any(|c| c == "cpu") => ("/sys/fs/cgroup/cpu", "throttled_time", 1),
+        let (top, key, scale) = match controllers {
+            "" => (root.to_owned(), "throttled_usec", 1000),
+            c if c.split(',').any(|c| c == "cpu") => (root.join("cpu"), "throttled_time", 1),
             _ => return None,
         };
-        let text = fs::read_to_string(format!("{directory}{path}/cpu.stat")).ok()?;
-        let value = text
-            .lines()
-            .find_map(|l| l.strip_prefix(key)?.trim().parse::<u64>().ok());
-        Some(Duration::from_nanos(value?.saturating_mul(scale)))
+        let value = |group: &Path| {
+            let text = fs::read_to_string(group.join("cpu.stat")).ok()?;
+            let mut lines = text.lines();
+            lines.find_map(|l| l.strip_prefix(key)?.trim().parse::<u64>().ok())
+        };
+        let own = top.join(path.trim_start_matches('/'));
+        let levels = own.ancestors().take_while(|group| group.starts_with(&top));
+        let sum = levels.filter_map(value).fold(0, u64::saturating_add);
+        Some(Duration::from_nanos(sum.saturating_mul(scale)))
     };
-    groups.lines().filter_map(of).max().unwrap_or_default()
+    groups.lines().filter_map(of).sum()
 }
 
 /// The second number of each processor's line, in hexadecimal (net/core/net-procfs.c, `softnet_seq_show`).
@@ -90,7 +99,31 @@ mod tests {
             backlog_drops("0000000a 0000000b 00\n00000001 00000010 00\n"),
             27
         );
-        assert_eq!(throttled("0::/no/such/group\nnonsense\n"), Duration::ZERO);
+    }
+
+    #[test]
+    fn limits_of_all_groups_above_count() {
+        let root = tempfile::tempdir().unwrap();
+        for (group, text) in [
+            ("pod", "usage_usec 9\nthrottled_usec 40\n"),
+            ("pod/own", "nr_throttled 7\nthrottled_usec 2\n"),
+            ("pod/other", "throttled_usec 100\n"),
+            ("cpu/old", "throttled_time 5000\n"),
+        ] {
+            let group = root.path().join(group);
+            fs::create_dir_all(&group).unwrap();
+            fs::write(group.join("cpu.stat"), text).unwrap();
+        }
+        for (groups, us) in [
+            ("0::/pod/own\n", 42),
+            ("0::/pod\n", 40),
+            ("0::/\n", 0),
+            ("4:memory:/pod\n3:cpu,cpuacct:/old\n", 5),
+            ("0::/no/such/group\nnonsense\n", 0),
+        ] {
+            let time = throttled(groups, root.path());
+            assert_eq!(time, Duration::from_micros(us), "{groups}");
+        }
     }
 
     #[test]
