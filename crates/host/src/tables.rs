@@ -66,7 +66,7 @@ impl Host {
 }
 
 /// Counters of losses in the end host, which no model caused (Documentation/networking/snmp_counter.rst).
-const LOSSES: [&str; 20] = [
+const LOSSES: [&str; 22] = [
     "Ip.InDiscards",
     "Ip.OutDiscards",
     "Ip.ReasmFails",
@@ -77,8 +77,10 @@ const LOSSES: [&str; 20] = [
     "Udp6RcvbufErrors",
     "Udp6SndbufErrors",
     "Udp6InCsumErrors",
+    "Udp6MemErrors",
     "Ip6InDiscards",
     "Ip6OutDiscards",
+    "Ip6ReasmFails",
     "Tcp.InErrs",
     "Tcp.InCsumErrors",
     "TcpExt.ListenOverflows",
@@ -170,6 +172,16 @@ mod tests {
         let six = format!("{head}   0: 00000000000000000000000000000000:0050 0:0 0A\n");
         assert_eq!(listening(&six, 80, 10), Listening::Everyone);
         assert_eq!(listening("", 80, 10), Listening::Nobody);
+    }
+
+    #[test]
+    fn what_is_counted_for_ipv4_is_counted_for_ipv6() {
+        for name in LOSSES {
+            if let Some((table @ ("Ip" | "Udp"), counter)) = name.split_once('.') {
+                let six = format!("{table}6{counter}");
+                assert!(LOSSES.contains(&six.as_str()), "{six}");
+            }
+        }
     }
 
     #[test]

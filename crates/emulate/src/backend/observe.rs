@@ -266,7 +266,9 @@ fn meaning(counter: &str) -> &'static str {
         "Udp.SndbufErrors" | "Udp6SndbufErrors" | "Ip.OutDiscards" | "Ip6OutDiscards" => {
             "packets were lost before they entered the network: no model asked for that"
         }
-        "Ip.ReasmFails" => "datagrams of which a fragment was missing were given up",
+        "Ip.ReasmFails" | "Ip6ReasmFails" => {
+            "datagrams of which a fragment was missing were given up"
+        }
         "Udp.InCsumErrors" | "Udp6InCsumErrors" | "Tcp.InErrs" | "Tcp.InCsumErrors" => {
             "packets that came were damaged or made no sense"
         }
