@@ -12,7 +12,9 @@ use swell_experiment::store::RunResult;
 use swell_experiment::verdict::{
     self, BackgroundVerdict, ForegroundVerdict, Judgement, Statistic, Verdict,
 };
-use swell_stats::{Bootstrap, Estimate, KaplanMeier, Observation, Octave, mean, pool, sd};
+use swell_stats::{
+    Bootstrap, Estimate, KaplanMeier, Observation, Octave, mean, pool, quantile_name, sd,
+};
 
 use crate::data::{
     BackgroundData, Condition, Doubt, Energy, FEW_SAMPLES, ForegroundData, Interval, LinkLoad,
@@ -102,7 +104,7 @@ pub(crate) fn measures(each: &[Vec<&Judgement>], reference: Option<usize>) -> Ve
     let mut rows: Vec<MeasureRow> = Vec::new();
     for j in all() {
         let name = match j.statistic {
-            Statistic::Percentile(p) => format!("{}, p{:.0}", j.measure, p * 100.0),
+            Statistic::Percentile(p) => format!("{}, {}", j.measure, quantile_name(p)),
             Statistic::Mean => j.measure.clone(),
         };
         if rows.iter().any(|r| r.name == name) {

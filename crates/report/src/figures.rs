@@ -4,7 +4,7 @@ use crate::chart::{
     Axis, Bar, BarChart, BarGroup, Canvas, Curve, Layer, LayerKind, Shape, Strip, Timeline, XyChart,
 };
 use crate::data::{Condition, Energy, FEW_SAMPLES, ForegroundData, QUANTILES, ReportData, Series};
-use crate::human::{Quantity, count, significant, trimmed};
+use crate::human::{Quantity, count, significant};
 use crate::page::{self, Cell, Figure, Table, WIDE};
 use crate::palette::Role;
 use crate::vega;
@@ -169,7 +169,7 @@ pub(crate) fn slowdown_chart(named: &[Named<'_>], against: &str) -> BarChart {
             .map(|(i, &p)| BarGroup {
                 name: match p {
                     0.5 => "median".into(),
-                    p => format!("p{}", trimmed(p * 100.0)),
+                    p => swell_stats::quantile_name(p),
                 },
                 bars: others
                     .iter()

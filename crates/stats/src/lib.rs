@@ -72,7 +72,9 @@ pub use moments::{cov, kurtosis, mean, sd, variance};
 pub use octave::{EnergyDistance, Octave, energies, pool};
 pub use permutation::{PValue, Permutation};
 pub use ratio::{Known, PairedRatio, hommel};
-pub use replications::{MIN_REPLICATIONS, MIN_TAIL_SAMPLES, Replications, samples_beyond};
+pub use replications::{
+    MIN_REPLICATIONS, MIN_TAIL_SAMPLES, Replications, quantile_name, samples_beyond,
+};
 pub use scaling::{FitError, MIN_COEFFICIENTS, Scaling};
 pub use sketch::{SKETCH_ERROR, Sketch};
 pub use special::{chi2_tail, hurwitz_zeta, normal_cdf, normal_quantile, t_cdf, t_quantile};

@@ -135,8 +135,8 @@ impl Replications {
                 doubts.push(Warning::warning(
                     "few-samples",
                     format!(
-                        "p{}: {beyond:.1} of {} samples lie beyond it; {MIN_TAIL_SAMPLES} are wanted",
-                        percent(p),
+                        "{}: {beyond:.1} of {} samples lie beyond it; {MIN_TAIL_SAMPLES} are wanted",
+                        quantile_name(p),
                         self.samples()
                     ),
                 ));
@@ -145,8 +145,8 @@ impl Replications {
                 doubts.push(Warning::warning(
                     "censored-quantile",
                     format!(
-                        "p{}: not identifiable, {} of {} samples were unfinished; let the run end later",
-                        percent(p),
+                        "{}: not identifiable, {} of {} samples were unfinished; let the run end later",
+                        quantile_name(p),
                         self.censored_samples(),
                         self.samples()
                     ),
@@ -157,9 +157,14 @@ impl Replications {
     }
 }
 
-/// 0.95 as 95, 0.999 as 99.9.
-fn percent(p: f64) -> f64 {
-    (p * 1e5).round() / 1e3
+/// The name of the quantile for `p` in 0..=1: `p50`, `p99.9`. Its number is in percent, to ten decimals, because 0.57 in
+/// binary is slightly less than 57 %.
+///
+/// ```
+/// assert_eq!(swell_stats::quantile_name(0.999), "p99.9");
+/// ```
+pub fn quantile_name(p: f64) -> String {
+    format!("p{}", (p * 1e12).round() / 1e10)
 }
 
 #[cfg(test)]
@@ -176,6 +181,15 @@ mod tests {
         assert_eq!(
             r.weighted_quantiles(&[1, 0, 0], &[1.0, 0.0, 2.0]),
             vec![Some(5.0), Some(1.0), None]
+        );
+    }
+
+    #[test]
+    fn no_quantile_below_all_is_called_p100() {
+        let names = [0.0, 0.05, 0.5, 0.57, 0.999, 0.999_999, 1.0].map(quantile_name);
+        assert_eq!(
+            names,
+            ["p0", "p5", "p50", "p57", "p99.9", "p99.9999", "p100"]
         );
     }
 

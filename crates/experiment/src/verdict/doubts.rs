@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use swell_base::{Severity, Warning};
-use swell_stats::{MIN_TAIL_SAMPLES, Replications};
+use swell_stats::{MIN_TAIL_SAMPLES, Replications, quantile_name};
 
 use super::values::Asked;
 use super::{BackgroundVerdict, Condition, DECISIVE};
@@ -116,7 +116,7 @@ pub(super) fn of_foreground(
                     }
                     // More requests with the same constant time would add nothing.
                     "few-samples" if idle && constant(&times) || !requests => {}
-                    "few-samples" => few.push(format!("p{:.0}", p * 100.0)),
+                    "few-samples" => few.push(quantile_name(p)),
                     _ => doubts.push(Warning {
                         message: format!(
                             "{foreground} against {}: {}",

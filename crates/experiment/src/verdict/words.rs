@@ -3,7 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use swell_stats::Estimate;
+use swell_stats::{Estimate, quantile_name};
 
 use super::judge::{Judgement, Statistic};
 use super::ratios::Known;
@@ -116,7 +116,7 @@ impl Side<'_> {
     /// The largest judged percentile, where not all were judged.
     fn up_to(&self) -> String {
         let largest = validity::judged_up_to(self.judged);
-        largest.map_or_else(String::new, |p| format!(" up to p{:.0}", p * 100.0))
+        largest.map_or_else(String::new, |p| format!(" up to {}", quantile_name(p)))
     }
 
     fn reasons(&self) -> String {
@@ -388,9 +388,9 @@ fn is_time(j: &Judgement) -> bool {
 fn subject(j: &Judgement) -> String {
     match j.statistic {
         Statistic::Percentile(0.5) if is_time(j) => "the median request takes".into(),
-        Statistic::Percentile(p) if is_time(j) => format!("the p{:.0} takes", p * 100.0),
+        Statistic::Percentile(p) if is_time(j) => format!("the {} takes", quantile_name(p)),
         Statistic::Percentile(0.5) => format!("the median of {} is", j.measure),
-        Statistic::Percentile(p) => format!("the p{:.0} of {} is", p * 100.0, j.measure),
+        Statistic::Percentile(p) => format!("the {} of {} is", quantile_name(p), j.measure),
         Statistic::Mean => format!("{} is", j.measure),
     }
 }
@@ -399,8 +399,8 @@ fn subject(j: &Judgement) -> String {
 fn short(j: &Judgement) -> String {
     let name = match j.statistic {
         Statistic::Percentile(0.5) if is_time(j) => "median".into(),
-        Statistic::Percentile(p) if is_time(j) => format!("p{:.0}", p * 100.0),
-        Statistic::Percentile(p) => format!("{} p{:.0}", j.measure, p * 100.0),
+        Statistic::Percentile(p) if is_time(j) => quantile_name(p),
+        Statistic::Percentile(p) => format!("{} {}", j.measure, quantile_name(p)),
         Statistic::Mean => j.measure.clone(),
     };
     let e = &j.ratio;

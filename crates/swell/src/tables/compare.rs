@@ -1,7 +1,7 @@
 //! Two run directories side by side.
 
 use swell_experiment::verdict::{Answer, Difference, Judgement, Known, RunComparison, Statistic};
-use swell_stats::Estimate;
+use swell_stats::{Estimate, quantile_name};
 
 use super::{indented, list, paragraph, plain, ratio, shortened, wrapped};
 
@@ -65,7 +65,7 @@ pub(super) fn judgement(j: &Judgement) -> [String; 4] {
         |e: Option<Estimate>| e.map_or_else(|| "unknown".into(), |e| plain(e.value * scale));
     let mut name = j.measure.clone();
     if let Statistic::Percentile(p) = j.statistic {
-        name += &format!(" p{:.0}", p * 100.0);
+        name += &format!(" {}", quantile_name(p));
     }
     if !unit.is_empty() {
         name += &format!(" ({unit})");
