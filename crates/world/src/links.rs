@@ -57,7 +57,7 @@ pub(crate) struct Links {
     pub packets: u64,
     /// Seed of the random delays of hosts before they send.
     jitter: u64,
-    /// Configurations of the shared links. Rates are updated by [`crate::World::set_link`].
+    /// Configurations of the shared links, as they were at first.
     pub shared: Vec<Duplex>,
 }
 
@@ -335,14 +335,20 @@ impl Links {
         }
     }
 
-    /// Applies an unscheduled change ([`Link::change`]).
+    /// Brings a queue up to date before it is [changed](Links::change).
+    pub fn bring_up(&mut self, index: LinkIndex) {
+        self.advance(index);
+        let link = &mut self.queues[index as usize];
+        while link.exchange(&mut self.pool, self.now) {}
+    }
+
+    /// Applies an unscheduled change ([`Link::change`]) to a queue that is [up to date](Links::bring_up).
     pub fn change(
         &mut self,
         index: LinkIndex,
         change: &Change,
         stream: (u64, &str),
     ) -> Option<Time> {
-        self.advance(index);
         let at = self.queues[index as usize].change(self.now, change, stream);
         self.arm(index);
         at

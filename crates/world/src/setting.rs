@@ -15,8 +15,9 @@ pub struct LinkSetting {
     pub delay: Option<Dur>,
     /// Loss on the wire, after the queue.
     pub loss: Option<Loss>,
-    /// Limit of a new queue with the link's initial discipline. Queued packets move to the new queue; packets that do
-    /// not fit are dropped.
+    /// Limit of a new queue with the link's initial discipline. A limit in time holds at the rate that the link then
+    /// has, or at its first rate if it has none. Queued packets move to the new queue; packets that do not fit are
+    /// dropped.
     pub queue: Option<QueueLimit>,
 }
 
@@ -32,9 +33,11 @@ impl World {
         direction: Direction,
         setting: &LinkSetting,
     ) -> Option<Time> {
-        let way = direction as usize;
-        let config = &mut self.links.shared[link].directions[way];
-        config.rate = setting.rate.or(config.rate);
+        let (index, way) = (queue(link, direction), direction as usize);
+        self.links.bring_up(index);
+        let rate = self.links.queue(index).rate_at(self.links.now);
+        let shared = &self.links.shared[link];
+        let config = &shared.directions[way];
         let change = Change {
             capacity: setting.rate.map(Capacity::Rate),
             delay: setting.delay,
@@ -42,13 +45,11 @@ impl World {
             queue: setting.queue.map(|limit| NewQueue {
                 discipline: config.discipline.clone(),
                 limit,
-                rate: config.rate,
+                rate: setting.rate.or(rate).or(config.rate),
             }),
             ..Change::default()
         };
-        let name = self.links.shared[link].queue_name(way);
-        let seed = self.seed;
-        self.links
-            .change(queue(link, direction), &change, (seed, &name))
+        let name = shared.queue_name(way);
+        self.links.change(index, &change, (self.seed, &name))
     }
 }

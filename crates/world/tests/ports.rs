@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use swell_base::{Dur, Rate, Stream, Tag, Time};
-use swell_path::{Discipline, LinkConfig, Loss};
+use swell_path::{Capacity, Change, Discipline, LinkConfig, Loss};
 use swell_tcp::Config;
 use swell_workload::{Access, Greedy, GreedyConfig, Law, Parametric, ParametricConfig, Transport};
-use swell_world::{Delivery, PacketDrop, Port, PortConfig, World};
+use swell_world::{Delivery, Direction, LinkSetting, PacketDrop, Port, PortConfig, World};
 
 fn bottleneck(discipline: Discipline, loss: Loss) -> LinkConfig {
     LinkConfig {
@@ -203,4 +203,41 @@ fn a_port_alone_sees_serialization_and_delay() {
     // Ports at the same end cannot be joined.
     assert_eq!(world.join([ports[0], ports[0]], Tag::Foreground), None);
     assert_eq!(world.inside(), 0);
+}
+
+/// A queue that is set during a run counts time at the rate that the link has then.
+#[test]
+fn a_limit_in_time_holds_at_the_rate_of_its_time() {
+    let slower = Change {
+        at: Time::from_secs_f64(1.0),
+        capacity: Some(Capacity::Rate(Rate::from_bps(1_000_000))),
+        ..Change::default()
+    };
+    let link = LinkConfig {
+        rate: Some(Rate::from_bps(10_000_000)),
+        changes: vec![slower],
+        ..LinkConfig::default()
+    };
+    let mut world = World::new(&[link.clone(), link], 1);
+    let ends = [false, true].map(|right| {
+        world.add_port(&PortConfig {
+            right,
+            ..PortConfig::default()
+        })
+    });
+    let flow = world.join(ends, Tag::Foreground).expect("one path");
+    let then = Time::from_secs_f64(2.0);
+    world.advance(then);
+    let queue = LinkSetting {
+        queue: Some("80ms".parse().unwrap()),
+        ..LinkSetting::default()
+    };
+    assert_eq!(world.set_link(0, Direction::Up, &queue), Some(then));
+    for handle in 0..100 {
+        world.inject(flow, false, 1000, 0, handle);
+    }
+    world.advance(Time::from_secs_f64(10.0));
+    // One in transmission, and ten that wait for 8 ms each.
+    let left = std::iter::from_fn(|| world.take_delivery());
+    assert_eq!(left.count(), 11);
 }
