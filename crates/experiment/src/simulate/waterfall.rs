@@ -16,8 +16,9 @@ use swell_workload::{Outcome, Record, RequestRecord};
 use swell_world::{Parties, Tap};
 
 use crate::backend::RunSpec;
-use crate::file::{Hop, Queue, queues};
+use crate::file::{Change, Hop, Queue, queues};
 use crate::observe::{Cause, Share};
+use crate::plan::counting_rate;
 
 /// A packet of the foreground and the links that it has reached.
 struct Passing {
@@ -352,13 +353,47 @@ impl<'w> Chains<'w> {
         Some((conn, order.get(n.checked_sub(1)?)?.1))
     }
 
-    /// Queueing and transmission time of a packet at a link.
+    /// Queueing and transmission time of a packet at a link, with the delay and the rate that the link had when the
+    /// packet's last bit left.
     fn at_link(&self, queue: Queue, size: u16, hop: Hopped) -> Option<[Dur; 2]> {
         let link = self.spec.link(queue);
-        let there = hop.left?.since(hop.came).saturating_sub(link.delay);
-        let transmission = link.rate.transmit(Bytes(u64::from(size))).min(there);
+        let changes = &self.spec.links[queue.link].changes[usize::from(queue.direction)];
+        let left = hop.left?;
+        let delay_at = |at: Time| latest(changes, at, |c| c.delay).unwrap_or(link.delay);
+        // When the last bit left follows from the delay, and the delay from when it left. The delay at the far end's
+        // instant fits, unless the delay changed on the way.
+        let fits = |delay: &Dur| delay_at(left - *delay) == *delay;
+        let now = delay_at(left);
+        let delay = match fits(&now) {
+            true => now,
+            false => {
+                let all = changes.iter().filter_map(|c| c.delay).chain([link.delay]);
+                all.filter(fits).min().unwrap_or(now)
+            }
+        };
+        let there = left.since(hop.came).saturating_sub(delay);
+        let set = |c: &Change| {
+            let sets = c.rate.is_some() || c.deliveries.is_some();
+            sets.then(|| counting_rate(c, link, &self.spec.deliveries))
+        };
+        // A change at the instant at which the last bit leaves is too late for the rate.
+        let before = left - delay - Dur::from_nanos(1);
+        let rate = latest(changes, before, set).unwrap_or(link.rate);
+        let transmission = rate.transmit(Bytes(u64::from(size))).min(there);
         Some([there.saturating_sub(transmission), transmission])
     }
+}
+
+/// What the last of these changes sets by `at`; `None` if none of them sets it by then.
+fn latest<T>(changes: &[Change], at: Time, of: impl Fn(&Change) -> Option<T>) -> Option<T> {
+    // Of changes at one instant, the last in the list applies.
+    let set = changes.iter().rev().filter_map(|change| {
+        let first = at.as_nanos().checked_sub(change.at.as_nanos())?;
+        let every = change.every.unwrap_or_default().as_nanos();
+        let ago = first.checked_rem(every).unwrap_or(first);
+        Some((ago, of(change)?))
+    });
+    set.min_by_key(|(ago, _)| *ago).map(|(_, value)| value)
 }
 
 /// Whether a packet occupies sequence numbers: it carries data or a SYN.

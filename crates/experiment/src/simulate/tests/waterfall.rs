@@ -94,6 +94,56 @@ fn a_small_fetch_is_two_round_trips() {
     assert!((sent - bytes * 8.0 / 10e6).abs() < 1e-9, "{sent}");
 }
 
+/// The same on a link that is slower and longer when the requests begin, and changes again at 16 s.
+#[test]
+fn a_link_that_changes_counts_as_it_is() {
+    let change = |at: &str, rate: &str, delay: &str| {
+        format!("\n[[network.change]]\nat = \"{at}\"\nrate = \"{rate}\"\ndelay = \"{delay}\"")
+    };
+    let changes = change("1s", "1Mbit", "20ms") + &change("16s", "2Mbit", "15ms");
+    let found = waterfall(
+        &format!("{LINK}{changes}"),
+        &format!("object = \"1kB\"\nthink = \"1s\"\n{EXACT}"),
+        IDLE,
+    );
+    adds_up(&found);
+    let (mut early, mut late) = (0, 0);
+    for request in found.0.iter().filter(|r| r.outcome == Outcome::Done) {
+        // Bits per second, and the round trip with the access paths.
+        let (rate, round) = match (request.start, request.last_byte) {
+            (_, end) if end < 16.0 => (1e6, 0.06),
+            (start, _) if start > 16.0 => (2e6, 0.05),
+            _ => continue,
+        };
+        match round > 0.055 {
+            true => early += 1,
+            false => late += 1,
+        }
+        for (cause, seconds) in [
+            (Cause::Handshake, round),
+            (Cause::Request, round / 2.0),
+            (Cause::Response, round / 2.0),
+            (Cause::QueueData, 52.0 * 8.0 / rate),
+            (Cause::QueueAcks, 0.0),
+            (
+                Cause::Transmission,
+                (60.0 + 60.0 + 352.0 + 1052.0) * 8.0 / rate,
+            ),
+        ] {
+            let own = found
+                .1
+                .iter()
+                .filter(|s| (s.client, s.index, s.cause) == (request.client, request.index, cause));
+            let sum: f64 = own.map(|s| s.seconds).sum();
+            assert!(
+                (sum - seconds).abs() < 1e-6,
+                "{cause:?}: {sum} of {request:?}"
+            );
+        }
+    }
+    assert!(early > 5 && late > 5, "{early} and {late}");
+}
+
 /// Removing a cause removes its component, and leaves the others.
 #[test]
 fn what_is_removed_is_what_was_waited_for() {
