@@ -338,8 +338,7 @@ impl Links {
     /// Brings a queue up to date before it is [changed](Links::change).
     pub fn bring_up(&mut self, index: LinkIndex) {
         self.advance(index);
-        let link = &mut self.queues[index as usize];
-        while link.exchange(&mut self.pool, self.now) {}
+        while self.queues[index as usize].exchange(&mut self.pool, self.now) {}
     }
 
     /// Applies an unscheduled change ([`Link::change`]) to a queue that is [up to date](Links::bring_up).
@@ -453,6 +452,15 @@ impl Links {
     pub fn reach_first(&mut self, place: Place) {
         let bound = Bound::from(self.pool.note(place));
         self.reach_queue(self.paths.first(bound.way()), place);
+    }
+
+    /// A packet arrives at a queue by an event of its own. If the queue is the first of its way, its host has no access
+    /// link and sent it late, and it has crossed no link yet.
+    #[inline(always)]
+    pub fn reach_next(&mut self, index: LinkIndex, place: Place) {
+        let way = Bound::from(self.pool.note(place)).way();
+        self.hops += u64::from(self.paths.first(way) != index);
+        self.push_queue(index, place);
     }
 
     /// A packet that has crossed another link arrives at a queue.

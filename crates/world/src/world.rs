@@ -158,7 +158,7 @@ impl World {
         match self.timers.open(wake) {
             Due::Packet(place, Arrives::First) => self.links.reach_first(place),
             Due::Packet(place, Arrives::Host) => self.reach_host(place),
-            Due::Packet(place, Arrives::Queue(queue)) => self.links.reach_queue(queue, place),
+            Due::Packet(place, Arrives::Queue(queue)) => self.links.reach_next(queue, place),
             Due::Link(access) => self.access_due(access),
             Due::Tcp { flow, end } => self.timer_due(flow, end),
             Due::Work { workload, token } => self.work_due(workload, token),
@@ -189,7 +189,7 @@ impl World {
         self.workers.finish(&self.flows);
     }
 
-    /// Number of packet hops so far: packets completely received at the far end of a link.
+    /// Number of packet hops so far: packets received at the far end of a link, except those that an access link drops.
     pub fn hops(&self) -> u64 {
         self.hops + self.links.hops
     }

@@ -249,6 +249,11 @@ fn a_host_that_takes_its_time_keeps_the_order() {
         world.advance(Time::ZERO + Dur::from_secs(5));
         let stats = world.tcp_stats(flow, Conn(0)).expect("it is open")[0];
         assert_eq!(stats.retransmitted, 0);
+        if delay == 0 {
+            // The only hop of a packet is the one over the link.
+            let departed = Direction::BOTH.map(|d| world.bottleneck(d).ledger().departed);
+            assert_eq!(world.hops(), departed.iter().sum::<u64>());
+        }
         let seen: Vec<u64> = seen.try_iter().collect();
         assert!(seen.len() > 1000 && seen.is_sorted(), "{}", seen.len());
     }
