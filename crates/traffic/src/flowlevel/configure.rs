@@ -97,6 +97,8 @@ pub enum ConfigureError {
 
 /// Exporters encode sampling intervals in 32 bits (IPFIX element 34).
 const LONGEST_SAMPLING: f64 = u32::MAX as f64;
+/// Number of records that decide together around which time the model is.
+const EARLY: usize = 64;
 
 /// Makes a [`FlowModel`] from flow records.
 #[derive(Debug)]
@@ -108,6 +110,8 @@ pub struct Configurator {
     sessions: Sessions,
     released: Released,
     sources: Sources,
+    /// The first records, held until the timeline is placed.
+    early: Vec<Record>,
     /// Latest first packet so far. `longest` is the duration of the longest record.
     clock: Option<i64>,
     begin: i64,
@@ -134,6 +138,7 @@ impl Configurator {
             sessions: Sessions::new(options.capacity),
             released: Released::new(options.capacity),
             sources: Sources::default(),
+            early: Vec::new(),
             clock: None,
             begin: i64::MAX,
             end: i64::MIN,
@@ -150,16 +155,40 @@ impl Configurator {
         if record.sampling.is_nan() || record.sampling <= 1.0 {
             record.sampling = 1.0;
         }
-        let sides = [Some(record.forward), record.reverse];
-        let modelled = record.forward.packets > 0
+        let mut sides = [Some(record.forward), record.reverse].into_iter().flatten();
+        let good = record.forward.packets > 0
             && matches!(record.protocol, TCP | UDP)
-            && record.sampling <= LONGEST_SAMPLING;
-        let good = modelled
-            && sides.into_iter().flatten().all(|d| {
-                // The time of the last packet is more reliable: some exporters lose that of the first.
-                d.last >= d.first && self.timeline.reaches(d.last) && self.timeline.reaches(d.first)
-            });
+            && record.sampling <= LONGEST_SAMPLING
+            && sides.all(|d| d.last >= d.first);
         if !good {
+            self.totals.refused += 1;
+        } else if self.timeline.placed() {
+            self.take(&record);
+        } else {
+            self.early.push(record);
+            if self.early.len() >= EARLY {
+                self.place();
+            }
+        }
+    }
+
+    /// Places the timeline around the first records and takes them. The median is used because a clock may
+    /// not have been set when it stamped the very first.
+    fn place(&mut self) {
+        let early = std::mem::take(&mut self.early);
+        // The time of the last packet is more reliable: some exporters lose that of the first.
+        let mut stamps: Vec<i64> = early.iter().map(|r| r.forward.last).collect();
+        stamps.sort_unstable();
+        if let Some(&median) = stamps.get(stamps.len() / 2) {
+            self.timeline.place(median);
+        }
+        early.iter().for_each(|r| self.take(r));
+    }
+
+    fn take(&mut self, record: &Record) {
+        let sides = [Some(record.forward), record.reverse];
+        let mut stamps = sides.into_iter().flatten().flat_map(|d| [d.last, d.first]);
+        if !stamps.all(|time| self.timeline.reaches(time)) {
             self.totals.refused += 1;
             return;
         }
@@ -180,7 +209,7 @@ impl Configurator {
             (Profile::Harpoon, TCP) => self.released.add(&record.scaled(), &mut self.totals),
             // The released program ignores everything except TCP.
             (Profile::Harpoon, _) => self.totals.refused += 1,
-            (Profile::Fixed, TCP) => self.add_tcp(&record),
+            (Profile::Fixed, TCP) => self.add_tcp(record),
             (Profile::Fixed, _) => self.sources.add(
                 &record.scaled(),
                 &self.options,
@@ -245,6 +274,7 @@ impl Configurator {
         name: &str,
         provenance: Provenance,
     ) -> Result<FlowModel, ConfigureError> {
+        self.place();
         let over = self.connections.finish(
             &self.options,
             self.begin,

@@ -7,7 +7,7 @@ use super::super::model::Interval;
 use super::super::record::nanos;
 use super::{Options, Start};
 
-/// Number of intervals allowed on each side of the first record.
+/// Number of intervals allowed on each side of the middle.
 const REACH: i64 = super::super::merge::MAX_INTERVALS as i64 / 2;
 
 /// Counts per interval.
@@ -15,7 +15,7 @@ const REACH: i64 = super::super::merge::MAX_INTERVALS as i64 / 2;
 pub(super) struct Timeline {
     origin: i64,
     width: i64,
-    /// Interval of the first time looked up.
+    /// The interval that others must be near; `None` until it is known.
     middle: Option<i64>,
     /// Number of the first interval, and the counts from it on.
     first: i64,
@@ -62,12 +62,21 @@ impl Timeline {
         self.origin.saturating_add(index.saturating_mul(self.width))
     }
 
-    /// Whether a time is close enough to the first one to be in the model.
-    pub(super) fn reaches(&mut self, time: i64) -> bool {
+    /// Whether it is known which times are in the model.
+    pub(super) fn placed(&self) -> bool {
+        self.middle.is_some()
+    }
+
+    /// Places the model around a time.
+    pub(super) fn place(&mut self, time: i64) {
+        self.middle = Some(self.index(time));
+    }
+
+    /// Whether a time is close enough to the middle to be in the model.
+    pub(super) fn reaches(&self, time: i64) -> bool {
         let index = self.index(time);
-        let middle = *self.middle.get_or_insert(index);
-        index.saturating_sub(middle).saturating_abs() < REACH
-            && time.unsigned_abs() < i64::MAX as u64 / 2
+        let near = |middle: i64| index.saturating_sub(middle).saturating_abs() < REACH;
+        self.middle.is_some_and(near) && time.unsigned_abs() < i64::MAX as u64 / 2
     }
 
     /// The counts of an interval, which is created if missing. `index` must be within reach.

@@ -145,3 +145,18 @@ fn answers_from_the_same_port_are_no_source_of_their_own() {
     assert_eq!((periodic.sources, periodic.flows), (1, 20));
     assert_eq!((periodic.packets, periodic.answers), (40, 20));
 }
+
+/// A clock that was not set yet stamps its first record decades before the others.
+#[test]
+fn the_first_record_does_not_decide_what_time_it_is() {
+    let now = 1_700_000_000 * SECOND;
+    let wrong = file(1, 2, 3_000, 0, 9_000);
+    for n in [1u16, 2, 100] {
+        let others = (0..n).map(|i| file(1, 2, 3_001 + i, now + i64::from(i) * SECOND, 10_000));
+        let records: Vec<Record> = std::iter::once(wrong).chain(others).collect();
+        let model = configure(&records, options());
+        let n = u64::from(n);
+        assert_eq!((model.totals.records, model.totals.refused), (n + 1, 1));
+        assert_eq!(model.tcp.down.sum(), n * 10_000);
+    }
+}
