@@ -1,6 +1,8 @@
 //! A foreground: viewers of media streams, sent as datagrams at playback speed.
 
 mod config;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
@@ -26,7 +28,8 @@ pub mod measures {
     pub const STARTUP: &str = "start-up";
     /// Payload that the server retransmitted, bytes.
     pub const AGAIN: &str = "retransmitted";
-    /// Share of seconds in which the full media rate arrived, to within a frame.
+    /// Share of seconds in which the full media rate arrived, to within a frame. A stream that is sent in less than a
+    /// second counts as one.
     pub const FULL: &str = "full rate";
 }
 
@@ -165,7 +168,7 @@ impl Stream {
             first: None,
             last: now,
             received: 0,
-            seconds: vec![0; config.offset(n * per_frame).as_secs_f64() as usize],
+            seconds: vec![0; (config.offset(n * per_frame).as_secs_f64() as usize).max(1)],
             transit: None,
             jitter: 0.0,
             jittered: 0,
@@ -408,9 +411,10 @@ impl Stream {
         let waits = viewing.stopped.map_or(Dur::ZERO, |at| now.since(at));
         let started = viewing.started.unwrap_or(now);
         let second = self.config.rate.bps() as f64 / 8.0;
-        let enough = second * (1.0 - 1.0 / f64::from(self.config.frames));
+        let span = self.config.length.as_secs_f64().min(1.0);
+        let enough = second * (span - 1.0 / f64::from(self.config.frames));
         let full = viewing.seconds.iter().filter(|&&b| b as f64 >= enough);
-        let share = full.count() as f64 / viewing.seconds.len().max(1) as f64;
+        let share = full.count() as f64 / viewing.seconds.len() as f64;
         for (measure, value) in [
             (measures::LATE, late / n),
             (measures::LOST, lost / n),
