@@ -103,6 +103,12 @@ impl Parametric {
         }
     }
 
+    /// Mean rates of both directions.
+    #[cfg(test)]
+    pub(crate) fn rates(&self) -> [Rate; 2] {
+        self.config.rate
+    }
+
     #[inline]
     fn gap(&mut self, direction: usize) -> Dur {
         let way = &mut self.ways[direction];

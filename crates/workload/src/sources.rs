@@ -1,6 +1,6 @@
 //! Sources with a separate schedule each.
 
-use swell_base::{Time, derived};
+use swell_base::{Rate, Time, derived};
 
 use crate::{
     Action, Conn, Event, Info, Parametric, ParametricConfig, Record, TimedWrite, Workload,
@@ -21,19 +21,23 @@ const CONNS: u32 = 2;
 const TIMERS: u64 = 2;
 
 impl Sources {
-    /// As many sources as `config` requests. They share the rates evenly. `first` is the number of the first source
-    /// among all sources of a run.
+    /// As many sources as `config` requests. They share the rates evenly, to within a bit per second, and all of them
+    /// together have exactly these rates. `first` is the number of the first source among all sources of a run.
     pub fn new(config: &ParametricConfig, first: u32, seed: u64) -> Sources {
         let count = u64::from(config.sources.max(1));
-        let one = ParametricConfig {
-            sources: 1,
-            rate: config
-                .rate
-                .map(|r| swell_base::Rate::from_bps(r.bps() / count)),
-            ..config.clone()
+        let share = |rate: Rate, i: u64| {
+            let (least, rest) = (rate.bps() / count, rate.bps() % count);
+            Rate::from_bps(least + u64::from(i < rest))
         };
-        let number = |i: u32| u64::from(first) + u64::from(i);
-        let new = |i| Parametric::new(one.clone(), derived(seed, number(i)));
+        let new = |i: u32| {
+            let own = u64::from(i);
+            let one = ParametricConfig {
+                sources: 1,
+                rate: config.rate.map(|rate| share(rate, own)),
+                ..config.clone()
+            };
+            Parametric::new(one, derived(seed, u64::from(first) + own))
+        };
         Sources {
             each: (0..config.sources).map(new).collect(),
         }
@@ -115,7 +119,7 @@ fn renamed(i: usize, action: Action) -> Action {
 
 #[cfg(test)]
 mod tests {
-    use swell_base::{Dur, Rate};
+    use swell_base::Dur;
 
     use super::*;
     use crate::{Access, Law, Transport};
@@ -173,6 +177,24 @@ mod tests {
             let mine: Vec<Time> = mine.map(|s| s.0).collect();
             assert!(mine.len() > 300, "{} packets", mine.len());
             assert_eq!(mine, expected, "source {i}");
+        }
+    }
+
+    /// Rates that cannot be divided evenly.
+    #[test]
+    fn the_rates_of_the_sources_add_up() {
+        for (sources, rate) in [(7, [1_000_000, 0]), (6, [3, 8])] {
+            let whole = ParametricConfig {
+                rate: rate.map(Rate::from_bps),
+                ..config(sources)
+            };
+            let each = Sources::new(&whole, 0, 1).each;
+            for (way, &sum) in rate.iter().enumerate() {
+                let own: Vec<u64> = each.iter().map(|s| s.rates()[way].bps()).collect();
+                assert_eq!(own.iter().sum::<u64>(), sum, "{own:?}");
+                let (least, most) = (own.iter().min(), own.iter().max());
+                assert!(most.copied() <= least.map(|r| r + 1), "{own:?}");
+            }
         }
     }
 }
