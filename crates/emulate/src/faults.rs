@@ -19,6 +19,9 @@ use crate::ip::{Header, UDP};
 
 /// Corruption changes one of this many payload bytes, which cover the headers of QUIC.
 const FRONT: u64 = 50;
+/// Most senders that a NAT knows. It drops packets of others, since programs could make its tables grow. They are at
+/// most half of the ports of an address, so a free port is found soon.
+const MOST_SENDERS: usize = 1 << 15;
 
 /// A kind of fault.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,9 +80,9 @@ pub struct Faults {
 /// Counts of packets that left on one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts {
-    /// UDP packets that were to leave.
+    /// UDP packets that were to leave; on a side with a blackhole, packets of all protocols.
     pub packets: u64,
-    /// Dropped. A blackhole also counts packets of other protocols here.
+    /// How many of them were dropped.
     pub dropped: u64,
     /// UDP packets with a changed byte.
     pub corrupted: u64,
@@ -128,6 +131,12 @@ struct Course {
 }
 
 impl Course {
+    /// Whether a fault can concern a packet of this protocol.
+    fn concerns(&self, protocol: u8) -> bool {
+        let hole = |f: &(Fault, u64)| matches!(f.0, Fault::Blackhole { .. });
+        protocol == UDP || self.faults.iter().any(hole)
+    }
+
     /// Applies the faults to a packet, which may change it. Returns whether the packet passes.
     fn passes(
         &mut self,
@@ -175,6 +184,21 @@ impl Course {
         }
         true
     }
+}
+
+/// Length of an IP packet by its own fields: without the padding of a short Ethernet frame, which may follow. Length
+/// zero means that the packet is too long for the field (RFC 2675).
+fn length(packet: &[u8], header: &Header) -> usize {
+    let (at, more) = match header.source {
+        IpAddr::V4(_) => (2, 0),
+        IpAddr::V6(_) => (4, 40),
+    };
+    let told = usize::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
+    if told == 0 {
+        return packet.len();
+    }
+    // A wrong length does not cut off the headers that were parsed.
+    (told + more).max(payload(header)).min(packet.len())
 }
 
 /// Offset of the payload of a UDP packet.
@@ -291,6 +315,9 @@ impl Nat {
         if let Some(&known) = self.out.get(&place) {
             return Some(known);
         }
+        if self.out.len() >= MOST_SENDERS {
+            return None;
+        }
         let mut outside = (*self.addresses.entry(place.0).or_insert(place.0), place.1);
         while self.back.contains_key(&outside) {
             outside.1 = outside.1.wrapping_add(1).max(1);
@@ -353,11 +380,12 @@ impl Nic for Exit {
         self.packet.clear();
         self.packet.extend_from_slice(frame);
         checksum.complete(&mut self.packet);
-        let packet = &mut self.packet[start..];
+        let end = start + length(&frame[start..], &header);
+        let packet = &mut self.packet[start..end];
         let elapsed = Dur::from_nanos(self.begun.elapsed().as_nanos() as u64);
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = &mut tally[self.side];
-        counts.packets += u64::from(header.protocol == UDP);
+        counts.packets += u64::from(self.course.concerns(header.protocol));
         let mut passes = self.course.passes(elapsed, packet, &header, counts);
         if passes && let Some(nat) = &self.nat {
             let mut nat = nat.lock().unwrap_or_else(PoisonError::into_inner);

@@ -139,12 +139,12 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
     Ok(())
 }
 
-/// Reports what happened to UDP packets.
+/// Reports what happened to packets that faults concern.
 fn met(tally: &FaultTally) {
     let ends = *tally.lock().unwrap_or_else(PoisonError::into_inner);
     for (counts, side) in ends.iter().zip(["left", "right"]) {
         out::say(&format!(
-            "of {} UDP packets to the {side} {} were lost by the scenario and {} corrupted; new ports of senders: {}",
+            "of {} packets to the {side} that the scenario concerns {} were lost by it and {} corrupted; new ports of senders: {}",
             counts.packets, counts.dropped, counts.corrupted, counts.rebound
         ));
     }

@@ -165,6 +165,51 @@ fn corruption_changes_one_of_the_first_bytes_and_keeps_the_checksum() {
     }
 }
 
+/// Ethernet frames have at least 60 bytes, and no receiver reads what follows a shorter packet.
+#[test]
+fn the_padding_of_a_frame_is_not_what_is_corrupted() {
+    let fault = Fault::Corrupt {
+        share: 1.0,
+        run: 1000,
+    };
+    let ([_, mut right], [_, out], tally) = ends(&one(fault));
+    // With zeros after it, the second payload would be Version Negotiation.
+    for payload in [&b"abc"[..], &[0x80]].into_iter().cycle().take(100) {
+        let (mut f, checksum) = frame((CLIENT, 1), (SERVER, 2), payload);
+        checksum.complete(&mut f);
+        let whole = f.len();
+        f[16..18].copy_from_slice(&(whole as u16 - 14).to_be_bytes());
+        f.resize(60, 0);
+        right.write(&f, Checksum::Full);
+        let left = out.lock().unwrap().pop().unwrap();
+        assert_ne!(left[42..whole], f[42..whole]);
+        assert_eq!(left[whole..], f[whole..]);
+    }
+    assert_eq!(tally.lock().unwrap()[1].corrupted, 100);
+}
+
+#[test]
+fn no_more_packets_are_dropped_than_were_counted() {
+    let hole = Fault::Blackhole {
+        on: Dur::ZERO,
+        off: Dur::from_secs(3600),
+        times: 1,
+    };
+    let ([_, mut right], [_, out], tally) = ends(&one(hole));
+    let (mut f, checksum) = frame((CLIENT, 1), (SERVER, 2), b"payload");
+    right.write(&f, checksum);
+    f[23] = crate::ip::TCP;
+    right.write(&f, Checksum::Full);
+    assert!(out.lock().unwrap().is_empty());
+    let counts = tally.lock().unwrap()[1];
+    assert_eq!((counts.packets, counts.dropped), (2, 2));
+    // Other faults concern UDP alone.
+    let ([_, mut lossy], [_, passed], seen) = ends(&one(Fault::List(BTreeSet::from([1]))));
+    lossy.write(&f, Checksum::Full);
+    assert_eq!(passed.lock().unwrap().len(), 1);
+    assert_eq!(seen.lock().unwrap()[1], FaultCounts::default());
+}
+
 /// Applies a fault to one packet at each instant. Returns which packets pass.
 fn passing(fault: Fault, instants: &[f64]) -> Vec<bool> {
     let mut course = Course {
@@ -234,6 +279,24 @@ fn a_nat_that_forgets_gives_new_ports_and_finds_senders_again() {
             outside = now;
         }
     }
+}
+
+#[test]
+fn a_nat_knows_so_many_senders_and_finds_a_port_for_each() {
+    let rebind = Rebind {
+        first: Dur::from_secs(1),
+        every: None,
+        address: false,
+    };
+    let mut nat = Nat::new(rebind, 1);
+    let sender = |n: usize| (Ipv4Addr::from(CLIENT), n as u16);
+    for n in 0..MOST_SENDERS {
+        assert!(nat.translate(true, sender(n)).is_some(), "{n}");
+    }
+    assert_eq!(nat.translate(true, sender(MOST_SENDERS)), None);
+    assert_eq!(nat.forget(Dur::from_secs(2)), MOST_SENDERS as u64);
+    assert_eq!(nat.back.len(), MOST_SENDERS);
+    assert!(nat.translate(true, sender(0)).is_some());
 }
 
 #[test]
