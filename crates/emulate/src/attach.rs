@@ -1,5 +1,6 @@
 //! Hosts that share a device. Each has its own address and access path for a time.
 
+use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -69,6 +70,10 @@ impl HostUpdates {
     }
 }
 
+/// Number of detached hosts whose addresses are remembered. Their kernels may still be closing connections, whose last
+/// packets must not overtake the others on a shorter path.
+const REMEMBERED: usize = 1 << 16;
+
 /// The loop's side of [`HostUpdates`].
 #[derive(Debug, Default)]
 pub(super) struct AttachedHosts {
@@ -77,6 +82,10 @@ pub(super) struct AttachedHosts {
     free: Vec<(PortConfig, Port)>,
     /// The hosts that are attached now.
     present: Vec<(IpAddr, PortConfig, Port)>,
+    /// Detachments, numbered, in their order; and the last number of each address without a host.
+    detached: VecDeque<(u64, IpAddr)>,
+    last: HashMap<IpAddr, u64>,
+    detachments: u64,
 }
 
 impl AttachedHosts {
@@ -137,6 +146,7 @@ impl AttachedHosts {
             None => (world.add_port(&config), Some(config)),
         };
         self.present.push((address, config, port));
+        self.last.remove(&address);
         (port, new)
     }
 
@@ -145,6 +155,59 @@ impl AttachedHosts {
         if let Some(at) = self.present.iter().position(|(a, ..)| *a == address) {
             let (_, config, port) = self.present.swap_remove(at);
             self.free.push((config, port));
+            self.detachments += 1;
+            self.detached.push_back((self.detachments, address));
+            self.last.insert(address, self.detachments);
         }
+    }
+
+    /// The next address that belonged to a host so long ago that it is to be forgotten.
+    #[inline]
+    pub fn forgotten(&mut self) -> Option<IpAddr> {
+        while self.detached.len() > REMEMBERED {
+            let (number, address) = self.detached.pop_front()?;
+            // Otherwise it has a host again, or had one since.
+            if self.last.get(&address) == Some(&number) {
+                self.last.remove(&address);
+                return Some(address);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv6Addr;
+
+    use swell_path::LinkConfig;
+
+    use super::*;
+    use crate::table::Table;
+
+    #[test]
+    fn addresses_of_hosts_that_left_long_ago_are_forgotten() {
+        let link = LinkConfig::default();
+        let mut world = World::new(&[link.clone(), link], 1);
+        let updates = HostUpdates::default();
+        let mut attached = AttachedHosts::of(Some(updates.clone()));
+        let address = |n: usize| IpAddr::from(Ipv6Addr::from_bits(n as u128));
+        let access = Access::default();
+        // Two more than are remembered. The first is attached again.
+        for n in 0..REMEMBERED + 2 {
+            updates.attach(false, address(n), &access);
+            updates.detach(false, address(n));
+        }
+        updates.attach(false, address(0), &access);
+        let mut table = Table::default();
+        attached.update(&mut world, |who, port, _| table.host(who, port));
+        let mut forgotten = Vec::new();
+        while let Some(gone) = attached.forgotten() {
+            table.forget(gone);
+            forgotten.push(gone);
+        }
+        assert_eq!(forgotten, [address(1)]);
+        let known = |n: usize| table.own(address(n)).is_some();
+        assert_eq!([known(0), known(1), known(2)], [true, false, true]);
     }
 }

@@ -36,6 +36,11 @@ impl Table {
         self.hosts.insert(address, port);
     }
 
+    /// This address has no port of its own any more.
+    pub fn forget(&mut self, address: IpAddr) {
+        self.hosts.remove(&address);
+    }
+
     /// The port that belongs to an address alone.
     pub fn own(&self, address: IpAddr) -> Option<Port> {
         self.hosts.get(&address).copied()

@@ -124,6 +124,9 @@ impl Emulation {
             ports[number] = behind.unwrap_or(packet.host);
             table.host(address, port);
         });
+        while let Some(address) = self.attached.forgotten() {
+            table.forget(address);
+        }
         if let Some((to, bytes, checksum)) = inside.enter(world, table, at, from, &wire) {
             let nic = &mut self.hosts[self.ports[to.0 as usize]].nic;
             inside.counts.refused += nic.write(&bytes, checksum) + nic.flush();
