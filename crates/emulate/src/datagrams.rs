@@ -37,6 +37,8 @@ pub struct Datagrams {
     /// By protocol and ends; index into `all`.
     flows: BTreeMap<Ends, usize>,
     all: Vec<Flow>,
+    /// Indices of the flows that a stall may delay.
+    open: Vec<usize>,
     /// Number of flows that were not followed.
     pub unfollowed: u64,
     crossing: Dur,
@@ -56,6 +58,8 @@ struct Flow {
     /// When it began, and when a datagram last arrived.
     start: Time,
     last: Time,
+    /// It is listed as open.
+    open: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,6 +184,7 @@ impl Datagrams {
         if let Some(&index) = self.flows.get(&datagram.ends)
             && !echo
         {
+            self.reopen(index);
             let flow = &mut self.all[index];
             flow.packets[1] += u64::from(at < self.catching_up);
             // Only the direction counts: without sequence numbers, nothing shows whether more data is in flight.
@@ -194,6 +199,7 @@ impl Datagrams {
         }
         // An echo that reuses a sequence number starts a new request.
         self.flows.insert(datagram.ends, self.all.len());
+        self.open.push(self.all.len());
         let (_, client, id, server, _) = datagram.ends;
         let mut turns = Turns::of_datagrams(at, self.crossing);
         turns.asked(at, datagram.len, Received::All);
@@ -209,7 +215,15 @@ impl Datagrams {
             packets: [0; 2],
             start: at,
             last: at,
+            open: true,
         });
+    }
+
+    /// Lists a flow as open if it was not.
+    fn reopen(&mut self, index: usize) {
+        if !std::mem::replace(&mut self.all[index].open, true) {
+            self.open.push(index);
+        }
     }
 
     /// A packet reached a host. Returns the index of its flow, for [`left_late`](Self::left_late).
@@ -224,6 +238,7 @@ impl Datagrams {
             return Some(index);
         }
         let index = *self.flows.get(&datagram.back())?;
+        self.reopen(index);
         let flow = &mut self.all[index];
         flow.bytes[1] += datagram.len;
         flow.last = at;
@@ -247,12 +262,19 @@ impl Datagrams {
             // Reading the accumulated packets takes less time than the stall took.
             self.catching_up = at + by;
         }
-        for flow in &mut self.all {
-            // Lateness no longer affects an echo that was answered.
-            if !(matches!(flow.kind, Kind::Echo(..)) && flow.turns.has_answer()) {
+        let all = &mut self.all;
+        self.open.retain(|&index| {
+            let flow = &mut all[index];
+            // Lateness no longer affects an answer that is complete. That of an echo is one packet. Other answers are
+            // taken for complete after a long silence that the stall does not explain.
+            let complete =
+                matches!(flow.kind, Kind::Echo(..)) || at.since(flow.last) > SILENCE + by;
+            flow.open = !(complete && flow.turns.has_answer());
+            if flow.open {
                 flow.turns.left_late(at, by);
             }
-        }
+            flow.open
+        });
     }
 
     /// Every conversation, in the order in which they began. They are observed until `end`.

@@ -336,6 +336,33 @@ fn a_stall_concerns_what_still_waits() {
     assert_eq!(late, [Dur::ZERO, Dur::from_millis(2)]);
 }
 
+/// Flows that are over cost nothing when the loop stalls, until they go on.
+#[test]
+fn a_stall_leaves_flows_alone_that_are_over() {
+    let mut tap = Tap::new();
+    for (port, id) in [(4000, 1), (4001, 2)] {
+        tap.crosses(0, &datagram(true, port, 40));
+        tap.crosses(10, &datagram(false, port, 40));
+        tap.crosses(0, &echo(true, 7, id));
+        tap.crosses(10, &echo(false, 7, id));
+    }
+    // This one has no answer.
+    tap.crosses(20, &datagram(true, 4002, 40));
+    tap.0.stalled(ms(9000), Dur::from_millis(2));
+    assert_eq!(tap.0.open.len(), 1);
+    tap.crosses(10_000, &datagram(true, 4000, 40));
+    tap.0.stalled(ms(10_005), Dur::from_millis(3));
+    assert_eq!(tap.0.open.len(), 2);
+    tap.crosses(10_010, &datagram(false, 4000, 40));
+    let all = tap.finish(11_000);
+    let late = |port: usize| -> Vec<u64> {
+        let exchanges = all[port].exchanges.iter();
+        exchanges.map(|e| e.late.as_nanos() / 1_000_000).collect()
+    };
+    // The conversations of the client's ports 4000, 4001 and 4002; between them, that of the echoes.
+    assert_eq!([late(0), late(2), late(3)], [vec![0, 3], vec![0], vec![5]]);
+}
+
 proptest! {
     /// For any packets in any order: bytes are counted once, exchanges follow one another, and none ends before it
     /// begins.
