@@ -120,10 +120,12 @@ async fn object(request: Request) -> Response {
         Ok(way) => way,
         Err(e) => return (StatusCode::BAD_REQUEST, e).into_response(),
     };
-    let range = head
-        .headers
-        .get(header::RANGE)
-        .and_then(|r| r.to_str().ok());
+    let range = match head.method {
+        Method::GET => head.headers.get(header::RANGE),
+        // Ranges are defined for GET alone (RFC 9110 section 14.2).
+        _ => None,
+    };
+    let range = range.and_then(|r| r.to_str().ok());
     let (first, length, status) = match range.and_then(|r| part(r, size.0)) {
         None => (0, size.0, StatusCode::OK),
         Some(Some((first, length))) => (first, length, StatusCode::PARTIAL_CONTENT),
@@ -175,16 +177,25 @@ async fn received(mut body: Body) -> Result<u64, axum::Error> {
 }
 
 /// The requested part of an object of `size` bytes (RFC 9110 section 14.1.2): first byte and length. `None` sends the
-/// whole object; this includes requests for several ranges, which may be ignored. `Some(None)` means that no such
-/// range exists.
+/// whole object: for an invalid range, such as one that ends before it begins, and for several ranges, which may be
+/// ignored. `Some(None)` means that no such range exists.
 fn part(range: &str, size: u64) -> Option<Option<(u64, u64)>> {
-    let (first, last) = range.strip_prefix("bytes=")?.trim().split_once('-')?;
+    let (unit, set) = range.split_once('=')?;
+    if !unit.eq_ignore_ascii_case("bytes") {
+        return None;
+    }
+    let (first, last) = set.trim().split_once('-')?;
+    // Numbers have no sign, which `parse` would accept.
+    let number = |text: &str| text.parse::<u64>().ok().filter(|_| !text.starts_with('+'));
     let (first, end) = match (first.is_empty(), last.is_empty()) {
-        (true, _) => (size.saturating_sub(last.parse().ok()?), size),
-        (false, true) => (first.parse().ok()?, size),
+        (true, _) => (size.saturating_sub(number(last)?), size),
+        (false, true) => (number(first)?, size),
         (false, false) => {
-            let last: u64 = last.parse().ok()?;
-            (first.parse().ok()?, last.saturating_add(1).min(size))
+            let (from, to) = (number(first)?, number(last)?);
+            if to < from {
+                return None;
+            }
+            (from, to.saturating_add(1).min(size))
         }
     };
     Some((first < end).then(|| (first, end - first)))
@@ -351,10 +362,32 @@ mod tests {
         assert_eq!(body.len(), 10);
         assert_eq!(asked("bytes=-7").1.len(), 7);
         assert_eq!(asked("bytes=5-").1.len(), 995);
-        assert!(asked("bytes=1000-").0.starts_with("http/1.1 416"));
-        // A Range header that is not a valid byte range is ignored (RFC 9110 section 14.2).
-        assert_eq!(asked("lines=1-2").1.len(), 1000);
-        assert_eq!(asked("bytes=0-1,5-6").1.len(), 1000);
+        assert_eq!(asked("Bytes=5-9").1.len(), 5);
+        for range in ["bytes=1000-", "bytes=1000-2000", "bytes=-0"] {
+            let (none, _) = asked(range);
+            assert!(none.starts_with("http/1.1 416"), "{range}: {none}");
+            assert!(
+                none.contains("content-range: bytes */1000"),
+                "{range}: {none}"
+            );
+        }
+        // A Range header that is not a valid byte range is ignored (RFC 9110 sections 14.1.1 and 14.2).
+        for range in [
+            "lines=1-2",
+            "bytes=0-1,5-6",
+            "bytes=5-2",
+            "bytes=2000-1500",
+            "bytes=+5-7",
+            "bytes=-",
+            "bytes=a-b",
+        ] {
+            assert_eq!(asked(range).1.len(), 1000, "{range}");
+        }
+        // So is one of another method than GET.
+        let (other, _) = exchange(
+            "HEAD /1kB HTTP/1.1\r\nHost: server\r\nConnection: close\r\nRange: bytes=5-9\r\n\r\n",
+        );
+        assert!(other.starts_with("http/1.1 200"), "{other}");
     }
 
     #[test]
