@@ -290,7 +290,8 @@ impl Play<'_> {
     fn wait_for_last_words(&self, running: &Running) {
         let path = self.spec.foreground_path();
         let crossing: Dur = self.spec.along(&path).map(|l| l.delay).sum();
-        let crossing = (crossing + self.foreground.delay() * 4).scale(self.stretch);
+        // All of this is time of the world, which the clock of the emulation stretches.
+        let crossing = crossing + self.foreground.delay() * 4;
         let last = running.now() + crossing + Dur::from_nanos(LOOK.as_nanos() as u64);
         while !running.is_over() && running.now() < last {
             std::thread::sleep(LOOK / 10);
