@@ -34,7 +34,8 @@ pub struct Observations {
     pub flows: Vec<Flow>,
     /// Table `links`: totals of the links after warm-up.
     pub links: Vec<LinkTotals>,
-    /// Table `waits`: waits at the links after warm-up, where the experiment keeps them.
+    /// Table `waits`: waits at the links after warm-up, where the experiment keeps them or the foreground sends packets
+    /// at given times.
     pub waits: Vec<Wait>,
     /// Table `parts`: totals of each part after warm-up, where there are several.
     pub parts: Vec<PartTotals>,

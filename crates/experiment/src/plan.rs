@@ -16,6 +16,7 @@ use crate::backend::{Duplex, RunSpec};
 use crate::file::{self, File, Link, LinkKeys, Problem, Problems, Route};
 use crate::hash::Hash;
 use crate::kinds::{Files, Input, Part, Playing, Resolving, Role};
+use crate::measure::DELAY;
 use crate::observe::Cell;
 use crate::store::{Measured, ModelFacts};
 
@@ -240,11 +241,14 @@ impl Plan {
         let found = measured.get(background.name());
         let pace = found.and_then(Measured::pace);
         let replication = cell.replication as usize;
+        // Packets at given times keep their goodput however long they wait, so their waits are judged.
+        let judged = foreground.measures(true).contains(&DELAY);
         Some(RunSpec {
             cell: cell.clone(),
             foreground: self.foreground(foreground, measured, replication),
             beside: self.beside(foreground, measured, replication),
             background: self.background(background, pace, measured, replication),
+            waits: self.file.run.keep.waits || judged,
             ..self.bare(cell.clone())
         })
     }

@@ -330,7 +330,7 @@ pub(crate) trait Keys {
     /// Its traffic in a run; `None` if it sends nothing or its input is missing.
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic>;
 
-    /// Its measures as a foreground, the most informative first. `waits` says whether the experiment keeps waits.
+    /// Its measures as a foreground, the most informative first. `waits` says whether the run keeps waits.
     fn measures(&self, waits: bool) -> Vec<Measure>;
 
     /// The program, if it is a real program.

@@ -261,7 +261,7 @@ impl Part {
         self.keys().delay()
     }
 
-    /// Its measures as a foreground, the most informative first. `waits` says whether the experiment keeps waits.
+    /// Its measures as a foreground, the most informative first. `waits` says whether the run keeps waits.
     pub fn measures(&self, waits: bool) -> Vec<crate::measure::Measure> {
         self.keys().measures(waits)
     }

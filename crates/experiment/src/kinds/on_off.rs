@@ -9,13 +9,13 @@ use super::contract::{
     Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, path, reads, trimmed,
 };
 use super::energy::variance;
-use super::packets::{own_seed, times};
+use super::packets::{measures_of_packets, own_seed, times};
 use super::replay::until;
 use super::{Active, Energy, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
 use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, delay};
-use crate::measure::{DELAY, GOODPUT, LOSS, Measure};
+use crate::measure::Measure;
 use crate::simulate::transport::tcp;
 
 /// Maximum number of packets in one direction of a run. They are drawn before the run, and take 16 bytes each.
@@ -265,10 +265,7 @@ impl Keys for OnOff {
     }
 
     fn measures(&self, waits: bool) -> Vec<Measure> {
-        match waits {
-            true => vec![GOODPUT, LOSS, DELAY],
-            false => vec![GOODPUT, LOSS],
-        }
+        measures_of_packets(waits)
     }
 
     fn describe(&self, _: Role) -> String {

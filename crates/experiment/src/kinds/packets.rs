@@ -331,10 +331,7 @@ macro_rules! kind {
             }
 
             fn measures(&self, waits: bool) -> Vec<Measure> {
-                match waits {
-                    true => vec![GOODPUT, LOSS, DELAY],
-                    false => vec![GOODPUT, LOSS],
-                }
+                measures_of_packets(waits)
             }
 
             fn clients(&self) -> u32 {
@@ -359,6 +356,14 @@ kind!(
 
 /// Label of a foreground's seed where its streams have the same names as a background's.
 const FOREGROUND: u64 = 1 << 40;
+
+/// The measures of a foreground of packets at given times. Without waits nothing tells how late they arrive.
+pub(super) fn measures_of_packets(waits: bool) -> Vec<Measure> {
+    match waits {
+        true => vec![GOODPUT, LOSS, DELAY],
+        false => vec![GOODPUT, LOSS],
+    }
+}
 
 /// The seed of a part whose streams have the same names in foreground and background.
 pub(super) fn own_seed(at: &Setting<'_>) -> u64 {

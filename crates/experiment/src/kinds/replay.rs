@@ -15,12 +15,12 @@ use super::contract::{
     Setting, Slot, Source, path, reads,
 };
 use super::energy::variance;
-use super::packets::own_seed;
+use super::packets::{measures_of_packets, own_seed};
 use super::{Active, Energy, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
 use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, Transport, delay};
-use crate::measure::{DELAY, GOODPUT, LOSS, Measure};
+use crate::measure::Measure;
 use crate::plan::{Capture, Traces};
 use crate::simulate::transport::{carrier, tcp};
 use crate::store::{Measured, ModelFacts};
@@ -325,10 +325,7 @@ impl Keys for Replay {
     }
 
     fn measures(&self, waits: bool) -> Vec<Measure> {
-        match waits {
-            true => vec![GOODPUT, LOSS, DELAY],
-            false => vec![GOODPUT, LOSS],
-        }
+        measures_of_packets(waits)
     }
 
     fn describe(&self, _: Role) -> String {
