@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Warning};
 
 use swell_host::Late;
-use swell_sockets::hint;
+use swell_sockets::{datagrams_refused, hint, no_descriptors, strangers};
 
 macro_rules! counts {
     ($(#[doc = $doc:literal] $name:ident,)*) => {
@@ -151,10 +151,8 @@ impl Statistics {
         } else {
             ", or play with more threads (`--threads`), each of which may have so many"
         };
-        let text = format!(
-            "transfers did not come about for want of descriptors; raise the hard limit (`ulimit -Hn`){more}"
-        );
-        say(c.without_descriptors, "no-descriptors", text);
+        let (code, text) = no_descriptors("transfers", more);
+        say(c.without_descriptors, code, text);
         say(
             c.withheld,
             "withheld",
@@ -165,22 +163,16 @@ impl Statistics {
             "lost-parties",
             "parties of the run went away before its end".into(),
         );
-        say(
-            c.datagrams_refused,
-            "datagrams-refused",
-            "datagrams were not taken by the kernel".into(),
-        );
+        let refused = datagrams_refused(None);
+        say(c.datagrams_refused, refused.0, refused.1);
         say(
             c.limited,
             "agent-limit",
             "times sending waited or a datagram was left out: the agent sends no more (--max-rate)"
                 .into(),
         );
-        say(
-            c.strangers,
-            "strangers",
-            "connections or datagrams came from strangers and were refused".into(),
-        );
+        let unknown = strangers("connections or datagrams");
+        say(c.strangers, unknown.0, unknown.1);
         say(
             c.congestion_refused,
             "congestion-control-missing",

@@ -127,7 +127,10 @@ impl Carrier {
             }
             match sent {
                 Ok(_) => self.counts.datagrams_sent += 1,
-                Err(_) => self.counts.datagrams_refused += 1,
+                Err(error) => {
+                    self.counts.datagrams_refused += 1;
+                    *self.refusals.entry(error.raw_os_error()).or_default() += 1;
+                }
             }
             left -= n;
             if left == 0 {

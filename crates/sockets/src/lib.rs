@@ -75,8 +75,8 @@ mod tests;
 
 pub use addresses::{Paths, Prefix, PrefixError, Side};
 pub use carrier::{Carrier, CarrierConfig, Ended};
-pub use report::hint;
 pub use report::{Counts, Report, TIMERS_LATE};
+pub use report::{datagrams_refused, hint, no_descriptors, strangers};
 pub use side::{Here, InNamespace, SideConfig, Sockets};
 pub use tcp::family;
 

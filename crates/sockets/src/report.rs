@@ -68,6 +68,7 @@ impl Report {
         counts: Counts,
         late: Late,
         failures: &BTreeMap<i32, u64>,
+        refusals: &BTreeMap<i32, u64>,
         shared: impl Iterator<Item = (Prefix, u64)>,
         descriptors: u64,
         mut warnings: Vec<Warning>,
@@ -96,19 +97,14 @@ impl Report {
                 warnings.push(Warning::warning(code, format!("{n} {what}")));
             }
         };
-        say(
-            c.without_descriptors,
-            "no-descriptors",
-            format!(
-                "connections or datagram flows did not come about: the process may have \
-                 {descriptors} descriptors, and each takes two; raise the hard limit (`ulimit -Hn`)"
-            ),
-        );
+        let room = format!("; the process may have {descriptors}, and each takes two");
+        let (code, text) = no_descriptors("connections or datagram flows", &room);
+        say(c.without_descriptors, code, text);
         say(
             c.access_not_applied,
             "access-not-applied",
-            "hosts have an access path with a delay, rate or loss, which kernel sockets do not \
-             apply"
+            "ends of connections or datagram flows have an access path with a delay, rate or loss, \
+             which kernel sockets do not apply"
                 .into(),
         );
         say(
@@ -126,16 +122,12 @@ impl Report {
             "windows-not-capped",
             "receive windows could not be capped".into(),
         );
-        say(
-            c.strangers,
-            "strangers",
-            "connections came from other programs and were reset".into(),
-        );
-        say(
-            c.datagrams_refused,
-            "datagrams-refused",
-            "datagrams were not taken by the kernel: its buffers were full".into(),
-        );
+        let unknown = strangers("connections");
+        say(c.strangers, unknown.0, unknown.1);
+        for (&number, &times) in refusals {
+            let refused = datagrams_refused(Some(Errno::from_raw_os_error(number)));
+            say(times, refused.0, refused.1);
+        }
         say(
             c.late_notices,
             "late-acknowledgements",
@@ -161,6 +153,28 @@ impl Report {
     }
 }
 
+/// Code and text of the warning that `what` did not come about for lack of descriptors. Their number precedes the
+/// text, and `more` ends it. Also for other programs over sockets, as the next two.
+pub fn no_descriptors(what: &str, more: &str) -> (&'static str, String) {
+    let text = format!(
+        "{what} did not come about for want of descriptors; raise the hard limit (`ulimit -Hn`){more}"
+    );
+    ("no-descriptors", text)
+}
+
+/// Code and text of the warning that the kernel did not take datagrams, with its error if that is known.
+pub fn datagrams_refused(error: Option<Errno>) -> (&'static str, String) {
+    let why = error.map_or_else(String::new, |e| format!(": {e}"));
+    let text = format!("datagrams were not taken by the kernel{why}");
+    ("datagrams-refused", text)
+}
+
+/// Code and text of the warning that `what` came from unknown peers.
+pub fn strangers(what: &str) -> (&'static str, String) {
+    let text = format!("{what} came from strangers and were refused");
+    ("strangers", text)
+}
+
 /// A hint for the user how to fix an error.
 pub fn hint(error: Errno) -> &'static str {
     match error {
@@ -173,5 +187,46 @@ pub fn hint(error: Errno) -> &'static str {
         Errno::NOBUFS | Errno::NOMEM => "; the kernel has no memory left for sockets",
         Errno::TIMEDOUT => "; packets between the two sides are lost",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel refuses datagrams for many reasons, of which full buffers are one. Access paths are counted for each
+    /// connection, not for each host.
+    #[test]
+    fn warnings_say_what_is_known() {
+        let refusals = [(Errno::PERM, 1), (Errno::AGAIN, 3)];
+        let refusals = refusals.map(|(error, times)| (error.raw_os_error(), times));
+        let counts = Counts {
+            datagrams_refused: 4,
+            access_not_applied: 2,
+            ..Counts::default()
+        };
+        let report = Report::new(
+            counts,
+            Late::default(),
+            &BTreeMap::new(),
+            &BTreeMap::from(refusals),
+            std::iter::empty(),
+            100,
+            Vec::new(),
+        );
+        let told = |code: &str| -> Vec<String> {
+            let of_code = report.warnings.iter().filter(|w| w.code == code);
+            of_code.map(|w| w.message.clone()).collect()
+        };
+        let text = "datagrams were not taken by the kernel";
+        let each = [
+            format!("1 {text}: {}", Errno::PERM),
+            format!("3 {text}: {}", Errno::AGAIN),
+        ];
+        assert_eq!(told("datagrams-refused"), each);
+        let [access] = &told("access-not-applied")[..] else {
+            panic!("{:?}", report.warnings)
+        };
+        assert!(access.starts_with("2 ends of connections"), "{access}");
     }
 }
