@@ -447,9 +447,14 @@ impl Stream {
             min_rtt: None,
             retransmissions: 0,
         }));
-        // The state of packets is not needed any more.
+        // The state of packets and frames is not needed any more.
         viewing.sent = Vec::new();
         viewing.sent_at = Vec::new();
+        viewing.got = Vec::new();
+        viewing.missing.clear();
+        viewing.lacks = Vec::new();
+        viewing.left_out = Vec::new();
+        viewing.seconds = Vec::new();
     }
 
     fn due(&mut self, now: Time, token: u64, actions: &mut Vec<Action>) {

@@ -5,8 +5,8 @@ use swell_base::{Bytes, Rate};
 use super::*;
 use crate::Access;
 
-/// Samples of a viewing over a network that takes 10 ms and loses nothing.
-fn watched(length: Dur, buffer: Dur, preroll: f64) -> Vec<Sample> {
+/// A viewing over a network that takes 10 ms and loses nothing.
+fn watched(length: Dur, buffer: Dur, preroll: f64) -> Stream {
     let mut stream = Stream::new(StreamConfig {
         rate: Rate::from_bps(400_000),
         frames: 20,
@@ -39,7 +39,7 @@ fn watched(length: Dur, buffer: Dur, preroll: f64) -> Vec<Sample> {
                     let arrives = Event::Datagram(conn, to, n, number);
                     (Dur::from_millis(10), arrives)
                 }
-                Action::Abort(_) => return stream.take_samples(),
+                Action::Abort(_) => return stream,
                 _ => continue,
             };
             order += 1;
@@ -52,7 +52,7 @@ fn watched(length: Dur, buffer: Dur, preroll: f64) -> Vec<Sample> {
 #[test]
 fn a_stream_that_is_sent_within_a_second_has_its_full_rate() {
     let full = |length, buffer, preroll| {
-        let samples = watched(length, buffer, preroll);
+        let samples = watched(length, buffer, preroll).take_samples();
         let all = samples.iter().filter(|s| s.measure == measures::FULL);
         all.map(|s| s.value).collect::<Vec<_>>()
     };
@@ -61,4 +61,18 @@ fn a_stream_that_is_sent_within_a_second_has_its_full_rate() {
     // In a quarter of a second.
     assert_eq!(full(second, second, 4.0), [1.0]);
     assert_eq!(full(second / 2, second / 4, 1.0), [1.0]);
+}
+
+/// A viewer may watch any number of streams in a run.
+#[test]
+fn what_was_watched_leaves_nothing_of_its_packets() {
+    let second = Dur::from_secs(1);
+    let stream = watched(second * 3, second, 1.0);
+    let [v] = &stream.viewings[..] else {
+        panic!("{} viewings", stream.viewings.len())
+    };
+    let packets = [v.sent.capacity(), v.sent_at.capacity(), v.got.capacity()];
+    assert!(v.over && packets == [0; 3], "{packets:?}");
+    let frames = [v.lacks.capacity(), v.left_out.capacity()];
+    assert_eq!((frames, v.missing.len()), ([0; 2], 0));
 }
