@@ -15,8 +15,10 @@
 //! (A. Ghosh, T. Roughgarden, M. Sundararajan, "Universally utility-maximizing privacy mechanisms", STOC
 //! 2009). All counts are integers, so that no rounding of floating-point numbers leaks information.
 //! Uniform numbers have 53 bits: a cell's noise ends at 37 times its scale, which 1 in 10^16 cells would
-//! exceed. The seed of the noise is secret and not kept. The model is made of the noisy counts and nothing
-//! else.
+//! exceed. They come from ChaCha20 (RFC 8439) with a key of 256 bits, which is secret and not kept. So the
+//! guarantee holds against anyone who cannot break that cipher. It does not cover what else an attacker
+//! may see of the computation: its duration, or the memory of the process. The model is made of the noisy
+//! counts and nothing else.
 //!
 //! *The cost.* Sizes and pauses are known within a factor of four, RTTs within a factor of two.
 //! Dependencies between quantities are lost, except between requests and responses. So are load changes
@@ -27,7 +29,8 @@ mod cost;
 mod counts;
 mod synthesis;
 
-use swell_base::Stream;
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 use swell_traffic::Model;
 
 pub use cost::Cost;
@@ -40,9 +43,9 @@ use counts::Histogram;
 pub struct Private {
     /// Bound on the effect of one session: a factor of `exp(epsilon)` on the probability of any model.
     pub epsilon: f64,
-    /// The seed of the noise, 128 bits. Draw it from the system's entropy and discard it: anyone who knows
-    /// it can remove the noise.
-    pub seed: [u64; 2],
+    /// The seed of the noise, a key of ChaCha20. Draw all 256 bits from the system's entropy and discard
+    /// them: anyone who knows them can remove the noise.
+    pub seed: [u8; 32],
 }
 
 /// Releases the part of `learnt` that `private` allows. `learnt` must come from a learner with
@@ -52,17 +55,26 @@ pub fn release(learnt: &Model, private: &Private) -> Model {
     synthesis::model(&counts, learnt, private)
 }
 
-/// Uniform numbers that cannot be predicted without both halves of the seed.
+/// What random numbers are for. Each purpose has its own sequence under a seed.
+#[derive(Clone, Copy, Debug)]
+enum Purpose {
+    Noise,
+    Model,
+}
+
+/// Random numbers that cannot be predicted without the seed.
 #[derive(Debug)]
-struct Secret([Stream; 2]);
+struct Secret(ChaCha20Rng);
 
 impl Secret {
-    fn new(seed: [u64; 2], name: &str) -> Secret {
-        Secret(seed.map(|half| Stream::new(half, name)))
+    fn new(seed: [u8; 32], purpose: Purpose) -> Secret {
+        let mut rng = ChaCha20Rng::from_seed(seed);
+        rng.set_stream(purpose as u64);
+        Secret(rng)
     }
 
     fn bits(&mut self) -> u64 {
-        self.0[0].bits() ^ self.0[1].bits()
+        self.0.next_u64()
     }
 
     /// In (0, 1].

@@ -9,7 +9,7 @@ use crate::model::AnyModel;
 
 /// Adds noise to the model and returns the cost of that. The presence of any one session in the trace then changes the
 /// odds of the model by a factor of at most exp(`epsilon`) (differential privacy). The model must have been learnt with
-/// [`apart`](swell_learn::Options::apart). The noise comes from the operating system and is not stored.
+/// [`apart`](swell_learn::Options::apart). The key of the noise comes from the operating system and is not stored.
 ///
 /// # Errors
 /// If the model was learnt from flow records, or the system gives no random numbers.
@@ -27,10 +27,10 @@ pub fn protect(model: &AnyModel, epsilon: f64) -> Result<(AnyModel, Cost), Error
     Ok((AnyModel::Packets(Box::new(protected)), cost))
 }
 
-fn entropy() -> Result<[u64; 2], Error> {
-    let mut bytes = [[0; 8]; 2];
+fn entropy() -> Result<[u8; 32], Error> {
+    let mut bytes = [0u8; 32];
     let file = std::fs::File::open("/dev/urandom");
-    let read = file.and_then(|mut f| bytes.iter_mut().try_for_each(|half| f.read_exact(half)));
+    let read = file.and_then(|mut f| f.read_exact(&mut bytes));
     read.map_err(|e| Error::failed(format!("/dev/urandom: {e}")))?;
-    Ok(bytes.map(u64::from_ne_bytes))
+    Ok(bytes)
 }

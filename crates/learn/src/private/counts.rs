@@ -3,7 +3,7 @@
 use swell_base::{Dur, Rate};
 use swell_traffic::{Connection, Exchange, Model, Path, Session};
 
-use super::{Private, Secret};
+use super::{Private, Purpose, Secret};
 use crate::ports::CLASSES;
 
 /// Number of windows that the trace's duration is divided into.
@@ -176,7 +176,7 @@ impl Counts {
 
     /// Adds noise to every cell.
     pub fn noisy(mut self, private: &Private) -> Counts {
-        let mut secret = Secret::new(private.seed, "private-noise");
+        let mut secret = Secret::new(private.seed, Purpose::Noise);
         for (histogram, cells) in Histogram::ALL.into_iter().zip(&mut self.0) {
             let scale = histogram.scale(private);
             for cell in cells {

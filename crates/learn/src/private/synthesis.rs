@@ -8,7 +8,7 @@ use swell_traffic::{
 };
 
 use super::counts::{Counts, Histogram, NUMBERS, RATES, SIZES, TRIPS, WINDOWS};
-use super::{Private, Secret};
+use super::{Private, Purpose, Secret};
 use crate::ports::CLASSES;
 
 /// Maximum number of sessions in the model; if there are more, weights represent them.
@@ -18,7 +18,7 @@ const DATAGRAM: u64 = 1_400;
 
 /// Builds a model from the noisy counts.
 pub(super) fn model(counts: &Counts, public: &Model, private: &Private) -> Model {
-    let mut rng = Secret::new(private.seed, "private-model");
+    let mut rng = Secret::new(private.seed, Purpose::Model);
     let mut rng = Stream::new(rng.bits(), "private-model");
     let all_starts: Vec<Law> = (0..CLASSES.len())
         .map(|class| {

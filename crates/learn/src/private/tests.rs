@@ -1,7 +1,7 @@
 use std::net::IpAddr;
 
 use proptest::prelude::*;
-use swell_base::Dur;
+use swell_base::{Dur, Stream};
 use swell_capture::{Packet, Tcp, TcpOptions, Transport};
 use swell_traffic::Model;
 
@@ -141,7 +141,7 @@ proptest! {
 
     /// Whatever the noise is, the released model is consistent.
     #[test]
-    fn released_models_are_sound(visits in visits(), seed in any::<[u64; 2]>(), epsilon in 0.05..50.0f64) {
+    fn released_models_are_sound(visits in visits(), seed in any::<[u8; 32]>(), epsilon in 0.05..50.0f64) {
         let learnt = learnt(&packets(&visits, None));
         let private = Private { epsilon, seed };
         let model = release(&learnt, &private);
@@ -173,7 +173,7 @@ fn the_budget_is_spent_once() {
 #[test]
 fn noise_is_two_sided_geometric() {
     let scale = 3.0;
-    let mut secret = Secret::new([1, 2], "test");
+    let mut secret = Secret::new(seed(1), Purpose::Noise);
     let n = 400_000;
     let mut seen = std::collections::BTreeMap::<i64, f64>::new();
     for _ in 0..n {
@@ -188,10 +188,29 @@ fn noise_is_two_sided_geometric() {
     }
     // 25 degrees of freedom: 99.9 % are below 52.6.
     assert!(chi < 52.6, "chi square {chi:.1}");
-    // Either half of the seed changes the output.
-    let first = |seed| Secret::new(seed, "test").bits();
-    assert_ne!(first([1, 2]), first([1, 3]));
-    assert_ne!(first([1, 2]), first([4, 2]));
+}
+
+/// The numbers are those of ChaCha20, and each bit of the seed counts.
+#[test]
+fn noise_comes_from_the_cipher() {
+    // RFC 8439, appendix A.1, test vector 1: the first bytes under a key of zeros.
+    let first = |seed| Secret::new(seed, Purpose::Noise).bits();
+    let expected = [0x76, 0xb8, 0xe0, 0xad, 0xa0, 0xf1, 0x3d, 0x90];
+    assert_eq!(first([0; 32]).to_le_bytes(), expected);
+    let mut seen = std::collections::BTreeSet::from([first([0; 32])]);
+    for bit in 0..256 {
+        let mut seed = [0; 32];
+        seed[bit / 8] = 1u8 << (bit % 8);
+        assert!(seen.insert(first(seed)), "bit {bit}");
+    }
+    assert!(seen.insert(Secret::new([0; 32], Purpose::Model).bits()));
+}
+
+/// A seed of one number.
+fn seed(n: u64) -> [u8; 32] {
+    let mut seed = [0; 32];
+    seed[..8].copy_from_slice(&n.to_le_bytes());
+    seed
 }
 
 /// An attacker knows every other session and the properties of the one in question. From the noisy counts,
@@ -213,7 +232,7 @@ fn whoever_looks_for_a_session_finds_no_more_than_promised() {
         let mut right = 0;
         for i in 0..times {
             let truth = i % 2 == 0;
-            let seed = [7, i];
+            let seed = seed(i);
             let counts = if truth { &with } else { &without };
             let seen = counts.clone().noisy(&Private { epsilon, seed });
             // Minus the log-likelihoods, without the terms that are the same in both.
@@ -250,7 +269,7 @@ fn what_many_do_is_kept() {
     let learnt = learnt(&packets(&visits, None));
     let private = Private {
         epsilon: 20.0,
-        seed: [3, 4],
+        seed: seed(3),
     };
     let cost = Cost::of(&learnt, &release(&learnt, &private));
     assert!((cost.sessions - 1.0).abs() < 0.1, "{cost:?}");
