@@ -236,7 +236,7 @@ class _Plan:
             return 0
         # Intervals narrow with the square root of the replications. An estimate from few may at most double them.
         wanted = 2 * n if math.isinf(verdict.widest) else math.ceil(n * (verdict.widest / self.until) ** 2)
-        return max(2, min(wanted, 2 * n, self.most) - n) if n < self.most else 0
+        return min(max(wanted, n + 2), 2 * n, self.most) - n
 
 
 def _drive(
