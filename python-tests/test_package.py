@@ -353,6 +353,41 @@ def test_widths_are_read_and_others_refused():
             _narrow(wrong)
 
 
+@pytest.mark.parametrize("most", [*range(1, 15), 100])
+def test_a_cell_never_has_more_replications_than_asked_for(most):
+    from types import SimpleNamespace
+
+    from groundswell._sweep import _Plan
+
+    plan = _Plan(_experiment.Source.of(TEXT), 0.1, None, most)
+    for widest in (0.11, 0.3, math.inf):
+        _, n = plan.first({})
+        while more := plan.next(SimpleNamespace(replications=n, widest=widest)):
+            # A batch has at least two replications unless only one is left.
+            assert more >= 2 or n + more == most
+            n += more
+        assert n == most
+    assert plan.next(SimpleNamespace(replications=1, widest=0.1)) == 0
+
+
+def test_a_path_may_contain_an_equals_sign(here):
+    (here / "rate=10").mkdir()
+    for path in ("rate=10/mine.toml", "rate=10/mine"):
+        (here / path).write_text(TEXT)
+        source = _experiment.Source.of(path)
+        assert source.path == here / path and source.text == TEXT
+    assert _experiment.Source.of(TEXT).path is None
+    assert _experiment.Source.of('preset = "x.toml"').path is None
+    with pytest.raises(groundswell.UsageError, match="No such file"):
+        _experiment.Source.of("rate=10/missing.toml")
+
+
+def test_a_file_that_is_not_utf_8_is_an_error_with_its_place(here):
+    (here / "latin.toml").write_bytes('name = "Köln"'.encode("latin-1"))
+    with pytest.raises(groundswell.UsageError, match="byte 9 is not UTF-8"):
+        _experiment.Source.of("latin.toml")
+
+
 def test_long_cells_are_first():
     source = _experiment.Source.of(TEXT)
     from groundswell._sweep import cost

@@ -31,18 +31,23 @@ class Source:
 
     @staticmethod
     def of(experiment: ExperimentLike) -> Source:
-        """Converts `experiment`. A string with a line break or `=` is text; any other string is a path."""
+        """Converts `experiment`. A string with a line break is text, and so is one with `=` that neither names a file nor
+        ends in `.toml`; any other string is a path.
+
+        Raises `UsageError` if the file cannot be read or is not UTF-8."""
         if isinstance(experiment, Table):
             return Source(experiment.to_toml(), None)
         if isinstance(experiment, Mapping):
             return Source(tomli_w.dumps(plain(experiment)), None)
-        if isinstance(experiment, str) and ("\n" in experiment or "=" in experiment):
+        if isinstance(experiment, str) and _is_text(experiment):
             return Source(experiment, None)
         path = Path(experiment).absolute()
         try:
             return Source(path.read_text(encoding="utf-8"), path)
         except OSError as error:
             raise UsageError(f"{experiment}: {error.strerror}", code=2) from error
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{experiment}: byte {error.start} is not UTF-8", code=2) from error
 
     def name(self) -> str:
         """The name of the experiment. Errors in an unreadable file are left to the program."""
@@ -63,6 +68,13 @@ class Source:
         """Eight digits that identify this experiment and `parts`."""
         text = "\0".join([self.text, str(self.path or ""), *map(repr, parts)])
         return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def _is_text(given: str) -> bool:
+    if "\n" in given:
+        return True
+    # Paths may contain `=`, as in `rate=10/mine.toml`.
+    return "=" in given and not given.endswith(".toml") and not os.path.isfile(given)
 
 
 def value(given: object) -> str:
