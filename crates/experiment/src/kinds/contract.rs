@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use swell_base::{Dur, Rate, Warning};
+use swell_path::LinkConfig;
 use swell_tcp::Config;
 use swell_traffic::Model;
 use swell_traffic::flowlevel::FlowModel;
@@ -462,8 +463,10 @@ impl Plausible {
 
 /// A link on the path towards a foreground's clients, and its other traffic.
 pub(crate) struct Crossed<'w> {
-    /// Its capacity, bits per second.
+    /// Its capacity, bits per second; the mean after the warm-up if it changes.
     pub capacity: f64,
+    /// The link with its changes, if it changes.
+    pub changing: Option<LinkConfig>,
     /// Background bytes that left it in each millisecond, from the start of the run.
     pub others: &'w [u32],
 }

@@ -44,7 +44,8 @@ pub(super) fn crossed<'w>(world: &'w World, spec: &RunSpec, queues: &[Queue]) ->
     let link = |queue: &Queue| {
         let meter = seen(world, *queue).meter();
         Crossed {
-            capacity: spec.link(*queue).rate.bps() as f64,
+            capacity: capacity(spec, *queue, spec.warmup.as_secs_f64()).bps() as f64,
+            changing: changes(spec, *queue).then(|| build::direction(spec, *queue)),
             others: meter.map_or(&[], |m| &m.fine_departed),
         }
     };
@@ -168,12 +169,17 @@ fn totals(bins: &[Bin], spec: &RunSpec, queue: Queue) -> LinkTotals {
 
 /// Mean capacity of the link from `from` seconds to the end of the run.
 fn capacity(spec: &RunSpec, queue: Queue, from: f64) -> Rate {
-    let (link, d) = (spec.link(queue), usize::from(queue.direction));
-    if link.deliveries.is_none() && spec.links[queue.link].changes[d].is_empty() {
-        return link.rate;
+    if !changes(spec, queue) {
+        return spec.link(queue).rate;
     }
     let (from, to) = (Time::from_secs_f64(from), Time::ZERO + spec.duration);
     mean_offered(&build::direction(spec, queue), from, to)
+}
+
+/// Whether the capacity of the link varies.
+fn changes(spec: &RunSpec, queue: Queue) -> bool {
+    let d = usize::from(queue.direction);
+    spec.link(queue).deliveries.is_some() || !spec.links[queue.link].changes[d].is_empty()
 }
 
 /// Wavelet energies of arrivals after the warm-up: of the background, and of all traffic.

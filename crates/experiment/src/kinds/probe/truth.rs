@@ -1,5 +1,8 @@
 //! The actual available bandwidth during an estimate, which only the simulator knows.
 
+use swell_base::{Dur, Time};
+use swell_path::mean_offered;
+
 use super::{AVAILABLE, BYTES, DURATION, ERROR, ESTIMATE, HIGH, LOW};
 use crate::kinds::contract::Crossed;
 use crate::observe::{Estimate, MeasureSample, Observations};
@@ -71,7 +74,12 @@ fn free(path: &[Crossed<'_>], from: usize, to: usize) -> f64 {
     let link = |link: &Crossed<'_>| {
         let sent = link.others.iter().take(to).skip(from);
         let bits = sent.map(|b| f64::from(*b)).sum::<f64>() * 8.0;
-        link.capacity - bits * 1e3 / (to - from) as f64
+        let at = |ms: usize| Time::ZERO + Dur::from_millis(ms as u64);
+        let capacity = match &link.changing {
+            Some(changing) => mean_offered(changing, at(from), at(to)).bps() as f64,
+            None => link.capacity,
+        };
+        capacity - bits * 1e3 / (to - from) as f64
     };
     path.iter().map(link).fold(f64::INFINITY, f64::min)
 }

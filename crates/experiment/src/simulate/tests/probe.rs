@@ -81,6 +81,30 @@ fn what_is_free_is_known() {
     }
 }
 
+/// On an idle link, all that it can carry at that time is available.
+#[test]
+fn what_is_free_on_a_link_that_changes_is_known() {
+    let change = "[[network.change]]\nat = \"10s\"\nrate = \"200Mbit\"";
+    let measures = observed("ptr", &format!("{IDLE}\n{change}"), 20).measures;
+    let (mut early, mut late) = (0, 0);
+    for found in measures.iter().filter(|m| m.measure == "available") {
+        let mut same = measures.iter().filter(|m| m.at == found.at);
+        let took = same.find(|m| m.measure == "probe duration");
+        let began = found.at - took.expect("a duration").value;
+        let free = match (began, found.at) {
+            (_, end) if end < 9.99 => 100e6,
+            (start, _) if start > 10.01 => 200e6,
+            _ => continue,
+        };
+        match free > 150e6 {
+            true => late += 1,
+            false => early += 1,
+        }
+        assert!((found.value / free - 1.0).abs() < 1e-6, "{found:?}");
+    }
+    assert!(early > 0 && late > 0, "{early} and {late}");
+}
+
 /// Tools beside packets at equal intervals, and on an idle link.
 #[test]
 fn tools_find_what_is_free() {
