@@ -20,7 +20,7 @@ const LEFT: i64 = 600_000_000_000;
 const AGREE: u32 = 8;
 
 /// Irregularities of the capture's clock.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Oddities {
     /// Packets older than one before them, and the largest step, nanoseconds.
     pub(crate) backward: u64,
@@ -102,6 +102,13 @@ impl Clock {
     /// The stamp that corresponds to the current time.
     pub(crate) fn stamp(&self) -> i64 {
         self.origin.unwrap_or(0).saturating_add(self.now)
+    }
+
+    /// The time of a packet just taken by its own stamp, which may be a little before those of earlier
+    /// packets; negative before the first of all. `None` if it is farther back than merged captures are.
+    pub(crate) fn own(&self, stamp: i64) -> Option<i64> {
+        let at = stamp.saturating_sub(self.origin.unwrap_or(stamp));
+        (at >= self.now.saturating_sub(BACK)).then_some(at)
     }
 
     /// Takes a packet with this stamp: time advances, or stays.

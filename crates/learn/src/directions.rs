@@ -3,7 +3,8 @@
 use swell_base::{Dur, Severity, Warning};
 use swell_capture::{Packet, Transport};
 
-use crate::doubts::{repeated, sides_voted};
+use crate::clock::{Clock, Oddities};
+use crate::doubts::{leaps, repeated, sides_voted};
 use crate::hosts::{Hosts, group};
 use crate::repeats::Repeats;
 use crate::sides::Network;
@@ -23,11 +24,15 @@ pub struct Directions {
     pub left_out: u64,
     /// Number of packets that the trace holds twice; they count once.
     pub repeated: u64,
+    /// Number of packets stamped more than five seconds before one that came earlier; they have the time of
+    /// the latest.
+    pub late: u64,
     /// Longest time without a packet.
     pub silence: Dur,
     /// Number of unconnected host groups whose sides were decided by a vote each, and the number of hosts
     /// in them.
     pub voted: (u64, u64),
+    clock: Oddities,
 }
 
 impl Directions {
@@ -74,6 +79,17 @@ impl Directions {
         }
         doubts.extend(sides_voted(self.voted));
         doubts.extend(repeated(self.repeated));
+        leaps(&self.clock, &mut doubts);
+        if self.late > 0 {
+            doubts.push(Warning::warning(
+                "time-steps-back",
+                format!(
+                    "{} packets are stamped more than 5 s before one that came earlier: they have the time of the \
+                     latest",
+                    self.late
+                ),
+            ));
+        }
         if self.silence > SILENCE {
             doubts.push(Warning::warning(
                 "silence",
@@ -89,12 +105,16 @@ impl Directions {
 }
 
 /// Assigns a direction to each packet of a trace. It decides the hosts' sides by the same rules as
-/// [`Learner`](crate::Learner). So a replay of a trace and traffic from its model flow in the same
-/// directions.
+/// [`Learner`](crate::Learner), and it takes leaps of the clock out by the same rules. So a replay of a
+/// trace and traffic from its model flow in the same directions, and last as long.
 #[derive(Debug)]
 pub struct Splitter {
     hosts: Hosts,
     repeats: Repeats,
+    clock: Clock,
+    /// A packet stamped far ahead, held until the next one confirms its time.
+    leapt: Option<Seen>,
+    late: u64,
     /// Whether a host's side follows from its own traffic, by host.
     placed: Vec<bool>,
     packets: Vec<Seen>,
@@ -126,6 +146,9 @@ impl Splitter {
         Splitter {
             hosts: Hosts::new(inside),
             repeats: Repeats::new(),
+            clock: Clock::default(),
+            leapt: None,
+            late: 0,
             placed: Vec::new(),
             packets: Vec::new(),
         }
@@ -167,20 +190,49 @@ impl Splitter {
                 self.placed[host as usize] = true;
             }
         }
-        self.packets.push(Seen {
+        if let Some(mut leapt) = self.leapt.take() {
+            if self.clock.far_off(leapt.time, p.time) {
+                leapt.time = self.clock.stamp();
+            }
+            self.keep(leapt);
+        }
+        let seen = Seen {
             time: p.time,
             size: p.ip_len,
             from,
             to,
-        });
+        };
+        if self.clock.leaps(p.time) {
+            self.leapt = Some(seen);
+        } else {
+            self.keep(seen);
+        }
+    }
+
+    /// Keeps a packet, with the leaps of the clock taken out of its time.
+    fn keep(&mut self, mut seen: Seen) {
+        self.clock.advance(seen.time);
+        let own = self.clock.own(seen.time);
+        self.late += u64::from(own.is_none());
+        seen.time = own.unwrap_or(self.clock.now() as i64);
+        self.packets.push(seen);
     }
 
     /// Returns all packets by direction, sorted by time.
     pub fn finish(mut self) -> Directions {
+        // A packet held back has no successor that could confirm its time.
+        if let Some(mut leapt) = self.leapt.take() {
+            if self.clock.incredible(leapt.time) {
+                leapt.time = self.clock.stamp();
+            }
+            self.keep(leapt);
+        }
         self.hosts.decide();
         self.packets.sort_by_key(|p| p.time);
         let mut directions = Directions {
             repeated: self.repeats.packets,
+            late: self.late,
+            clock: self.clock.odd,
             ..Directions::default()
         };
         let Some(first) = self.packets.first().map(|p| p.time) else {
@@ -322,5 +374,34 @@ mod tests {
         let (a, out) = (ip(10, 1), ip(198, 9));
         let got = split(&[udp(0, a, out, 100), udp(61_000, a, out, 100)]);
         assert_eq!(got.doubts()[0].code, "silence");
+    }
+
+    /// Neither a wrong stamp nor a clock that was set stretches the trace over decades.
+    #[test]
+    fn leaps_of_the_clock_are_taken_out() {
+        let (a, out) = (ip(10, 1), ip(198, 9));
+        let now = 1_700_000_000_000;
+        let trace = |at: i64| (0..20).map(move |i| udp(at + 100 * i, a, out, 100));
+        let lasts = Dur::from_millis(1_900);
+        for (wrong, place, code) in [
+            (0, 0, "clock-set"),
+            (0, 10, "time-steps-back"),
+            (0, 20, "time-steps-back"),
+            (2 * now, 10, "far-off-times"),
+            (2 * now, 20, "far-off-times"),
+        ] {
+            let mut packets: Vec<Packet> = trace(now).collect();
+            packets.insert(place, udp(wrong, a, out, 100));
+            let got = split(&packets);
+            assert_eq!(got.packets[0].len(), 21);
+            assert_eq!(got.duration, lasts, "{wrong} at {place}");
+            let codes: Vec<String> = got.doubts().into_iter().map(|w| w.code).collect();
+            assert_eq!(codes, [code], "{wrong} at {place}");
+        }
+        let set: Vec<Packet> = trace(0).chain(trace(now)).collect();
+        let got = split(&set);
+        assert_eq!(got.duration, lasts + lasts + Dur::from_secs(600));
+        let codes: Vec<String> = got.doubts().into_iter().map(|w| w.code).collect();
+        assert_eq!(codes, ["clock-set", "silence"]);
     }
 }

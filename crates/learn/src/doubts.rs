@@ -92,6 +92,12 @@ fn clock(odd: &Oddities, w: &mut Vec<Warning>) {
             ),
         ));
     }
+    leaps(odd, w);
+}
+
+/// Warns of leaps of the clock that were taken out.
+pub(crate) fn leaps(odd: &Oddities, w: &mut Vec<Warning>) {
+    let span = |ns: u64| Dur::from_nanos(ns / 1000 * 1000);
     if odd.far_off > 0 {
         w.push(Warning::warning(
             "far-off-times",
