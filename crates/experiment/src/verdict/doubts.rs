@@ -26,24 +26,31 @@ fn constant(times: &Replications) -> bool {
 }
 
 /// Codes of doubts, ordered by how much they could change the answer, the most first: invalid runs, wrong loads or
-/// measures, too little data. Codes that are not listed matter less.
-const BY_WEIGHT: [&str; 21] = [
+/// measures, too little data. Every code that this crate gives the severity `warning` is listed; others matter less.
+const BY_WEIGHT: [&str; 28] = [
+    "made-up",
     "no-reference",
+    "several-changes",
     "emulator-late",
     "client-failed",
     "failed-requests",
     "measure-missing",
     "measure-unread",
+    "odd-measures",
     "stretched-measure",
     "no-request",
     "no-connection",
     "rate-missed",
     "up-exceeds-down",
+    "open-loop-loss",
+    "stretched",
+    "change-after-end",
     "few-replications",
     "phase-effects",
     "unintended-loss",
     "refused-packets",
     "super-packets",
+    "short-warm-up",
     "censored-quantile",
     "few-samples",
     "load-yields",

@@ -1,5 +1,7 @@
 //! Questions that the runs cannot answer.
 
+use std::path::{Path, PathBuf};
+
 use super::*;
 
 #[test]
@@ -125,4 +127,41 @@ fn doubts_of_runs_are_told_once_with_their_number() {
     let doubts = Verdict::of(&results).doubts;
     let messages: Vec<&str> = doubts.iter().map(|d| d.message.as_str()).collect();
     assert_eq!(messages, ["first", "something odd (2 of 6 runs)"]);
+}
+
+#[test]
+fn every_warning_of_this_crate_has_its_place_in_the_order() {
+    fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.ends_with("tests") || path.ends_with("tests.rs") {
+                continue;
+            }
+            if path.is_dir() {
+                sources(&path, found);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+    let mut files = Vec::new();
+    sources(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut files,
+    );
+    let mut made = 0;
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let text = text.split("#[cfg(test)]\nmod tests {").next();
+        for call in text.unwrap().split("Warning::warning(").skip(1) {
+            let code = call.trim_start().strip_prefix('"');
+            let Some((code, _)) = code.and_then(|c| c.split_once('"')) else {
+                panic!("{}: a code that is no literal", file.display());
+            };
+            let known = crate::verdict::rank(code) < crate::verdict::rank("no such code");
+            assert!(known, "{code} is not in the order");
+            made += 1;
+        }
+    }
+    assert!(made > 10, "{made} calls were found");
 }
