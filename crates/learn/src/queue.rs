@@ -144,7 +144,8 @@ impl Passing {
 /// The delay shared by the hosts on one side of the tap.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
-    /// Time in milliseconds, host, and excess in microseconds; ordered by time.
+    /// Time in milliseconds, host, and excess in microseconds; ordered by time. Of each millisecond the
+    /// shortest, of [`OTHERS`] hosts and one more: they tell the minimum over the others of any host.
     excess: Vec<(u32, u32, u32)>,
     /// Mean over the samples, microseconds.
     mean: u64,
@@ -181,14 +182,18 @@ impl Queue {
             }
         }
         excess.sort_unstable();
-        let mut queue = Queue {
-            excess,
-            ..Queue::default()
-        };
+        let mut queue = Queue::default();
+        for moment in excess.chunk_by(|a, b| a.0 == b.0) {
+            let mut shortest = moment.to_vec();
+            shortest.dedup_by_key(|e| e.1);
+            shortest.sort_unstable_by_key(|e| (e.2, e.1));
+            shortest.truncate(OTHERS + 1);
+            queue.excess.extend(shortest);
+        }
         let (mut all, mut shared, mut known) = (0u64, 0u64, 0);
         // The maximum delay in each bin.
         let mut longest = vec![0u32; passing.bins[side].len()];
-        for &(at, host, own) in &queue.excess {
+        for &(at, host, own) in &excess {
             if let Some(least) = queue.least(host, at) {
                 all += u64::from(own);
                 shared += u64::from(least.min(own));
@@ -330,5 +335,24 @@ mod tests {
             bins.map(|b| b[way][k]).sum::<u32>()
         };
         assert_eq!([sum(0, 0, 0), sum(1, 1, 0), sum(0, 0, 1)], [30, 30, 10]);
+    }
+
+    /// The work for one sample does not grow with the number of hosts.
+    #[test]
+    fn a_few_hosts_tell_about_a_crowded_millisecond() {
+        let mut hosts = Hosts::new(Vec::new());
+        let ids: Vec<u32> = (0..200u8)
+            .map(|i| hosts.id(std::net::IpAddr::from([192, 0, 2, i])))
+            .collect();
+        for (at, rtt) in [(0, 20_000), (10_000, 50_000), (20_000, 50_000)] {
+            for &id in &ids {
+                hosts.sample(id, Sample::Handshake, rtt, at * 1_000_000);
+            }
+        }
+        let measured = ids.iter().filter_map(|&h| Some((h, hosts.measured(h)?)));
+        let q = Queue::of(measured, &Passing::default(), 1);
+        assert_eq!(q.excess.len(), 3 * (OTHERS + 1));
+        let waits = [0, 10_000, 20_000].map(|at| q.of_all(ids[0], at));
+        assert_eq!(waits, [0, 30_000, 30_000]);
     }
 }
