@@ -170,7 +170,8 @@ impl Course<'_> {
         let receiver = 1 - end;
         let odd = segments % ack_every(self.connection, receiver) != 0.0;
         let held = odd && self.segments[end] > quick_acks(self.connection, receiver);
-        let under_way: u64 = self.under_way[end].iter().map(|u| u.1).sum();
+        let under_way = self.under_way[end].iter().map(|u| u.1);
+        let under_way = under_way.fold(0, u64::saturating_add);
         let at_once = last_bytes <= full || under_way <= self.pace.at_once[end];
         let back = self.pace.rtt / 2.0 + if held { ACK_DELAY } else { 0.0 };
         Sent {

@@ -282,6 +282,25 @@ fn writes_take_their_time_unless_the_network_takes_longer() {
     assert!((t.end.as_secs_f64() - expected).abs() < 1e-6);
 }
 
+/// A file may name sizes of which two are more than a number holds.
+#[test]
+fn the_largest_sizes_may_be_under_way_together() {
+    let mut m = alone(Exchange::Concurrent {
+        up: vec![unit(u64::MAX); 2],
+        down: Vec::new(),
+    });
+    // The short last write of the first unit leaves at once, so that the second follows.
+    let write = Write {
+        after: u64::MAX - 10,
+        gap: Dur::ZERO,
+    };
+    m.sessions[0].groups[0].connections[0].writes[0] = vec![write; 2];
+    let s = &m.sessions[0];
+    let t = Timeline::of(&m, s, &s.groups[0].connections[0], &Network::default());
+    assert_eq!(t.spans.len(), 2);
+    assert!(t.spans[1].from < t.spans[0].to);
+}
+
 #[test]
 fn loss_bounds_what_a_transfer_gets() {
     // At 1 % loss, Reno's window is 12.2 segments, which gives 887 kB/s at 20 ms; CUBIC's is 1.8.
