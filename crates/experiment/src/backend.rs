@@ -39,8 +39,8 @@ pub trait Backend: Sync {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Observations, RunError>;
 
-    /// Mean rates of the background alone on the network (`spec.foreground` is `None`), from the network-layer bytes that
-    /// left the slowest link of its path after the warm-up.
+    /// Mean rates of the background alone on the network (`spec.foreground` is `None`), from the network-layer bytes
+    /// that left the slowest link of its path after the warm-up.
     ///
     /// # Errors
     /// Like [`run`](Backend::run).
@@ -283,7 +283,8 @@ impl RunSpec {
         parts
     }
 
-    /// Whether there are several foregrounds or several parts of the background. If so, each part is counted separately.
+    /// Whether there are several foregrounds or several parts of the background. If so, each part is counted
+    /// separately.
     pub fn is_mixed(&self) -> bool {
         self.background.len() > 1 || !self.beside.is_empty()
     }

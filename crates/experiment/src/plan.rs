@@ -63,8 +63,8 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Like [`resolve_with`](Plan::resolve_with), for the runs of one foreground beside one background. Other backgrounds
-    /// are kept only if this one consists of them or takes their rates.
+    /// Like [`resolve_with`](Plan::resolve_with), for the runs of one foreground beside one background. Other
+    /// backgrounds are kept only if this one consists of them or takes their rates.
     ///
     /// # Errors
     /// Like [`resolve`](Plan::resolve).
@@ -253,8 +253,8 @@ impl Plan {
         })
     }
 
-    /// The specification of a run that measures a background alone. `pace` overrides the file's sessions or the speed of
-    /// a replay, or multiplies the rate of packets. `measured` holds the rates that it may match.
+    /// The specification of a run that measures a background alone. `pace` overrides the file's sessions or the speed
+    /// of a replay, or multiplies the rate of packets. `measured` holds the rates that it may match.
     pub fn alone(
         &self,
         background: &Part,
@@ -361,8 +361,8 @@ impl Plan {
         links.collect()
     }
 
-    /// The parts of a background. `pace` applies to a background with a single part; the parts of a mix have theirs from
-    /// `measured`.
+    /// The parts of a background. `pace` applies to a background with a single part; the parts of a mix have theirs
+    /// from `measured`.
     fn background(
         &self,
         background: &Part,

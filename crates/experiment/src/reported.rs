@@ -1,9 +1,9 @@
 //! Reads the measures that a program reports in its output.
 //!
 //! A value is found by a regular expression, by a JSONPath (RFC 9535), or in lines of JSON that the program writes to
-//! the file [`LINES`] in its directory. Some programs choose the unit by the size of the value (wrk: `900us`, `14.02ms`,
-//! `1.20s`). Therefore a second group of the expression captures the unit, and values are converted to the unit of the
-//! measure.
+//! the file [`LINES`] in its directory. Some programs choose the unit by the size of the value (wrk: `900us`,
+//! `14.02ms`, `1.20s`). Therefore a second group of the expression captures the unit, and values are converted to the
+//! unit of the measure.
 
 use std::fmt;
 use std::str::FromStr;
@@ -349,7 +349,8 @@ fn own_clock(unit: &str, stretch: f64) -> Option<f64> {
     }
 }
 
-/// The factor that converts a value from unit `from` to unit `to`. A value without a unit is in the unit of the measure.
+/// The factor that converts a value from unit `from` to unit `to`. A value without a unit is in the unit of the
+/// measure.
 fn convert(from: &str, to: &str) -> Option<f64> {
     if from.is_empty() || from == to {
         return Some(1.0);

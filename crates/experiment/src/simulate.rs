@@ -51,8 +51,8 @@ impl Backend for Simulator {
             }
             Ok(())
         };
-        // Bins are half-open intervals: they include their start but not their end. Stop one nanosecond earlier, so that
-        // the ledgers count over the same interval.
+        // Bins are half-open intervals: they include their start but not their end. Stop one nanosecond earlier, so
+        // that the ledgers count over the same interval.
         let before = |end: Dur| end.saturating_sub(Dur::from_nanos(1));
         let (warm, last) = (before(spec.warmup), before(spec.duration));
         if warm > Dur::ZERO {

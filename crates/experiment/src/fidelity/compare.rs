@@ -45,8 +45,8 @@ const VOLUME: f64 = 0.05;
 const MEDIAN: f64 = 0.10;
 /// Minimum number of values for the comparison of a median.
 const ENOUGH: usize = 30;
-/// Acceptable difference of the mean log2 energy over the seeds: 1.5 dB. The range over the seeds would be no criterion,
-/// because it grows with their number.
+/// Acceptable difference of the mean log2 energy over the seeds: 1.5 dB. The range over the seeds would be no
+/// criterion, because it grows with their number.
 const ENERGY: f64 = 1.5 / DECIBELS;
 /// Bootstrap resamples of the trace's sessions.
 const RESAMPLES: usize = 1000;

@@ -171,8 +171,8 @@ fn halves_of_a_trace_are_as_far_apart_as_they_were_made() {
     assert!((up - 20.0 * 2f64.log10()).abs() < 1e-6, "{up}");
     assert_eq!(down, 20.0);
 }
-/// What the page publishes is what the model files say of themselves: both come from `scripts/fidelity`, and a model that
-/// was learnt anew without it has no certificate.
+/// What the page publishes is what the model files say of themselves: both come from `scripts/fidelity`, and a model
+/// that was learnt anew without it has no certificate.
 #[test]
 fn the_page_and_the_certificates_say_the_same() {
     let page = include_str!("../../../../docs/fidelity.md");

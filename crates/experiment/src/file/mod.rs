@@ -91,8 +91,8 @@ pub struct Run {
     /// choice.
     #[serde(skip_serializing_if = "is_default")]
     pub background_stack: Stack,
-    /// The background that the others are to stand in for. They are listed with the cheapest first, and the verdict names
-    /// the first that is sufficient. `swell run --suite` writes such a file.
+    /// The background that the others are to stand in for. They are listed with the cheapest first, and the verdict
+    /// names the first that is sufficient. `swell run --suite` writes such a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suite: Option<String>,
     /// Which large results to keep.

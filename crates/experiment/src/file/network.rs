@@ -141,8 +141,8 @@ pub struct Link {
 const DELAY: Dur = Dur::from_millis(10);
 
 impl LinkKeys {
-    /// The up and the down direction, in this order, at the start of a run. A missing rate is zero here. The check of the
-    /// file rejects it, unless there is a delivery trace, whose mean rate is filled in by the plan.
+    /// The up and the down direction, in this order, at the start of a run. A missing rate is zero here. The check of
+    /// the file rejects it, unless there is a delivery trace, whose mean rate is filled in by the plan.
     pub fn directions(&self) -> [Link; 2] {
         // A direction's own rate replaces a common trace, and its own trace replaces a common rate.
         let carries = |side: Option<&'_ LinkOverrides>| {

@@ -82,8 +82,8 @@ pub fn read_as<T: DeserializeOwned>(text: &str, name: &str, schema: &Value) -> R
     toml::from_str(text).map_err(|e| fail(vec![plain(&e, text)]))
 }
 
-/// A problem with the value of a dotted `key` in a file that [`read_as`] accepts. For problems that are found later, such
-/// as a missing model file.
+/// A problem with the value of a dotted `key` in a file that [`read_as`] accepts. For problems that are found later,
+/// such as a missing model file.
 pub fn problem(text: &str, key: &str, message: String, hint: Option<String>) -> Problem {
     let span = DeTable::parse(text)
         .ok()

@@ -64,8 +64,8 @@ impl File {
         self.links().iter().any(|l| !l.keys.change.is_empty())
     }
 
-    /// The links with the lowest initial rates on the path of a part: from its clients, and towards them. For a mix, among
-    /// all links that its parts cross.
+    /// The links with the lowest initial rates on the path of a part: from its clients, and towards them. For a mix,
+    /// among all links that its parts cross.
     pub fn narrowest(&self, part: &Part) -> Option<[Bottleneck; 2]> {
         let links = self.links();
         let leaves = self.leaves(part);
@@ -111,8 +111,8 @@ impl File {
         preset
     }
 
-    /// The links of a route, in the order in which packets from its clients cross them. Omits invalid entries, which the
-    /// check of the file rejects.
+    /// The links of a route, in the order in which packets from its clients cross them. Omits invalid entries, which
+    /// the check of the file rejects.
     pub fn hops(&self, route: &Route) -> Vec<Hop> {
         let links = self.links();
         let mut hops: Vec<Hop> = match &route.path {

@@ -208,8 +208,8 @@ impl<'s> Shape<'s> {
         }
     }
 
-    /// A hint for a bare `value` in the place of a table: the first of `choices` that requires only one key of this type,
-    /// else their kinds.
+    /// A hint for a bare `value` in the place of a table: the first of `choices` that requires only one key of this
+    /// type, else their kinds.
     fn example(&self, choices: &[Value], value: &DeValue<'_>, key: &str) -> Option<String> {
         let name = key.rsplit('.').next().unwrap_or(key);
         let needs = |choice: &Value| {

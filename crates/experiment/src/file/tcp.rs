@@ -72,8 +72,9 @@ pub struct TcpSettings {
     /// What Vegas wants queued. Default: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vegas: Option<Vegas>,
-    /// The longest time that a simulated host takes, at random, before data goes out; 0s is none, and locks phases. Default: what
-    /// a full packet takes on the slowest link, but no more than the connection waits in queues; none for the profiles of ns-2.
+    /// The longest time that a simulated host takes, at random, before data goes out; 0s is none, and locks phases.
+    /// Default: what a full packet takes on the slowest link, but no more than the connection waits in queues; none for
+    /// the profiles of ns-2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Dur>,
 }

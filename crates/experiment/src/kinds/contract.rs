@@ -1,4 +1,5 @@
-//! The interface of a kind of traffic: as keys of a file ([`Keys`]), and as fully specified traffic in a run ([`Plays`]).
+//! The interface of a kind of traffic: as keys of a file ([`Keys`]), and as fully specified traffic in a run
+//! ([`Plays`]).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -144,8 +145,8 @@ pub struct Input {
     pub data: Data,
     /// Facts about it for the manifest.
     pub facts: ModelFacts,
-    /// Name and contents of its copy in the run directory; `None` for bundled files, and for captures, which may be large
-    /// and private.
+    /// Name and contents of its copy in the run directory; `None` for bundled files, and for captures, which may be
+    /// large and private.
     pub copy: Option<(String, Vec<u8>)>,
 }
 
@@ -479,8 +480,8 @@ pub(crate) trait Plays {
     /// If it cannot be built.
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError>;
 
-    /// Its workload over kernel sockets, as a foreground with the first request at `start`; `None` if only the simulator
-    /// supports it.
+    /// Its workload over kernel sockets, as a foreground with the first request at `start`; `None` if only the
+    /// simulator supports it.
     fn over_sockets(&self, start: Dur) -> Option<Machine> {
         let _ = start;
         None
@@ -505,8 +506,8 @@ pub(crate) trait Plays {
         Ok(None)
     }
 
-    /// Completes its observations as a foreground with facts that only the world knows. `path` are the links towards its
-    /// clients.
+    /// Completes its observations as a foreground with facts that only the world knows. `path` are the links towards
+    /// its clients.
     fn observed(&self, path: &[Crossed<'_>], observed: &mut Observations) {
         let _ = (path, observed);
     }

@@ -15,8 +15,9 @@ use crate::file::{Route, TcpSettings};
 use crate::measure::{Better, Measure};
 use crate::simulate::transport::tcp;
 
-/// Viewers who fetch segments of media over a kept TCP connection, each at a bitrate that the player chooses (MPEG-DASH, HLS).
-/// The bitrate that they get, stalls, changes of the bitrate and the time until the first segment are judged.
+/// Viewers who fetch segments of media over a kept TCP connection, each at a bitrate that the player chooses
+/// (MPEG-DASH, HLS). The bitrate that they get, stalls, changes of the bitrate and the time until the first segment are
+/// judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Dash {
@@ -43,7 +44,8 @@ pub struct Dash {
     /// Viewers, each on its own access path.
     #[serde(default = "one")]
     pub viewers: u32,
-    /// From the beginning of what a viewer watches to the beginning of the next. Default: the next begins when one is over.
+    /// From the beginning of what a viewer watches to the beginning of the next. Default: the next begins when one is
+    /// over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Dur>,
     /// One-way delay of the access path on each side of the bottleneck. Default: what makes the

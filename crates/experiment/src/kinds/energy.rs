@@ -12,8 +12,8 @@ use crate::backend::RunError;
 use crate::file::check::Findings;
 
 /// More energy at one timescale, at the same mean rate: the speed at which a background begins things goes up and down.
-/// Packets that depend on nothing get this energy exactly. Users begin sessions and think by it, but transfers take what
-/// the network gives: at timescales shorter than transfers take they get less.
+/// Packets that depend on nothing get this energy exactly. Users begin sessions and think by it, but transfers take
+/// what the network gives: at timescales shorter than transfers take they get less.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Energy {
@@ -82,8 +82,8 @@ impl Energy {
     }
 }
 
-/// The contribution of the octave at this timescale to the variance of the bytes of `packets` in a time of `length`, over
-/// their squared mean. `None` if the time is too short.
+/// The contribution of the octave at this timescale to the variance of the bytes of `packets` in a time of `length`,
+/// over their squared mean. `None` if the time is too short.
 pub(super) fn variance(packets: &Packets, length: Dur, timescale: Dur) -> Option<f64> {
     let bin = (timescale / (1 << OCTAVE)).max(Dur::from_nanos(1));
     let bins = usize::try_from(length.as_nanos() / bin.as_nanos()).ok()?;

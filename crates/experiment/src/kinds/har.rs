@@ -96,9 +96,9 @@ struct Frame {
     url: String,
 }
 
-/// The objects of an archive, in the order of their requests. The parent of an object is the initiator in the archive or,
-/// without one, the last object that had completed when it was requested. The time between the two is attributed to the
-/// browser.
+/// The objects of an archive, in the order of their requests. The parent of an object is the initiator in the archive
+/// or, without one, the last object that had completed when it was requested. The time between the two is attributed to
+/// the browser.
 ///
 /// # Errors
 /// A description of the problem.

@@ -312,8 +312,8 @@ impl Traffic {
         self.plays().machine(at)
     }
 
-    /// Its workload over kernel sockets, as a foreground with the first request at `start`; `None` if only the simulator
-    /// supports it.
+    /// Its workload over kernel sockets, as a foreground with the first request at `start`; `None` if only the
+    /// simulator supports it.
     pub fn over_sockets(&self, start: Dur) -> Option<Machine> {
         self.plays().over_sockets(start)
     }
@@ -326,8 +326,8 @@ impl Traffic {
         self.plays().offered(at)
     }
 
-    /// Completes its observations as a foreground with facts that only the world knows. `path` are the links towards its
-    /// clients.
+    /// Completes its observations as a foreground with facts that only the world knows. `path` are the links towards
+    /// its clients.
     pub(crate) fn observed(&self, path: &[Crossed<'_>], observed: &mut Observations) {
         self.plays().observed(path, observed);
     }

@@ -21,8 +21,8 @@ use crate::measure::{COMPLETION_TIME, FAILURES, FIRST_BYTE, Measure};
 use crate::simulate::transport::tcp;
 use crate::store::ModelFacts;
 
-/// Browsers that load a page: a tree of objects, of which each names others. How long a page takes is judged, from its request
-/// to the last byte of its last object, and how long its first byte takes.
+/// Browsers that load a page: a tree of objects, of which each names others. How long a page takes is judged, from its
+/// request to the last byte of its last object, and how long its first byte takes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Page {
@@ -46,8 +46,8 @@ pub struct Page {
     /// Browsers, each on its own access path.
     #[serde(default = "one")]
     pub clients: u32,
-    /// From the beginning of a page to the beginning of the next; what is not there by then is given up. Default: `think`
-    /// after a page is there.
+    /// From the beginning of a page to the beginning of the next; what is not there by then is given up. Default:
+    /// `think` after a page is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Dur>,
     /// Pause after a page.

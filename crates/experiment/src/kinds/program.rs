@@ -52,8 +52,8 @@ pub struct Program {
     /// Congestion control of both hosts' kernels, whatever this machine's default is.
     #[serde(default = "cubic")]
     pub congestion_control: String,
-    /// Both hosts' kernels ask for ECN in TCP (RFC 3168) and accept it (`net.ipv4.tcp_ecn` 1); `false`: neither. Default:
-    /// they accept it and do not ask, as Linux comes.
+    /// Both hosts' kernels ask for ECN in TCP (RFC 3168) and accept it (`net.ipv4.tcp_ecn` 1); `false`: neither.
+    /// Default: they accept it and do not ask, as Linux comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
     /// Largest packet of every host, bytes of the network layer.

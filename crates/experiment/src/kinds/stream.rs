@@ -15,9 +15,9 @@ use crate::file::{Route, TcpSettings};
 use crate::measure::{Better, Measure};
 use crate::simulate::transport::tcp;
 
-/// Viewers of a media stream, sent in datagrams at the pace at which it is played. A viewer plays once it has its buffer,
-/// asks for packets that are missing, and leaves out what comes too late. Late and lost frames, stalls and the time until
-/// the first frame are judged; what the network does to packets is shown beside.
+/// Viewers of a media stream, sent in datagrams at the pace at which it is played. A viewer plays once it has its
+/// buffer, asks for packets that are missing, and leaves out what comes too late. Late and lost frames, stalls and the
+/// time until the first frame are judged; what the network does to packets is shown beside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MediaStream {
@@ -32,8 +32,8 @@ pub struct MediaStream {
     /// How long a stream plays.
     #[serde(default = "length")]
     pub length: Dur,
-    /// Media that a viewer waits for before it plays, and after it has stopped. 0s: it plays the first frame a frame's time
-    /// after it came.
+    /// Media that a viewer waits for before it plays, and after it has stopped. 0s: it plays the first frame a frame's
+    /// time after it came.
     #[serde(default = "buffer")]
     pub buffer: Dur,
     /// How many times faster than it plays the server sends until it has sent the buffer.

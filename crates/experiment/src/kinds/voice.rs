@@ -114,9 +114,9 @@ fn buffer() -> Dur {
 /// IPv4, UDP and RTP headers.
 const HEADERS: u64 = 20 + 8 + 12;
 
-/// Mean opinion score of speech with `delay` seconds from mouth to ear and a share `loss` that is not played. `bursts` is
-/// the burst ratio: mean loss burst length relative to independent losses. Simplified E-model of ITU-T G.107 with its
-/// defaults.
+/// Mean opinion score of speech with `delay` seconds from mouth to ear and a share `loss` that is not played. `bursts`
+/// is the burst ratio: mean loss burst length relative to independent losses. Simplified E-model of ITU-T G.107 with
+/// its defaults.
 fn mos(codec: Codec, delay: f64, loss: f64, bursts: f64) -> f64 {
     let d = delay * 1e3;
     let late = if d > 177.3 { 0.11 * (d - 177.3) } else { 0.0 };
@@ -303,8 +303,8 @@ struct Spurt {
 const SPEAK: u64 = 0;
 const JUDGE: u64 = 1 << 32;
 
-/// Time to wait for packets after the end of a spurt, in addition to the buffer. No conversation is possible with delays
-/// above two seconds.
+/// Time to wait for packets after the end of a spurt, in addition to the buffer. No conversation is possible with
+/// delays above two seconds.
 const GRACE: Dur = Dur::from_secs(2);
 
 impl Calls {

@@ -204,8 +204,8 @@ fn what_is_learnt_from_a_packet_file_is_what_was_played() {
             let most = if scaled { largest } else { 0xffff };
             let windows = windows.map(|w| w.min(most));
             let seen = [connection.client_window, connection.server_window];
-            // Requests never fill a server's window, and neither does a sender with a limit of its own. Then only a lower
-            // bound of the window can be tested.
+            // Requests never fill a server's window, and neither does a sender with a limit of its own. Then only a
+            // lower bound of the window can be tested.
             let filled = [reach.is_none_or(|bytes| bytes > 2 * windows[0]), false];
             for end in [0, 1] {
                 if filled[end] {

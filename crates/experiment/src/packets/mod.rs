@@ -12,9 +12,9 @@
 //! ACK, duplicate ACKs before the retransmission. A TCP analysis needs this to distinguish retransmissions from
 //! reordering. Packets that are lost on an access path *before* the queue are never seen.
 //!
-//! Only headers are written, with the packet's true length. Checksums assume a payload of zeros. Packets of the simulator
-//! carry no addresses, ports or options; [`headers`] makes them up, deterministically for each run. The file's times are
-//! seconds since the start of the run, not a date. Memory grows by some hundred bytes per connection.
+//! Only headers are written, with the packet's true length. Checksums assume a payload of zeros. Packets of the
+//! simulator carry no addresses, ports or options; [`headers`] makes them up, deterministically for each run. The
+//! file's times are seconds since the start of the run, not a date. Memory grows by some hundred bytes per connection.
 
 mod clock;
 mod header;

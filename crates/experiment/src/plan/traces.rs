@@ -15,7 +15,8 @@ use crate::kinds::{Input, Trace};
 /// A capture in memory.
 #[derive(Clone, Debug)]
 pub struct Capture {
-    /// Packets from inside to outside (up) and from outside to inside: time since the first packet, network-layer bytes.
+    /// Packets from inside to outside (up) and from outside to inside: time since the first packet, network-layer
+    /// bytes.
     pub packets: [Packets; 2],
     /// From the first packet to the last.
     pub length: Dur,

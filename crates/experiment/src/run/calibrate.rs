@@ -393,8 +393,8 @@ impl Search {
             .map_or(0.0, |target| (t.rate[1] / target - 1.0).abs())
     }
 
-    /// The try nearest to the target. If every try misses it from below, the network is full. Then the result is the try
-    /// with the fewest sessions, because it offers the requested rate.
+    /// The try nearest to the target. If every try misses it from below, the network is full. Then the result is the
+    /// try with the fewest sessions, because it offers the requested rate.
     fn best(&self) -> Option<Try> {
         let tried = || self.tried.iter().copied();
         let fewest = |a: &Try, b: &Try| {

@@ -1,7 +1,7 @@
 //! Grids of many small runs, each of which yields a row of numbers. Studies consist of them.
 //!
-//! They share cores, lock and shards with the runs of a plan. Each row goes into a table as soon as its run finishes, so
-//! an interrupted study resumes where it stopped.
+//! They share cores, lock and shards with the runs of a plan. Each row goes into a table as soon as its run finishes,
+//! so an interrupted study resumes where it stopped.
 //!
 //! The table is a CSV file with a header: the columns that identify a run, `settings`, then its numbers.
 //! `settings` is a fingerprint of everything else that the numbers depend on. A row is reused only if its

@@ -288,8 +288,8 @@ pub fn measures(samples: Vec<Sample>) -> Vec<MeasureSample> {
 /// The ledgers of all links, up and down.
 pub type Ledgers = Vec<[Ledger; 2]>;
 
-/// The packet files of a run: the file of the run or, with several links, one for each link. Their names have the name of
-/// the link before the extension.
+/// The packet files of a run: the file of the run or, with several links, one for each link. Their names have the name
+/// of the link before the extension.
 pub fn packets_of(spec: &RunSpec) -> Vec<PathBuf> {
     let Some(path) = &spec.packets else {
         return Vec::new();

@@ -124,8 +124,8 @@ fn bins_and_totals_agree_with_conservation() {
     }
 }
 
-/// On a saturated link, every other packet is lost on the wire. A packet is therefore usually in transmission at the end
-/// of the warm-up and of the run.
+/// On a saturated link, every other packet is lost on the wire. A packet is therefore usually in transmission at the
+/// end of the warm-up and of the run.
 #[test]
 fn reasons_add_up_to_the_drops_with_loss_on_the_wire() {
     let file = FILE

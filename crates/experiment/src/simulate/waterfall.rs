@@ -67,8 +67,8 @@ impl Watching {
         Box::new(At(self.clone(), link))
     }
 
-    /// The shares of the times of completed requests in `records`, of workload `own` on `path`. `access` is the delay of
-    /// the access path at each end.
+    /// The shares of the times of completed requests in `records`, of workload `own` on `path`. `access` is the delay
+    /// of the access path at each end.
     pub fn shares(
         &self,
         spec: &RunSpec,
@@ -78,7 +78,8 @@ impl Watching {
     ) -> Vec<Share> {
         let mut sights =
             std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        // Merge the observations of all links by time. At equal times a departure precedes the arrival at the next link.
+        // Merge the observations of all links by time. At equal times a departure precedes the arrival at the next
+        // link.
         sights.sort_by_key(|s| (s.at, s.comes));
         let mut ways: BTreeMap<Key, Way> = BTreeMap::new();
         for sight in sights.iter().filter(|s| s.key.0 == own) {

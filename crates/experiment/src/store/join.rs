@@ -28,8 +28,8 @@ pub enum JoinError {
 
 impl Results {
     /// Merges these results with those of the same experiment for other seeds, as if all replications had run in one
-    /// directory. The replications of `other` are numbered after these. Each directory's own calibration stays in effect
-    /// for its runs.
+    /// directory. The replications of `other` are numbered after these. Each directory's own calibration stays in
+    /// effect for its runs.
     ///
     /// # Errors
     /// If anything but seeds and replications differs, or a seed is in both.

@@ -217,8 +217,8 @@ fn failed_requests_are_slower_than_everything() {
     assert!(v.backgrounds[1].quantiles[3].seconds.is_none());
 }
 
-/// Requests start every 0.19 s during the observed 20 s. Half of them are observed for at least 10.6 s; alone, the median
-/// is 0.075 s.
+/// Requests start every 0.19 s during the observed 20 s. Half of them are observed for at least 10.6 s; alone, the
+/// median is 0.075 s.
 #[test]
 fn a_starved_application_is_slowed_down_at_least_so_many_times() {
     let v = verdict(10, |kind, _| if kind == "none" { 1.0 } else { 1e6 });
@@ -275,8 +275,8 @@ fn answers_of_too_few_replications_are_tentative() {
     assert!(!verdict(5, stretch).sentence.contains("tentative"));
 }
 
-/// Poisson makes every request 1.5 times as long. Learnt traffic leaves most unchanged and makes one in five three times
-/// as long.
+/// Poisson makes every request 1.5 times as long. Learnt traffic leaves most unchanged and makes one in five three
+/// times as long.
 #[test]
 fn the_sentence_covers_both_directions() {
     let v = verdict(10, |kind, rank| match kind {

@@ -505,7 +505,8 @@ fn most_bytes_pass_during_requests(pairs: &Pairs<'_>) -> bool {
     2 * during > all
 }
 
-/// The foreground's network-layer rate out of the last link of its path, in the direction in which it sends most, bit/s.
+/// The foreground's network-layer rate out of the last link of its path, in the direction in which it sends most,
+/// bit/s.
 fn link_rate(asked: &Asked, run: &RunResult) -> Option<f64> {
     let main = asked.main(run);
     let last = main.last()?;

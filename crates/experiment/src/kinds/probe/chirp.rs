@@ -1,8 +1,8 @@
-//! PathChirp (V. Ribeiro, R. Riedi, R. Baraniuk, J. Navratil and L. Cottrell, Efficient Available Bandwidth Estimation for
-//! Network Paths, PAM 2003). A chirp is a train of packets with decreasing gaps. Delays that rise and fall again indicate
-//! a burst of cross traffic; delays that keep rising indicate a rate above the available bandwidth. Defaults are those of
-//! the released tool, version 2.3. The tool reports a running mean after each chirp; here each chirp contributes to only
-//! one estimate.
+//! PathChirp (V. Ribeiro, R. Riedi, R. Baraniuk, J. Navratil and L. Cottrell, Efficient Available Bandwidth Estimation
+//! for Network Paths, PAM 2003). A chirp is a train of packets with decreasing gaps. Delays that rise and fall again
+//! indicate a burst of cross traffic; delays that keep rising indicate a rate above the available bandwidth. Defaults
+//! are those of the released tool, version 2.3. The tool reports a running mean after each chirp; here each chirp
+//! contributes to only one estimate.
 
 use std::collections::VecDeque;
 

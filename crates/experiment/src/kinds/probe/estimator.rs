@@ -20,7 +20,8 @@ impl Train {
     }
 }
 
-/// Send and arrival time of a packet; `None` if it was lost. The clocks of both hosts agree, but no tool relies on that.
+/// Send and arrival time of a packet; `None` if it was lost. The clocks of both hosts agree, but no tool relies on
+/// that.
 pub(super) type Heard = (Time, Option<Time>);
 
 /// Gaps between consecutive packets that both arrived, seconds: at the sender and at the receiver.

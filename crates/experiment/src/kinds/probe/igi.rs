@@ -1,8 +1,8 @@
-//! IGI and PTR (N. Hu and P. Steenkiste, Evaluation and Characterization of Available Bandwidth Probing Techniques, IEEE
-//! JSAC 21(6), 2003). The gaps of successive trains increase until a train arrives with the gap with which it was sent.
-//! PTR is the rate of that train. IGI attributes the growth of gaps to cross traffic between the packets. As in the
-//! released tool, three trains are sent with each gap. Gaps are equal if they differ by less than a step (5 us in the
-//! tool).
+//! IGI and PTR (N. Hu and P. Steenkiste, Evaluation and Characterization of Available Bandwidth Probing Techniques,
+//! IEEE JSAC 21(6), 2003). The gaps of successive trains increase until a train arrives with the gap with which it was
+//! sent. PTR is the rate of that train. IGI attributes the growth of gaps to cross traffic between the packets. As in
+//! the released tool, three trains are sent with each gap. Gaps are equal if they differ by less than a step (5 us in
+//! the tool).
 
 use swell_base::{Dur, Stream};
 
@@ -26,7 +26,8 @@ pub(super) struct Trains {
     growth: bool,
     /// Gap of the next train, seconds.
     gap: f64,
-    /// Results of trains with this gap: mean gap at the receiver, seconds, and rate of the cross traffic, bits per second.
+    /// Results of trains with this gap: mean gap at the receiver, seconds, and rate of the cross traffic, bits per
+    /// second.
     came: Vec<(f64, f64)>,
 }
 

@@ -71,7 +71,8 @@ pub enum Tool {
     Igi,
     /// The same trains, and the rate at which they leave.
     Ptr,
-    /// Pairs back to back: the median of what they leave with. What it estimates is the capacity (Keshav, SIGCOMM 1991).
+    /// Pairs back to back: the median of what they leave with. What it estimates is the capacity (Keshav, SIGCOMM
+    /// 1991).
     PacketPair,
 }
 
@@ -88,8 +89,8 @@ const BYTES: &str = "probe bytes";
 const DURATION: &str = "probe duration";
 const AVAILABLE: &str = "available";
 
-/// The judged measure: difference between the estimate, the middle of its range, and the actual available bandwidth, over
-/// the capacity.
+/// The judged measure: difference between the estimate, the middle of its range, and the actual available bandwidth,
+/// over the capacity.
 const OFF: Measure = Measure {
     name: Cow::Borrowed(ERROR),
     unit: Cow::Borrowed(""),

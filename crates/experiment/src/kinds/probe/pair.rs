@@ -1,7 +1,7 @@
-//! Packet pairs (S. Keshav, A Control-Theoretic Approach to Flow Control, SIGCOMM 1991). Two back-to-back packets leave the
-//! narrowest link with a gap of one transmission time. Cross traffic between them increases the gap, so the tool uses
-//! the median. It estimates the capacity; as an estimate of the available bandwidth it is too high if there is other
-//! traffic.
+//! Packet pairs (S. Keshav, A Control-Theoretic Approach to Flow Control, SIGCOMM 1991). Two back-to-back packets leave
+//! the narrowest link with a gap of one transmission time. Cross traffic between them increases the gap, so the tool
+//! uses the median. It estimates the capacity; as an estimate of the available bandwidth it is too high if there is
+//! other traffic.
 
 use swell_base::{Dur, Stream};
 

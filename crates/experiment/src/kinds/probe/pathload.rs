@@ -1,12 +1,12 @@
-//! Pathload (M. Jain and C. Dovrolis, End-to-End Available Bandwidth, IEEE/ACM ToN 11(4), 2003; section 4). If a stream of
-//! packets is faster than the available bandwidth, the queue grows and delays rise along the stream. Fleets of streams,
-//! each fleet at one rate, search for the range of rates in which some streams show a rise and some do not.
+//! Pathload (M. Jain and C. Dovrolis, End-to-End Available Bandwidth, IEEE/ACM ToN 11(4), 2003; section 4). If a stream
+//! of packets is faster than the available bandwidth, the queue grows and delays rise along the stream. Fleets of
+//! streams, each fleet at one rate, search for the range of rates in which some streams show a rise and some do not.
 //!
 //! Tests, thresholds and the search are those of the released tool, version 1.3. They differ from the paper: the tool
 //! compares the `n - 1` pairs of `n` medians, but divides the number of rises by `n`, so fewer streams count as rising.
 //! The tool's filters for hosts with late timestamps are left out, because simulated hosts do not need them. Above
-//! 150 Mbit/s the tool rounds gaps to the nearest microsecond. Here gaps are rounded down, so that every rate is possible
-//! with packets of at most 1500 bytes.
+//! 150 Mbit/s the tool rounds gaps to the nearest microsecond. Here gaps are rounded down, so that every rate is
+//! possible with packets of at most 1500 bytes.
 
 use swell_base::{Dur, Stream};
 
@@ -134,7 +134,8 @@ impl Pathload {
         })
     }
 
-    /// Updates the bounds with the result of a fleet. Returns the range if it is narrow enough, else chooses the next rate.
+    /// Updates the bounds with the result of a fleet. Returns the range if it is narrow enough, else chooses the next
+    /// rate.
     fn learn(&mut self, trend: Trend) -> Option<Range> {
         let rate = self.rate;
         if trend != Trend::Unsure {

@@ -1,6 +1,6 @@
-//! Spruce (J. Strauss, D. Katabi and F. Kaashoek, A Measurement Study of Available Bandwidth Estimation Tools, IMC 2003).
-//! Two packets are sent with a gap of one transmission time on the narrowest link. The increase of the gap is the
-//! transmission time of cross traffic between them.
+//! Spruce (J. Strauss, D. Katabi and F. Kaashoek, A Measurement Study of Available Bandwidth Estimation Tools, IMC
+//! 2003). Two packets are sent with a gap of one transmission time on the narrowest link. The increase of the gap is
+//! the transmission time of cross traffic between them.
 
 use swell_base::{Dur, Stream};
 

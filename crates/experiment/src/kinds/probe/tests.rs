@@ -129,8 +129,8 @@ fn an_idle_link_is_free() {
     }
 }
 
-/// With small cross packets, which are nearly a fluid, tools are accurate at any speed and load. Tolerances are shares of
-/// the available bandwidth.
+/// With small cross packets, which are nearly a fluid, tools are accurate at any speed and load. Tolerances are shares
+/// of the available bandwidth.
 #[test]
 fn beside_small_packets_tools_find_what_is_free() {
     for capacity in &SPEEDS[1..] {
@@ -151,9 +151,9 @@ fn beside_small_packets_tools_find_what_is_free() {
     }
 }
 
-/// With larger cross packets, tools overestimate the available bandwidth. The bias of the released tools' rules in such a
-/// queue is known, at 100 Mbit/s and 1000 bytes: the middle of pathload's range is too high by 4, 6 and 12 %, pathChirp
-/// by 17 and 54 to 60 % at 70 and 30 Mbit/s, and by 22 % at 30 Mbit/s with packets of 200 bytes.
+/// With larger cross packets, tools overestimate the available bandwidth. The bias of the released tools' rules in such
+/// a queue is known, at 100 Mbit/s and 1000 bytes: the middle of pathload's range is too high by 4, 6 and 12 %,
+/// pathChirp by 17 and 54 to 60 % at 70 and 30 Mbit/s, and by 22 % at 30 Mbit/s with packets of 200 bytes.
 #[test]
 fn beside_large_packets_estimates_are_as_high_as_they_are_known_to_be() {
     for (load, pathload, pathchirp) in [(0.3, 0.04, 0.17), (0.5, 0.06, 0.35), (0.7, 0.12, 0.57)] {

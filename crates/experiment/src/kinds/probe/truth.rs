@@ -10,8 +10,8 @@ use crate::observe::{Estimate, MeasureSample, Observations};
 /// Timescales of the table `estimates`, milliseconds.
 const TIMESCALES: [usize; 4] = [10, 100, 1000, 10_000];
 
-/// Adds the actual available bandwidth of `path` during each estimate, on its tightest link. The mean over that time and
-/// the error of the estimate go to the measures, several timescales to the table of estimates.
+/// Adds the actual available bandwidth of `path` during each estimate, on its tightest link. The mean over that time
+/// and the error of the estimate go to the measures, several timescales to the table of estimates.
 pub(super) fn add(path: &[Crossed<'_>], observed: &mut Observations) {
     let Some(first) = path.first() else { return };
     let narrowest = path.iter().fold(first.capacity, |c, l| c.min(l.capacity));

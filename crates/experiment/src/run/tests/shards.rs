@@ -116,8 +116,8 @@ fn a_shard_that_was_interrupted_or_failed_is_made_up_for() {
         ),
         "{ended:?}"
     );
-    // The other half contains the failing run, and keeps the runs that finished before it. The backend has the same name,
-    // so that the experiment's hash is the same.
+    // The other half contains the failing run, and keeps the runs that finished before it. The backend has the same
+    // name, so that the experiment's hash is the same.
     let second = Options {
         shard: shard(2, 2),
         ..base.clone()

@@ -58,9 +58,10 @@ fn an_idle_link_is_climbed_to_the_top_and_left_there() {
 
 #[test]
 fn the_first_segment_takes_what_slow_start_takes() {
-    // One bitrate: 8 media segments of 100 kB, each 70 TCP segments with an initial window of 10, over 10 Mbit/s with an RTT
-    // of 40 ms. Handshake and request take 80 ms. Windows of 10, 20 and 40 packets follow, one RTT apart. The last packet
-    // follows the first of its window by at most 40 transmissions of 1500 bytes, 1.2 ms each. Hosts take no time.
+    // One bitrate: 8 media segments of 100 kB, each 70 TCP segments with an initial window of 10, over 10 Mbit/s with
+    // an RTT of 40 ms. Handshake and request take 80 ms. Windows of 10, 20 and 40 packets follow, one RTT apart. The
+    // last packet follows the first of its window by at most 40 transmissions of 1500 bytes, 1.2 ms each. Hosts take no
+    // time.
     let keys = "ladder = [\"200kbit\"]\nlength = \"32s\"\ntcp = { jitter = \"0s\" }";
     let startup = one(&watched("10Mbit", keys), "start-up");
     let (least, most) = (0.080 + 2.0 * 0.040, 0.080 + 2.0 * 0.040 + 0.050);
@@ -69,8 +70,8 @@ fn the_first_segment_takes_what_slow_start_takes() {
 
 #[test]
 fn a_link_below_the_only_bitrate_stops_the_player_for_what_is_missing() {
-    // 1 Mbit/s of media over a link that carries 0.8 Mbit/s of it. Each segment of 4 s takes 5 s, so playback stalls for a
-    // second before each of the fifteen segments except the first. Headers take 52 of 1500 bytes.
+    // 1 Mbit/s of media over a link that carries 0.8 Mbit/s of it. Each segment of 4 s takes 5 s, so playback stalls
+    // for a second before each of the fifteen segments except the first. Headers take 52 of 1500 bytes.
     let keys = "ladder = [\"1Mbit\"]\nlength = \"60s\"\nbuffer = \"20s\"";
     let observed = watched(&format!("{}bit", 800_000 * 1500 / 1448), keys);
     let (stalls, stalled) = (one(&observed, "stall count"), one(&observed, "stall time"));

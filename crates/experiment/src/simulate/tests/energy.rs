@@ -47,8 +47,8 @@ fn rise(background: &str, energy: &str, seconds: u32) -> (Vec<f64>, f64) {
     (db, mean(&raised) / mean(&plain))
 }
 
-/// Poisson packets get the requested energy within 1 dB at its octave. The neighbouring octaves change by at most 2.5 dB,
-/// the others by 0.5 dB, and the mean by 1 %.
+/// Poisson packets get the requested energy within 1 dB at its octave. The neighbouring octaves change by at most 2.5
+/// dB, the others by 0.5 dB, and the mean by 1 %.
 #[test]
 fn packets_of_a_schedule_have_the_energy_that_was_asked_for() {
     let poisson = "kind = \"poisson\"\nrate = \"8Mbit\"\npacket = \"250B\"";

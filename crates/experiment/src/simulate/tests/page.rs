@@ -99,12 +99,12 @@ fn a_page_takes_the_round_trips_that_its_tree_has() {
 #[test]
 fn six_connections_take_turns_and_streams_do_not() {
     // The page and 13 small objects over HTTP/1.1. One object uses the existing connection, and five open new ones. The
-    // other eight wait for a free connection. The first connection is free after one RTT, and again after another one, when
-    // the five new ones have completed handshake and answer.
+    // other eight wait for a free connection. The first connection is free after one RTT, and again after another one,
+    // when the five new ones have completed handshake and answer.
     let mut page = vec![(1000, None, 0)];
     page.extend([(500, Some(0), 0); 13]);
-    // In RTTs: the page is complete at 2, the first object at 3, another one on that connection at 4, and the five on new
-    // connections also at 4. The remaining six objects on six connections complete at 5.
+    // In RTTs: the page is complete at 2, the first object at 3, another one on that connection at 4, and the five on
+    // new connections also at 4. The remaining six objects on six connections complete at 5.
     took(&loaded(&page, "tls = false")[0], 5.0);
     // Two connections: one object at 3, two at 4, then two in each RTT, so the remaining ten are complete at 9.
     took(&loaded(&page, "tls = false\nconnections = 2")[0], 9.0);

@@ -125,8 +125,8 @@ fn a_replay_can_be_stretched_put_on_a_grid_and_turned_round() {
     let up = arrived(&o, 0);
     let down: u64 = arrived(&o, 1).iter().sum();
     assert!(down < 70_000, "the trace's up direction: {down}");
-    // At half speed, each burst lasts for the first of two seconds. On the grid its packets move to multiples of 200 ms:
-    // one packet at 0, and the others at five later instants.
+    // At half speed, each burst lasts for the first of two seconds. On the grid its packets move to multiples of 200
+    // ms: one packet at 0, and the others at five later instants.
     assert_eq!(up[0], 1_000);
     for (i, &bytes) in up.iter().enumerate().skip(1).take(18) {
         let want = match i {

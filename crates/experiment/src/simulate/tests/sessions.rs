@@ -126,8 +126,8 @@ fn a_rate_is_reached_and_bad_settings_are_refused() {
 
 #[test]
 fn a_run_begins_with_transfers_in_progress() {
-    // 2.5 MB every half second at the remaining share of 100 Mbit/s. Without transfers that began before the run, its first
-    // two seconds carry less.
+    // 2.5 MB every half second at the remaining share of 100 Mbit/s. Without transfers that began before the run, its
+    // first two seconds carry less.
     let (_keep, plan) = resolve("sizes = 50\nsessions = 0.1");
     let plan = plan.expect("a good file");
     let (mut first, mut last) = (Vec::new(), Vec::new());

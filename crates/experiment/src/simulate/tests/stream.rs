@@ -59,8 +59,8 @@ fn an_idle_link_does_nothing_to_a_stream() {
         jitter.len() == 20 && jitter.iter().all(|j| *j < 1e-8),
         "{jitter:?}"
     );
-    // The request of 128 bytes, then packets of 966 bytes, each with 20 ms of delay. The buffer of 60 frames is full after
-    // packet 120, at twice the rate of 60 per second, and the first frame is played one frame time later.
+    // The request of 128 bytes, then packets of 966 bytes, each with 20 ms of delay. The buffer of 60 frames is full
+    // after packet 120, at twice the rate of 60 per second, and the first frame is played one frame time later.
     let wanted = 0.020 + 128.0 * 8.0 / 4e6 + 119.0 / 120.0 + 0.020 + 966.0 * 8.0 / 4e6 + 1.0 / 30.0;
     let startup = one(&observed, "start-up");
     assert!((startup - wanted).abs() < 1e-6, "{startup}, not {wanted}");
@@ -92,8 +92,8 @@ fn what_is_lost_is_asked_for_in_time_or_more_than_once() {
     let again = one(&patient, "retransmitted") / 938.0;
     assert!((again - drops(&patient)).abs() <= 2.0, "{again}");
 
-    // One frame time for repair, on a path with an RTT of 40 ms: each packet is requested more than once, and arrives too
-    // late.
+    // One frame time for repair, on a path with an RTT of 40 ms: each packet is requested more than once, and arrives
+    // too late.
     let hasty = watched(network, "length = \"20s\"\nbuffer = \"0s\"", NONE);
     let more = one(&hasty, "retransmitted") / 938.0;
     assert!(more > 1.2 * drops(&hasty), "{more} of {}", drops(&hasty));
@@ -112,8 +112,8 @@ fn what_is_lost_is_asked_for_in_time_or_more_than_once() {
 
 #[test]
 fn a_link_below_the_rate_stops_the_player_for_what_is_missing() {
-    // 60 packets of 966 bytes per second are 463.68 kbit/s. A link that is 5 % slower takes 20 s / 19 longer for 20 s of
-    // media, which is the total stall time. Each stall also gives the player a frame time of reserve, which it uses.
+    // 60 packets of 966 bytes per second are 463.68 kbit/s. A link that is 5 % slower takes 20 s / 19 longer for 20 s
+    // of media, which is the total stall time. Each stall also gives the player a frame time of reserve, which it uses.
     let network = "rate = \"440496bit\"\nqueue = \"10s\"";
     let observed = watched(network, "length = \"20s\"\nbuffer = \"0s\"", NONE);
     let stopped = one(&observed, "stall time");

@@ -47,8 +47,8 @@ fn calls_are_as_good_as_delay_and_loss_allow() {
     // 1 + 3.178 + 0.180.
     assert!(mos.iter().all(|m| (m - 4.358).abs() < 0.001), "{mos:?}");
     assert!(values(&alone, "unplayed").iter().all(|&x| x == 0.0));
-    // Packets of 200 bytes, 50 per second for 1004 of 2591 ms. Over twenty seconds, the activity of twenty speakers has a
-    // standard deviation of 7 % (an alternating renewal process). The tolerance is three of them.
+    // Packets of 200 bytes, 50 per second for 1004 of 2591 ms. Over twenty seconds, the activity of twenty speakers has
+    // a standard deviation of 7 % (an alternating renewal process). The tolerance is three of them.
     let down = &alone.links[1];
     assert_eq!(down.arrived[0], down.arrived_packets[0] * 200);
     let bps = down.arrived[0] as f64 * 8.0 / down.duration;

@@ -8,8 +8,8 @@ fn judged(results: &Results) -> ForegroundVerdict {
     Verdict::of(results).foregrounds.remove(0)
 }
 
-/// Learnt traffic slows down the first half of each run by 8 % less than Poisson traffic does, and the second half by 8 %
-/// more. Percentiles over whole runs are equal.
+/// Learnt traffic slows down the first half of each run by 8 % less than Poisson traffic does, and the second half by 8
+/// % more. Percentiles over whole runs are equal.
 #[test]
 fn a_difference_that_changes_sign_during_the_runs_leaves_it_open() {
     let mut results = results(10, |kind, _| if kind == "none" { 1.0 } else { 2.0 });

@@ -33,8 +33,8 @@ fn draws() -> impl Strategy<Value = Draws> {
         })
 }
 
-/// Results with request times of 50 ms times e to the power of `draws`. `cut` selects the requests that are censored, and
-/// gives the share of their time after which they are.
+/// Results with request times of 50 ms times e to the power of `draws`. `cut` selects the requests that are censored,
+/// and gives the share of their time after which they are.
 pub(super) fn made(draws: &Draws, cut: impl Fn(usize, usize, usize) -> Option<f64>) -> Results {
     let n = u32::try_from(draws[0].len()).unwrap();
     let mut results = results(n, |_, _| 1.0);
@@ -134,7 +134,8 @@ proptest! {
         }
     }
 
-    /// If most requests never end beside a background, the answer is never "does not matter", however fast the others are.
+    /// If most requests never end beside a background, the answer is never "does not matter", however fast the others
+    /// are.
     #[test]
     fn what_was_not_seen_to_end_is_not_equal(draws in draws(), part in 0.1f64..0.9) {
         let results = made(&draws, |condition, _, k| (condition == 1 && k % 5 < 3).then_some(part));
@@ -179,9 +180,9 @@ fn decided(results: &Results) -> Vec<Answer> {
         .collect()
 }
 
-/// Answers at true ratios of 1, 1.1 and 1.3: two backgrounds and none, dependent requests, heavy tails, variation between
-/// runs, and a share of censored requests. Each kind of wrong answer occurs in at most 5 % of the cases, however many
-/// requests are censored. Censoring does not make "does not matter" more frequent.
+/// Answers at true ratios of 1, 1.1 and 1.3: two backgrounds and none, dependent requests, heavy tails, variation
+/// between runs, and a share of censored requests. Each kind of wrong answer occurs in at most 5 % of the cases,
+/// however many requests are censored. Censoring does not make "does not matter" more frequent.
 #[test]
 fn answers_err_as_seldom_as_they_claim() {
     let worlds = 150usize;

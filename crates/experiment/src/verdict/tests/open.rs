@@ -449,7 +449,8 @@ fn a_primary_measure_does_not_pay_for_the_others() {
     assert_eq!(v.backgrounds[1].judged.len(), 10);
 }
 
-/// The bytes of an upload belong to no response, but are sent while a request waits for one. A call sends at other times.
+/// The bytes of an upload belong to no response, but are sent while a request waits for one. A call sends at other
+/// times.
 #[test]
 fn an_upload_is_in_time_where_its_answer_is() {
     let made = |at: f64| {

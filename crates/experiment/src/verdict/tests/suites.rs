@@ -80,9 +80,9 @@ fn few_replications_tell_nothing_and_say_how_many_would() {
     );
 }
 
-/// Six candidates, none of them sufficient: all differ from the target by exactly the margin, which is the hardest case.
-/// At most 5 % of the experiments call any of them sufficient. Without the correction for several candidates it would be
-/// more than twice that, which the test also verifies. Candidates without any difference are found.
+/// Six candidates, none of them sufficient: all differ from the target by exactly the margin, which is the hardest
+/// case. At most 5 % of the experiments call any of them sufficient. Without the correction for several candidates it
+/// would be more than twice that, which the test also verifies. Candidates without any difference are found.
 #[test]
 fn a_false_sufficient_is_as_rare_as_claimed() {
     let (worlds, runs, requests, candidates) = (150usize, 8usize, 40usize, 6usize);
