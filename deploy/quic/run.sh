@@ -1,17 +1,18 @@
 #!/bin/bash
-# The network of the QUIC interop runner: what its ns-3 container does, by `swell bridge`. Its environment is that container's:
+# The network of the QUIC interop runner: replaces its ns-3 container by `swell bridge`. It has the same environment:
 # SCENARIO, such as "drop-rate --delay=15ms --bandwidth=10Mbps --queue=25 --rate_to_client=2 --rate_to_server=2", and
-# WAITFORSERVER, such as "server:443". One scenario is more: "learnt --model=access-link --load=6Mbps --delay=15ms
-# --bandwidth=10Mbps --queue=25" has a learnt background in the queues.
-# Left of it is eth0, right of it eth1 (or LEFT and RIGHT); packets are kept in LOGS (/logs).
+# WAITFORSERVER, such as "server:443". One scenario is additional: "learnt --model=access-link --load=6Mbps
+# --delay=15ms --bandwidth=10Mbps --queue=25" has a learnt background in the queues.
+# The left interface is eth0, the right one eth1 (or LEFT and RIGHT); packets are written to LOGS (/logs).
 set -u
 left=${LEFT:-eth0} right=${RIGHT:-eth1} logs=${LOGS:-/logs}
-# The kernel must not forward past the link.
+# The kernel must not forward packets around the emulated link.
 for tables in iptables ip6tables; do
   $tables -P FORWARD DROP 2>/dev/null || $tables -A FORWARD -j DROP 2>/dev/null || true
 done
 if [ -n "${WAITFORSERVER:-}" ]; then
-  # A version that nobody knows is answered with those that the server knows (RFC 9000 section 6), ten seconds at most.
+  # The server answers an unknown version with the versions that it supports (RFC 9000 section 6).
+  # Wait at most ten seconds.
   hello=$(mktemp)
   { printf '\xc0\x0a\x1a\x2a\x3a\x08interops\x08runnerss'; head -c 1300 /dev/zero; } >"$hello"
   for _ in $(seq 50); do
