@@ -232,8 +232,7 @@ pub const REQUEST_RATE: Measure = Measure {
     beside: false,
 };
 
-/// Share of the foreground's packets that the links of its path dropped, in the direction in which it sends most; one
-/// value per run. With the floor of 0.01, a loss of 0.1 % instead of none is a ratio of 1.1.
+/// Share of the foreground's packets that the links of its path dropped, in both directions together; one value per run. With the floor of 0.01, a loss of 0.1 % instead of none is a ratio of 1.1.
 pub const LOSS: Measure = Measure {
     name: Cow::Borrowed("loss"),
     unit: Cow::Borrowed(""),
@@ -246,14 +245,15 @@ pub const LOSS: Measure = Measure {
     beside: false,
 };
 
-/// Sum over the links of the path of the mean time that a packet of the foreground waits there, where the experiment
-/// keeps waits (`run.keep.waits`); one value per run.
+/// Mean time that a packet of the foreground takes to the other end, in both directions together: the propagation delay of
+/// its path, and the sum over its links of the mean time that a packet waits there (table `waits`); one value per run.
+/// With the floor of 0.1 ms, waits of 10 us on a path without propagation delay are a ratio of 1.1.
 pub const DELAY: Measure = Measure {
     name: Cow::Borrowed("delay"),
     unit: Cow::Borrowed("s"),
     better: Better::Lower,
     censored: false,
-    floor: 0.0,
+    floor: 1e-4,
     source: Source::Waits,
     sufficient: true,
     primary: false,

@@ -242,7 +242,7 @@ impl Plan {
         let pace = found.and_then(Measured::pace);
         let replication = cell.replication as usize;
         // Packets at given times keep their goodput however long they wait, so their waits are judged.
-        let judged = foreground.measures(true).contains(&DELAY);
+        let judged = foreground.measures().contains(&DELAY);
         Some(RunSpec {
             cell: cell.clone(),
             foreground: self.foreground(foreground, measured, replication),

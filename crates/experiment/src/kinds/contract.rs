@@ -332,8 +332,8 @@ pub(crate) trait Keys {
     /// Its traffic in a run; `None` if it sends nothing or its input is missing.
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic>;
 
-    /// Its measures as a foreground, the most informative first. `waits` says whether the run keeps waits.
-    fn measures(&self, waits: bool) -> Vec<Measure>;
+    /// Its measures as a foreground, the most informative first.
+    fn measures(&self) -> Vec<Measure>;
 
     /// The program, if it is a real program.
     fn program(&self) -> Option<&Program> {

@@ -196,7 +196,7 @@ impl Keys for Dash {
         }))
     }
 
-    fn measures(&self, _: bool) -> Vec<Measure> {
+    fn measures(&self) -> Vec<Measure> {
         let lower = |name, unit, floor| Measure::sampled(name, unit, Better::Lower, floor);
         // If nothing arrives, the rate is zero.
         let higher = |name| Measure::sampled(name, "bit/s", Better::Higher, 1000.0);

@@ -178,7 +178,7 @@ impl Keys for Greedy {
         Some(Traffic::Greedy(self.clone()))
     }
 
-    fn measures(&self, _: bool) -> Vec<Measure> {
+    fn measures(&self) -> Vec<Measure> {
         vec![GOODPUT]
     }
 

@@ -144,7 +144,7 @@ impl Keys for Imitation {
         }))
     }
 
-    fn measures(&self, _: bool) -> Vec<Measure> {
+    fn measures(&self) -> Vec<Measure> {
         Vec::new()
     }
 

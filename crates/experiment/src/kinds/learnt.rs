@@ -239,7 +239,7 @@ impl Keys for Learnt {
         }))
     }
 
-    fn measures(&self, _: bool) -> Vec<Measure> {
+    fn measures(&self) -> Vec<Measure> {
         Vec::new()
     }
 

@@ -47,7 +47,7 @@ impl Keys for Mix {
         None
     }
 
-    fn measures(&self, _: bool) -> Vec<Measure> {
+    fn measures(&self) -> Vec<Measure> {
         Vec::new()
     }
 

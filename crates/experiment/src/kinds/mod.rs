@@ -261,9 +261,9 @@ impl Part {
         self.keys().delay()
     }
 
-    /// Its measures as a foreground, the most informative first. `waits` says whether the run keeps waits.
-    pub fn measures(&self, waits: bool) -> Vec<crate::measure::Measure> {
-        self.keys().measures(waits)
+    /// Its measures as a foreground, the most informative first.
+    pub fn measures(&self) -> Vec<crate::measure::Measure> {
+        self.keys().measures()
     }
 
     /// The program, if it is a real program.

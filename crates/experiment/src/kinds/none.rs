@@ -37,7 +37,7 @@ impl Keys for Nothing {
         None
     }
 
-    fn measures(&self, _: bool) -> Vec<Measure> {
+    fn measures(&self) -> Vec<Measure> {
         Vec::new()
     }
 

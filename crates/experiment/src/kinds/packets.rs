@@ -330,8 +330,8 @@ macro_rules! kind {
                 Some(Traffic::$name(traffic))
             }
 
-            fn measures(&self, waits: bool) -> Vec<Measure> {
-                measures_of_packets(waits)
+            fn measures(&self) -> Vec<Measure> {
+                measures_of_packets()
             }
 
             fn clients(&self) -> u32 {
@@ -357,12 +357,9 @@ kind!(
 /// Label of a foreground's seed where its streams have the same names as a background's.
 const FOREGROUND: u64 = 1 << 40;
 
-/// The measures of a foreground of packets at given times. Without waits nothing tells how late they arrive.
-pub(super) fn measures_of_packets(waits: bool) -> Vec<Measure> {
-    match waits {
-        true => vec![GOODPUT, LOSS, DELAY],
-        false => vec![GOODPUT, LOSS],
-    }
+/// The measures of a foreground of packets at given times. Goodput and loss alone do not tell how late they arrive.
+pub(super) fn measures_of_packets() -> Vec<Measure> {
+    vec![GOODPUT, LOSS, DELAY]
 }
 
 /// The seed of a part whose streams have the same names in foreground and background.

@@ -205,7 +205,7 @@ impl Keys for Page {
         }))
     }
 
-    fn measures(&self, _: bool) -> Vec<Measure> {
+    fn measures(&self) -> Vec<Measure> {
         vec![COMPLETION_TIME, FIRST_BYTE, FAILURES]
     }
 

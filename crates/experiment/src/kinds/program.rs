@@ -354,7 +354,7 @@ impl Keys for Program {
         }))
     }
 
-    fn measures(&self, _: bool) -> Vec<measure::Measure> {
+    fn measures(&self) -> Vec<measure::Measure> {
         [COMPLETION_TIME, FAILURES]
             .into_iter()
             .chain(self.reported.iter().map(Reported::measure))

@@ -324,8 +324,8 @@ impl Keys for Replay {
         }))
     }
 
-    fn measures(&self, waits: bool) -> Vec<Measure> {
-        measures_of_packets(waits)
+    fn measures(&self) -> Vec<Measure> {
+        measures_of_packets()
     }
 
     fn describe(&self, _: Role) -> String {

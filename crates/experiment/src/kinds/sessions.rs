@@ -206,7 +206,7 @@ impl Keys for Sessions {
         }))
     }
 
-    fn measures(&self, _: bool) -> Vec<Measure> {
+    fn measures(&self) -> Vec<Measure> {
         Vec::new()
     }
 

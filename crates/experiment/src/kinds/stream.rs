@@ -216,7 +216,7 @@ impl Keys for MediaStream {
         }))
     }
 
-    fn measures(&self, _: bool) -> Vec<Measure> {
+    fn measures(&self) -> Vec<Measure> {
         let lower = |name, unit, floor| Measure::sampled(name, unit, Better::Lower, floor);
         // The floor for retransmissions is one hundredth of the stream's bytes.
         let sent = self.rate.bps() as f64 / 8.0 * self.length.as_secs_f64();

@@ -217,7 +217,7 @@ impl Keys for Voice {
         }))
     }
 
-    fn measures(&self, _: bool) -> Vec<Measure> {
+    fn measures(&self) -> Vec<Measure> {
         vec![MOS, UNPLAYED]
     }
 

@@ -185,7 +185,7 @@ impl Keys for Web {
         }))
     }
 
-    fn measures(&self, _: bool) -> Vec<Measure> {
+    fn measures(&self) -> Vec<Measure> {
         vec![COMPLETION_TIME, FAILURES]
     }
 

@@ -15,7 +15,9 @@ use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS};
 use super::judge::{self, Judgement};
 use super::loads::Loads;
 use super::words::{Paragraph, Side, paragraph, percent};
-use super::{Answer, Asked, Condition, MARGIN, PERCENTILES, any, slowdown, validity, values};
+use super::{
+    Answer, Asked, Condition, MARGIN, PERCENTILES, any, drift, own, slowdown, validity, values,
+};
 use crate::file::Foreground;
 use crate::store::Results;
 
@@ -160,9 +162,8 @@ fn condition(
     let [Some(first), Some(second)] = found else {
         return None;
     };
-    let waits = runs.iter().all(|r| r.experiment.run.keep.waits);
-    let mut measures = foregrounds[0].measures(waits);
-    let common = foregrounds[1].measures(waits);
+    let mut measures = foregrounds[0].measures();
+    let common = foregrounds[1].measures();
     measures.retain(|m| common.contains(m));
     let mut ways = runs[0].experiment.ways(&foregrounds[0].route());
     let others = runs[1].experiment.ways(&foregrounds[1].route());
@@ -170,7 +171,9 @@ fn condition(
         let missing: Vec<_> = other.into_iter().filter(|w| !own.contains(w)).collect();
         own.extend(missing);
     }
+    let all = [&first, &second].map(|c| c.runs.iter().flatten().copied());
     let asked = Asked {
+        main: own::busier(&ways, all.into_iter().flatten()),
         measures,
         program: foregrounds.iter().any(|f| f.program().is_some()),
         end: runs
@@ -180,12 +183,16 @@ fn condition(
         bootstrap,
         ways,
     };
-    let judged = values::judgements(&asked, &second, &first);
+    let mut judged = values::judgements(&asked, &second, &first);
     let mut withheld = validity::in_common(&second, &first, &judged);
     for (i, side) in [&first, &second].into_iter().enumerate() {
-        let missed = Loads::of(runs[i], name, side).missed();
-        withheld.extend(missed.into_iter().map(|m| format!("{}: {m}", names[i])));
+        let loads = Loads::of(runs[i], name, side);
+        let named = |reason: String| format!("{}: {reason}", names[i]);
+        withheld.extend(loads.missed().into_iter().map(named));
+        judged.open.extend(loads.gave_way().into_iter().map(named));
     }
+    let drift = drift::of([runs[1], runs[0]], [&second, &first]);
+    judged.open.extend(drift);
     let ratio = |p: f64| slowdown(&second, &first, p, asked.end);
     Some(ConditionComparison {
         foreground: name.into(),

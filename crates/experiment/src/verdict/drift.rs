@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 
 use swell_stats::{KaplanMeier, MIN_REPLICATIONS, Observation, PairedRatio};
 
+use super::values::Pairs;
 use super::{Condition, MARGIN, request_time, values};
 use crate::file::Bottleneck;
 use crate::store::{Results, RunResult};
@@ -17,51 +18,37 @@ const CHANCE: f64 = 0.005;
 /// A load is unsteady if its halves differ by more than this share.
 const LOAD: f64 = 0.25;
 
-/// Requests that each half of a run needs for a meaningful median.
+/// Requests that each half needs for a meaningful median.
 const REQUESTS: usize = 5;
 
 /// Added to both halves of a load as a share of the capacity, so that ratios of negligible loads stay near one.
 const NOTHING: f64 = 0.01;
 
-/// Drifts of the load of `with`, and of its effect on request times compared with `alone`. Experiments with network
-/// changes or with traffic in time windows are not meant to be stationary, so they are not tested.
-pub(super) fn of(results: &Results, with: &Condition<'_>, alone: &Condition<'_>) -> Vec<String> {
-    let pairs = values::pairs(with, alone);
-    let file = &results.experiment;
-    let parts = file.leaves(with.background);
-    let windows = parts.iter().any(|part| part.active().is_some());
-    if pairs.len() < MIN_REPLICATIONS || file.changes() || windows {
+/// Drifts of the loads of both conditions, and of the ratio of the first's request times to the second's. `results` are
+/// those of the first and of the second. Experiments with network changes or with traffic in time windows are not meant
+/// to be stationary, so they are not tested.
+pub(super) fn of(results: [&Results; 2], [over, under]: [&Condition<'_>; 2]) -> Vec<String> {
+    let pairs = values::pairs(over, under);
+    let both = [(results[0], over), (results[1], under)];
+    let changes = |(results, side): &(&Results, &Condition<'_>)| {
+        let parts = results.experiment.leaves(side.background);
+        results.experiment.changes() || parts.iter().any(|part| part.active().is_some())
+    };
+    if pairs.len() < MIN_REPLICATIONS || both.iter().any(changes) {
         return Vec::new();
     }
-    let name = with.background.name();
     let mut found = Vec::new();
-    let mut narrowest: Vec<Bottleneck> = parts
-        .iter()
-        .filter_map(|part| file.narrowest(part))
-        .flatten()
-        .collect();
-    narrowest.sort_by_key(|bottleneck| Reverse(bottleneck.queue));
-    narrowest.dedup();
-    for bottleneck in &narrowest {
-        let way = ["up", "down"][usize::from(bottleneck.queue.direction)];
-        let halves: Option<Vec<[f64; 2]>> = pairs
+    for (i, (results, side)) in both.into_iter().enumerate() {
+        let runs: Vec<&RunResult> = pairs
             .each()
-            .map(|p| load(results, p.0, bottleneck))
+            .map(|pair| if i == 0 { pair.0 } else { pair.1 })
             .collect();
-        if let Some(factor) = halves.and_then(|h| drifted(&h, LOAD)) {
-            found.push(format!(
-                "the load of {name} {way} is not steady: {factor:.2} times in the second half of a run what it is in the first"
-            ));
-        }
+        found.extend(loads(results, side, &runs));
     }
-    let halves: Option<Vec<[f64; 2]>> = pairs
-        .each()
-        .map(|p| {
-            let ([a, b], [c, d]) = (medians(p.0)?, medians(p.1)?);
-            Some([a / c, b / d])
-        })
-        .collect();
-    if let Some(factor) = halves.and_then(|h| drifted(&h, MARGIN)) {
+    // Both sides of a comparison of run directories have the same background.
+    found.dedup();
+    if let Some(factor) = drifted(&effects(&pairs), MARGIN) {
+        let name = over.background.name();
         found.push(format!(
             "what {name} does to request times is not steady: {factor:.2} times in the second half of a run what it is in the first"
         ));
@@ -69,8 +56,65 @@ pub(super) fn of(results: &Results, with: &Condition<'_>, alone: &Condition<'_>)
     found
 }
 
-/// The ratio of the second half to the first, where it is significantly beyond `margin`.
+/// Drifts of the load of `side` at its bottlenecks.
+fn loads(results: &Results, side: &Condition<'_>, runs: &[&RunResult]) -> Vec<String> {
+    let file = &results.experiment;
+    let name = side.background.name();
+    let parts = file.leaves(side.background);
+    let parts = parts.iter().filter(|part| !part.is_none());
+    let mut narrowest: Vec<Bottleneck> = parts
+        .filter_map(|part| file.narrowest(part))
+        .flatten()
+        .collect();
+    narrowest.sort_by_key(|bottleneck| Reverse(bottleneck.queue));
+    narrowest.dedup();
+    let mut found = Vec::new();
+    for bottleneck in &narrowest {
+        let way = ["up", "down"][usize::from(bottleneck.queue.direction)];
+        let halves: Option<Vec<[f64; 2]>> = runs
+            .iter()
+            .map(|run| load(results, run, bottleneck))
+            .collect();
+        if let Some(factor) = halves.and_then(|h| drifted(&h, LOAD)) {
+            found.push(format!(
+                "the load of {name} {way} is not steady: {factor:.2} times in the second half of a run what it is in the first"
+            ));
+        }
+    }
+    found
+}
+
+/// Ratios of median request times, over to under, in the first and the second halves of runs. Where a half has too few
+/// requests for a median, runs are joined with the next ones until there are enough.
+fn effects(pairs: &Pairs<'_>) -> Vec<[f64; 2]> {
+    let mut found = Vec::new();
+    let mut joined: [[Vec<Observation>; 2]; 2] = Default::default();
+    for (over, under) in pairs.each() {
+        for (joined, run) in joined.iter_mut().zip([over, under]) {
+            for (joined, half) in joined.iter_mut().zip(request_times_by_half(run)) {
+                joined.extend(half);
+            }
+        }
+        if joined.iter().flatten().any(|half| half.len() < REQUESTS) {
+            continue;
+        }
+        let [[a, b], [c, d]] = joined
+            .each_ref()
+            .map(|halves| halves.each_ref().map(|half| median(half)));
+        if let (Some(a), Some(b), Some(c), Some(d)) = (a, b, c, d) {
+            found.push([a / c, b / d]);
+            joined = Default::default();
+        }
+    }
+    found
+}
+
+/// The ratio of the second half to the first, where it is significantly beyond `margin`; `None` also where there are too
+/// few to tell.
 fn drifted(halves: &[[f64; 2]], margin: f64) -> Option<f64> {
+    if halves.len() < MIN_REPLICATIONS {
+        return None;
+    }
     let of = |i: usize| -> Vec<f64> { halves.iter().map(|h| h[i]).collect() };
     let ratio = PairedRatio::of_values(&of(1), &of(0))?;
     let (above, below) = (
@@ -100,20 +144,21 @@ fn load(results: &Results, run: &RunResult, bottleneck: &Bottleneck) -> Option<[
     })
 }
 
-/// Median request times of the first and the second half of a run, split by the start times of requests.
-fn medians(run: &RunResult) -> Option<[f64; 2]> {
+/// The request times of the first and the second half of a run, split by the start times of requests.
+fn request_times_by_half(run: &RunResult) -> [Vec<Observation>; 2] {
     let requests = &run.observed.requests;
-    let first = requests.iter().map(|r| r.start).reduce(f64::min)?;
-    let last = requests.iter().map(|r| r.start).reduce(f64::max)?;
-    let middle = f64::midpoint(first, last);
-    let median = |late: bool| {
-        let own: Vec<Observation> = requests
-            .iter()
-            .filter(|r| (r.start > middle) == late)
-            .map(request_time)
-            .collect();
-        let enough = own.len() >= REQUESTS;
-        KaplanMeier::new(own).quantile(0.5).filter(|_| enough)
+    let starts = || requests.iter().map(|r| r.start);
+    let (Some(first), Some(last)) = (starts().reduce(f64::min), starts().reduce(f64::max)) else {
+        return Default::default();
     };
-    Some([median(false)?, median(true)?])
+    let middle = f64::midpoint(first, last);
+    [false, true].map(|late| {
+        let own = requests.iter().filter(|r| (r.start > middle) == late);
+        own.map(request_time).collect()
+    })
+}
+
+/// The median; `None` where it is beyond what was watched.
+fn median(times: &[Observation]) -> Option<f64> {
+    KaplanMeier::new(times.to_vec()).quantile(0.5)
 }

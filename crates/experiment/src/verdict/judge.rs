@@ -94,7 +94,7 @@ impl Judgement {
     }
 
     /// Uncorrected p-value of the hypothesis that the ratio lies outside the margin.
-    pub(super) fn p_outside(&self) -> f64 {
+    fn p_outside(&self) -> f64 {
         self.paired.p_equivalent(MARGIN)
     }
 
@@ -184,6 +184,34 @@ pub(super) fn correct<'j>(judgements: impl Iterator<Item = &'j mut Judgement>) {
                 false => (1.0, p),
             };
         }
+    }
+}
+
+/// One p-value for each of several candidates that could replace the same traffic: of the hypothesis that something
+/// judged of it is beyond the margin. Each judgement takes two one-sided tests, and a candidate's p-value is the largest
+/// of theirs, or one where no judgement covers the tail. Hommel's correction covers all candidates, so at most 5 % of
+/// experiments call *any* insufficient candidate sufficient.
+pub(super) fn p_insufficient(candidates: &[&[Judgement]]) -> Vec<f64> {
+    let alone: Vec<f64> = candidates
+        .iter()
+        .map(
+            |judged| match judged.iter().any(Judgement::tells_of_bad_days) {
+                true => judged.iter().map(Judgement::p_outside).fold(0.0, f64::max),
+                false => 1.0,
+            },
+        )
+        .collect();
+    hommel(&alone)
+}
+
+/// Whether a candidate with these judgements and this p-value of [`p_insufficient`] is sufficient.
+pub(super) fn sufficient(judged: &[Judgement], p: f64) -> Answer {
+    if judged.iter().any(Judgement::differs) {
+        Answer::No
+    } else if p <= 1.0 - LEVEL {
+        Answer::Yes
+    } else {
+        Answer::Unclear
     }
 }
 

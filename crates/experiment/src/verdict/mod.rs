@@ -25,6 +25,8 @@ mod validity;
 mod values;
 mod words;
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use swell_base::Warning;
@@ -266,6 +268,8 @@ struct Condition<'r> {
     seconds: Vec<Option<Estimate>>,
     /// Whether run `i` is paired with run `i` of the other condition. Otherwise the two samples are independent.
     paired: bool,
+    /// One-way propagation delay of the foreground's path, seconds.
+    propagation: f64,
 }
 
 impl<'r> Condition<'r> {
@@ -283,6 +287,7 @@ impl<'r> Condition<'r> {
             times,
             seconds,
             paired: true,
+            propagation: own::propagation(&results.experiment, foreground),
         }
     }
 }
@@ -297,17 +302,16 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
         .collect();
     let file = &results.experiment;
     let own = || file.foreground.iter().filter(|f| f.name() == name);
+    let ways = own().next().map(|f| file.ways(&f.route()));
+    let ways = ways.unwrap_or_default();
+    let all = || conditions.iter().flat_map(|c| c.runs.iter().flatten());
     let asked = Asked {
-        measures: own()
-            .flat_map(|f| f.measures(file.run.keep.waits))
-            .collect(),
+        main: own::busier(&ways, all().copied()),
+        measures: own().flat_map(|f| f.measures()).collect(),
         program: own().any(|f| f.program().is_some()),
         end: file.run.duration.as_secs_f64(),
         bootstrap,
-        ways: own()
-            .next()
-            .map(|f| file.ways(&f.route()))
-            .unwrap_or_default(),
+        ways,
     };
     let reference = listed.iter().position(|b| b.is_none());
     let mut backgrounds: Vec<BackgroundVerdict> = conditions
@@ -340,11 +344,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
             Some(compare(results, name, &asked, learnt, parametric))
         })
         .collect();
-    judge::correct(comparisons.iter_mut().flat_map(|c| &mut c.judged));
-    for c in &mut comparisons {
-        let differ = validity::weighed(judge::answer(&c.judged), &c.withheld, &c.open);
-        c.enough = differ.inverted();
-    }
+    decide(&mut comparisons);
 
     let target = file.run.suite.as_deref();
     let target = target.and_then(|t| conditions.iter().find(|c| c.background.name() == t));
@@ -411,7 +411,7 @@ fn background(
     let loads = Loads::of(results, foreground, with);
     if let Some(alone) = alone {
         found.open.extend(loads.gave_way());
-        found.open.extend(drift::of(results, with, alone));
+        found.open.extend(drift::of([results; 2], [with, alone]));
     }
     BackgroundVerdict {
         background: name.into(),
@@ -491,8 +491,27 @@ fn not_shown_equal(
     loads: [&Loads; 2],
 ) -> Vec<String> {
     let mut reasons: Vec<String> = loads.iter().flat_map(|l| l.gave_way()).collect();
-    reasons.extend(drift::of(results, with, other));
+    reasons.extend(drift::of([results; 2], [with, other]));
     reasons
+}
+
+/// Decides for all `comparisons` from their judgements. Any of the parametric backgrounds that match the same learnt
+/// one may be called enough, so they are alternatives and corrected together, like the candidates of a suite.
+fn decide(comparisons: &mut [Comparison]) {
+    judge::correct(comparisons.iter_mut().flat_map(|c| &mut c.judged));
+    let learnt: BTreeSet<String> = comparisons.iter().map(|c| c.learnt.clone()).collect();
+    for name in learnt {
+        let mut own: Vec<&mut Comparison> = comparisons
+            .iter_mut()
+            .filter(|c| c.learnt == name)
+            .collect();
+        let judged: Vec<&[Judgement]> = own.iter().map(|c| &*c.judged).collect();
+        let ps = judge::p_insufficient(&judged);
+        for (c, p) in own.iter_mut().zip(ps) {
+            let lacking = judge::sufficient(&c.judged, p).inverted();
+            c.enough = validity::weighed(lacking, &c.withheld, &c.open).inverted();
+        }
+    }
 }
 
 impl Answer {

@@ -1,14 +1,12 @@
 //! The cheapest background with the same effect on an application as learnt traffic.
 //!
 //! The file lists the candidates, the cheapest first, and names the target that they stand in for (`run.suite`).
-//! A candidate is sufficient if every judgement is within the margin of its value beside the target. Each judgement
-//! takes two one-sided tests, and the candidate's p-value is the largest of theirs. Hommel's correction covers all
-//! candidates together, so at most 5 % of experiments call *any* insufficient candidate sufficient. A candidate is
-//! insufficient if a difference beyond the margin is shown; these p-values are corrected likewise.
+//! A candidate is sufficient if every judgement is within the margin of its value beside the target
+//! ([`judge::p_insufficient`]). It is insufficient if a difference beyond the margin is shown; these p-values are
+//! corrected likewise.
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use swell_stats::hommel;
 
 use super::loads::Loads;
 use super::{
@@ -71,7 +69,7 @@ pub(super) fn of(
             let withheld = if c.background.is_none() {
                 // No traffic is sufficient exactly if the target does not matter, so the same objections apply.
                 found.open.extend(own.gave_way());
-                found.open.extend(drift::of(results, target, c));
+                found.open.extend(drift::of([results; 2], [target, c]));
                 validity::against(target, c, &own, &found)
             } else {
                 let other = Loads::of(results, foreground, c);
@@ -125,33 +123,18 @@ impl Candidate {
             replications_wanted: None,
         }
     }
-
-    /// Uncorrected p-value of the hypothesis that some judgement is beyond the margin. It is one where no judgement
-    /// covers the tail.
-    fn p_outside(&self) -> f64 {
-        if !self.judged.iter().any(Judgement::tells_of_bad_days) {
-            return 1.0;
-        }
-        let all = self.judged.iter().map(Judgement::p_outside);
-        all.fold(0.0, f64::max)
-    }
 }
 
 /// Decides for all `candidates` from their judgements.
 pub(super) fn decide(candidates: &mut [Candidate]) {
     judge::correct(candidates.iter_mut().flat_map(|c| &mut c.judged));
-    let alone: Vec<f64> = candidates.iter().map(Candidate::p_outside).collect();
+    let judged: Vec<&[Judgement]> = candidates.iter().map(|c| &*c.judged).collect();
+    let ps = judge::p_insufficient(&judged);
     // Worst case of the correction for a single candidate.
     let alpha = (1.0 - LEVEL) / candidates.len().max(1) as f64;
-    for (c, p) in candidates.iter_mut().zip(hommel(&alone)) {
+    for (c, p) in candidates.iter_mut().zip(ps) {
         c.p = p;
-        let answer = if c.judged.iter().any(Judgement::differs) {
-            Answer::No
-        } else if p <= 1.0 - LEVEL {
-            Answer::Yes
-        } else {
-            Answer::Unclear
-        };
+        let answer = judge::sufficient(&c.judged, p);
         c.sufficient = validity::weighed(answer.inverted(), &c.withheld, &c.open).inverted();
         if c.sufficient == Answer::Unclear && c.withheld.is_empty() && c.open.is_empty() {
             let each = c.judged.iter().map(|j| j.to_decide(alpha));

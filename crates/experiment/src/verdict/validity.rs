@@ -1,11 +1,14 @@
 //! Whether the runs support an answer at all.
 
-use swell_stats::MIN_REPLICATIONS;
+use std::collections::BTreeMap;
+
+use swell_stats::{MIN_REPLICATIONS, quantile_name};
 
 use super::judge::{Judgement, Statistic};
 use super::loads::Loads;
 use super::values::Found;
 use super::{Answer, Condition, DECISIVE, values};
+use crate::measure::Better;
 use crate::observe::Outcome;
 use crate::store::{Results, RunResult};
 
@@ -111,12 +114,38 @@ pub(super) fn in_common(
     reasons
 }
 
-/// The largest percentile that was judged, if it is below the largest of [`DECISIVE`].
-pub(super) fn judged_up_to(judged: &[Judgement]) -> Option<f64> {
+/// How far into the bad tail percentiles were judged, for the end of a sentence, such as " up to p50 of time"; empty where
+/// all measures were judged to the largest of [`DECISIVE`]. It speaks of the measure of which the least was judged.
+pub(super) fn judged_up_to(judged: &[Judgement]) -> String {
     let percentiles = judged.iter().filter_map(|j| match j.statistic {
-        Statistic::Percentile(p) => Some(p),
+        // How far into the bad tail it is, whichever end that is.
+        Statistic::Percentile(p) => match j.better {
+            Better::Lower => Some((j, p, p)),
+            Better::Higher => Some((j, p, 1.0 - p)),
+        },
         Statistic::Mean => None,
     });
-    let largest = percentiles.max_by(f64::total_cmp)?;
-    DECISIVE.iter().any(|&p| p > largest).then_some(largest)
+    let mut furthest: BTreeMap<&str, (&Judgement, f64, f64)> = BTreeMap::new();
+    for found in percentiles {
+        let own = furthest.entry(&found.0.measure).or_insert(found);
+        if found.2 > own.2 {
+            *own = found;
+        }
+    }
+    let alone = furthest.len() == 1;
+    let least = furthest.into_values().min_by(|a, b| a.2.total_cmp(&b.2));
+    // `1 - p` is not exact.
+    let short = |badness: f64| DECISIVE.iter().any(|&p| p > badness + 1e-9);
+    let Some((j, p, _)) = least.filter(|found| short(found.2)) else {
+        return String::new();
+    };
+    let to = match j.better {
+        Better::Lower => "up to",
+        Better::Higher => "down to",
+    };
+    let name = quantile_name(p);
+    match alone {
+        true => format!(" {to} {name}"),
+        false => format!(" {to} {name} of {}", j.measure),
+    }
 }

@@ -1,11 +1,12 @@
 //! The values of measures in each run, and the judgements that follow from them.
 
 use swell_stats::{
-    Bootstrap, Estimate, MIN_TAIL_SAMPLES, Observation, PairedRatio, cov, mean, samples_beyond,
+    Bootstrap, Estimate, MIN_TAIL_SAMPLES, Observation, PairedRatio, cov, mean, quantile_name,
+    samples_beyond,
 };
 
 use super::judge::{Judgement, Statistic, enough, over_runs};
-use super::own::Own;
+use super::own::{Own, Ways};
 use super::{Condition, DECISIVE, PERCENTILES, bounded, pooled, request_times};
 use crate::measure::{
     BUILT_IN, Better, COMPLETION_TIME, GOODPUT, MEAN_TIME, Measure, REQUEST_RATE, Source,
@@ -29,8 +30,10 @@ pub(super) struct Asked {
     pub end: f64,
     /// Resampling for the intervals of pooled percentiles.
     pub bootstrap: Bootstrap,
-    /// The links on its path, by name and direction: first from its clients, then towards them.
-    pub ways: [Vec<(String, u8)>; 2],
+    /// The links on its path.
+    pub ways: Ways,
+    /// The direction in which it sends most: 0 is from its clients, 1 is towards them.
+    pub main: usize,
 }
 
 /// The outcome of comparing two conditions.
@@ -153,31 +156,21 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
                 }
                 None => found.mean(measure, &pairs, |m, run| value(asked, m, run)),
             },
-            Source::RequestRate | Source::Goodput | Source::Loss | Source::Waits => {
+            Source::Waits => {
+                let (over, under) = (with.propagation, without.propagation);
+                found.mean(measure, &pairs, |m, run| {
+                    let first = pairs.over.iter().any(|other| std::ptr::eq(*other, run));
+                    let propagation = if first { over } else { under };
+                    value(asked, m, run).map(|waits| waits + propagation)
+                });
+            }
+            Source::RequestRate | Source::Goodput | Source::Loss => {
                 found.mean(measure, &pairs, |m, run| value(asked, m, run));
             }
         }
     }
     found.beside = beside.judged;
-    found.open.extend(waits_are_unknown(asked, &found));
-    if !found.judged.is_empty() && !found.judged.iter().any(Judgement::tells_of_bad_days) {
-        let requests =
-            |runs: &[&RunResult]| -> usize { runs.iter().map(|r| r.observed.requests.len()).sum() };
-        let fewer = usize::min(requests(&pairs.over), requests(&pairs.under));
-        let wanted = MIN_TAIL_SAMPLES / (1.0 - DECISIVE[1]);
-        found.open.push(format!(
-            "{fewer} requests are too few for p90, which wants {wanted:.0}"
-        ));
-    }
     found
-}
-
-/// Packets at given intervals keep their goodput however long they wait, and a queue that does not overflow loses none.
-fn waits_are_unknown(asked: &Asked, found: &Found) -> Option<String> {
-    let has = |wanted: fn(&Source) -> bool| asked.measures.iter().any(|m| wanted(&m.source));
-    let unknown = has(|s| matches!(s, Source::Loss)) && !has(|s| matches!(s, Source::Waits));
-    (unknown && !found.judged.is_empty())
-        .then(|| "how long its packets wait is not measured (run.keep.waits)".into())
 }
 
 /// Percentiles pooled over all runs. The observations include the measure's floor, which is subtracted again.
@@ -188,6 +181,30 @@ fn levels(asked: &Asked, measure: &Measure, of: &[Vec<Observation>]) -> Vec<Opti
         (e.value, e.low, e.high) = (bare(e.value), bare(e.low), bare(e.high));
     }
     found
+}
+
+/// Why the tail of a measure was not judged.
+fn tail_is_missing(measure: &Measure, groups: [&[Vec<Observation>]; 2]) -> String {
+    let p = asked_for(measure)[1];
+    let tail = quantile_name(p);
+    if groups.iter().all(|groups| enough(groups, p)) {
+        return format!(
+            "{tail} of {} is beyond what was watched, with and without traffic",
+            measure.name
+        );
+    }
+    let values = groups.map(|groups| groups.iter().map(Vec::len).sum::<usize>());
+    let fewer = values[0].min(values[1]);
+    let wanted = MIN_TAIL_SAMPLES / (1.0 - DECISIVE[1]);
+    match measure.source {
+        Source::Samples => {
+            format!(
+                "{fewer} values of {} are too few for {tail}, which wants {wanted:.0}",
+                measure.name
+            )
+        }
+        _ => format!("{fewer} requests are too few for {tail}, which wants {wanted:.0}"),
+    }
 }
 
 /// Judges the request times, or a rate where request times do not show what the network did.
@@ -228,15 +245,19 @@ fn request_times_of(
             found.open.extend(paces_itself(asked, pairs));
         }
         // For example a program that makes one request and then streams: request times do not cover the stream.
-        found.mean(&GOODPUT, pairs, |_, run| link_rate(asked, run));
+        found.mean(&GOODPUT, pairs, |_, run| asked.link_rate(run));
     } else if asked.program && bytes_differ(pairs) {
         // For example a download with a time limit: it takes as long with background traffic, but receives less.
         found.mean(&GOODPUT, pairs, |m, run| value(asked, m, run));
     }
     if asked.program && (few_take_most(over) || few_take_most(under)) {
         found.mean(&MEAN_TIME, pairs, |_, run| {
-            let took = run.observed.requests.iter();
-            let took: Vec<f64> = took.map(|r| r.observed_until - r.start).collect();
+            let requests = run.observed.requests.iter();
+            // A request that fails at once is not a fast one. Failures are a measure of their own.
+            let took: Vec<f64> = requests
+                .filter(|r| r.outcome != Outcome::Failed)
+                .map(|r| r.observed_until - r.start)
+                .collect();
             mean(&took)
         });
     }
@@ -265,10 +286,12 @@ impl Found {
         under: &[Vec<Observation>],
         levels: impl Fn(usize) -> [Option<Estimate>; 2],
     ) {
+        let (mut median, mut tail) = (false, false);
         for (i, p) in asked_for(measure).into_iter().enumerate() {
             if !enough(over, p) || !enough(under, p) {
                 continue;
             }
+            let seen = if i == 0 { &mut median } else { &mut tail };
             let ratio = match self.paired {
                 true => PairedRatio::of(over, under, p),
                 false => PairedRatio::independent(over, under, p),
@@ -278,14 +301,18 @@ impl Found {
                     let statistic = Statistic::Percentile(p);
                     let judgement = Judgement::new(measure, statistic, ratio, levels(i));
                     self.judged.push(judgement);
+                    *seen = true;
                 }
-                None if p == 0.5 => self.open.push(format!(
+                None if i == 0 => self.open.push(format!(
                     "the median of {} is beyond what was watched, with and without traffic",
                     measure.name
                 )),
-                // `words::Side::up_to` reports the largest percentile that was judged.
                 None => {}
             }
+        }
+        // Without the tail nobody may say that nothing differs. `words::Side::up_to` tells how far it was judged.
+        if median && !tail {
+            self.open.push(tail_is_missing(measure, [over, under]));
         }
     }
 
@@ -505,14 +532,6 @@ fn most_bytes_pass_during_requests(pairs: &Pairs<'_>) -> bool {
     2 * during > all
 }
 
-/// The foreground's network-layer rate out of the last link of its path, in the direction in which it sends most,
-/// bit/s.
-fn link_rate(asked: &Asked, run: &RunResult) -> Option<f64> {
-    let main = asked.main(run);
-    let last = main.last()?;
-    (last.duration > 0.0).then(|| last.departed as f64 * 8.0 / last.duration)
-}
-
 /// The value of `measure` in one run; `None` where the run does not have one.
 fn value(asked: &Asked, measure: &Measure, run: &RunResult) -> Option<f64> {
     let observed = &run.observed;
@@ -521,7 +540,7 @@ fn value(asked: &Asked, measure: &Measure, run: &RunResult) -> Option<f64> {
         Source::RequestTimes | Source::FirstBytes => None,
         Source::Goodput => {
             if requests.is_empty() {
-                return link_rate(asked, run);
+                return asked.link_rate(run);
             }
             let seconds: f64 = requests.iter().map(|r| r.observed_until - r.start).sum();
             let bytes: u64 = requests.iter().map(|r| r.bytes).sum();
@@ -537,28 +556,8 @@ fn value(asked: &Asked, measure: &Measure, run: &RunResult) -> Option<f64> {
             let n = requests.iter().filter(|r| r.outcome == Outcome::Failed);
             (!requests.is_empty()).then(|| n.count() as f64 / requests.len() as f64)
         }
-        Source::Loss => {
-            let main = asked.main(run);
-            let dropped: u64 = main.iter().map(|own| own.dropped).sum();
-            main.first().map(|own| match own.arrived_packets {
-                0 => 0.0,
-                n => dropped as f64 / n as f64,
-            })
-        }
-        Source::Waits => {
-            // The delay of a path is the sum of the mean waits at its links.
-            let mean = |at: &Own<'_>| {
-                let waits = observed.waits.iter().filter(|w| {
-                    (&*w.link, w.direction) == (at.link, at.direction) && w.traffic == "foreground"
-                });
-                let (waited, packets) =
-                    waits.fold((0.0, 0u64), |(s, n), w| (s + w.waited, n + w.packets));
-                (packets > 0).then(|| waited / packets as f64)
-            };
-            let each: Option<Vec<f64>> = asked.main(run).iter().map(mean).collect();
-            let each = each.filter(|waits| !waits.is_empty());
-            each.map(|waits| waits.iter().sum())
-        }
+        Source::Loss => asked.loss(run),
+        Source::Waits => asked.waits(run),
         Source::Samples => {
             let own: Vec<f64> = observed
                 .measures

@@ -86,7 +86,7 @@ impl Side<'_> {
             Answer::No => format!(
                 "{figures}, which is within {}{}",
                 percent(MARGIN),
-                self.up_to()
+                validity::judged_up_to(self.judged)
             ),
             Answer::Unclear => format!("{figures}, which settles nothing{}", self.reasons()),
         }
@@ -99,7 +99,7 @@ impl Side<'_> {
             return format!("{text}: {}", self.withheld.join(", "));
         }
         if self.answer == Answer::No {
-            text += &self.up_to();
+            text += &validity::judged_up_to(self.judged);
         }
         if self.judged.is_empty() {
             return format!("{text}: nothing could be compared{}", self.reasons());
@@ -111,12 +111,6 @@ impl Side<'_> {
             _ => String::new(),
         };
         format!("{text}:{} {}{reasons}", self.first, figures.join(", "))
-    }
-
-    /// The largest judged percentile, where not all were judged.
-    fn up_to(&self) -> String {
-        let largest = validity::judged_up_to(self.judged);
-        largest.map_or_else(String::new, |p| format!(" up to {}", quantile_name(p)))
     }
 
     fn reasons(&self) -> String {

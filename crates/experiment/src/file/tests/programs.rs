@@ -40,7 +40,7 @@ fn a_real_program_needs_the_emulator() {
         "[[foreground.reported]]\nname = \"p99\"\nunit = \"ms\"\nbetter = \"lower\"\n[foreground.client]",
     );
     let with = read(&reporting, "x").unwrap();
-    let measures = with.foreground[0].measures(false);
+    let measures = with.foreground[0].measures();
     let names: Vec<&str> = measures.iter().map(|m| &*m.name).collect();
     assert_eq!(names, ["time", "failures", "p99"]);
     for (name, why) in [("time", "taken"), (" ", "without a name")] {

@@ -162,7 +162,7 @@ impl Keys for Probe {
         }))
     }
 
-    fn measures(&self, _: bool) -> Vec<Measure> {
+    fn measures(&self) -> Vec<Measure> {
         vec![OFF]
     }
 

@@ -186,7 +186,7 @@ fn foregrounds_together_share_one_world_and_have_a_verdict_each() {
         "{:?}",
         measures(0)
     );
-    assert_eq!(measures(1), ["goodput", "loss"]);
+    assert_eq!(measures(1), ["goodput", "loss", "delay"]);
     // Its own bytes, not those of both.
     let goodput = &verdict.foregrounds[1].backgrounds[1].judged[0];
     let alone = goodput.without.expect("known").value;

@@ -163,6 +163,7 @@ fn decided(results: &Results) -> Vec<Answer> {
             times: Vec::new(),
             seconds: vec![None; PERCENTILES.len()],
             paired: true,
+            propagation: 0.0,
         })
         .collect();
     let asked = Asked {
@@ -171,6 +172,7 @@ fn decided(results: &Results) -> Vec<Answer> {
         end: 22.0,
         bootstrap: Bootstrap::seeded(1),
         ways: Default::default(),
+        main: 1,
     };
     let of = |c: &Condition<'_>| values::judgements(&asked, c, &conditions[0]);
     let mut found: Vec<values::Found> = conditions[1..].iter().map(of).collect();

@@ -504,7 +504,7 @@ fn one_long_request_among_many_short_ones_counts() {
 }
 
 /// Results of a foreground of `kind`, with the same name as the others.
-fn built_in(kind: &str, replications: u32) -> Results {
+pub(super) fn built_in(kind: &str, replications: u32) -> Results {
     let mut results = results(replications, |_, _| 1.0);
     let text = format!(
         "name = \"x\"\n[network]\nrate = \"20Mbit\"\n[[foreground]]\nname = \"web\"\nkind = \"{kind}\"\n\

@@ -110,6 +110,7 @@ fn a_false_sufficient_is_as_rare_as_claimed() {
                             times: Vec::new(),
                             seconds: vec![None; PERCENTILES.len()],
                             paired: true,
+                            propagation: 0.0,
                         })
                         .collect();
                     let asked = Asked {
@@ -118,6 +119,7 @@ fn a_false_sufficient_is_as_rare_as_claimed() {
                         end: 22.0,
                         bootstrap: Bootstrap::seeded(1),
                         ways: Default::default(),
+                        main: 1,
                     };
                     Candidate::new(values::judgements(&asked, &all[0], &all[1]))
                 })
