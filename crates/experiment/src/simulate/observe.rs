@@ -84,7 +84,7 @@ pub(super) fn links(
 const LOSSES: u32 = 50;
 /// Phases are locked if the chi-squared statistic exceeds its expected noise by this much per loss. The excess is 15 if
 /// all losses fall into one bin, and below 0.1 if phases are uniform. Long flows without jitter have 3 to 15
-/// (`crates/world/tests/phases.rs`).
+/// (`crates/world/tests/world/phases.rs`).
 const LOCKED: f64 = 2.0;
 
 /// A doubt if phase effects decide which flows lose packets at a link.

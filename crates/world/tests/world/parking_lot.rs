@@ -23,7 +23,7 @@ const RATES: [u64; LINKS] = [10_000_000, 10_070_000, 9_960_000];
 const COLUMNS: usize = 1 + 3 * LINKS;
 
 fn ns2() -> Vec<[f64; COLUMNS]> {
-    let table = include_str!("../../../benches/peers/parking-lot.csv");
+    let table = include_str!("../../../../benches/peers/parking-lot.csv");
     let row = |line: &str| {
         let numbers = line.split(',').skip(1);
         let numbers: Vec<f64> = numbers.map(|n| n.parse().expect("a number")).collect();

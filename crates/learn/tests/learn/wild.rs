@@ -1,6 +1,5 @@
 //! Whatever packets come, the learner does not panic and loses no bytes.
 
-#[path = "wild/packets.rs"]
 mod packets;
 
 use packets::{learnt, packets};

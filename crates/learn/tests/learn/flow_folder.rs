@@ -8,9 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-mod common;
-
-use common::trace;
+use crate::common::trace;
 use swell_capture::Reader;
 use swell_capture::flow::{
     ENOUGH_TO_TELL, FlowReader, FlowSkip, Metering, PacketSampling, holds_flow_records,

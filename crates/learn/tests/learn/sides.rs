@@ -1,15 +1,12 @@
 //! Decides which side of the tap hosts are on, with each kind of evidence.
 
-#[expect(dead_code, reason = "each test needs some of it")]
-mod synth;
-
 use std::net::IpAddr;
 
+use crate::synth::{Exchanges, Host, Tap};
 use swell_base::Dur;
 use swell_capture::{Heading, Packet};
 use swell_learn::{Learner, Options, Splitter};
 use swell_traffic::Model;
-use synth::{Exchanges, Host, Tap};
 
 /// A site of users and of servers, all with public addresses. Users fetch little from outside; the world
 /// fetches much from the site's servers. Nothing connects the two groups.

@@ -1,5 +1,5 @@
 //! Checks how often the intervals of sampled models contain the truth: 200 synthetic traces, each sampled
-//! at random and every n-th packet. `cargo test -p swell-learn --test coverage -- --nocapture` prints the
+//! at random and every n-th packet. `cargo test -p swell-learn --test learn coverage -- --nocapture` prints the
 //! table of docs/flow-model.md.
 #![expect(clippy::print_stderr, reason = "figures for docs/flow-model.md")]
 

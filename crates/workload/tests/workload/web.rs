@@ -1,8 +1,6 @@
 //! The web foreground over an ideal network.
 
-mod common;
-
-use common::Ideal;
+use crate::common::Ideal;
 use swell_base::{Bytes, Dur, Time};
 use swell_workload::{Access, Action, Outcome, Record, RequestRecord, Web, WebConfig};
 

@@ -108,7 +108,7 @@ fn seeds_agree_where_hosts_take_their_time_and_do_not_where_phases_are_locked() 
 
 #[test]
 fn far_flows_get_what_ns2_with_overhead_gives_them() {
-    let table = include_str!("../../../benches/peers/phases.csv");
+    let table = include_str!("../../../../benches/peers/phases.csv");
     let far = |packets: u64| {
         let row = |line: &str| {
             let cells: Vec<f64> = line

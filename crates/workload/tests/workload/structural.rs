@@ -1,10 +1,8 @@
 //! The structural background over an ideal network does exactly what its model specifies.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::Ideal;
+use crate::common::Ideal;
 use swell_base::{Dur, Rate, Time};
 use swell_traffic::{
     Class, Connection, Datagrams, Exchange, Group, Load, Model, Parameters, Path, Provenance, Run,

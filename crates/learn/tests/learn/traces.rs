@@ -6,9 +6,7 @@
 
 use std::path::PathBuf;
 
-mod common;
-
-use common::trace;
+use crate::common::trace;
 use swell_capture::Reader;
 use swell_learn::{Learner, Options};
 use swell_traffic::{Exchange, Marginals, Model, Quantity};

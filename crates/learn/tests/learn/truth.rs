@@ -1,12 +1,9 @@
 //! Traffic with known truth: the learnt model must match the input.
 
-#[expect(dead_code, reason = "each test needs some of it")]
-mod synth;
-
+use crate::synth::{Exchanges, Host, Tap};
 use swell_base::Dur;
 use swell_learn::{Learner, Options};
 use swell_traffic::{Exchange, Marginals, Model, Quantity, Session};
-use synth::{Exchanges, Host, Tap};
 
 fn learn(tap: Tap) -> Model {
     let mut learner = Learner::new(Options::default());

@@ -1,14 +1,11 @@
 //! Traffic that ordinary traces lack: users that are never idle, hosts without options, clocks that were
 //! set.
 
-#[expect(dead_code, reason = "each test needs some of it")]
-mod synth;
-
+use crate::synth::{Exchanges, Host, Tap};
 use swell_base::{Dur, Stream, Time};
 use swell_capture::{Packet, Tcp, Transport};
 use swell_learn::{Learner, Options};
 use swell_traffic::{Knobs, Model, Network, Schedule};
-use synth::{Exchanges, Host, Tap};
 
 fn learn(packets: impl IntoIterator<Item = Packet>) -> Model {
     let mut learner = Learner::new(Options::default());

@@ -8,9 +8,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
-mod common;
-
-use common::trace;
+use crate::common::trace;
 use swell_base::Stream;
 use swell_capture::flow::{
     FlowReader, FlowRecord, Metering, MeteringProcess, Sampling, SamplingSource,

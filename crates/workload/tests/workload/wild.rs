@@ -1,7 +1,5 @@
 //! For any valid model, the workload carries out the whole model.
 
-mod common;
-#[path = "wild/models.rs"]
 mod models;
 
 use proptest::prelude::*;

@@ -1,0 +1,12 @@
+//! Tests of the learner: known truth, odd and real traffic, sampled records.
+
+mod common;
+mod coverage;
+mod flow_folder;
+mod odd;
+mod sampled;
+mod sides;
+mod synth;
+mod traces;
+mod truth;
+mod wild;

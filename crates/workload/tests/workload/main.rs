@@ -1,0 +1,6 @@
+//! Tests of workloads over an ideal network.
+
+mod common;
+mod structural;
+mod web;
+mod wild;
