@@ -30,20 +30,20 @@ const NOTHING: f64 = 0.01;
 pub(super) fn of(results: [&Results; 2], [over, under]: [&Condition<'_>; 2]) -> Vec<String> {
     let pairs = values::pairs(over, under);
     let both = [(results[0], over), (results[1], under)];
-    let changes = |(results, side): &(&Results, &Condition<'_>)| {
-        let parts = results.experiment.leaves(side.background);
-        results.experiment.changes() || parts.iter().any(|part| part.active().is_some())
+    let changes = |(own, side): &(&Results, &Condition<'_>)| {
+        let parts = own.experiment.leaves(side.background);
+        own.experiment.changes() || parts.iter().any(|part| part.active().is_some())
     };
     if pairs.len() < MIN_REPLICATIONS || both.iter().any(changes) {
         return Vec::new();
     }
     let mut found = Vec::new();
-    for (i, (results, side)) in both.into_iter().enumerate() {
+    for (i, (own, side)) in both.into_iter().enumerate() {
         let runs: Vec<&RunResult> = pairs
             .each()
             .map(|pair| if i == 0 { pair.0 } else { pair.1 })
             .collect();
-        found.extend(loads(results, side, &runs));
+        found.extend(loads(own, side, &runs));
     }
     // Both sides of a comparison of run directories have the same background.
     found.dedup();
@@ -90,9 +90,9 @@ fn effects(pairs: &Pairs<'_>) -> Vec<[f64; 2]> {
     let mut found = Vec::new();
     let mut joined: [[Vec<Observation>; 2]; 2] = Default::default();
     for (over, under) in pairs.each() {
-        for (joined, run) in joined.iter_mut().zip([over, under]) {
-            for (joined, half) in joined.iter_mut().zip(request_times_by_half(run)) {
-                joined.extend(half);
+        for (halves, run) in joined.iter_mut().zip([over, under]) {
+            for (half, times) in halves.iter_mut().zip(request_times_by_half(run)) {
+                half.extend(times);
             }
         }
         if joined.iter().flatten().any(|half| half.len() < REQUESTS) {

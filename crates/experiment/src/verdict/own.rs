@@ -38,9 +38,9 @@ pub(super) fn propagation(file: &File, foreground: &str) -> f64 {
 pub(super) fn busier<'r>(ways: &Ways, runs: impl Iterator<Item = &'r RunResult>) -> usize {
     let mut sent = [0u64; 2];
     for run in runs {
-        for (sent, way) in sent.iter_mut().zip(ways) {
+        for (sum, way) in sent.iter_mut().zip(ways) {
             let first = way.first().and_then(|at| own(run, at));
-            *sent += first.map_or(0, |own| own.arrived);
+            *sum += first.map_or(0, |own| own.arrived);
         }
     }
     usize::from(sent[1] >= sent[0])
