@@ -420,7 +420,7 @@ mod tests {
     /// Of twenty thousand histograms of pure noise, none yields more than the ordinary cell.
     #[test]
     fn noise_alone_says_nothing() {
-        let mut secret = Secret::new([3, 4], "test");
+        let mut secret = Secret::new([3; 32], Purpose::Noise);
         for i in 0..20_000 {
             let scale = [0.3, 2.0, 40.0][i % 3];
             let cells: Vec<i64> = (0..SIZES * SIZES).map(|_| secret.noise(scale)).collect();

@@ -167,8 +167,8 @@ fn both_directions_of_an_application_count() {
             up.direction = 0;
             up.dropped[0] = if beside { lost } else { 0 };
             run.observed.links.push(up);
-            let up = wait(0, if beside { waits } else { 0.0 });
-            run.observed.waits.push(up);
+            let mean = if beside { waits } else { 0.0 };
+            run.observed.waits.push(wait(0, mean));
         }
         judged(&results).matters
     };
@@ -272,9 +272,9 @@ fn the_more_candidates_the_more_evidence_is_wanted() {
     assert_eq!(both[0].enough, Answer::Unclear);
     // A candidate for other traffic is another question.
     far.learnt = "other".into();
-    let mut both = [near, far];
-    decide(&mut both);
-    assert_eq!(both[0].enough, Answer::Yes);
+    let mut apart = [near, far];
+    decide(&mut apart);
+    assert_eq!(apart[0].enough, Answer::Yes);
 }
 
 /// Nine requests in each run: four in its second half, which are too few for a median.
