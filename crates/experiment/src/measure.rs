@@ -245,8 +245,9 @@ pub const LOSS: Measure = Measure {
     beside: false,
 };
 
-/// Mean time that a packet of the foreground takes to the other end, in both directions together: the propagation delay of
-/// its path, and the sum over its links of the mean time that a packet waits there (table `waits`); one value per run.
+/// Time that packets of the foreground take to the other end, in both directions together: the propagation delay of their
+/// path, and the sum over its links of the mean, the p90 and the p95 of the times that packets wait there (table `waits`).
+/// Each run has one value of each.
 /// With the floor of 0.1 ms, waits of 10 us on a path without propagation delay are a ratio of 1.1.
 pub const DELAY: Measure = Measure {
     name: Cow::Borrowed("delay"),

@@ -45,7 +45,7 @@ pub(super) fn of(results: [&Results; 2], [over, under]: [&Condition<'_>; 2]) -> 
             .collect();
         found.extend(loads(own, side, &runs));
     }
-    // Both sides of a comparison of run directories have the same background.
+    // A background that is compared with itself says it once.
     found.dedup();
     if let Some(factor) = drifted(&effects(&pairs), MARGIN) {
         let name = over.background.name();

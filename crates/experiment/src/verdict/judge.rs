@@ -189,7 +189,7 @@ pub(super) fn correct<'j>(judgements: impl Iterator<Item = &'j mut Judgement>) {
 
 /// One p-value for each of several candidates that could replace the same traffic: of the hypothesis that something
 /// judged of it is beyond the margin. Each judgement takes two one-sided tests, and a candidate's p-value is the largest
-/// of theirs, or one where no judgement covers the tail. Hommel's correction covers all candidates, so at most 5 % of
+/// of these, or one where no judgement covers the tail. Hommel's correction covers all candidates, so at most 5 % of
 /// experiments call *any* insufficient candidate sufficient.
 pub(super) fn p_insufficient(candidates: &[&[Judgement]]) -> Vec<f64> {
     let alone: Vec<f64> = candidates

@@ -20,6 +20,7 @@ mod judge;
 mod loads;
 mod own;
 mod ratios;
+mod streams;
 mod suite;
 mod validity;
 mod values;

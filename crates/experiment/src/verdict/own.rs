@@ -1,7 +1,9 @@
 //! Counts of a run's foreground at the links of its path.
 
+use super::judge::Statistic;
 use super::values::Asked;
 use crate::file::{ACCESS_DELAY, File};
+use crate::observe::Wait;
 use crate::store::RunResult;
 
 /// The links that a foreground crosses, by name and direction: first from its clients, then towards them.
@@ -105,34 +107,61 @@ impl Asked {
     /// The share of its packets that the links of its path dropped, in both directions together; zero where it sent none.
     pub(super) fn loss(&self, run: &RunResult) -> Option<f64> {
         let ways = self.both_ways(run);
-        let sent = ways.iter().filter_map(|way| way.first());
-        let sent: Vec<u64> = sent.map(|own| own.arrived_packets).collect();
+        let known = ways.iter().any(|way| !way.is_empty());
         let dropped: u64 = ways.iter().flatten().map(|own| own.dropped).sum();
-        let all: u64 = sent.iter().sum();
-        (!sent.is_empty()).then(|| dropped as f64 / all.max(1) as f64)
+        known.then(|| dropped as f64 / self.packets(run).max(1) as f64)
     }
 
-    /// The mean time that its packets wait on their path, in both directions together, seconds; `None` where that of some
-    /// link is not known.
-    pub(super) fn waits(&self, run: &RunResult) -> Option<f64> {
-        let mean = |at: &Own<'_>| {
-            let waits = run.observed.waits.iter().filter(|w| {
-                (&*w.link, w.direction) == (at.link, at.direction) && w.traffic == "foreground"
+    /// Number of its packets that entered the path, in both directions together.
+    pub(super) fn packets(&self, run: &RunResult) -> u64 {
+        let ways = self.both_ways(run);
+        let first = ways.iter().filter_map(|way| way.first());
+        first.map(|own| own.arrived_packets).sum()
+    }
+
+    /// The mean or a percentile of the times that its packets wait at a link, seconds: summed over the links of their
+    /// path, averaged over the packets of both directions. `None` where that of some link is not known.
+    pub(super) fn waits(&self, run: &RunResult, statistic: Statistic) -> Option<f64> {
+        let at = |own: &Own<'_>| {
+            let buckets = run.observed.waits.iter().filter(|w| {
+                (&*w.link, w.direction) == (own.link, own.direction) && w.traffic == "foreground"
             });
-            let (waited, packets) =
-                waits.fold((0.0, 0u64), |(s, n), w| (s + w.waited, n + w.packets));
-            (packets > 0).then(|| waited / packets as f64)
+            wait(buckets.collect(), statistic)
         };
         let (mut sum, mut packets) = (0.0, 0);
         for way in self.both_ways(run) {
             let sent = way.first().map_or(0, |own| own.arrived_packets);
             if sent > 0 {
-                // The delay of a path is the sum of the mean waits at its links.
-                let each: Option<Vec<f64>> = way.iter().map(mean).collect();
+                let each: Option<Vec<f64>> = way.iter().map(at).collect();
                 sum += sent as f64 * each?.iter().sum::<f64>();
                 packets += sent;
             }
         }
         (packets > 0).then(|| sum / packets as f64)
+    }
+}
+
+/// A statistic of the waits in these buckets, seconds; `None` without packets. Percentiles are exact to a bucket, of
+/// which the mean is taken.
+fn wait(mut buckets: Vec<&Wait>, statistic: Statistic) -> Option<f64> {
+    let packets: u64 = buckets.iter().map(|w| w.packets).sum();
+    if packets == 0 {
+        return None;
+    }
+    match statistic {
+        Statistic::Mean => {
+            let waited: f64 = buckets.iter().map(|w| w.waited).sum();
+            Some(waited / packets as f64)
+        }
+        Statistic::Percentile(p) => {
+            buckets.sort_by(|a, b| a.from.total_cmp(&b.from));
+            let rank = p * packets as f64;
+            let mut passed = 0;
+            let holds = buckets.into_iter().find(|w| {
+                passed += w.packets;
+                w.packets > 0 && passed as f64 >= rank
+            });
+            holds.map(|w| w.waited / w.packets as f64)
+        }
     }
 }

@@ -6,12 +6,11 @@ use swell_stats::{
 };
 
 use super::judge::{Judgement, Statistic, enough, over_runs};
-use super::own::{Own, Ways};
+use super::own::Ways;
+use super::streams::{most_bytes_are_in_no_request, most_bytes_pass_during_requests, paces_itself};
 use super::{Condition, DECISIVE, PERCENTILES, bounded, pooled, request_times};
-use crate::measure::{
-    BUILT_IN, Better, COMPLETION_TIME, GOODPUT, MEAN_TIME, Measure, REQUEST_RATE, Source,
-};
-use crate::observe::{Outcome, Request};
+use crate::measure::{Better, COMPLETION_TIME, GOODPUT, MEAN_TIME, Measure, REQUEST_RATE, Source};
+use crate::observe::Outcome;
 use crate::store::RunResult;
 
 /// Durations with a coefficient of variation below this are fixed by the program, not by the network.
@@ -52,7 +51,7 @@ pub(super) struct Found {
 /// The valid runs of both conditions.
 pub(super) struct Pairs<'r> {
     over: Vec<&'r RunResult>,
-    under: Vec<&'r RunResult>,
+    pub under: Vec<&'r RunResult>,
     /// Whether `over[i]` and `under[i]` are a pair. Otherwise these are two independent samples.
     paired: bool,
 }
@@ -67,7 +66,7 @@ impl<'r> Pairs<'r> {
         self.over.iter().copied().zip(self.under.iter().copied())
     }
 
-    fn all(&self) -> impl Iterator<Item = &'r RunResult> {
+    pub fn all(&self) -> impl Iterator<Item = &'r RunResult> {
         self.over.iter().chain(&self.under).copied()
     }
 
@@ -156,14 +155,7 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
                 }
                 None => found.mean(measure, &pairs, |m, run| value(asked, m, run)),
             },
-            Source::Waits => {
-                let (over, under) = (with.propagation, without.propagation);
-                found.mean(measure, &pairs, |m, run| {
-                    let first = pairs.over.iter().any(|other| std::ptr::eq(*other, run));
-                    let propagation = if first { over } else { under };
-                    value(asked, m, run).map(|waits| waits + propagation)
-                });
-            }
+            Source::Waits => found.delays(asked, measure, &pairs, [with, without]),
             Source::RequestRate | Source::Goodput | Source::Loss => {
                 found.mean(measure, &pairs, |m, run| value(asked, m, run));
             }
@@ -310,9 +302,47 @@ impl Found {
                 None => {}
             }
         }
-        // Without the tail nobody may say that nothing differs. `words::Side::up_to` tells how far it was judged.
+        // Without the tail nobody may say that nothing differs. `validity::judged_up_to` tells how far it was judged.
         if median && !tail {
             self.open.push(tail_is_missing(measure, [over, under]));
+        }
+    }
+
+    /// Judges the mean and the tail of the delays of packets: a mean says nothing about the few that wait long.
+    fn delays(
+        &mut self,
+        asked: &Asked,
+        measure: &Measure,
+        pairs: &Pairs<'_>,
+        conditions: [&Condition<'_>; 2],
+    ) {
+        let [over, under] = conditions.map(|c| c.propagation);
+        let packets = |runs: &[&RunResult]| runs.iter().map(|run| asked.packets(run)).sum::<u64>();
+        let fewer = packets(&pairs.over).min(packets(&pairs.under));
+        let mut statistics = vec![Statistic::Mean];
+        for &p in &asked_for(measure)[1..] {
+            if samples_beyond(fewer as usize, p) >= MIN_TAIL_SAMPLES {
+                statistics.push(Statistic::Percentile(p));
+            }
+        }
+        for &statistic in &statistics {
+            let before = self.judged.len();
+            self.of_runs(measure, statistic, pairs, |_, run| {
+                let first = pairs.over.iter().any(|other| std::ptr::eq(*other, run));
+                let propagation = if first { over } else { under };
+                let waits = asked.waits(run, statistic)?;
+                Some(waits + propagation)
+            });
+            if self.judged.len() == before {
+                return; // The reason is the same for all of them.
+            }
+        }
+        if statistics.len() == 1 {
+            let wanted = MIN_TAIL_SAMPLES / (1.0 - DECISIVE[1]);
+            self.open.push(format!(
+                "{fewer} packets are too few for the p90 of {}, which wants {wanted:.0}",
+                measure.name
+            ));
         }
     }
 
@@ -320,6 +350,17 @@ impl Found {
     fn mean(
         &mut self,
         measure: &Measure,
+        pairs: &Pairs<'_>,
+        value: impl Fn(&Measure, &RunResult) -> Option<f64>,
+    ) {
+        self.of_runs(measure, Statistic::Mean, pairs, value);
+    }
+
+    /// Judges a statistic of a measure that is known for each run as a whole.
+    fn of_runs(
+        &mut self,
+        measure: &Measure,
+        statistic: Statistic,
         pairs: &Pairs<'_>,
         value: impl Fn(&Measure, &RunResult) -> Option<f64>,
     ) {
@@ -355,7 +396,7 @@ impl Found {
             Some(ratio) => {
                 let levels = halves.map(over_runs);
                 self.judged
-                    .push(Judgement::new(measure, Statistic::Mean, ratio, levels));
+                    .push(Judgement::new(measure, statistic, ratio, levels));
             }
             None => {
                 let odd = known.iter().filter(|&&x| x + measure.floor <= 0.0).count();
@@ -431,32 +472,6 @@ fn bytes_differ(pairs: &Pairs<'_>) -> bool {
     (over - under).abs() > OTHER_BYTES * over.max(under)
 }
 
-/// A foreground that carries more than this many times the bytes of its responses does more than make requests.
-const ELSEWHERE: u64 = 2;
-
-/// Headers of a packet: IPv6, and TCP with time stamps.
-const HEADERS: u64 = 72;
-
-/// Traffic with a smaller mean payload per packet, in bytes, is requests and short answers. Voice is a stream, and has
-/// 172 bytes.
-const WORD: u64 = 100;
-
-/// Whether most of what the foreground carried belongs to no response.
-fn most_bytes_are_in_no_request(asked: &Asked, pairs: &Pairs<'_>) -> bool {
-    let runs = || pairs.all();
-    // Count each packet once, at the first link of its path.
-    let first = |run| {
-        let ways = [0, 1].map(|down| asked.way(run, down).into_iter().next());
-        ways.into_iter().flatten()
-    };
-    let (packets, carried) = runs().flat_map(first).fold((0, 0), |sum: (u64, u64), own| {
-        (sum.0 + own.arrived_packets, sum.1 + own.departed)
-    });
-    let payload = carried.saturating_sub(HEADERS * packets);
-    let responses = runs().flat_map(|r| &r.observed.requests).map(|r| r.bytes);
-    payload > ELSEWHERE * responses.sum::<u64>() && payload > WORD * packets
-}
-
 /// If the share of requests without completion exceeds that of the other condition by more than this, the end of the
 /// run does not explain it.
 const MORE_CUT_OFF: f64 = 0.1;
@@ -485,53 +500,6 @@ fn few_take_most(of: &[Vec<Observation>]) -> bool {
     2 * few.max(of.len()) < times.len() && 2.0 * longest > all
 }
 
-/// A stream that uses less than this share of an otherwise idle link is not limited by the link.
-const PACED: f64 = 0.5;
-
-/// The reason why the rate of a self-paced stream, such as a call or a live feed, does not decide. Its rate is the same
-/// whether its packets arrive in time or late, and packets do not show when the application needed them. Only a measure
-/// that the program reports can; `None` where it reports one.
-fn paces_itself(asked: &Asked, pairs: &Pairs<'_>) -> Option<String> {
-    let itself = |m: &Measure| BUILT_IN.iter().all(|name| *name != m.name);
-    let reports = asked.measures.iter().any(itself);
-    let shares = pairs.under.iter().filter_map(|run| {
-        let share = |own: &Own<'_>| {
-            let mut links = run.observed.links.iter();
-            let link = links.find(|l| (&*l.link, l.direction) == (own.link, own.direction))?;
-            Some(own.departed as f64 * 8.0 / own.duration / link.rate)
-        };
-        let main = asked.main(run);
-        main.iter().filter_map(share).max_by(f64::total_cmp)
-    });
-    let shares: Vec<f64> = shares.filter(|s| s.is_finite()).collect();
-    let idle = mean(&shares).is_some_and(|share| share < PACED);
-    (asked.program && idle && !reports).then(|| {
-        "it sends at a pace of its own, and how late that comes is not measured (--measure)".into()
-    })
-}
-
-/// Whether most of the foreground's bytes leave links while a request is outstanding, as in an upload. Request times
-/// then reflect their delay.
-fn most_bytes_pass_during_requests(pairs: &Pairs<'_>) -> bool {
-    let (mut during, mut all) = (0, 0);
-    for run in pairs.all() {
-        let observed = &run.observed;
-        let mut times: Vec<f64> = observed.bins.iter().map(|b| b.time).collect();
-        times.sort_by(f64::total_cmp);
-        times.dedup();
-        let widths = times.windows(2).map(|w| w[1] - w[0]);
-        let width = widths.reduce(f64::min).unwrap_or(0.0);
-        for bin in &observed.bins {
-            let meets = |r: &Request| r.start <= bin.time + width && r.observed_until >= bin.time;
-            all += bin.departed[0];
-            if observed.requests.iter().any(meets) {
-                during += bin.departed[0];
-            }
-        }
-    }
-    2 * during > all
-}
-
 /// The value of `measure` in one run; `None` where the run does not have one.
 fn value(asked: &Asked, measure: &Measure, run: &RunResult) -> Option<f64> {
     let observed = &run.observed;
@@ -557,7 +525,7 @@ fn value(asked: &Asked, measure: &Measure, run: &RunResult) -> Option<f64> {
             (!requests.is_empty()).then(|| n.count() as f64 / requests.len() as f64)
         }
         Source::Loss => asked.loss(run),
-        Source::Waits => asked.waits(run),
+        Source::Waits => asked.waits(run, Statistic::Mean),
         Source::Samples => {
             let own: Vec<f64> = observed
                 .measures

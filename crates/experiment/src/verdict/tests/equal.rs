@@ -156,6 +156,45 @@ fn waits_count_beside_the_time_that_the_path_takes_anyway() {
     assert!((delay.with.unwrap().value - 0.04).abs() < 1e-9, "{delay:?}");
 }
 
+/// One packet in twelve waits 20 ms, the others not at all. That adds 8 % to the mean of 20 ms, and doubles the p95.
+#[test]
+fn the_few_packets_that_wait_long_count() {
+    let mut results = packets(|_| Some(0.0));
+    for run in &mut results.runs {
+        if run.cell.background != "none" {
+            let mut late = wait(1, 0.02);
+            late.packets = 167;
+            late.waited = 167.0 * 0.02;
+            (late.from, late.to) = (0.018, 0.021);
+            run.observed.waits[0].packets -= late.packets;
+            run.observed.waits.insert(0, late);
+        }
+    }
+    let v = judged(&results);
+    let delays = v.backgrounds[1].judged.iter();
+    let delays: Vec<f64> = delays
+        .filter(|j| j.measure == "delay")
+        .map(|j| j.ratio.value)
+        .collect();
+    assert_eq!(delays.len(), 3, "{delays:?}");
+    for (found, truth) in delays.iter().zip([1.083, 1.0, 2.0]) {
+        assert!((found / truth - 1.0).abs() < 0.01, "{delays:?}");
+    }
+    assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
+}
+
+#[test]
+fn few_packets_do_not_show_that_none_is_late() {
+    let mut results = packets(|_| Some(0.0));
+    for run in &mut results.runs {
+        run.observed.links[0].arrived_packets[0] = 9;
+    }
+    let v = judged(&results);
+    assert_eq!(v.matters, Answer::Unclear);
+    let said = "90 packets are too few for the p90 of delay, which wants 100";
+    assert!(full_text(&v).contains(said), "{}", full_text(&v));
+}
+
 /// As many packets flow up as down, as in a replay of a call. Only those that flow up wait, or are lost.
 #[test]
 fn both_directions_of_an_application_count() {

@@ -1,0 +1,81 @@
+//! Applications that stream: most of their bytes belong to no request, or they send at a pace of their own.
+
+use swell_stats::mean;
+
+use super::own::Own;
+use super::values::{Asked, Pairs};
+use crate::measure::{BUILT_IN, Measure};
+use crate::observe::Request;
+
+/// A foreground that carries more than this many times the bytes of its responses does more than make requests.
+const ELSEWHERE: u64 = 2;
+
+/// Headers of a packet: IPv6, and TCP with time stamps.
+const HEADERS: u64 = 72;
+
+/// Traffic with a smaller mean payload per packet, in bytes, is requests and short answers. Voice is a stream, and has
+/// 172 bytes.
+const WORD: u64 = 100;
+
+/// Whether most of what the foreground carried belongs to no response.
+pub(super) fn most_bytes_are_in_no_request(asked: &Asked, pairs: &Pairs<'_>) -> bool {
+    let runs = || pairs.all();
+    // Count each packet once, at the first link of its path.
+    let first = |run| {
+        let ways = [0, 1].map(|down| asked.way(run, down).into_iter().next());
+        ways.into_iter().flatten()
+    };
+    let (packets, carried) = runs().flat_map(first).fold((0, 0), |sum: (u64, u64), own| {
+        (sum.0 + own.arrived_packets, sum.1 + own.departed)
+    });
+    let payload = carried.saturating_sub(HEADERS * packets);
+    let responses = runs().flat_map(|r| &r.observed.requests).map(|r| r.bytes);
+    payload > ELSEWHERE * responses.sum::<u64>() && payload > WORD * packets
+}
+
+/// A stream that uses less than this share of an otherwise idle link is not limited by the link.
+const PACED: f64 = 0.5;
+
+/// The reason why the rate of a self-paced stream, such as a call or a live feed, does not decide. Its rate is the same
+/// whether its packets arrive in time or late, and packets do not show when the application needed them. Only a measure
+/// that the program reports can; `None` where it reports one.
+pub(super) fn paces_itself(asked: &Asked, pairs: &Pairs<'_>) -> Option<String> {
+    let itself = |m: &Measure| BUILT_IN.iter().all(|name| *name != m.name);
+    let reports = asked.measures.iter().any(itself);
+    let shares = pairs.under.iter().filter_map(|run| {
+        let share = |own: &Own<'_>| {
+            let mut links = run.observed.links.iter();
+            let link = links.find(|l| (&*l.link, l.direction) == (own.link, own.direction))?;
+            Some(own.departed as f64 * 8.0 / own.duration / link.rate)
+        };
+        let main = asked.main(run);
+        main.iter().filter_map(share).max_by(f64::total_cmp)
+    });
+    let shares: Vec<f64> = shares.filter(|s| s.is_finite()).collect();
+    let idle = mean(&shares).is_some_and(|share| share < PACED);
+    (asked.program && idle && !reports).then(|| {
+        "it sends at a pace of its own, and how late that comes is not measured (--measure)".into()
+    })
+}
+
+/// Whether most of the foreground's bytes leave links while a request is outstanding, as in an upload. Request times
+/// then reflect their delay.
+pub(super) fn most_bytes_pass_during_requests(pairs: &Pairs<'_>) -> bool {
+    let (mut during, mut all) = (0, 0);
+    for run in pairs.all() {
+        let observed = &run.observed;
+        let mut times: Vec<f64> = observed.bins.iter().map(|b| b.time).collect();
+        times.sort_by(f64::total_cmp);
+        times.dedup();
+        let widths = times.windows(2).map(|w| w[1] - w[0]);
+        let width = widths.reduce(f64::min).unwrap_or(0.0);
+        for bin in &observed.bins {
+            let meets = |r: &Request| r.start <= bin.time + width && r.observed_until >= bin.time;
+            all += bin.departed[0];
+            if observed.requests.iter().any(meets) {
+                during += bin.departed[0];
+            }
+        }
+    }
+    2 * during > all
+}
