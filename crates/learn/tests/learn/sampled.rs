@@ -1,9 +1,5 @@
 //! Sampled and unsampled records of the same traffic give models that agree.
 #![expect(clippy::print_stderr, reason = "figures for docs/flow-records.md")]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the traces lie where the tester has them"
-)]
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};

@@ -139,7 +139,7 @@ fn every_link_trace_gives_a_sound_model() {
 /// Users with known behaviour, simulated and written to a packet file by `scripts/traces`.
 #[test]
 fn known_users_are_found_again() {
-    let Some(path) = common::made("link/known-users.pcapng") else {
+    let Some(path) = crate::common::made("link/known-users.pcapng") else {
         return;
     };
     let m = learn(&path);
@@ -183,7 +183,7 @@ fn quic_flows(path: &std::path::Path) -> Option<Vec<[[u64; 2]; 2]>> {
     });
     let Ok(out) = command.output() else {
         assert!(std::env::var_os("CI").is_none(), "tshark is missing");
-        common::say("skipped: tshark is missing");
+        crate::common::say("skipped: tshark is missing");
         return None;
     };
     let mut flows = std::collections::BTreeMap::<u64, ([[u64; 2]; 2], bool)>::new();

@@ -1,6 +1,6 @@
 //! Traffic with known truth: the learnt model must match the input.
 
-use crate::synth::{Exchanges, Host, Tap};
+use crate::synth::{self, Exchanges, Host, Tap};
 use swell_base::Dur;
 use swell_learn::{Learner, Options};
 use swell_traffic::{Exchange, Marginals, Model, Quantity, Session};

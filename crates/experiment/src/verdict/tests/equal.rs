@@ -340,7 +340,7 @@ fn runs_whose_ratio_changes_are_not_called_equal() {
         results
     };
     let (first, mut second) = (made(), made());
-    let compared = |second: &Results| RunComparison::of([&first, second], ["a", "b"]);
+    let compared = |with: &Results| RunComparison::of([&first, with], ["a", "b"]);
     assert_eq!(compared(&second).differs, Answer::No);
     for run in &mut second.runs {
         if run.cell.background == "learnt" {
@@ -407,20 +407,19 @@ fn how_far_a_tail_was_judged_is_told_of_the_measure_known_least() {
     let all = judged(&results(10, |_, _| 1.0)).backgrounds[1]
         .judged
         .clone();
-    let at = |measure: &str, better: Better, p: f64| Judgement {
-        measure: measure.into(),
-        better,
-        statistic: Statistic::Percentile(p),
-        ..all[0].clone()
+    let at = |measure: &str, better: Better, p: f64| {
+        let mut made = all[0].clone();
+        made.measure = measure.into();
+        (made.better, made.statistic) = (better, Statistic::Percentile(p));
+        made
     };
     let told = validity::judged_up_to;
     assert_eq!(told(&all), "");
     assert_eq!(told(&all[..1]), " up to p50");
-    let first_bytes = all.iter().cloned().map(|j| Judgement {
-        measure: "first byte".into(),
-        ..j
-    });
-    let mut both: Vec<Judgement> = first_bytes.collect();
+    let mut both: Vec<Judgement> = all.clone();
+    for judgement in &mut both {
+        judgement.measure = "first byte".into();
+    }
     assert_eq!(told(&both), "");
     both.push(all[0].clone());
     assert_eq!(told(&both), " up to p50 of time");

@@ -1,5 +1,9 @@
 //! Real captures, if available: `SWELL_TRACES`, or `../shared/traces` beside the workspace. Otherwise
 //! captures made by `scripts/traces` are used, unless a test needs a certain capture.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the traces lie where the tester has them"
+)]
 
 use std::path::PathBuf;
 
