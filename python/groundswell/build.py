@@ -461,7 +461,7 @@ class Adaptation(Table):
     0.01."""
 
     interval: Dur | None = None
-    """Time between adaptations. Default: 500ms."""
+    """How often it is looked at. Default: 500ms."""
 
 
 @dataclass(kw_only=True)
