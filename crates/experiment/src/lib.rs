@@ -1,13 +1,13 @@
-//! Experiments: the experiment file, its resolution to a plan, the runs, the run directory and the verdict.
+//! Experiments: the experiment file, its resolution to a plan, the runs and the run directory.
 //!
-//! A file becomes a [`Plan`]. The [run engine](run::run) carries it out on a [`Backend`], and leaves a run directory.
-//! A [`Verdict`] is made of what it holds.
+//! A file becomes a [`Plan`]. The [run engine](run::run) carries it out on a [`Backend`], and leaves a run directory,
+//! whose [`Results`] are all that a verdict is made of.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::path::Path;
 //! use swell_experiment::run::{self, Ended};
-//! use swell_experiment::{Plan, Simulator, Verdict};
+//! use swell_experiment::{Plan, Simulator};
 //!
 //! let text = r#"
 //!     name = "short"
@@ -28,9 +28,7 @@
 //! let Ended::Complete(results) = run::run(&plan, &Simulator, &options, &|_| (), &|| false)? else {
 //!     unreachable!("nothing interrupts it");
 //! };
-//! // Two replications never show that traffic does not matter: the verdict says so.
-//! let verdict = Verdict::of(&results);
-//! println!("{}", verdict.foregrounds[0].sentence);
+//! assert_eq!(results.runs.len(), 4);
 //! # Ok(())
 //! # }
 //! ```
@@ -55,13 +53,11 @@ pub mod store;
 pub mod suite;
 #[cfg(test)]
 mod test_support;
-pub mod verdict;
 
 pub use backend::{Backend, RunError, RunSpec};
 pub use plan::{Capture, Plan, Traces};
 pub use simulate::{Simulator, stage};
 pub use store::Results;
-pub use verdict::Verdict;
 
 /// Version of the program, as manifests and tables record it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

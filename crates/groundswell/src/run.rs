@@ -10,8 +10,9 @@ use swell_experiment::made_up::MadeUp;
 use swell_experiment::run::{self, Ended, Failure, LockError};
 pub use swell_experiment::run::{Event, Shard};
 use swell_experiment::suite::suite;
-use swell_experiment::{Backend, Plan, Results, Simulator, Verdict, bundled};
+use swell_experiment::{Backend, Plan, Results, Simulator, bundled};
 use swell_host::Rights;
+use swell_verdict::Verdict;
 
 use crate::Error;
 use crate::files::parent_exists;

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use swell_experiment::{Results, Verdict, bundled};
+use swell_experiment::{Results, bundled};
+use swell_verdict::Verdict;
 
 use crate::Error;
 use crate::learn::{self, Learnt};

@@ -11,8 +11,9 @@ use swell_experiment::file::LinkKeys;
 use swell_experiment::measure::Reported;
 use swell_experiment::run::{self, Ended, Event, Failure};
 use swell_experiment::store::Manifest;
-use swell_experiment::{Plan, Results, Verdict};
+use swell_experiment::{Plan, Results};
 use swell_host::Rights;
+use swell_verdict::Verdict;
 
 use crate::run::{REPEATS, parallelism};
 use crate::{Error, Kind};

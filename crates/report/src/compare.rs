@@ -1,7 +1,8 @@
 //! Several run directories on one page: the figures of a single run, with a curve for each run.
 
-use swell_experiment::verdict::{Difference, RunComparison};
-use swell_experiment::{Results, Verdict};
+use swell_experiment::Results;
+use swell_verdict::Verdict;
+use swell_verdict::{Difference, RunComparison};
 
 use crate::convert::{interval, measures, report_data};
 use crate::data::{BackgroundData, Doubt, ForegroundData, ReportData, Rerun, Said};

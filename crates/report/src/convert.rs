@@ -9,12 +9,10 @@ use swell_experiment::Results;
 use swell_experiment::file::{Background, Bottleneck, File, Foreground, NamedLink, Part, Queue};
 use swell_experiment::kinds::Shown;
 use swell_experiment::store::RunResult;
-use swell_experiment::verdict::{
-    self, BackgroundVerdict, ForegroundVerdict, Judgement, Statistic, Verdict,
-};
 use swell_stats::{
     Bootstrap, Estimate, KaplanMeier, Observation, Octave, mean, pool, quantile_name, sd,
 };
+use swell_verdict::{self, BackgroundVerdict, ForegroundVerdict, Judgement, Statistic, Verdict};
 
 use crate::data::{
     BackgroundData, Condition, Doubt, Energy, FEW_SAMPLES, ForegroundData, Interval, LinkLoad,

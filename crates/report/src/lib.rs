@@ -47,7 +47,8 @@ mod svg;
 mod vega;
 mod waterfall;
 
-use swell_experiment::{Results, Verdict};
+use swell_experiment::Results;
+use swell_verdict::Verdict;
 
 pub use compare::comparison_html;
 pub use convert::report_data;

@@ -3,12 +3,13 @@
 mod common;
 
 use common::results;
-use swell_experiment::verdict::Statistic;
-use swell_experiment::{Results, Verdict};
+use swell_experiment::Results;
 use swell_report::chart::Canvas;
 use swell_report::{
     cdf_svg, lsd_svg, network_svg, pdf, png, render, report_data, slowdown_svg, time_svg, write,
 };
+use swell_verdict::Statistic;
+use swell_verdict::Verdict;
 
 #[test]
 fn a_run_directory_becomes_a_page_and_the_same_page_again() {

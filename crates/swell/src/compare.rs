@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use swell_experiment::Results;
-use swell_experiment::verdict::{Answer, Difference, RunComparison};
 use swell_study::file::quoted;
+use swell_verdict::{Answer, Difference, RunComparison};
 
 use crate::cli::CompareArgs;
 use crate::fail::Fail;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use swell_experiment::Verdict;
-use swell_experiment::verdict::Answer;
+use swell_verdict::Answer;
+use swell_verdict::Verdict;
 
 use crate::fail::Fail;
 use crate::threshold::Threshold;

@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use swell_base::Dur;
 use swell_emulate::backend::Conditions;
-use swell_experiment::Verdict;
 use swell_experiment::store::Measured;
-use swell_experiment::verdict::RunComparison;
 use swell_study::Study;
+use swell_verdict::RunComparison;
+use swell_verdict::Verdict;
 
 use crate::out;
 

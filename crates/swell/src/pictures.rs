@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use swell_base::Warning;
-use swell_experiment::{Results, Verdict, file};
+use swell_experiment::{Results, file};
 use swell_report::ModelPicture;
 use swell_report::chart::Canvas;
 use swell_traffic::Model;
+use swell_verdict::Verdict;
 
 use crate::cli::ShowArgs;
 use crate::fail::Fail;

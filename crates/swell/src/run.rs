@@ -6,8 +6,9 @@ use groundswell::run::{Event, Experiment, Options, Outcome, REPEATS, Shard, Sour
 use indicatif::ProgressDrawTarget;
 use swell_base::Warning;
 use swell_emulate::backend::Settings;
-use swell_experiment::{Results, Verdict};
+use swell_experiment::Results;
 use swell_host::Rights;
+use swell_verdict::Verdict;
 
 use crate::cli::RunArgs;
 use crate::fail::Fail;

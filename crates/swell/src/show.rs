@@ -3,7 +3,8 @@
 use groundswell::learn::{FileCounts, Learnt};
 use groundswell::model::AnyModel;
 use groundswell::show::{self, Shown};
-use swell_experiment::{Results, Verdict};
+use swell_experiment::Results;
+use swell_verdict::Verdict;
 
 use crate::cli::ShowArgs;
 use crate::fail::Fail;

@@ -7,9 +7,9 @@ use groundswell::model::{AnyModel, mean_bps};
 use swell_emulate::backend::{Conditions, Exit};
 use swell_experiment::Results;
 use swell_experiment::made_up::MadeUp;
-use swell_experiment::verdict::{ForegroundVerdict, Known, Paragraph, Quantile};
 use swell_study::Ledger;
 use swell_traffic::Model;
+use swell_verdict::{ForegroundVerdict, Known, Paragraph, Quantile};
 
 pub(crate) mod agents;
 pub(crate) mod compare;

@@ -10,8 +10,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use swell_experiment::verdict::{Answer, BackgroundVerdict, PERCENTILES, Statistic, Verdict};
 use swell_stats::Estimate;
+use swell_verdict::{Answer, BackgroundVerdict, PERCENTILES, Statistic, Verdict};
 
 /// It is settled whether background traffic matters.
 pub(crate) const ANSWERED: u8 = 0;

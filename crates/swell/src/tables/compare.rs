@@ -1,7 +1,7 @@
 //! Two run directories side by side.
 
-use swell_experiment::verdict::{Answer, Difference, Judgement, Known, RunComparison, Statistic};
 use swell_stats::{Estimate, quantile_name};
+use swell_verdict::{Answer, Difference, Judgement, Known, RunComparison, Statistic};
 
 use super::{indented, list, paragraph, plain, ratio, shortened, wrapped};
 

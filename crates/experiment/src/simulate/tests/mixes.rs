@@ -5,7 +5,6 @@ use crate::file::File;
 use crate::observe::{Bin, PartTotals};
 use crate::run::{self, Ended, Options};
 use crate::store::Results;
-use crate::verdict::Verdict;
 
 /// An experiment with the foreground `web` and these backgrounds.
 fn file(backgrounds: &[&str], run: &str) -> String {
@@ -164,7 +163,7 @@ fn learnt_traffic_begins_each_window_in_progress() {
 }
 
 #[test]
-fn foregrounds_together_share_one_world_and_have_a_verdict_each() {
+fn foregrounds_together_share_one_world() {
     let cbr = "[[foreground]]\nname = \"cbr\"\nkind = \"cbr\"\nrate = \"2Mbit\"\n[[background]]";
     let none = "name = \"none\"\nkind = \"none\"";
     let text = file(&[none, BULK], "together = true").replacen("[[background]]", cbr, 1);
@@ -173,27 +172,6 @@ fn foregrounds_together_share_one_world_and_have_a_verdict_each() {
     assert_eq!(web.1.parts, own.1.parts, "one world");
     assert_eq!(web.1.links, own.1.links);
     assert!(!web.1.requests.is_empty() && own.1.requests.is_empty());
-
-    let scratch = tempfile::tempdir().expect("a directory");
-    let results = results_of(&text, scratch.path());
-    let verdict = Verdict::of(&results);
-    let measures = |i: usize| -> Vec<String> {
-        let judged = &verdict.foregrounds[i].backgrounds[1].judged;
-        let mut names: Vec<String> = judged.iter().map(|j| j.measure.clone()).collect();
-        // A measure may be judged at several percentiles.
-        names.dedup();
-        names
-    };
-    assert!(
-        measures(0).contains(&"time".to_owned()),
-        "{:?}",
-        measures(0)
-    );
-    assert_eq!(measures(1), ["goodput", "loss", "delay"]);
-    // Its own bytes, not those of both.
-    let goodput = &verdict.foregrounds[1].backgrounds[1].judged[0];
-    let alone = goodput.without.expect("known").value;
-    assert!((alone / 2e6 - 1.0).abs() < 0.02, "{alone}");
 }
 
 /// The problems in a file with these backgrounds.
@@ -265,81 +243,4 @@ fn a_background_may_take_the_rate_of_a_mix_with_parts_that_are_scaled() {
     assert!(measured["scaled"].factor.is_some());
     assert!((measured["mix"].down_bps / 8e6 - 1.0).abs() < 0.05);
     assert!((measured["mix"].up_bps / 1e6 - 1.0).abs() < 0.1);
-    let loads: Vec<[f64; 2]> = Verdict::of(&results).foregrounds[0]
-        .backgrounds
-        .iter()
-        .map(|b| b.offered_bps)
-        .collect();
-    // The mix itself, and Poisson packets with its rate, in both directions.
-    for d in [0, 1] {
-        let ratio = loads[0][d] / loads[1][d];
-        assert!((ratio - 1.0).abs() < 0.1, "{loads:?}");
-    }
-}
-
-/// Each part of a mix is checked at its own bottleneck, so that another link cannot hide a missed load.
-#[test]
-fn a_mix_over_two_links_has_the_load_of_both() {
-    let text = r#"
-name = "mixes"
-[[links]]
-name = "home"
-rate = "10Mbit"
-delay = "5ms"
-queue = "50ms"
-[[links]]
-name = "core"
-rate = "20Mbit"
-delay = "5ms"
-queue = "50ms"
-[[foreground]]
-name = "web"
-kind = "web"
-object = "20kB"
-[[background]]
-name = "none"
-kind = "none"
-[[background]]
-name = "near"
-kind = "cbr"
-rate = "3Mbit"
-path = ["home"]
-[[background]]
-name = "far"
-kind = "poisson"
-rate = "8Mbit"
-path = ["core"]
-[[background]]
-name = "mix"
-kind = "mix"
-of = ["near", "far"]
-[run]
-replications = 2
-warmup = "1s"
-duration = "8s"
-"#;
-    let scratch = tempfile::tempdir().expect("a directory");
-    let mut results = results_of(text, scratch.path());
-    let mix = |seen: &Results| {
-        let foreground = Verdict::of(seen).foregrounds.remove(0);
-        let mut all = foreground.backgrounds.into_iter();
-        all.find(|b| b.background == "mix").expect("a mix")
-    };
-    let seen = mix(&results);
-    assert!(seen.withheld.is_empty(), "{:?}", seen.withheld);
-    assert_eq!(seen.requested_bps[1], Some(11e6));
-    for bps in [seen.offered_bps[1], seen.load_bps[1]] {
-        assert!((bps / 11e6 - 1.0).abs() < 0.05, "{bps}");
-    }
-    let runs = results.runs.iter_mut();
-    let parts = runs.flat_map(|run| &mut run.observed.parts);
-    for part in parts.filter(|part| part.part == "near") {
-        part.arrived /= 2;
-    }
-    let said = mix(&results).withheld.join("; ");
-    assert!(
-        said.contains("Mbit/s of near were requested down"),
-        "{said}"
-    );
-    assert!(!said.contains("far"), "{said}");
 }

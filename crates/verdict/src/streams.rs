@@ -4,8 +4,8 @@ use swell_stats::mean;
 
 use super::own::Own;
 use super::values::{Asked, Pairs};
-use crate::measure::{BUILT_IN, Measure};
-use crate::observe::Request;
+use swell_experiment::measure::{BUILT_IN, Measure};
+use swell_experiment::observe::Request;
 
 /// A foreground that carries more than this many times the bytes of its responses does more than make requests.
 const ELSEWHERE: u64 = 2;

@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 
 use super::Condition;
-use crate::file::Bottleneck;
-use crate::kinds::Part;
-use crate::observe::{LinkTotals, Observations, PartTotals};
-use crate::store::{Results, RunResult};
+use swell_experiment::file::Bottleneck;
+use swell_experiment::kinds::Part;
+use swell_experiment::observe::{LinkTotals, Observations, PartTotals};
+use swell_experiment::store::{Results, RunResult};
 
 /// Loads that differ by more than this share are not equal.
 pub(super) const UNEQUAL: f64 = 0.10;

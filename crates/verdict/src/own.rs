@@ -2,9 +2,9 @@
 
 use super::judge::Statistic;
 use super::values::Asked;
-use crate::file::{ACCESS_DELAY, File};
-use crate::observe::Wait;
-use crate::store::RunResult;
+use swell_experiment::file::{ACCESS_DELAY, File};
+use swell_experiment::observe::Wait;
+use swell_experiment::store::RunResult;
 
 /// The links that a foreground crosses, by name and direction: first from its clients, then towards them.
 pub(super) type Ways = [Vec<(String, u8)>; 2];

@@ -9,7 +9,7 @@ use swell_stats::{
 
 use super::ratios::without_interval;
 use super::{Answer, LEVEL, MARGIN};
-use crate::measure::{Better, Measure};
+use swell_experiment::measure::{Better, Measure};
 
 /// What is compared of a measure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]

@@ -1,7 +1,7 @@
 //! The verdict on the runs: whether background traffic matters to an application, whether a parametric background
 //! is enough, and how sure these answers are.
 //!
-//! The unit of independence is the replication. Each run yields percentiles of every measure ([`crate::measure`]).
+//! The unit of independence is the replication. Each run yields percentiles of every measure ([`swell_experiment::measure`]).
 //! The verdict compares them with and without a background by their ratio, paired by replication
 //! ([`swell_stats::PairedRatio`]). Unfinished requests are right-censored; failed requests count as slower than
 //! every other request.
@@ -12,6 +12,37 @@
 //!   or more, every requested measure judged, a background at the requested load ([`loads`]) and no drift
 //!   ([`drift`]). Either answer needs credible runs ([`validity`]).
 //! * *Unclear* otherwise. A wrong "does not matter" is the worst possible answer, so the verdict prefers "unclear".
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::path::Path;
+//! use swell_experiment::run::{self, Ended};
+//! use swell_experiment::{Plan, Simulator};
+//! use swell_verdict::{Answer, Verdict};
+//!
+//! let text = r#"
+//!     name = "short"
+//!     network = { rate = "10Mbit", rtt = "20ms" }
+//!     foreground = [{ name = "web", kind = "web", object = "10kB", think = "100ms" }]
+//!     background = [
+//!         { name = "none", kind = "none" },
+//!         { name = "poisson", kind = "poisson", rate = "5Mbit" },
+//!     ]
+//!     run = { replications = 2, warmup = "1s", duration = "3s", seed = 1 }
+//! "#;
+//! let plan = Plan::resolve(text, "short.toml", Path::new("."))?;
+//! let dir = tempfile::tempdir()?;
+//! let options = run::Options { dir: dir.path().join("short"), threads: 2, fresh: false, shard: None };
+//! let Ended::Complete(results) = run::run(&plan, &Simulator, &options, &|_| (), &|| false)? else {
+//!     unreachable!("nothing interrupts it");
+//! };
+//! // Two replications never show that traffic does not matter: the verdict says so.
+//! let verdict = Verdict::of(&results);
+//! assert_ne!(verdict.foregrounds[0].matters, Answer::No);
+//! println!("{}", verdict.foregrounds[0].sentence);
+//! # Ok(())
+//! # }
+//! ```
 
 mod compare;
 mod doubts;
@@ -33,10 +64,10 @@ use serde::Serialize;
 use swell_base::Warning;
 use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS, Observation, PairedRatio};
 
-use crate::file::Background;
-use crate::made_up::MadeUp;
-use crate::observe::{Outcome, Request};
-use crate::store::{Results, RunResult};
+use swell_experiment::file::Background;
+use swell_experiment::made_up::MadeUp;
+use swell_experiment::observe::{Outcome, Request};
+use swell_experiment::store::{Results, RunResult};
 
 pub use compare::{ConditionComparison, Difference, RunComparison};
 pub use doubts::rank;

@@ -8,9 +8,9 @@ use super::judge::{Judgement, Statistic};
 use super::loads::Loads;
 use super::values::Found;
 use super::{Answer, Condition, DECISIVE, values};
-use crate::measure::Better;
-use crate::observe::Outcome;
-use crate::store::{Results, RunResult};
+use swell_experiment::measure::Better;
+use swell_experiment::observe::Outcome;
+use swell_experiment::store::{Results, RunResult};
 
 /// Code of the warning about runs whose results the emulator's lateness may have changed. Such runs are excluded.
 const LATE: &str = "emulator-late";

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::measure;
+use swell_experiment::measure;
 
 /// Logarithms of request times, by condition, replication and request.
 pub(super) type Draws = Vec<Vec<Vec<f64>>>;
@@ -89,7 +89,7 @@ proptest! {
             let n = draws[0].len();
             for (i, run) in results.runs.iter_mut().enumerate() {
                 run.observed.requests.clear();
-                run.observed.measures = vec![crate::observe::MeasureSample {
+                run.observed.measures = vec![swell_experiment::observe::MeasureSample {
                     measure: "p99".into(),
                     value: factor * draws[i / n][i % n][0].exp(),
                     at: 1.0,

@@ -7,8 +7,8 @@ use swell_stats::{MIN_TAIL_SAMPLES, Replications, quantile_name};
 
 use super::values::Asked;
 use super::{BackgroundVerdict, Condition, DECISIVE};
-use crate::measure::Source;
-use crate::store::Results;
+use swell_experiment::measure::Source;
+use swell_experiment::store::Results;
 
 /// Request times within this share of each other count as constant. Even on an idle link they vary a little: a request
 /// may wait for an ACK of the previous one, and hosts may delay a packet by up to one transmission time.

@@ -9,9 +9,11 @@ use super::judge::{Judgement, Statistic, enough, over_runs};
 use super::own::Ways;
 use super::streams::{most_bytes_are_in_no_request, most_bytes_pass_during_requests, paces_itself};
 use super::{Condition, DECISIVE, PERCENTILES, bounded, pooled, request_times};
-use crate::measure::{Better, COMPLETION_TIME, GOODPUT, MEAN_TIME, Measure, REQUEST_RATE, Source};
-use crate::observe::Outcome;
-use crate::store::RunResult;
+use swell_experiment::measure::{
+    Better, COMPLETION_TIME, GOODPUT, MEAN_TIME, Measure, REQUEST_RATE, Source,
+};
+use swell_experiment::observe::Outcome;
+use swell_experiment::store::RunResult;
 
 /// Durations with a coefficient of variation below this are fixed by the program, not by the network.
 const CONSTANT: f64 = 0.01;

@@ -13,10 +13,12 @@ fn late_runs_decide_nothing() {
             .iter()
             .find(|r| r.cell.background == "poisson" && r.cell.replication == replication);
         let cell = run.unwrap().cell.clone();
-        of.manifest.run_warnings.push(crate::store::RunWarning {
-            cell,
-            warning: Warning::warning("emulator-late", "late"),
-        });
+        of.manifest
+            .run_warnings
+            .push(swell_experiment::store::RunWarning {
+                cell,
+                warning: Warning::warning("emulator-late", "late"),
+            });
     };
     mark(&mut results, 0);
     let v = Verdict::of(&results).foregrounds.remove(0);
@@ -36,13 +38,13 @@ fn late_runs_decide_nothing() {
 #[test]
 fn a_missed_load_is_no_basis_for_an_answer() {
     let mut results = results(10, |_, _| 1.0);
-    let measured = |down_bps, target_bps| crate::store::Measured {
+    let measured = |down_bps, target_bps| swell_experiment::store::Measured {
         up_bps: 0.0,
         down_bps,
         down_bps_each: vec![down_bps],
         target_bps,
         sessions: Some(1.0),
-        ..crate::store::Measured::default()
+        ..swell_experiment::store::Measured::default()
     };
     let manifest = &mut results.manifest.measured;
     manifest.insert("learnt".into(), measured(6e3, Some(8e6)));
@@ -115,7 +117,7 @@ fn doubts_of_runs_are_told_once_with_their_number() {
         results
             .manifest
             .run_warnings
-            .push(crate::store::RunWarning {
+            .push(swell_experiment::store::RunWarning {
                 cell: run.cell.clone(),
                 warning: Warning::note("odd", "something odd"),
             });
@@ -158,7 +160,7 @@ fn every_warning_of_this_crate_has_its_place_in_the_order() {
             let Some((code, _)) = code.and_then(|c| c.split_once('"')) else {
                 panic!("{}: a code that is no literal", file.display());
             };
-            let known = crate::verdict::rank(code) < crate::verdict::rank("no such code");
+            let known = crate::rank(code) < crate::rank("no such code");
             assert!(known, "{code} is not in the order");
             made += 1;
         }

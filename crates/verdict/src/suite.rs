@@ -12,7 +12,7 @@ use super::loads::Loads;
 use super::{
     Answer, Asked, Condition, Judgement, LEVEL, drift, judge, not_shown_equal, validity, values,
 };
-use crate::store::Results;
+use swell_experiment::store::Results;
 
 /// Which background is enough.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -8,7 +8,7 @@ use swell_stats::{Estimate, quantile_name};
 use super::judge::{Judgement, Statistic};
 use super::ratios::Known;
 use super::{Answer, BackgroundVerdict, Comparison, ForegroundVerdict, MARGIN, Suite, validity};
-use crate::measure::{Better, COMPLETION_TIME};
+use swell_experiment::measure::{Better, COMPLETION_TIME};
 
 /// An answer, and a line for each background that it rests on, where the answer does not name them.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -18,8 +18,8 @@ use super::words::{Paragraph, Side, paragraph, percent};
 use super::{
     Answer, Asked, Condition, MARGIN, PERCENTILES, any, drift, own, slowdown, validity, values,
 };
-use crate::file::Foreground;
-use crate::store::Results;
+use swell_experiment::file::Foreground;
+use swell_experiment::store::Results;
 
 /// One run directory compared with another.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

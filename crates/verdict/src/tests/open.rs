@@ -1,8 +1,8 @@
 //! Reasons against the answer "does not matter".
 
 use super::*;
-use crate::observe::{Bin, MeasureSample};
-use crate::store::Measured;
+use swell_experiment::observe::{Bin, MeasureSample};
+use swell_experiment::store::Measured;
 
 /// The same results for a real program that reports the measures `names`; those with a star are primary.
 pub(super) fn program(results: &mut Results, names: &[&str]) {
@@ -180,7 +180,8 @@ fn a_request_of_fixed_duration_that_gets_less_is_judged_by_what_it_gets() {
 #[test]
 fn a_load_that_is_missed_on_its_way_up_is_no_basis_for_an_answer() {
     let mut results = results(10, |_, _| 1.0);
-    let crate::file::Part::Poisson(poisson) = &mut results.experiment.background[1].0 else {
+    let swell_experiment::file::Part::Poisson(poisson) = &mut results.experiment.background[1].0
+    else {
         panic!("the second is Poisson")
     };
     poisson.rate = "4Mbit".parse().unwrap();

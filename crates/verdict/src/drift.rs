@@ -9,8 +9,8 @@ use swell_stats::{KaplanMeier, MIN_REPLICATIONS, Observation, PairedRatio};
 
 use super::values::Pairs;
 use super::{Condition, MARGIN, request_time, values};
-use crate::file::Bottleneck;
-use crate::store::{Results, RunResult};
+use swell_experiment::file::Bottleneck;
+use swell_experiment::store::{Results, RunResult};
 
 /// Significance level of a drift: the share of stationary experiments in which chance shows one, per one-sided test.
 const CHANCE: f64 = 0.005;

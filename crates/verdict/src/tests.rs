@@ -1,14 +1,44 @@
 use super::*;
-use crate::file;
-use crate::observe::{Cell, LinkTotals, Observations, Request};
-use crate::store::{Manifest, RunResult};
-use crate::test_support::experiment;
+use swell_experiment::file;
+use swell_experiment::observe::{Cell, LinkTotals, Observations, Request};
+use swell_experiment::store::{Manifest, RunResult};
 
 mod doubts;
 mod equal;
 mod laws;
 mod open;
 mod suites;
+
+/// An experiment with the backgrounds none, poisson and learnt.
+fn experiment(replications: u32) -> String {
+    format!(
+        r#"
+name = "test"
+network = {{ rate = "20Mbit", rtt = "40ms" }}
+[[foreground]]
+name = "web"
+kind = "web"
+object = "100kB"
+[[background]]
+name = "none"
+kind = "none"
+[[background]]
+name = "poisson"
+kind = "poisson"
+rate = "match:learnt"
+[[background]]
+name = "learnt"
+kind = "learnt"
+model = "tiny.json"
+rate = "8Mbit"
+[run]
+replications = {replications}
+warmup = "2s"
+duration = "22s"
+seed = 7
+"#
+    )
+}
 
 /// Results in which requests alone take `base` seconds times 1..2. `stretch` multiplies this, depending on the
 /// background's kind and the request's rank in 0..1.

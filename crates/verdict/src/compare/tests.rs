@@ -4,8 +4,8 @@ use swell_stats::PairedRatio;
 
 use super::super::request_observations;
 use super::*;
-use crate::run::{Ended, Options, run};
-use crate::{Plan, Simulator};
+use swell_experiment::run::{Ended, Options, run};
+use swell_experiment::{Plan, Simulator};
 
 fn results(dir: &Path, rate: &str, seed: u64, replications: u32) -> Results {
     let text = format!(

@@ -1,9 +1,9 @@
 //! Equal figures that do not show that nothing differs.
 
 use super::*;
-use crate::measure::Better;
-use crate::observe::Wait;
-use crate::store::Measured;
+use swell_experiment::measure::Better;
+use swell_experiment::observe::Wait;
+use swell_experiment::store::Measured;
 
 fn judged(results: &Results) -> ForegroundVerdict {
     Verdict::of(results).foregrounds.remove(0)

@@ -2,7 +2,7 @@
 
 use super::laws::{Draws, made, normal};
 use super::*;
-use crate::measure;
+use swell_experiment::measure;
 
 /// Results of none, poisson and learnt. The first two are candidates, in this order, for the last.
 fn with_suite(replications: u32, stretch: impl Fn(&str, f64) -> f64) -> ForegroundVerdict {

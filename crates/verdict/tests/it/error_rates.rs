@@ -14,9 +14,10 @@ use std::path::Path;
 use swell_base::Stream;
 use swell_experiment::run::{Ended, Options};
 use swell_experiment::store::{Manifest, RunResult};
-use swell_experiment::verdict::Answer;
-use swell_experiment::{Backend, Plan, Results, Simulator, Verdict};
+use swell_experiment::{Backend, Plan, Results, Simulator};
 use swell_stats::{Observation, PairedRatio};
+use swell_verdict::Answer;
+use swell_verdict::Verdict;
 
 /// Replications of each condition.
 const RUNS: u32 = 5;

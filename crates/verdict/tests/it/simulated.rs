@@ -1,0 +1,149 @@
+//! Verdicts on what the simulator saw of several parts at once.
+
+use std::path::Path;
+
+use swell_experiment::run::{self, Ended, Options};
+use swell_experiment::{Plan, Results, Simulator};
+use swell_verdict::Verdict;
+
+/// All runs of an experiment.
+fn results(text: &str) -> Results {
+    let plan = Plan::resolve(text, "test.toml", Path::new(".")).expect("a good file");
+    let scratch = tempfile::tempdir().expect("a directory");
+    let options = Options {
+        dir: scratch.path().join("run"),
+        threads: 1,
+        fresh: true,
+        shard: None,
+    };
+    let ended = run::run(&plan, &Simulator, &options, &|_| {}, &|| false).expect("runs");
+    let Ended::Complete(results) = ended else {
+        panic!("not interrupted")
+    };
+    *results
+}
+
+#[test]
+fn foregrounds_together_have_a_verdict_each() {
+    let results = results(
+        r#"
+name = "together"
+network = { rate = "20Mbit", delay = "10ms", queue = "50ms" }
+foreground = [
+    { name = "cbr", kind = "cbr", rate = "2Mbit" },
+    { name = "web", kind = "web", object = "100kB" },
+]
+background = [
+    { name = "none", kind = "none" },
+    { name = "bulk", kind = "greedy", connections = 3 },
+]
+run = { replications = 1, warmup = "2s", duration = "12s", together = true }
+"#,
+    );
+    let verdict = Verdict::of(&results);
+    let measures = |i: usize| -> Vec<String> {
+        let judged = &verdict.foregrounds[i].backgrounds[1].judged;
+        let mut names: Vec<String> = judged.iter().map(|j| j.measure.clone()).collect();
+        // A measure may be judged at several percentiles.
+        names.dedup();
+        names
+    };
+    assert!(
+        measures(1).contains(&"time".to_owned()),
+        "{:?}",
+        measures(1)
+    );
+    assert_eq!(measures(0), ["goodput", "loss", "delay"]);
+    // Its own bytes, not those of both.
+    let goodput = &verdict.foregrounds[0].backgrounds[1].judged[0];
+    let alone = goodput.without.expect("known").value;
+    assert!((alone / 2e6 - 1.0).abs() < 0.02, "{alone}");
+}
+
+#[test]
+fn a_background_that_matches_a_mix_is_offered_at_its_rate() {
+    // The background that matches comes before the one that it matches.
+    let results = results(
+        r#"
+name = "matched"
+network = { rate = "20Mbit", delay = "10ms", queue = "50ms" }
+foreground = [{ name = "web", kind = "web", object = "100kB" }]
+background = [
+    { name = "like", kind = "poisson", rate = "match:mix" },
+    { name = "mix", kind = "mix", of = ["scaled", "up"] },
+    { name = "scaled", kind = "cbr", rate = "5Mbit", load = "carried" },
+    { name = "up", kind = "poisson", rate = "3Mbit", rate_up = "1Mbit" },
+]
+run = { replications = 1, warmup = "2s", duration = "12s" }
+"#,
+    );
+    let backgrounds = &Verdict::of(&results).foregrounds[0].backgrounds;
+    for d in [0, 1] {
+        let [like, mix] = [0, 1].map(|i| backgrounds[i].offered_bps[d]);
+        assert!((like / mix - 1.0).abs() < 0.1, "{like} {mix}");
+    }
+}
+
+/// Each part of a mix is checked at its own bottleneck, so that another link cannot hide a missed load.
+#[test]
+fn a_mix_over_two_links_has_the_load_of_both() {
+    let mut results = results(
+        r#"
+name = "mixes"
+links = [
+    { name = "home", rate = "10Mbit", delay = "5ms", queue = "50ms" },
+    { name = "core", rate = "20Mbit", delay = "5ms", queue = "50ms" },
+]
+foreground = [{ name = "web", kind = "web", object = "20kB" }]
+background = [
+    { name = "none", kind = "none" },
+    { name = "near", kind = "cbr", rate = "3Mbit", path = ["home"] },
+    { name = "far", kind = "poisson", rate = "8Mbit", path = ["core"] },
+    { name = "mix", kind = "mix", of = ["near", "far"] },
+]
+run = { replications = 2, warmup = "1s", duration = "8s" }
+"#,
+    );
+    let mix = |seen: &Results| {
+        let foreground = Verdict::of(seen).foregrounds.remove(0);
+        let mut all = foreground.backgrounds.into_iter();
+        all.find(|b| b.background == "mix").expect("a mix")
+    };
+    let seen = mix(&results);
+    assert!(seen.withheld.is_empty(), "{:?}", seen.withheld);
+    assert_eq!(seen.requested_bps[1], Some(11e6));
+    for bps in [seen.offered_bps[1], seen.load_bps[1]] {
+        assert!((bps / 11e6 - 1.0).abs() < 0.05, "{bps}");
+    }
+    let runs = results.runs.iter_mut();
+    let parts = runs.flat_map(|run| &mut run.observed.parts);
+    for part in parts.filter(|part| part.part == "near") {
+        part.arrived /= 2;
+    }
+    let said = mix(&results).withheld.join("; ");
+    assert!(
+        said.contains("Mbit/s of near were requested down"),
+        "{said}"
+    );
+    assert!(!said.contains("far"), "{said}");
+}
+
+#[test]
+fn batches_of_seeds_have_the_verdict_of_one_directory() {
+    let with = |seed: u32, replications: u32| {
+        results(&format!(
+            r#"
+name = "joined"
+network = {{ rate = "10Mbit", delay = "5ms" }}
+foreground = [{{ name = "web", kind = "web", object = "20kB" }}]
+background = [
+    {{ name = "none", kind = "none" }},
+    {{ name = "poisson", kind = "poisson", rate = "6Mbit" }},
+]
+run = {{ warmup = "1s", duration = "6s", seed = {seed}, replications = {replications} }}
+"#
+        ))
+    };
+    let joined = with(1, 2).join(with(3, 3)).expect("of one experiment");
+    assert_eq!(Verdict::of(&joined), Verdict::of(&with(1, 5)));
+}
