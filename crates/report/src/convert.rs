@@ -12,7 +12,7 @@ use swell_experiment::store::RunResult;
 use swell_stats::{
     Bootstrap, Estimate, KaplanMeier, Observation, Octave, mean, pool, quantile_name, sd,
 };
-use swell_verdict::{self, BackgroundVerdict, ForegroundVerdict, Judgement, Statistic, Verdict};
+use swell_verdict::{BackgroundVerdict, ForegroundVerdict, Judgement, Statistic, Verdict};
 
 use crate::data::{
     BackgroundData, Condition, Doubt, Energy, FEW_SAMPLES, ForegroundData, Interval, LinkLoad,
@@ -146,7 +146,7 @@ pub(crate) fn measures(each: &[Vec<&Judgement>], reference: Option<usize>) -> Ve
 fn condition(results: &Results, foreground: &str, verdict: &BackgroundVerdict) -> Condition {
     let background = &verdict.background;
     let runs: Vec<&RunResult> = results.of(foreground, background).collect();
-    let groups = verdict::request_observations(results, foreground, background);
+    let groups = swell_verdict::request_observations(results, foreground, background);
     let all = KaplanMeier::new(groups.iter().flatten().copied());
     let bootstrap = Bootstrap::seeded(results.experiment.run.seed);
     let shown = shown(&results.experiment, foreground, background);
@@ -476,6 +476,6 @@ fn doubts(results: &Results, verdict: &Verdict) -> Vec<Doubt> {
         out.push(doubt);
     }
     // Doubts that could change the answer come first, those inherent in a model last.
-    out.sort_by_key(|d| (d.of_model, !d.grave, verdict::rank(&d.code)));
+    out.sort_by_key(|d| (d.of_model, !d.grave, swell_verdict::rank(&d.code)));
     out
 }

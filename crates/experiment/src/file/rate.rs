@@ -29,7 +29,7 @@ pub enum Pairing {
 }
 
 /// Default one-way access delay on each side of the bottleneck.
-pub(crate) const ACCESS_DELAY: Dur = Dur::from_millis(5);
+pub const ACCESS_DELAY: Dur = Dur::from_millis(5);
 
 pub(crate) fn delay() -> Dur {
     ACCESS_DELAY

@@ -190,7 +190,7 @@ impl Part {
     }
 
     /// The share of the time from `from` to `to` in which it sends.
-    pub(crate) fn share(&self, from: Dur, to: Dur) -> f64 {
+    pub fn share(&self, from: Dur, to: Dur) -> f64 {
         self.active().map_or(1.0, |active| active.share(from, to))
     }
 
@@ -247,7 +247,7 @@ impl Part {
     }
 
     /// Whether it is a model of real traffic, with which parametric backgrounds of the same rate are compared.
-    pub(crate) fn is_model(&self) -> bool {
+    pub fn is_model(&self) -> bool {
         matches!(self, Part::Learnt(_))
     }
 
