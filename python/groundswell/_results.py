@@ -26,6 +26,7 @@ TABLES = ("requests", "bins", "scales", "flows", "links")
 
 KEPT = {
     "waits": "run.keep.waits = true",
+    "delays": 'a foreground of datagrams, such as kind = "cbr"',
     "synchrony": "run.keep.synchrony = true",
     "parts": "a background of kind mix, or run.together = true",
     "measures": "a program that reports measures ([[foreground.reported]])",
@@ -251,6 +252,11 @@ class Run:
     def waits(self) -> Frame:
         """How long packets waited in the queue."""
         return self.table("waits")
+
+    @property
+    def delays(self) -> Frame:
+        """One-way delays of the foreground's datagrams."""
+        return self.table("delays")
 
     @property
     def synchrony(self) -> Frame:

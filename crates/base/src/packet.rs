@@ -2,6 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
+use crate::{Dur, Time};
+
 /// The flow of a packet; the world maps it to a route and two endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
@@ -164,6 +166,19 @@ impl Stamps {
         self.both() as u32 // the lower half
     }
 
+    /// Stores an instant. For datagrams, whose sender is known to the network only.
+    #[inline]
+    pub fn instant(at: Time) -> Stamps {
+        let [a, b, c, d, e, ..] = at.as_nanos().to_le_bytes();
+        Stamps([a, b, c, d, e])
+    }
+
+    /// Time from a stored instant to `now`, modulo 18 minutes.
+    #[inline]
+    pub fn age(self, now: Time) -> Dur {
+        Dur::from_nanos(now.as_nanos().wrapping_sub(self.both()) & ((1 << 40) - 1))
+    }
+
     /// Difference between two timestamps in milliseconds; negative if `value` is before `earlier`.
     #[inline]
     pub fn since(value: u32, earlier: u32) -> i32 {
@@ -299,6 +314,14 @@ mod tests {
         assert_eq!(Stamps::one_way(u32::MAX - 3).micros(), u32::MAX - 3);
         assert_eq!(Stamps::since(5, Stamps::RANGE - 2), 7);
         assert_eq!(Stamps::since(Stamps::RANGE - 2, 5), -7);
+    }
+
+    #[test]
+    fn an_instant_is_stored_to_the_nanosecond() {
+        for sent in [0, 1, 5_000_000_123, (1 << 40) - 1, 3 << 40] {
+            let (at, delay) = (Time::from_nanos(sent), Dur::from_nanos(700_000_000_001));
+            assert_eq!(Stamps::instant(at).age(at + delay), delay, "{sent}");
+        }
     }
 
     #[test]

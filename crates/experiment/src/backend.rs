@@ -171,6 +171,8 @@ pub struct RunSpec {
     pub flows: bool,
     /// Whether to fill the table `waits`.
     pub waits: bool,
+    /// Whether to fill the table `delays`.
+    pub delays: bool,
     /// Whether to fill the table `synchrony`.
     pub synchrony: bool,
     /// Whether to fill the table `waterfall`.

@@ -71,6 +71,12 @@ impl Measure {
         self
     }
 
+    /// The same as a measure that cannot show by itself that nothing differs.
+    pub const fn never_alone(mut self) -> Measure {
+        self.sufficient = false;
+        self
+    }
+
     /// The same as a measure that is shown and that no answer rests on.
     pub const fn beside(mut self) -> Measure {
         self.beside = true;
@@ -92,10 +98,10 @@ pub enum Source {
     RequestRate,
     /// Table `requests`, or `links` where there are no requests: bits per second.
     Goodput,
-    /// Table `links`: the share of packets that were dropped.
+    /// Table `links`: the share of packets that were dropped, each direction by itself.
     Loss,
-    /// Table `waits`: the mean wait.
-    Waits,
+    /// Table `delays`, or `waits` for segments of TCP: one-way delays, each direction by itself.
+    Delays,
     /// Table `measures`: its own rows.
     Samples,
 }
@@ -206,7 +212,8 @@ pub const MEAN_TIME: Measure = Measure {
 };
 
 /// Response bits per second of request time; one value per run. For a foreground that sends most of its bytes outside
-/// requests, its network-layer rate out of the last link of its path, in the direction in which it sends most.
+/// requests: network-layer bits per second that arrive, in each direction in which it sends data. Segments of TCP are
+/// counted as they leave the last link of the path.
 pub const GOODPUT: Measure = Measure {
     name: Cow::Borrowed("goodput"),
     unit: Cow::Borrowed("bit/s"),
@@ -232,7 +239,8 @@ pub const REQUEST_RATE: Measure = Measure {
     beside: false,
 };
 
-/// Share of the foreground's packets that the links of its path dropped, in both directions together; one value per run. With the floor of 0.01, a loss of 0.1 % instead of none is a ratio of 1.1.
+/// Share of the foreground's packets that the links of its path dropped, in each direction in which it sends data; one
+/// value per run. With the floor of 0.01, a loss of 0.1 % instead of none is a ratio of 1.1.
 pub const LOSS: Measure = Measure {
     name: Cow::Borrowed("loss"),
     unit: Cow::Borrowed(""),
@@ -245,17 +253,17 @@ pub const LOSS: Measure = Measure {
     beside: false,
 };
 
-/// Time that packets of the foreground take to the other end, in both directions together: the propagation delay of their
-/// path, and the sum over its links of the mean, the p90 and the p95 of the times that packets wait there (table `waits`).
-/// Each run has one value of each.
-/// With the floor of 0.1 ms, waits of 10 us on a path without propagation delay are a ratio of 1.1.
+/// Time that packets of the foreground take from one host to the other, in each direction in which it sends data: mean,
+/// p90 and p95 of each run (table `delays`). Segments of TCP are not timed: theirs is the propagation delay before any
+/// change of the links, and the sum over the links of what packets wait there (table `waits`).
+/// With the floor of 0.1 ms, 10 us more on a path without delay are a ratio of 1.1.
 pub const DELAY: Measure = Measure {
     name: Cow::Borrowed("delay"),
     unit: Cow::Borrowed("s"),
     better: Better::Lower,
     censored: false,
     floor: 1e-4,
-    source: Source::Waits,
+    source: Source::Delays,
     sufficient: true,
     primary: false,
     beside: false,

@@ -35,8 +35,10 @@ pub struct Observations {
     /// Table `links`: totals of the links after warm-up.
     pub links: Vec<LinkTotals>,
     /// Table `waits`: waits at the links after warm-up, where the experiment keeps them or the foreground sends packets
-    /// at given times.
+    /// at given times over TCP.
     pub waits: Vec<Wait>,
+    /// Table `delays`: one-way delays of the foreground's datagrams, where it sends packets at given times.
+    pub delays: Vec<Delay>,
     /// Table `parts`: totals of each part after warm-up, where there are several.
     pub parts: Vec<PartTotals>,
     /// Table `synchrony`: loss synchronization of connections, where the experiment keeps it.
@@ -308,7 +310,7 @@ pub struct PartTotals {
     pub departed: u64,
     /// Packets whose transmission began.
     pub departed_packets: u64,
-    /// Packets dropped at the queue.
+    /// Packets dropped: at the queue, or lost on the wire.
     pub dropped: u64,
 }
 
@@ -334,6 +336,24 @@ pub struct Wait {
     pub squares: f64,
     /// Sum of their waits, seconds.
     pub waited: f64,
+}
+
+/// A histogram bucket of the one-way delays of the foreground's datagrams, from the sending to the receiving host, of
+/// those that were sent after the warm-up and arrived.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delay {
+    /// 0 = up, 1 = down.
+    pub direction: u8,
+    /// Shortest delay of the bucket, seconds.
+    pub from: f64,
+    /// Upper edge, seconds: at most 1.6 % above `from`.
+    pub to: f64,
+    /// Number of packets.
+    pub packets: u64,
+    /// Sum of their sizes, network-layer bytes.
+    pub bytes: u64,
+    /// Sum of their delays, seconds.
+    pub delayed: f64,
 }
 
 /// Loss synchronization of connections and ACK compression at one direction of a link, after warm-up.

@@ -241,14 +241,16 @@ impl Plan {
         let found = measured.get(background.name());
         let pace = found.and_then(Measured::pace);
         let replication = cell.replication as usize;
-        // Packets at given times keep their goodput however long they wait, so their waits are judged.
-        let judged = foreground.measures().contains(&DELAY);
+        // Packets at given times keep their goodput however late they arrive, so their delay is judged.
+        let delays = foreground.measures().contains(&DELAY);
         Some(RunSpec {
             cell: cell.clone(),
             foreground: self.foreground(foreground, measured, replication),
             beside: self.beside(foreground, measured, replication),
             background: self.background(background, pace, measured, replication),
-            waits: self.file.run.keep.waits || judged,
+            // Those of segments over TCP are not timed; what they wait at the links is judged.
+            waits: self.file.run.keep.waits || (delays && !foreground.is_open_loop()),
+            delays,
             ..self.bare(cell.clone())
         })
     }
@@ -277,6 +279,7 @@ impl Plan {
             background: parts,
             flows: false,
             waits: false,
+            delays: false,
             synchrony: false,
             waterfall: false,
             records: None,
@@ -317,6 +320,7 @@ impl Plan {
             background_stack: self.file.run.background_stack,
             flows: self.file.run.keep.flows,
             waits: self.file.run.keep.waits,
+            delays: false,
             synchrony: self.file.run.keep.synchrony,
             waterfall: self.file.run.keep.waterfall,
             records: self.file.run.keep.records.clone(),

@@ -37,7 +37,7 @@ pub struct Tally {
     pub sent: u64,
     /// Network-layer bytes of these packets.
     pub sent_bytes: u64,
-    /// Packets dropped at the queue.
+    /// Packets dropped: at the queue, or lost on the wire.
     pub dropped: u64,
     /// Sum of the waiting times of the packets sent, from arrival to start of transmission, nanoseconds.
     pub wait: u128,
@@ -265,6 +265,11 @@ impl Census {
     pub(crate) fn count_drop(&mut self, at: Time, packet: &Head, refused: bool) {
         self.take(packet, refused);
         self.drops.push((at, packet.flow.0));
+        self.tally_of(packet.flow.0).dropped += 1;
+    }
+
+    /// The wire loses a packet.
+    pub(crate) fn lost(&mut self, packet: &Head) {
         self.tally_of(packet.flow.0).dropped += 1;
     }
 

@@ -14,7 +14,8 @@ use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS};
 
 use super::judge::{self, Judgement};
 use super::loads::Loads;
-use super::words::{Paragraph, Side, paragraph, percent};
+use super::numbers::percent;
+use super::words::{Paragraph, Side, paragraph};
 use super::{
     Answer, Asked, Condition, MARGIN, PERCENTILES, any, drift, own, slowdown, validity, values,
 };
@@ -173,7 +174,16 @@ fn condition(
     }
     let all = [&first, &second].map(|c| c.runs.iter().flatten().copied());
     let asked = Asked {
-        main: own::busier(&ways, all.into_iter().flatten()),
+        directions: own::directions(
+            foregrounds.first().copied(),
+            &ways,
+            all.into_iter().flatten(),
+        ),
+        datagrams: foregrounds.iter().any(|f| f.is_open_loop()),
+        sizes: match foregrounds[0].sizes() == foregrounds[1].sizes() {
+            true => foregrounds[0].sizes().to_vec(),
+            false => Vec::new(),
+        },
         measures,
         program: foregrounds.iter().any(|f| f.program().is_some()),
         end: runs

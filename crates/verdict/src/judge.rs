@@ -49,6 +49,9 @@ pub struct Judgement {
     pub equal: bool,
     /// Replications that would narrow the interval to the margin.
     pub replications_wanted: Option<usize>,
+    /// What was added to both values before their ratio was taken.
+    #[serde(skip)]
+    pub(super) floor: f64,
     /// Whether it may show by itself that nothing differs.
     #[serde(skip)]
     sufficient: bool,
@@ -62,6 +65,14 @@ impl Judgement {
         [&self.with, &self.without]
             .into_iter()
             .all(|e| e.is_some_and(|e| e.value == 0.0))
+    }
+
+    /// Its values with and without the background, where its ratio is not theirs: the measure may be zero, and what
+    /// counts as nothing was added to both.
+    pub(super) fn values_apart(&self) -> Option<[f64; 2]> {
+        let (with, without) = (self.with?.value, self.without?.value);
+        let close = (with / without / self.ratio.value - 1.0).abs() <= APART;
+        (self.floor > 0.0 && !close).then_some([with, without])
     }
 
     pub(super) fn new(
@@ -83,6 +94,7 @@ impl Judgement {
             p_below: paired.p_below(1.0 / (1.0 + MARGIN)),
             equal: paired.equivalent(MARGIN, 1.0 - LEVEL),
             replications_wanted: paired.replications_for(MARGIN),
+            floor: measure.floor,
             sufficient: measure.sufficient,
             paired,
         }
@@ -117,6 +129,9 @@ impl Judgement {
         self.differs() && (self.p_above <= self.p_below) == (self.better == Better::Lower)
     }
 }
+
+/// If a ratio is farther than this share from that of the values themselves, sentences quote the values.
+const APART: f64 = 0.05;
 
 /// The mean over runs with Student's t interval; a single run has no interval.
 pub(super) fn over_runs(values: &[f64]) -> Option<Estimate> {

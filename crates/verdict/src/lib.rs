@@ -49,15 +49,16 @@ mod doubts;
 mod drift;
 mod judge;
 mod loads;
+mod numbers;
 mod own;
+mod packets;
+mod parametric;
 mod ratios;
 mod streams;
 mod suite;
 mod validity;
 mod values;
 mod words;
-
-use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -111,7 +112,7 @@ pub struct ForegroundVerdict {
     pub reference: Option<String>,
     /// One per background, in the order of the file.
     pub backgrounds: Vec<BackgroundVerdict>,
-    /// Learnt traffic against the parametric backgrounds that match it.
+    /// Traffic that stands for real one, such as learnt traffic, against the parametric backgrounds that match it.
     pub comparisons: Vec<Comparison>,
     /// Does background traffic matter? Yes where any of the backgrounds does, no where none does.
     pub matters: Answer,
@@ -188,10 +189,10 @@ pub struct Quantile {
     pub slowdown: Option<Estimate>,
 }
 
-/// Learnt traffic against a parametric background of the same mean rate.
+/// Traffic that stands for real one against a parametric background of the same mean rate.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
-    /// The learnt background.
+    /// The background that stands for real traffic: learnt, sessions, an imitation or a replay.
     pub learnt: String,
     /// The parametric one.
     pub parametric: String,
@@ -300,8 +301,10 @@ struct Condition<'r> {
     seconds: Vec<Option<Estimate>>,
     /// Whether run `i` is paired with run `i` of the other condition. Otherwise the two samples are independent.
     paired: bool,
-    /// One-way propagation delay of the foreground's path, seconds.
-    propagation: f64,
+    /// Number of runs in which no request shows, so that whole runs of the client were timed.
+    whole: usize,
+    /// One-way propagation delay of the foreground's path, up and down, seconds.
+    propagation: [f64; 2],
 }
 
 impl<'r> Condition<'r> {
@@ -319,6 +322,7 @@ impl<'r> Condition<'r> {
             times,
             seconds,
             paired: true,
+            whole: validity::whole(results, foreground, background.name()),
             propagation: own::propagation(&results.experiment, foreground),
         }
     }
@@ -338,7 +342,9 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
     let ways = ways.unwrap_or_default();
     let all = || conditions.iter().flat_map(|c| c.runs.iter().flatten());
     let asked = Asked {
-        main: own::busier(&ways, all().copied()),
+        directions: own::directions(own().next(), &ways, all().copied()),
+        datagrams: own().any(|f| f.is_open_loop()),
+        sizes: own().flat_map(|f| f.sizes()).copied().collect(),
         measures: own().flat_map(|f| f.measures()).collect(),
         program: own().any(|f| f.program().is_some()),
         end: file.run.duration.as_secs_f64(),
@@ -364,25 +370,25 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
     }
     let mut comparisons: Vec<Comparison> = conditions
         .iter()
-        .filter_map(|parametric| {
-            let target = parametric.background.matches()?;
+        .filter_map(|against| {
+            let target = against.background.matches()?;
             // In a suite, models with other dependencies also match the target, but they are not parametric.
-            if file.run.suite.is_some() && parametric.background.is_model() {
+            if file.run.suite.is_some() && against.background.is_model() {
                 return None;
             }
-            let learnt = conditions
+            let real = conditions
                 .iter()
-                .find(|c| c.background.name() == target && c.background.is_model())?;
-            Some(compare(results, name, &asked, learnt, parametric))
+                .find(|c| c.background.name() == target && c.background.is_real())?;
+            Some(parametric::compare(results, name, &asked, real, against))
         })
         .collect();
-    decide(&mut comparisons);
+    parametric::decide(&mut comparisons);
 
     let target = file.run.suite.as_deref();
     let target = target.and_then(|t| conditions.iter().find(|c| c.background.name() == t));
     let suite = target.map(|target| suite::of(results, name, &asked, &conditions, target));
     let matters = any(backgrounds.iter().filter_map(|b| b.matters));
-    let parametric_enough = enough(&comparisons);
+    let parametric_enough = parametric::enough(&comparisons);
     let doubts = doubts::of_foreground(results, name, &backgrounds, &conditions, &asked);
     let sureness = sureness(&backgrounds, &comparisons, heavy + doubts::heavy(&doubts));
     let mut verdict = ForegroundVerdict {
@@ -489,63 +495,6 @@ fn slowdown(over: &Condition<'_>, under: &Condition<'_>, p: f64, end: f64) -> Op
     Some(judge::estimate(&ratio, over.len().min(under.len())))
 }
 
-fn compare(
-    results: &Results,
-    foreground: &str,
-    asked: &Asked,
-    learnt: &Condition<'_>,
-    parametric: &Condition<'_>,
-) -> Comparison {
-    let ratio = |p: f64| (p, slowdown(learnt, parametric, p, asked.end));
-    let mut found = values::judgements(asked, learnt, parametric);
-    let [a, b] = [learnt, parametric].map(|c| Loads::of(results, foreground, c));
-    found
-        .open
-        .extend(not_shown_equal(results, learnt, parametric, [&a, &b]));
-    Comparison {
-        learnt: learnt.background.name().into(),
-        parametric: parametric.background.name().into(),
-        kind: parametric.background.kind(),
-        ratios: PERCENTILES.into_iter().map(ratio).collect(),
-        withheld: validity::at_equal_load(learnt, parametric, [&a, &b], &found),
-        judged: found.judged,
-        open: found.open,
-        enough: Answer::Unclear,
-    }
-}
-
-/// What keeps two backgrounds with equal figures from being equal: one of them yielded, so its effect at the requested
-/// load is unknown, or the ratio changed during the runs, so its mean hides the difference.
-fn not_shown_equal(
-    results: &Results,
-    with: &Condition<'_>,
-    other: &Condition<'_>,
-    loads: [&Loads; 2],
-) -> Vec<String> {
-    let mut reasons: Vec<String> = loads.iter().flat_map(|l| l.gave_way()).collect();
-    reasons.extend(drift::of([results; 2], [with, other]));
-    reasons
-}
-
-/// Decides for all `comparisons` from their judgements. Any of the parametric backgrounds that match the same learnt
-/// one may be called enough, so they are alternatives and corrected together, like the candidates of a suite.
-fn decide(comparisons: &mut [Comparison]) {
-    judge::correct(comparisons.iter_mut().flat_map(|c| &mut c.judged));
-    let learnt: BTreeSet<String> = comparisons.iter().map(|c| c.learnt.clone()).collect();
-    for name in learnt {
-        let mut own: Vec<&mut Comparison> = comparisons
-            .iter_mut()
-            .filter(|c| c.learnt == name)
-            .collect();
-        let judged: Vec<&[Judgement]> = own.iter().map(|c| &*c.judged).collect();
-        let ps = judge::p_insufficient(&judged);
-        for (c, p) in own.iter_mut().zip(ps) {
-            let lacking = judge::sufficient(&c.judged, p).inverted();
-            c.enough = validity::weighed(lacking, &c.withheld, &c.open).inverted();
-        }
-    }
-}
-
 impl Answer {
     /// The answer to the opposite question.
     fn inverted(self) -> Answer {
@@ -567,21 +516,6 @@ fn any(answers: impl Iterator<Item = Answer>) -> Answer {
     } else {
         Answer::Unclear
     }
-}
-
-/// Whether every learnt background has a parametric one that is enough for it.
-fn enough(comparisons: &[Comparison]) -> Option<Answer> {
-    let mut learnt: Vec<&str> = comparisons.iter().map(|c| &*c.learnt).collect();
-    learnt.dedup();
-    let of = |name: &str| {
-        any(comparisons
-            .iter()
-            .filter(|c| c.learnt == name)
-            .map(|c| c.enough))
-    };
-    // "Enough for all" is the opposite of "lacking for any".
-    let lacking = learnt.into_iter().map(|name| of(name).inverted());
-    (!comparisons.is_empty()).then(|| any(lacking).inverted())
 }
 
 fn sureness(

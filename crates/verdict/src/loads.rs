@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::Condition;
-use swell_experiment::file::Bottleneck;
+use swell_experiment::file::{Bottleneck, LoadBasis};
 use swell_experiment::kinds::Part;
 use swell_experiment::observe::{LinkTotals, Observations, PartTotals};
 use swell_experiment::store::{Results, RunResult};
@@ -44,8 +44,10 @@ pub(super) struct Loads {
     own: [Option<f64>; 2],
     /// Whether it is open-loop: its rate does not respond to the network.
     open_loop: bool,
-    /// Whether it should offer exactly the requested rate.
-    exact: bool,
+    /// Whether it should offer exactly the requested rate, up and down.
+    exact: [bool; 2],
+    /// Whether it is to send, and sent nothing after the warm-up.
+    silent: bool,
     /// What the bottleneck could carry in the runs, on average.
     rates: [f64; 2],
     /// Rate that left the bottleneck, foreground and background together.
@@ -79,7 +81,8 @@ impl Loads {
             own: known(|l| l.own),
             target: None,
             open_loop: with.background.is_open_loop(),
-            exact: false,
+            exact: [false; 2],
+            silent: false,
             rates: sum(|l| l.rates),
             used: sum(|l| l.used),
             parts,
@@ -110,15 +113,18 @@ impl Loads {
         let open_loop = background.is_open_loop();
         let run = &results.experiment.run;
         let share = background.share(run.warmup, run.duration);
+        let asked = measured.and_then(|m| m.target_bps);
+        let carried = background.load() == LoadBasis::Carried;
         let exact = fixed.is_some() && open_loop;
         // Compare with the mean over all draws. The variation between draws, which heavy tails make large, is
         // in the intervals.
-        let target =
-            measured.and_then(|m| Some((m.target_bps?, m.expected_bps.unwrap_or(m.down_bps))));
+        let target = measured
+            .filter(|_| carried)
+            .and_then(|m| Some((m.target_bps?, m.expected_bps.unwrap_or(m.down_bps))));
         Loads {
-            requested: [0, 1].map(|d| match (fixed, target) {
+            requested: [0, 1].map(|d| match (fixed, asked) {
                 (Some(fixed), _) => Some(fixed[d]),
-                (None, Some((asked, _))) if d == 1 => Some(asked * share),
+                (None, Some(asked)) if d == 1 => Some(asked * share),
                 _ => alone.map(|a| a[d]),
             }),
             own: [0, 1].map(|d| match alone {
@@ -129,7 +135,8 @@ impl Loads {
             carried: both(Count::Departed),
             target,
             open_loop,
-            exact,
+            exact: [exact, exact || (asked.is_some() && !carried)],
+            silent: at.is_some() && !background.is_none() && offered == [0.0; 2],
             rates: [0, 1].map(|d| {
                 let runs = results.of(foreground, mix.unwrap_or(background).name());
                 at.as_ref().map_or(0.0, |at| capacity(runs, &at[d]))
@@ -155,6 +162,9 @@ impl Loads {
     fn missed_here(&self) -> Vec<String> {
         let name = &self.name;
         let mut reasons = Vec::new();
+        if self.silent {
+            reasons.push(format!("{name} sent nothing after the warm-up"));
+        }
         if let Some((requested, carried)) = self.target
             && off(requested, carried) > MISSED
         {
@@ -166,7 +176,7 @@ impl Loads {
         }
         for d in [0, 1] {
             if let Some(requested) = self.requested[d]
-                && self.exact
+                && self.exact[d]
                 && self.counts(d, requested.max(self.offered[d]))
                 && off(requested, self.offered[d]) > MISSED
             {

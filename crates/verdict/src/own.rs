@@ -1,10 +1,13 @@
 //! Counts of a run's foreground at the links of its path.
 
-use super::judge::Statistic;
-use super::values::Asked;
-use swell_experiment::file::{ACCESS_DELAY, File};
-use swell_experiment::observe::Wait;
+use swell_base::Dur;
+use swell_experiment::file::{ACCESS_DELAY, File, Foreground};
+use swell_experiment::observe::Delay;
 use swell_experiment::store::RunResult;
+
+use super::judge::Statistic;
+use super::streams::{HEADERS, WORD};
+use super::values::Asked;
 
 /// The links that a foreground crosses, by name and direction: first from its clients, then towards them.
 pub(super) type Ways = [Vec<(String, u8)>; 2];
@@ -20,24 +23,60 @@ pub(super) struct Own<'r> {
     pub dropped: u64,
 }
 
-/// One-way propagation delay of a foreground's path with its access links before any change, seconds; zero for a
-/// foreground that the file does not have.
-pub(super) fn propagation(file: &File, foreground: &str) -> f64 {
-    let own = file.foreground.iter().find(|f| f.name() == foreground);
-    own.map_or(0.0, |own| {
-        let links = file.round_trip(&own.route());
-        // A round trip crosses each of the two access links twice.
-        let round_trip = match (own.delay(), file.network.rtt) {
-            (Some(access), _) => links + access * 4,
-            (None, Some(rtt)) => rtt.max(links),
-            (None, None) => links + ACCESS_DELAY * 4,
+/// One-way propagation delay of a foreground's path with its access links, up and down, before any change, seconds; zero
+/// for a foreground that the file does not have.
+pub(super) fn propagation(file: &File, foreground: &str) -> [f64; 2] {
+    let Some(own) = file.foreground.iter().find(|f| f.name() == foreground) else {
+        return [0.0; 2];
+    };
+    let links = file.links();
+    let sum = |way: &Vec<(String, u8)>| {
+        let of = |(name, direction): &(String, u8)| {
+            let link = links.iter().find(|l| l.name == *name)?;
+            Some(link.keys.directions()[usize::from(*direction)].delay)
         };
-        round_trip.as_secs_f64() / 2.0
-    })
+        way.iter().filter_map(of).sum::<Dur>()
+    };
+    let ways = file.ways(&own.route()).each_ref().map(sum);
+    let both = ways[0] + ways[1];
+    // A packet crosses one access link at each end.
+    let access = match (own.delay(), file.network.rtt) {
+        (Some(access), _) => access * 2,
+        (None, Some(rtt)) => rtt.saturating_sub(both).scale(0.5),
+        (None, None) => ACCESS_DELAY * 2,
+    };
+    ways.map(|way| (way + access).as_secs_f64())
+}
+
+/// The directions in which a foreground sends data, most of it first: 0 is up, 1 is down.
+pub(super) fn directions<'r>(
+    part: Option<&Foreground>,
+    ways: &Ways,
+    runs: impl Iterator<Item = &'r RunResult> + Clone,
+) -> Vec<usize> {
+    let main = busier(ways, runs.clone());
+    let sends = part.and_then(|part| part.sends());
+    let datagrams = part.is_some_and(|part| part.is_open_loop());
+    let also = [0, 1].map(|d| match sends {
+        Some(sends) => sends[d],
+        None => {
+            let first = |run| ways[d].first().and_then(|at| own(run, at));
+            let mut sent = (0, 0);
+            for own in runs.clone().filter_map(first) {
+                sent = (sent.0 + own.arrived_packets, sent.1 + own.arrived);
+            }
+            // Acknowledgements alone are no data.
+            let data = sent.1 > (HEADERS + WORD) * sent.0;
+            d == main || (sent.0 > 0 && (datagrams || data))
+        }
+    });
+    let each = [main, 1 - main].into_iter().filter(|&d| also[d]);
+    let found: Vec<usize> = each.collect();
+    if found.is_empty() { vec![main] } else { found }
 }
 
 /// The direction in which the foreground sends more over all `runs`: 0 is up, 1 is down, also if both are equal.
-pub(super) fn busier<'r>(ways: &Ways, runs: impl Iterator<Item = &'r RunResult>) -> usize {
+fn busier<'r>(ways: &Ways, runs: impl Iterator<Item = &'r RunResult>) -> usize {
     let mut sent = [0u64; 2];
     for run in runs {
         for (sum, way) in sent.iter_mut().zip(ways) {
@@ -87,81 +126,95 @@ impl Asked {
         at.filter_map(|at| own(run, at)).collect()
     }
 
-    /// The same for both directions.
-    pub(super) fn both_ways<'r>(&self, run: &'r RunResult) -> [Vec<Own<'r>>; 2] {
-        [0, 1].map(|down| self.way(run, down))
-    }
-
     /// The same for the direction in which the foreground sends most. It is the same one in all runs that are compared.
     pub(super) fn main<'r>(&self, run: &'r RunResult) -> Vec<Own<'r>> {
-        self.way(run, self.main)
+        self.way(run, self.directions[0])
     }
 
-    /// The network-layer rate out of the last link of its path, in the direction in which it sends most, bit/s.
-    pub(super) fn link_rate(&self, run: &RunResult) -> Option<f64> {
-        let main = self.main(run);
-        let last = main.last()?;
-        (last.duration > 0.0).then(|| last.departed as f64 * 8.0 / last.duration)
+    /// The network-layer rate at which its packets arrive in a direction, bit/s: that of its datagrams at the other
+    /// host, or else out of the last link of its path.
+    pub(super) fn rate(&self, run: &RunResult, direction: usize) -> Option<f64> {
+        let way = self.way(run, direction);
+        let last = way.last()?;
+        let timed = delays(run, direction);
+        let bytes = match timed.clone().next() {
+            Some(_) => timed.map(|d| d.bytes).sum(),
+            None if self.datagrams => 0,
+            None => last.departed,
+        };
+        (last.duration > 0.0).then(|| bytes as f64 * 8.0 / last.duration)
     }
 
-    /// The share of its packets that the links of its path dropped, in both directions together; zero where it sent none.
-    pub(super) fn loss(&self, run: &RunResult) -> Option<f64> {
-        let ways = self.both_ways(run);
-        let known = ways.iter().any(|way| !way.is_empty());
-        let dropped: u64 = ways.iter().flatten().map(|own| own.dropped).sum();
-        known.then(|| dropped as f64 / self.packets(run).max(1) as f64)
+    /// The share of its packets that the links of its path dropped in a direction; zero where it sent none.
+    pub(super) fn loss(&self, run: &RunResult, direction: usize) -> Option<f64> {
+        let way = self.way(run, direction);
+        let sent = way.first()?.arrived_packets;
+        let dropped: u64 = way.iter().map(|own| own.dropped).sum();
+        Some(dropped as f64 / sent.max(1) as f64)
     }
 
-    /// Number of its packets that entered the path, in both directions together.
-    pub(super) fn packets(&self, run: &RunResult) -> u64 {
-        let ways = self.both_ways(run);
-        let first = ways.iter().filter_map(|way| way.first());
-        first.map(|own| own.arrived_packets).sum()
+    /// Number of its packets in a direction whose delays are known.
+    pub(super) fn timed(&self, run: &RunResult, direction: usize) -> u64 {
+        match self.datagrams {
+            true => delays(run, direction).map(|d| d.packets).sum(),
+            false => {
+                let way = self.way(run, direction);
+                way.first().map_or(0, |own| own.arrived_packets)
+            }
+        }
     }
 
-    /// The mean or a percentile of the times that its packets wait at a link, seconds: summed over the links of their
-    /// path, averaged over the packets of both directions. `None` where that of some link is not known.
-    pub(super) fn waits(&self, run: &RunResult, statistic: Statistic) -> Option<f64> {
+    /// The mean or a percentile of the one-way delays of its packets in a direction, seconds: of datagrams from host to
+    /// host; of segments the `propagation` and the sum over the links of what packets wait there. `None` where it is not
+    /// known.
+    pub(super) fn delay(
+        &self,
+        run: &RunResult,
+        direction: usize,
+        statistic: Statistic,
+        propagation: [f64; 2],
+    ) -> Option<f64> {
+        if self.datagrams {
+            let each = delays(run, direction);
+            return of_buckets(each.map(|d| (d.from, d.packets, d.delayed)), statistic);
+        }
         let at = |own: &Own<'_>| {
             let buckets = run.observed.waits.iter().filter(|w| {
                 (&*w.link, w.direction) == (own.link, own.direction) && w.traffic == "foreground"
             });
-            wait(buckets.collect(), statistic)
+            of_buckets(buckets.map(|w| (w.from, w.packets, w.waited)), statistic)
         };
-        let (mut sum, mut packets) = (0.0, 0);
-        for way in self.both_ways(run) {
-            let sent = way.first().map_or(0, |own| own.arrived_packets);
-            if sent > 0 {
-                let each: Option<Vec<f64>> = way.iter().map(at).collect();
-                sum += sent as f64 * each?.iter().sum::<f64>();
-                packets += sent;
-            }
-        }
-        (packets > 0).then(|| sum / packets as f64)
+        let way = self.way(run, direction);
+        let waits: Option<Vec<f64>> = way.iter().map(at).collect();
+        Some(propagation[direction] + waits?.iter().sum::<f64>())
     }
 }
 
-/// A statistic of the waits in these buckets, seconds; `None` without packets. Percentiles are exact to a bucket, of
-/// which the mean is taken.
-fn wait(mut buckets: Vec<&Wait>, statistic: Statistic) -> Option<f64> {
-    let packets: u64 = buckets.iter().map(|w| w.packets).sum();
-    if packets == 0 {
+/// The delays of a run's foreground in a direction.
+fn delays(run: &RunResult, direction: usize) -> impl Iterator<Item = &Delay> + Clone {
+    let all = run.observed.delays.iter();
+    all.filter(move |d| usize::from(d.direction) == direction)
+}
+
+/// A statistic of a histogram, of whose buckets the lower edge, the count and the sum are known; `None` if it is empty.
+/// Percentiles are exact to a bucket, of which the mean is taken.
+fn of_buckets(buckets: impl Iterator<Item = (f64, u64, f64)>, statistic: Statistic) -> Option<f64> {
+    let mut buckets: Vec<_> = buckets.filter(|b| b.1 > 0).collect();
+    let count: u64 = buckets.iter().map(|b| b.1).sum();
+    if count == 0 {
         return None;
     }
     match statistic {
-        Statistic::Mean => {
-            let waited: f64 = buckets.iter().map(|w| w.waited).sum();
-            Some(waited / packets as f64)
-        }
+        Statistic::Mean => Some(buckets.iter().map(|b| b.2).sum::<f64>() / count as f64),
         Statistic::Percentile(p) => {
-            buckets.sort_by(|a, b| a.from.total_cmp(&b.from));
-            let rank = p * packets as f64;
+            buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let rank = p * count as f64;
             let mut passed = 0;
-            let holds = buckets.into_iter().find(|w| {
-                passed += w.packets;
-                w.packets > 0 && passed as f64 >= rank
+            let holds = buckets.into_iter().find(|b| {
+                passed += b.1;
+                passed as f64 >= rank
             });
-            holds.map(|w| w.waited / w.packets as f64)
+            holds.map(|b| b.2 / b.1 as f64)
         }
     }
 }

@@ -11,11 +11,11 @@ use swell_experiment::observe::Request;
 const ELSEWHERE: u64 = 2;
 
 /// Headers of a packet: IPv6, and TCP with time stamps.
-const HEADERS: u64 = 72;
+pub(super) const HEADERS: u64 = 72;
 
 /// Traffic with a smaller mean payload per packet, in bytes, is requests and short answers. Voice is a stream, and has
 /// 172 bytes.
-const WORD: u64 = 100;
+pub(super) const WORD: u64 = 100;
 
 /// Whether most of what the foreground carried belongs to no response.
 pub(super) fn most_bytes_are_in_no_request(asked: &Asked, pairs: &Pairs<'_>) -> bool {

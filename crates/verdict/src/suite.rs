@@ -9,9 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::loads::Loads;
-use super::{
-    Answer, Asked, Condition, Judgement, LEVEL, drift, judge, not_shown_equal, validity, values,
-};
+use super::{Answer, Asked, Condition, Judgement, LEVEL, drift, judge, validity, values};
 use swell_experiment::store::Results;
 
 /// Which background is enough.
@@ -73,13 +71,13 @@ pub(super) fn of(
                 validity::against(target, c, &own, &found)
             } else {
                 let other = Loads::of(results, foreground, c);
-                let doubtful = not_shown_equal(results, target, c, [&own, &other]);
-                found.open.extend(doubtful);
+                found.open.extend(drift::of([results; 2], [target, c]));
                 match c.background.is_model() {
                     // A model is scaled to the downstream rate only; its upstream rate may differ from the target's.
                     true => {
                         let mut reasons = validity::in_common(target, c, &found);
                         reasons.extend(other.missed());
+                        reasons.extend([&own, &other].iter().flat_map(|l| l.gave_way()));
                         reasons
                     }
                     false => validity::at_equal_load(target, c, [&own, &other], &found),

@@ -15,6 +15,9 @@ use swell_experiment::store::{Results, RunResult};
 /// Code of the warning about runs whose results the emulator's lateness may have changed. Such runs are excluded.
 const LATE: &str = "emulator-late";
 
+/// Code of the warning about runs in which no request shows, so that whole runs of the client were timed.
+const WHOLE: &str = "no-request";
+
 /// A program does not work if more than this share of its requests fail without background traffic.
 const BROKEN: f64 = 0.10;
 
@@ -35,6 +38,14 @@ pub(super) fn runs<'r>(
             (!late).then_some(run)
         })
         .collect()
+}
+
+/// Number of runs in which no request shows, so that whole runs of the client were timed.
+pub(super) fn whole(results: &Results, foreground: &str, background: &str) -> usize {
+    let warned = results.manifest.run_warnings.iter();
+    let own = warned.filter(|w| w.warning.code == WHOLE);
+    own.filter(|w| w.cell.foreground == foreground && w.cell.background == background)
+        .count()
 }
 
 /// The answer in the light of the objections: `withheld` rules out any answer, `open` only the answer "no".
@@ -74,6 +85,8 @@ pub(super) fn at_equal_load(
 ) -> Vec<String> {
     let mut reasons = in_common(learnt, parametric, found);
     reasons.extend(Loads::differ(loads));
+    // What was compared is then not the same load, whichever way the figures point.
+    reasons.extend(loads.iter().flat_map(|l| l.gave_way()));
     reasons
 }
 
@@ -98,6 +111,15 @@ pub(super) fn in_common(
     found: &Found,
 ) -> Vec<String> {
     let mut reasons = Vec::new();
+    let (whole, all) = (
+        with.whole + without.whole,
+        with.runs.len() + without.runs.len(),
+    );
+    if whole > 0 && whole < all {
+        reasons.push(format!(
+            "no request shows in {whole} of {all} runs, and times of whole runs are no times of requests"
+        ));
+    }
     let pairs = values::pairs(with, without);
     let usable = pairs.len();
     let late = pairs.left_out(with, without);

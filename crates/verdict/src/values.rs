@@ -1,5 +1,8 @@
 //! The values of measures in each run, and the judgements that follow from them.
 
+use std::collections::BTreeSet;
+
+use swell_base::Bytes;
 use swell_stats::{
     Bootstrap, Estimate, MIN_TAIL_SAMPLES, Observation, PairedRatio, cov, mean, quantile_name,
     samples_beyond,
@@ -8,15 +11,18 @@ use swell_stats::{
 use super::judge::{Judgement, Statistic, enough, over_runs};
 use super::own::Ways;
 use super::streams::{most_bytes_are_in_no_request, most_bytes_pass_during_requests, paces_itself};
-use super::{Condition, DECISIVE, PERCENTILES, bounded, pooled, request_times};
+use super::{Condition, DECISIVE, PERCENTILES, bounded, pooled, request_time, request_times};
 use swell_experiment::measure::{
     Better, COMPLETION_TIME, GOODPUT, MEAN_TIME, Measure, REQUEST_RATE, Source,
 };
-use swell_experiment::observe::Outcome;
+use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::RunResult;
 
 /// Durations with a coefficient of variation below this are fixed by the program, not by the network.
 const CONSTANT: f64 = 0.01;
+
+/// More sizes than this are not judged one by one.
+const MOST_SIZES: usize = 4;
 
 /// If mean response sizes differ by more than this share, the two conditions did not fetch the same responses.
 const OTHER_BYTES: f64 = 0.02;
@@ -33,8 +39,12 @@ pub(super) struct Asked {
     pub bootstrap: Bootstrap,
     /// The links on its path.
     pub ways: Ways,
-    /// The direction in which it sends most: 0 is from its clients, 1 is towards them.
-    pub main: usize,
+    /// The directions in which it sends data, most of it first: 0 is from its clients, 1 is towards them.
+    pub directions: Vec<usize>,
+    /// Whether it sends datagrams, whose delays are known.
+    pub datagrams: bool,
+    /// The sizes of the objects that its clients request in turn; empty if they are no such list.
+    pub sizes: Vec<Bytes>,
 }
 
 /// The outcome of comparing two conditions.
@@ -52,7 +62,7 @@ pub(super) struct Found {
 
 /// The valid runs of both conditions.
 pub(super) struct Pairs<'r> {
-    over: Vec<&'r RunResult>,
+    pub over: Vec<&'r RunResult>,
     pub under: Vec<&'r RunResult>,
     /// Whether `over[i]` and `under[i]` are a pair. Otherwise these are two independent samples.
     paired: bool,
@@ -147,7 +157,7 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
             }
             Source::RequestFailures => {
                 if pairs.all().any(failed) {
-                    found.mean(measure, &pairs, |m, run| value(asked, m, run));
+                    found.mean(measure, &pairs, value);
                 }
             }
             Source::Samples => match distributions(measure, &pairs) {
@@ -155,11 +165,15 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
                     let own = [&over, &under].map(|of| levels(asked, measure, of));
                     found.percentiles(measure, &over, &under, |i| own.each_ref().map(|l| l[i]));
                 }
-                None => found.mean(measure, &pairs, |m, run| value(asked, m, run)),
+                None => found.mean(measure, &pairs, value),
             },
-            Source::Waits => found.delays(asked, measure, &pairs, [with, without]),
-            Source::RequestRate | Source::Goodput | Source::Loss => {
-                found.mean(measure, &pairs, |m, run| value(asked, m, run));
+            Source::Delays => found.delays(asked, measure, &pairs, [with, without]),
+            Source::Loss => found.each_way(asked, measure, &pairs, |run, d| asked.loss(run, d)),
+            Source::Goodput if pairs.all().all(|run| run.observed.requests.is_empty()) => {
+                found.each_way(asked, measure, &pairs, |run, d| asked.rate(run, d));
+            }
+            Source::RequestRate | Source::Goodput => {
+                found.mean(measure, &pairs, value);
             }
         }
     }
@@ -228,9 +242,12 @@ fn request_times_of(
     found.open.extend(more_are_cut_off(over, under));
     if durations_are_constant(over, under) {
         // The program runs for a fixed time, so only what it achieves in that time can differ.
-        for rate in [GOODPUT, REQUEST_RATE] {
-            found.mean(&rate, pairs, |m, run| value(asked, m, run));
+        match most_bytes_are_in_no_request(asked, pairs) {
+            // An upload, for example: no response holds its bytes.
+            true => found.each_way(asked, &GOODPUT, pairs, |run, d| asked.rate(run, d)),
+            false => found.mean(&GOODPUT, pairs, value),
         }
+        found.mean(&REQUEST_RATE, pairs, value);
         found.open.extend(paces_itself(asked, pairs));
         return;
     }
@@ -239,12 +256,12 @@ fn request_times_of(
             found.open.extend(paces_itself(asked, pairs));
         }
         // For example a program that makes one request and then streams: request times do not cover the stream.
-        found.mean(&GOODPUT, pairs, |_, run| asked.link_rate(run));
+        found.each_way(asked, &GOODPUT, pairs, |run, d| asked.rate(run, d));
     } else if asked.program && bytes_differ(pairs) {
         // For example a download with a time limit: it takes as long with background traffic, but receives less.
-        found.mean(&GOODPUT, pairs, |m, run| value(asked, m, run));
+        found.mean(&GOODPUT, pairs, value);
     }
-    if asked.program && (few_take_most(over) || few_take_most(under)) {
+    if few_take_most(over) || few_take_most(under) {
         found.mean(&MEAN_TIME, pairs, |_, run| {
             let requests = run.observed.requests.iter();
             // A request that fails at once is not a fast one. Failures are a measure of their own.
@@ -255,6 +272,7 @@ fn request_times_of(
             mean(&took)
         });
     }
+    each_size(asked, pairs, found);
     // Levels are pooled over all runs, as in tables and figures.
     found.percentiles(&COMPLETION_TIME, over, under, |i| {
         let p = PERCENTILES.iter().position(|&p| p == DECISIVE[i]);
@@ -262,8 +280,38 @@ fn request_times_of(
     });
 }
 
+/// Judges the requests of each size by themselves, if a client requests several sizes in turn. Percentiles of all
+/// requests together may lie between two sizes, or within one only.
+fn each_size(asked: &Asked, pairs: &Pairs<'_>, found: &mut Found) {
+    let distinct: BTreeSet<Bytes> = asked.sizes.iter().copied().collect();
+    if distinct.len() < 2 || distinct.len() > MOST_SIZES {
+        return;
+    }
+    for size in distinct {
+        let own = |r: &&Request| asked.sizes[r.index as usize % asked.sizes.len()] == size;
+        let times = |runs: &[&RunResult]| -> Groups {
+            let of = |run: &&RunResult| {
+                let requests = run.observed.requests.iter().filter(own);
+                bounded(&requests.map(request_time).collect::<Vec<_>>(), asked.end)
+            };
+            runs.iter().map(of).collect()
+        };
+        let (over, under) = (times(&pairs.over), times(&pairs.under));
+        if over.iter().chain(&under).any(Vec::is_empty) {
+            continue;
+        }
+        let mut measure = COMPLETION_TIME;
+        measure.name = format!("time of {size}").into();
+        let levels = [&over, &under].map(|of| levels(asked, &measure, of));
+        // The tail of all requests together is asked for; that of a rare size cannot be.
+        let open = found.open.len();
+        found.percentiles(&measure, &over, &under, |i| levels.each_ref().map(|l| l[i]));
+        found.open.truncate(open);
+    }
+}
+
 /// The percentiles at which a measure is judged: those of [`DECISIVE`], mirrored if higher values are better.
-fn asked_for(measure: &Measure) -> [f64; DECISIVE.len()] {
+pub(super) fn asked_for(measure: &Measure) -> [f64; DECISIVE.len()] {
     DECISIVE.map(|bad| match measure.better {
         Better::Lower => bad,
         Better::Higher => 1.0 - bad,
@@ -310,46 +358,8 @@ impl Found {
         }
     }
 
-    /// Judges the mean and the tail of the delays of packets: a mean says nothing about the few that wait long.
-    fn delays(
-        &mut self,
-        asked: &Asked,
-        measure: &Measure,
-        pairs: &Pairs<'_>,
-        conditions: [&Condition<'_>; 2],
-    ) {
-        let [over, under] = conditions.map(|c| c.propagation);
-        let packets = |runs: &[&RunResult]| runs.iter().map(|run| asked.packets(run)).sum::<u64>();
-        let fewer = packets(&pairs.over).min(packets(&pairs.under));
-        let mut statistics = vec![Statistic::Mean];
-        for &p in &asked_for(measure)[1..] {
-            if samples_beyond(fewer as usize, p) >= MIN_TAIL_SAMPLES {
-                statistics.push(Statistic::Percentile(p));
-            }
-        }
-        for &statistic in &statistics {
-            let before = self.judged.len();
-            self.of_runs(measure, statistic, pairs, |_, run| {
-                let first = pairs.over.iter().any(|other| std::ptr::eq(*other, run));
-                let propagation = if first { over } else { under };
-                let waits = asked.waits(run, statistic)?;
-                Some(waits + propagation)
-            });
-            if self.judged.len() == before {
-                return; // The reason is the same for all of them.
-            }
-        }
-        if statistics.len() == 1 {
-            let wanted = MIN_TAIL_SAMPLES / (1.0 - DECISIVE[1]);
-            self.open.push(format!(
-                "{fewer} packets are too few for the p90 of {}, which wants {wanted:.0}",
-                measure.name
-            ));
-        }
-    }
-
     /// Judges a measure that has one value per run.
-    fn mean(
+    pub(super) fn mean(
         &mut self,
         measure: &Measure,
         pairs: &Pairs<'_>,
@@ -359,7 +369,7 @@ impl Found {
     }
 
     /// Judges a statistic of a measure that is known for each run as a whole.
-    fn of_runs(
+    pub(super) fn of_runs(
         &mut self,
         measure: &Measure,
         statistic: Statistic,
@@ -459,7 +469,8 @@ fn durations_are_constant(over: &[Vec<Observation>], under: &[Vec<Observation>])
     values.len() > 1 && all().all(|o| o.complete) && cov(&values).is_some_and(|c| c < CONSTANT)
 }
 
-/// Whether the mean size of completed responses differs between the conditions.
+/// Whether the mean size of completed responses differs between the conditions, or cannot be told because one of them
+/// completed none.
 fn bytes_differ(pairs: &Pairs<'_>) -> bool {
     let each = |runs: &mut dyn Iterator<Item = &RunResult>| {
         let done = runs
@@ -470,8 +481,8 @@ fn bytes_differ(pairs: &Pairs<'_>) -> bool {
     };
     let over = each(&mut pairs.over.iter().copied());
     let under = each(&mut pairs.under.iter().copied());
-    // False if one condition has no completed request: comparisons with NaN are false.
-    (over - under).abs() > OTHER_BYTES * over.max(under)
+    let apart = (over - under).abs() > OTHER_BYTES * over.max(under);
+    apart || over.is_nan() || under.is_nan()
 }
 
 /// If the share of requests without completion exceeds that of the other condition by more than this, the end of the
@@ -503,15 +514,12 @@ fn few_take_most(of: &[Vec<Observation>]) -> bool {
 }
 
 /// The value of `measure` in one run; `None` where the run does not have one.
-fn value(asked: &Asked, measure: &Measure, run: &RunResult) -> Option<f64> {
+fn value(measure: &Measure, run: &RunResult) -> Option<f64> {
     let observed = &run.observed;
     let requests = &observed.requests;
     match measure.source {
-        Source::RequestTimes | Source::FirstBytes => None,
+        Source::RequestTimes | Source::FirstBytes | Source::Loss | Source::Delays => None,
         Source::Goodput => {
-            if requests.is_empty() {
-                return asked.link_rate(run);
-            }
             let seconds: f64 = requests.iter().map(|r| r.observed_until - r.start).sum();
             let bytes: u64 = requests.iter().map(|r| r.bytes).sum();
             (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds)
@@ -526,8 +534,6 @@ fn value(asked: &Asked, measure: &Measure, run: &RunResult) -> Option<f64> {
             let n = requests.iter().filter(|r| r.outcome == Outcome::Failed);
             (!requests.is_empty()).then(|| n.count() as f64 / requests.len() as f64)
         }
-        Source::Loss => asked.loss(run),
-        Source::Waits => asked.waits(run, Statistic::Mean),
         Source::Samples => {
             let own: Vec<f64> = observed
                 .measures

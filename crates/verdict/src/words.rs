@@ -3,9 +3,10 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use swell_stats::{Estimate, quantile_name};
+use swell_stats::quantile_name;
 
 use super::judge::{Judgement, Statistic};
+use super::numbers::{count, digits, percent, quantity, times};
 use super::ratios::Known;
 use super::{Answer, BackgroundVerdict, Comparison, ForegroundVerdict, MARGIN, Suite, validity};
 use swell_experiment::measure::{Better, COMPLETION_TIME};
@@ -362,6 +363,10 @@ fn phrases(judged: &[&Judgement]) -> String {
         .iter()
         .enumerate()
         .map(|(i, j)| {
+            if let Some([with, without]) = j.values_apart() {
+                let (with, without) = (quantity(with, &j.unit), quantity(without, &j.unit));
+                return format!("{} {with} against {without}", subject(j));
+            }
             let unit = match (is_time(j), i == last) {
                 // If both are times or neither is, only the last one names the unit.
                 (time, false) if time == is_time(judged[last]) => "",
@@ -398,6 +403,13 @@ fn short(j: &Judgement) -> String {
         Statistic::Mean => j.measure.clone(),
     };
     let e = &j.ratio;
+    if let Some([with, without]) = j.values_apart() {
+        return format!(
+            "{name} {} against {}",
+            quantity(with, &j.unit),
+            quantity(without, &j.unit)
+        );
+    }
     let factor = match Known::of(e) {
         Known::AtLeast(low) => format!("at least ×{}", digits(low)),
         Known::AtMost(high) => format!("at most ×{}", digits(high)),
@@ -410,14 +422,6 @@ fn short(j: &Judgement) -> String {
         ),
     };
     format!("{name} {factor}")
-}
-
-fn digits(x: f64) -> String {
-    match x {
-        x if x >= 100.0 => format!("{x:.0}"),
-        x if x >= 10.0 => format!("{x:.1}"),
-        _ => format!("{x:.2}"),
-    }
 }
 
 fn parametric(v: &ForegroundVerdict, enough: Answer) -> Paragraph {
@@ -565,24 +569,6 @@ fn sure(v: &ForegroundVerdict) -> String {
         0 => text + ".",
         n => text + &format!("; {} to read first.", count(n, "warning")),
     }
-}
-
-fn count(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
-}
-
-/// For example "2.10 times (1.80 to 2.40)" or "at least 5.10 times".
-fn times(e: &Estimate) -> String {
-    match Known::of(e) {
-        Known::AtLeast(low) => format!("at least {low:.2} times"),
-        Known::AtMost(high) => format!("at most {high:.2} times"),
-        Known::Value => format!("{:.2} times (no interval)", e.value),
-        Known::Interval => format!("{:.2} times ({:.2} to {:.2})", e.value, e.low, e.high),
-    }
-}
-
-pub(super) fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
 }
 
 fn kind(kind: &str) -> &str {

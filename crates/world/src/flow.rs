@@ -88,6 +88,8 @@ pub(crate) struct Datagrams {
     pub sent: u64,
     /// Bytes of IP and UDP headers.
     pub headers: u32,
+    /// The client is on the right.
+    pub from_right: bool,
     /// Payload bytes that arrived at the client and at the server.
     pub received: [u64; 2],
 }

@@ -37,6 +37,7 @@
 mod access;
 mod ahead;
 mod bottleneck;
+mod delays;
 mod fast;
 mod feed;
 mod flow;
@@ -53,6 +54,7 @@ mod worker;
 mod world;
 
 pub use bottleneck::Bottleneck;
+pub use delays::DelayBucket;
 pub use fast::FastPath;
 pub use flow::{Parties, Tap};
 pub use path::{Duplex, Hop, PathId};

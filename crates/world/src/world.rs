@@ -6,16 +6,17 @@ mod network;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use swell_base::{Dur, FlowId, Paged, Tag, Time};
+use swell_base::{Direction, Dur, FlowId, Paged, Tag, Time};
 use swell_path::Place;
 use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Sent, Stats};
 use swell_workload::{Action, Conn, End, Event, Record, Sample, Workload};
 
 use crate::access::Accesses;
 use crate::ahead::Ahead;
+use crate::delays::Delays;
 use crate::fast::FastPath;
 use crate::feed::{self, Feed, Feeds};
-use crate::flow::{AnyFlow, Datagrams, Flow, Flows, LinkIndex, TcpPair, packet};
+use crate::flow::{AnyFlow, Flow, Flows, LinkIndex, TcpPair};
 use crate::links::Links;
 use crate::path::PathId;
 use crate::port::Ports;
@@ -23,8 +24,6 @@ use crate::probe::Probe;
 use crate::wake::{Arrives, Due, Timers, Wake};
 use crate::worker::Workers;
 
-/// Header bytes: IPv4 and UDP (RFC 791, RFC 768), and IPv6 and UDP (RFC 8200).
-const UDP_HEADERS: [u32; 2] = [28, 48];
 /// Largest IP packet that carries datagrams, bytes.
 const MTU: u32 = 1500;
 /// How long the access links of a closed flow are kept, because its last packets still need them to arrive.
@@ -48,6 +47,8 @@ pub struct World {
     probes: Vec<Probe>,
     /// A [census](World::take_census) is being taken.
     counting: bool,
+    /// By workload: the delays of its datagrams, if they are counted.
+    delays: Vec<Option<Box<Delays>>>,
     pub(crate) ports: Ports,
     hops: u64,
 }
@@ -279,6 +280,12 @@ impl World {
             Some(AnyFlow::Datagrams(flow)) => {
                 let len = packet.seg.len;
                 flow.transport.received[end] += u64::from(len);
+                if let Some(Some(delays)) = self.delays.get_mut(flow.workload as usize) {
+                    let now = self.links.now;
+                    let down = flow.transport.from_right == (end == 1);
+                    let direction = Direction::BOTH[usize::from(down)];
+                    delays.arrives(now, direction, packet.seg.stamps.age(now), packet.size);
+                }
                 if !flow.silent {
                     let end = if end == 0 { End::Client } else { End::Server };
                     let event = Event::Datagram(flow.conn, end, len, Some(packet.seg.seq));
@@ -497,31 +504,6 @@ impl World {
             }
             if act(endpoint) {
                 self.touched.push((index, end as u8));
-            }
-        }
-    }
-
-    fn datagram(&mut self, workload: u32, conn: Conn, end: End, bytes: u32) {
-        let Some(index) = self.workers.flow(workload, conn) else {
-            return;
-        };
-        let Some(flow) = self.flows.datagrams_mut(index) else {
-            return;
-        };
-        let Datagrams { sent, headers, .. } = &mut flow.transport;
-        let (link, bound) = (flow.first[end as usize], flow.bound[end as usize]);
-        let mut packet = packet(index, end, flow.tag);
-        let mut left = bytes;
-        loop {
-            let len = left.min(MTU - *headers);
-            packet.seg.seq = *sent;
-            packet.seg.len = len;
-            packet.size = (len + *headers) as u16;
-            *sent += 1;
-            self.links.put(link, &packet, bound);
-            left -= len;
-            if left == 0 {
-                return;
             }
         }
     }

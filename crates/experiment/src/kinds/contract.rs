@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use swell_base::{Dur, Rate, Warning};
+use swell_base::{Bytes, Dur, Rate, Warning};
 use swell_path::LinkConfig;
 use swell_tcp::Config;
 use swell_traffic::Model;
@@ -334,6 +334,16 @@ pub(crate) trait Keys {
 
     /// Its measures as a foreground, the most informative first.
     fn measures(&self) -> Vec<Measure>;
+
+    /// The directions in which it sends data as a foreground, up and down, if its keys say so.
+    fn sends(&self) -> Option<[bool; 2]> {
+        None
+    }
+
+    /// The sizes of the objects that its clients request in turn; empty if they are no such list.
+    fn sizes(&self) -> &[Bytes] {
+        &[]
+    }
 
     /// The program, if it is a real program.
     fn program(&self) -> Option<&Program> {

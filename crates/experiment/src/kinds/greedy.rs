@@ -182,6 +182,11 @@ impl Keys for Greedy {
         vec![GOODPUT]
     }
 
+    fn sends(&self) -> Option<[bool; 2]> {
+        let way = |one| self.direction == one || self.direction == Direction::Both;
+        Some([way(Direction::Up), way(Direction::Down)])
+    }
+
     fn clients(&self) -> u32 {
         self.connections
     }

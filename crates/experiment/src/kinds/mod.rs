@@ -32,7 +32,7 @@ use std::ops::{Deref, DerefMut};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-use swell_base::{Dur, Warning};
+use swell_base::{Bytes, Dur, Warning};
 
 pub use active::Active;
 pub(crate) use contract::{
@@ -246,9 +246,18 @@ impl Part {
         self.keys().is_bursty() && self.is_open_loop()
     }
 
-    /// Whether it is a model of real traffic, with which parametric backgrounds of the same rate are compared.
+    /// Whether it is a model of real traffic, whose dependencies may be dropped one by one.
     pub fn is_model(&self) -> bool {
         matches!(self, Part::Learnt(_))
+    }
+
+    /// Whether it stands for real traffic: learnt from it, or its packets. Parametric backgrounds of the same rate are
+    /// compared with it.
+    pub fn is_real(&self) -> bool {
+        matches!(
+            self,
+            Part::Learnt(_) | Part::Sessions(_) | Part::Imitation(_) | Part::Replay(_)
+        )
     }
 
     /// Whether it has its own rate, which another background could take.
@@ -264,6 +273,16 @@ impl Part {
     /// Its measures as a foreground, the most informative first.
     pub fn measures(&self) -> Vec<crate::measure::Measure> {
         self.keys().measures()
+    }
+
+    /// The directions in which it sends data as a foreground, up and down, if its keys say so.
+    pub fn sends(&self) -> Option<[bool; 2]> {
+        self.keys().sends()
+    }
+
+    /// The sizes of the objects that its clients request in turn; empty if they are no such list.
+    pub fn sizes(&self) -> &[Bytes] {
+        self.keys().sizes()
     }
 
     /// The program, if it is a real program.

@@ -334,6 +334,11 @@ macro_rules! kind {
                 measures_of_packets()
             }
 
+            fn sends(&self) -> Option<[bool; 2]> {
+                let rates = [self.0.rate_up.unwrap_or_default(), self.0.rate.fixed()];
+                Some(rates.map(|rate| rate != Rate::default()))
+            }
+
             fn clients(&self) -> u32 {
                 self.0.sources
             }

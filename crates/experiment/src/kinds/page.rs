@@ -17,7 +17,7 @@ use crate::backend::RunError;
 use crate::file::check::Findings;
 use crate::file::{Route, TcpSettings};
 use crate::hash::Hash;
-use crate::measure::{COMPLETION_TIME, FAILURES, FIRST_BYTE, Measure};
+use crate::measure::{COMPLETION_TIME, FAILURES, FIRST_BYTE, Measure, REQUEST_RATE};
 use crate::simulate::transport::tcp;
 use crate::store::ModelFacts;
 
@@ -206,7 +206,12 @@ impl Keys for Page {
     }
 
     fn measures(&self) -> Vec<Measure> {
-        vec![COMPLETION_TIME, FIRST_BYTE, FAILURES]
+        vec![
+            COMPLETION_TIME,
+            FIRST_BYTE,
+            REQUEST_RATE.never_alone(),
+            FAILURES,
+        ]
     }
 
     fn clients(&self) -> u32 {

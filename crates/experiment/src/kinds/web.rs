@@ -15,7 +15,7 @@ use super::{Active, Traffic};
 use crate::backend::RunError;
 use crate::file::check::Findings;
 use crate::file::{Route, TcpSettings};
-use crate::measure::{COMPLETION_TIME, FAILURES, Measure};
+use crate::measure::{COMPLETION_TIME, FAILURES, Measure, REQUEST_RATE};
 use crate::simulate::transport::tcp;
 
 /// Allowed number of clients of one part.
@@ -186,7 +186,11 @@ impl Keys for Web {
     }
 
     fn measures(&self) -> Vec<Measure> {
-        vec![COMPLETION_TIME, FAILURES]
+        vec![COMPLETION_TIME, REQUEST_RATE.never_alone(), FAILURES]
+    }
+
+    fn sizes(&self) -> &[Bytes] {
+        self.object.sizes()
     }
 
     fn clients(&self) -> u32 {

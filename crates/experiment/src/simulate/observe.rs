@@ -14,7 +14,8 @@ use crate::backend::RunSpec;
 use crate::file::Queue;
 use crate::kinds::{Crossed, Role};
 use crate::observe::{
-    Bin, Flow, LinkTotals, Observations, Outcome, PartTotals, Request, Scale, Synchrony, Wait,
+    Bin, Delay, Flow, LinkTotals, Observations, Outcome, PartTotals, Request, Scale, Synchrony,
+    Wait,
 };
 
 /// Vanishing moments of the wavelet behind the log-scale diagrams: the usual choice (Abry & Veitch).
@@ -304,6 +305,22 @@ pub(super) fn waits(spec: &RunSpec, before: &[Counted], after: &[Counted]) -> Ve
         }));
     }
     rows
+}
+
+/// One-way delays of a part's datagrams; empty if they were not counted.
+pub(super) fn delays(world: &World, workload: usize) -> Vec<Delay> {
+    let ways = Direction::BOTH.into_iter().flat_map(|direction| {
+        let buckets = world.delays(workload, direction).into_iter();
+        buckets.map(move |b| Delay {
+            direction: direction as u8,
+            from: b.from.as_secs_f64(),
+            to: b.to.as_secs_f64(),
+            packets: b.packets,
+            bytes: b.bytes,
+            delayed: b.sum as f64 / 1e9,
+        })
+    });
+    ways.collect()
 }
 
 /// ACKs at a link: the number that followed another ACK of their flow, and how many of these the queue compressed.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use swell_base::{Dur, Tag};
+use swell_base::{Dur, Tag, Time};
 use swell_path::Ledger;
 use swell_workload::{Record, Sample};
 use swell_world::{Tap, World};
@@ -131,11 +131,16 @@ impl RunParts {
             };
             let path = world.add_path(&part.path);
             let path = path.ok_or_else(|| RunError::Failed("a path that is none".into()))?;
+            let own = role == Role::Foreground && Some(part) == spec.foreground.as_ref();
+            let index = world.add_on(path, machine, tag, tcp);
+            if own && spec.delays {
+                world.count_delays(index, Time::ZERO + spec.warmup);
+            }
             parts.push(Added {
                 role,
                 part: part.clone(),
-                index: world.add_on(path, machine, tag, tcp),
-                own: role == Role::Foreground && Some(part) == spec.foreground.as_ref(),
+                index,
+                own,
             });
         }
         let run_parts = RunParts {
@@ -207,6 +212,7 @@ impl RunParts {
         let samples = foreground.map(|p| world.take_samples(p.index));
         observed.measures = measures(samples.unwrap_or_default());
         if let Some(part) = foreground {
+            observed.delays = observe::delays(world, part.index);
             let path = observe::crossed(world, spec, &queues(&part.part.path, true));
             part.part.observed(&path, &mut observed);
             if let Some(watching) = self.watching {

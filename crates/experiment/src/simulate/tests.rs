@@ -4,6 +4,7 @@ use std::path::Path;
 mod access;
 mod changing;
 mod dash;
+mod delays;
 mod energy;
 mod filler;
 mod greedy;

@@ -26,8 +26,9 @@ pub(crate) use results::{read_cell, read_runs, write_cell, write_tables};
 pub const TABLES: [&str; 5] = ["requests", "bins", "scales", "flows", "links"];
 
 /// Names of the tables that exist only if they have rows.
-pub const KEPT: [&str; 6] = [
+pub const KEPT: [&str; 7] = [
     "waits",
+    "delays",
     "synchrony",
     "measures",
     "parts",
@@ -38,7 +39,7 @@ pub const KEPT: [&str; 6] = [
 /// The columns of a table of [`TABLES`] or [`KEPT`], in order.
 pub fn columns(table: &str) -> Option<Vec<Column>> {
     use crate::observe::{
-        Bin, Estimate, Flow, LinkTotals, MeasureSample, PartTotals, Request, Scale, Share,
+        Bin, Delay, Estimate, Flow, LinkTotals, MeasureSample, PartTotals, Request, Scale, Share,
         Synchrony, Wait,
     };
     match table {
@@ -48,6 +49,7 @@ pub fn columns(table: &str) -> Option<Vec<Column>> {
         "flows" => Some(table::all_columns::<Flow>()),
         "links" => Some(table::all_columns::<LinkTotals>()),
         "waits" => Some(table::all_columns::<Wait>()),
+        "delays" => Some(table::all_columns::<Delay>()),
         "synchrony" => Some(table::all_columns::<Synchrony>()),
         "parts" => Some(table::all_columns::<PartTotals>()),
         "measures" => Some(table::all_columns::<MeasureSample>()),

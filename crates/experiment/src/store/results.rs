@@ -8,8 +8,8 @@ use super::table::{self, Key, Row};
 use super::{Manifest, StoreError, at};
 use crate::file::{self, File};
 use crate::observe::{
-    Bin, Cell, Estimate, Flow, LinkTotals, MeasureSample, Observations, PartTotals, Request, Scale,
-    Share, Synchrony, Wait,
+    Bin, Cell, Delay, Estimate, Flow, LinkTotals, MeasureSample, Observations, PartTotals, Request,
+    Scale, Share, Synchrony, Wait,
 };
 
 /// A finished run directory.
@@ -147,6 +147,7 @@ pub(crate) fn write_tables(dir: &Path, runs: &[RunResult]) -> Result<(), StoreEr
         }
     }
     kept::<Wait>(dir, runs, |o| &o.waits)?;
+    kept::<Delay>(dir, runs, |o| &o.delays)?;
     kept::<Synchrony>(dir, runs, |o| &o.synchrony)?;
     kept::<PartTotals>(dir, runs, |o| &o.parts)?;
     kept::<MeasureSample>(dir, runs, |o| &o.measures)?;
@@ -221,6 +222,7 @@ pub(crate) fn read_runs(dir: &Path, cells: &[Cell]) -> Result<Vec<RunResult>, St
         }
     }
     kept::<Wait>(dir, &places, &mut runs, |o| &mut o.waits)?;
+    kept::<Delay>(dir, &places, &mut runs, |o| &mut o.delays)?;
     kept::<Synchrony>(dir, &places, &mut runs, |o| &mut o.synchrony)?;
     kept::<PartTotals>(dir, &places, &mut runs, |o| &mut o.parts)?;
     kept::<MeasureSample>(dir, &places, &mut runs, |o| &mut o.measures)?;

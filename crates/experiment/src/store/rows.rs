@@ -2,8 +2,8 @@
 
 use super::table::{Column, Columns, Kind, Row, Value};
 use crate::observe::{
-    Bin, Cause, Estimate, Flow, LinkTotals, MeasureSample, Outcome, PartTotals, Request, Scale,
-    Share, Synchrony, Wait,
+    Bin, Cause, Delay, Estimate, Flow, LinkTotals, MeasureSample, Outcome, PartTotals, Request,
+    Scale, Share, Synchrony, Wait,
 };
 
 pub(super) const fn column(
@@ -255,6 +255,16 @@ rows! {
 }
 
 rows! {
+    Delay in "delays":
+    direction => DIRECTION;
+    from => column("from_s", F64, "s", "Shortest delay of the bucket.");
+    to => column("to_s", F64, "s", "Its upper edge, at most 1.6 % above.");
+    packets => column("packets", U64, "", "Packets of the foreground that took so long to the other host.");
+    bytes => column("bytes", U64, "B", "Their network-layer bytes.");
+    delayed => column("delayed_s", F64, "s", "Their delays, summed.");
+}
+
+rows! {
     Synchrony in "synchrony":
     link => LINK;
     direction => DIRECTION;
@@ -284,7 +294,7 @@ rows! {
     arrived_packets => column("arrived_packets", U64, "", "Packets that arrived at the queue.");
     departed => column("departed_bytes", U64, "B", "Network-layer bytes whose transmission began.");
     departed_packets => column("departed_packets", U64, "", "Packets whose transmission began.");
-    dropped => column("dropped_packets", U64, "", "Packets dropped at the queue.");
+    dropped => column("dropped_packets", U64, "", "Packets dropped: at the queue, or lost on the wire.");
 }
 
 rows! {

@@ -2,8 +2,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::observe::{
-    Bin, Cause, Cell, Estimate, Flow, LinkTotals, MeasureSample, Observations, Outcome, PartTotals,
-    Request, Scale, Share, Synchrony, Wait,
+    Bin, Cause, Cell, Delay, Estimate, Flow, LinkTotals, MeasureSample, Observations, Outcome,
+    PartTotals, Request, Scale, Share, Synchrony, Wait,
 };
 use crate::store::results::RunResult;
 
@@ -84,6 +84,14 @@ fn run(background: &str, replication: u32) -> RunResult {
                 bytes: 13,
                 squares: 14.5,
                 waited: 12.0 * x,
+            }],
+            delays: vec![Delay {
+                direction: 1,
+                from: x,
+                to: x * 1.016,
+                packets: 15,
+                bytes: 16,
+                delayed: 15.0 * x,
             }],
             parts: vec![PartTotals {
                 link: "core".into(),

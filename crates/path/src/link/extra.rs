@@ -67,6 +67,9 @@ impl Extra {
         if lost && let Some(m) = &mut self.meter {
             m.count_drop(end, packet);
         }
+        if lost && let Some(c) = &mut self.census {
+            c.lost(packet);
+        }
     }
 
     pub(super) fn keep(&mut self, at: Time, packet: &Packet, reason: DropReason) {

@@ -1,9 +1,10 @@
 //! Equal figures that do not show that nothing differs.
 
 use super::*;
+use crate::parametric::decide;
 use swell_experiment::measure::Better;
-use swell_experiment::observe::Wait;
-use swell_experiment::store::Measured;
+use swell_experiment::observe::Delay;
+use swell_experiment::store::{Measured, RunWarning};
 
 fn judged(results: &Results) -> ForegroundVerdict {
     Verdict::of(results).foregrounds.remove(0)
@@ -58,13 +59,19 @@ fn learnt_traffic_that_gives_way_though_there_is_room_leaves_it_open() {
     }
     let v = judged(&results);
     let c = &v.comparisons[0];
-    assert!(c.withheld.is_empty(), "{:?}", c.withheld);
     assert!(c.judged.iter().all(|j| j.equal), "{:?}", c.judged);
-    assert_eq!(
-        c.open,
-        ["learnt carried 8.00 of 16.00 Mbit/s down beside it, though the link had room"]
-    );
+    let said = "learnt carried 8.00 of 16.00 Mbit/s down beside it, though the link had room";
+    assert_eq!(c.withheld, [said]);
     assert_eq!(c.enough, Answer::Unclear);
+    // Nor is it shown that Poisson traffic is not enough: the loads were not equal.
+    for run in &mut results.runs {
+        if run.cell.background == "poisson" {
+            stretch(run, |_| 2.0);
+        }
+    }
+    let apart = judged(&results).comparisons.remove(0);
+    assert!(apart.judged.iter().all(Judgement::differs));
+    assert_eq!(apart.enough, Answer::Unclear);
 }
 
 /// A link of 20 Mbit/s becomes slower during the runs, and could carry 8.5 Mbit/s on average: 8 Mbit/s fill it.
@@ -79,8 +86,10 @@ fn a_link_that_changes_is_full_at_what_it_could_carry() {
     };
     results.manifest.measured.insert("learnt".into(), measured);
     let had_room = |of: &Results| {
-        let open = judged(of).comparisons.remove(0).open;
-        open.iter().any(|o| o.contains("though the link had room"))
+        let reasons = judged(of).comparisons.remove(0).withheld;
+        reasons
+            .iter()
+            .any(|r| r.contains("though the link had room"))
     };
     assert!(had_room(&results));
     for run in &mut results.runs {
@@ -89,9 +98,9 @@ fn a_link_that_changes_is_full_at_what_it_could_carry() {
     assert!(!had_room(&results));
 }
 
-/// Results of a foreground that sends 1 Mbit/s whatever happens, and loses nothing. `waited` gives the mean wait of its
-/// packets, seconds, where that is known.
-fn packets(waited: impl Fn(&str) -> Option<f64>) -> Results {
+/// Results of a foreground of datagrams that sends 1 Mbit/s whatever happens, and loses nothing. `delayed` gives the mean
+/// one-way delay of its packets, seconds, where that is known.
+fn packets(delayed: impl Fn(&str) -> Option<f64>) -> Results {
     let mut results = results(10, |_, _| 1.0);
     let text = "name = \"x\"\n[network]\nrate = \"20Mbit\"\n[[foreground]]\nname = \"web\"\nkind = \"cbr\"\nrate = \"1Mbit\"\n\
                 [[background]]\nname = \"none\"\nkind = \"none\"\n[run]\nduration = \"80s\"\n";
@@ -102,80 +111,64 @@ fn packets(waited: impl Fn(&str) -> Option<f64>) -> Results {
         let link = &mut observed.links[0];
         (link.arrived[0], link.departed[0], link.arrived_packets[0]) =
             (2_500_000, 2_500_000, 2_000);
-        observed.waits = waited(&run.cell.background)
-            .map(|mean| wait(1, mean))
-            .into_iter()
-            .collect();
+        let mean = delayed(&run.cell.background);
+        observed.delays = mean.map(|mean| delay(1, mean)).into_iter().collect();
     }
     results
 }
 
-/// 2000 packets that waited `mean` seconds on average in one direction of the bottleneck.
-fn wait(direction: u8, mean: f64) -> Wait {
-    Wait {
-        link: "bottleneck".into(),
+/// 2000 packets that took `mean` seconds in one direction.
+fn delay(direction: u8, mean: f64) -> Delay {
+    Delay {
         direction,
-        traffic: "foreground".into(),
-        from: 0.0,
-        to: 1.0,
+        from: mean,
+        to: mean * 1.016,
         packets: 2_000,
         bytes: 2_500_000,
-        squares: 0.0,
-        waited: 2_000.0 * mean,
+        delayed: 2_000.0 * mean,
     }
 }
 
+/// The ratios of a measure beside the background poisson.
+fn ratios(v: &ForegroundVerdict, measure: &str) -> Vec<f64> {
+    let judged = v.backgrounds[1].judged.iter();
+    let own = judged.filter(|j| j.measure == measure);
+    own.map(|j| j.ratio.value).collect()
+}
+
 #[test]
-fn packets_whose_waits_are_unknown_are_not_called_unharmed() {
+fn packets_whose_delays_are_unknown_are_not_called_unharmed() {
     let v = judged(&packets(|_| None));
     assert_eq!(v.matters, Answer::Unclear, "{}", full_text(&v));
     let said = "delay was reported in 0 of 20 runs";
     assert!(full_text(&v).contains(said), "{}", full_text(&v));
     assert_eq!(judged(&packets(|_| Some(0.01))).matters, Answer::No);
     let slower = |background: &str| Some(if background == "none" { 0.01 } else { 0.1 });
-    assert_eq!(judged(&packets(slower)).matters, Answer::Yes);
-}
-
-/// On an idle link packets do not wait at all. The path takes 20 ms one way.
-#[test]
-fn waits_count_beside_the_time_that_the_path_takes_anyway() {
-    let with =
-        |wait: f64| move |background: &str| Some(if background == "none" { 0.0 } else { wait });
-    assert_eq!(judged(&packets(with(50e-6))).matters, Answer::No);
-    let v = judged(&packets(with(0.02)));
-    assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
-    let delay = v.backgrounds[1]
-        .judged
-        .iter()
-        .find(|j| j.measure == "delay");
-    let delay = delay.unwrap();
+    let slow = judged(&packets(slower));
+    assert_eq!(slow.matters, Answer::Yes);
     assert!(
-        (delay.without.unwrap().value - 0.02).abs() < 1e-9,
-        "{delay:?}"
+        ratios(&slow, "delay")
+            .iter()
+            .all(|r| (r - 9.91).abs() < 0.01)
     );
-    assert!((delay.with.unwrap().value - 0.04).abs() < 1e-9, "{delay:?}");
 }
 
-/// One packet in twelve waits 20 ms, the others not at all. That adds 8 % to the mean of 20 ms, and doubles the p95.
+/// One packet in twelve takes twice as long as the others. That adds 8 % to the mean, and doubles the p95.
 #[test]
 fn the_few_packets_that_wait_long_count() {
-    let mut results = packets(|_| Some(0.0));
+    let mut results = packets(|_| Some(0.02));
     for run in &mut results.runs {
         if run.cell.background != "none" {
-            let mut late = wait(1, 0.02);
-            late.packets = 167;
-            late.waited = 167.0 * 0.02;
-            (late.from, late.to) = (0.018, 0.021);
-            run.observed.waits[0].packets -= late.packets;
-            run.observed.waits.insert(0, late);
+            let mut late = delay(1, 0.04);
+            (late.packets, late.delayed) = (167, 167.0 * 0.04);
+            let usual = &mut run.observed.delays[0];
+            usual.packets -= late.packets;
+            usual.delayed -= 167.0 * 0.02;
+            run.observed.delays.insert(0, late);
         }
     }
     let v = judged(&results);
-    let delays = v.backgrounds[1].judged.iter();
-    let delays: Vec<f64> = delays
-        .filter(|j| j.measure == "delay")
-        .map(|j| j.ratio.value)
-        .collect();
+    let delays = ratios(&v, "delay");
     assert_eq!(delays.len(), 3, "{delays:?}");
     for (found, truth) in delays.iter().zip([1.083, 1.0, 2.0]) {
         assert!((found / truth - 1.0).abs() < 0.01, "{delays:?}");
@@ -185,9 +178,9 @@ fn the_few_packets_that_wait_long_count() {
 
 #[test]
 fn few_packets_do_not_show_that_none_is_late() {
-    let mut results = packets(|_| Some(0.0));
+    let mut results = packets(|_| Some(0.01));
     for run in &mut results.runs {
-        run.observed.links[0].arrived_packets[0] = 9;
+        run.observed.delays[0].packets = 9;
     }
     let v = judged(&results);
     assert_eq!(v.matters, Answer::Unclear);
@@ -195,48 +188,47 @@ fn few_packets_do_not_show_that_none_is_late() {
     assert!(full_text(&v).contains(said), "{}", full_text(&v));
 }
 
-/// As many packets flow up as down, as in a replay of a call. Only those that flow up wait, or are lost.
+/// A hundredth of the packets flow up, as those of a game do. Only these are late, lost, or do not arrive.
 #[test]
-fn both_directions_of_an_application_count() {
-    let both = |waits: f64, lost: u64| {
-        let mut results = packets(|_| Some(0.0));
+fn each_direction_of_an_application_counts() {
+    let with = |late: f64, lost: u64| {
+        let mut results = packets(|_| Some(0.02));
+        results.experiment.foreground = {
+            let text = "name = \"x\"\n[network]\nrate = \"20Mbit\"\n[[foreground]]\nname = \"web\"\nkind = \"cbr\"\n\
+                        rate = \"1Mbit\"\nrate_up = \"10kbit\"\n[[background]]\nname = \"none\"\nkind = \"none\"\n\
+                        [run]\nduration = \"80s\"\n";
+            file::read(text, "x").unwrap().foreground
+        };
         for run in &mut results.runs {
             let beside = run.cell.background != "none";
             let mut up = run.observed.links[0].clone();
-            up.direction = 0;
+            (up.direction, up.arrived_packets[0], up.arrived[0]) = (0, 20, 25_000);
             up.dropped[0] = if beside { lost } else { 0 };
             run.observed.links.push(up);
-            let mean = if beside { waits } else { 0.0 };
-            run.observed.waits.push(wait(0, mean));
+            let mut own = delay(0, if beside { 0.02 + late } else { 0.02 });
+            own.packets = 20 - if beside { lost } else { 0 };
+            own.bytes = own.packets * 1_250;
+            own.delayed = own.packets as f64 * own.from;
+            run.observed.delays.push(own);
         }
-        judged(&results).matters
+        judged(&results)
     };
-    assert_eq!(both(0.0, 0), Answer::No);
-    assert_eq!(both(0.05, 0), Answer::Yes);
-    assert_eq!(both(0.0, 100), Answer::Yes);
-}
-
-/// In each run nearly as many bytes flow up as down, and chance decides which are more. What is judged is the same
-/// direction in all runs.
-#[test]
-fn chance_does_not_choose_the_direction_that_is_judged() {
-    let mut results = packets(|_| Some(0.0));
-    for run in &mut results.runs {
-        let mut up = run.observed.links[0].clone();
-        (up.direction, up.departed[0]) = (0, 1_000_000);
-        up.arrived[0] = 2_500_000 - 1_000 + 1_500 * u64::from(run.cell.replication % 2);
-        run.observed.links.push(up);
-        run.observed.waits.push(wait(0, 0.0));
-    }
-    let v = judged(&results);
-    let goodput = &v.backgrounds[1].judged[0];
-    assert_eq!(goodput.measure, "goodput");
-    // 2.5 MB in 20 s: down, in every run.
+    let well = with(0.0, 0);
+    assert_eq!(well.matters, Answer::No, "{}", full_text(&well));
+    let late = with(0.01, 0);
+    assert_eq!(late.matters, Answer::Yes);
+    assert!(ratios(&late, "delay down").iter().all(|&r| r == 1.0));
     assert!(
-        (goodput.with.unwrap().value - 1e6).abs() < 1.0,
-        "{goodput:?}"
+        ratios(&late, "delay up")
+            .iter()
+            .all(|r| (r - 1.4975).abs() < 1e-3)
     );
-    assert_eq!(v.matters, Answer::No);
+    let lost = with(0.0, 5);
+    assert_eq!(lost.matters, Answer::Yes);
+    assert!((ratios(&lost, "goodput up")[0] - 0.75).abs() < 1e-9);
+    // A ratio of a loss that was zero says nothing, so the text gives the values.
+    let said = "loss up is 0.250 against 0 without it";
+    assert!(lost.sentence.contains(said), "{}", lost.sentence);
 }
 
 #[test]
@@ -426,4 +418,135 @@ fn how_far_a_tail_was_judged_is_told_of_the_measure_known_least() {
     let bitrate = |p| at("bitrate", Better::Higher, p);
     assert_eq!(told(&[bitrate(0.5), bitrate(0.1)]), " down to p10");
     assert_eq!(told(&[bitrate(0.5), bitrate(0.1), bitrate(0.05)]), "");
+}
+
+/// What sends nothing in any run tells nothing about what it would do.
+#[test]
+fn a_background_that_is_silent_is_not_called_harmless() {
+    let mut results = results(10, |_, _| 1.0);
+    for run in &mut results.runs {
+        if run.cell.background == "learnt" {
+            let link = &mut run.observed.links[0];
+            (link.arrived[1], link.departed[1]) = (0, 0);
+        }
+    }
+    let v = judged(&results);
+    assert_eq!(v.backgrounds[1].matters, Some(Answer::No));
+    assert_eq!(v.backgrounds[2].matters, Some(Answer::Unclear));
+    let said = "learnt sent nothing after the warm-up";
+    assert!(v.backgrounds[2].withheld.iter().any(|w| w == said));
+}
+
+/// A client requests a small object and a large one in turn. Only the small ones become slower, by a half; neither the
+/// median nor the tail of all requests shows it.
+#[test]
+fn each_of_several_sizes_counts() {
+    let made = |sizes: &str| {
+        let mut results = results(10, |_, _| 1.0);
+        let text = super::experiment(10).replace("object = \"100kB\"", sizes);
+        results.experiment.foreground = file::read(&text, "x").unwrap().foreground;
+        for run in &mut results.runs {
+            let slower = if run.cell.background == "none" {
+                1.0
+            } else {
+                1.5
+            };
+            for r in &mut run.observed.requests {
+                let small = r.index % 2 == 0;
+                let took = if small { 0.01 * slower } else { 0.1 };
+                // The median of all lies among the large ones.
+                r.last_byte = r.start + if r.index % 10 == 8 { 0.1 } else { took };
+                r.observed_until = r.last_byte;
+            }
+        }
+        judged(&results)
+    };
+    assert_eq!(made("object = \"100kB\"").matters, Answer::No);
+    let v = made("object = [\"2kB\", \"1MB\"]");
+    assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
+    assert!(
+        ratios(&v, "time of 2kB")
+            .iter()
+            .any(|r| (r - 1.5).abs() < 0.01)
+    );
+}
+
+/// Clients that wait make fewer requests of a jam, the worse it is, so that percentiles of requests do not show it.
+#[test]
+fn fewer_requests_are_not_equal_ones() {
+    let mut results = results(10, |_, _| 1.0);
+    for run in &mut results.runs {
+        if run.cell.background == "learnt" {
+            run.observed
+                .requests
+                .retain(|r| r.index % 4 > 0 || r.index == 0);
+        }
+    }
+    let v = judged(&results);
+    assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
+    let rate = v.backgrounds[2]
+        .judged
+        .iter()
+        .find(|j| j.measure == "request rate");
+    assert!(rate.is_some_and(Judgement::worse), "{rate:?}");
+}
+
+/// A download that its program cuts off before the response is complete, and an upload of fixed time.
+#[test]
+fn transfers_that_are_cut_off_are_judged_by_what_they_carried() {
+    for upload in [false, true] {
+        let mut results = results(10, |_, _| 1.0);
+        super::open::program(&mut results, &[]);
+        for run in &mut results.runs {
+            let beside = if run.cell.background == "none" { 1 } else { 3 };
+            let observed = &mut run.observed;
+            observed.requests.truncate(1);
+            let r = &mut observed.requests[0];
+            (r.start, r.first_byte, r.last_byte) = (2.0, 2.1, 5.0);
+            (r.observed_until, r.bytes) = (5.0, if upload { 0 } else { 6_000_000 / beside });
+            r.outcome = if upload {
+                Outcome::Done
+            } else {
+                Outcome::Unfinished
+            };
+            let mut way = observed.links[0].clone();
+            way.direction = if upload { 0 } else { 1 };
+            way.arrived[0] = 6_000_000 / beside;
+            (way.departed[0], way.arrived_packets[0]) = (way.arrived[0], 4_000 / beside);
+            observed.links = vec![observed.links[0].clone(), way];
+        }
+        let v = judged(&results);
+        assert_eq!(v.matters, Answer::Yes, "{upload}: {}", full_text(&v));
+        let judged = &v.backgrounds[1].judged;
+        let goodput = judged.iter().find(|j| j.measure == "goodput").unwrap();
+        assert!(
+            (goodput.ratio.value - 1.0 / 3.0).abs() < 1e-3,
+            "{goodput:?}"
+        );
+    }
+}
+
+/// Where the client made no request that shows, its whole run was timed: that is no time of a request.
+#[test]
+fn times_of_runs_are_not_compared_with_times_of_requests() {
+    let mut results = results(10, |kind, _| if kind == "none" { 10.0 } else { 1.0 });
+    super::open::program(&mut results, &[]);
+    let warn = |of: &mut Results, every: bool| {
+        let cells = of.runs.iter().map(|r| r.cell.clone());
+        let whole = cells.filter(|c| every || c.background == "none");
+        of.manifest.run_warnings = whole
+            .map(|cell| RunWarning {
+                cell,
+                warning: Warning::warning("no-request", "its runs are measured instead"),
+            })
+            .collect();
+    };
+    assert_eq!(judged(&results).matters, Answer::Yes);
+    warn(&mut results, true);
+    assert_eq!(judged(&results).matters, Answer::Yes);
+    warn(&mut results, false);
+    let v = judged(&results);
+    assert_eq!(v.matters, Answer::Unclear);
+    let said = "no request shows in 10 of 20 runs";
+    assert!(full_text(&v).contains(said), "{}", full_text(&v));
 }

@@ -163,7 +163,8 @@ fn decided(results: &Results) -> Vec<Answer> {
             times: Vec::new(),
             seconds: vec![None; PERCENTILES.len()],
             paired: true,
-            propagation: 0.0,
+            whole: 0,
+            propagation: [0.0; 2],
         })
         .collect();
     let asked = Asked {
@@ -172,7 +173,9 @@ fn decided(results: &Results) -> Vec<Answer> {
         end: 22.0,
         bootstrap: Bootstrap::seeded(1),
         ways: Default::default(),
-        main: 1,
+        directions: vec![1],
+        datagrams: false,
+        sizes: Vec::new(),
     };
     let of = |c: &Condition<'_>| values::judgements(&asked, c, &conditions[0]);
     let mut found: Vec<values::Found> = conditions[1..].iter().map(of).collect();

@@ -110,7 +110,8 @@ fn a_false_sufficient_is_as_rare_as_claimed() {
                             times: Vec::new(),
                             seconds: vec![None; PERCENTILES.len()],
                             paired: true,
-                            propagation: 0.0,
+                            whole: 0,
+                            propagation: [0.0; 2],
                         })
                         .collect();
                     let asked = Asked {
@@ -119,7 +120,9 @@ fn a_false_sufficient_is_as_rare_as_claimed() {
                         end: 22.0,
                         bootstrap: Bootstrap::seeded(1),
                         ways: Default::default(),
-                        main: 1,
+                        directions: vec![1],
+                        datagrams: false,
+                        sizes: Vec::new(),
                     };
                     Candidate::new(values::judgements(&asked, &all[0], &all[1]))
                 })

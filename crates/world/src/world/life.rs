@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use swell_base::{Time, derived};
+use swell_base::{Stamps, Time, UDP_HEADERS, derived};
 use swell_tcp::Endpoint;
 use swell_workload::{Action, Conn, End, Event, Info, Open};
 
-use super::{LINGER, UDP_HEADERS, World};
+use super::{LINGER, MTU, World};
 use crate::access::{AT_BOTTLENECK, UP};
 use crate::feed;
-use crate::flow::{AnyFlow, Datagrams, Ended, Flow, NONE, Parties, TcpPair};
+use crate::flow::{AnyFlow, Datagrams, Ended, Flow, NONE, Parties, TcpPair, packet};
 use crate::wake::Wake;
 
 impl World {
@@ -72,6 +72,7 @@ impl World {
                 let nothing = Datagrams {
                     sent: 0,
                     headers: UDP_HEADERS[usize::from(open.wire.ipv6)],
+                    from_right: open.from_right,
                     received: [0; 2],
                 };
                 self.open(workload, conn, &open, nothing, AnyFlow::Datagrams);
@@ -180,5 +181,31 @@ impl World {
         self.flows.add(flow);
         self.workers.opened(workload, conn, index);
         index
+    }
+    /// Sends a datagram, in several packets if it does not fit into one.
+    pub(super) fn datagram(&mut self, workload: u32, conn: Conn, end: End, bytes: u32) {
+        let Some(index) = self.workers.flow(workload, conn) else {
+            return;
+        };
+        let Some(flow) = self.flows.datagrams_mut(index) else {
+            return;
+        };
+        let Datagrams { sent, headers, .. } = &mut flow.transport;
+        let (link, bound) = (flow.first[end as usize], flow.bound[end as usize]);
+        let mut packet = packet(index, end, flow.tag);
+        let mut left = bytes;
+        loop {
+            let len = left.min(MTU - *headers);
+            packet.seg.seq = *sent;
+            packet.seg.len = len;
+            packet.seg.stamps = Stamps::instant(self.links.now);
+            packet.size = (len + *headers) as u16;
+            *sent += 1;
+            self.links.put(link, &packet, bound);
+            left -= len;
+            if left == 0 {
+                return;
+            }
+        }
     }
 }

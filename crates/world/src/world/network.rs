@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
-use swell_base::{Bytes, Direction, Dur, Paged, Stream};
+use swell_base::{Bytes, Direction, Dur, Paged, Stream, Time};
 use swell_path::{Census, Link, LinkConfig, Meter};
 
 use super::{MTU, World};
 use crate::access::Accesses;
 use crate::ahead::Ahead;
 use crate::bottleneck::Bottleneck;
+use crate::delays::{DelayBucket, Delays};
 use crate::fast::FastPath;
 use crate::feed::Feeds;
 use crate::flow::{Flows, Tap};
@@ -66,6 +67,7 @@ impl World {
             actions: Vec::new(),
             probes: Vec::new(),
             counting: false,
+            delays: Vec::new(),
             ports: Ports::default(),
             hops: 0,
         };
@@ -105,6 +107,21 @@ impl World {
         for queue in 0..self.links.queues() {
             self.links.queue_mut(queue).set_census(Census::default());
         }
+    }
+
+    /// Counts the datagrams of this workload by their one-way delay, of those sent from `from` on.
+    pub fn count_delays(&mut self, workload: usize, from: Time) {
+        if self.delays.len() <= workload {
+            self.delays.resize_with(workload + 1, || None);
+        }
+        self.delays[workload] = Some(Box::new(Delays::new(from)));
+    }
+
+    /// The datagrams of a workload that arrived in a direction, by their one-way delay, the shortest first; empty if
+    /// they are not [counted](World::count_delays).
+    pub fn delays(&self, workload: usize, direction: Direction) -> Vec<DelayBucket> {
+        let counted = self.delays.get(workload).and_then(Option::as_deref);
+        counted.map_or_else(Vec::new, |delays| delays.buckets(direction).collect())
     }
 
     /// Disables a fast path, for benches and checks. Call this before any workload or port is added.

@@ -96,26 +96,6 @@ fn waits_count_what_was_sent_after_the_warm_up() {
     assert_eq!(without.bins, o.bins, "keeping account changes nothing");
 }
 
-/// Goodput and loss of packets at given times do not show how long they waited.
-#[test]
-fn waits_of_a_foreground_of_packets_are_kept_unasked() {
-    assert!(run(4).1.waits.is_empty(), "not those of requests");
-    for kind in ["cbr", "poisson", "on-off"] {
-        let own = format!("kind = \"{kind}\"\nrate = \"1Mbit\"");
-        let text = FILE.replace("kind = \"web\"\nobject = \"100kB\"", &own);
-        let (spec, o) = run_of(&text, 4);
-        let packets = sum(&o, 1, "foreground", |w| w.packets as f64);
-        let waited = sum(&o, 1, "foreground", |w| w.waited);
-        assert!(packets > 100.0 && waited > 0.0, "{kind}: {packets}");
-        let unasked = RunSpec {
-            waits: false,
-            ..spec
-        };
-        let without = Simulator.run(&unasked, &|_| {}, &|| false).expect("a run");
-        assert_eq!(without.links, o.links, "keeping account changes nothing");
-    }
-}
-
 #[test]
 fn sources_with_seeds_are_the_same_in_every_run() {
     let arrived = |file: &str, cell| run_of(file, cell).1.links[0].arrived[1];
