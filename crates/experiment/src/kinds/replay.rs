@@ -12,7 +12,7 @@ use swell_workload::{Packets, ReplayConfig};
 
 use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Seen,
-    Setting, Slot, Source, path, reads,
+    Setting, Slot, Source, path, reads, trimmed,
 };
 use super::energy::variance;
 use super::packets::{measures_of_packets, own_seed};
@@ -203,12 +203,12 @@ impl Replay {
                 source,
                 hash: capture.hash,
                 note: format!(
-                    "{} packets up and {} down in {:.1} s, {:.3} and {:.3} Mbit/s",
+                    "{} packets up and {} down in {} s, {} and {} Mbit/s",
                     trace.packets[0].len(),
                     trace.packets[1].len(),
-                    length.as_secs_f64(),
-                    up.as_mbit(),
-                    down.as_mbit(),
+                    significant(length.as_secs_f64()),
+                    significant(up.as_mbit()),
+                    significant(down.as_mbit()),
                 ),
                 warnings: capture.doubts,
             },
@@ -376,9 +376,9 @@ impl Plays for ReplayTraffic {
             doubts.push(Warning::note(
                 "trace-repeats",
                 format!(
-                    "a run of {} is longer than the {:.1} s of the trace behind {role} `{name}`: it begins again",
+                    "a run of {} is longer than the {} s of the trace behind {role} `{name}`: it begins again",
                     at.duration,
-                    length.as_secs_f64()
+                    significant(length.as_secs_f64())
                 ),
             ));
         }
@@ -394,8 +394,8 @@ impl Plays for ReplayTraffic {
             doubts.push(Warning::warning(
                 "stretched",
                 format!(
-                    "the times of {role} `{name}` are multiplied by {:.3}: bursts last as much longer or shorter than in the trace",
-                    self.stretch
+                    "the times of {role} `{name}` are multiplied by {}: bursts last as much longer or shorter than in the trace",
+                    significant(self.stretch)
                 ),
             ));
         }
@@ -434,5 +434,38 @@ pub(super) fn until(packets: &Packets, t: Dur, period: Option<Dur>) -> f64 {
             rounds as f64 * sum(Dur::from_nanos(ns)) + sum(Dur::from_nanos(t.as_nanos() % ns))
         }
         _ => sum(t),
+    }
+}
+
+/// Formats a positive number for sentences: three significant digits, or all digits before the point. A fixed number of
+/// decimals would show small ones as zero.
+pub(super) fn significant(value: f64) -> String {
+    if value <= 0.0 || !value.is_finite() {
+        return trimmed(value);
+    }
+    let decimals = (2.0 - value.log10().floor()).clamp(0.0, 12.0) as usize;
+    let text = format!("{value:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_numbers_are_not_shown_as_zero() {
+        for (value, text) in [
+            (0.000_421_6, "0.000422"),
+            (0.5, "0.5"),
+            (9.991, "9.99"),
+            (120.0, "120"),
+            (86_400.4, "86400"),
+            (0.0, "0"),
+        ] {
+            assert_eq!(significant(value), text);
+        }
     }
 }
