@@ -19,7 +19,7 @@ use super::packets::{measures_of_packets, own_seed};
 use super::{Active, Energy, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
-use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, Transport, delay};
+use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, Transport};
 use crate::measure::Measure;
 use crate::plan::{Capture, Traces};
 use crate::simulate::transport::{carrier, tcp};
@@ -74,9 +74,10 @@ pub struct Replay {
     /// Let the trace's up direction flow down and the other way round.
     #[serde(default)]
     pub reversed: bool,
-    /// One-way delay of the access path on each side of the bottleneck.
-    #[serde(default = "delay")]
-    pub delay: Dur,
+    /// One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground, what makes
+    /// the network's `rtt`, if that is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Dur>,
     /// Capacity of the access path on each side, both directions. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Rate>,
@@ -129,6 +130,8 @@ pub struct ReplayTraffic {
     pub trace: Arc<Trace>,
     /// Times are multiplied by this.
     pub stretch: f64,
+    /// One-way delay of the access path on each side.
+    pub delay: Dur,
 }
 
 impl Replay {
@@ -219,7 +222,7 @@ impl Replay {
 }
 
 impl Keys for Replay {
-    reads!(name, rate, load, active, energy);
+    reads!(name, rate, load, active, energy, delay);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         at.simulated_only(
@@ -321,6 +324,7 @@ impl Keys for Replay {
             replay: self.clone(),
             trace: Arc::clone(trace),
             stretch: with.pace.map_or(own, |speed| 1.0 / speed),
+            delay: self.delay.unwrap_or_else(|| with.default_delay()),
         }))
     }
 
@@ -348,8 +352,8 @@ impl Plays for ReplayTraffic {
             period: (!replay.once).then_some(trace.period),
             stretch: self.stretch,
             grid: replay.grid,
-            left: path(replay.delay, replay.access),
-            right: path(replay.delay, replay.access),
+            left: path(self.delay, replay.access),
+            right: path(self.delay, replay.access),
             ..ReplayConfig::exact(trace.packets.clone())
         };
         let machine = swell_workload::Replay::new(config);
@@ -414,7 +418,7 @@ impl Plays for ReplayTraffic {
     }
 
     fn delay(&self) -> Dur {
-        self.replay.delay
+        self.delay
     }
 
     fn plausible(&self, _: &Setting<'_>) -> Plausible {
