@@ -118,9 +118,9 @@ pub(crate) fn run(
         threshold::ANSWERED
     } else {
         if let Some(file) = &args.junit {
-            junit::write(file, &results.manifest.name, &verdict, &args.fail_if)?;
+            junit::write(file, &results, &verdict, &args.fail_if)?;
         }
-        judged(&verdict, &args.fail_if)
+        judged(&results.experiment, &verdict, &args.fail_if)
     })
 }
 
@@ -148,13 +148,13 @@ pub(crate) fn shard_done(
     out::say("the same command without --shard does what is missing and joins all of them");
 }
 
-/// Reports the crossed thresholds and returns the exit code of the verdict.
-pub(crate) fn judged(verdict: &Verdict, fail_if: &[Threshold]) -> u8 {
+/// Reports the crossed thresholds and returns the exit code of the verdict on `experiment`.
+pub(crate) fn judged(experiment: &File, verdict: &Verdict, fail_if: &[Threshold]) -> u8 {
     let crossed: Vec<String> = fail_if.iter().flat_map(|t| t.crossed(verdict)).collect();
     for line in &crossed {
         out::say(&format!("failed: {line}"));
     }
-    match threshold::exit_code(verdict) {
+    match threshold::exit_code(experiment, verdict) {
         threshold::APPLICATION_FAILED => threshold::APPLICATION_FAILED,
         _ if !crossed.is_empty() => threshold::THRESHOLD,
         // With thresholds, only they determine the exit code.
@@ -178,7 +178,9 @@ fn say(results: &Results, verdict: &Verdict, page: &Path, json: bool) {
     for foreground in &verdict.foregrounds {
         out::warnings(&foreground.doubts);
         out::data(&tables::of_run(results, foreground));
-        out::data(&tables::answers(foreground));
+        if !tables::is_silent(&results.experiment, foreground) {
+            out::data(&tables::answers(foreground));
+        }
     }
     out::data(&format!("report: {}", page.display()));
 }
@@ -279,8 +281,6 @@ mod tests {
         for (background, model) in &models {
             doubts.extend(model.warnings.iter().map(|w| about(background, w)));
         }
-    }
-}
         let (rest, lines) = folded(&models, &doubts);
         assert_eq!(rest.len(), 1);
         assert_eq!(
@@ -290,3 +290,5 @@ mod tests {
                  not printed here; the report and `swell show access` list them"
             ]
         );
+    }
+}

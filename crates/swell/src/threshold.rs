@@ -11,7 +11,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use swell_stats::Estimate;
-use swell_verdict::{Answer, BackgroundVerdict, PERCENTILES, Statistic, Verdict};
+use swell_verdict::{
+    Answer, BackgroundVerdict, ForegroundVerdict, PERCENTILES, Statistic, Verdict,
+};
+
+use crate::tables;
+use swell_experiment::file::File;
 
 /// It is settled whether background traffic matters.
 pub(crate) const ANSWERED: u8 = 0;
@@ -22,9 +27,11 @@ pub(crate) const APPLICATION_FAILED: u8 = 4;
 /// A `--fail-if` holds.
 pub(crate) const THRESHOLD: u8 = 5;
 
-/// The exit code of a verdict without thresholds. A run without a comparison asks no question, so it succeeds.
-pub(crate) fn exit_code(verdict: &Verdict) -> u8 {
-    let all = &verdict.foregrounds;
+/// The exit code of a verdict on `experiment` without thresholds. A run without a comparison asks no question, so it
+/// succeeds, and so does a foreground of kind `none`.
+pub(crate) fn exit_code(experiment: &File, verdict: &Verdict) -> u8 {
+    let mut all: Vec<&ForegroundVerdict> = verdict.foregrounds.iter().collect();
+    all.retain(|f| !tables::is_silent(experiment, f));
     let asked = |answer: Option<Answer>| answer == Some(Answer::Unclear);
     if all.iter().any(|f| f.application_failed) {
         APPLICATION_FAILED
