@@ -333,6 +333,33 @@ def test_a_sweep_over_processes_has_the_numbers_of_single_runs(here):
         groundswell.sweep(TEXT, {"network.delay": ["9ms"]}, output="sweep")
 
 
+def test_underscores_in_a_grid_are_dots(here):
+    from groundswell._sweep import _drive, _Job, _Plan, _points
+    from groundswell._sweep import Cell as SweepCell
+
+    assert _points({"run__seed": [5], "network.rate": ["1Mbit"]}) == [{"run.seed": 5, "network.rate": "1Mbit"}]
+    with pytest.raises(groundswell.UsageError, match="run.seed twice"):
+        _points([{"run__seed": 5, "run.seed": 6}])
+
+    class Records(concurrent.futures.Executor):
+        def __init__(self):
+            self.changes = []
+
+        def submit(self, fn, /, text, path, cwd, changes, place):
+            self.changes.append((sorted(c for c in changes if c.startswith("run.")), pathlib.Path(place).name))
+            raise concurrent.futures.BrokenExecutor
+
+    source, pool = _experiment.Source.of(TEXT), Records()
+    cells = [SweepCell(i, settings) for i, settings in enumerate(_points({"run__seed": [5, 77]}))]
+    _drive(pool, _Job(TEXT, None, "."), _Plan(source, None, 3, 100), here, cells, 0, None)
+    seeds = {next(c for c in changes if c.startswith("run.seed")) for changes, _ in pool.changes}
+    assert seeds == {"run.seed=5", "run.seed=77"}
+    assert {name for _, name in pool.changes} == {"seeds-5-7", "seeds-77-79"}
+    for arguments in ({"replications": 3}, {"until": "±10 %"}):
+        with pytest.raises(groundswell.UsageError, match="run.replications of the grid"):
+            groundswell.sweep(TEXT, {"run__replications": [5]}, output="both", **arguments)
+
+
 def test_sequential_stopping_ends_where_intervals_are_narrow(here):
     until = 0.2
     sweep = groundswell.sweep(TEXT, GRID, output="sweep", until=f"±{until * 100:g} %", most=12)

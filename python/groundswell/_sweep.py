@@ -110,6 +110,7 @@ class Sweep(Sequence[Cell]):
 
     def chart(self, x: str, y: str, *, percentile: float = 0.95, background: str | None = None) -> alt.TopLevelMixin:
         """A heat map of the slowdown over two settings, with a panel for each background and the answer in each field."""
+        x, y = x.replace("__", "."), y.replace("__", ".")
         rows = self.results.filter((pl.col("percentile") == percentile) & pl.col("slowdown").is_not_null())
         if background is not None:
             rows = rows.filter(pl.col("background") == background)
@@ -155,7 +156,8 @@ def sweep(
     """Runs `experiment` at every point of `grid`.
 
     `grid` has values by key, `{"network.rate": ["10Mbit", "20Mbit"], "network.delay": ["5ms", "50ms"]}`, for all
-    combinations; or it is a list of dictionaries, one per cell.
+    combinations; or it is a list of dictionaries, one per cell. Two underscores stand for a dot in keys. With `run.seed`
+    a cell begins with this seed.
 
     `executor` is a `concurrent.futures` executor, such as a pool of processes or Dask's `client.get_executor()`, an
     executor of submitit, or the module `ray`. A number means that many concurrent runs on this machine; the default is
@@ -173,6 +175,7 @@ def sweep(
     if output is None:
         output = Path("runs") / f"sweep-{source.name()}-{source.fingerprint([c.settings for c in cells])}"
     directory = Path(output).absolute()
+    _no_conflict(cells, replications, until)
     _open(directory, source, cells)
     job = _Job(source.text, str(source.path) if source.path else None, os.getcwd())
     plan = _Plan(source, _narrow(until), replications, most)
@@ -350,6 +353,21 @@ def _narrow(until: str | float | None) -> float | None:
 
 
 def _points(grid: Grid) -> list[dict[str, object]]:
+    """The settings of each cell. Two underscores stand for a dot, as in `groundswell.run`."""
+    return [_dotted(cell) for cell in _cells(grid)]
+
+
+def _dotted(settings: Mapping[str, object]) -> dict[str, object]:
+    dotted: dict[str, object] = {}
+    for key, value in settings.items():
+        name = key.replace("__", ".")
+        if name in dotted:
+            raise UsageError(f"the grid has {name} twice", "write it once, with dots or with two underscores", 2)
+        dotted[name] = value
+    return dotted
+
+
+def _cells(grid: Grid) -> list[dict[str, object]]:
     if isinstance(grid, Mapping):
         keys = list(grid)
         for key, values in grid.items():
@@ -357,6 +375,14 @@ def _points(grid: Grid) -> list[dict[str, object]]:
                 raise UsageError(f"grid[{key!r}] is no list of values", f"write [{values!r}]", 2)
         return [dict(zip(keys, values)) for values in itertools.product(*grid.values())]
     return [dict(cell) for cell in grid]
+
+
+def _no_conflict(cells: Sequence[Cell], replications: int | None, until: str | float | None) -> None:
+    """Raises an error if both the grid and an argument give the number of replications."""
+    if any("run.replications" in cell.settings for cell in cells):
+        for name, given in (("replications", replications), ("until", until)):
+            if given is not None:
+                raise UsageError(f"`{name}` and run.replications of the grid both say how many", "give one of the two", 2)
 
 
 def _open(directory: Path, source: Source, cells: Sequence[Cell]) -> None:

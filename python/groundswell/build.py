@@ -392,11 +392,11 @@ Tool: TypeAlias = Literal[
     "ptr",
     "packet-pair",
 ]
-"""How the available bandwidth is estimated. `pathload`: Streams whose delay rises or does not (Jain
-and Dovrolis, ToN 11(4), 2003). `pathchirp`: Chirps, of packets that come ever faster (Ribeiro et
-al., PAM 2003). `spruce`: Pairs at Poisson times, as far apart as the capacity lets them leave
-(Strauss et al., IMC 2003). `igi`: Trains with the gap at which it stays what it was, and how gaps
-grow (Hu and Steenkiste, JSAC 21(6), 2003). `ptr`: The same trains, and the rate at which they
+"""How the available bandwidth, or the capacity, is estimated. `pathload`: Streams whose delay rises or
+does not (Jain and Dovrolis, ToN 11(4), 2003). `pathchirp`: Chirps, of packets that come ever faster
+(Ribeiro et al., PAM 2003). `spruce`: Pairs at Poisson times, as far apart as the capacity lets them
+leave (Strauss et al., IMC 2003). `igi`: Trains with the gap at which it stays what it was, and how
+gaps grow (Hu and Steenkiste, JSAC 21(6), 2003). `ptr`: The same trains, and the rate at which they
 leave. `packet-pair`: Pairs back to back: the median of what they leave with. What it estimates is
 the capacity (Keshav, SIGCOMM 1991)."""
 
@@ -600,7 +600,8 @@ class PoissonBackground(Table):
     """When it sends. Default: always."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground,
+    what makes the network's `rtt`, if that is given."""
 
     delay_right: Dur | None = None
     """One-way delay of the access path on the right, where it is another."""
@@ -666,7 +667,8 @@ class CbrBackground(Table):
     """When it sends. Default: always."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground,
+    what makes the network's `rtt`, if that is given."""
 
     delay_right: Dur | None = None
     """One-way delay of the access path on the right, where it is another."""
@@ -836,7 +838,8 @@ class ReplayBackground(Table):
     """When it sends. Default: always."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground,
+    what makes the network's `rtt`, if that is given."""
 
     energy: Energy | None = None
     """More energy at one timescale. Default: what it has."""
@@ -911,7 +914,8 @@ class GreedyBackground(Table):
 
     delay: Delays | None = None
     """One-way delay of the access path on each side of the bottleneck: of all connections, a list that
-    they take in turn, or `{ from, to }` between which each draws its own. Default: 5ms."""
+    they take in turn, or `{ from, to }` between which each draws its own. Default: 5ms; of a
+    foreground, what makes the network's `rtt`, if that is given."""
 
     direction: Direction | None = None
     """Which way their data flows. Default: down."""
@@ -959,7 +963,8 @@ class OnOffBackground(Table):
     """When it sends. Default: always."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground,
+    what makes the network's `rtt`, if that is given."""
 
     energy: Energy | None = None
     """More energy at one timescale. Default: what it has."""
@@ -1351,7 +1356,8 @@ class PoissonForeground(Table):
     """When it sends. Default: always."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground,
+    what makes the network's `rtt`, if that is given."""
 
     delay_right: Dur | None = None
     """One-way delay of the access path on the right, where it is another."""
@@ -1417,7 +1423,8 @@ class CbrForeground(Table):
     """When it sends. Default: always."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground,
+    what makes the network's `rtt`, if that is given."""
 
     delay_right: Dur | None = None
     """One-way delay of the access path on the right, where it is another."""
@@ -1483,7 +1490,8 @@ class ReplayForeground(Table):
     """When it sends. Default: always."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground,
+    what makes the network's `rtt`, if that is given."""
 
     energy: Energy | None = None
     """More energy at one timescale. Default: what it has."""
@@ -1558,7 +1566,8 @@ class GreedyForeground(Table):
 
     delay: Delays | None = None
     """One-way delay of the access path on each side of the bottleneck: of all connections, a list that
-    they take in turn, or `{ from, to }` between which each draws its own. Default: 5ms."""
+    they take in turn, or `{ from, to }` between which each draws its own. Default: 5ms; of a
+    foreground, what makes the network's `rtt`, if that is given."""
 
     direction: Direction | None = None
     """Which way their data flows. Default: down."""
@@ -1606,7 +1615,8 @@ class OnOffForeground(Table):
     """When it sends. Default: always."""
 
     delay: Dur | None = None
-    """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
+    """One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground,
+    what makes the network's `rtt`, if that is given."""
 
     energy: Energy | None = None
     """More energy at one timescale. Default: what it has."""
@@ -2402,7 +2412,7 @@ class Run(Table):
     choice."""
 
     bins: Dur | None = None
-    """Bin width of the time series. Default: 100ms."""
+    """Bin width of the time series. A run has at most 1000000 bins. Default: 100ms."""
 
     duration: Dur | None = None
     """Length of a run, warm-up included. Default: 120s."""

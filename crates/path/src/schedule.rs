@@ -1,5 +1,8 @@
 //! Scheduled changes of a link.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
 use swell_base::{Dur, QueueLimit, Rate, Time};
@@ -83,66 +86,113 @@ impl Change {
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline {
     changes: Arc<[Change]>,
-    /// When each change is due next; `MAX` = never again.
-    due: Vec<Time>,
-    /// The earliest of these instants, and its index.
-    next: (Time, usize),
+    /// When each change is due next, and its index, the earliest first. Changes that are never due again are not here.
+    due: BinaryHeap<Reverse<(Time, usize)>>,
 }
 
 impl Timeline {
     /// A timeline of those `changes` for which `concern` returns true.
     pub fn new(changes: &[Change], concern: impl Fn(&Change) -> bool) -> Timeline {
         let changes: Arc<[Change]> = changes.iter().filter(|c| concern(c)).cloned().collect();
-        let mut timeline = Timeline {
-            due: changes.iter().map(|c| c.at).collect(),
+        Timeline {
+            due: (0..)
+                .zip(&*changes)
+                .map(|(i, c)| Reverse((c.at, i)))
+                .collect(),
             changes,
-            next: (Time::MAX, 0),
-        };
-        timeline.look();
-        timeline
+        }
     }
 
     /// Adds a change. It comes after other changes at the same instant. Changes that will never be due again are
     /// removed, because any number may be added while a link is in use.
     pub fn add(&mut self, change: Change) {
-        let all = self.changes.iter().cloned().zip(self.due.iter().copied());
-        let (mut changes, mut due): (Vec<Change>, Vec<Time>) =
-            all.filter(|(_, at)| *at < Time::MAX).unzip();
-        due.push(change.at);
+        let waiting = self.due.iter().map(|&Reverse((at, i))| (i, at));
+        let mut waiting: Vec<(usize, Time)> = waiting.filter(|(_, at)| *at < Time::MAX).collect();
+        waiting.sort_unstable();
+        let mut changes: Vec<Change> = Vec::with_capacity(waiting.len() + 1);
+        changes.extend(waiting.iter().map(|&(i, _)| self.changes[i].clone()));
+        let last = (change.at, changes.len());
         changes.push(change);
+        let due = (0..).zip(&waiting).map(|(i, &(_, at))| (at, i));
+        self.due = due.chain([last]).map(Reverse).collect();
         self.changes = changes.into();
-        self.due = due;
-        self.look();
     }
 
     /// Number of changes kept.
     #[cfg(test)]
     pub fn kept(&self) -> usize {
-        self.due.len()
+        self.changes.len()
     }
 
     /// When the next change is due; `MAX` = never.
     pub fn next_at(&self) -> Time {
-        self.next.0
+        self.due.peek().map_or(Time::MAX, |due| due.0.0)
     }
 
     /// The next change if it is due by `now`. Nothing is due at `Time::MAX`, because repeating changes would never
     /// end there.
     pub fn take(&mut self, now: Time) -> Option<(Time, &Change)> {
-        let (at, index) = self.next;
+        let mut earliest = self.due.peek_mut()?;
+        let Reverse((at, index)) = *earliest;
         if at > now || now == Time::MAX {
             return None;
         }
-        self.due[index] = match self.changes[index].every {
-            Some(every) if every > Dur::ZERO => at + every,
-            _ => Time::MAX,
-        };
-        self.look();
+        match self.changes[index].every {
+            Some(every) if every > Dur::ZERO => *earliest = Reverse((at + every, index)),
+            _ => {
+                PeekMut::pop(earliest);
+            }
+        }
         Some((at, &self.changes[index]))
     }
+}
 
-    fn look(&mut self) {
-        let due = self.due.iter().copied().zip(0..);
-        self.next = due.min().unwrap_or((Time::MAX, 0));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Linear search for the earliest change would take minutes here.
+    #[test]
+    fn many_changes_come_in_order_and_soon() {
+        const N: u64 = 400_000;
+        let at = |i: u64| Time::from_nanos(i * 7_919 % N);
+        let changes: Vec<Change> = (0..N)
+            .map(|i| Change {
+                at: at(i),
+                ..Change::default()
+            })
+            .collect();
+        let mut timeline = Timeline::new(&changes, |_| true);
+        for due in 0..N {
+            assert_eq!(timeline.next_at(), Time::from_nanos(due));
+            let (found, _) = timeline.take(Time::from_nanos(N)).unwrap();
+            assert_eq!(found, Time::from_nanos(due));
+        }
+        assert_eq!(timeline.next_at(), Time::MAX);
+        assert!(timeline.take(Time::from_nanos(N)).is_none());
+    }
+
+    #[test]
+    fn changes_at_one_instant_keep_their_order_and_repeat() {
+        let change = |at: u64, every: u64, delay: u64| Change {
+            at: Time::from_nanos(at),
+            every: (every > 0).then(|| Dur::from_nanos(every)),
+            delay: Some(Dur::from_nanos(delay)),
+            ..Change::default()
+        };
+        let mut timeline = Timeline::new(&[change(10, 5, 1), change(10, 0, 2)], |_| true);
+        timeline.add(change(10, 0, 3));
+        let mut seen = Vec::new();
+        while let Some((at, c)) = timeline.take(Time::from_nanos(20)) {
+            seen.push((at.as_nanos(), c.delay.unwrap_or_default().as_nanos()));
+        }
+        assert_eq!(seen, [(10, 1), (10, 2), (10, 3), (15, 1), (20, 1)]);
+        timeline.add(change(25, 0, 4));
+        assert_eq!(timeline.kept(), 2);
+        let mut last = |now| {
+            let (_, c) = timeline.take(Time::from_nanos(now)).unwrap();
+            c.delay.unwrap_or_default().as_nanos()
+        };
+        assert_eq!([last(25), last(25)], [1, 4]);
     }
 }

@@ -145,7 +145,7 @@ impl Replications {
                 doubts.push(Warning::warning(
                     "censored-quantile",
                     format!(
-                        "{}: not identifiable, {} of {} samples were unfinished; let the run end later",
+                        "{}: not identifiable, {} of {} samples were unfinished; a longer run helps where its end cut them off",
                         quantile_name(p),
                         self.censored_samples(),
                         self.samples()

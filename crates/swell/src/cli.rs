@@ -144,8 +144,9 @@ pub(crate) struct RunArgs {
     /// --set run.keep.packets=true.
     #[arg(long)]
     pub packets: bool,
-    /// Exit with code 5 if this holds of any background, such as 'p95.slowdown.high > 1.5' or
-    /// 'poisson:p50.seconds > 0.3'; or cannot be told. Again for more.
+    /// Exit with code 5 if this holds of any foreground and background, such as 'p95.slowdown.high > 1.5',
+    /// 'poisson:p50.seconds > 0.3', 'web:goodput.ratio < 0.5' or 'web:poisson:p50.slowdown > 2'; or cannot be told.
+    /// Again for more.
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<crate::threshold::Threshold>,
     /// Write what --fail-if and the verdict say as JUnit test cases, which CI systems show.

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use swell_verdict::Answer;
-use swell_verdict::Verdict;
+use swell_experiment::Results;
+use swell_experiment::file::File;
+use swell_verdict::{Answer, ForegroundVerdict, Verdict};
 
 use crate::fail::Fail;
 use crate::threshold::Threshold;
@@ -29,16 +30,18 @@ struct Case {
 /// Writes `file`: a test case for each foreground against each background, and one for each threshold.
 pub(crate) fn write(
     file: &Path,
-    suite: &str,
+    results: &Results,
     verdict: &Verdict,
     fail_if: &[Threshold],
 ) -> Result<(), Fail> {
-    out::write(file, document(suite, &cases(verdict, fail_if)).as_bytes())
+    let cases = cases(&results.experiment, verdict, fail_if);
+    out::write(file, document(&results.manifest.name, &cases).as_bytes())
 }
 
-fn cases(verdict: &Verdict, fail_if: &[Threshold]) -> Vec<Case> {
+fn cases(experiment: &File, verdict: &Verdict, fail_if: &[Threshold]) -> Vec<Case> {
     let mut cases = Vec::new();
-    for foreground in &verdict.foregrounds {
+    let asked = |f: &&ForegroundVerdict| !tables::is_silent(experiment, f);
+    for foreground in verdict.foregrounds.iter().filter(asked) {
         for b in &foreground.backgrounds {
             let Some(matters) = b.matters else { continue };
             let outcome = match matters {

@@ -1,12 +1,15 @@
 //! `swell run`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use groundswell::run::{Event, Experiment, Options, Outcome, REPEATS, Shard, Source};
 use indicatif::ProgressDrawTarget;
-use swell_base::Warning;
+use swell_base::{Severity, Warning};
 use swell_emulate::backend::Settings;
 use swell_experiment::Results;
+use swell_experiment::file::File;
+use swell_experiment::store::ModelFacts;
 use swell_host::Rights;
 use swell_verdict::Verdict;
 
@@ -115,9 +118,9 @@ pub(crate) fn run(
         threshold::ANSWERED
     } else {
         if let Some(file) = &args.junit {
-            junit::write(file, &results.manifest.name, &verdict, &args.fail_if)?;
+            junit::write(file, &results, &verdict, &args.fail_if)?;
         }
-        judged(&verdict, &args.fail_if)
+        judged(&results.experiment, &verdict, &args.fail_if)
     })
 }
 
@@ -145,13 +148,13 @@ pub(crate) fn shard_done(
     out::say("the same command without --shard does what is missing and joins all of them");
 }
 
-/// Reports the crossed thresholds and returns the exit code of the verdict.
-pub(crate) fn judged(verdict: &Verdict, fail_if: &[Threshold]) -> u8 {
+/// Reports the crossed thresholds and returns the exit code of the verdict on `experiment`.
+pub(crate) fn judged(experiment: &File, verdict: &Verdict, fail_if: &[Threshold]) -> u8 {
     let crossed: Vec<String> = fail_if.iter().flat_map(|t| t.crossed(verdict)).collect();
     for line in &crossed {
         out::say(&format!("failed: {line}"));
     }
-    match threshold::exit_code(verdict) {
+    match threshold::exit_code(experiment, verdict) {
         threshold::APPLICATION_FAILED => threshold::APPLICATION_FAILED,
         _ if !crossed.is_empty() => threshold::THRESHOLD,
         // With thresholds, only they determine the exit code.
@@ -175,37 +178,117 @@ fn say(results: &Results, verdict: &Verdict, page: &Path, json: bool) {
     for foreground in &verdict.foregrounds {
         out::warnings(&foreground.doubts);
         out::data(&tables::of_run(results, foreground));
-        out::data(&tables::answers(foreground));
+        if !tables::is_silent(&results.experiment, foreground) {
+            out::data(&tables::answers(foreground));
+        }
     }
     out::data(&format!("report: {}", page.display()));
 }
 
 /// Prints the doubts. Those of a model itself take one line, because the report and `swell show` list them.
 pub(crate) fn doubts(results: &Results, verdict: &Verdict) {
-    let models = &results.manifest.models;
-    let of_a_model = |doubt: &Warning| {
-        models
-            .values()
-            .flat_map(|m| &m.warnings)
-            .any(|w| doubt.message.ends_with(&w.message))
-    };
-    let rest: Vec<Warning> = verdict
-        .doubts
-        .iter()
-        .filter(|d| !of_a_model(d))
-        .cloned()
-        .collect();
+    let (rest, folded) = folded(&results.manifest.models, &verdict.doubts);
     out::warnings(&rest);
-    for (background, model) in models {
-        let mut codes: Vec<&str> = model.warnings.iter().map(|w| w.code.as_str()).collect();
-        codes.dedup();
-        if !codes.is_empty() {
-            let text = format!(
-                "note: the model behind {background} has doubts of its own ({}); the report and `swell show {}` tell them",
-                codes.join(", "),
-                model.name,
-            );
-            out::say(&tables::wrapped(&text));
+    for text in folded {
+        out::say(&tables::wrapped(&text));
+    }
+}
+
+/// The doubts about a model.
+#[derive(Default)]
+struct OfModel<'d> {
+    backgrounds: Vec<&'d str>,
+    /// Number of warnings and of notes.
+    counts: [usize; 2],
+    codes: Vec<&'d str>,
+}
+
+/// The doubts to print, and a line for each model instead of the doubts about it. The line has their number, because
+/// the verdict counts them among the warnings to read first.
+fn folded(
+    models: &BTreeMap<String, ModelFacts>,
+    doubts: &[Warning],
+) -> (Vec<Warning>, Vec<String>) {
+    let mut rest = Vec::new();
+    let mut by_model: BTreeMap<&str, OfModel<'_>> = BTreeMap::new();
+    for doubt in doubts {
+        let of = models.iter().find(|(background, model)| {
+            let end = |w: &Warning| format!("background {background}: {}", w.message);
+            (model.warnings.iter()).any(|w| doubt.message.ends_with(&end(w)))
+        });
+        let Some((background, model)) = of else {
+            rest.push(doubt.clone());
+            continue;
+        };
+        let own = by_model.entry(&model.name).or_default();
+        own.counts[usize::from(doubt.severity != Severity::Warning)] += 1;
+        if !own.backgrounds.contains(&background.as_str()) {
+            own.backgrounds.push(background);
         }
+        if !own.codes.contains(&doubt.code.as_str()) {
+            own.codes.push(&doubt.code);
+        }
+    }
+    let lines = by_model.into_iter().map(|(model, own)| {
+        let [warnings, notes] = own.counts;
+        let what = match (warnings, notes) {
+            (0, n) => count(n, "note"),
+            (n, 0) => format!("{n} of the warnings to read first"),
+            (n, m) => format!("{n} of the warnings to read first and {}", count(m, "note")),
+        };
+        format!(
+            "note: {what} on the model behind {} ({}) are not printed here; the report and `swell show {model}` list them",
+            own.backgrounds.join(", "),
+            own.codes.join(", "),
+        )
+    });
+    (rest, lines.collect())
+}
+
+fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every warning is either printed or counted in a line.
+    #[test]
+    fn folded_doubts_are_counted() {
+        let facts = |name: &str| ModelFacts {
+            name: name.into(),
+            source: String::new(),
+            hash: String::new(),
+            note: String::new(),
+            warnings: vec![
+                Warning::warning("thinned", "few sessions"),
+                Warning::note("one-way", "one side"),
+            ],
+        };
+        let models = BTreeMap::from([
+            ("a".to_owned(), facts("access")),
+            ("b".to_owned(), facts("access")),
+        ]);
+        let about = |background: &str, w: &Warning| Warning {
+            message: format!("model of background {background}: {}", w.message),
+            ..w.clone()
+        };
+        let mut doubts = vec![Warning::warning(
+            "no-reference",
+            "no background of kind none",
+        )];
+        for (background, model) in &models {
+            doubts.extend(model.warnings.iter().map(|w| about(background, w)));
+        }
+        let (rest, lines) = folded(&models, &doubts);
+        assert_eq!(rest.len(), 1);
+        assert_eq!(
+            lines,
+            [
+                "note: 2 of the warnings to read first and 2 notes on the model behind a, b (thinned, one-way) are \
+                 not printed here; the report and `swell show access` list them"
+            ]
+        );
     }
 }

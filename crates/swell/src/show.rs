@@ -36,7 +36,9 @@ fn run(results: &Results, verdict: &Verdict, args: &ShowArgs, json: bool) -> Res
     for foreground in &verdict.foregrounds {
         out::warnings(&foreground.doubts);
         out::data(&tables::of_run(results, foreground));
-        out::data(tables::answers(foreground).trim_end());
+        if !tables::is_silent(&results.experiment, foreground) {
+            out::data(tables::answers(foreground).trim_end());
+        }
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, LineStyle, Table, Width, pres
 use groundswell::model::{AnyModel, mean_bps};
 use swell_emulate::backend::{Conditions, Exit};
 use swell_experiment::Results;
+use swell_experiment::file::File;
 use swell_experiment::made_up::MadeUp;
 use swell_study::Ledger;
 use swell_traffic::Model;
@@ -52,7 +53,17 @@ pub(crate) fn of_run(results: &Results, v: &ForegroundVerdict) -> String {
         MadeUp::NAME => "MADE UP: ",
         _ => "",
     };
-    format!("{mark}{}", slowdowns(v))
+    let table = match is_silent(&results.experiment, v) {
+        true => carried(v),
+        false => slowdowns(v),
+    };
+    format!("{mark}{table}")
+}
+
+/// Whether a foreground is of kind `none`: it shows what the background does by itself, and nothing is asked of it.
+pub(crate) fn is_silent(experiment: &File, v: &ForegroundVerdict) -> bool {
+    let mut all = experiment.foreground.iter();
+    all.any(|f| f.name() == v.foreground && f.is_none())
 }
 
 /// Percentiles and slowdowns of a foreground, a row per background.

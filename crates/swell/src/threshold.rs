@@ -1,17 +1,24 @@
 //! `--fail-if`: thresholds on the numbers of a verdict, and the exit codes of verdicts.
 //!
 //! ```text
-//! [BACKGROUND:]p5|p50|p90|p95.slowdown|seconds[.value|.low|.high] >|>=|<|<= NUMBER
-//! [BACKGROUND:]MEASURE[.p50|.p90|.p95|...].ratio|value[.value|.low|.high] >|>=|<|<= NUMBER
+//! [NAME:]p5|p50|p90|p95.slowdown|seconds[.value|.low|.high] >|>=|<|<= NUMBER
+//! [NAME:]MEASURE[.p50|.p90|.p95|...].ratio|value[.value|.low|.high] >|>=|<|<= NUMBER
 //! ```
 //!
 //! The first form applies to request times, the second to any measure: `goodput.ratio < 0.5`, `p99.value.high > 250`.
+//! `NAME` is a background, a foreground, or `FOREGROUND:BACKGROUND`. Without a foreground, those that have the measure
+//! are concerned.
 
 use std::fmt;
 use std::str::FromStr;
 
+use swell_experiment::file::File;
 use swell_stats::Estimate;
-use swell_verdict::{Answer, BackgroundVerdict, PERCENTILES, Statistic, Verdict};
+use swell_verdict::{
+    Answer, BackgroundVerdict, ForegroundVerdict, PERCENTILES, Statistic, Verdict,
+};
+
+use crate::tables;
 
 /// It is settled whether background traffic matters.
 pub(crate) const ANSWERED: u8 = 0;
@@ -22,9 +29,11 @@ pub(crate) const APPLICATION_FAILED: u8 = 4;
 /// A `--fail-if` holds.
 pub(crate) const THRESHOLD: u8 = 5;
 
-/// The exit code of a verdict without thresholds. A run without a comparison asks no question, so it succeeds.
-pub(crate) fn exit_code(verdict: &Verdict) -> u8 {
-    let all = &verdict.foregrounds;
+/// The exit code of a verdict on `experiment` without thresholds. A run without a comparison asks no question, so it
+/// succeeds, and so does a foreground of kind `none`.
+pub(crate) fn exit_code(experiment: &File, verdict: &Verdict) -> u8 {
+    let mut all: Vec<&ForegroundVerdict> = verdict.foregrounds.iter().collect();
+    all.retain(|f| !tables::is_silent(experiment, f));
     let asked = |answer: Option<Answer>| answer == Some(Answer::Unclear);
     if all.iter().any(|f| f.application_failed) {
         APPLICATION_FAILED
@@ -63,7 +72,7 @@ enum End {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Threshold {
     text: String,
-    background: Option<String>,
+    name: Option<String>,
     of: Of,
     end: End,
     more: bool,
@@ -111,8 +120,11 @@ impl FromStr for Threshold {
             .ok()
             .filter(|x: &f64| x.is_finite())
             .ok_or(wrong(number, "a number"))?;
-        let (background, left) = match left.rsplit_once(':') {
-            Some((name, rest)) => (Some(name.trim().to_owned()), rest),
+        let (subjects, left) = match left.rsplit_once(':') {
+            Some((name, rest)) => {
+                let parts: Vec<&str> = name.split(':').map(str::trim).collect();
+                (Some(parts.join(":")), rest)
+            }
             None => (None, left),
         };
         let parts: Vec<&str> = left.split('.').map(str::trim).collect();
@@ -159,7 +171,7 @@ impl FromStr for Threshold {
         }
         Ok(Threshold {
             text: text.to_owned(),
-            background,
+            name: subjects,
             of,
             end,
             more,
@@ -178,31 +190,100 @@ impl Threshold {
     /// The reasons for which the run fails: a line for every background that crosses the threshold, or whose number is
     /// unknown. A threshold that applies to nothing fails too, because it is mistyped.
     pub(crate) fn crossed(&self, verdict: &Verdict) -> Vec<String> {
-        let mut concerned = 0;
+        let concerned = self.concerned(verdict);
+        if concerned.is_empty() {
+            let known = |names: Vec<&str>| names.join(", ");
+            let foregrounds = verdict.foregrounds.iter().map(|f| &*f.foreground);
+            let backgrounds = verdict.foregrounds.first().into_iter();
+            let backgrounds = backgrounds.flat_map(|f| &f.backgrounds);
+            return vec![format!(
+                "{}: it concerns nothing; the foregrounds are {}, the backgrounds {}",
+                self.text,
+                known(foregrounds.collect()),
+                known(backgrounds.map(|b| &*b.background).collect()),
+            )];
+        }
+        let apt = |(f, _, named): &(&ForegroundVerdict, _, bool)| *named || self.is_of(f);
+        if !concerned.iter().any(apt) {
+            return vec![format!("{}: {}", self.text, self.unknown(verdict))];
+        }
         let mut lines = Vec::new();
-        for foreground in &verdict.foregrounds {
-            for b in &foreground.backgrounds {
-                let named = self.background.as_ref();
-                // The reference itself is compared with nothing.
-                let reference = !matches!(self.of, Of::Seconds(_)) && b.matters.is_none();
-                if reference || named.is_some_and(|n| *n != b.background) {
-                    continue;
+        for (foreground, b, _) in concerned.into_iter().filter(apt) {
+            let name = format!("{} against {}", foreground.foreground, b.background);
+            match self.number(b) {
+                Some(x) if self.holds(x) => {
+                    lines.push(format!("{}: {name} has {x:.3}", self.text));
                 }
-                concerned += 1;
-                let name = format!("{} against {}", foreground.foreground, b.background);
-                match self.number(b) {
-                    Some(x) if self.holds(x) => {
-                        lines.push(format!("{}: {name} has {x:.3}", self.text));
-                    }
-                    Some(_) => {}
-                    None => lines.push(format!("{}: cannot be told of {name}", self.text)),
+                Some(_) => {}
+                None => lines.push(format!("{}: cannot be told of {name}", self.text)),
+            }
+        }
+        lines
+    }
+
+    /// The foregrounds and backgrounds that the name stands for, and whether it names the foreground. A name that a
+    /// foreground and a background share is that of the background.
+    fn concerned<'v>(
+        &self,
+        verdict: &'v Verdict,
+    ) -> Vec<(&'v ForegroundVerdict, &'v BackgroundVerdict, bool)> {
+        let pairs = || {
+            let all = verdict.foregrounds.iter();
+            let all = all.flat_map(|f| f.backgrounds.iter().map(move |b| (f, b)));
+            // The reference itself is compared with nothing.
+            all.filter(|(_, b)| matches!(self.of, Of::Seconds(_)) || b.matters.is_some())
+        };
+        let Some(name) = &self.name else {
+            return pairs().map(|(f, b)| (f, b, false)).collect();
+        };
+        let both = |(f, b): &(&ForegroundVerdict, &BackgroundVerdict)| {
+            format!("{}:{}", f.foreground, b.background) == *name
+        };
+        let whole: Vec<_> = pairs().filter(both).map(|(f, b)| (f, b, true)).collect();
+        if !whole.is_empty() {
+            return whole;
+        }
+        let background = pairs().filter(|(_, b)| b.background == *name);
+        let background: Vec<_> = background.map(|(f, b)| (f, b, false)).collect();
+        if !background.is_empty() {
+            return background;
+        }
+        let foreground = pairs().filter(|(f, _)| f.foreground == *name);
+        foreground.map(|(f, b)| (f, b, true)).collect()
+    }
+
+    /// Whether a foreground has the measure, beside any background.
+    fn is_of(&self, foreground: &ForegroundVerdict) -> bool {
+        let mut all = foreground.backgrounds.iter();
+        match &self.of {
+            Of::Slowdown(_) | Of::Seconds(_) => all.any(|b| b.requests > 0),
+            Of::Ratio(name, _) | Of::Value(name, _) => {
+                all.any(|b| b.compared().any(|j| j.measure == *name))
+            }
+        }
+    }
+
+    /// Why no foreground has the measure, with those that there are.
+    fn unknown(&self, verdict: &Verdict) -> String {
+        let name = match &self.of {
+            Of::Slowdown(_) | Of::Seconds(_) => return "no foreground has requests".to_owned(),
+            Of::Ratio(name, _) | Of::Value(name, _) => name,
+        };
+        let mut known: Vec<&str> = Vec::new();
+        for f in &verdict.foregrounds {
+            for j in f.backgrounds.iter().flat_map(BackgroundVerdict::compared) {
+                if !known.contains(&&*j.measure) {
+                    known.push(&j.measure);
                 }
             }
         }
-        if concerned == 0 {
-            lines.push(format!("{}: there is no such background", self.text));
+        match known.is_empty() {
+            true => format!("no foreground has a measure `{name}`"),
+            false => format!(
+                "no foreground has a measure `{name}`; there are {}",
+                known.join(", ")
+            ),
         }
-        lines
     }
 
     fn number(&self, b: &BackgroundVerdict) -> Option<f64> {
@@ -260,7 +341,7 @@ mod tests {
         assert_eq!((t.of.clone(), t.end), (Of::Slowdown(3), End::High));
         assert!(t.holds(1.6) && t.holds(f64::INFINITY) && !t.holds(1.5));
         let named = read("my:back:p50.seconds<=0.25").unwrap();
-        assert_eq!(named.background.as_deref(), Some("my:back"));
+        assert_eq!(named.name.as_deref(), Some("my:back"));
         assert!(named.holds(0.25) && !named.holds(0.26) && named.end == End::Value);
         let of = |text: &str| read(text).map(|own| (own.of, own.end)).unwrap();
         let p99 = || "p99".to_owned();

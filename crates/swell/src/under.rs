@@ -99,10 +99,10 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
         }
     }
     if let Some(file) = &args.junit {
-        junit::write(file, &results.manifest.name, verdict, &args.fail_if)?;
+        junit::write(file, results, verdict, &args.fail_if)?;
     }
     Ok(if compared {
-        crate::run::judged(verdict, &args.fail_if)
+        crate::run::judged(&results.experiment, verdict, &args.fail_if)
     } else {
         code(&done.exits)
     })

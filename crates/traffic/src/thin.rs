@@ -71,6 +71,9 @@ fn facts(s: &Session) -> [f64; FACTS] {
     [1.0, s.connections().count() as f64, up as f64, down as f64]
 }
 
+/// Most sessions that one stands for. No trace has as many, and sums over much larger weights would not be finite.
+pub(crate) const MOST_WEIGHT: f64 = 1e15;
+
 /// Calibrated weights stay within this factor of the sample's own.
 const FARTHEST: f64 = 5.0;
 
@@ -88,7 +91,8 @@ impl Thinner {
     }
 
     /// Offers a session. A session of weight 2 counts as two sessions.
-    pub fn push(&mut self, session: Session) {
+    pub fn push(&mut self, mut session: Session) {
+        session.weight = session.weight.min(MOST_WEIGHT);
         let facts = facts(&session);
         let items = session.items();
         let measure = (facts[2] + facts[3] + BASE) * session.weight / (items.max(1) as f64).sqrt();
@@ -157,7 +161,10 @@ impl Thinner {
             held.append(&mut own);
         }
         held.sort_unstable_by_key(|h| h.order);
-        let sessions: Vec<Session> = held.into_iter().map(|h| h.session).collect();
+        let mut sessions: Vec<Session> = held.into_iter().map(|h| h.session).collect();
+        for session in &mut sessions {
+            session.weight = session.weight.min(MOST_WEIGHT);
+        }
         let thinning = (kept < self.seen).then(|| {
             let mut sizes = Sizes::default();
             sessions.iter().for_each(|s| sizes.add(s));

@@ -33,8 +33,10 @@ const LONGEST_ACK_DELAY: Dur = Dur::from_millis(500);
 const OVERHEAD: Bytes = Bytes(65_535);
 /// Maximum length of a run. Counts per millisecond take 16 bytes per direction: 2.8 GB for a day.
 const LONGEST: Dur = Dur::from_secs(86_400);
-/// Maximum number of bins of a run.
-const BINS: u64 = 10_000_000;
+/// Maximum number of bins of a run: each is a row per link and direction, which is kept, written and read again.
+const BINS: u64 = 1_000_000;
+/// Maximum number of bins of all links together.
+const ALL_BINS: u64 = 10_000_000;
 
 /// Every impossible value in `file`.
 pub(super) fn check(file: &File) -> Vec<Impossible> {
@@ -440,14 +442,21 @@ fn run(file: &File, found: &mut Findings) {
             format!("bins of {} do not fit into the run", run.bins),
             "for example \"100ms\"",
         );
-    } else if run.duration.as_nanos() / run.bins.as_nanos() > BINS {
+    } else if let bins = run.duration.as_nanos() / run.bins.as_nanos()
+        && let links = file.links().len() as u64
+        && (bins > BINS || bins.saturating_mul(links) > ALL_BINS)
+    {
+        let of = match links {
+            1 => String::new(),
+            n => format!(" on {n} links"),
+        };
         found.add(
             "run.bins",
             format!(
-                "bins of {} are too many for a run of {}",
+                "bins of {} are too many for a run of {}{of}: each of {bins} is a row of a table",
                 run.bins, run.duration
             ),
-            "for example \"100ms\"",
+            "write for example \"100ms\"; a link has at most 1000000 bins, all links together 10000000",
         );
     } else {
         // Totals are sums over bins from the end of the warm-up to the end of the run, so both must be bin boundaries.

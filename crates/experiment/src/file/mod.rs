@@ -86,7 +86,7 @@ pub struct Run {
     pub together: bool,
     /// Replication r has seed + r, equal in every foreground and background.
     pub seed: u64,
-    /// Bin width of the time series.
+    /// Bin width of the time series. A run has at most 1000000 bins.
     pub bins: Dur,
     /// Whose TCP the background runs on, if `backend = "emulated"`. In the simulator there is no
     /// choice.

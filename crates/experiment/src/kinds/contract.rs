@@ -16,7 +16,7 @@ use super::{Active, Energy, Program, Trace, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::exporter::{Exported, Exporter};
 use crate::file::check::Findings;
-use crate::file::{BackendKind, LoadBasis, RateSpec, Route};
+use crate::file::{ACCESS_DELAY, BackendKind, LoadBasis, RateSpec, Route};
 use crate::measure::Measure;
 use crate::observe::Observations;
 use crate::plan::{Capture, Traces};
@@ -188,6 +188,17 @@ pub(crate) struct Resolving<'p> {
     pub pace: Option<f64>,
     /// Default one-way delay of an access path.
     pub delay: Dur,
+}
+
+impl Resolving<'_> {
+    /// The one-way delay of an access path of packets or transfers, where the file gives none. The network's `rtt` is
+    /// that of foregrounds.
+    pub fn default_delay(&self) -> Dur {
+        match self.role {
+            Role::Foreground => self.delay,
+            Role::Background => ACCESS_DELAY,
+        }
+    }
 }
 
 /// The observations of another background that an imitation needs.

@@ -14,7 +14,7 @@ use super::packets::own_seed;
 use super::{Active, Traffic};
 use crate::backend::RunError;
 use crate::file::check::Findings;
-use crate::file::{Route, TcpSettings, delay};
+use crate::file::{ACCESS_DELAY, Route, TcpSettings};
 use crate::measure::{GOODPUT, Measure};
 use crate::simulate::transport::tcp;
 
@@ -48,9 +48,10 @@ pub struct Greedy {
     #[serde(default)]
     pub stagger: Dur,
     /// One-way delay of the access path on each side of the bottleneck: of all connections, a list that they
-    /// take in turn, or `{ from, to }` between which each draws its own.
-    #[serde(default)]
-    pub delay: Delays,
+    /// take in turn, or `{ from, to }` between which each draws its own. Default: 5ms; of a foreground, what makes
+    /// the network's `rtt`, if that is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Delays>,
     /// Capacity of every access path, on each side and in both directions. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Rate>,
@@ -95,7 +96,7 @@ impl Delays {
 
 impl Default for Delays {
     fn default() -> Delays {
-        Delays::Same(delay())
+        Delays::Same(ACCESS_DELAY)
     }
 }
 
@@ -147,20 +148,20 @@ impl Keys for Greedy {
                 "write less than `run.duration`",
             );
         }
-        match &self.delay {
-            Delays::Same(_) => {}
-            Delays::InTurn(list) if list.is_empty() => {
+        match self.delay.as_ref() {
+            None | Some(Delays::Same(_)) => {}
+            Some(Delays::InTurn(list)) if list.is_empty() => {
                 found.add(at.key("delay"), "a list of no delays", "write at least one");
             }
-            Delays::InTurn(_) => {}
-            Delays::Uniform { from, to } if from > to => {
+            Some(Delays::InTurn(_)) => {}
+            Some(Delays::Uniform { from, to }) if from > to => {
                 found.add(
                     at.key("delay"),
                     format!("there is nothing from {from} to {to}"),
                     "write the shorter one first",
                 );
             }
-            Delays::Uniform { .. } => {}
+            Some(Delays::Uniform { .. }) => {}
         }
         found.access(at.key("access"), self.access);
         found.tcp(&at.key("tcp"), &self.tcp);
@@ -171,11 +172,15 @@ impl Keys for Greedy {
     }
 
     fn delay(&self) -> Option<Dur> {
-        Some(self.delay.longest())
+        self.delay.as_ref().map(Delays::longest)
     }
 
-    fn resolve(&self, _: &Resolving<'_>) -> Option<Traffic> {
-        Some(Traffic::Greedy(self.clone()))
+    fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {
+        let default = || Delays::Same(with.default_delay());
+        Some(Traffic::Greedy(Greedy {
+            delay: Some(self.delay.clone().unwrap_or_else(default)),
+            ..self.clone()
+        }))
     }
 
     fn measures(&self) -> Vec<Measure> {
@@ -228,7 +233,7 @@ impl Plays for Greedy {
             false => vec![first; connections as usize],
         };
         let mut draws = Stream::new(seed, "greedy-delay");
-        let (delay, delays) = match &self.delay {
+        let (delay, delays) = match &self.delay.clone().unwrap_or_default() {
             Delays::Same(delay) => (*delay, Vec::new()),
             Delays::InTurn(list) => {
                 let turns = list.iter().copied().cycle().take(connections as usize);
@@ -262,7 +267,7 @@ impl Plays for Greedy {
     }
 
     fn delay(&self) -> Dur {
-        self.delay.longest()
+        self.delay.as_ref().map_or(ACCESS_DELAY, Delays::longest)
     }
 
     fn plausible(&self, at: &Setting<'_>) -> Plausible {

@@ -15,6 +15,7 @@ use super::contract::{
     Shown, Slot, reads, trimmed,
 };
 use super::energy::of_octave;
+use super::replay::significant;
 use super::{Active, Energy, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::bundled;
@@ -130,10 +131,10 @@ impl Learnt {
         (copies > MOST_COPIES).then(|| {
             (
                 format!(
-                    "`{}` is too small for {:.3} Mbit/s: its {sessions} sessions are {:.4} Mbit/s down, and {copies:.0} copies of them would be needed",
+                    "`{}` is too small for {} Mbit/s: its {sessions} sessions are {} Mbit/s down, and {copies:.0} copies of them would be needed",
                     self.model,
-                    rate / 1e6,
-                    own / 1e6
+                    significant(rate / 1e6),
+                    significant(own / 1e6)
                 ),
                 Some(format!(
                     "learn from a busier link; at most {MOST_COPIES} copies are made, or as many as `sessions` says"
@@ -322,9 +323,9 @@ impl Plays for LearntTraffic {
             doubts.push(Warning::note(
                 "model-repeats",
                 format!(
-                    "a run of {:.0} s is longer than the {:.0} s behind {role} `{name}`: its sessions come again, in another order",
-                    at.duration.as_secs_f64(),
-                    self.model.duration.as_secs_f64()
+                    "a run of {} is longer than the {} s behind {role} `{name}`: its sessions come again, in another order",
+                    at.duration,
+                    significant(self.model.duration.as_secs_f64())
                 ),
             ));
         }

@@ -14,7 +14,7 @@ use super::replay::until;
 use super::{Active, Energy, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
-use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, delay};
+use crate::file::{ACCESS_DELAY, LoadBasis, RateSpec, Route, TcpSettings};
 use crate::measure::Measure;
 use crate::simulate::transport::tcp;
 
@@ -60,9 +60,10 @@ pub struct OnOff {
     /// Python's generator gives with these seeds. Default: drawn anew by every seed of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeds: Option<[u64; 2]>,
-    /// One-way delay of the access path on each side of the bottleneck.
-    #[serde(default = "delay")]
-    pub delay: Dur,
+    /// One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground, what makes
+    /// the network's `rtt`, if that is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Dur>,
     /// Capacity of the access path on each side, both directions. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Rate>,
@@ -182,7 +183,7 @@ impl OnOff {
 }
 
 impl Keys for OnOff {
-    reads!(name, load, active, energy, route);
+    reads!(name, load, active, energy, route, delay);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         at.simulated_only(
@@ -260,6 +261,7 @@ impl Keys for OnOff {
         Some(Traffic::OnOff(OnOff {
             rate: RateSpec::Fixed(times(rate, with.pace)),
             rate_up: Some(times(up, with.pace)),
+            delay: self.delay.or(Some(with.default_delay())),
             ..self.clone()
         }))
     }
@@ -280,8 +282,8 @@ impl Keys for OnOff {
 impl Plays for OnOff {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         let config = ReplayConfig {
-            left: path(self.delay, self.access),
-            right: path(self.delay, self.access),
+            left: path(Plays::delay(self), self.access),
+            right: path(Plays::delay(self), self.access),
             ..ReplayConfig::exact(self.packets(at)?)
         };
         let machine = swell_workload::Replay::new(config);
@@ -312,7 +314,7 @@ impl Plays for OnOff {
     }
 
     fn delay(&self) -> Dur {
-        self.delay
+        self.delay.unwrap_or(ACCESS_DELAY)
     }
 
     fn plausible(&self, _: &Setting<'_>) -> Plausible {

@@ -14,7 +14,7 @@ use super::contract::{
 use super::{Active, Energy, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
-use crate::file::{LoadBasis, Pairing, RateSpec, Route, TcpSettings, Transport, delay};
+use crate::file::{ACCESS_DELAY, LoadBasis, Pairing, RateSpec, Route, TcpSettings, Transport};
 use crate::measure::{DELAY, GOODPUT, LOSS, Measure};
 use crate::simulate::transport::{carrier, tcp};
 use crate::store::Measured;
@@ -58,9 +58,10 @@ pub struct Parametric {
     /// the rate. Default: all follow one schedule and take turns.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub independent: bool,
-    /// One-way delay of the access path on each side of the bottleneck.
-    #[serde(default = "delay")]
-    pub delay: Dur,
+    /// One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground, what makes
+    /// the network's `rtt`, if that is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Dur>,
     /// One-way delay of the access path on the right, where it is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_right: Option<Dur>,
@@ -158,6 +159,15 @@ impl Parametric {
         }
     }
 
+    /// Delays of the access paths on the left and on the right, if the file gives one of them.
+    fn delays(&self) -> Option<[Dur; 2]> {
+        if self.delay.is_none() && self.delay_right.is_none() {
+            return None;
+        }
+        let left = self.delay.unwrap_or(ACCESS_DELAY);
+        Some([left, self.delay_right.unwrap_or(left)])
+    }
+
     fn asks(&self) -> Asked {
         if self.transport == Transport::Tcp {
             return [None, None];
@@ -210,7 +220,7 @@ impl Parametric {
             packet: self.packet,
             rates: self.rates(with.measured, with.replication, with.pace),
             independent: self.independent,
-            delays: [self.delay, self.delay_right.unwrap_or(self.delay)],
+            delays: self.delays().unwrap_or([with.default_delay(); 2]),
             access: self.access,
             tcp: self.tcp.clone(),
         }
@@ -321,8 +331,8 @@ macro_rules! kind {
 
             // On average: a round trip crosses both sides twice.
             fn delay(&self) -> Option<Dur> {
-                let right = self.0.delay_right.unwrap_or(self.0.delay);
-                Some((self.0.delay + right).scale(0.5))
+                let [left, right] = self.0.delays()?;
+                Some((left + right).scale(0.5))
             }
 
             fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {

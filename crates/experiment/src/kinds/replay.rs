@@ -12,14 +12,14 @@ use swell_workload::{Packets, ReplayConfig};
 
 use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Seen,
-    Setting, Slot, Source, path, reads,
+    Setting, Slot, Source, path, reads, trimmed,
 };
 use super::energy::variance;
 use super::packets::{measures_of_packets, own_seed};
 use super::{Active, Energy, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
-use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, Transport, delay};
+use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, Transport};
 use crate::measure::Measure;
 use crate::plan::{Capture, Traces};
 use crate::simulate::transport::{carrier, tcp};
@@ -74,9 +74,10 @@ pub struct Replay {
     /// Let the trace's up direction flow down and the other way round.
     #[serde(default)]
     pub reversed: bool,
-    /// One-way delay of the access path on each side of the bottleneck.
-    #[serde(default = "delay")]
-    pub delay: Dur,
+    /// One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground, what makes
+    /// the network's `rtt`, if that is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Dur>,
     /// Capacity of the access path on each side, both directions. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Rate>,
@@ -129,6 +130,8 @@ pub struct ReplayTraffic {
     pub trace: Arc<Trace>,
     /// Times are multiplied by this.
     pub stretch: f64,
+    /// One-way delay of the access path on each side.
+    pub delay: Dur,
 }
 
 impl Replay {
@@ -203,12 +206,12 @@ impl Replay {
                 source,
                 hash: capture.hash,
                 note: format!(
-                    "{} packets up and {} down in {:.1} s, {:.3} and {:.3} Mbit/s",
+                    "{} packets up and {} down in {} s, {} and {} Mbit/s",
                     trace.packets[0].len(),
                     trace.packets[1].len(),
-                    length.as_secs_f64(),
-                    up.as_mbit(),
-                    down.as_mbit(),
+                    significant(length.as_secs_f64()),
+                    significant(up.as_mbit()),
+                    significant(down.as_mbit()),
                 ),
                 warnings: capture.doubts,
             },
@@ -219,7 +222,7 @@ impl Replay {
 }
 
 impl Keys for Replay {
-    reads!(name, rate, load, active, energy);
+    reads!(name, rate, load, active, energy, delay);
 
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         at.simulated_only(
@@ -321,6 +324,7 @@ impl Keys for Replay {
             replay: self.clone(),
             trace: Arc::clone(trace),
             stretch: with.pace.map_or(own, |speed| 1.0 / speed),
+            delay: self.delay.unwrap_or_else(|| with.default_delay()),
         }))
     }
 
@@ -348,8 +352,8 @@ impl Plays for ReplayTraffic {
             period: (!replay.once).then_some(trace.period),
             stretch: self.stretch,
             grid: replay.grid,
-            left: path(replay.delay, replay.access),
-            right: path(replay.delay, replay.access),
+            left: path(self.delay, replay.access),
+            right: path(self.delay, replay.access),
             ..ReplayConfig::exact(trace.packets.clone())
         };
         let machine = swell_workload::Replay::new(config);
@@ -376,9 +380,9 @@ impl Plays for ReplayTraffic {
             doubts.push(Warning::note(
                 "trace-repeats",
                 format!(
-                    "a run of {} is longer than the {:.1} s of the trace behind {role} `{name}`: it begins again",
+                    "a run of {} is longer than the {} s of the trace behind {role} `{name}`: it begins again",
                     at.duration,
-                    length.as_secs_f64()
+                    significant(length.as_secs_f64())
                 ),
             ));
         }
@@ -394,8 +398,8 @@ impl Plays for ReplayTraffic {
             doubts.push(Warning::warning(
                 "stretched",
                 format!(
-                    "the times of {role} `{name}` are multiplied by {:.3}: bursts last as much longer or shorter than in the trace",
-                    self.stretch
+                    "the times of {role} `{name}` are multiplied by {}: bursts last as much longer or shorter than in the trace",
+                    significant(self.stretch)
                 ),
             ));
         }
@@ -414,7 +418,7 @@ impl Plays for ReplayTraffic {
     }
 
     fn delay(&self) -> Dur {
-        self.replay.delay
+        self.delay
     }
 
     fn plausible(&self, _: &Setting<'_>) -> Plausible {
@@ -434,5 +438,38 @@ pub(super) fn until(packets: &Packets, t: Dur, period: Option<Dur>) -> f64 {
             rounds as f64 * sum(Dur::from_nanos(ns)) + sum(Dur::from_nanos(t.as_nanos() % ns))
         }
         _ => sum(t),
+    }
+}
+
+/// Formats a positive number for sentences: three significant digits, or all digits before the point. A fixed number of
+/// decimals would show small ones as zero.
+pub(super) fn significant(value: f64) -> String {
+    if value <= 0.0 || !value.is_finite() {
+        return trimmed(value);
+    }
+    let decimals = (2.0 - value.log10().floor()).clamp(0.0, 12.0) as usize;
+    let text = format!("{value:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_numbers_are_not_shown_as_zero() {
+        for (value, text) in [
+            (0.000_421_6, "0.000422"),
+            (0.5, "0.5"),
+            (9.991, "9.99"),
+            (120.0, "120"),
+            (86_400.4, "86400"),
+            (0.0, "0"),
+        ] {
+            assert_eq!(significant(value), text);
+        }
     }
 }

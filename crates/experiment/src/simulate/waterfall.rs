@@ -380,7 +380,9 @@ impl<'w> Chains<'w> {
         // A change at the instant at which the last bit leaves is too late for the rate.
         let before = left - delay - Dur::from_nanos(1);
         let rate = latest(changes, before, set).unwrap_or(link.rate);
-        let transmission = rate.transmit(Bytes(u64::from(size))).min(there);
+        // What the link adds to each packet is transmitted with it.
+        let bytes = Bytes(link.overhead.0 + u64::from(size));
+        let transmission = rate.transmit(bytes).min(there);
         Some([there.saturating_sub(transmission), transmission])
     }
 }

@@ -358,6 +358,14 @@ fn sessions(
             "tap-overflown",
             format!("{overflown} packets were not seen by a tap; runs of losses are not reported"),
         ));
+    } else if into.left_out() + out.left_out() > 0 {
+        seen.doubts.push(Warning::warning(
+            "tap-overflown",
+            format!(
+                "{} packets are more than can be followed: runs of losses are not reported; a shorter span has fewer",
+                into.left_out() + out.left_out()
+            ),
+        ));
     } else {
         seen.lost = into.lost(&out);
         reconcile(bed, &first, &mut seen)?;

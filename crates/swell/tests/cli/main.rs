@@ -7,6 +7,7 @@
 
 mod collect;
 mod compare;
+mod conditions;
 mod generate;
 mod kept;
 mod learn;

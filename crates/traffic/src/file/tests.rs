@@ -124,6 +124,11 @@ fn errors_say_where_and_why() {
             "sessions[1].weight: -2.5 is not positive",
         ),
         ("\"weight\":2.5", "\"weight\":1e999", "line "),
+        (
+            "\"weight\":2.5",
+            "\"weight\":1e308",
+            "sessions[1].weight: 1e308 sessions are more than 1e15",
+        ),
         ("\"gap\":0", "\"gap\":-1", "line "),
         ("\"gap\":0", "\"gap\":NaN", "line "),
         ("\"gap\":0", "\"gap\":0.5", "line "),

@@ -1,5 +1,7 @@
 //! Self-configuration: makes a model from flow records, in one pass and bounded memory.
 
+use std::collections::VecDeque;
+
 use swell_base::Dur;
 
 use super::model::{FlowModel, FlowTotals, Profile, TcpSessions};
@@ -100,6 +102,15 @@ const LONGEST_SAMPLING: f64 = u32::MAX as f64;
 /// Number of records that decide together around which time the model is.
 const EARLY: usize = 64;
 
+/// Records that begin further ahead of the clock may have wrong times. They are held until it is clear whether the
+/// others follow.
+const LEAP: i64 = 86_400 * 1_000_000_000;
+/// A few records at the end that are further ahead have wrong times. Others come after a pause.
+const PAUSE: i64 = 30 * LEAP;
+/// How many held records are refused for each one that is not ahead. So two of three records must be ahead before the
+/// clock follows them.
+const REFUSED: usize = 2;
+
 /// Makes a [`FlowModel`] from flow records.
 #[derive(Debug)]
 pub struct Configurator {
@@ -112,6 +123,10 @@ pub struct Configurator {
     sources: Sources,
     /// The first records, held until the timeline is placed.
     early: Vec<Record>,
+    /// Records far ahead of the clock.
+    ahead: VecDeque<Record>,
+    /// The median time of the first records.
+    median: Option<i64>,
     /// Latest first packet so far. `longest` is the duration of the longest record.
     clock: Option<i64>,
     begin: i64,
@@ -139,6 +154,8 @@ impl Configurator {
             released: Released::new(options.capacity),
             sources: Sources::default(),
             early: Vec::new(),
+            ahead: VecDeque::new(),
+            median: None,
             clock: None,
             begin: i64::MAX,
             end: i64::MIN,
@@ -163,7 +180,7 @@ impl Configurator {
         if !good {
             self.totals.refused += 1;
         } else if self.timeline.placed() {
-            self.take(&record);
+            self.sort(&record);
         } else {
             self.early.push(record);
             if self.early.len() >= EARLY {
@@ -181,8 +198,50 @@ impl Configurator {
         stamps.sort_unstable();
         if let Some(&median) = stamps.get(stamps.len() / 2) {
             self.timeline.place(median);
+            self.median = Some(median);
         }
-        early.iter().for_each(|r| self.take(r));
+        early.iter().for_each(|r| self.sort(r));
+    }
+
+    /// Takes a record, unless it is far ahead of the clock. One wrong record would otherwise move the clock, and all
+    /// that follow would be late.
+    fn sort(&mut self, record: &Record) {
+        if !self.leaps(record, LEAP) {
+            for _ in 0..self.ahead.len().min(REFUSED) {
+                self.ahead.pop_front();
+                self.totals.refused += 1;
+            }
+            return self.take(record);
+        }
+        self.ahead.push_back(*record);
+        if self.ahead.len() >= EARLY {
+            // The time has changed for all: after a pause, or because the clock was set.
+            std::mem::take(&mut self.ahead)
+                .iter()
+                .for_each(|r| self.take(r));
+        }
+    }
+
+    /// Whether a record begins more than `by` after the clock.
+    fn leaps(&self, record: &Record, by: i64) -> bool {
+        let sides = [Some(record.forward), record.reverse];
+        let first = sides.into_iter().flatten().map(|d| d.first).max();
+        let limit = self.clock.or(self.median);
+        let limit = limit.map(|clock| clock.saturating_add(by));
+        first.zip(limit).is_some_and(|(first, limit)| first > limit)
+    }
+
+    /// Takes the records that are far ahead at the end, unless they are few beside the others.
+    fn take_last(&mut self) {
+        let ahead = std::mem::take(&mut self.ahead);
+        let few = (ahead.len() as u64).saturating_mul(EARLY as u64) < self.totals.records;
+        for record in &ahead {
+            if few && self.leaps(record, PAUSE) {
+                self.totals.refused += 1;
+            } else {
+                self.take(record);
+            }
+        }
     }
 
     fn take(&mut self, record: &Record) {
@@ -275,6 +334,7 @@ impl Configurator {
         provenance: Provenance,
     ) -> Result<FlowModel, ConfigureError> {
         self.place();
+        self.take_last();
         let over = self.connections.finish(
             &self.options,
             self.begin,

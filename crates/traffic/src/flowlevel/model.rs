@@ -176,7 +176,7 @@ pub struct Sampled {
 pub struct FlowTotals {
     /// Number of records.
     pub records: u64,
-    /// Records that are neither TCP nor UDP, have no packets, or have times too far from all others.
+    /// Records that are neither TCP nor UDP, have no packets, or have times too far from all others or far ahead of them.
     pub refused: u64,
     /// Packets, scaled by the sampling interval.
     pub packets: u64,

@@ -66,6 +66,23 @@ fn counts_and_bytes_are_met_and_the_largest_stay() {
     }
 }
 
+#[test]
+fn huge_weights_stay_finite() {
+    let mut m = heavy();
+    for s in &mut m.sessions {
+        s.weight = 1e308;
+    }
+    let t = m.thinned(1_000, 1);
+    let most = t.sessions.iter().map(|s| s.weight).fold(0.0, f64::max);
+    assert!(
+        most <= 1e15 && t.sessions.iter().all(|s| s.weight > 0.0),
+        "{most}"
+    );
+    assert!(t.check().is_ok());
+    let cost = t.provenance.thinning.unwrap();
+    assert!(cost.w1_bytes.is_finite() && cost.w1_connections.is_finite());
+}
+
 /// A class of a hundred small sessions beside one of thousands. Each keeps its load in both directions,
 /// and the small class keeps most of its sessions.
 #[test]

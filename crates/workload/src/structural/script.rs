@@ -182,7 +182,8 @@ impl Script {
                 let Some(turn) = turns.get(self.next[0] as usize) else {
                     return;
                 };
-                self.awaited[End::Client as usize] += turn.response;
+                let awaited = &mut self.awaited[End::Client as usize];
+                *awaited = awaited.saturating_add(turn.response);
                 self.state = State::Response;
                 self.write(End::Server, turn.response, steps);
             }
@@ -283,7 +284,8 @@ impl Script {
             return;
         };
         if turn.request > 0 {
-            self.awaited[End::Server as usize] += turn.request;
+            let awaited = &mut self.awaited[End::Server as usize];
+            *awaited = awaited.saturating_add(turn.request);
             self.state = State::Request;
             self.write(End::Client, turn.request, steps);
         } else {
@@ -489,5 +491,21 @@ fn exchange(model: &Model, place: Place) -> &Exchange {
 }
 
 fn total(chain: &[Unit]) -> u64 {
-    chain.iter().map(|u| u.bytes).sum()
+    // A model file may hold any sizes.
+    chain.iter().fold(0, |sum, u| sum.saturating_add(u.bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_that_do_not_fit_into_a_sum_saturate() {
+        let unit = |bytes| Unit {
+            bytes,
+            ..Unit::default()
+        };
+        assert_eq!(total(&[unit(3), unit(4)]), 7);
+        assert_eq!(total(&[unit(u64::MAX), unit(4)]), u64::MAX);
+    }
 }

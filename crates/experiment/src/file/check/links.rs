@@ -127,9 +127,11 @@ fn keys(keys: &LinkKeys, whole: &str, complete: bool, found: &mut Findings) {
         // Report problems of shared keys only once.
         let skip = |has: Has| side == "down" && !own(has) && !keys.up.as_ref().is_some_and(has);
 
+        // A direction's own trace replaces a common rate, so that rate says nothing about it.
+        let carries: Has = |o| o.rate.is_some() || o.deliveries.is_some();
         let own_rate = own(|o| o.rate.is_some());
-        if own_rate || keys.rate.is_some() {
-            if link.rate == Rate::default() && !skip(|o| o.rate.is_some()) {
+        if own_rate || (keys.rate.is_some() && !own(carries)) {
+            if link.rate == Rate::default() && !skip(carries) {
                 found.add(
                     place("rate", own_rate),
                     "a link of rate 0 carries nothing",

@@ -43,6 +43,23 @@ fn links_have_names_and_paths_take_them_in_order() {
     assert_eq!(read(&found.to_toml(), "again").unwrap(), found);
 }
 
+/// A rate may stand beside the delivery trace of one direction, whatever the other direction has.
+#[test]
+fn a_direction_with_deliveries_needs_no_rate() {
+    let down = "[network]\nrate = \"8Mbit\"\n[network.down]\ndeliveries = \"lte.down\"\n";
+    for up in ["", "[network.up]\nrate = \"384kbit\"\n"] {
+        let found = file(&format!("{down}{up}"), "", "rate = \"100kbit\"");
+        assert!(found.is_ok(), "{up}: {}", found.unwrap_err());
+    }
+    let zero = file(
+        "[network]\nrate = \"0Mbit\"\n[network.up]\ndeliveries = \"lte.up\"\n",
+        "",
+        "rate = \"100kbit\"",
+    );
+    let text = zero.unwrap_err().to_string();
+    assert!(text.contains("carries nothing"), "{text}");
+}
+
 #[test]
 fn what_cannot_be_a_link_or_a_path_is_refused_where_it_stands() {
     let rate = "rate = \"1Mbit\"";

@@ -145,6 +145,13 @@ fn each_kind_of_mistake_names_line_key_and_way_out() {
             "bins of 1ns are too many for a run of 120s",
         ),
         (
+            "replications = 3",
+            "bins = \"100us\"",
+            "x.toml:26:8",
+            "run.bins",
+            "each of 1200000 is a row of a table",
+        ),
+        (
             "kind = \"web\"",
             "kind = \"web\"\nclients = 4000000000",
             "x.toml:11:11",

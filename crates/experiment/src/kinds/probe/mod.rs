@@ -1,4 +1,4 @@
-//! Probes: packets that measure the available bandwidth of a path. Each tool has its own file.
+//! Probes: packets that measure the available bandwidth or the capacity of a path. Each tool has its own file.
 
 mod chirp;
 mod estimator;
@@ -33,8 +33,8 @@ use crate::measure::{Better, Measure, Source};
 use crate::observe::Observations;
 use crate::simulate::transport::tcp;
 
-/// A tool that estimates the available bandwidth of its path down, again and again. Each estimate is compared with what
-/// the links had free meanwhile. Simulated only.
+/// A tool that estimates the available bandwidth of its path down, or its capacity, again and again. Each estimate is
+/// compared with what the links had free meanwhile, or could carry. Simulated only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
@@ -57,7 +57,7 @@ pub struct Probe {
     pub route: Route,
 }
 
-/// How the available bandwidth is estimated.
+/// How the available bandwidth, or the capacity, is estimated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
@@ -89,8 +89,8 @@ const BYTES: &str = "probe bytes";
 const DURATION: &str = "probe duration";
 const AVAILABLE: &str = "available";
 
-/// The judged measure: difference between the estimate, the middle of its range, and the actual available bandwidth,
-/// over the capacity.
+/// The judged measure: difference between the estimate, the middle of its range, and the actual value of what the tool
+/// estimates, over the capacity.
 const OFF: Measure = Measure {
     name: Cow::Borrowed(ERROR),
     unit: Cow::Borrowed(""),
@@ -108,6 +108,26 @@ const OFF: Measure = Measure {
 pub struct ProbeTraffic {
     probe: Probe,
     delay: Dur,
+}
+
+/// What a tool estimates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    /// What other traffic leaves free.
+    Available,
+    /// What the narrowest link can carry, whatever the other traffic.
+    Capacity,
+}
+
+impl Tool {
+    fn target(self) -> Target {
+        match self {
+            Tool::Pathload | Tool::Pathchirp | Tool::Spruce | Tool::Igi | Tool::Ptr => {
+                Target::Available
+            }
+            Tool::PacketPair => Target::Capacity,
+        }
+    }
 }
 
 impl Probe {
@@ -175,7 +195,11 @@ impl Keys for Probe {
             Tool::Ptr => "PTR",
             Tool::PacketPair => "packet pair",
         };
-        format!("{tool}: estimates of the available bandwidth down")
+        let what = match self.tool.target() {
+            Target::Available => "available bandwidth",
+            Target::Capacity => "capacity",
+        };
+        format!("{tool}: estimates of the {what} down")
     }
 }
 
@@ -207,7 +231,7 @@ impl Plays for ProbeTraffic {
     }
 
     fn observed(&self, path: &[Crossed<'_>], observed: &mut Observations) {
-        truth::add(path, observed);
+        truth::add(path, self.probe.tool.target(), observed);
     }
 
     fn class(&self, _: u32) -> String {

@@ -3,7 +3,7 @@
 use swell_base::{Dur, Time};
 use swell_path::mean_offered;
 
-use super::{AVAILABLE, BYTES, DURATION, ERROR, ESTIMATE, HIGH, LOW};
+use super::{AVAILABLE, BYTES, DURATION, ERROR, ESTIMATE, HIGH, LOW, Target};
 use crate::kinds::contract::Crossed;
 use crate::observe::{Estimate, MeasureSample, Observations};
 
@@ -11,8 +11,9 @@ use crate::observe::{Estimate, MeasureSample, Observations};
 const TIMESCALES: [usize; 4] = [10, 100, 1000, 10_000];
 
 /// Adds the actual available bandwidth of `path` during each estimate, on its tightest link. The mean over that time
-/// and the error of the estimate go to the measures, several timescales to the table of estimates.
-pub(super) fn add(path: &[Crossed<'_>], observed: &mut Observations) {
+/// and the error of the estimate go to the measures, several timescales to the table of estimates. The error is against
+/// `target`, because other traffic does not change the capacity.
+pub(super) fn add(path: &[Crossed<'_>], target: Target, observed: &mut Observations) {
     let Some(first) = path.first() else { return };
     let narrowest = path.iter().fold(first.capacity, |c, l| c.min(l.capacity));
     let mut found = Vec::new();
@@ -34,8 +35,13 @@ pub(super) fn add(path: &[Crossed<'_>], observed: &mut Observations) {
         let end = own[0].at;
         let last = (end * 1e3).round() as usize;
         let whole = ((duration * 1e3).round() as usize).clamp(1, last.max(1));
-        let mean = free(path, last.saturating_sub(whole), last);
-        let off = (estimate - mean).abs() / narrowest;
+        let first_ms = last.saturating_sub(whole);
+        let mean = free(path, first_ms, last);
+        let actual = match target {
+            Target::Available => mean,
+            Target::Capacity => least(path, |link| capacity(link, first_ms, last)),
+        };
+        let off = (estimate - actual).abs() / narrowest;
         found.extend(
             [(AVAILABLE, mean), (ERROR, off)].map(|(name, number)| MeasureSample {
                 measure: name.to_owned(),
@@ -74,12 +80,21 @@ fn free(path: &[Crossed<'_>], from: usize, to: usize) -> f64 {
     let link = |link: &Crossed<'_>| {
         let sent = link.others.iter().take(to).skip(from);
         let bits = sent.map(|b| f64::from(*b)).sum::<f64>() * 8.0;
-        let at = |ms: usize| Time::ZERO + Dur::from_millis(ms as u64);
-        let capacity = match &link.changing {
-            Some(changing) => mean_offered(changing, at(from), at(to)).bps() as f64,
-            None => link.capacity,
-        };
-        capacity - bits * 1e3 / (to - from) as f64
+        capacity(link, from, to) - bits * 1e3 / (to - from) as f64
     };
-    path.iter().map(link).fold(f64::INFINITY, f64::min)
+    least(path, link)
+}
+
+/// What a link can carry from one millisecond to another, bits per second.
+fn capacity(link: &Crossed<'_>, from: usize, to: usize) -> f64 {
+    let at = |ms: usize| Time::ZERO + Dur::from_millis(ms as u64);
+    match &link.changing {
+        Some(changing) => mean_offered(changing, at(from), at(to)).bps() as f64,
+        None => link.capacity,
+    }
+}
+
+/// The least value of a link.
+fn least(path: &[Crossed<'_>], of: impl Fn(&Crossed<'_>) -> f64) -> f64 {
+    path.iter().map(of).fold(f64::INFINITY, f64::min)
 }

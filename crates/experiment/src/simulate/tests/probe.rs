@@ -142,5 +142,9 @@ fn packet_pairs_tell_the_capacity() {
             all.iter().all(|c| (c / 100e6 - 1.0).abs() < 0.02),
             "{all:?}"
         );
+        // The error is against the capacity, which other traffic does not change.
+        let errors = estimates("packet-pair", &background, 20)("error");
+        assert_eq!(errors.len(), all.len());
+        assert!(errors.iter().all(|e| *e < 0.02), "{errors:?}");
     }
 }

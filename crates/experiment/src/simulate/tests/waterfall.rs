@@ -94,6 +94,22 @@ fn a_small_fetch_is_two_round_trips() {
     assert!((sent - bytes * 8.0 / 10e6).abs() < 1e-9, "{sent}");
 }
 
+/// What the link adds to each packet takes time to be sent, not to wait.
+#[test]
+fn overhead_is_transmission() {
+    let one = waterfall(
+        &format!("{LINK}\noverhead = \"38B\""),
+        &format!("object = \"1kB\"\nthink = \"1s\"\n{EXACT}"),
+        IDLE,
+    );
+    adds_up(&one);
+    let sent = mean(&one, &[Cause::Transmission]);
+    let bytes = 60.0 + 60.0 + 352.0 + 1052.0 + 4.0 * 38.0;
+    assert!((sent - bytes * 8.0 / 10e6).abs() < 1e-9, "{sent}");
+    let waits = mean(&one, &[Cause::QueueData, Cause::QueueAcks]);
+    assert!((waits - (52.0 + 38.0) * 8.0 / 10e6).abs() < 1e-6, "{waits}");
+}
+
 /// The same on a link that is slower and longer when the requests begin, and changes again at 16 s.
 #[test]
 fn a_link_that_changes_counts_as_it_is() {

@@ -3,6 +3,7 @@
 use swell_base::Dur;
 
 use super::ModelError;
+use crate::thin::MOST_WEIGHT;
 use crate::{Connection, Exchange, Model, Path, Run, Unit};
 
 pub(super) fn connection_path(session: usize, group: usize, connection: usize) -> String {
@@ -41,6 +42,12 @@ pub(crate) fn check(m: &Model) -> Result<(), ModelError> {
             return Err(ModelError::invalid(
                 at("weight"),
                 format!("{} is not positive", s.weight),
+            ));
+        }
+        if s.weight > MOST_WEIGHT {
+            return Err(ModelError::invalid(
+                at("weight"),
+                format!("{:e} sessions are more than {MOST_WEIGHT:e}", s.weight),
             ));
         }
         if s.start < last {

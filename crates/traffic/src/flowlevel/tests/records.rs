@@ -160,3 +160,42 @@ fn the_first_record_does_not_decide_what_time_it_is() {
         assert_eq!(model.tcp.down.sum(), n * 10_000);
     }
 }
+
+/// A record from a clock that is months ahead does not make the others late.
+#[test]
+fn a_record_months_ahead_does_not_move_the_clock() {
+    let now = 1_700_000_000 * SECOND;
+    let month = 30 * 86_400 * SECOND;
+    let good: Vec<Record> = (0..200)
+        .map(|i| file(1, 2, 3_000 + i as u16, now + i * SECOND, 10_000))
+        .collect();
+    let clean = configure(&good, options());
+    for place in [0, 1, 30, 100, 199, 200] {
+        let mut records = good.clone();
+        records.insert(place, file(1, 2, 9_000, now + 3 * month, 70_000));
+        let model = configure(&records, options());
+        assert_eq!(model.totals.refused, 1, "at {place}");
+        assert_eq!(model.tcp, clean.tcp, "at {place}");
+        assert_eq!(model.span, clean.span, "at {place}");
+    }
+}
+
+/// After a pause of months all records are ahead, and they are taken.
+#[test]
+fn a_long_pause_is_no_wrong_clock() {
+    let now = 1_700_000_000 * SECOND;
+    let month = 30 * 86_400 * SECOND;
+    let at = |i: i64| now + i * SECOND + i64::from(i >= 100) * 3 * month;
+    let records: Vec<Record> = (0..200)
+        .map(|i| file(1, 2, 3_000 + i as u16, at(i), 10_000))
+        .collect();
+    let model = configure(&records, options());
+    assert_eq!(model.totals.refused, 0);
+    assert_eq!(model.tcp.down.sum(), 200 * 10_000);
+    // The last few may be all that there is after the pause.
+    let short = configure(&records[50..110], options());
+    assert_eq!(
+        (short.totals.refused, short.tcp.down.sum()),
+        (0, 60 * 10_000)
+    );
+}

@@ -46,7 +46,7 @@ impl Script {
         let model = Arc::clone(&self.model);
         let places = &connection(&model, self.place).writes[end as usize];
         let write = &mut self.writes[end as usize];
-        write.left += bytes;
+        write.left = write.left.saturating_add(bytes);
         // The entry lies exactly between the previous unit and this one, so the pause between units covers it.
         if let Some(w) = places.get(write.place as usize)
             && write.since >= w.after

@@ -1,0 +1,101 @@
+//! Conditions of `--fail-if`, and exit codes, where foregrounds differ in what is measured.
+
+use crate::{Scratch, run, text};
+
+/// A web page, packets, and a foreground that shows the background by itself.
+const MIXED: &str = r#"name = "mixed"
+[network]
+rate = "10Mbit"
+delay = "10ms"
+[[foreground]]
+name = "page"
+kind = "web"
+object = "20kB"
+[[foreground]]
+name = "feed"
+kind = "cbr"
+rate = "100kbit"
+[[foreground]]
+name = "alone"
+kind = "none"
+[[background]]
+name = "none"
+kind = "none"
+[[background]]
+name = "poisson"
+kind = "poisson"
+rate = "8Mbit"
+[run]
+replications = 5
+warmup = "1s"
+duration = "6s"
+"#;
+
+/// Exit code and messages of a run with this condition.
+fn judged(dir: &Scratch, condition: &str) -> (Option<i32>, String) {
+    let out = run(
+        dir,
+        &["run", "mixed.toml", "-o", "out", "--fail-if", condition],
+    );
+    (out.status.code(), text(&out.stderr))
+}
+
+#[test]
+fn a_condition_is_about_the_foregrounds_that_have_the_measure() {
+    let dir = Scratch::new("conditions");
+    dir.write("mixed.toml", MIXED);
+    for (condition, code, words) in [
+        ("p50.slowdown > 100", 0, ""),
+        ("p50.slowdown > 0.5", 5, "page against poisson has"),
+        ("poisson:p50.slowdown > 0.5", 5, "page against poisson has"),
+        ("page:p50.slowdown > 100", 0, ""),
+        (
+            "page : poisson : p50.slowdown > 0.5",
+            5,
+            "page against poisson has",
+        ),
+        ("page:none:p50.seconds > 0", 5, "page against none has"),
+        ("loss.ratio > 1e6", 0, ""),
+        ("feed:loss.ratio > 1e6", 0, ""),
+        // A foreground that is named must have the measure.
+        (
+            "feed:p50.slowdown > 100",
+            5,
+            "cannot be told of feed against poisson",
+        ),
+        (
+            "goodputt.ratio < 0.1",
+            5,
+            "no foreground has a measure `goodputt`; there are",
+        ),
+        (
+            "feet:loss.ratio > 1e6",
+            5,
+            "the foregrounds are page, feed, alone",
+        ),
+    ] {
+        let (found, said) = judged(&dir, condition);
+        assert_eq!(found, Some(code), "{condition}: {said}");
+        let said = said.replace('\n', " ");
+        assert!(said.contains(words), "{condition}: {said}");
+        assert!(!said.contains("alone against"), "{condition}: {said}");
+    }
+}
+
+/// Nothing is asked of a foreground of kind `none`, so it leaves nothing open.
+#[test]
+fn a_foreground_that_shows_the_background_leaves_nothing_open() {
+    let dir = Scratch::new("nothing-asked");
+    let web = "name = \"page\"\nkind = \"web\"\nobject = \"20kB\"";
+    let feed = "[[foreground]]\nname = \"feed\"\nkind = \"cbr\"\nrate = \"100kbit\"\n";
+    let only = MIXED.replace(&format!("[[foreground]]\n{web}\n{feed}"), "");
+    dir.write("mixed.toml", &only);
+    let args = ["run", "mixed.toml", "-o", "out", "--junit", "out.xml"];
+    let out = run(&dir, &args);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let said = text(&out.stdout);
+    assert!(said.contains("alone: Mbit/s carried down"), "{said}");
+    assert!(!said.contains("settled"), "{said}");
+    let junit = std::fs::read_to_string(dir.0.join("out.xml")).unwrap();
+    assert!(junit.contains("tests=\"0\""), "{junit}");
+}
