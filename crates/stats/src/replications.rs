@@ -227,6 +227,13 @@ mod tests {
             50
         ]);
         assert_eq!(stuck.doubts(&[0.25]).len(), 0);
-        assert_eq!(stuck.doubts(&[0.75])[0].code, "censored-quantile");
+        let doubt = &stuck.doubts(&[0.75])[0];
+        assert_eq!(doubt.code, "censored-quantile");
+        // Samples may be cut off by something other than the end of the run, so a longer run may not help.
+        assert!(
+            doubt.message.ends_with("helps where its end cut them off"),
+            "{}",
+            doubt.message
+        );
     }
 }

@@ -121,8 +121,8 @@ fn delays_are_kept_of_datagrams_only() {
     let text = format!("{}{web}\n{}", &own[..begin], &own[end..]);
     assert!(run_of(&text, 0).1.delays.is_empty());
     let tcp = own.replacen("packet = \"1500B\"", "transport = \"tcp\"", 1);
-    let (_, seen) = run_of(&tcp, 0);
-    assert!(seen.delays.is_empty() && !seen.waits.is_empty());
+    let (_, segments) = run_of(&tcp, 0);
+    assert!(segments.delays.is_empty() && !segments.waits.is_empty());
     for kind in ["on-off", "cbr"] {
         let (spec, seen) = run_of(&file(kind, "", "").replace("packet = \"1500B\"\n", ""), 0);
         assert!(
