@@ -230,8 +230,12 @@ pub fn generate(
         events,
         cancelled,
     );
-    let lost = lost(&controller);
-    controller.stop();
+    let mut lost = lost(&controller);
+    for agent in controller.stop() {
+        if !lost.contains(&agent) {
+            lost.push(agent);
+        }
+    }
     let kept = how.and_then(|how| {
         while keeper.take(&mut controller)? {}
         Ok(how)

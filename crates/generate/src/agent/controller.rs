@@ -247,12 +247,19 @@ impl Controller {
     }
 
     /// Stops all traffic. Counters and flows can still be fetched until [`Controller::end`].
-    pub fn stop(&mut self) {
+    ///
+    /// Returns the names of agents that do not answer, or no longer have their part. Their leases may still run.
+    pub fn stop(&mut self) -> Vec<String> {
+        async fn stop(parties: &mut [Party]) -> Vec<String> {
+            let answered = join_all(parties.iter_mut().map(Party::stop)).await;
+            let silent = parties
+                .iter()
+                .zip(answered)
+                .filter(|(_, answered)| !answered);
+            silent.map(|(party, _)| party.remote.name.clone()).collect()
+        }
         // Clients first: otherwise connections reset by servers would count as failures.
-        self.with(async |clients, servers| {
-            join_all(clients.iter_mut().map(Party::stop)).await;
-            join_all(servers.iter_mut().map(Party::stop)).await;
-        });
+        self.with(async |clients, servers| [stop(clients).await, stop(servers).await].concat())
     }
 
     /// Deletes the run on all agents.

@@ -351,8 +351,8 @@ impl Party {
         Ok(())
     }
 
-    /// Stops its part and reads its final state.
-    pub async fn stop(&mut self) {
+    /// Stops its part and reads its final state. Returns false if it does not answer, or no longer has the part.
+    pub async fn stop(&mut self) -> bool {
         if let Some(beat) = self.beat.take() {
             // Otherwise a late result of this task could overwrite the final state.
             beat.abort();
@@ -362,7 +362,7 @@ impl Party {
             stop: Some(true),
             ..Change::default()
         };
-        visit(&mut self.remote, &change, &self.seen).await;
+        visit(&mut self.remote, &change, &self.seen).await
     }
 
     pub async fn look(&mut self) {
@@ -422,10 +422,11 @@ async fn keep(mut remote: Remote, lease: Duration, seen: Arc<Mutex<Seen>>, atten
     }
 }
 
-/// Sends a change and reads the state. An agent that is gone is asked again each time, because it may come back.
-async fn visit(remote: &mut Remote, change: &Change, seen: &Mutex<Seen>) {
+/// Sends a change and reads the state. An agent that is gone is asked again each time, because it may come back. Returns
+/// false if it does not answer, or no longer has the run.
+async fn visit(remote: &mut Remote, change: &Change, seen: &Mutex<Seen>) -> bool {
     let Some((id, instance)) = lock(seen).run.clone() else {
-        return;
+        return true;
     };
     let path = format!("/v1/runs/{id}");
     let changed: Result<RunView, RemoteError> =
@@ -434,7 +435,7 @@ async fn visit(remote: &mut Remote, change: &Change, seen: &Mutex<Seen>) {
         // The agent was restarted, and the number now belongs to another controller's run.
         Ok(view) if view.instance != instance => {
             unknown(seen, id);
-            return;
+            return false;
         }
         Ok(_) => {}
         Err(error) => {
@@ -442,15 +443,16 @@ async fn visit(remote: &mut Remote, change: &Change, seen: &Mutex<Seen>) {
             match error {
                 RemoteError::Refused { status: 404, .. } => {
                     unknown(seen, id);
-                    return;
+                    return false;
                 }
                 // A finished run accepts no change, but reports how it ended.
                 RemoteError::Refused { .. } => {}
-                _ => return,
+                _ => return false,
             }
         }
     }
     look(remote, seen).await;
+    true
 }
 
 /// Records that the agent does not have run `id`, unless it has been given another one in the meantime.

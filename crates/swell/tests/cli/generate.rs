@@ -356,6 +356,34 @@ fn a_lost_agent_is_a_failure_unless_its_loss_is_allowed() {
     assert_eq!(said["clients"][1]["lost"], false);
 }
 
+/// The server's agent dies when its lease still covers the rest of the run.
+#[test]
+fn an_agent_that_dies_within_its_last_lease_is_lost() {
+    let dir = Scratch::new("generate-last-lease");
+    let client = Agent::new(&dir, true);
+    let mut server = Agent::new(&dir, true);
+    let controller = swell(&dir)
+        .args([
+            "--json", "generate", "--closed", "2", "--down", "1kB", "--lease", "20s",
+        ])
+        .args(["--duration", "3s", "--token-file", "token"])
+        .args(["--clients", &client.address, "--servers", &server.address])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until(|| server.state() == "playing");
+    server.kill();
+    let out = controller.wait_with_output().unwrap();
+    let said: Value =
+        serde_json::from_slice(&out.stdout).unwrap_or_else(|_| panic!("{}", text(&out.stderr)));
+    assert_eq!(out.status.code(), Some(1), "{said:#}");
+    assert_eq!(said["lost"], json!([server.address]), "{said:#}");
+    assert_eq!(said["servers"][0]["lost"], true);
+    assert_eq!(said["clients"][0]["lost"], false);
+}
+
 #[test]
 fn an_agent_that_is_started_again_is_admitted_again() {
     let (said, code) = loses_a_client("generate-back", true, &[]);
