@@ -72,7 +72,7 @@ impl Judgement {
     pub(super) fn values_apart(&self) -> Option<[f64; 2]> {
         let (with, without) = (self.with?.value, self.without?.value);
         let close = (with / without / self.ratio.value - 1.0).abs() <= APART;
-        (self.floor > 0.0 && !close).then_some([with, without])
+        (self.floor > 0.0 && with != without && !close).then_some([with, without])
     }
 
     pub(super) fn new(

@@ -107,6 +107,7 @@ impl Loads {
             })
         };
         let offered = both(Count::Arrived);
+        let carried_bps = both(Count::Departed);
         let measured = results.manifest.measured.get(background.name());
         let alone = alone(results, background);
         let fixed = fixed(results, background);
@@ -132,11 +133,13 @@ impl Loads {
                 None => open_loop.then_some(offered[d]),
             }),
             offered,
-            carried: both(Count::Departed),
+            carried: carried_bps,
             target,
             open_loop,
             exact: [exact, exact || (asked.is_some() && !carried)],
-            silent: at.is_some() && !background.is_none() && offered == [0.0; 2],
+            silent: at.is_some()
+                && !background.is_none()
+                && [offered, carried_bps] == [[0.0; 2]; 2],
             rates: [0, 1].map(|d| {
                 let runs = results.of(foreground, mix.unwrap_or(background).name());
                 at.as_ref().map_or(0.0, |at| capacity(runs, &at[d]))

@@ -172,6 +172,8 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
             Source::Goodput if pairs.all().all(|run| run.observed.requests.is_empty()) => {
                 found.each_way(asked, measure, &pairs, |run, d| asked.rate(run, d));
             }
+            // `request_times_of` says in how many runs there are requests.
+            Source::RequestRate if pairs.all().any(|run| run.observed.requests.is_empty()) => {}
             Source::RequestRate | Source::Goodput => {
                 found.mean(measure, &pairs, value);
             }

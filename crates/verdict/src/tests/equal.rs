@@ -70,7 +70,7 @@ fn learnt_traffic_that_gives_way_though_there_is_room_leaves_it_open() {
         }
     }
     let apart = judged(&results).comparisons.remove(0);
-    assert!(apart.judged.iter().all(Judgement::differs));
+    assert!(apart.judged.iter().any(Judgement::differs));
     assert_eq!(apart.enough, Answer::Unclear);
 }
 
@@ -237,6 +237,7 @@ fn an_application_that_carries_nothing_anywhere_is_not_called_unharmed() {
     for run in &mut results.runs {
         let link = &mut run.observed.links[0];
         (link.arrived[0], link.departed[0], link.arrived_packets[0]) = (0, 0, 0);
+        run.observed.delays.clear();
     }
     let v = judged(&results);
     assert_eq!(v.matters, Answer::Unclear);

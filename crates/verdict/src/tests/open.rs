@@ -367,7 +367,8 @@ fn small_requests_are_not_judged_by_what_they_carry() {
         let all = v.backgrounds.iter().flat_map(|b| &b.judged);
         all.map(|j| j.measure.clone()).collect()
     };
-    assert!(names(&results).iter().all(|n| n == "time"));
+    let of_requests = |n: &String| n == "time" || n == "request rate";
+    assert!(names(&results).iter().all(of_requests));
     // A telephone call is a stream, although its packets are small.
     for run in &mut results.runs {
         let link = &mut run.observed.links[0];
