@@ -172,14 +172,14 @@ fn condition(
         let missing: Vec<_> = other.into_iter().filter(|w| !own.contains(w)).collect();
         own.extend(missing);
     }
-    let all = [&first, &second].map(|c| c.runs.iter().flatten().copied());
+    let both = [&first, &second];
+    let all = || {
+        both.into_iter()
+            .flat_map(|c| c.runs.iter().flatten().copied())
+    };
     let asked = Asked {
-        directions: own::directions(
-            foregrounds.first().copied(),
-            &ways,
-            all.into_iter().flatten(),
-        ),
-        datagrams: foregrounds.iter().any(|f| f.is_open_loop()),
+        directions: own::directions(foregrounds.first().copied(), &ways, all()),
+        datagrams: foregrounds.iter().any(|f| f.is_open_loop()) && own::are_timed(all()),
         sizes: match foregrounds[0].sizes() == foregrounds[1].sizes() {
             true => foregrounds[0].sizes().to_vec(),
             false => Vec::new(),

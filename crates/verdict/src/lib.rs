@@ -343,7 +343,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
     let all = || conditions.iter().flat_map(|c| c.runs.iter().flatten());
     let asked = Asked {
         directions: own::directions(own().next(), &ways, all().copied()),
-        datagrams: own().any(|f| f.is_open_loop()),
+        datagrams: own().any(|f| f.is_open_loop()) && own::are_timed(all().copied()),
         sizes: own().flat_map(|f| f.sizes()).copied().collect(),
         measures: own().flat_map(|f| f.measures()).collect(),
         program: own().any(|f| f.program().is_some()),

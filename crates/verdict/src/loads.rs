@@ -138,6 +138,10 @@ impl Loads {
             open_loop,
             exact: [exact, exact || (asked.is_some() && !carried)],
             silent: at.is_some()
+                && results
+                    .of(foreground, mix.unwrap_or(background).name())
+                    .next()
+                    .is_some()
                 && !background.is_none()
                 && [offered, carried_bps] == [[0.0; 2]; 2],
             rates: [0, 1].map(|d| {

@@ -190,6 +190,11 @@ impl Asked {
     }
 }
 
+/// Whether the foreground's packets were timed in any run: made-up runs time none.
+pub(super) fn are_timed<'r>(mut runs: impl Iterator<Item = &'r RunResult>) -> bool {
+    runs.any(|run| !run.observed.delays.is_empty())
+}
+
 /// The delays of a run's foreground in a direction.
 fn delays(run: &RunResult, direction: usize) -> impl Iterator<Item = &Delay> + Clone {
     let all = run.observed.delays.iter();

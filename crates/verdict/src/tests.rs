@@ -103,6 +103,33 @@ fn results(replications: u32, stretch: impl Fn(&str, f64) -> f64) -> Results {
     }
 }
 
+/// A background beside the foreground `web`, with runs only.
+fn condition<'r>(results: &'r Results, background: &'r Background) -> Condition<'r> {
+    Condition {
+        background,
+        runs: validity::runs(results, "web", background.name()),
+        times: Vec::new(),
+        seconds: vec![None; PERCENTILES.len()],
+        paired: true,
+        whole: 0,
+        propagation: [0.0; 2],
+    }
+}
+
+/// What is asked of request times alone.
+fn asked() -> Asked {
+    Asked {
+        measures: vec![swell_experiment::measure::COMPLETION_TIME],
+        program: false,
+        end: 22.0,
+        bootstrap: Bootstrap::seeded(1),
+        ways: Default::default(),
+        directions: vec![1],
+        datagrams: false,
+        sizes: Vec::new(),
+    }
+}
+
 /// The full text of the verdict.
 fn full_text(v: &ForegroundVerdict) -> String {
     let each = v.paragraphs.iter();

@@ -40,10 +40,7 @@ fn a_difference_that_changes_sign_during_the_runs_leaves_it_open() {
     assert_eq!(suite.cheapest, None);
 }
 
-/// Both carry 16 of 20 Mbit/s alone. Beside the application learnt traffic carries 8, and Poisson traffic still 16.
-#[test]
-fn learnt_traffic_that_gives_way_though_there_is_room_leaves_it_open() {
-    let mut results = results(10, |kind, _| if kind == "none" { 1.0 } else { 2.0 });
+fn learnt_carries_16_alone(results: &mut Results) {
     let measured = Measured {
         down_bps: 16e6,
         down_bps_each: vec![16e6],
@@ -51,6 +48,13 @@ fn learnt_traffic_that_gives_way_though_there_is_room_leaves_it_open() {
         ..Measured::default()
     };
     results.manifest.measured.insert("learnt".into(), measured);
+}
+
+/// Both carry 16 of 20 Mbit/s alone. Beside the application learnt traffic carries 8, and Poisson traffic still 16.
+#[test]
+fn learnt_traffic_that_gives_way_though_there_is_room_leaves_it_open() {
+    let mut results = results(10, |kind, _| if kind == "none" { 1.0 } else { 2.0 });
+    learnt_carries_16_alone(&mut results);
     for run in &mut results.runs {
         if run.cell.background == "poisson" {
             let link = &mut run.observed.links[0];
@@ -78,13 +82,7 @@ fn learnt_traffic_that_gives_way_though_there_is_room_leaves_it_open() {
 #[test]
 fn a_link_that_changes_is_full_at_what_it_could_carry() {
     let mut results = results(10, |kind, _| if kind == "none" { 1.0 } else { 2.0 });
-    let measured = Measured {
-        down_bps: 16e6,
-        down_bps_each: vec![16e6],
-        sessions: Some(2.0),
-        ..Measured::default()
-    };
-    results.manifest.measured.insert("learnt".into(), measured);
+    learnt_carries_16_alone(&mut results);
     let had_room = |of: &Results| {
         let reasons = judged(of).comparisons.remove(0).withheld;
         reasons

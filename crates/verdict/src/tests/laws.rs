@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use swell_experiment::measure;
 
 /// Logarithms of request times, by condition, replication and request.
 pub(super) type Draws = Vec<Vec<Vec<f64>>>;
@@ -157,26 +156,9 @@ fn decided(results: &Results) -> Vec<Answer> {
         .experiment
         .background
         .iter()
-        .map(|background| Condition {
-            background,
-            runs: validity::runs(results, "web", background.name()),
-            times: Vec::new(),
-            seconds: vec![None; PERCENTILES.len()],
-            paired: true,
-            whole: 0,
-            propagation: [0.0; 2],
-        })
+        .map(|background| super::condition(results, background))
         .collect();
-    let asked = Asked {
-        measures: vec![measure::COMPLETION_TIME],
-        program: false,
-        end: 22.0,
-        bootstrap: Bootstrap::seeded(1),
-        ways: Default::default(),
-        directions: vec![1],
-        datagrams: false,
-        sizes: Vec::new(),
-    };
+    let asked = super::asked();
     let of = |c: &Condition<'_>| values::judgements(&asked, c, &conditions[0]);
     let mut found: Vec<values::Found> = conditions[1..].iter().map(of).collect();
     judge::correct(found.iter_mut().flat_map(|f| &mut f.judged));

@@ -2,7 +2,6 @@
 
 use super::laws::{Draws, made, normal};
 use super::*;
-use swell_experiment::measure;
 
 /// Results of none, poisson and learnt. The first two are candidates, in this order, for the last.
 fn with_suite(replications: u32, stretch: impl Fn(&str, f64) -> f64) -> ForegroundVerdict {
@@ -104,26 +103,9 @@ fn a_false_sufficient_is_as_rare_as_claimed() {
                     let results = made(&draws, |_, _, _| None);
                     let all: Vec<Condition<'_>> = results.experiment.background[..2]
                         .iter()
-                        .map(|background| Condition {
-                            background,
-                            runs: validity::runs(&results, "web", background.name()),
-                            times: Vec::new(),
-                            seconds: vec![None; PERCENTILES.len()],
-                            paired: true,
-                            whole: 0,
-                            propagation: [0.0; 2],
-                        })
+                        .map(|background| super::condition(&results, background))
                         .collect();
-                    let asked = Asked {
-                        measures: vec![measure::COMPLETION_TIME],
-                        program: false,
-                        end: 22.0,
-                        bootstrap: Bootstrap::seeded(1),
-                        ways: Default::default(),
-                        directions: vec![1],
-                        datagrams: false,
-                        sizes: Vec::new(),
-                    };
+                    let asked = super::asked();
                     Candidate::new(values::judgements(&asked, &all[0], &all[1]))
                 })
                 .collect();
