@@ -140,6 +140,12 @@ fn packets_whose_delays_are_unknown_are_not_called_unharmed() {
     assert_eq!(v.matters, Answer::Unclear, "{}", full_text(&v));
     let said = "delay was reported in 0 of 20 runs";
     assert!(full_text(&v).contains(said), "{}", full_text(&v));
+    // Made-up runs time nothing; what left the link is known all the same.
+    let goodput = v.backgrounds[1]
+        .judged
+        .iter()
+        .find(|j| j.measure == "goodput");
+    assert_eq!(goodput.and_then(|j| Some(j.with?.value)), Some(1e6));
     assert_eq!(judged(&packets(|_| Some(0.01))).matters, Answer::No);
     let slower = |background: &str| Some(if background == "none" { 0.01 } else { 0.1 });
     let slow = judged(&packets(slower));
