@@ -147,7 +147,7 @@ impl Directory<'_> {
             Err(source) => return Err(StoreError::Manifest { path, source }),
         };
         if facts.cell != *cell {
-            return Err(StoreError::Table {
+            return Err(StoreError::Content {
                 path,
                 reason: format!("a result of another run: {:?}, not {cell:?}", facts.cell),
             });

@@ -14,17 +14,12 @@ pub enum StoreError {
         /// The error.
         source: io::Error,
     },
-    /// A table could not be written or read.
-    #[error("{}: {source}", path.display())]
-    Parquet {
-        /// Which file.
-        path: PathBuf,
-        /// What was wrong.
-        source: parquet::errors::ParquetError,
-    },
-    /// A table lacks a column, or a cell of it holds something unknown.
+    /// A table cannot be written or read.
+    #[error(transparent)]
+    Table(#[from] swell_table::TableError),
+    /// A file holds something else than it should.
     #[error("{}: {reason}", path.display())]
-    Table {
+    Content {
         /// Which file.
         path: PathBuf,
         /// What was wrong.

@@ -196,7 +196,7 @@ pub(crate) fn read_runs(dir: &Path, cells: &[Cell]) -> Result<Vec<RunResult>, St
         })?;
         match stranger {
             None => Ok(()),
-            Some(key) => Err(StoreError::Table {
+            Some(key) => Err(StoreError::Content {
                 path,
                 reason: format!(
                     "rows of a run that the manifest does not list: {} against {}, replication {}",

@@ -97,7 +97,7 @@ const fn in_32_bits(column: Column) -> Column {
 /// The direction of a link.
 impl Value for u8 {
     fn put(&self, values: &mut Columns) {
-        values.text(if *self == 0 { "up" } else { "down" });
+        values.put_text(if *self == 0 { "up" } else { "down" });
     }
     fn take(values: &mut Columns) -> Option<u8> {
         match values.take_text().as_str() {
@@ -110,7 +110,7 @@ impl Value for u8 {
 
 impl Value for Cause {
     fn put(&self, values: &mut Columns) {
-        values.text(self.name());
+        values.put_text(self.name());
     }
     fn take(values: &mut Columns) -> Option<Cause> {
         let name = values.take_text();
@@ -120,7 +120,7 @@ impl Value for Cause {
 
 impl Value for Outcome {
     fn put(&self, values: &mut Columns) {
-        values.text(match self {
+        values.put_text(match self {
             Outcome::Done => "done",
             Outcome::Unfinished => "unfinished",
             Outcome::Failed => "failed",
