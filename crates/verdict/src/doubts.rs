@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use swell_base::{Severity, Warning};
 use swell_stats::{MIN_TAIL_SAMPLES, Replications, quantile_name};
 
+use super::loads::Loads;
 use super::values::Asked;
 use super::{BackgroundVerdict, Condition, DECISIVE};
 use swell_experiment::measure::Source;
@@ -157,16 +158,18 @@ pub(super) fn of_foreground(
     }
     for b in &results.experiment.background {
         let Some(target) = b.matches() else { continue };
-        let load = |name: &str| {
-            let found = backgrounds.iter().find(|x| x.background == name);
-            found.map_or(0.0, |x| x.load_bps[1])
+        let loads = |name: &str| {
+            let found = conditions.iter().find(|c| c.background.name() == name);
+            found.map(|c| Loads::of(results, foreground, c))
         };
-        let (own, other) = (load(b.name()), load(target));
-        if (own - other).abs() > super::loads::UNEQUAL * other.max(1.0) {
+        let (Some(own), Some(other)) = (loads(b.name()), loads(target)) else {
+            continue;
+        };
+        if let Some((on, [own, other])) = Loads::yielded([&own, &other]) {
             doubts.push(Warning::note(
                 "load-yields",
                 format!(
-                    "beside {foreground}, {} carried {:.2} Mbit/s and {target} {:.2} Mbit/s, though alone they carry the same: responsive traffic gives way",
+                    "beside {foreground}, {} carried {:.2} Mbit/s and {target} {:.2} Mbit/s {on}, though alone they carry the same: responsive traffic gives way",
                     b.name(),
                     own / 1e6,
                     other / 1e6

@@ -128,12 +128,17 @@ fn drifted(halves: &[[f64; 2]], margin: f64) -> Option<f64> {
 fn load(results: &Results, run: &RunResult, bottleneck: &Bottleneck) -> Option<[f64; 2]> {
     let file = &results.experiment;
     let (warm, bin) = (file.run.warmup.as_secs_f64(), file.run.bins.as_secs_f64());
+    let mut links = run.observed.links.iter();
+    let link = links.find(|l| bottleneck.is(&l.link, l.direction));
+    // A run may end within a bin, and a bin of which a part was watched holds too little.
+    let end = link.map_or(f64::INFINITY, |l| warm + l.duration);
     let bins: Vec<f64> = run
         .observed
         .bins
         .iter()
         // Half a bin of tolerance: rounding may place the first bin slightly before the end of the warm-up.
         .filter(|b| bottleneck.is(&b.link, b.direction) && b.time > warm - bin / 2.0)
+        .filter(|b| b.time + bin < end + bin / 100.0)
         .map(|b| b.departed[1] as f64)
         .collect();
     let half = bins.len() / 2;

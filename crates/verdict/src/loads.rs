@@ -28,9 +28,9 @@ const WAYS: [&str; 2] = ["up", "down"];
 pub(super) struct Loads {
     /// The name of the background or of the part of a mix.
     name: String,
-    /// The bottlenecks where it was measured; `None` where it crosses no link, or where its parts have different ones.
-    at: Option<[Bottleneck; 2]>,
-    /// The parts of a mix, each at its own bottleneck, where these differ; else empty.
+    /// The directions of links that it shares with the foreground.
+    shared: Vec<Shared>,
+    /// The parts of a mix, each at its own bottleneck, where their paths differ; else empty.
     parts: Vec<Loads>,
     /// The requested rate, or the rate that it carries alone; `None` where neither is known.
     pub requested: [Option<f64>; 2],
@@ -54,13 +54,24 @@ pub(super) struct Loads {
     used: [f64; 2],
 }
 
+/// A direction of a link that a background shares with the foreground.
+struct Shared {
+    link: String,
+    /// 0 is up, 1 is down.
+    direction: u8,
+    /// Which direction of the background crosses it: 0 is from its clients, 1 is towards them.
+    own: usize,
+    /// What the link could carry in the runs, on average.
+    rate: f64,
+}
+
 impl Loads {
     /// Loads over all runs of `foreground` beside this background. Late runs count too: lateness does not invalidate
     /// byte counts.
     pub fn of(results: &Results, foreground: &str, with: &Condition<'_>) -> Loads {
         let file = &results.experiment;
         let leaves = file.leaves(with.background);
-        let here = |leaf: &&Part| file.narrowest(leaf) == file.narrowest(leaves[0]);
+        let here = |leaf: &&Part| file.hops(&leaf.route()) == file.hops(&leaves[0].route());
         if leaves.iter().all(here) {
             return Loads::at(results, foreground, with.background, None);
         }
@@ -74,7 +85,7 @@ impl Loads {
         };
         Loads {
             name: with.background.name().to_owned(),
-            at: None,
+            shared: Vec::new(),
             requested: known(|l| l.requested),
             offered: sum(|l| l.offered),
             carried: sum(|l| l.carried),
@@ -92,6 +103,7 @@ impl Loads {
     /// Loads of `background` at its bottlenecks: the whole background, or a part of `mix`.
     fn at(results: &Results, foreground: &str, background: &Part, mix: Option<&Part>) -> Loads {
         let at = results.experiment.narrowest(background);
+        let somewhere = at.is_some();
         let part = mix.map(|_| background.name());
         let both = |what: Count| {
             [0, 1].map(|d| {
@@ -137,7 +149,7 @@ impl Loads {
             target,
             open_loop,
             exact: [exact, exact || (asked.is_some() && !carried)],
-            silent: at.is_some()
+            silent: somewhere
                 && results
                     .of(foreground, mix.unwrap_or(background).name())
                     .next()
@@ -146,11 +158,14 @@ impl Loads {
                 && [offered, carried_bps] == [[0.0; 2]; 2],
             rates: [0, 1].map(|d| {
                 let runs = results.of(foreground, mix.unwrap_or(background).name());
-                at.as_ref().map_or(0.0, |at| capacity(runs, &at[d]))
+                at.as_ref().map_or(0.0, |at| {
+                    let found = capacity(runs, |l| at[d].is(&l.link, l.direction));
+                    found.unwrap_or(at[d].rate.bps() as f64)
+                })
             }),
             used: both(Count::Used),
             name: background.name().to_owned(),
-            at,
+            shared: shared(results, foreground, background, mix),
             parts: Vec::new(),
         }
     }
@@ -222,54 +237,47 @@ impl Loads {
         [1, 0].into_iter().filter_map(way).collect()
     }
 
-    /// Why the loads of two backgrounds are not equal.
-    pub fn differ([a, b]: [&Loads; 2]) -> Vec<String> {
-        let places = |loads: &Loads| -> Vec<Bottleneck> {
-            loads
-                .each()
-                .flat_map(|l| l.at.iter().flatten().cloned())
-                .collect()
-        };
-        let mut all = [places(a), places(b)].concat();
-        all.sort_by_key(|place| Reverse(place.queue));
-        all.dedup();
-        let several = all.iter().any(|place| place.link != all[0].link);
-        let place = |place: &Bottleneck| {
-            let (x, y) = (a.own_at(place)?, b.own_at(place)?);
-            let rate = a.rate_at(place).max(b.rate_at(place));
-            let counts = x.max(y) > IDLE * rate;
-            (counts && (x - y).abs() > UNEQUAL * x.max(y)).then(|| {
-                let way = WAYS[usize::from(place.queue.direction)];
-                let on = match several {
-                    true => format!("{way} link {}", place.link),
-                    false => way.to_owned(),
-                };
-                format!(
-                    "their loads differ: {} and {} Mbit/s {on} when alone",
-                    mega(x),
-                    mega(y),
-                )
-            })
-        };
-        all.iter().filter_map(place).collect()
+    /// Why the loads of two backgrounds are not equal at the links that they share with the foreground. Elsewhere they
+    /// may differ: the foreground does not notice.
+    pub fn differ(loads: [&Loads; 2]) -> Vec<String> {
+        let apart = unequal(loads, Loads::own_at);
+        let said = apart.into_iter().map(|(on, [x, y])| {
+            format!(
+                "their loads differ: {} and {} Mbit/s {on} when alone",
+                mega(x),
+                mega(y),
+            )
+        });
+        said.collect()
     }
 
-    /// Sum of the `own` rates of the parts with this bottleneck; zero where there is none, `None` where one is unknown.
-    fn own_at(&self, place: &Bottleneck) -> Option<f64> {
-        let here = self.each().flat_map(|l| {
-            let ways = l.at.iter().flatten().zip(l.own);
-            ways.filter(|(at, _)| *at == place).map(|(_, own)| own)
-        });
+    /// The first shared link where two backgrounds that carry the same alone carried different rates beside the
+    /// foreground, and these rates, if one of the backgrounds responds to the network.
+    pub fn yielded(loads: [&Loads; 2]) -> Option<(String, [f64; 2])> {
+        let responds = loads.iter().any(|l| !l.open_loop);
+        let equal = unequal(loads, Loads::own_at).is_empty();
+        let beside = unequal(loads, Loads::carried_at);
+        beside.into_iter().next().filter(|_| responds && equal)
+    }
+
+    /// Sum of the `own` rates of the parts that cross this direction of a link; `None` where one is unknown.
+    fn own_at(&self, at: &Shared) -> Option<f64> {
+        let here = self.each().flat_map(|l| l.crossing(at).map(|d| l.own[d]));
         here.sum()
     }
 
-    /// What this bottleneck could carry; zero where it is none of these loads.
-    fn rate_at(&self, place: &Bottleneck) -> f64 {
-        let here = self.each().flat_map(|l| {
-            let ways = l.at.iter().flatten().zip(l.rates);
-            ways.filter(|(at, _)| *at == place).map(|(_, rate)| rate)
-        });
-        here.fold(0.0, f64::max)
+    /// Sum of the `carried` rates of the parts that cross this direction of a link.
+    fn carried_at(&self, at: &Shared) -> Option<f64> {
+        let here = self
+            .each()
+            .flat_map(|l| l.crossing(at).map(|d| l.carried[d]));
+        Some(here.sum())
+    }
+
+    /// The directions of this background, without parts, that cross this direction of a link.
+    fn crossing(&self, at: &Shared) -> impl Iterator<Item = usize> {
+        let same = |s: &&Shared| (&s.link, s.direction) == (&at.link, at.direction);
+        self.shared.iter().filter(same).map(|s| s.own)
     }
 
     /// Whether a load in this direction is large enough to count.
@@ -299,13 +307,83 @@ impl Count {
     }
 }
 
-/// What a bottleneck could carry in these runs, on average over the seconds that count. A link that changes carries
-/// another rate than its first one.
-fn capacity<'r>(runs: impl Iterator<Item = &'r RunResult>, at: &Bottleneck) -> f64 {
+/// What a direction of a link could carry in these runs, on average over the seconds that count. A link that changes
+/// carries another rate than its first one.
+fn capacity<'r>(
+    runs: impl Iterator<Item = &'r RunResult>,
+    here: impl Fn(&LinkTotals) -> bool,
+) -> Option<f64> {
     let rows = runs.flat_map(|run| &run.observed.links);
-    let rows = rows.filter(|l| at.is(&l.link, l.direction) && l.rate > 0.0);
-    let rates: Vec<f64> = rows.map(|l| l.rate).collect();
-    swell_stats::mean(&rates).unwrap_or(at.rate.bps() as f64)
+    let rates: Vec<f64> = rows
+        .filter(|l| here(l) && l.rate > 0.0)
+        .map(|l| l.rate)
+        .collect();
+    swell_stats::mean(&rates)
+}
+
+/// The directions of links that `background`, a leaf or a mix of leaves with the same path, shares with the foreground.
+fn shared(
+    results: &Results,
+    foreground: &str,
+    background: &Part,
+    mix: Option<&Part>,
+) -> Vec<Shared> {
+    let file = &results.experiment;
+    let Some(own) = file.foreground.iter().find(|f| f.name() == foreground) else {
+        return Vec::new();
+    };
+    let crossed = file.ways(&own.route()).concat();
+    let ways = file.ways(&file.leaves(background)[0].route());
+    let each = ways
+        .into_iter()
+        .enumerate()
+        .flat_map(|(d, way)| way.into_iter().map(move |at| (d, at)));
+    let both = each.filter(|(_, at)| crossed.contains(at));
+    let of = |(d, (link, direction)): (usize, (String, u8))| {
+        let runs = results.of(foreground, mix.unwrap_or(background).name());
+        let rate = capacity(runs, |l| (&*l.link, l.direction) == (&*link, direction));
+        Shared {
+            link,
+            direction,
+            own: d,
+            rate: rate.unwrap_or(0.0),
+        }
+    };
+    both.map(of).collect()
+}
+
+/// The directions of shared links where a rate of two backgrounds differs, named for a message, and these rates. Down
+/// comes first, and rates that differ on several links alike come once.
+fn unequal(
+    [a, b]: [&Loads; 2],
+    rate: impl Fn(&Loads, &Shared) -> Option<f64>,
+) -> Vec<(String, [f64; 2])> {
+    let mut places: Vec<&Shared> = a.each().chain(b.each()).flat_map(|l| &l.shared).collect();
+    places.sort_by_key(|at| (Reverse(at.direction), at.link.clone()));
+    places.dedup_by_key(|at| (at.direction, at.link.clone()));
+    let several = places.iter().any(|at| at.link != places[0].link);
+    let mut found: Vec<(String, [f64; 2])> = Vec::new();
+    for at in places {
+        let (Some(x), Some(y)) = (rate(a, at), rate(b, at)) else {
+            continue;
+        };
+        let counts = x.max(y) > IDLE * at.rate;
+        let known = found.iter().any(|(_, rates)| *rates == [x, y]);
+        if !counts || (x - y).abs() <= UNEQUAL * x.max(y) || known {
+            continue;
+        }
+        // The table gives the loads of a background by its own directions, so do messages where there is one link.
+        let owns = a.each().chain(b.each()).flat_map(|l| l.crossing(at));
+        let owns: Vec<usize> = owns.collect();
+        found.push(match owns.iter().all(|&d| d == owns[0]) {
+            true if !several => (WAYS[owns[0]].to_owned(), [x, y]),
+            _ => {
+                let way = WAYS[usize::from(at.direction)];
+                (format!("{way} link {}", at.link), [x, y])
+            }
+        });
+    }
+    found
 }
 
 /// Bytes that a run counted at a bottleneck, and the seconds of counting: for one `part`, or for the whole background.

@@ -7,6 +7,7 @@ mod doubts;
 mod equal;
 mod laws;
 mod open;
+mod steady;
 mod suites;
 
 /// An experiment with the backgrounds none, poisson and learnt.
@@ -415,6 +416,7 @@ fn too_few_requests_for_the_tail_do_not_show_that_nothing_matters() {
 #[test]
 fn where_durations_are_constant_rates_are_judged() {
     let mut results = results(10, |_, _| 1.0);
+    open::program(&mut results, &[]);
     for run in &mut results.runs {
         let alone = run.cell.background == "none";
         for request in &mut run.observed.requests {

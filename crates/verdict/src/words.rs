@@ -213,6 +213,11 @@ fn matters(v: &ForegroundVerdict) -> Paragraph {
         .filter_map(|b| Some(side(b, b.matters?)))
         .collect();
     sides.sort_by_key(|s| s.answer != v.matters);
+    if v.application_failed && sides.is_empty() {
+        return alone(format!(
+            "{name} fails without background traffic, so whether such traffic matters to it cannot be told."
+        ));
+    }
     if sides.is_empty() {
         return alone(format!(
             "There is nothing beside {name} that could slow it down."

@@ -23,7 +23,7 @@ pub(super) fn program(results: &mut Results, names: &[&str]) {
     assert!(results.experiment.foreground[0].program().is_some());
 }
 
-fn judged(results: &Results) -> ForegroundVerdict {
+pub(super) fn judged(results: &Results) -> ForegroundVerdict {
     Verdict::of(results).foregrounds.remove(0)
 }
 
@@ -258,86 +258,6 @@ fn traffic_that_gives_way_though_there_is_room_shows_no_absence_of_harm() {
     );
 }
 
-/// Background bytes in bins of 100 ms; `load` computes them from the elapsed share of the run.
-fn loaded(results: &mut Results, load: impl Fn(f64, &mut swell_base::Stream) -> f64) {
-    for run in &mut results.runs {
-        let cell = &run.cell;
-        let mut rng = swell_base::Stream::indexed(5, &cell.background, cell.replication.into());
-        run.observed.bins = (0..220u32)
-            .map(|i| Bin {
-                link: "bottleneck".into(),
-                time: f64::from(i) * 0.1,
-                direction: 1,
-                departed: [0, (1e5 * load(f64::from(i) / 220.0, &mut rng)) as u64],
-                ..Bin::default()
-            })
-            .collect();
-    }
-}
-
-#[test]
-fn a_load_that_rises_throughout_the_runs_leaves_the_answer_open() {
-    let mut results = results(5, |_, _| 1.0);
-    loaded(&mut results, |_, rng| 0.5 + rng.uniform());
-    assert_eq!(judged(&results).matters, Answer::No);
-    loaded(&mut results, |gone, rng| gone * (0.5 + rng.uniform()));
-    let v = judged(&results);
-    assert_eq!(v.matters, Answer::Unclear, "{}", full_text(&v));
-    assert!(full_text(&v).contains("is not steady"), "{}", full_text(&v));
-}
-
-#[test]
-fn a_slowdown_that_grows_during_the_runs_leaves_the_answer_open() {
-    let mut results = results(10, |_, _| 1.0);
-    // If everything gets faster, this is the application's own warm-up, not a drift of the traffic's effect.
-    let scale = |all: &mut Results, only: Option<&str>, factor: fn(u32) -> f64| {
-        for run in &mut all.runs {
-            if only.is_none_or(|b| b == run.cell.background) {
-                for r in &mut run.observed.requests {
-                    r.last_byte = r.start + factor(r.index) * (r.last_byte - r.start);
-                    r.observed_until = r.last_byte;
-                }
-            }
-        }
-    };
-    scale(&mut results, None, |i| if i < 50 { 2.0 } else { 1.0 });
-    assert_eq!(judged(&results).matters, Answer::No);
-    scale(&mut results, Some("learnt"), |i| {
-        if i < 50 { 0.85 } else { 1.15 }
-    });
-    let v = judged(&results);
-    let learnt = &v.backgrounds[2];
-    assert!(
-        learnt.open[0].contains("request times is not steady"),
-        "{}",
-        full_text(&v)
-    );
-    assert_ne!(learnt.matters, Some(Answer::No));
-}
-
-/// Stationary loads with very heavy tails: Pareto bursts of shape 1.2.
-#[test]
-fn what_is_bursty_and_stationary_does_not_drift() {
-    let mut alarms = 0;
-    for world in 0..60u64 {
-        let mut results = results(5, |_, _| 1.0);
-        for run in &mut results.runs {
-            run.observed.requests.truncate(3);
-        }
-        loaded(&mut results, |_, rng| {
-            for _ in 0..world {
-                rng.uniform();
-            }
-            (1.0 - rng.uniform()).powf(-1.0 / 1.2).min(1e3)
-        });
-        let v = judged(&results);
-        let drifts = |b: &&BackgroundVerdict| b.open.iter().any(|o| o.contains("is not steady"));
-        alarms += v.backgrounds.iter().filter(drifts).count();
-    }
-    // 120 tests at 1 %.
-    assert!(alarms <= 4, "{alarms}");
-}
-
 /// With traffic the tail is worse, and the median is better, but not significantly.
 #[test]
 fn the_sentence_tells_median_and_tail_where_they_go_different_ways() {
@@ -404,6 +324,29 @@ fn a_stream_of_its_own_pace_is_not_judged_by_what_it_carries_alone() {
     );
     assert_eq!(made(45_000_000, &[]).matters, Answer::No);
     assert_eq!(made(1_000_000, &["p99"]).matters, Answer::No);
+}
+
+/// A client that waits for each answer: where nothing delays it, all exchanges take the same time, and that is an answer.
+#[test]
+fn exchanges_of_constant_time_are_judged_by_their_time() {
+    let mut results = results(6, |_, _| 1.0);
+    program(&mut results, &[]);
+    for run in &mut results.runs {
+        for r in &mut run.observed.requests {
+            (r.first_byte, r.last_byte) = (r.start + 0.08, r.start + 0.0801);
+            (r.observed_until, r.outcome, r.bytes) = (r.last_byte, Outcome::Done, 1000);
+        }
+        let link = &mut run.observed.links[0];
+        (link.rate, link.arrived[0], link.departed[0]) = (20e6, 120_000, 120_000);
+    }
+    let v = judged(&results);
+    assert_eq!(v.matters, Answer::No, "{}", v.sentence);
+    let measures: Vec<&str> = v.backgrounds[1]
+        .judged
+        .iter()
+        .map(|j| &*j.measure)
+        .collect();
+    assert!(measures.iter().all(|m| *m == "time"), "{measures:?}");
 }
 
 /// Nine measures that do not differ, and one that does. Its difference is significant alone, but not among ten.

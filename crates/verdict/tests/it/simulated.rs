@@ -128,6 +128,59 @@ run = { replications = 2, warmup = "1s", duration = "8s" }
     assert!(!said.contains("far"), "{said}");
 }
 
+/// Loads are compared where the foreground notices them, however narrow other links are.
+#[test]
+fn loads_are_compared_on_the_links_of_the_foreground() {
+    let results = results(
+        r#"
+name = "paths"
+links = [
+    { name = "home", rate = "10Mbit", delay = "5ms", queue = "50ms" },
+    { name = "core", rate = "8Mbit", delay = "5ms", queue = "50ms" },
+]
+foreground = [{ name = "web", kind = "web", object = "20kB", path = ["home"] }]
+background = [
+    { name = "none", kind = "none" },
+    { name = "real", kind = "learnt", model = "browsing", rate = "2Mbit", path = ["home"] },
+    { name = "like", kind = "poisson", rate = "match:real", path = ["core", "home"] },
+]
+run = { replications = 2, warmup = "1s", duration = "8s" }
+"#,
+    );
+    let foreground = Verdict::of(&results).foregrounds.remove(0);
+    let [like] = &foreground.comparisons[..] else {
+        panic!("one background matches another");
+    };
+    let said = like.withheld.join("; ");
+    assert!(!said.contains("loads differ"), "{said}");
+}
+
+/// Nothing here responds to the network, and each link carries the same with either.
+#[test]
+fn nothing_gives_way_where_nothing_responds() {
+    let results = results(
+        r#"
+name = "sums"
+links = [
+    { name = "home", rate = "10Mbit", delay = "5ms", queue = "50ms" },
+    { name = "core", rate = "20Mbit", delay = "5ms", queue = "50ms" },
+]
+foreground = [{ name = "web", kind = "web", object = "20kB" }]
+background = [
+    { name = "none", kind = "none" },
+    { name = "near", kind = "cbr", rate = "3Mbit", path = ["home"] },
+    { name = "far", kind = "cbr", rate = "3Mbit", path = ["core"] },
+    { name = "mix", kind = "mix", of = ["near", "far"] },
+    { name = "like", kind = "poisson", rate = "match:mix" },
+]
+run = { replications = 2, warmup = "1s", duration = "8s" }
+"#,
+    );
+    let foreground = Verdict::of(&results).foregrounds.remove(0);
+    let doubts: Vec<&str> = foreground.doubts.iter().map(|d| &*d.code).collect();
+    assert!(!doubts.contains(&"load-yields"), "{doubts:?}");
+}
+
 #[test]
 fn batches_of_seeds_have_the_verdict_of_one_directory() {
     let with = |seed: u32, replications: u32| {
