@@ -90,18 +90,42 @@ fn init(mut socket: UnixStream) {
     }
 }
 
-/// Becomes a program inside the host. Returns only on failure, after writing the reason to the socket.
+/// Becomes a program inside the host. Returns only on failure, after writing the reason to the socket: the error number,
+/// which is negative if the working directory cannot be entered.
 fn run(mut socket: UnixStream, arguments: Vec<OsString>) {
-    let failure = become_program(&socket, &arguments);
-    let code = failure.raw_os_error().unwrap_or(libc::EIO);
+    let number = |e: io::Error| e.raw_os_error().unwrap_or(libc::EIO);
+    let code = match become_program(&socket, &arguments) {
+        NotStarted::Directory(e) => -number(e),
+        NotStarted::Program(e) => number(e),
+    };
     let _ = socket.write_all(&code.to_ne_bytes());
 }
 
-fn become_program(socket: &UnixStream, arguments: &[OsString]) -> io::Error {
+/// Why a program was not started.
+enum NotStarted {
+    /// Its working directory cannot be entered.
+    Directory(io::Error),
+    /// It cannot be executed, or a step before that failed.
+    Program(io::Error),
+}
+
+impl From<io::Error> for NotStarted {
+    fn from(error: io::Error) -> NotStarted {
+        NotStarted::Program(error)
+    }
+}
+
+impl From<Errno> for NotStarted {
+    fn from(error: Errno) -> NotStarted {
+        NotStarted::Program(error.into())
+    }
+}
+
+fn become_program(socket: &UnixStream, arguments: &[OsString]) -> NotStarted {
     let [directory, program, rest @ ..] = arguments else {
         return Errno::INVAL.into();
     };
-    let entered = (|| -> io::Result<()> {
+    let entered = (|| -> Result<(), NotStarted> {
         let [stdin, stdout, stderr, mount, uts, ipc] = receive(socket)?;
         for (namespace, kind) in [
             (&mount, LinkNameSpaceType::Mount),
@@ -111,7 +135,7 @@ fn become_program(socket: &UnixStream, arguments: &[OsString]) -> io::Error {
             move_into_link_name_space(namespace.as_fd(), Some(kind))?;
         }
         // Entering a mount namespace changes the working directory to its root.
-        std::env::set_current_dir(directory)?;
+        std::env::set_current_dir(directory).map_err(NotStarted::Directory)?;
         rustix::stdio::dup2_stdin(&stdin)?;
         rustix::stdio::dup2_stdout(&stdout)?;
         rustix::stdio::dup2_stderr(&stderr)?;
@@ -122,7 +146,7 @@ fn become_program(socket: &UnixStream, arguments: &[OsString]) -> io::Error {
     })();
     match entered {
         Err(e) => e,
-        Ok(()) => Command::new(program).args(rest).exec(),
+        Ok(()) => Command::new(program).args(rest).exec().into(),
     }
 }
 

@@ -4,6 +4,8 @@
 use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType};
 use rustix::io::Errno;
@@ -37,6 +39,8 @@ pub struct InterfaceFacts {
 /// One end of a bridge.
 pub struct Interface {
     socket: OwnedFd,
+    /// Keeps other processes from opening the same interface.
+    _claim: UnixListener,
     /// Received frames that fit into a slot of the ring. Without a ring, the socket holds all frames.
     ring: Option<Ring>,
     /// The virtio header, a frame of 64 KiB, and space for what precedes it.
@@ -94,13 +98,15 @@ impl Interface {
     /// Opens an interface of the calling thread's network namespace.
     ///
     /// # Errors
-    /// If there is no such interface, or this process may not read frames.
+    /// If there is no such interface, another process has opened it, or this process may not read frames.
     pub fn open(name: &str) -> io::Result<Interface> {
         let index = Netlink::open()?.index(name)?;
+        let claim = claim(index)?;
         let (socket, ring) = sys::ringed_socket(index)?;
         sys::see_everything(&socket, index)?;
         Ok(Interface {
             socket,
+            _claim: claim,
             ring,
             buffer: vec![0; BUFFER].into(),
             cutter: Cutter::default(),
@@ -122,6 +128,19 @@ impl Interface {
             }
         }
     }
+}
+
+/// Claims an interface for this process: two readers would forward every frame twice, past each other's link. Names of
+/// abstract sockets belong to a network namespace, as interfaces do, and the kernel releases them with the process.
+fn claim(index: u32) -> io::Result<UnixListener> {
+    let address = SocketAddr::from_abstract_name(format!("swell-interface-{index}"))?;
+    UnixListener::bind_addr(&address).map_err(|e| match e.kind() {
+        io::ErrorKind::AddrInUse => io::Error::new(
+            io::ErrorKind::AddrInUse,
+            "another bridge of swell has this interface",
+        ),
+        _ => e,
+    })
 }
 
 /// A checksum whose position is counted from a point `by` bytes later.

@@ -228,7 +228,7 @@ impl Host {
         let mut command = Command::new(&self.helper);
         command
             .args([helper::HELPER, helper::RUN])
-            .arg(directory)
+            .arg(&directory)
             .args(&program.argv)
             .envs(program.env)
             .stdin(OwnedFd::from(theirs))
@@ -269,7 +269,15 @@ impl Host {
             None => Ok(process),
             Some(code) => {
                 process.wait()?;
-                Err(io::Error::from_raw_os_error(i32::from_ne_bytes(*code)))
+                let code = i32::from_ne_bytes(*code);
+                let error = io::Error::from_raw_os_error(code.abs());
+                match code {
+                    0.. => Err(error),
+                    _ => Err(io::Error::other(format!(
+                        "its directory `{}`: {error}",
+                        directory.display()
+                    ))),
+                }
             }
         }
     }

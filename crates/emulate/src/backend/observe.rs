@@ -221,10 +221,7 @@ fn doubts(conditions: &Conditions, unfollowed: u64) -> Vec<Warning> {
     if c.set > 0 {
         doubts.push(Warning::note(
             "set-while-running",
-            format!(
-                "{} settings of the link were made by `swell set` while the program ran",
-                c.set
-            ),
+            "`swell set` changed the link while the program ran: rates and delays of the experiment held only before",
         ));
     }
     if c.unroutable > 0 {

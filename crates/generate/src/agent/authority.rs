@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
+use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -88,7 +89,20 @@ fn wrong(error: rcgen::Error) -> TlsError {
     TlsError::Certificate(error.to_string())
 }
 
+/// Longest validity of a certificate, days: a century.
+const LONGEST: u32 = 36_500;
+
 fn params(names: Vec<String>, name: &str, days: u32) -> Result<CertificateParams, TlsError> {
+    if !(1..=LONGEST).contains(&days) {
+        return Err(TlsError::Certificate(format!(
+            "it would be valid for {days} days; 1 to {LONGEST} are possible"
+        )));
+    }
+    if let Some(bad) = names.iter().find(|n| !is_host(n)) {
+        return Err(TlsError::Certificate(format!(
+            "`{bad}` is neither a host name nor an address"
+        )));
+    }
     let mut params = CertificateParams::new(names).map_err(wrong)?;
     params.distinguished_name.push(DnType::CommonName, name);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -96,6 +110,17 @@ fn params(names: Vec<String>, name: &str, days: u32) -> Result<CertificateParams
     params.not_before = now - BEFORE;
     params.not_after = now + Duration::from_secs(86_400) * days;
     Ok(params)
+}
+
+/// Whether `name` is an address or a host name (RFC 1123, section 2.1).
+fn is_host(name: &str) -> bool {
+    let label = |l: &str| {
+        (1..=63).contains(&l.len())
+            && l.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+            && !l.starts_with('-')
+            && !l.ends_with('-')
+    };
+    name.parse::<IpAddr>().is_ok() || (name.len() <= 253 && name.split('.').all(label))
 }
 
 fn failed(path: &Path, reason: impl ToString) -> TlsError {

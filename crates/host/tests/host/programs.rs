@@ -48,6 +48,17 @@ pub(super) fn a_missing_program(rights: &Rights) {
         forbidden.to_string(),
         "cannot start `/etc/hosts`: this user may not execute it"
     );
+    let nowhere = host
+        .spawn(Program {
+            directory: Some("/no/such/directory".into()),
+            ..Program::new(["/bin/true"])
+        })
+        .map(|_| ())
+        .expect_err("no directory");
+    assert_eq!(
+        nowhere.to_string(),
+        "cannot start `/bin/true`: its directory `/no/such/directory`: No such file or directory (os error 2)"
+    );
 }
 
 pub(super) fn the_end_of_a_host(rights: &Rights) {
