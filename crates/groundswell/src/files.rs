@@ -86,6 +86,24 @@ impl Partial {
     }
 }
 
+/// Checks that [`write`] could write `path`, before the work whose result it will hold.
+///
+/// # Errors
+/// If its directory does not exist or refuses a new file, or `path` is a directory.
+pub fn writable(path: &Path) -> Result<(), Error> {
+    parent_exists(path)?;
+    let refused = |e: io::Error| Error::usage(format!("{}: {e}", path.display()));
+    match path.metadata() {
+        Ok(there) if there.is_dir() => Err(refused(io::ErrorKind::IsADirectory.into())),
+        Ok(there) if !there.is_file() => Ok(()),
+        _ => {
+            let (_, partial) = Partial::create(path).map_err(refused)?;
+            partial.discard();
+            Ok(())
+        }
+    }
+}
+
 /// Writes a file atomically; a device or a pipe is written to directly.
 ///
 /// # Errors
@@ -113,6 +131,21 @@ mod tests {
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_known_before() {
+        let scratch = Scratch::new().unwrap();
+        let dir = scratch.path();
+        let refused = |path: &Path| writable(path).unwrap_err().to_string();
+        assert!(refused(&dir.join("no/file")).contains("there is no directory"));
+        assert!(refused(dir).contains("is a directory"), "{}", refused(dir));
+        writable(&dir.join("file")).unwrap();
+        writable(Path::new("/dev/null")).unwrap();
+        assert!(names(dir).is_empty(), "{:?}", names(dir));
+        std::fs::write(dir.join("file"), "old").unwrap();
+        writable(&dir.join("file")).unwrap();
+        assert_eq!(std::fs::read_to_string(dir.join("file")).unwrap(), "old");
     }
 
     #[test]

@@ -131,7 +131,7 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
         let shown = Emulation::of(&conditions);
         out::json(&serde_json::to_value(shown).map_err(Fail::failed)?);
     } else if !args.quiet {
-        out::say(&tables::emulator(&conditions));
+        out::say(&tables::under::emulator(&conditions));
         if faults != Faults::default() {
             met(&tally);
         }

@@ -20,10 +20,10 @@ pub(crate) struct EmulationArgs {
     #[arg(long, value_name = "WHAT", default_value = "segment")]
     offload: Offloading,
     /// Let time pass more slowly by this factor: rates are divided by it, delays multiplied.
-    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", value_parser = stretch)]
     stretch: f64,
     /// Repeat a run that was too late with time stretched, at most by this factor.
-    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", value_parser = stretch)]
     stretch_to: f64,
     /// Keep a journal of arrivals, by which `swell replay` repeats the run in virtual time.
     #[arg(long)]
@@ -77,6 +77,16 @@ fn rest(text: &str) -> Result<Dur, String> {
     Ok(rest)
 }
 
+/// Time is stretched by at most this factor: a second takes a quarter of an hour.
+const MOST_STRETCH: f64 = 1000.0;
+
+fn stretch(text: &str) -> Result<f64, String> {
+    let factor = text.parse::<f64>().ok();
+    factor
+        .filter(|f| (1.0..=MOST_STRETCH).contains(f))
+        .ok_or_else(|| format!("a factor from 1 to {MOST_STRETCH}"))
+}
+
 /// Parses a probability, as a share or in percent.
 pub(crate) fn probability(text: &str) -> Result<f64, String> {
     let (number, scale) = match text.strip_suffix('%') {
@@ -91,7 +101,17 @@ pub(crate) fn probability(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{probability, rest};
+    use super::{probability, rest, stretch};
+
+    #[test]
+    fn time_is_only_slowed_down() {
+        for (text, factor) in [("1", 1.0), ("2.5", 2.5), ("1e3", 1e3)] {
+            assert_eq!(stretch(text), Ok(factor));
+        }
+        for wrong in ["0", "0.5", "-1", "nan", "inf", "1e9", "", "x"] {
+            assert!(stretch(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn shares_and_percents() {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use groundswell::files;
 use groundswell::run::{Event, Experiment, Options, Outcome, REPEATS, Shard, Source};
 use indicatif::ProgressDrawTarget;
 use swell_base::{Severity, Warning};
@@ -56,6 +57,11 @@ pub(crate) fn run(
     json: bool,
 ) -> Result<u8, Fail> {
     let experiment = Experiment::new(source, options(args), rights)?;
+    // The run makes its own directory.
+    let own = experiment.dir();
+    if let Some(file) = args.junit.as_ref().filter(|f| !f.starts_with(own)) {
+        files::writable(file)?;
+    }
     interrupt::wishes();
     // Draw nothing before the first stage has set its length.
     let bar = out::bar(

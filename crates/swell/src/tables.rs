@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use comfy_table::{CellAlignment, ColumnConstraint, LineStyle, Table, Width, presets};
 use groundswell::model::{AnyModel, mean_bps};
-use swell_emulate::backend::{Conditions, Exit};
 use swell_experiment::Results;
 use swell_experiment::file::File;
 use swell_experiment::made_up::MadeUp;
@@ -16,6 +15,7 @@ pub(crate) mod agents;
 pub(crate) mod compare;
 pub(crate) mod flows;
 pub(crate) mod top;
+pub(crate) mod under;
 
 use compare::judgement;
 
@@ -481,90 +481,6 @@ pub(crate) fn any_model(any: &AnyModel) -> String {
     match any {
         AnyModel::Packets(m) => model(m),
         AnyModel::Flows(m) => flows::model(m),
-    }
-}
-
-/// The results of a program under the emulator, and the performance of the emulator.
-pub(crate) fn under(results: &Results, exits: &[Exit], conditions: &[Conditions]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    for exit in exits {
-        let end = match exit.status {
-            Some(status) => status.to_string(),
-            None if exit.timed_out => "it took too long and was ended".into(),
-            None => "the time was over and it was ended".into(),
-        };
-        let seconds = exit.end.since(exit.start).as_secs_f64();
-        table.add_row(["program", &format!("{} s, {end}", significant(seconds))]);
-    }
-    for run in &results.runs {
-        for link in run.observed.links.iter().rev() {
-            let way = if link.direction == 0 { "up" } else { "down" };
-            let way = match results.experiment.links().len() {
-                1 => way.to_owned(),
-                _ => format!("{} {way}", link.link),
-            };
-            let share = |who: usize| {
-                let bits = link.departed[who] as f64 * 8.0;
-                bits / link.rate / link.duration.max(f64::MIN_POSITIVE) * 100.0
-            };
-            let text = format!(
-                "{} Mbit/s, {:.0} % used: {:.0} % yours, {:.0} % background",
-                significant(link.rate / 1e6),
-                share(0) + share(1),
-                share(0),
-                share(1)
-            );
-            table.add_row([&*way, &text]);
-            let bins = run.observed.bins.iter();
-            let bins = bins.filter(|b| {
-                let here = (&b.link, b.direction) == (&link.link, link.direction);
-                here && b.queue_mean.is_finite()
-            });
-            let longest = bins.clone().map(|b| b.queue_max).max().unwrap_or(0);
-            let (sum, n) = bins.fold((0.0, 0.0), |(s, n), b| (s + b.queue_mean, n + 1.0));
-            let ms = |bytes: f64| bytes * 8.0 / link.rate * 1e3;
-            let waits = format!(
-                "queue {:.1} ms, at most {:.1} ms; {} packets dropped, {} of them yours",
-                ms(sum / f64::max(n, 1.0)),
-                ms(longest as f64),
-                link.dropped.iter().sum::<u64>(),
-                link.dropped[0]
-            );
-            table.add_row(["", &waits]);
-        }
-    }
-    for w in conditions {
-        add_emulator(&mut table, w);
-    }
-    table.to_string()
-}
-
-/// The performance of the emulator.
-pub(crate) fn emulator(w: &Conditions) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    add_emulator(&mut table, w);
-    table.to_string()
-}
-
-fn add_emulator(table: &mut Table, w: &Conditions) {
-    let us = |d: swell_base::Dur| d.as_secs_f64() * 1e6;
-    let text = format!(
-        "{} packets, late by {:.0} us (median), {:.0} us (p99), {:.0} us (most)",
-        w.counts.left,
-        us(w.late.p50),
-        us(w.late.p99),
-        us(w.late.max)
-    );
-    table.add_row(["emulator", &text]);
-    table.add_row(["", &format!("scheduling: {}", w.precision)]);
-    if w.counts.lost + w.counts.refused > 0 {
-        let losses = format!(
-            "{} packets lost before the link, {} after it",
-            w.counts.lost, w.counts.refused
-        );
-        table.add_row(["", &losses]);
     }
 }
 

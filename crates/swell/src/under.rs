@@ -6,9 +6,10 @@ mod shell;
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use groundswell::files;
 use groundswell::run::Event;
 use groundswell::under::{Done, Session};
 use swell_emulate::backend::{Exit, Settings};
@@ -30,6 +31,15 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
             Fail::usage("there is no command, and a shell needs a terminal")
                 .hint("swell under BACKGROUND -- COMMAND"),
         );
+    }
+    // The run makes its own directory.
+    let own = |file: &&PathBuf| {
+        args.output
+            .as_ref()
+            .is_some_and(|dir| file.starts_with(dir))
+    };
+    for file in args.junit.iter().chain(&args.report).filter(|f| !own(f)) {
+        files::writable(file)?;
     }
     let client = shell::Client::of(args, scratch.path())?;
     let trace = [args.link.background.clone().into()];
@@ -192,7 +202,11 @@ fn say(args: &UnderArgs, done: &Done) {
         }
     } else if !args.quiet {
         // Standard output belongs to the program.
-        out::say(&tables::under(results, &done.exits, &done.conditions));
+        out::say(&tables::under::summary(
+            results,
+            &done.exits,
+            &done.conditions,
+        ));
     }
     unmatched(args, results);
 }

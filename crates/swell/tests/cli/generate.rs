@@ -463,6 +463,15 @@ fn a_fleet_is_a_file_and_an_authority_vouches_for_its_agents() {
             text(&out.stderr)
         );
     }
+    for (words, reason) in [
+        (&["--days", "0", "z"][..], "for 0 days"),
+        (&["--days", "4000000000", "z"], "1 to 36500 are possible"),
+        (&["z", "no spaces"], "`no spaces` is neither a host name"),
+    ] {
+        let out = run(&dir, &[&enrolled[..], words].concat());
+        assert_eq!(out.status.code(), Some(2), "{words:?}");
+        assert!(text(&out.stderr).contains(reason), "{}", text(&out.stderr));
+    }
     let mode = |path: &str| {
         use std::os::unix::fs::MetadataExt;
         std::fs::metadata(dir.0.join(path)).unwrap().mode() & 0o777

@@ -94,6 +94,16 @@ fn figures_have_specifications_and_conditions_are_test_cases() {
     let junit = std::fs::read_to_string(dir.0.join("out.xml")).unwrap();
     assert!(junit.contains("tests=\"2\" failures=\"1\""), "{junit}");
     assert!(junit.contains("name=\"against poisson\""), "{junit}");
+    // A place where it cannot be written is refused before anything runs.
+    let args = ["run", "small.toml", "-o", "other", "--junit", "no/out.xml"];
+    let out = run(&dir, &args);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+    assert!(
+        text(&out.stderr).contains("there is no directory no"),
+        "{}",
+        text(&out.stderr)
+    );
+    assert!(!dir.0.join("other").join("requests.parquet").exists());
 
     let shown = run(
         &dir,
