@@ -134,8 +134,7 @@ fn packets(
     let mut others = others.iter();
     while let Some(mut file) = next.take() {
         let named = file.name.clone();
-        let reader = Reader::named(&named, file.bytes()).map_err(Error::usage)?;
-        let mut ordered = InOrder::new(reader);
+        let mut ordered = InOrder::new(Reader::named(&named, file.bytes()).map_err(Error::usage)?);
         let mut packet = Packet::default();
         let before = latest;
         let mut beginning = true;
