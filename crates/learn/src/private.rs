@@ -30,6 +30,7 @@
 mod cost;
 mod counts;
 mod synthesis;
+mod totals;
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
