@@ -51,6 +51,7 @@ pub(crate) const BLANK: Packet = Packet {
     dst: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
     ttl: 0,
     ecn: 0,
+    mark: 0,
     transport: Transport::Fragment,
 };
 
@@ -104,6 +105,8 @@ fn v4(ip: &[u8], room: u32, packet: &mut Packet) -> Result<(), Skip> {
     packet.ttl = h[8];
     packet.ecn = h[1] & 0x03;
     let fragment_offset = u16::from_be_bytes([h[6], h[7]]) & 0x1fff;
+    packet.mark =
+        u64::from(u16::from_be_bytes([h[4], h[5]])) << 48 | u64::from(fragment_offset) << 32;
     if fragment_offset != 0 {
         packet.transport = Transport::Fragment;
     } else {
@@ -113,6 +116,7 @@ fn v4(ip: &[u8], room: u32, packet: &mut Packet) -> Result<(), Skip> {
             data: ip.get(header_len..).unwrap_or_default(),
             len: total - header_len as u32,
         };
+        packet.mark |= u64::from(transport::mark(&payload));
         transport::decode(payload, &mut packet.transport);
     }
     Ok(())
@@ -140,6 +144,7 @@ fn v6(ip: &[u8], room: u32, packet: &mut Packet) -> Result<(), Skip> {
     packet.dst = v6_address(h, 24);
     packet.ttl = h[7];
     packet.ecn = (h[1] >> 4) & 0x03;
+    packet.mark = 0;
     match h[6] {
         // TCP and UDP need no walk and come first.
         protocol @ (6 | 17) => {
@@ -148,10 +153,14 @@ fn v6(ip: &[u8], room: u32, packet: &mut Packet) -> Result<(), Skip> {
                 data: rest,
                 len: payload_len,
             };
+            packet.mark = u64::from(transport::mark(&payload));
             transport::decode(payload, &mut packet.transport);
         }
         first => match walk(first, rest, payload_len) {
-            Ok(payload) => transport::decode(payload, &mut packet.transport),
+            Ok(payload) => {
+                packet.mark = u64::from(transport::mark(&payload));
+                transport::decode(payload, &mut packet.transport);
+            }
             Err(transport) => packet.transport = transport,
         },
     }

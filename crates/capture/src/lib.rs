@@ -1,6 +1,7 @@
 //! Reads captures and flow records from files, and writes pcapng and IPFIX files.
 //!
-//! [`Reader`] yields [`Packet`]s: times, lengths, addresses and transport headers. [`Counts`] reports what was read
+//! [`Reader`] yields [`Packet`]s as the file has them: times, lengths, addresses and transport headers. [`InOrder`] puts
+//! them in the order of their times, and drops copies that a mirror port made. [`Counts`] reports what was read
 //! and what was lost on the way. [`Error`] reports where and why a file could not be read further. Nothing is lost
 //! silently, nothing panics, and memory use does not grow with the file.
 //!
@@ -51,7 +52,7 @@
 //!
 //! **Tunnels are not followed** (IP in IP, 6in4, GRE, VXLAN, Geneve, GTP, Teredo, pseudowires): the packet is the
 //! outer one, which is what the link carried. Fragments are not reassembled. Checksums are not verified, because
-//! captures on the sending host rarely have valid ones. Packets are not sorted by time. A damaged file is read up to
+//! captures on the sending host rarely have valid ones. A damaged file is read up to
 //! the damage but not beyond it, because there is no resynchronisation.
 //!
 //! # Cost
@@ -61,12 +62,14 @@
 //! once. `cargo bench -p swell-capture` measures the cost.
 
 mod bytes;
+mod copies;
 mod counts;
 mod dissect;
 mod doubts;
 mod error;
 pub mod flow;
 mod foreign;
+mod in_order;
 mod link;
 mod packet;
 mod pcap;
@@ -81,6 +84,7 @@ mod writer;
 pub use counts::{Counts, Skip};
 pub use dissect::{Frame, dissect};
 pub use error::{Error, Problem};
+pub use in_order::InOrder;
 pub use link::LinkType;
 pub use packet::{Heading, Packet, Tcp, TcpOptions, Transport};
 pub use reader::{Format, Interface, Reader};

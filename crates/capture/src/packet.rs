@@ -42,6 +42,10 @@ pub struct Packet {
     pub ttl: u8,
     /// ECN codepoint (RFC 3168).
     pub ecn: u8,
+    /// What tells it from other packets of its flow, as no router changes it: the IPv4 identification and fragment
+    /// offset (upper half), and the checksum of TCP, UDP or ICMP, or the sequence number of ESP (lower half). 0 if it
+    /// has none of these.
+    pub mark: u64,
     /// The transport header.
     pub transport: Transport,
 }

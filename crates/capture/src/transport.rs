@@ -22,6 +22,23 @@ pub(crate) fn decode(payload: Payload<'_>, transport: &mut Transport) {
     }
 }
 
+/// The part of the header that differs from packet to packet: the checksum of TCP, UDP or ICMP, or the sequence number
+/// of ESP (RFC 4303). 0 if it was not captured, or for other protocols.
+#[inline]
+pub(crate) fn mark(payload: &Payload<'_>) -> u32 {
+    let half = |at: usize| match payload.data.get(at..at + 2) {
+        Some(&[a, b]) => u32::from(u16::from_be_bytes([a, b])),
+        _ => 0,
+    };
+    match payload.protocol {
+        6 => half(16),
+        17 => half(6),
+        1 | 58 => half(2),
+        50 => half(4) << 16 | half(6),
+        _ => 0,
+    }
+}
+
 /// TCP (RFC 9293 section 3.1). Everything up to the window (16 bytes) must have been captured. Options are read as
 /// far as they were captured.
 #[inline]

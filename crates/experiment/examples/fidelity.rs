@@ -8,7 +8,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use swell_capture::Reader;
+use swell_capture::{InOrder, Reader};
 use swell_experiment::fidelity::{Fidelity, Playback, Row, compare, halves, regenerate};
 use swell_experiment::{Traces, bundled};
 use swell_learn::{Learner, Options};
@@ -90,7 +90,7 @@ fn model(trace: &Path) -> Result<(Model, Option<String>), Failed> {
         name: file,
         ..Options::default()
     });
-    let mut reader = Reader::open(trace)?;
+    let mut reader = InOrder::new(Reader::open(trace)?);
     while let Ok(Some(packet)) = reader.next_packet() {
         learner.push(&packet);
     }

@@ -7,9 +7,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use swell_base::Warning;
+use swell_base::{Dur, Warning};
 use swell_capture::flow::Metering;
-use swell_capture::{Packet, Reader, Skip};
+use swell_capture::{InOrder, Packet, Reader, Skip};
 use swell_learn::Learner;
 use swell_traffic::{Provenance, flowlevel};
 
@@ -104,7 +104,7 @@ pub fn learn(
         provenance,
         ..options.packets.clone()
     });
-    packets(first, others, &progress, learner, options.digest)
+    packets(first, others, &progress, learner, options)
 }
 
 fn provenance(files: &[PathBuf], note: &str) -> Provenance {
@@ -123,8 +123,9 @@ fn packets(
     others: &[PathBuf],
     progress: &Progress,
     mut learner: Learner,
-    digest: bool,
+    options: &Options,
 ) -> Result<Learnt, Error> {
+    let (digest, length) = (options.digest, options.packets.length);
     let mut read = Vec::new();
     let mut digests = Vec::new();
     // Time of the latest packet of all traces so far.
@@ -133,12 +134,12 @@ fn packets(
     let mut others = others.iter();
     while let Some(mut file) = next.take() {
         let named = file.name.clone();
-        let mut reader = Reader::named(&named, file.bytes()).map_err(Error::usage)?;
+        let mut ordered = InOrder::new(Reader::named(&named, file.bytes()).map_err(Error::usage)?);
         let mut packet = Packet::default();
         let before = latest;
         let mut beginning = true;
         loop {
-            match reader.read_into(&mut packet) {
+            match ordered.read_into(&mut packet) {
                 Ok(true) => {
                     if std::mem::take(&mut beginning) && before.is_some_and(|b| packet.time < b) {
                         let message = format!("{named} begins before the trace before it ends");
@@ -155,6 +156,8 @@ fn packets(
                 }
             }
         }
+        let doubts = ordered.doubts();
+        let reader = ordered.reader();
         let counts = FileCounts {
             file: named,
             format: reader.format().name(),
@@ -163,6 +166,7 @@ fn packets(
         if reader.counts().packets == 0 {
             return Err(Error::usage(format!("{}: no IP packets in it", counts.file)).hint(counts));
         }
+        doubts.into_iter().for_each(|d| learner.doubt(d));
         for skip in Skip::ALL {
             let n = reader.counts().skipped(skip);
             if n > 0 {
@@ -177,7 +181,7 @@ fn packets(
             }
         }
         read.push(counts);
-        drop(reader);
+        drop(ordered);
         // The digest covers the whole file, even if the reader stopped early.
         let sha256 = file.source.digest().map_err(Error::failed)?;
         digests.extend(digest.then_some(sha256));
@@ -187,6 +191,15 @@ fn packets(
             .transpose()?;
     }
     let mut model = learner.finish();
+    // A trace of one packet has a microsecond.
+    let span = model.duration.saturating_sub(Dur::from_micros(1));
+    if length > Dur::ZERO && span > length {
+        let message = format!("the packets span {span}, but the capture is said to last {length}");
+        return Err(Error::usage(message).hint(
+            "--length is for captures that went on without a packet after the last one; editcap -A and -B of Wireshark \
+             cut a trace",
+        ));
+    }
     model.provenance.digests = digests;
     Ok(Learnt {
         model: AnyModel::Packets(Box::new(model)),

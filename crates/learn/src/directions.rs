@@ -1,7 +1,7 @@
 //! Splits a trace into one packet sequence per direction, as a replay needs.
 
 use swell_base::{Dur, Severity, Warning};
-use swell_capture::{Packet, Transport};
+use swell_capture::{Packet, Tcp, Transport};
 
 use crate::clock::{Clock, Oddities};
 use crate::doubts::{leaps, repeated, sides_voted};
@@ -115,8 +115,6 @@ pub struct Splitter {
     /// A packet stamped far ahead, held until the next one confirms its time.
     leapt: Option<Seen>,
     late: u64,
-    /// Whether a host's side follows from its own traffic, by host.
-    placed: Vec<bool>,
     packets: Vec<Seen>,
 }
 
@@ -149,7 +147,6 @@ impl Splitter {
             clock: Clock::default(),
             leapt: None,
             late: 0,
-            placed: Vec::new(),
             packets: Vec::new(),
         }
     }
@@ -165,29 +162,16 @@ impl Splitter {
         } else {
             self.hosts.id(p.dst)
         };
-        let most = from.max(if to == NOBODY { from } else { to }) as usize;
-        if self.placed.len() <= most {
-            self.placed.resize(most + 1, false);
-        }
-        let syn = match &p.transport {
-            Transport::Tcp(h) => {
-                Some(h.has(swell_capture::Tcp::SYN) && !h.has(swell_capture::Tcp::ACK))
-            }
-            Transport::Udp { .. } => Some(false),
-            // A router's ICMP message says nothing about which side its hosts are on.
-            _ => None,
-        };
-        if let Some(syn) = syn
-            && to != NOBODY
-            && from != to
-        {
-            self.hosts.see(p, from, to);
-            self.hosts.across(from, to);
-            if syn {
-                self.hosts.opened(from);
-            }
-            for host in [from, to] {
-                self.placed[host as usize] = true;
+        if to != NOBODY && from != to {
+            match &p.transport {
+                Transport::Tcp(h) => {
+                    self.hosts.flow(p, from, to);
+                    if h.has(Tcp::SYN) && !h.has(Tcp::ACK) {
+                        self.hosts.opened(from);
+                    }
+                }
+                Transport::Udp { .. } => self.hosts.flow(p, from, to),
+                _ => self.hosts.other(p, from, to),
             }
         }
         if let Some(mut leapt) = self.leapt.take() {
@@ -249,25 +233,22 @@ impl Splitter {
             }
         }
         directions.duration = before;
-        directions.voted = self.hosts.voted;
+        let bytes = directions.bytes().iter().sum();
+        directions.voted = self.hosts.voted(bytes);
         directions
     }
 
     /// Whether a packet goes from inside to outside; `None` if it stays on one side.
     fn outward(&mut self, p: Seen) -> Option<bool> {
-        let placed = |host: u32| self.placed.get(host as usize).is_some_and(|&known| known);
-        let (from, to) = (placed(p.from), p.to != NOBODY && placed(p.to));
         if p.from == p.to {
             return None;
         }
-        if from && to {
-            let inside = self.hosts.inside(p.from, true);
-            return (inside != self.hosts.inside(p.to, false)).then_some(inside);
-        }
-        if to {
-            return Some(!self.hosts.inside(p.to, false));
-        }
-        Some(self.hosts.inside(p.from, true))
+        let outward = match p.to {
+            NOBODY => Some(self.hosts.sender(p.from)),
+            to => self.hosts.outward(p.from, to),
+        };
+        self.hosts.sent(p.from, p.size);
+        outward
     }
 }
 
@@ -275,7 +256,6 @@ impl Splitter {
 mod tests {
     use super::*;
     use std::net::IpAddr;
-    use swell_capture::Tcp;
 
     fn ip(a: u8, d: u8) -> IpAddr {
         IpAddr::from([a, 0, 0, d])
@@ -361,6 +341,42 @@ mod tests {
         let got = split(&[udp(0, a, out, 100), icmp, group_message]);
         assert_eq!(got.packets[0].len(), 2);
         assert_eq!(got.packets[1], [(Dur::from_millis(1), 56)]);
+    }
+
+    /// ESP, tunnels, SCTP, ICMP, and what was captured too short for its transport header.
+    #[test]
+    fn packets_without_ports_have_a_direction_too() {
+        let (a, b) = (ip(10, 1), ip(198, 9));
+        let kinds = [
+            Transport::Other(50),
+            Transport::Other(4),
+            Transport::Other(132),
+            Transport::Icmp,
+            Transport::Truncated(6),
+            Transport::Fragment,
+        ];
+        for transport in kinds {
+            let of = |p: Packet| Packet { transport, ..p };
+            // The peer sends first.
+            let trace = [of(udp(0, b, a, 1_300)), of(udp(1, a, b, 60))];
+            let got = split(&trace);
+            assert_eq!(got.bytes(), [60, 1_300], "{transport:?}");
+            assert_eq!(got.doubts(), []);
+            let mut other = Splitter::with_inside(vec!["198.0.0.0/8".parse().unwrap()]);
+            trace.iter().for_each(|p| other.push(p));
+            assert_eq!(other.finish().bytes(), [1_300, 60], "{transport:?}");
+            // Nothing tells the sides of two public addresses.
+            let (c, d) = (ip(198, 1), ip(203, 2));
+            let public = split(&[of(udp(0, c, d, 80)), of(udp(1, d, c, 1_300))]);
+            assert_eq!(public.bytes(), [80, 1_300]);
+            assert_eq!(public.doubts()[0].code, "sides-voted", "{transport:?}");
+            let group = of(udp(0, c, IpAddr::from([239, 1, 1, 1]), 900));
+            assert_eq!(split(&[group]).doubts()[0].code, "sides-voted");
+            // Little of it beside other traffic is no doubt.
+            let mut much: Vec<Packet> = (0..200).map(|i| udp(i, a, d, 900)).collect();
+            much.push(group);
+            assert_eq!(split(&much).doubts(), []);
+        }
     }
 
     #[test]

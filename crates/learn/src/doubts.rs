@@ -39,6 +39,11 @@ pub(crate) struct Counts {
     /// Mean queueing delay of the tapped link that was subtracted from the RTTs on the left and on the
     /// right.
     pub(crate) queues: [Dur; 2],
+    /// RTT of the tapped link as given, and the largest that the nearest hosts on either side leave room
+    /// for, if that is less.
+    pub(crate) link_rtt: Option<[Dur; 2]>,
+    /// What was offered to thinning: sessions, connections, bytes from clients and from servers.
+    pub(crate) offered: [f64; 4],
     /// Client paths and server paths.
     pub(crate) sides: [SideCounts; 2],
 }
@@ -324,6 +329,15 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             ),
         ));
     }
+    if let Some([given, most]) = c.link_rtt {
+        w.push(Warning::warning(
+            "link-rtt",
+            format!(
+                "`--link-rtt` is {given}, but the nearest hosts left and right of the tap are only {most} apart: so \
+                 much is taken out of round trips, and some are zero now"
+            ),
+        ));
+    }
     if c.concurrent > 0 {
         w.push(Warning::note(
             "concurrent",
@@ -344,7 +358,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             ),
         ));
     }
-    w.extend(sides_voted(hosts.voted));
+    w.extend(sides_voted(hosts.voted(t.bytes[0] + t.bytes[1])));
     if cut > 0 {
         w.push(Warning::warning(
             "sessions-cut",
@@ -393,11 +407,25 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         w.push(Warning::note("oddities", text.join(", ")));
     }
     if let Some(thinning) = m.provenance.thinning {
+        let mut stood = [0.0; 2];
+        for s in &m.sessions {
+            let [up, down] = s.bytes().map(|b| b as f64);
+            stood[0] += s.weight * s.connections().count() as f64;
+            stood[1] += s.weight * (up + down);
+        }
+        let [_, offered, up, down] = c.offered;
         let kept = format!(
             "{} of {} sessions are kept, class by class, for the model to be of the size asked for \
-             (`--budget`); their weights stand for the others, with their connections and bytes. Sizes of \
+             (`--budget`); their weights stand for {:.0} of {:.0} connections and {:.1} of {:.1} MB. Sizes of \
              connections are {:.2} octaves off, those that hold the bytes {:.2}",
-            thinning.kept, thinning.seen, thinning.w1_connections, thinning.w1_bytes
+            thinning.kept,
+            thinning.seen,
+            stood[0],
+            offered,
+            stood[1] / 1e6,
+            (up + down) / 1e6,
+            thinning.w1_connections,
+            thinning.w1_bytes
         );
         w.push(if thinning.w1_connections.max(thinning.w1_bytes) > MUCH {
             Warning::warning("thinned", kept)

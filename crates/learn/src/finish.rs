@@ -29,6 +29,7 @@ impl Learner {
         }
         let mut thinner = self.thinner;
         self.users.finish(&mut |s| thinner.push(s));
+        self.counts.offered = thinner.offered();
         let (mut sessions, thinning) = thinner.finish();
         sessions.sort_by_key(|s| s.start);
         // A trace of one packet has no duration, but a session needs a non-empty interval.

@@ -9,106 +9,9 @@ use swell_capture::Packet;
 use crate::index::Index;
 use crate::sides::{Basis, Evidence, Network, neighbourhood};
 
-/// Number of samples kept of each measured quantity of a host.
-const RESERVOIR: usize = 64;
+mod measured;
 
-/// A uniform sample of a stream of values (Vitter 1985, algorithm R).
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Reservoir {
-    pub(crate) seen: u32,
-    /// Values and the times they were seen, in milliseconds.
-    pub(crate) kept: Vec<(u32, u32)>,
-}
-
-impl Reservoir {
-    fn push(&mut self, value: (u32, u32), rng: &mut Stream) {
-        self.seen = self.seen.saturating_add(1);
-        if self.kept.len() < RESERVOIR {
-            // Most hosts yield only one sample.
-            if self.kept.is_empty() {
-                self.kept.reserve_exact(1);
-            }
-            self.kept.push(value);
-        } else {
-            let i = rng.below(u64::from(self.seen)) as usize;
-            if let Some(slot) = self.kept.get_mut(i) {
-                *slot = value;
-            }
-        }
-    }
-
-    /// The `q`-quantile of the kept values by nearest rank; `None` if there are none. `corrected` maps a
-    /// value and its time to the value to rank.
-    pub(crate) fn quantile(&self, q: f64, corrected: impl Fn(u32, u32) -> u32) -> Option<u32> {
-        let mut sorted: Vec<u32> = self.kept.iter().map(|&(v, at)| corrected(v, at)).collect();
-        sorted.sort_unstable();
-        let last = sorted.len().checked_sub(1)?;
-        Some(sorted[(q * last as f64).round() as usize])
-    }
-}
-
-impl Reservoir {
-    /// Where the kept values are densest on a logarithmic scale: the half-sample mode (Bickel & Frühwirth,
-    /// Computational Statistics & Data Analysis 50, 2006). `None` if there are none.
-    pub(crate) fn mode(&self) -> Option<u32> {
-        let mut logs: Vec<f64> = self
-            .kept
-            .iter()
-            .map(|&(v, _)| f64::from(v.max(1)).ln())
-            .collect();
-        logs.sort_by(f64::total_cmp);
-        let mut part = &logs[..];
-        while part.len() > 2 {
-            let half = part.len().div_ceil(2);
-            let width = |w: &&[f64]| w[half - 1] - w[0];
-            part = part
-                .windows(half)
-                .min_by(|a, b| width(a).total_cmp(&width(b)))?;
-        }
-        let mean = part.iter().sum::<f64>() / part.len().max(1) as f64;
-        (!part.is_empty()).then(|| mean.exp().round() as u32)
-    }
-
-    /// The share of the kept values within `factor` of `value`.
-    pub(crate) fn near(&self, value: u32, factor: f64) -> f64 {
-        let near = |&&(v, _): &&(u32, u32)| {
-            let ratio = f64::from(v) / f64::from(value.max(1));
-            (1.0 / factor..=factor).contains(&ratio)
-        };
-        self.kept.iter().filter(near).count() as f64 / self.kept.len().max(1) as f64
-    }
-}
-
-/// Measurements between the tap and a host. A host that never answered has none, which costs some ten
-/// bytes. Samples are allocated on demand.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Measured {
-    /// Indexed by [`Sample`].
-    samples: [Option<Box<Reservoir>>; 4],
-    /// Data packets from the host, and how many of them were lost before the tap.
-    pub(crate) sent: [u32; 2],
-    /// Data packets to the host, and how many of them were lost beyond the tap.
-    pub(crate) received: [u32; 2],
-}
-
-impl Measured {
-    /// The samples of a kind, if any.
-    pub(crate) fn get(&self, kind: Sample) -> Option<&Reservoir> {
-        self.samples[kind as usize].as_deref()
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sample {
-    /// SYN to SYN/ACK or SYN/ACK to ACK, microseconds.
-    Handshake,
-    /// Data to ACK, microseconds.
-    Data,
-    /// Capacity from packet pairs sent by the host, kbit/s.
-    Up,
-    /// Capacity from the dispersion of the host's ACKs, kbit/s.
-    Down,
-}
+pub(crate) use measured::{Measured, Sample};
 
 #[derive(Debug)]
 struct Host {
@@ -123,6 +26,10 @@ struct Host {
     fixed: Option<bool>,
     /// Whether the host sent a SYN.
     opens: bool,
+    /// Whether TCP or UDP packets from it or to it were seen.
+    flows: bool,
+    /// Whether nothing told its side when it first sent.
+    guessed: bool,
     private: bool,
     /// Packets from the host and to it that have passed.
     passed: [u32; 2],
@@ -144,12 +51,17 @@ pub(crate) struct Hosts {
     pub(crate) evidence: Evidence,
     /// By host, until sides are decided.
     neighbourhoods: Vec<u64>,
+    /// Pairs of hosts that exchanged packets other than TCP and UDP, until sides are decided.
+    beside: Vec<(u32, u32)>,
     decided: bool,
     /// Whether private hosts are inside, if they are all on one side.
     private_inside: Option<bool>,
     /// Number of unconnected host groups whose sides were decided by a vote each, and the number of hosts
     /// in them.
-    pub(crate) voted: (u64, u64),
+    voted: (u64, u64),
+    /// The same for hosts that were not among those voted for, and the bytes that they sent.
+    guesses: (u64, u64),
+    guessed: u64,
     /// Flows between two hosts that other flows place on the same side.
     pub(crate) conflicts: u64,
     /// Hosts whose side was corrected after some of their traffic had been counted.
@@ -166,9 +78,12 @@ impl Hosts {
             inside,
             evidence,
             neighbourhoods: Vec::new(),
+            beside: Vec::new(),
             decided: false,
             private_inside: None,
             voted: (0, 0),
+            guesses: (0, 0),
+            guessed: 0,
             v4: Index::new(),
             v6: Index::new(),
             hosts: Vec::new(),
@@ -200,6 +115,8 @@ impl Hosts {
                 inside: false,
                 decided: false,
                 opens: false,
+                flows: false,
+                guessed: false,
                 private: private(address),
                 passed: [0; 2],
                 measured: None,
@@ -224,6 +141,8 @@ impl Hosts {
                 decided: true,
                 fixed: Some(inside),
                 opens,
+                flows: true,
+                guessed: false,
                 private,
                 passed: [0; 2],
                 measured: None,
@@ -232,11 +151,100 @@ impl Hosts {
         id
     }
 
-    pub(crate) fn known(&self, address: IpAddr) -> Option<u32> {
-        match address {
-            IpAddr::V4(a) => self.v4.get(&a.to_bits()),
-            IpAddr::V6(a) => self.v6.get(&a.to_bits()),
+    /// Records what a TCP or UDP packet from `a` to `b` says about sides: they are on opposite ones.
+    pub(crate) fn flow(&mut self, p: &Packet, a: u32, b: u32) {
+        self.see(p, a, b);
+        self.across(a, b);
+        for id in [a, b] {
+            self.hosts[id as usize].flows = true;
         }
+    }
+
+    /// Records what a packet of another protocol says about sides: ICMP, ESP, a tunnel, a fragment. A
+    /// router sends ICMP messages to hosts on either side, so hosts with flows tell more than their peers.
+    pub(crate) fn other(&mut self, p: &Packet, a: u32, b: u32) {
+        self.see(p, a, b);
+        if self.decided {
+            if !(self.placed(a) || self.placed(b)) {
+                self.join(a, b, true);
+            }
+        } else {
+            let pair = (a.min(b), a.max(b));
+            if self.beside.last() != Some(&pair) {
+                self.beside.push(pair);
+            }
+        }
+    }
+
+    /// Whether the side of a host is known.
+    fn placed(&mut self, id: u32) -> bool {
+        let h = &self.hosts[id as usize];
+        let (known, root) = (h.flows || h.fixed.is_some(), self.find(id).0);
+        known || self.hosts[root as usize].decided
+    }
+
+    /// Joins pairs of hosts that have exchanged no TCP or UDP packets with anyone.
+    fn join_beside(&mut self) {
+        let mut pairs = std::mem::take(&mut self.beside);
+        pairs.sort_unstable();
+        pairs.dedup();
+        for (a, b) in pairs {
+            let known = [a, b].map(|id| self.hosts[id as usize].flows);
+            if known == [false; 2] {
+                self.join(a, b, true);
+            }
+        }
+    }
+
+    /// Whether a host that sends to a multicast or broadcast address is inside. Unless it is known, it is
+    /// taken to be.
+    pub(crate) fn sender(&mut self, id: u32) -> bool {
+        if !self.placed(id) && !self.hosts[id as usize].private {
+            self.guess(id, 1);
+        }
+        self.inside(id, true)
+    }
+
+    fn guess(&mut self, id: u32, hosts: u64) {
+        self.hosts[id as usize].guessed = true;
+        self.guesses = (self.guesses.0 + 1, self.guesses.1 + hosts);
+    }
+
+    /// Counts bytes that this host sent, if its side is a guess.
+    pub(crate) fn sent(&mut self, id: u32, bytes: u32) {
+        if self.hosts[id as usize].guessed {
+            self.guessed += u64::from(bytes);
+        }
+    }
+
+    /// Number of unconnected host groups whose sides were decided by a vote each, and of hosts in them.
+    /// Hosts that only send to groups count if they send more than one in a hundred of all bytes.
+    pub(crate) fn voted(&self, bytes: u64) -> (u64, u64) {
+        let many = self.guessed > bytes / 100;
+        let (groups, hosts) = if many { self.guesses } else { (0, 0) };
+        (self.voted.0 + groups, self.voted.1 + hosts)
+    }
+
+    /// Whether a packet from one host to another goes from inside to outside. `None` if they are on the
+    /// same side. Of two hosts, one with flows tells the side of the other.
+    pub(crate) fn outward(&mut self, from: u32, to: u32) -> Option<bool> {
+        let [own, others] = [from, to].map(|id| self.hosts[id as usize].flows);
+        if own != others {
+            return Some(match own {
+                true => self.inside(from, true),
+                false => !self.inside(to, false),
+            });
+        }
+        // A pair of which nothing is known: a private host is inside.
+        let [near, far] = [from, to].map(|id| self.hosts[id as usize].private);
+        if far && !near {
+            self.inside(to, true);
+        } else if !self.placed(from) && !near {
+            self.guess(from, 2);
+            self.hosts[to as usize].guessed = true;
+        }
+        let inside = self.inside(from, true);
+        (inside != self.inside(to, false)).then_some(inside)
     }
 
     /// Counts a packet from `from` to `to`. Returns how many have passed from the one and to the other so
@@ -349,6 +357,7 @@ impl Hosts {
     /// evidence. Failing that, the side with more openers is inside, then the side with more private
     /// addresses, then that of the first host seen.
     pub(crate) fn decide(&mut self) {
+        self.join_beside();
         if self.evidence.basis != Basis::Given
             && let Some(sides) = self.evidence.divide()
         {
@@ -445,15 +454,18 @@ impl Hosts {
             vote.first.get_or_insert(opposite);
             vote.hosts += u64::from(h.fixed.is_none());
         }
-        let open = |h: &Host, v: &Votes| !h.decided && v.fixed == 0 && v.hosts > 0;
+        // A host without flows and peers takes the side opposite to those it sends to.
+        let alone = |h: &Host| h.size == 1 && !h.flows && h.fixed.is_none();
+        let open = |h: &Host, v: &Votes| !h.decided && !alone(h) && v.fixed == 0 && v.hosts > 0;
         let pieces = self.hosts.iter().zip(&votes).filter(|(h, v)| open(h, v));
         let apart = pieces.count() > 1;
         if apart && !sides.is_empty() {
             self.evidence.set_near(near, near_inside);
         }
         let mut voted = (0, 0);
+        let mut guessed = false;
         for (h, v) in self.hosts.iter_mut().zip(votes) {
-            if let Some(first) = v.first.filter(|_| !h.decided) {
+            if let Some(first) = v.first.filter(|_| !h.decided && !alone(h)) {
                 let nearness = if apart { v.near } else { 0 };
                 h.inside = match (v.fixed, nearness, v.opens, v.private) {
                     (0, 0, 0, 0) => !first,
@@ -464,12 +476,14 @@ impl Hosts {
                 };
                 h.decided = true;
                 if v.fixed == 0 && nearness == 0 && v.hosts > 0 {
+                    guessed |= v.opens == 0 && v.private == 0;
                     voted = (voted.0 + 1, voted.1 + v.hosts);
                 }
             }
         }
-        // A single group is no guess: inside is the side that opens most of its connections.
-        if voted.0 > 1 || self.evidence.basis != Basis::Talk {
+        // A single group is no guess, unless no host opens a connection or is private: inside is the side
+        // that opens most of its connections.
+        if voted.0 > 1 || guessed || self.evidence.basis != Basis::Talk {
             self.voted = voted;
         }
         let (mut private, mut public) = (0u64, 0u64);
@@ -510,7 +524,7 @@ impl Hosts {
         let value = [value, at / 1_000_000].map(|v| u32::try_from(v).unwrap_or(u32::MAX));
         let value = (value[0], value[1]);
         let m = self.hosts[id as usize].measured.get_or_insert_default();
-        let reservoir = m.samples[kind as usize].get_or_insert_default();
+        let reservoir = m.reservoir(kind);
         if self.stand_ins.is_empty() {
             reservoir.push(value, &mut self.rng);
         } else {

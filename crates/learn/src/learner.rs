@@ -1,8 +1,8 @@
 //! The single pass over the packets.
 
-use swell_base::{Dur, Warning};
+use swell_base::Warning;
 use swell_capture::{Packet, Tcp as Header, Transport};
-use swell_traffic::{Connection, Exchange, Thinner, Totals, Wire};
+use swell_traffic::{Thinner, Totals};
 
 use crate::clock::Clock;
 use crate::doubts::Counts;
@@ -14,7 +14,7 @@ use crate::queue::Passing;
 use crate::repeats::Repeats;
 use crate::table::{Asked, Key, Slot, State, Table, key};
 use crate::tcp::Tracked;
-use crate::udp::Flow as UdpFlow;
+use crate::udp::{Around, Flow as UdpFlow};
 use crate::users::Users;
 
 /// An unanswered attempt is over when no further SYN can come. Linux `tcp_syn_retries` = 6: pauses of up
@@ -114,19 +114,19 @@ impl Learner {
     /// Collects evidence about sides from a packet.
     fn look(&mut self, p: &Packet) {
         self.clock.ticks(p.time);
-        let syn = match &p.transport {
-            Transport::Tcp(h) => h.has(Header::SYN) && !h.has(Header::ACK),
-            Transport::Udp { .. } => false,
-            _ => return,
-        };
         if group(p.dst) || group(p.src) || p.src == p.dst {
             return;
         }
         let (a, b) = (self.hosts.id(p.src), self.hosts.id(p.dst));
-        self.hosts.see(p, a, b);
-        self.hosts.across(a, b);
-        if syn {
-            self.hosts.opened(a);
+        match &p.transport {
+            Transport::Tcp(h) => {
+                self.hosts.flow(p, a, b);
+                if h.has(Header::SYN) && !h.has(Header::ACK) {
+                    self.hosts.opened(a);
+                }
+            }
+            Transport::Udp { .. } => self.hosts.flow(p, a, b),
+            _ => self.hosts.other(p, a, b),
         }
     }
 
@@ -200,12 +200,27 @@ impl Learner {
             Transport::Truncated(_) => self.counts.truncated += 1,
             _ => self.counts.other += 1,
         }
-        if let Some(host) = self.hosts.known(p.src) {
-            self.hosts.inside(host, true)
-        } else if let Some(host) = self.hosts.known(p.dst) {
-            !self.hosts.inside(host, false)
-        } else {
-            true
+        match [p.src, p.dst].map(group) {
+            [true, true] => true,
+            [true, false] => {
+                let to = self.hosts.id(p.dst);
+                !self.hosts.inside(to, false)
+            }
+            [false, true] => {
+                let from = self.hosts.id(p.src);
+                let inside = self.hosts.sender(from);
+                self.hosts.sent(from, p.ip_len);
+                inside
+            }
+            [false, false] => {
+                let (from, to) = (self.hosts.id(p.src), self.hosts.id(p.dst));
+                if from != to {
+                    self.hosts.other(p, from, to);
+                }
+                let outward = self.hosts.outward(from, to);
+                self.hosts.sent(from, p.ip_len);
+                outward.unwrap_or_else(|| self.hosts.inside(from, true))
+            }
         }
     }
 
@@ -368,7 +383,14 @@ impl Learner {
         let s = self.table.get_mut(i);
         s.last = self.now;
         let from = usize::from(from_a != s.client_is_a);
-        self.hosts.passed(s.hosts[from], s.hosts[1 - from]);
+        let around = Around {
+            ip_len: p.ip_len,
+            passed: self.hosts.passed(s.hosts[from], s.hosts[1 - from]),
+            least_gap: self.clock.least_gap(),
+        };
+        if group(p.dst) {
+            self.hosts.sent(s.hosts[from], p.ip_len);
+        }
         if let State::Udp(flow) = &mut s.state {
             if let Some(place) = s.place
                 && flow.overtaken.is_none()
@@ -379,7 +401,7 @@ impl Learner {
             let quiet = self.options.parameters.quiet.as_nanos();
             // Models hold no larger datagrams. Only a jumbogram or a forged length exceeds this.
             let payload = payload.min(MAX_DATAGRAM);
-            flow.push(self.now, from_a == s.client_is_a, payload, quiet);
+            flow.push(self.now, from_a == s.client_is_a, payload, quiet, around);
         }
         if let Some(place) = s.place {
             self.users.active(place, self.now);
@@ -396,11 +418,12 @@ impl Learner {
         if group(p.dst) || group(p.src) || src == dst {
             self.counts.group_flows += 1;
         } else {
-            self.hosts.see(p, src, dst);
-            self.hosts.across(src, dst);
+            self.hosts.flow(p, src, dst);
         }
         let source_is_left = if group(p.src) {
             !self.hosts.inside(dst, false)
+        } else if group(p.dst) {
+            self.hosts.sender(src)
         } else {
             self.hosts.inside(src, client_sent)
         };
@@ -473,107 +496,5 @@ impl Learner {
             }
             State::Free => {}
         }
-    }
-
-    /// Records the flow in a slot and leaves a tombstone.
-    pub(crate) fn close(&mut self, i: u32) {
-        let s = self.table.get_mut(i);
-        let isn = match &s.state {
-            State::Asked(a) => Some(a.header.seq),
-            State::Tcp(t) => t.client_isn(),
-            _ => None,
-        };
-        let state = std::mem::replace(&mut s.state, State::Closed(isn));
-        let (hosts, place) = (s.hosts, s.place.take());
-        let ipv6 = s.key.ipv6();
-        let connection = match state {
-            State::Asked(a) => {
-                let t = a.tracked(self.options.parameters.quiet.as_nanos());
-                self.tcp_connection(&t, hosts, ipv6)
-            }
-            State::Tcp(t) => self.tcp_connection(&t, hosts, ipv6),
-            State::Udp(flow) => {
-                let right_censored =
-                    self.now.saturating_sub(flow.last) <= self.options.udp_idle.as_nanos();
-                let overtaken = flow.overtaken;
-                let talk = flow.talk.as_ref().and_then(|t| t.finish(ipv6));
-                if let Some(talk) = flow.talk.as_ref().filter(|_| talk.is_some()) {
-                    for (end, rtt) in [(1, talk.rtt[0]), (0, talk.rtt[1])] {
-                        if let Some(rtt) = rtt {
-                            self.hosts
-                                .sample(hosts[end], Sample::Data, rtt / 1000, flow.start);
-                        }
-                    }
-                }
-                let plain = Wire {
-                    ipv6,
-                    ..Wire::default()
-                };
-                let (exchange, wire) =
-                    talk.unwrap_or_else(|| (Exchange::Datagrams(flow.finish()), plain));
-                Some(Connection {
-                    gap: Dur::ZERO,
-                    server: hosts[1],
-                    overlap: overtaken.and_then(|passed| passed.units(&exchange)),
-                    exchange,
-                    client_window: 0,
-                    server_window: 0,
-                    wire,
-                    writes: Default::default(),
-                    left_censored: false,
-                    right_censored,
-                })
-            }
-            State::Closed(_) | State::Free => return,
-        };
-        if let Some(place) = place {
-            let thinner = &mut self.thinner;
-            self.users
-                .end(place, connection, &mut |session| thinner.push(session));
-        }
-    }
-
-    fn tcp_connection(&mut self, t: &Tracked, hosts: [u32; 2], ipv6: bool) -> Option<Connection> {
-        for from in [0, 1] {
-            let h = &t.halves[from];
-            self.hosts.losses(
-                hosts[from],
-                hosts[1 - from],
-                h.packets,
-                h.lost_before,
-                h.lost_beyond,
-            );
-        }
-        self.counts.tcp(t);
-        self.totals.tcp_handshakes += u64::from(t.handshake);
-        let (exchange, writes) = if t.attempt() {
-            let attempt = Exchange::Attempt {
-                retries: t
-                    .syns
-                    .windows(2)
-                    .map(|w| Dur::from_nanos(w[1] - w[0]))
-                    .collect(),
-                refused: t.reset,
-            };
-            (attempt, Default::default())
-        } else {
-            if t.left_censored() && t.chunks.is_empty() {
-                self.counts.strays += 1;
-                return None;
-            }
-            t.chunks.exchange(t.opened.unwrap_or(t.start))
-        };
-        Some(Connection {
-            gap: Dur::ZERO,
-            server: hosts[1],
-            overlap: t.overtaken.and_then(|passed| passed.units(&exchange)),
-            exchange,
-            client_window: t.halves[0].window.cap(),
-            server_window: t.halves[1].window.cap(),
-            wire: t.wire(ipv6),
-            writes,
-            left_censored: t.left_censored(),
-            right_censored: !t.closed() && !t.attempt(),
-        })
     }
 }

@@ -55,6 +55,7 @@
 
 mod chunks;
 mod clock;
+mod close;
 mod directions;
 mod doubts;
 mod finish;
@@ -65,6 +66,7 @@ pub mod isi;
 mod learner;
 mod load;
 mod options;
+mod pairs;
 mod passed;
 mod paths;
 mod ports;

@@ -152,6 +152,8 @@ impl Paths {
             (found, role)
         });
         let shares = shares(options.link_rtt, &found);
+        let most = shares[0] + shares[1];
+        counts.link_rtt = (most < options.link_rtt).then_some([options.link_rtt, most]);
         found.each_mut().map(|((paths, taken), role)| {
             for ((path, own), host) in paths.iter_mut().zip(&mut *taken).zip(&role.hosts) {
                 let share = shares[usize::from(host.2)].min(path.rtt);
@@ -164,7 +166,7 @@ impl Paths {
 }
 
 /// Divides the link's RTT between left and right of the tap: half each. Any part that exceeds the RTT of
-/// the nearest host on one side goes to the other.
+/// the nearest host on one side goes to the other. What exceeds both is not subtracted.
 fn shares(link: Dur, found: &[(Found, Role); 2]) -> [Dur; 2] {
     let nearest = [false, true].map(|right| {
         let all = found

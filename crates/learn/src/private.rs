@@ -5,7 +5,7 @@
 //! All packets of the session, whatever they are, are in one trace and not in the other. Any model file is
 //! at most `exp(epsilon)` times as likely to result from one trace as from the other. A user with `n`
 //! sessions in the trace has a guarantee of `n * epsilon`. Some properties are public and not protected:
-//! start and end of the trace, the time-outs, the list of classes, the networks inside, the resolution of
+//! start and end of the trace, whether it holds packets twice, the time-outs, the list of classes, the networks inside, the resolution of
 //! the clock.
 //!
 //! *The mechanism.* Only [`Counts`] leave the trace: histograms of session properties, with bins that do
@@ -20,14 +20,17 @@
 //! may see of the computation: its duration, or the memory of the process. The model is made of the noisy
 //! counts and nothing else.
 //!
-//! *The cost.* Sizes and pauses are known within a factor of four, RTTs within a factor of two.
-//! Dependencies between quantities are lost, except between requests and responses. So are load changes
-//! faster than a tenth of the trace, losses, windows, segment sizes, and everything rare. [`Cost`] says
-//! how far the model is from the original.
+//! *The cost.* Only cells that noise alone does not reach are used: of sizes and pauses that many
+//! connections share, within a factor of four, and of RTTs within a factor of two. Everything rarer is
+//! lost, with its bytes; where no cell is left, an ordinary value stands for the quantity, and a warning of
+//! the model says so. Also lost are dependencies between quantities, except between requests and responses;
+//! load changes faster than a tenth of the trace; losses, windows and segment sizes. [`Cost`] says how far
+//! the model is from the original.
 
 mod cost;
 mod counts;
 mod synthesis;
+mod totals;
 
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};

@@ -14,6 +14,17 @@ const WHOLE: usize = 512;
 /// Runs per direction at the end of a long flow; they are merged whenever there are twice as many.
 const RUNS: usize = 256;
 
+/// State of the capture around a datagram.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Around {
+    /// Length of the IP packet, bytes.
+    pub(crate) ip_len: u32,
+    /// Packets that have passed from its sender and to its receiver, of all flows.
+    pub(crate) passed: [u32; 2],
+    /// Shortest spacing that the capture's clock can resolve, nanoseconds.
+    pub(crate) least_gap: u64,
+}
+
 /// A UDP flow being tracked.
 ///
 /// Short flows are kept whole. Long ones become runs of evenly spaced packets, per direction and in order.
@@ -55,9 +66,17 @@ impl Flow {
     }
 
     /// Adds a datagram. A silence longer than `quiet` is attributed to the application.
-    pub(crate) fn push(&mut self, at: u64, from_client: bool, payload: u32, quiet: u64) {
+    pub(crate) fn push(
+        &mut self,
+        at: u64,
+        from_client: bool,
+        payload: u32,
+        quiet: u64,
+        around: Around,
+    ) {
         if let Some(talk) = &mut self.talk {
             talk.push(at, from_client, payload, quiet);
+            talk.pair(at, from_client, around);
         }
         let gap = at.saturating_sub(self.last);
         self.last = self.last.max(at);

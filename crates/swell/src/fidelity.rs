@@ -119,6 +119,10 @@ fn off(r: &Row) -> String {
 
 /// Four significant digits, without an exponent if possible.
 fn number(x: f64) -> String {
+    if x.is_infinite() {
+        // A quantity of which the runs have no value.
+        return "none".into();
+    }
     let magnitude = if x == 0.0 {
         0
     } else {

@@ -57,11 +57,13 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
     out::write(&output, &bytes)?;
 
     let memory = peak_memory();
+    let mut warnings = learnt.model.warnings().to_vec();
+    warnings.extend(cost.as_ref().and_then(private::doubt));
     if json {
         out::json(&serde_json::json!({
             "model": output, "bytes": bytes.len(), "peak_memory_bytes": memory,
             "traces": learnt.files.iter().map(FileCounts::to_json).collect::<Vec<_>>(),
-            "summary": learnt.model.summary(), "warnings": learnt.model.warnings(),
+            "summary": learnt.model.summary(), "warnings": warnings,
             "private": cost.map(|c| private::json(&c)),
         }));
         return Ok(());
@@ -69,7 +71,7 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
     for file in &learnt.files {
         out::say(&tables::wrapped(&file.to_string()));
     }
-    out::warnings(learnt.model.warnings());
+    out::warnings(&warnings);
     out::data(&tables::any_model(&learnt.model));
     if let Some(cost) = &cost {
         out::data(&private::text(cost));

@@ -226,7 +226,12 @@ fn folded(
             rest.push(doubt.clone());
             continue;
         };
-        let own = by_model.entry(&model.name).or_default();
+        // The name that `swell show` takes: that of a bundled model, or the path of the file.
+        let shown = match model.source.as_str() {
+            "bundled" => &model.name,
+            path => path,
+        };
+        let own = by_model.entry(shown).or_default();
         own.counts[usize::from(doubt.severity != Severity::Warning)] += 1;
         if !own.backgrounds.contains(&background.as_str()) {
             own.backgrounds.push(background);
@@ -262,9 +267,9 @@ mod tests {
     /// Every warning is either printed or counted in a line.
     #[test]
     fn folded_doubts_are_counted() {
-        let facts = |name: &str| ModelFacts {
+        let facts = |name: &str, source: &str| ModelFacts {
             name: name.into(),
-            source: String::new(),
+            source: source.into(),
             hash: String::new(),
             note: String::new(),
             warnings: vec![
@@ -273,8 +278,9 @@ mod tests {
             ],
         };
         let models = BTreeMap::from([
-            ("a".to_owned(), facts("access")),
-            ("b".to_owned(), facts("access")),
+            ("a".to_owned(), facts("access", "bundled")),
+            ("b".to_owned(), facts("access", "bundled")),
+            ("c".to_owned(), facts("access", "models/access.json")),
         ]);
         let about = |background: &str, w: &Warning| Warning {
             message: format!("model of background {background}: {}", w.message),
@@ -293,7 +299,9 @@ mod tests {
             lines,
             [
                 "note: 2 of the warnings to read first and 2 notes on the model behind a, b (thinned, one-way) are \
-                 not printed here; the report and `swell show access` list them"
+                 not printed here; the report and `swell show access` list them",
+                "note: 1 of the warnings to read first and 1 note on the model behind c (thinned, one-way) are \
+                 not printed here; the report and `swell show models/access.json` list them",
             ]
         );
     }

@@ -138,6 +138,17 @@ impl Thinner {
         self.seen
     }
 
+    /// Sums over all sessions offered: sessions, connections, bytes from clients and from servers.
+    pub fn offered(&self) -> [f64; FACTS] {
+        let mut sums = [0.0; FACTS];
+        for stratum in &self.strata {
+            for (sum, own) in sums.iter_mut().zip(stratum.offered) {
+                *sum += own;
+            }
+        }
+        sums
+    }
+
     /// Number of sessions held now.
     pub fn held(&self) -> usize {
         self.strata.iter().map(|s| s.heap.len()).sum()

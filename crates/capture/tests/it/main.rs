@@ -6,6 +6,7 @@ mod compressed;
 mod damage;
 mod flows;
 mod folder;
+mod in_order;
 mod ip;
 mod links;
 mod oracle;

@@ -193,6 +193,10 @@ fn borrowed(side: &str, paths: &[Path], class: &BTreeMap<u32, u32>, rows: &mut V
             there.extend(all.iter().map(|&rtt| (rtt, hosts / all.len() as f64)));
         }
     }
+    // Where no host has a round trip, there is nothing to borrow and nothing to compare.
+    if there.is_empty() {
+        return;
+    }
     let there = Sample::new(there).ecdf(QUANTILES);
     let distance = wasserstein_log2(&there, &Ecdf::new(lent)).unwrap_or(f64::INFINITY);
     rows.push(Row::distance(

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use swell_base::{Dur, Warning};
-use swell_capture::{Packet, Reader};
+use swell_capture::{InOrder, Packet, Reader};
 use swell_learn::{Network, Splitter};
 use swell_workload::Packets;
 
@@ -102,7 +102,7 @@ impl Traces {
 }
 
 fn read(path: &Path, inside: &[Network]) -> Result<Capture, swell_capture::Error> {
-    let mut reader = Reader::open(path)?;
+    let mut reader = InOrder::new(Reader::open(path)?);
     let mut splitter = Splitter::with_inside(inside.to_vec());
     let mut packet = Packet::default();
     while reader.read_into(&mut packet)? {
@@ -120,7 +120,8 @@ fn read(path: &Path, inside: &[Network]) -> Result<Capture, swell_capture::Error
             .collect();
         hash = hash.part(&bytes);
     }
-    let mut doubts = reader.counts().doubts();
+    let mut doubts = reader.reader().counts().doubts();
+    doubts.extend(reader.doubts());
     doubts.extend(directions.doubts());
     Ok(Capture {
         length: directions.duration,
@@ -129,4 +130,45 @@ fn read(path: &Path, inside: &[Network]) -> Result<Capture, swell_capture::Error
         hash: hash.hex(),
         packets: directions.packets.map(Into::into),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A replay of a capture that holds each packet twice, and some of them late, is that of the clean one.
+    #[test]
+    fn copies_and_disorder_are_not_replayed() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let capture = |name: &str, records: &[(u32, u16)]| {
+            let mut file = Vec::new();
+            for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65_535, 101] {
+                file.extend(word.to_le_bytes());
+            }
+            for &(us, ident) in records {
+                let mut packet = vec![0x45, 0, 0, 100];
+                packet.extend(ident.to_be_bytes());
+                packet.extend([0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 192, 0, 2, 1]);
+                packet.extend([0x10, 0, 0, 53, 0, 80, 0, 0]);
+                packet.resize(100, 0);
+                for word in [1_700_000_000, us, 100, 100] {
+                    file.extend(word.to_le_bytes());
+                }
+                file.extend(packet);
+            }
+            let path = scratch.path().join(name);
+            std::fs::write(&path, file).expect("a file");
+            read(&path, &[]).expect("a capture")
+        };
+        let clean: Vec<(u32, u16)> = (0..200).map(|i| (100 * u32::from(i), i + 1)).collect();
+        let mut odd: Vec<(u32, u16)> = (clean.iter())
+            .flat_map(|&(us, ident)| [(us, ident), (us + 3, ident)])
+            .collect();
+        odd.chunks_mut(4).for_each(|four| four.rotate_left(2));
+        let (clean, odd) = (capture("clean", &clean), capture("odd", &odd));
+        assert_eq!(clean.packets, odd.packets);
+        let codes: Vec<&str> = odd.doubts.iter().map(|w| w.code.as_str()).collect();
+        assert_eq!(codes, ["put-in-order", "captured-twice"]);
+        assert!(clean.doubts.is_empty());
+    }
 }

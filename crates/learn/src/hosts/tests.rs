@@ -1,3 +1,4 @@
+use super::measured::{RESERVOIR, Reservoir};
 use super::*;
 
 fn reservoir(values: impl IntoIterator<Item = u32>, seed: u64) -> Reservoir {

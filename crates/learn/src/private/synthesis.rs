@@ -3,11 +3,11 @@
 
 use swell_base::{Dur, Rate, Stream, Warning};
 use swell_traffic::{
-    Class, Connection, Datagrams, Exchange, Group, Load, Model, Path, Run, Session, Totals, Turn,
-    Wire,
+    Class, Connection, Datagrams, Exchange, Group, Load, Model, Path, Run, Session, Turn, Wire,
 };
 
 use super::counts::{Counts, Histogram, NUMBERS, RATES, SIZES, TRIPS, WINDOWS};
+use super::totals::totals;
 use super::{Private, Purpose, Secret};
 use crate::ports::CLASSES;
 
@@ -40,10 +40,12 @@ pub(super) fn model(counts: &Counts, public: &Model, private: &Private) -> Model
         sessions: Vec::new(),
     };
     let mut classes = Vec::new();
+    let mut hidden = Hidden::default();
     for (class, starts) in all_starts.iter().enumerate() {
         let sessions = (starts.total / weight).round() as u64;
         if sessions > 0 {
             let laws = Laws::new(counts, class, starts, private);
+            hidden.add(CLASSES[class].name, &laws);
             for _ in 0..sessions {
                 made.session(classes.len() as u32, CLASSES[class].udp, weight, &laws);
             }
@@ -53,6 +55,7 @@ pub(super) fn model(counts: &Counts, public: &Model, private: &Private) -> Model
             });
         }
     }
+    hidden.trips = !(made.sessions.is_empty() || made.client.known && made.server.known);
     let Made {
         clients,
         servers,
@@ -67,16 +70,7 @@ pub(super) fn model(counts: &Counts, public: &Model, private: &Private) -> Model
     Model {
         name: public.name.clone(),
         provenance,
-        warnings: vec![Warning::warning(
-            "private",
-            format!(
-                "made of histograms with noise: whether any one session was in the trace changes the odds of this \
-                 model by a factor of {:.3} at most (epsilon {}). Sizes and pauses are right within a factor of \
-                 four; losses, windows and what is rare are left out",
-                private.epsilon.exp(),
-                private.epsilon
-            ),
-        )],
+        warnings: warnings(private, &hidden),
         duration: public.duration,
         parameters: public.parameters,
         totals: totals(&sessions, &classes),
@@ -93,36 +87,70 @@ pub(super) fn model(counts: &Counts, public: &Model, private: &Private) -> Model
     }
 }
 
-/// Payload of a segment, and headers of a packet, for estimated packet counts.
-const SEGMENT: f64 = 1_448.0;
-const HEADERS: f64 = 52.0;
+/// What noise hides: quantities of which no cell rises above it.
+#[derive(Debug, Default)]
+struct Hidden {
+    /// Classes whose connections have one ordinary size.
+    sizes: Vec<&'static str>,
+    /// Whether the numbers of connections or pauses of some class are ordinary.
+    others: bool,
+    /// Whether the RTTs of clients or servers are.
+    trips: bool,
+}
 
-/// What a tap would count of the model's sessions.
-fn totals(sessions: &[Session], classes: &[Class]) -> Totals {
-    let mut sums = [[0.0f64; 2]; 2];
-    let mut flows = [0.0f64; 2];
-    for s in sessions {
-        let udp = classes.get(s.class as usize).is_some_and(|c| c.udp);
-        for c in s.connections() {
-            flows[usize::from(udp)] += s.weight;
-            for (end, bytes) in c.exchange.bytes().into_iter().enumerate() {
-                let packets = (bytes as f64 / SEGMENT).ceil() + 2.0;
-                let to = usize::from(s.outside) ^ end;
-                sums[0][to] += s.weight * packets;
-                sums[1][to] += s.weight * (bytes as f64 + packets * HEADERS);
-            }
+impl Hidden {
+    fn add(&mut self, class: &'static str, laws: &Laws<'_>) {
+        if !laws.bytes.known {
+            self.sizes.push(class);
         }
+        let others = [&laws.shape, &laws.kind, &laws.pauses[0]];
+        self.others |= others.iter().any(|law| !law.known);
     }
-    let [packets, bytes] = sums.map(|both| both.map(|x| x.round() as u64));
-    let [tcp, udp] = flows.map(|x| x.round() as u64);
-    Totals {
-        packets,
-        bytes,
-        tcp_connections: tcp,
-        tcp_handshakes: tcp,
-        udp_flows: udp,
-        ..Totals::default()
+}
+
+/// The warnings of a model. They are computed from the noisy counts, and from the scale of the noise, which does not
+/// depend on the trace. So they take nothing from the budget: no processing of a private result makes it less private
+/// (Dwork & Roth, "The Algorithmic Foundations of Differential Privacy", 2014, proposition 2.1). The exact distance
+/// from the trace ([`Cost`](super::Cost)) may not be in them.
+fn warnings(private: &Private, hidden: &Hidden) -> Vec<Warning> {
+    let sizes = Histogram::Bytes;
+    let starts = Histogram::Starts;
+    let mut all = vec![Warning::warning(
+        "private",
+        format!(
+            "made of histograms with noise: whether any one session was in the trace changes the odds of this model by \
+             a factor of {:.3} at most (epsilon {}). The number of sessions of a class is right within {:.0} (three \
+             standard deviations). Sizes and pauses that about {} connections of a class share, four of a session at \
+             most, are drawn from bins a factor of four wide; rarer ones are left out, with the bytes they carry, and so \
+             are losses, windows and dependencies",
+            private.epsilon.exp(),
+            private.epsilon,
+            3.0 * spread(starts.cells(), starts.scale(private)),
+            least(sizes.cells(), sizes.scale(private)),
+        ),
+    )];
+    if !hidden.sizes.is_empty() {
+        all.push(Warning::warning(
+            "private-sizes",
+            format!(
+                "noise hides the sizes of connections ({}): a request of some hundred bytes and a response of some \
+                 thousand stand for each, so the load is not that of the trace. A longer trace of more users, or a \
+                 larger epsilon, shows more",
+                hidden.sizes.join(", ")
+            ),
+        ));
     }
+    let what = match (hidden.trips, hidden.others) {
+        (true, true) => Some("round trips, and numbers of connections or pauses of some classes"),
+        (true, false) => Some("round trips"),
+        (false, true) => Some("numbers of connections or pauses of some classes"),
+        (false, false) => None,
+    };
+    if let Some(what) = what {
+        let text = format!("noise hides {what}: ordinary values stand for them");
+        all.push(Warning::warning("private-ordinary", text));
+    }
+    all
 }
 
 /// Threshold for a cell, in scales above the typical maximum of the noise over all cells. Noise alone
@@ -134,15 +162,32 @@ struct Law {
     /// Running sums.
     mass: Vec<f64>,
     total: f64,
+    /// Whether any cell rises above the noise.
+    known: bool,
+}
+
+/// The least noisy count that noise alone does not reach, in a histogram of this many cells.
+fn least(cells: usize, scale: f64) -> i64 {
+    (scale * ((cells as f64).ln() + CERTAIN)).ceil() as i64
+}
+
+/// Standard deviation of the noise of the sum over all cells. The variance of a cell's noise is close to twice the
+/// square of its scale.
+fn spread(cells: usize, scale: f64) -> f64 {
+    (2.0 * cells as f64).sqrt() * scale
 }
 
 impl Law {
     /// The distribution of noisy cells. It uses only cells that noise alone does not reach ([`CERTAIN`]).
     /// If there are none, it uses the ordinary cell: noise must not invent transfers of gigabytes.
     fn new(cells: &[i64], scale: f64, ordinary: usize) -> Law {
-        let least = (scale * ((cells.len() as f64).ln() + CERTAIN)).ceil() as i64;
+        let least = least(cells.len(), scale);
         if cells.iter().all(|&c| c < least) {
-            return Law::of((0..cells.len()).map(|i| if i == ordinary { 1.0 } else { 0.0 }));
+            let law = Law::of((0..cells.len()).map(|i| if i == ordinary { 1.0 } else { 0.0 }));
+            return Law {
+                known: false,
+                ..law
+            };
         }
         Law::of(
             cells
@@ -155,9 +200,7 @@ impl Law {
     /// count.
     fn sessions(cells: &[i64], scale: f64) -> Law {
         let sum = cells.iter().sum::<i64>() as f64;
-        // The variance of a cell's noise is close to twice the square of its scale.
-        let noise = (2.0 * cells.len() as f64).sqrt() * scale;
-        if sum <= 3.0 * noise {
+        if sum <= 3.0 * spread(cells.len(), scale) {
             return Law::of(std::iter::empty());
         }
         let cells = cells.iter().map(|&c| (c as f64).max(0.0));
@@ -173,7 +216,11 @@ impl Law {
                 total
             })
             .collect();
-        Law { mass, total }
+        Law {
+            mass,
+            total,
+            known: true,
+        }
     }
 
     fn draw(&self, rng: &mut Stream) -> usize {
@@ -428,49 +475,5 @@ mod tests {
             let before = law.mass[..7].iter().all(|&m| m == 0.0);
             assert!(before && law.mass[7] == law.total, "histogram {i}");
         }
-    }
-
-    /// What a tap sees of a session: segments of 1448 bytes with 52 of headers, and two more packets each
-    /// way.
-    #[test]
-    fn totals_are_those_of_a_tap() {
-        let turn = Turn {
-            request: 1_448,
-            response: 1_449,
-            ..Turn::default()
-        };
-        let connection = Connection {
-            gap: Dur::ZERO,
-            server: 0,
-            exchange: Exchange::Sequential(vec![turn]),
-            client_window: 0,
-            server_window: 0,
-            wire: Wire::default(),
-            writes: Default::default(),
-            left_censored: false,
-            right_censored: false,
-            overlap: None,
-        };
-        let session = |outside| Session {
-            class: 0,
-            start: Dur::ZERO,
-            weight: 2.0,
-            client: 0,
-            outside,
-            groups: vec![Group {
-                think: Dur::ZERO,
-                connections: vec![connection.clone()],
-            }],
-        };
-        let classes = [Class {
-            name: "http".into(),
-            udp: false,
-        }];
-        let (up, down) = (1_448 + 3 * 52, 1_449 + 4 * 52);
-        let found = totals(&[session(false)], &classes);
-        assert_eq!((found.packets, found.bytes), ([6, 8], [2 * up, 2 * down]));
-        assert_eq!((found.tcp_connections, found.udp_flows), (2, 0));
-        let other = totals(&[session(true)], &classes);
-        assert_eq!((other.packets, other.bytes), ([8, 6], [2 * down, 2 * up]));
     }
 }

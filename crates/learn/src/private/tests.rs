@@ -281,6 +281,40 @@ fn what_many_do_is_kept() {
     }
     // Four simultaneous connections are a peak; the synthesis draws them one by one and loses it.
     assert!(cost.decibels < 20.0, "{cost:?}");
+    let codes = |m: &Model| {
+        m.warnings
+            .iter()
+            .map(|w| w.code.clone())
+            .collect::<Vec<_>>()
+    };
+    let all = release(&learnt, &private);
+    assert!(
+        !codes(&all).contains(&"private-sizes".into()),
+        "{:?}",
+        all.warnings
+    );
+    // Of a tenth of the visits with one connection each, noise leaves no size, and the model says so.
+    let single: Vec<Visit> = visits[..40]
+        .iter()
+        .map(|v| (v.0, v.1, v.2, 1, v.4, v.5, v.6))
+        .collect();
+    let few = release(
+        &self::learnt(&packets(&single, None)),
+        &Private {
+            epsilon: 4.0,
+            ..private
+        },
+    );
+    assert!(
+        codes(&few).contains(&"private-sizes".into()),
+        "{:?}",
+        few.warnings
+    );
+    let text = &few.warnings[0].message;
+    assert!(
+        !text.contains("are right within a factor") && text.contains("about 79 connections"),
+        "{text}"
+    );
     // One more session is hidden; a class with one user is not released.
     let mut odd = visits;
     odd.push((165_000, 201, 4, 1, 10, 3, true));

@@ -6,6 +6,7 @@ use super::acks::Acks;
 use super::sizes::Sizes;
 use super::window::Window;
 use super::{DUPLICATE, News};
+use crate::pairs::{MAX_PAIRS, PAIR_BYTES, Pairs};
 
 /// Maximum number of holes remembered per direction; more than any realistic loss episode leaves at once.
 const MAX_HOLES: usize = 32;
@@ -15,11 +16,6 @@ const MAX_JUMP: i64 = 1 << 24;
 /// A single ACK that advances by more than this, over data that do not pass the tap, is ignored as
 /// implausible, too.
 const MAX_UNSEEN: u64 = 1 << 20;
-/// Maximum number of packet pairs used per connection and direction.
-const MAX_PAIRS: u8 = 24;
-/// Smallest packet, in bytes, whose spacing indicates a capacity. For smaller ones, header times and timer
-/// granularity dominate.
-const PAIR_BYTES: u32 = 1000;
 
 /// Content of a segment.
 #[derive(Debug, PartialEq)]
@@ -83,11 +79,10 @@ pub(crate) struct Half {
     probe: Option<(u64, u64)>,
     sample: Option<u64>,
     last: Option<Last>,
-    /// The latest group of packets stamped so close together that the clock cannot separate them.
-    batch: Batch,
+    /// Pairs of its packets.
+    pairs: Pairs,
     /// The last ACK of at least two segments: its time, and the offset that data had reached by then.
     last_ack: Option<(u64, u64)>,
-    pairs: u8,
     ack_pairs: u8,
 }
 
@@ -111,21 +106,6 @@ struct Last {
     /// Offset after it.
     end: u64,
     at: u64,
-    /// Whether it may be the first of a pair.
-    first: bool,
-    /// As [`Around::passed`].
-    passed: [u32; 2],
-}
-
-/// Consecutive packets of one direction that a capture stamped in one interrupt.
-#[derive(Clone, Copy, Debug, Default)]
-struct Batch {
-    /// When it began, and when the group before it began, if both belong to the same run of packets.
-    began: u64,
-    before: Option<u64>,
-    bytes: u64,
-    /// Whether groups of more than one packet were seen. Then only spacings between groups are meaningful.
-    seen: bool,
 }
 
 /// State of the connection and the capture around a segment.
@@ -366,7 +346,10 @@ impl Half {
         let in_order = offset == self.next;
         let write = self.sizes.segment(h, allowed) && in_order;
         self.acks.data(self.settled(), end, at);
-        self.pair((in_order, end), at, ip_len, around, news);
+        news.up = (self.pairs)
+            .packet(in_order, at, ip_len, around.least_gap, around.passed)
+            .or(news.up);
+        self.last = Some(Last { end, at });
         // A receiver acknowledges every second full-sized segment at once (RFC 9293 section 3.8.6.3). So
         // only the ACK of the second one times the path; the ACK of the first may be delayed.
         if self.unacked_packets == 2 && in_order && ip_len >= PAIR_BYTES {
@@ -426,82 +409,8 @@ impl Half {
         }
     }
 
-    /// Capacity from packet pairs. Two consecutive large packets, with no packet of the other side between
-    /// them, left the sender's bottleneck back to back. A packet of another connection from that sender,
-    /// or to that receiver, would have taken part of the time. So pairs with such a packet in between are
-    /// rejected. Spacings below the least gap are artefacts of the capture. Where packets are stamped in
-    /// groups, the bytes of a group passed since the previous group.
-    fn pair(
-        &mut self,
-        (in_order, end): (bool, u64),
-        at: u64,
-        ip_len: u32,
-        around: &Around,
-        news: &mut News,
-    ) {
-        let &Around {
-            least_gap, passed, ..
-        } = around;
-        let large = ip_len >= PAIR_BYTES;
-        let row = match self.last {
-            Some(last)
-                if last.first
-                    && in_order
-                    && large
-                    && passed == last.passed.map(|n| n.wrapping_add(1)) =>
-            {
-                Some(at.saturating_sub(last.at))
-            }
-            _ => None,
-        };
-        let mut sample = None;
-        match row {
-            Some(gap) if gap < least_gap => {
-                self.batch.bytes += u64::from(ip_len);
-                self.batch.seen = true;
-            }
-            Some(gap) => {
-                let done = self.batch;
-                sample = match (done.seen, done.before) {
-                    (false, _) => Some((u64::from(ip_len), gap)),
-                    (true, Some(before)) => Some((done.bytes, done.began - before)),
-                    (true, None) => None,
-                };
-                self.batch = Batch {
-                    began: at,
-                    before: Some(done.began),
-                    bytes: u64::from(ip_len),
-                    seen: done.seen,
-                };
-            }
-            None => {
-                self.batch = Batch {
-                    began: at,
-                    before: None,
-                    bytes: u64::from(ip_len),
-                    seen: self.batch.seen,
-                };
-            }
-        }
-        if let Some((bytes, span)) = sample
-            && span > 0
-            && self.pairs < MAX_PAIRS
-        {
-            self.pairs += 1;
-            news.up = Some(bytes * 8_000_000 / span);
-        }
-        self.last = Some(Last {
-            end,
-            at,
-            first: large,
-            passed,
-        });
-    }
-
     /// Notes a packet of the other side: it may have triggered the next data packet.
     pub(super) fn interrupted(&mut self) {
-        if let Some(last) = &mut self.last {
-            last.first = false;
-        }
+        self.pairs.interrupted();
     }
 }

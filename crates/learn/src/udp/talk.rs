@@ -8,6 +8,9 @@
 use swell_base::Dur;
 use swell_traffic::{Exchange, Turn, Wire, WireEnd};
 
+use super::Around;
+use crate::pairs::Pairs;
+
 /// Smallest payload that counts as data. QUIC takes some 30 bytes of a datagram, an ACK frame up to some
 /// 20 (RFC 9000 section 19.3), so shorter datagrams carry no meaningful request.
 const LEAST: u32 = 64;
@@ -66,6 +69,10 @@ pub(crate) struct Talk {
     data: [u64; 2],
     short: [u64; 2],
     largest: [u32; 2],
+    pairs: [Pairs; 2],
+    /// Capacities from the client's and the server's pairs of datagrams, kbit/s, and their times. There are
+    /// at most [`MAX_PAIRS`](crate::pairs::MAX_PAIRS) each.
+    pub(crate) rates: [Vec<(u64, u64)>; 2],
 }
 
 impl Talk {
@@ -115,6 +122,21 @@ impl Talk {
                 }
             }
             None => self.begin(at, end, payload),
+        }
+    }
+
+    /// Takes a capacity from this datagram and the one before, if they are a pair. Datagrams of an end are
+    /// in order: QUIC numbers packets anew when it repeats their data (RFC 9000 section 12.3).
+    pub(crate) fn pair(&mut self, at: u64, from_client: bool, around: Around) {
+        let end = usize::from(!from_client);
+        self.pairs[1 - end].interrupted();
+        let Around {
+            ip_len,
+            passed,
+            least_gap,
+        } = around;
+        if let Some(rate) = self.pairs[end].packet(true, at, ip_len, least_gap, passed) {
+            self.rates[end].push((rate, at));
         }
     }
 

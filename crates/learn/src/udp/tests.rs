@@ -7,7 +7,7 @@ const MS: u64 = 1_000_000;
 fn learn(packets: &[(u64, bool, u32)]) -> Datagrams {
     let mut f = Flow::new(packets[0].0, None);
     for &(at, client, bytes) in packets {
-        f.push(at, client, bytes, 0);
+        f.push(at, client, bytes, 0, Around::default());
     }
     f.finish()
 }

@@ -219,6 +219,11 @@ fn equal_packets_give_equal_bytes() {
     assert_ne!(json(1), json(2));
 }
 
+fn sum_of_connections(m: &Model) -> f64 {
+    let of = |s: &Session| s.weight * s.connections().count() as f64;
+    m.sessions.iter().map(of).sum()
+}
+
 /// With more sessions than the budget, the model has fewer of them and the same volume.
 #[test]
 fn a_small_budget_thins_and_keeps_the_volume() {
@@ -256,7 +261,13 @@ fn a_small_budget_thins_and_keeps_the_volume() {
     assert_eq!((all, count), (250, 250.0));
     let (kept, estimate, estimated, m) = volume(200);
     assert!(kept <= 100, "{kept}");
-    assert!(m.warnings.iter().any(|w| w.code == "thinned"));
+    let thinned = m.warnings.iter().find(|w| w.code == "thinned");
+    let stand = sum_of_connections(&m);
+    let text = format!("stand for {stand:.0} of 250 connections");
+    assert!(
+        thinned.expect("a warning").message.contains(&text),
+        "{text}"
+    );
     // Priority sampling of 100 of 250 by size: sums of sizes have a relative standard error below
     // 1/sqrt(99) (Szegedy 2006); three of them.
     assert!((estimated / bytes - 1.0).abs() < 0.3, "{estimated} {bytes}");
@@ -463,5 +474,10 @@ fn the_links_own_length_is_taken_out() {
                 .collect()
         };
         assert_eq!(exchanges(&m), exchanges(&plain));
+        let warns = |of: &Model| of.warnings.iter().any(|w| w.code == "link-rtt");
+        assert!(!warns(&m) && !warns(&plain));
+        // Longer than the nearest hosts are apart.
+        let long = learnt(ms(client), ms(server), ms(client + server + 5));
+        assert!(warns(&long), "{:?}", long.warnings);
     }
 }

@@ -46,11 +46,11 @@ pub(crate) struct LearnArgs {
     #[arg(long, value_name = "CIDR")]
     pub inside: Vec<swell_learn::Network>,
     /// Propagation delay of the tapped link itself, there and back, where the tap is before or behind it: experiments add
-    /// that of their own link, so it is taken out of round trips. For packets only.
+    /// that of their own link, so it is taken out of round trips, as far as these are that long. For packets only.
     #[arg(long, value_name = "TIME", default_value = "0s")]
     pub link_rtt: swell_base::Dur,
     /// How long the capture lasted, where it went on without a packet after the last one: rates are means over all of
-    /// it. Default: to the last packet. For packets only.
+    /// it. A shorter time is an error. Default: to the last packet. For packets only.
     #[arg(
         long,
         value_name = "TIME",

@@ -1,6 +1,21 @@
 //! The report of `swell learn --private` on its cost.
 
+use swell_base::Warning;
 use swell_learn::private::Cost;
+
+/// Ratios of bytes outside of this range are a warning.
+const NEAR: std::ops::RangeInclusive<f64> = 0.5..=2.0;
+
+/// A warning to the holder of the trace if the model carries far more or less than the trace. It is not in the model,
+/// because it was computed without noise.
+pub(super) fn doubt(cost: &Cost) -> Option<Warning> {
+    let text = format!(
+        "the model carries {:.2} % of the trace's bytes: noise hides most of what was sent; do not use it for loads",
+        100.0 * cost.bytes
+    );
+    let far = !NEAR.contains(&cost.bytes);
+    far.then(|| Warning::warning("private-load", text))
+}
 
 pub(super) fn json(cost: &Cost) -> serde_json::Value {
     let octaves = cost.octaves.iter();

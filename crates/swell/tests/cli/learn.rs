@@ -20,6 +20,27 @@ fn show_of_nothing_says_so() {
     );
 }
 
+/// A capture that is said to be shorter than its packets span is an error; a longer one counts.
+#[test]
+fn a_length_shorter_than_the_trace_is_refused() {
+    let dir = Scratch::new("length");
+    std::fs::write(dir.0.join("lookup.pcap"), lookup()).unwrap();
+    let learn = |length| {
+        run(
+            &dir,
+            &["learn", "lookup.pcap", "--length", length, "--json"],
+        )
+    };
+    let short = learn("24ms");
+    assert_eq!(short.status.code(), Some(2));
+    let error = text(&short.stderr);
+    assert!(error.contains("25ms") && error.contains("24ms"), "{error}");
+    assert!(learn("25ms").status.success());
+    let long = learn("2s");
+    let value: serde_json::Value = serde_json::from_slice(&long.stdout).unwrap();
+    assert_eq!(value["summary"]["duration_s"], 2.0);
+}
+
 /// A hand-made pcap of a DNS lookup is learnt, shown and drawn.
 #[test]
 fn a_trace_becomes_a_model_becomes_pictures() {

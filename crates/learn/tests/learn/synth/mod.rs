@@ -115,6 +115,19 @@ impl Tap {
         });
     }
 
+    /// Turns the last datagram round: the server sent it.
+    pub fn turn_last(&mut self) {
+        if let Some(p) = self.packets.last_mut() {
+            std::mem::swap(&mut p.src, &mut p.dst);
+            if let Transport::Udp {
+                src_port, dst_port, ..
+            } = &mut p.transport
+            {
+                std::mem::swap(src_port, dst_port);
+            }
+        }
+    }
+
     /// A connection whose SYN passes the tap at `start`.
     pub fn connection(&mut self, start: Dur, client: Host, server: Host, what: &Exchanges) {
         self.port += 1;
@@ -218,6 +231,7 @@ impl Wire<'_> {
             interface: 0,
             heading: swell_capture::Heading::Unknown,
             stations: [0; 2],
+            mark: 0,
             src: self.hosts[from].address,
             dst: self.hosts[1 - from].address,
             ttl: 60,

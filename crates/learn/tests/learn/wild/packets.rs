@@ -75,6 +75,7 @@ fn packet(b: &[u8; EACH], time: &mut i64) -> Packet {
             _ => Heading::Unknown,
         },
         stations: [u64::from(b[13] >> 4 & 3), u64::from(b[13] >> 6)],
+        mark: 0,
         src: host(b[2] & 15),
         dst: host(b[2] >> 4),
         transport,

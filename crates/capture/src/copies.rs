@@ -1,0 +1,135 @@
+//! Detects packets that the capture system recorded twice.
+//!
+//! A mirror port that copies a frame both where it enters and where it leaves a switch, or a capture on two interfaces
+//! of a router, records each packet twice within microseconds. A packet is a copy of an earlier one if its addresses,
+//! lengths, transport header and [`mark`](Packet::mark) are the same, whatever its time to live and link layer.
+//! `editcap -d` of Wireshark compares whole frames instead, which a router changes.
+//!
+//! A retransmission is no copy. It has another IP identification or checksum (of its timestamps), and comes a round trip
+//! later. Where neither holds, the share of copies decides: nobody retransmits one packet in ten within milliseconds.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+
+use crate::{Packet, Transport};
+
+/// Longest time between a packet and its copy, nanoseconds: what a router takes, with a short queue.
+const WITHIN: u64 = 5_000_000;
+/// Buckets of the table of recent packets, and packets in each: altogether those of five milliseconds at three million
+/// packets per second.
+const BUCKETS: usize = 1 << 12;
+const DEEP: usize = 4;
+/// One packet in so many must be a copy for the capture to be one that doubles packets.
+const SHARE: u32 = 10;
+/// Fewer copies are none.
+const LEAST: u32 = 4;
+/// While there are none, this many packets …
+const LOOK: u32 = 1 << 10;
+/// … of so many are examined.
+const EVERY: u32 = 1 << 14;
+
+/// An empty place of the table.
+const NONE: (u64, i64) = (0, i64::MIN);
+
+/// Finds copies of packets, once it is clear that the capture system makes them.
+#[derive(Debug, Default)]
+pub(crate) struct Copies {
+    /// Whether the capture system doubles packets.
+    pub(crate) systematic: bool,
+    /// Fingerprints of recent packets and their times. A fingerprint of 0 is none.
+    recent: Vec<[(u64, i64); DEEP]>,
+    turn: u32,
+    /// Packets examined in this turn that have a mark, and copies among them.
+    seen: u32,
+    copies: u32,
+}
+
+impl Copies {
+    /// Examines the beginning of a trace.
+    pub(crate) fn begin<'p>(&mut self, packets: impl Iterator<Item = &'p Packet>) {
+        self.start();
+        packets.for_each(|p| self.examine(p));
+        self.systematic = self.copies >= LEAST && self.copies * SHARE >= self.seen;
+        self.start();
+    }
+
+    /// Whether the packet is a copy of one before.
+    #[inline]
+    pub(crate) fn is_copy(&mut self, p: &Packet) -> bool {
+        if self.systematic {
+            return self.finds(p);
+        }
+        self.turn = (self.turn + 1) % EVERY;
+        if self.turn < LOOK {
+            self.look(p);
+        }
+        false
+    }
+
+    fn look(&mut self, p: &Packet) {
+        if self.turn == 0 {
+            self.start();
+        }
+        self.examine(p);
+        if self.turn == LOOK - 1 {
+            self.systematic = self.copies * SHARE >= LOOK;
+        }
+    }
+
+    fn start(&mut self) {
+        self.recent.clear();
+        self.recent.resize(BUCKETS, [NONE; DEEP]);
+        (self.seen, self.copies) = (0, 0);
+    }
+
+    fn examine(&mut self, p: &Packet) {
+        self.seen += u32::from(p.mark != 0);
+        self.copies += u32::from(self.finds(p));
+    }
+
+    /// Whether an equal packet is among the recent ones. It is then forgotten, as it has had its copy.
+    fn finds(&mut self, p: &Packet) -> bool {
+        if p.mark == 0 {
+            return false;
+        }
+        let print = print(p);
+        let bucket = &mut self.recent[(print >> 32) as usize % BUCKETS];
+        let mut oldest = 0;
+        for i in 0..DEEP {
+            if bucket[i].0 == print && bucket[i].1.abs_diff(p.time) <= WITHIN {
+                bucket[i] = NONE;
+                return true;
+            }
+            if bucket[i].1 < bucket[oldest].1 {
+                oldest = i;
+            }
+        }
+        bucket[oldest] = (print, p.time);
+        false
+    }
+}
+
+/// Fingerprint of all that a router leaves as it is. Never 0.
+fn print(p: &Packet) -> u64 {
+    let header = match &p.transport {
+        Transport::Tcp(h) => [
+            u64::from(h.src_port) << 16 | u64::from(h.dst_port) | u64::from(h.flags) << 32,
+            u64::from(h.seq) << 32 | u64::from(h.ack),
+            u64::from(h.window) << 32 | u64::from(h.payload),
+        ],
+        &Transport::Udp {
+            src_port,
+            dst_port,
+            payload,
+        } => [
+            u64::from(src_port) << 16 | u64::from(dst_port),
+            u64::from(payload),
+            1,
+        ],
+        &Transport::Other(n) | &Transport::Truncated(n) => [u64::from(n), 0, 2],
+        Transport::Icmp => [0, 0, 3],
+        Transport::Fragment => [0, 0, 4],
+    };
+    FixedState::with_seed(0).hash_one((p.src, p.dst, p.ip_len, p.mark, header)) | 1
+}

@@ -1,0 +1,269 @@
+//! Puts packets in the order of their times, and drops copies of them.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use swell_base::Warning;
+
+use crate::copies::Copies;
+use crate::{Error, Packet, Reader};
+
+/// A packet stamped earlier than one before it, by at most this, is put in its place. Cards with several queues and
+/// captures on several interfaces deliver packets in batches of up to some 50 ms. A clock that is set steps farther:
+/// NTP sets it from 128 ms on, and slows it down below (RFC 5905 section 11.3: `STEPT`).
+const WINDOW: i64 = 100_000_000;
+/// Most packets that are held back at once: about 25 MB of memory.
+const MOST: usize = 1 << 17;
+/// After this many packets in order at the beginning, none are held back until one is out of order.
+const CALM: u32 = 1 << 16;
+/// Packets at the beginning that are read before the first is returned: they show whether each is there twice.
+const OPENING: usize = 4096;
+
+/// Reads a trace packet by packet in the order of their times.
+///
+/// Packets stamped up to 100 ms earlier than one before them are put in order. A larger step back is left as it is: the
+/// clock was set, or captures were joined. If the capture system recorded packets twice, they are returned once.
+/// [`InOrder::doubts`] reports both.
+///
+/// Memory use is bounded. A trace that is in order passes without being held back, except for its beginning.
+#[derive(Debug)]
+pub struct InOrder<'a> {
+    reader: Reader<'a>,
+    opening: VecDeque<Packet>,
+    opened: bool,
+    copies: Copies,
+    /// Time, number and slot of the packets held back.
+    held: BinaryHeap<Reverse<(i64, u64, u32)>>,
+    slots: Vec<Packet>,
+    free: Vec<u32>,
+    /// Packets held back so far.
+    number: u64,
+    /// The latest time since the last large step back.
+    latest: i64,
+    /// Packets in order since the beginning, up to [`CALM`]. Beyond, they are not held back.
+    calm: u32,
+    /// All packets held back are due before any other.
+    draining: bool,
+    /// The first packet after a large step back.
+    behind: Option<Packet>,
+    over: bool,
+    error: Option<Error>,
+    read: u64,
+    moved: u64,
+    copied: u64,
+}
+
+impl<'a> InOrder<'a> {
+    /// Takes the packets of this reader.
+    pub fn new(reader: Reader<'a>) -> InOrder<'a> {
+        InOrder {
+            reader,
+            opening: VecDeque::new(),
+            opened: false,
+            copies: Copies::default(),
+            held: BinaryHeap::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            number: 0,
+            latest: i64::MIN,
+            calm: 0,
+            draining: false,
+            behind: None,
+            over: false,
+            error: None,
+            read: 0,
+            moved: 0,
+            copied: 0,
+        }
+    }
+
+    /// The next packet; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Reader::next_packet`], after all packets before the damage.
+    pub fn next_packet(&mut self) -> Result<Option<Packet>, Error> {
+        let mut packet = Packet::default();
+        Ok(self.read_into(&mut packet)?.then_some(packet))
+    }
+
+    /// Like [`InOrder::next_packet`], but overwrites `packet`; false at the end.
+    ///
+    /// # Errors
+    /// As [`InOrder::next_packet`]. After an error and at the end, the contents of `packet` are meaningless.
+    #[inline]
+    pub fn read_into(&mut self, packet: &mut Packet) -> Result<bool, Error> {
+        // Nothing is held back, and the packets have been in order so far.
+        if self.calm == CALM && !self.draining && !self.over {
+            while self.reader.read_into(packet)? {
+                self.read += 1;
+                if self.copies.is_copy(packet) {
+                    self.copied += 1;
+                    continue;
+                }
+                if packet.time < self.latest {
+                    self.disorder(packet.time);
+                } else {
+                    self.latest = packet.time;
+                }
+                return Ok(true);
+            }
+            self.over = true;
+            return Ok(false);
+        }
+        self.sorted(packet)
+    }
+
+    /// A step back after a calm beginning. The packet that shows it passes as it is; later ones are held back.
+    #[cold]
+    fn disorder(&mut self, time: i64) {
+        self.calm = 0;
+        if time < self.latest.saturating_sub(WINDOW) {
+            self.latest = time;
+        }
+    }
+
+    fn sorted(&mut self, packet: &mut Packet) -> Result<bool, Error> {
+        loop {
+            let due = self.draining
+                || self.held.len() >= MOST
+                || (self.held.peek()).is_some_and(|p| p.0.0 <= self.latest.saturating_sub(WINDOW));
+            if due && let Some(Reverse((_, _, slot))) = self.held.pop() {
+                *packet = self.slots[slot as usize];
+                self.free.push(slot);
+                return Ok(true);
+            }
+            self.draining = false;
+            if let Some(next) = self.behind.take() {
+                self.latest = next.time;
+                self.hold(&next);
+                continue;
+            }
+            if self.over {
+                return self.error.take().map_or(Ok(false), Err);
+            }
+            if self.calm == CALM {
+                return self.read_into(packet);
+            }
+            if self.next(packet) {
+                self.place(packet);
+            } else {
+                self.over = true;
+                self.draining = true;
+            }
+        }
+    }
+
+    /// Holds back a packet, or those before it if time stepped back too far.
+    fn place(&mut self, p: &Packet) {
+        if p.time >= self.latest {
+            self.latest = p.time;
+            // Once a packet was out of order, others will be.
+            self.calm += u32::from(self.calm < CALM && self.moved == 0);
+            self.draining = self.calm == CALM;
+        } else if p.time < self.latest.saturating_sub(WINDOW) {
+            self.draining = true;
+            self.behind = Some(*p);
+            return;
+        } else {
+            self.calm = 0;
+            self.moved += 1;
+        }
+        self.hold(p);
+    }
+
+    fn hold(&mut self, p: &Packet) {
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = *p;
+                slot
+            }
+            None => {
+                self.slots.push(*p);
+                self.slots.len() as u32 - 1
+            }
+        };
+        self.held.push(Reverse((p.time, self.number, slot)));
+        self.number += 1;
+    }
+
+    /// The next packet of the file that is no copy; false at the end or before damage.
+    fn next(&mut self, packet: &mut Packet) -> bool {
+        if !self.opened {
+            self.open(packet);
+        }
+        loop {
+            match self.opening.pop_front() {
+                Some(first) => *packet = first,
+                None if !self.fetch(packet) => return false,
+                None => {}
+            }
+            self.read += 1;
+            if !self.copies.is_copy(packet) {
+                return true;
+            }
+            self.copied += 1;
+        }
+    }
+
+    fn open(&mut self, packet: &mut Packet) {
+        self.opened = true;
+        while self.opening.len() < OPENING && self.fetch(packet) {
+            self.opening.push_back(*packet);
+        }
+        self.copies.begin(self.opening.iter());
+    }
+
+    fn fetch(&mut self, packet: &mut Packet) -> bool {
+        // After the end or an error, the reader returns the end again.
+        match self.reader.read_into(packet) {
+            Ok(more) => more,
+            Err(error) => {
+                self.error = Some(error);
+                false
+            }
+        }
+    }
+
+    /// The reader. Its counts may be ahead of the packets that were returned.
+    pub fn reader(&self) -> &Reader<'a> {
+        &self.reader
+    }
+
+    /// Number of packets that were put in order.
+    pub fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    /// Number of copies that were dropped.
+    pub fn copied(&self) -> u64 {
+        self.copied
+    }
+
+    /// Warnings about order and copies.
+    pub fn doubts(&self) -> Vec<Warning> {
+        let mut doubts = Vec::new();
+        if self.moved > 0 {
+            doubts.push(Warning::note(
+                "put-in-order",
+                format!(
+                    "{} of {} packets are stamped up to 100 ms before one that came earlier: they were put in the \
+                     order of their times",
+                    self.moved, self.read
+                ),
+            ));
+        }
+        if self.copied > 0 {
+            doubts.push(Warning::warning(
+                "captured-twice",
+                format!(
+                    "{} of {} packets ({:.0} %) were captured twice within 5 ms, at a mirror port or on both sides of \
+                     a router: the copies are left out",
+                    self.copied,
+                    self.read,
+                    100.0 * self.copied as f64 / self.read as f64
+                ),
+            ));
+        }
+        doubts
+    }
+}

@@ -1,0 +1,207 @@
+//! Packets in the order of their times, each once.
+
+use super::build::{MICROS, Order, pcap_header, pcap_record};
+use swell_capture::{InOrder, Packet, Reader};
+
+/// A raw IPv4 packet with UDP of 100 bytes: identification, time to live, ports, checksum.
+fn udp(ident: u16, ttl: u8, port: u16, checksum: u16) -> Vec<u8> {
+    let mut ip = vec![0x45, 0, 0, 128];
+    ip.extend(ident.to_be_bytes());
+    ip.extend([0, 0, ttl, 17, 0, 0, 10, 0, 0, 1, 192, 0, 2, 1]);
+    ip.extend(port.to_be_bytes());
+    ip.extend([0x10, 0, 0, 108]);
+    ip.extend(checksum.to_be_bytes());
+    ip.resize(128, 0);
+    ip
+}
+
+/// A pcap file of packets at these microseconds.
+fn file(packets: impl IntoIterator<Item = (i64, Vec<u8>)>) -> Vec<u8> {
+    let mut out = pcap_header(Order::Little, MICROS, 4, 65535, 101);
+    for (us, data) in packets {
+        let us = us + 1_000_000_000_000;
+        let len = data.len() as u32;
+        let header = [(us / 1_000_000) as u32, (us % 1_000_000) as u32, len, len];
+        out.extend(pcap_record(Order::Little, header, &data));
+    }
+    out
+}
+
+/// What is read: microseconds of the packets, packets put in order, copies, and codes of warnings.
+fn read(bytes: &[u8]) -> (Vec<i64>, u64, u64, Vec<String>) {
+    let mut reader = InOrder::new(Reader::new(bytes).unwrap());
+    let mut times = Vec::new();
+    let mut packet = Packet::default();
+    while reader.read_into(&mut packet).unwrap() {
+        times.push(packet.time / 1000 - 1_000_000_000_000);
+    }
+    let codes = reader.doubts().into_iter().map(|w| w.code).collect();
+    (times, reader.moved(), reader.copied(), codes)
+}
+
+/// Packets with these stamps, in this order of the file.
+fn stamped(stamps: &[i64]) -> Vec<u8> {
+    let packets = (0..).zip(stamps);
+    file(packets.map(|(i, &us)| (us, udp(i as u16, 64, (i >> 4) as u16 + 1, 0))))
+}
+
+/// The first place where time steps back.
+fn odd(times: &[i64]) -> (usize, Option<&[i64]>) {
+    (times.len(), times.windows(2).find(|w| w[1] < w[0]))
+}
+
+fn sorted(stamps: &[i64]) -> Vec<i64> {
+    let mut sorted = stamps.to_vec();
+    sorted.sort_unstable();
+    sorted
+}
+
+/// Stamps 50 us apart. Each packet is written up to `most` microseconds after its time.
+fn shuffled(n: i64, most: i64) -> Vec<i64> {
+    let mut written: Vec<(i64, i64)> = (0..n)
+        .map(|i| (50 * i + (i * 7_919) % (most + 1), 50 * i))
+        .collect();
+    written.sort_unstable();
+    written.into_iter().map(|w| w.1).collect()
+}
+
+#[test]
+fn shuffled_packets_are_put_in_order() {
+    for most in [120, 2_000, 99_000] {
+        let stamps = shuffled(30_000, most);
+        assert!(stamps != sorted(&stamps));
+        let late = {
+            let mut latest = 0;
+            let late = |us: &&i64| {
+                latest = latest.max(**us);
+                **us < latest
+            };
+            stamps.iter().filter(late).count() as u64
+        };
+        let (times, moved, copied, codes) = read(&stamped(&stamps));
+        assert!(times == sorted(&stamps), "{most}: {:?}", odd(&times));
+        assert_eq!((moved, copied), (late, 0));
+        assert_eq!(codes, ["put-in-order"]);
+    }
+    // Two interfaces whose packets are written in batches of 50 ms.
+    let batch = |k: i64, own: i64| (0..500).map(move |i| 50_000 * k + 100 * i + own);
+    let stamps: Vec<i64> = (0..20)
+        .flat_map(|k| batch(k, 0).chain(batch(k, 50)))
+        .collect();
+    assert!(read(&stamped(&stamps)).0 == sorted(&stamps));
+}
+
+#[test]
+fn an_ordered_trace_stays_as_it_is() {
+    // Longer than the beginning that is held back, with equal stamps and silences.
+    let stamps: Vec<i64> = (0..200_000)
+        .map(|i| i / 3 * 40 + i / 50_000 * 7_000_000)
+        .collect();
+    let (times, moved, _, codes) = read(&stamped(&stamps));
+    assert!(times == stamps, "{:?}", odd(&times));
+    assert_eq!((moved, codes.len()), (0, 0));
+}
+
+/// After a long ordered beginning, packets before the first one that is late have passed. All later ones are put in
+/// order.
+#[test]
+fn disorder_that_begins_late_is_found() {
+    let mut stamps: Vec<i64> = (0..100_000).map(|i| 50 * i).collect();
+    stamps.extend(shuffled(30_000, 2_000).iter().map(|us| us + 5_000_000));
+    let (times, moved, ..) = read(&stamped(&stamps));
+    // Two milliseconds are forty packets.
+    let mut late = (1..times.len()).rev().filter(|&i| times[i] < times[i - 1]);
+    assert!(late.next() < Some(100_080) && moved > 10_000);
+    assert!(sorted(&times) == sorted(&stamps));
+}
+
+/// A clock that was set back, captures joined in the wrong order and single wrong stamps are no disorder: the packets
+/// stay in the order of the file.
+#[test]
+fn steps_of_the_clock_are_kept() {
+    let run = |from: i64| (0..3_000).map(move |i| from + 50 * i);
+    let back: Vec<i64> = run(20_000_000).chain(run(10_000_000)).collect();
+    let just: Vec<i64> = run(20_000_000).chain(run(20_149_950 - 100_001)).collect();
+    let mut leap: Vec<i64> = run(0).collect();
+    leap.insert(1_000, 3_600_000_000);
+    leap.insert(2_000, -3_600_000_000);
+    for stamps in [back, just, leap] {
+        let (times, moved, ..) = read(&stamped(&stamps));
+        assert!(times == stamps, "{:?}", odd(&times));
+        assert_eq!(moved, 0);
+    }
+}
+
+#[test]
+fn packets_before_damage_come_before_the_error() {
+    let stamps = shuffled(500, 2_000);
+    let mut bytes = stamped(&stamps);
+    bytes.truncate(bytes.len() - 3);
+    let mut reader = InOrder::new(Reader::new(&bytes[..]).unwrap());
+    for us in sorted(&stamps[..499]) {
+        let packet = reader.next_packet().unwrap().unwrap();
+        assert_eq!(packet.time / 1000 - 1_000_000_000_000, us);
+    }
+    assert!(reader.next_packet().is_err());
+    assert_eq!(reader.next_packet().unwrap(), None);
+    assert_eq!(reader.reader().counts().packets, 499);
+}
+
+/// A mirror port that sends each packet twice, or both sides of a router: the time to live differs.
+#[test]
+fn copies_of_the_capture_system_are_dropped() {
+    for (apart, ttl) in [(1, 64), (20, 63), (4_900, 63)] {
+        let twice = |n: i64| {
+            let mut all: Vec<(i64, Vec<u8>)> = (0..n)
+                .flat_map(|i| {
+                    let one = |at, left| (at, udp(i as u16 + 1, left, (i >> 4) as u16, 0));
+                    [one(100 * i, 64), one(100 * i + apart, ttl)]
+                })
+                .collect();
+            all.sort_by_key(|p| p.0);
+            all
+        };
+        let (times, moved, copied, codes) = read(&file(twice(20_000)));
+        assert!(
+            times.iter().copied().eq((0..20_000).map(|i| 100 * i)),
+            "{apart} us"
+        );
+        assert_eq!((moved, copied), (0, 20_000));
+        assert_eq!(codes, ["captured-twice"]);
+        // From some point of the trace on.
+        let alone = (0..100_000).map(|i| (100 * i - 10_000_000, udp(i as u16, 64, 1, 0)));
+        let later = read(&file(alone.chain(twice(50_000))));
+        assert!(later.2 > 30_000 && later.0.len() as u64 + later.2 == 200_000);
+    }
+}
+
+/// Repetitions by the sender are none: another identification, another time, or nothing that tells the packets apart.
+#[test]
+fn what_a_sender_repeats_is_kept() {
+    let n = 20_000i64;
+    let of = |each: &dyn Fn(i64) -> Vec<(i64, Vec<u8>)>| read(&file((0..n).flat_map(each)));
+    // The same datagram with another identification.
+    let again = of(&|i| {
+        let one = |k: i64| (100 * i + k, udp((2 * i + k) as u16, 64, (i >> 4) as u16, 7));
+        vec![one(0), one(1)]
+    });
+    // The same in all, 6 ms later.
+    let later = of(&|i| {
+        let one = |k: i64| (12_000 * i + 6_000 * k, udp(i as u16, 64, 1, 7));
+        vec![one(0), one(1)]
+    });
+    // A call over a stack without identifications and checksums.
+    let call = of(&|i| vec![(100 * i, udp(0, 64, 1, 0))]);
+    for (times, _, copied, codes) in [&again, &later, &call] {
+        assert_eq!((*copied, codes.len()), (0, 0));
+        assert!(times.len() as i64 == n || times.len() as i64 == 2 * n);
+    }
+    // One packet in twenty is the same in all within a millisecond: a round trip in a data centre.
+    let some = of(&|i| {
+        let one = |at| (at, udp(i as u16 + 1, 64, (i >> 4) as u16, 7));
+        let mut both = vec![one(2_000 * i)];
+        both.extend((i % 20 == 0).then(|| one(2_000 * i + 900)));
+        both
+    });
+    assert_eq!(some.2, 0);
+}

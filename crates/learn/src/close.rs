@@ -1,0 +1,118 @@
+//! The end of a connection or flow: what it becomes in the model.
+
+use swell_base::Dur;
+use swell_traffic::{Connection, Exchange, Wire};
+
+use crate::hosts::Sample;
+use crate::learner::Learner;
+use crate::table::State;
+use crate::tcp::Tracked;
+
+impl Learner {
+    /// Records the flow in a slot and leaves a tombstone.
+    pub(crate) fn close(&mut self, i: u32) {
+        let s = self.table.get_mut(i);
+        let isn = match &s.state {
+            State::Asked(a) => Some(a.header.seq),
+            State::Tcp(t) => t.client_isn(),
+            _ => None,
+        };
+        let state = std::mem::replace(&mut s.state, State::Closed(isn));
+        let (hosts, place) = (s.hosts, s.place.take());
+        let ipv6 = s.key.ipv6();
+        let connection = match state {
+            State::Asked(a) => {
+                let t = a.tracked(self.options.parameters.quiet.as_nanos());
+                self.tcp_connection(&t, hosts, ipv6)
+            }
+            State::Tcp(t) => self.tcp_connection(&t, hosts, ipv6),
+            State::Udp(flow) => {
+                let right_censored =
+                    self.now.saturating_sub(flow.last) <= self.options.udp_idle.as_nanos();
+                let overtaken = flow.overtaken;
+                let talk = flow.talk.as_ref().and_then(|t| t.finish(ipv6));
+                if let Some(talk) = flow.talk.as_ref().filter(|_| talk.is_some()) {
+                    for (end, rtt) in [(1, talk.rtt[0]), (0, talk.rtt[1])] {
+                        if let Some(rtt) = rtt {
+                            self.hosts
+                                .sample(hosts[end], Sample::Data, rtt / 1000, flow.start);
+                        }
+                    }
+                    for (rates, host) in talk.rates.iter().zip(hosts) {
+                        for &(rate, at) in rates {
+                            self.hosts.sample(host, Sample::Up, rate, at);
+                        }
+                    }
+                }
+                let plain = Wire {
+                    ipv6,
+                    ..Wire::default()
+                };
+                let (exchange, wire) =
+                    talk.unwrap_or_else(|| (Exchange::Datagrams(flow.finish()), plain));
+                Some(Connection {
+                    gap: Dur::ZERO,
+                    server: hosts[1],
+                    overlap: overtaken.and_then(|passed| passed.units(&exchange)),
+                    exchange,
+                    client_window: 0,
+                    server_window: 0,
+                    wire,
+                    writes: Default::default(),
+                    left_censored: false,
+                    right_censored,
+                })
+            }
+            State::Closed(_) | State::Free => return,
+        };
+        if let Some(place) = place {
+            let thinner = &mut self.thinner;
+            self.users
+                .end(place, connection, &mut |session| thinner.push(session));
+        }
+    }
+
+    fn tcp_connection(&mut self, t: &Tracked, hosts: [u32; 2], ipv6: bool) -> Option<Connection> {
+        for from in [0, 1] {
+            let h = &t.halves[from];
+            self.hosts.losses(
+                hosts[from],
+                hosts[1 - from],
+                h.packets,
+                h.lost_before,
+                h.lost_beyond,
+            );
+        }
+        self.counts.tcp(t);
+        self.totals.tcp_handshakes += u64::from(t.handshake);
+        let (exchange, writes) = if t.attempt() {
+            let attempt = Exchange::Attempt {
+                retries: t
+                    .syns
+                    .windows(2)
+                    .map(|w| Dur::from_nanos(w[1] - w[0]))
+                    .collect(),
+                refused: t.reset,
+            };
+            (attempt, Default::default())
+        } else {
+            if t.left_censored() && t.chunks.is_empty() {
+                self.counts.strays += 1;
+                return None;
+            }
+            t.chunks.exchange(t.opened.unwrap_or(t.start))
+        };
+        Some(Connection {
+            gap: Dur::ZERO,
+            server: hosts[1],
+            overlap: t.overtaken.and_then(|passed| passed.units(&exchange)),
+            exchange,
+            client_window: t.halves[0].window.cap(),
+            server_window: t.halves[1].window.cap(),
+            wire: t.wire(ipv6),
+            writes,
+            left_censored: t.left_censored(),
+            right_censored: !t.closed() && !t.attempt(),
+        })
+    }
+}

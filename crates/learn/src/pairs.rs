@@ -1,0 +1,114 @@
+//! Capacity from packet pairs.
+
+/// Maximum number of packet pairs used per connection and direction.
+pub(crate) const MAX_PAIRS: u8 = 24;
+/// Smallest packet, in bytes, whose spacing indicates a capacity. For smaller ones, header times and timer
+/// granularity dominate.
+pub(crate) const PAIR_BYTES: u32 = 1000;
+
+/// Finds pairs among the packets that one end of a connection sends.
+///
+/// Two consecutive large packets, with no packet of the other side between them, left the sender's
+/// bottleneck back to back, or as far apart as the sender paces them. A packet of another connection from
+/// that sender, or to that receiver, would have taken part of the time. So pairs with such a packet in
+/// between are rejected. Spacings below the least gap are artefacts of the capture. Where packets are
+/// stamped in groups, the bytes of a group passed since the previous group.
+#[derive(Debug, Default)]
+pub(crate) struct Pairs {
+    last: Option<Last>,
+    /// The latest group of packets stamped so close together that the clock cannot separate them.
+    batch: Batch,
+    found: u8,
+}
+
+/// The last packet.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    at: u64,
+    /// Whether it may be the first of a pair.
+    first: bool,
+    /// Packets that have passed from its sender and to its receiver, of all connections.
+    passed: [u32; 2],
+}
+
+/// Consecutive packets of one direction that a capture stamped in one interrupt.
+#[derive(Clone, Copy, Debug, Default)]
+struct Batch {
+    /// When it began, and when the group before it began, if both belong to the same run of packets.
+    began: u64,
+    before: Option<u64>,
+    bytes: u64,
+    /// Whether groups of more than one packet were seen. Then only spacings between groups are meaningful.
+    seen: bool,
+}
+
+impl Pairs {
+    /// Takes a packet with data, of `ip_len` bytes, at time `at`. `in_order`: its data follow those of the
+    /// last one. `passed`: packets that have passed from its sender and to its receiver, of all
+    /// connections. Times are nanoseconds. Returns a capacity in kbit/s if the packet completes a pair.
+    pub(crate) fn packet(
+        &mut self,
+        in_order: bool,
+        at: u64,
+        ip_len: u32,
+        least_gap: u64,
+        passed: [u32; 2],
+    ) -> Option<u64> {
+        let large = ip_len >= PAIR_BYTES;
+        let row = match self.last {
+            Some(last)
+                if last.first
+                    && in_order
+                    && large
+                    && passed == last.passed.map(|n| n.wrapping_add(1)) =>
+            {
+                Some(at.saturating_sub(last.at))
+            }
+            _ => None,
+        };
+        let mut sample = None;
+        match row {
+            Some(gap) if gap < least_gap => {
+                self.batch.bytes += u64::from(ip_len);
+                self.batch.seen = true;
+            }
+            Some(gap) => {
+                let done = self.batch;
+                sample = match (done.seen, done.before) {
+                    (false, _) => Some((u64::from(ip_len), gap)),
+                    (true, Some(before)) => Some((done.bytes, done.began - before)),
+                    (true, None) => None,
+                };
+                self.batch = Batch {
+                    began: at,
+                    before: Some(done.began),
+                    bytes: u64::from(ip_len),
+                    seen: done.seen,
+                };
+            }
+            None => {
+                self.batch = Batch {
+                    began: at,
+                    before: None,
+                    bytes: u64::from(ip_len),
+                    seen: self.batch.seen,
+                };
+            }
+        }
+        self.last = Some(Last {
+            at,
+            first: large,
+            passed,
+        });
+        let (bytes, span) = sample.filter(|&(_, span)| span > 0 && self.found < MAX_PAIRS)?;
+        self.found += 1;
+        Some(bytes * 8_000_000 / span)
+    }
+
+    /// Notes a packet of the other side: it may have triggered the next data packet.
+    pub(crate) fn interrupted(&mut self) {
+        if let Some(last) = &mut self.last {
+            last.first = false;
+        }
+    }
+}
