@@ -1,5 +1,6 @@
 //! Resolves an experiment file to a plan of fully specified runs.
 
+mod datagrams;
 mod deliveries;
 mod imitations;
 mod rates;
@@ -193,7 +194,7 @@ impl Plan {
     }
 
     /// The backgrounds that must first be measured alone: those that another one matches, those that are scaled to a
-    /// rate, and packet bursts, which may lose packets.
+    /// rate, and packet bursts and models of datagrams, which may lose packets.
     pub fn to_measure(&self) -> Vec<&Part> {
         let matched: Vec<&str> = self
             .file
@@ -202,7 +203,8 @@ impl Plan {
             .filter_map(|b| b.matches())
             .collect();
         let all = self.file.background.iter().map(|b| &b.0);
-        all.filter(|b| matched.contains(&b.name()) || b.is_scaled() || b.may_lose())
+        let may_lose = |b: &Part| b.may_lose() || self.plays_datagrams(b);
+        all.filter(|b| matched.contains(&b.name()) || b.is_scaled() || may_lose(b))
             .collect()
     }
 

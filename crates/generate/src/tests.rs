@@ -165,6 +165,7 @@ fn source(kind: UdpKind, spacing: Dur, until: Dur, up: Burst, down: Burst) -> Du
         source: 0,
         destination: 0,
         spacing,
+        lasts: Dur::ZERO,
         exchanges: None,
         up,
         down,

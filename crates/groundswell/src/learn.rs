@@ -200,11 +200,55 @@ fn packets(
              cut a trace",
         ));
     }
+    if model.sessions.is_empty() {
+        return Err(nothing(&read));
+    }
     model.provenance.digests = digests;
     Ok(Learnt {
         model: AnyModel::Packets(Box::new(model)),
         files: read,
     })
+}
+
+/// How to use a trace without a model of it.
+const REPLAY: &str = "a background of kind \"replay\" sends the packets of a trace as they are";
+
+/// Why packets gave no model.
+fn nothing(read: &[FileCounts]) -> Error {
+    let mut all = [0u64; 7];
+    for file in read {
+        if let Counted::Packets(c) = &file.counts {
+            let kinds = [
+                c.tcp,
+                c.udp,
+                c.icmp,
+                c.fragments,
+                c.other,
+                c.short_transport,
+                c.bad_transport,
+            ];
+            (all.iter_mut().zip(kinds)).for_each(|(sum, n)| *sum += n);
+        }
+    }
+    let kinds = [
+        "of TCP",
+        "of UDP",
+        "of ICMP",
+        "fragments",
+        "of other protocols (tunnels, ESP, SCTP)",
+        "cut before the end of their transport header",
+        "with a bad transport header",
+    ];
+    let named = all.iter().zip(kinds).filter(|(n, _)| **n > 0);
+    let named: Vec<String> = named.map(|(n, kind)| format!("{n} {kind}")).collect();
+    let packets: u64 = all.iter().sum();
+    let message = format!(
+        "nothing to learn: there is no TCP connection or UDP flow that can be modelled in {packets} packets ({})",
+        named.join(", ")
+    );
+    let counts = read.iter().map(FileCounts::to_string);
+    let hints: Vec<String> = std::iter::once(REPLAY.to_owned()).chain(counts).collect();
+    Error::usage(message).hint(hints.join("\n"))
 }
 
 fn file_name(path: &Path) -> String {

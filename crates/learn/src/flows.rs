@@ -153,7 +153,10 @@ fn convert(r: &FlowRecord) -> Record {
         UDP => UDP_HEADER,
         _ => 0,
     };
+    // Nothing is inferred where the record says it.
+    let payload = r.payload.filter(|_| sampling <= 1.0);
     let header = match r.layer {
+        _ if payload.is_some() => 0,
         Layer::Network => ip + transport,
         Layer::Link => ETHERNET_HEADER + ip + transport,
         Layer::Payload => 0,
@@ -167,14 +170,14 @@ fn convert(r: &FlowRecord) -> Record {
         header,
         forward: Direction {
             packets: packets(r.packets, r.bytes),
-            bytes: counted(r.bytes),
+            bytes: payload.map_or(counted(r.bytes), |p| p[0]),
             flags: r.tcp_flags,
             first: r.first,
             last: r.last,
         },
         reverse: r.reverse.map(|back| Direction {
             packets: packets(back.packets, back.bytes),
-            bytes: counted(back.bytes),
+            bytes: payload.map_or(counted(back.bytes), |p| p[1]),
             flags: back.tcp_flags,
             first: back.first,
             last: back.last.max(back.first),
@@ -229,6 +232,29 @@ mod tests {
         assert_eq!(with(UDP, Layer::Network, v4), 28);
         assert_eq!(with(TCP, Layer::Link, v4), 54);
         assert_eq!(with(UDP, Layer::Payload, v6), 0);
+    }
+
+    #[test]
+    fn payload_that_a_record_has_is_taken() {
+        let whole = FlowRecord {
+            payload: Some([500, 9_000]),
+            reverse: Some(Reverse {
+                first: 0,
+                last: 1_000,
+                packets: 12,
+                bytes: 9_492,
+                tcp_flags: Some(0x1b),
+            }),
+            ..record()
+        };
+        let mut learner = FlowLearner::new(Options::default());
+        learner.push(&FlowRecord {
+            src_port: 4_000,
+            dst_port: 80,
+            ..whole
+        });
+        let model = learner.finish("x", Provenance::default()).unwrap();
+        assert_eq!((model.tcp.up.sum(), model.tcp.down.sum()), (500, 9_000));
     }
 
     #[test]

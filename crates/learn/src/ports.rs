@@ -99,12 +99,21 @@ pub(crate) fn quic(class: u8) -> bool {
         .is_some_and(|row| row.name == "quic")
 }
 
+/// Ports that clients of trusted hosts' services bind, such as those of NFS (`bindresvport(3)`).
+const BOUND: std::ops::Range<u16> = 600..1_024;
+/// Registered ports below the dynamic ranges in use (RFC 6335; Linux's begins at 32768).
+const REGISTERED: std::ops::Range<u16> = 1_024..32_768;
+
 /// Whether the first of two ports looks like the server's. A port in the table wins over one that is not.
-/// Otherwise a system port (below 1024, RFC 6335) wins. `None` if neither test decides.
+/// Otherwise a system port (below 1024, RFC 6335) wins, unless it may be that of a client of a registered port. `None`
+/// if neither test decides.
 pub(crate) fn server_first(is_udp: bool, a: u16, b: u16) -> Option<bool> {
+    let system = |port: u16, other: u16| {
+        port < 1024 && !(BOUND.contains(&port) && REGISTERED.contains(&other))
+    };
     for test in [
         known(is_udp, a).is_some().cmp(&known(is_udp, b).is_some()),
-        (a < 1024).cmp(&(b < 1024)),
+        system(a, b).cmp(&system(b, a)),
     ] {
         match test {
             std::cmp::Ordering::Greater => return Some(true),
@@ -136,6 +145,10 @@ mod tests {
         assert_eq!(server_first(false, 40_000, 700), Some(false));
         assert_eq!(server_first(false, 8080, 700), Some(true));
         assert_eq!(server_first(true, 40_000, 40_001), None);
+        // A client of NFS: the first packet decides.
+        assert_eq!(server_first(true, 800, 2_049), None);
+        assert_eq!(server_first(true, 2_049, 800), None);
+        assert_eq!(server_first(true, 5_000, 514), Some(false));
     }
 
     #[test]

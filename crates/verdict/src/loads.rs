@@ -234,7 +234,24 @@ impl Loads {
                 )
             })
         };
-        [1, 0].into_iter().filter_map(way).collect()
+        // Datagrams of a model do not give way. Where bursts of them are lost, the traffic is not that of the model.
+        let lost = |d: usize| {
+            let (offered, carried) = (self.offered[d], self.carried[d]);
+            let short = carried < (1.0 - MISSED) * offered && self.counts(d, offered);
+            (short && !self.open_loop && self.used[d] < FULL * self.rates[d]).then(|| {
+                format!(
+                    "{name} offered {} Mbit/s {} and {} were carried, though the link had room",
+                    mega(offered),
+                    WAYS[d],
+                    mega(carried)
+                )
+            })
+        };
+        let ways = || [1, 0].into_iter();
+        ways()
+            .filter_map(way)
+            .chain(ways().filter_map(lost))
+            .collect()
     }
 
     /// Why the loads of two backgrounds are not equal at the links that they share with the foreground. Elsewhere they

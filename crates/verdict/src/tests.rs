@@ -6,6 +6,7 @@ use swell_experiment::store::{Manifest, RunResult};
 mod doubts;
 mod equal;
 mod laws;
+mod lost;
 mod open;
 mod steady;
 mod suites;

@@ -42,7 +42,7 @@ impl SessionsConfig {
 /// Opens a connection for every transfer when it is due, regardless of earlier transfers. The client sends its file,
 /// then the server sends its own and closes; if the client has no file, the server starts at once. The network and
 /// TCP determine how long that takes. Datagram sources follow their schedule; their servers respond to arriving
-/// datagrams.
+/// datagrams, or follow it, too ([`UdpSource::answers`]).
 ///
 /// Records have class 0 for TCP and class 1 for datagrams.
 #[derive(Debug)]
@@ -256,8 +256,8 @@ impl Sessions {
             for _ in 0..due.up {
                 actions.push(Action::SendDatagram(conn, End::Client, source.up.payload));
             }
-            // A server without requests sends by the schedule; other servers respond to arriving datagrams.
-            if source.up.datagrams == 0.0 {
+            // Other servers respond to arriving datagrams.
+            if !source.answers() {
                 for _ in 0..due.down {
                     actions.push(Action::SendDatagram(conn, End::Server, source.down.payload));
                 }
@@ -278,7 +278,7 @@ impl Sessions {
         let What::Source { source, owed, .. } = &mut live.what else {
             return;
         };
-        if end == End::Server && source.up.datagrams > 0.0 {
+        if end == End::Server && source.answers() {
             *owed += source.down.datagrams / source.up.datagrams;
             while *owed >= 1.0 {
                 *owed -= 1.0;

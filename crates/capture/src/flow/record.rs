@@ -40,6 +40,8 @@ pub struct FlowRecord {
     pub times: Times,
     /// What `bytes` counts.
     pub layer: Layer,
+    /// Payload bytes of the record's direction and of the other one, where the record has them beside `bytes`.
+    pub payload: Option<[u64; 2]>,
     /// SNMP index of the interface on which the packets came in; 0 if unknown.
     pub input: u32,
     /// SNMP index of the interface on which the packets went out; 0 if unknown.
@@ -69,6 +71,7 @@ impl FlowRecord {
         end: EndReason::Unknown,
         times: Times::Record,
         layer: Layer::Network,
+        payload: None,
         input: 0,
         output: 0,
         exporter: 0,

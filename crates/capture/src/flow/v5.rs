@@ -173,6 +173,7 @@ fn record<const N: usize>(
         direction: Direction::Unknown,
         end: EndReason::Unknown,
         times: Times::Uptime,
+        payload: None,
         layer: Layer::Network,
         input: u32::from(half(12)),
         output: u32::from(half(14)),

@@ -126,6 +126,15 @@ impl Learnt {
             return None;
         };
         let (own, rate) = (self.native(model, seed), rate.bps() as f64);
+        if own <= 0.0 {
+            let what = match model.sessions.is_empty() {
+                true => "has no sessions",
+                false => "has no sessions that send anything down",
+            };
+            let hint = "learn from a trace with traffic towards its clients; kind \"replay\" sends packets as they are";
+            let message = format!("`{}` {what}: no number of them has a rate", self.model);
+            return Some((message, Some(hint.to_owned())));
+        }
         let copies = rate / own.max(1e-9);
         let sessions = model.sessions.len();
         (copies > MOST_COPIES).then(|| {

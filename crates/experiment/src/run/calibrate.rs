@@ -93,6 +93,8 @@ struct Job<'p> {
     /// Its index in the file.
     index: usize,
     background: &'p Part,
+    /// Whether it does not slow down, or most of its bytes do not.
+    unyielding: bool,
     search: Search,
 }
 
@@ -175,6 +177,7 @@ fn begin<'p>(plan: &'p Plan, background: &'p Part, measured: &Rates) -> Job<'p> 
             .position(|b| b.name() == background.name())
             .unwrap_or(0),
         background,
+        unyielding: background.is_open_loop() || plan.is_mostly_datagrams(background),
         search: Search {
             target,
             offered: background.load() == LoadBasis::Offered,
@@ -315,7 +318,7 @@ impl Site<'_> {
         *job.background.as_keys().pace().place(&mut measured) = best.pace;
         let name = job.background.name();
         let mut warnings: Vec<Warning> = missed(name, &job.search, &best).into_iter().collect();
-        if job.background.is_open_loop() && best.lost > LOSSY {
+        if job.unyielding && best.lost > LOSSY {
             warnings.push(Warning::warning(
                 "open-loop-loss",
                 format!(

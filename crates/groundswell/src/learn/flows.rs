@@ -45,6 +45,7 @@ pub(crate) fn read(
     let mut learner = FlowLearner::new(options.flows);
     let mut written = Ipfix::new(options.ipfix.as_deref())?;
     let mut files = Vec::new();
+    let mut metered = false;
     let mut next = Some(first);
     let mut rest = others.iter();
     while let Some(mut file) = next.take() {
@@ -54,6 +55,7 @@ pub(crate) fn read(
                 Error::usage(message).hint("--flows meters packet traces into flow records")
             );
         }
+        metered |= !holds_flow_records(file.head());
         let mut reader = reader(&mut file, options)?;
         loop {
             match reader.next_record() {
@@ -90,7 +92,14 @@ pub(crate) fn read(
     written.finish()?;
     let model = learner.finish(name, provenance).map_err(|e| {
         let read = files.iter().map(FileCounts::to_string);
-        Error::usage(e).hint(read.collect::<Vec<_>>().join("\n"))
+        let replay = metered.then(|| super::REPLAY.to_owned());
+        Error::usage(e).hint(
+            replay
+                .into_iter()
+                .chain(read)
+                .collect::<Vec<_>>()
+                .join("\n"),
+        )
     })?;
     Ok(Learnt {
         model: AnyModel::Flows(Box::new(model)),

@@ -118,6 +118,40 @@ fn lookup() -> Vec<u8> {
     file
 }
 
+/// A trace of a tunnel holds nothing that can be modelled: it gives no model, from packets or from flow records.
+#[test]
+fn a_trace_without_tcp_and_udp_gives_no_model() {
+    let dir = Scratch::new("tunnel");
+    let mut file = lookup();
+    // The protocol of both packets: behind a header of 24 bytes and one of 16 for each packet, in the tenth byte.
+    let second = 24 + 16 + 58 + 16 + 9;
+    for at in [24 + 16 + 9, second] {
+        assert_eq!(file[at], 17);
+        file[at] = 47;
+    }
+    std::fs::write(dir.0.join("gre.pcap"), file).unwrap();
+    for (arguments, says) in [
+        (
+            &["learn", "gre.pcap"][..],
+            "2 packets (2 of other protocols",
+        ),
+        (
+            &["learn", "--flows", "gre.pcap"],
+            "2 packets are of IP protocol 47",
+        ),
+    ] {
+        let out = run(&dir, arguments);
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{said}");
+        let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains(says) && words.contains("\"replay\""),
+            "{words}"
+        );
+        assert!(!dir.0.join("gre.json").exists());
+    }
+}
+
 /// Two one-packet traces, the second an hour after the first.
 fn two_traces(dir: &Scratch) {
     for (name, seconds) in [("early.pcap", 1_000u32), ("late.pcap", 4_600)] {

@@ -1,6 +1,6 @@
 //! Self-configuration: makes a model from flow records, in one pass and bounded memory.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use swell_base::Dur;
 
@@ -10,6 +10,7 @@ use crate::model::Provenance;
 
 mod connections;
 mod doubts;
+mod exchanges;
 mod headers;
 mod inversion;
 mod popularity;
@@ -84,8 +85,8 @@ pub enum ConfigureError {
     /// No record could be modelled.
     #[error(
         "none of {records} flow records is of a TCP connection that was accepted or has payload ({min_file} bytes \
-         at least), or of a UDP flow ({small} TCP flows have less): check that the records are of the \
-         traffic meant"
+         at least), or of a UDP flow ({small} TCP flows have less; {}): check that the records are of the \
+         traffic meant", protocols(.others)
     )]
     Nothing {
         /// Number of records.
@@ -94,7 +95,20 @@ pub enum ConfigureError {
         small: u64,
         /// The limit.
         min_file: u64,
+        /// Numbers of other IP protocols, with their packets.
+        others: Vec<(u8, u64)>,
     },
+}
+
+/// Packets of other protocols, as a message names them.
+fn protocols(others: &[(u8, u64)]) -> String {
+    if others.is_empty() {
+        return "no packets are of other protocols".into();
+    }
+    let one = |(protocol, packets): &(u8, u64)| {
+        format!("{packets} packets are of IP protocol {protocol}")
+    };
+    others.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// Exporters encode sampling intervals in 32 bits (IPFIX element 34).
@@ -134,6 +148,8 @@ pub struct Configurator {
     longest: i64,
     sampled: u64,
     without_flags: u64,
+    /// Packets of protocols that are not modelled.
+    others: BTreeMap<u8, u64>,
 }
 
 impl Configurator {
@@ -162,6 +178,7 @@ impl Configurator {
             longest: 0,
             sampled: 0,
             without_flags: 0,
+            others: BTreeMap::new(),
         }
     }
 
@@ -177,6 +194,11 @@ impl Configurator {
             && matches!(record.protocol, TCP | UDP)
             && record.sampling <= LONGEST_SAMPLING
             && sides.all(|d| d.last >= d.first);
+        if !matches!(record.protocol, TCP | UDP) {
+            let back = record.reverse.map_or(0, |r| r.packets);
+            let packets = self.others.entry(record.protocol).or_default();
+            *packets = packets.saturating_add(record.forward.packets.saturating_add(back));
+        }
         if !good {
             self.totals.refused += 1;
         } else if self.timeline.placed() {
@@ -270,8 +292,9 @@ impl Configurator {
             (Profile::Harpoon, _) => self.totals.refused += 1,
             (Profile::Fixed, TCP) => self.add_tcp(record),
             (Profile::Fixed, _) => self.sources.add(
-                &record.scaled(),
+                record,
                 &self.options,
+                self.begin,
                 &mut self.totals,
                 &mut self.timeline,
             ),
@@ -315,6 +338,7 @@ impl Configurator {
                 );
                 self.sessions
                     .release(settled, &self.options, &mut self.totals, &mut self.timeline);
+                self.settle_datagrams(settled);
             }
             Profile::Harpoon => self.released.release(
                 clock.saturating_sub(held),
@@ -322,6 +346,16 @@ impl Configurator {
                 &mut self.timeline,
             ),
         }
+    }
+
+    fn settle_datagrams(&mut self, settled: i64) {
+        self.sources.settle(
+            settled,
+            &self.options,
+            self.begin,
+            &mut self.totals,
+            &mut self.timeline,
+        );
     }
 
     /// Returns the model of all records.
@@ -350,6 +384,7 @@ impl Configurator {
         self.released
             .release(i64::MAX, &mut self.totals, &mut self.timeline);
         self.released.finish(&mut self.timeline);
+        self.settle_datagrams(i64::MAX);
         let (first, mut intervals) = self.timeline.dense();
         let udp = self.sources.finish(&self.timeline, first, intervals.len());
         let fixed = self.options.profile == Profile::Fixed;
@@ -382,6 +417,7 @@ impl Configurator {
                 records: self.totals.records,
                 small: self.totals.small,
                 min_file: self.options.min_file,
+                others: self.others.into_iter().collect(),
             });
         }
         let mut model = FlowModel {

@@ -84,6 +84,11 @@ struct FileUdp {
     answers: u64,
     answer_bytes: u64,
     spacing: FileHistogram,
+    /// Missing, like `pauses`, in models made before durations were learnt.
+    #[serde(default)]
+    durations: FileHistogram,
+    #[serde(default)]
+    pauses: FileHistogram,
     datagrams: FileHistogram,
     volumes: FileHistogram,
     lifetimes: FileHistogram,
@@ -248,6 +253,8 @@ impl From<&UdpSources> for FileUdp {
             answers: u.answers,
             answer_bytes: u.answer_bytes,
             spacing: out(&u.spacing),
+            durations: out(&u.durations),
+            pauses: out(&u.pauses),
             datagrams: out(&u.datagrams),
             volumes: out(&u.volumes),
             lifetimes: out(&u.lifetimes),
@@ -327,7 +334,7 @@ impl File {
         let mut udp: Vec<UdpSources> = Vec::new();
         for (i, u) in self.udp.into_iter().enumerate() {
             let next = u.into_sources(&format!("udp[{i}]"), len)?;
-            if udp.last().is_some_and(|last| last.kind >= next.kind) {
+            if udp.last().is_some_and(|last| last.order() >= next.order()) {
                 return Err(ModelError::invalid(
                     format!("udp[{i}].kind"),
                     "out of order, or twice",
@@ -381,6 +388,8 @@ impl FileUdp {
             answers: self.answers,
             answer_bytes: self.answer_bytes,
             spacing: histogram(&format!("{at}.spacing"), &self.spacing)?,
+            durations: histogram(&format!("{at}.durations"), &self.durations)?,
+            pauses: histogram(&format!("{at}.pauses"), &self.pauses)?,
             datagrams: histogram(&format!("{at}.datagrams"), &self.datagrams)?,
             volumes: histogram(&format!("{at}.volumes"), &self.volumes)?,
             lifetimes: histogram(&format!("{at}.lifetimes"), &self.lifetimes)?,

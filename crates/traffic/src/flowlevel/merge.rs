@@ -97,7 +97,8 @@ impl FlowModel {
     }
 
     fn merge_udp(&mut self, theirs: &UdpSources, offset: usize, len: usize) {
-        let at = match self.udp.binary_search_by_key(&theirs.kind, |u| u.kind) {
+        let order = UdpSources::order;
+        let at = match self.udp.binary_search_by_key(&order(theirs), order) {
             Ok(at) => at,
             Err(at) => {
                 self.udp.insert(at, UdpSources::empty(theirs.kind, len));
@@ -116,6 +117,8 @@ impl FlowModel {
             *into = into.saturating_add(from);
         }
         mine.spacing.merge(&theirs.spacing);
+        mine.durations.merge(&theirs.durations);
+        mine.pauses.merge(&theirs.pauses);
         mine.datagrams.merge(&theirs.datagrams);
         mine.volumes.merge(&theirs.volumes);
         mine.lifetimes.merge(&theirs.lifetimes);
@@ -175,6 +178,8 @@ impl UdpSources {
             answers: 0,
             answer_bytes: 0,
             spacing: super::Histogram::default(),
+            durations: super::Histogram::default(),
+            pauses: super::Histogram::default(),
             datagrams: super::Histogram::default(),
             volumes: super::Histogram::default(),
             lifetimes: super::Histogram::default(),

@@ -54,7 +54,7 @@ pub struct FlowModel {
     pub sampled: Vec<Sampled>,
     /// TCP.
     pub tcp: TcpSessions,
-    /// UDP by kind; at most one entry per kind, in the order of [`UdpKind::ALL`].
+    /// UDP by kind and by which side sends most; ascending by [`UdpSources::order`], each at most once.
     pub udp: Vec<UdpSources>,
 }
 
@@ -71,6 +71,13 @@ impl FlowModel {
         }
         let seconds = self.duration().as_secs_f64();
         bytes.map(|b| b as f64 * 8.0 / seconds.max(1e-9))
+    }
+
+    /// Share of the payload that datagrams carry, 0 to 1.
+    pub fn datagram_share(&self) -> f64 {
+        let datagrams = self.udp.iter().map(|u| u.bytes as f64).sum::<f64>();
+        let all = datagrams + (self.tcp.up.sum() as f64 + self.tcp.down.sum() as f64);
+        datagrams / all.max(1.0)
     }
 
     /// The part of the first interval before the records began, and the part of the last one after they
@@ -293,6 +300,8 @@ impl Popularity {
 pub enum UdpKind {
     /// A stream of datagrams at a constant rate.
     ConstantRate,
+    /// Streams with silences between them.
+    OnOff,
     /// One exchange per period.
     Periodic,
     /// Exchanges at independent, exponentially distributed intervals.
@@ -303,8 +312,9 @@ pub enum UdpKind {
 
 impl UdpKind {
     /// All kinds.
-    pub const ALL: [UdpKind; 4] = [
+    pub const ALL: [UdpKind; 5] = [
         UdpKind::ConstantRate,
+        UdpKind::OnOff,
         UdpKind::Periodic,
         UdpKind::Exponential,
         UdpKind::Other,
@@ -314,6 +324,7 @@ impl UdpKind {
     pub const fn name(self) -> &'static str {
         match self {
             UdpKind::ConstantRate => "constant-rate",
+            UdpKind::OnOff => "on-off",
             UdpKind::Periodic => "periodic",
             UdpKind::Exponential => "exponential",
             UdpKind::Other => "other",
@@ -321,14 +332,15 @@ impl UdpKind {
     }
 }
 
-/// The UDP sources of one kind. A source is a client, a server and the server's port.
+/// UDP sources of one kind whose servers send a similar share of the datagrams. A source is a client, a server
+/// and the server's port.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UdpSources {
     /// Their kind.
     pub kind: UdpKind,
     /// Number of sources.
     pub sources: u64,
-    /// Exchanges or streams of all of them.
+    /// Exchanges or streams of all of them, each with the datagrams of both sides.
     pub flows: u64,
     /// Datagrams.
     pub packets: u64,
@@ -338,9 +350,14 @@ pub struct UdpSources {
     pub answers: u64,
     /// Payload bytes of those.
     pub answer_bytes: u64,
-    /// Mean time between the exchanges of each source with at least two; for constant-rate sources,
-    /// between datagrams. Microseconds.
+    /// Mean time between the exchanges of each source with at least two; for constant-rate and on-off sources,
+    /// between the datagrams of the side that sends more, within a stream. Microseconds.
     pub spacing: super::Histogram,
+    /// Duration of each stream of on-off sources; for others, the mean duration of each source's exchanges.
+    /// Microseconds.
+    pub durations: super::Histogram,
+    /// Silences between the streams of on-off sources, microseconds; empty for others.
+    pub pauses: super::Histogram,
     /// Mean datagram payload of each source, bytes.
     pub datagrams: super::Histogram,
     /// Payload of each source, bytes.
@@ -349,4 +366,24 @@ pub struct UdpSources {
     pub lifetimes: super::Histogram,
     /// Sources alive in each interval, from [`FlowModel::start`] on; as many entries as TCP intervals.
     pub active: Vec<u64>,
+}
+
+impl UdpSources {
+    /// Order of the entries of a model: by kind, then by the servers' share of the datagrams.
+    pub fn order(&self) -> (UdpKind, u8) {
+        (self.kind, share_class(self.answers, self.packets))
+    }
+}
+
+/// Class of the servers' share of datagrams: none, less than a quarter, up to three quarters, more, all. The sum of
+/// two entries of a class is in the same class.
+pub(super) fn share_class(answers: u64, packets: u64) -> u8 {
+    let (answered, all) = (u128::from(answers), u128::from(packets));
+    match answered {
+        0 => 0,
+        n if n >= all => 4,
+        n if 4 * n < all => 1,
+        n if 4 * n <= 3 * all => 2,
+        _ => 3,
+    }
 }

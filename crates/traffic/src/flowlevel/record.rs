@@ -115,3 +115,17 @@ pub(super) fn nanos(span: Dur) -> i64 {
 pub(super) fn micros_between(from: i64, to: i64) -> u64 {
     u64::try_from(to.saturating_sub(from)).unwrap_or(0) / 1_000
 }
+
+/// Ports that clients of trusted hosts' services bind, such as those of NFS (`bindresvport(3)`).
+const BOUND: std::ops::Range<u16> = 600..1_024;
+/// The first port of the dynamic ranges (Linux, `ip(7)`).
+pub(super) const DYNAMIC: u16 = 32_768;
+
+/// Which of two ports is the server's: the lower one. `None` if they are equal, or if the lower one may be a client's
+/// that talks to a registered port.
+pub(super) fn server_by_port(ports: [u16; 2]) -> Option<usize> {
+    let low = usize::from(ports[1] < ports[0]);
+    let registered = (1_024..DYNAMIC).contains(&ports[1 - low]);
+    let is_client = BOUND.contains(&ports[low]) && registered;
+    (ports[0] != ports[1] && !is_client).then_some(low)
+}

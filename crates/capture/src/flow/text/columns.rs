@@ -275,6 +275,7 @@ impl Row {
                     reverse(rp.unwrap_or(0), rb.unwrap_or(0));
                 }
                 (record.packets, record.bytes) = (packets.unwrap_or(0), bytes);
+                record.payload = self.whole_payload(record);
             }
             _ => match (self.argus(), self.payload) {
                 (Some(([packets, bytes], back)), _) => {
@@ -296,6 +297,26 @@ impl Row {
             },
         }
         Ok(())
+    }
+
+    /// Payload of both directions, where a row has it beside the bytes of packets: nothing has to be inferred then.
+    /// Zeek takes that of TCP from sequence numbers. If these are wrong, the payload does not fit into the packets,
+    /// or leaves more than the largest headers (RFC 9293 section 3.1: 60 bytes, and 60 of IPv4 or 40 of IPv6).
+    fn whole_payload(&self, record: &FlowRecord) -> Option<[u64; 2]> {
+        let [Some(up), Some(down)] = self.payload else {
+            return None;
+        };
+        let least: u64 = match (record.protocol, record.src.is_ipv6()) {
+            (6, v6) => 20 + if v6 { 40 } else { 20 },
+            (_, v6) => 8 + if v6 { 40 } else { 20 },
+        };
+        let fits = |i: usize, payload: u64| {
+            let (packets, bytes) = (self.packets[i]?, self.bytes[i]?);
+            let headers = bytes.checked_sub(payload)?;
+            let may = packets.saturating_mul(least)..=packets.saturating_mul(120);
+            may.contains(&headers).then_some(payload)
+        };
+        Some([fits(0, up)?, fits(1, down)?])
     }
 
     /// Packets and bytes from Argus's columns: of the source, and of the destination if known separately. Any two of
@@ -424,4 +445,43 @@ fn history(value: &str) -> [u8; 2] {
         seen[usize::from(letter.is_ascii_lowercase())] |= of;
     }
     seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(packets: u64, ip_bytes: u64, payload: &str) -> FlowRecord {
+        let mut row = Row::default();
+        for (column, value) in [
+            (Column::Start, "1700000000.5"),
+            (Column::Duration, "0.25"),
+            (Column::Src, "10.0.0.1"),
+            (Column::Dst, "192.0.2.1"),
+            (Column::Protocol, "tcp"),
+            (Column::Payload, payload),
+            (Column::ReversePayload, "9000"),
+            (Column::Packets, &packets.to_string()),
+            (Column::Bytes, &ip_bytes.to_string()),
+            (Column::ReversePackets, "10"),
+            (Column::ReverseBytes, "9412"),
+            (Column::History, "ShADadFf"),
+        ] {
+            row.put(column, value).expect("a good value");
+        }
+        row.finish().expect("a good row")
+    }
+
+    /// Zeek counts the payload. It is taken if it fits into the packets.
+    #[test]
+    fn payload_beside_the_bytes_of_packets_is_kept() {
+        let whole = row(8, 832, "500");
+        assert_eq!((whole.bytes, whole.payload), (832, Some([500, 9_000])));
+        // Unknown; more than the packets have room for; sequence numbers that jumped.
+        for payload in ["-", "600", "4000000000"] {
+            assert_eq!(row(8, 832, payload).payload, None, "{payload}");
+        }
+        // Less than the packets hold.
+        assert_eq!(row(8, 8_000, "500").payload, None);
+    }
 }

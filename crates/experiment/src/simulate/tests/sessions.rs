@@ -237,3 +237,58 @@ fn a_background_is_imitated_from_its_flow_records() {
         assert!(problems.contains(says), "{problems}");
     }
 }
+
+/// Bursts of a thousand datagrams at an instant, which the records say.
+fn bursts() -> FlowModel {
+    let mut c = Configurator::new(Options {
+        interval: Dur::from_secs(20),
+        ..Options::default()
+    });
+    for i in 0..40i64 {
+        let first = i * 2_000_000_000;
+        c.add(&Record {
+            source: 1_000,
+            destination: 1,
+            source_port: 5_004,
+            destination_port: 6_000,
+            protocol: 17,
+            header: 28,
+            forward: Direction {
+                packets: 1_000,
+                bytes: 1_000 * 1_028,
+                flags: None,
+                first,
+                last: first,
+            },
+            reverse: None,
+            continues: false,
+            sampling: 1.0,
+        });
+    }
+    c.finish("bursts", Default::default())
+        .expect("there are datagrams")
+}
+
+#[test]
+fn datagrams_of_a_model_that_are_lost_alone_raise_a_doubt() {
+    let scratch = tempfile::tempdir().expect("a temporary directory can be made");
+    for (model, doubts) in [(bursts(), true), (model(), false)] {
+        let path = scratch.path().join("fetches.json");
+        fs::write(path, model.to_json()).expect("it can be written");
+        let text = file("").replace("100Mbit", "10Mbit");
+        let plan = Plan::resolve(&text, "x.toml", scratch.path()).expect("a good file");
+        let options = crate::run::Options {
+            dir: scratch.path().join(format!("run {doubts}")),
+            threads: 2,
+            fresh: false,
+            shard: None,
+        };
+        let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
+        let Ok(crate::run::Ended::Complete(results)) = ended else {
+            panic!("{ended:?}")
+        };
+        let warnings = &results.manifest.warnings;
+        let lossy = warnings.iter().any(|w| w.code == "open-loop-loss");
+        assert_eq!(lossy, doubts, "{warnings:?}");
+    }
+}

@@ -1,13 +1,15 @@
 //! Flow surgery: joins records to connections, with a client, a server and a file in each direction.
 
-use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
+use std::collections::{BTreeMap, VecDeque};
 
 use super::super::Histogram;
 use super::super::histogram::Tallied;
 use super::super::law::Sizes;
 use super::super::model::{FlowTotals, LARGE};
-use super::super::record::{ACK, Direction, FIN, RST, Record, SYN, micros_between, nanos, times};
+use super::super::record::{
+    ACK, Direction, FIN, RST, Record, SYN, micros_between, nanos, server_by_port, times,
+};
+use super::exchanges::Transport as Ends;
 use super::headers::{Headers, Stamps};
 use super::inversion::{Observed, Tally};
 use super::table::Table;
@@ -16,6 +18,9 @@ use super::{Options, Start, Timeline};
 /// Maximum delay of the other side's first packet after the first, nanoseconds: a second (RFC 6298 section
 /// 2: the initial retransmission time-out).
 const HANDSHAKE: i64 = 1_000_000_000;
+
+/// How many closed connections wait for evidence about their headers.
+const WAITING: usize = 1 << 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Connections {
@@ -35,29 +40,14 @@ pub(super) struct Over {
     /// their bits).
     pub(super) sampled: BTreeMap<u64, Tally>,
     headers: Headers,
+    /// Closed connections of which it is not certain how many bytes are options, and whether each was cut.
+    waiting: VecDeque<(Ends, Connection, bool)>,
 }
 
 #[derive(Debug, Default)]
 struct TalliedSizes {
     complete: Tallied,
     censored: Tallied,
-}
-
-/// Two transport addresses, the smaller first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Ends {
-    hosts: [u128; 2],
-    ports: [u16; 2],
-}
-
-impl Hash for Ends {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        // Word by word, because an array would be hashed as bytes.
-        let ([a, b], [p, q]) = (self.hosts, self.ports);
-        state.write_u128(a);
-        state.write_u128(b);
-        state.write_u32(u32::from(p) << 16 | u32::from(q));
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -91,21 +81,7 @@ impl Connections {
         totals: &mut FlowTotals,
         timeline: &mut Timeline,
     ) -> Option<Start> {
-        let (source, destination) = (
-            (record.source, record.source_port),
-            (record.destination, record.destination_port),
-        );
-        let swapped = destination < source;
-        let [first, second] = if swapped {
-            [destination, source]
-        } else {
-            [source, destination]
-        };
-        let ends = Ends {
-            hosts: [first.0, second.0],
-            ports: [first.1, second.1],
-        };
-        let swap = usize::from(swapped);
+        let (ends, swap) = Ends::of(record);
         let over = &mut self.over;
         let (last, start) = self.open.update(ends, |connection| {
             let pieces = [Some(record.forward), record.reverse];
@@ -115,7 +91,16 @@ impl Connections {
             }
             for (i, piece) in pieces.iter().enumerate() {
                 if let Some(piece) = piece.filter(|p| p.packets > 0) {
-                    connection.take(i ^ swap, &piece, record, over, totals, timeline);
+                    connection.take(
+                        i ^ swap,
+                        &piece,
+                        record,
+                        &ends,
+                        options,
+                        over,
+                        totals,
+                        timeline,
+                    );
                 }
             }
             connection.continues = record.continues;
@@ -169,6 +154,10 @@ impl Connections {
             self.over
                 .close(&ends, &connection, options, begin, cut, totals, timeline);
         }
+        while let Some((ends, connection, cut)) = self.over.waiting.pop_front() {
+            self.over
+                .settle(&ends, &connection, options, begin, cut, totals, timeline);
+        }
         std::mem::take(&mut self.over)
     }
 }
@@ -183,8 +172,31 @@ impl Over {
         (sizes, self.rates.histogram())
     }
 
+    /// Closes a connection, at once if its headers are certain. Others wait for what later records show.
     #[expect(clippy::too_many_arguments, reason = "what the configurator holds")]
     fn close(
+        &mut self,
+        ends: &Ends,
+        connection: &Connection,
+        options: &Options,
+        begin: i64,
+        cut: bool,
+        totals: &mut FlowTotals,
+        timeline: &mut Timeline,
+    ) {
+        if !matches!(connection.stamps, Stamps::Unknown | Stamps::Likely) {
+            return self.settle(ends, connection, options, begin, cut, totals, timeline);
+        }
+        self.waiting.push_back((*ends, *connection, cut));
+        if self.waiting.len() > WAITING.min(options.capacity)
+            && let Some((oldest, closed, was_cut)) = self.waiting.pop_front()
+        {
+            self.settle(&oldest, &closed, options, begin, was_cut, totals, timeline);
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what the configurator holds")]
+    fn settle(
         &mut self,
         ends: &Ends,
         connection: &Connection,
@@ -198,7 +210,7 @@ impl Over {
         let modelled = connection.client.is_some();
         let payload = [0, 1].map(|i| {
             let side = &connection.sides[i];
-            let payload = connection.payload(i, &self.headers);
+            let payload = connection.payload(i, &ends.hosts, &self.headers);
             let enough = times(payload, n) >= options.min_file && modelled;
             let kept = if enough { payload } else { 0 };
             let wanted = i64::try_from(times(kept, n)).unwrap_or(i64::MAX);
@@ -270,22 +282,29 @@ impl Connection {
     }
 
     /// Adds a record of the direction from a side.
+    #[expect(clippy::too_many_arguments, reason = "what the configurator holds")]
     fn take(
         &mut self,
         which: usize,
         piece: &Direction,
         record: &Record,
+        ends: &Ends,
+        options: &Options,
         over: &mut Over,
         totals: &mut FlowTotals,
         timeline: &mut Timeline,
     ) {
-        self.stamps = over.headers.hear(piece, record.header, self.stamps);
+        let known = self.stamps;
+        let hosts = &ends.hosts;
+        self.stamps = (over.headers).hear(piece, record.header, known, hosts, options.capacity);
         let beyond = Direction {
             bytes: piece.payload(record.header),
             ..*piece
         };
         // What the connection's other records say about options is not known yet.
-        let payload = over.headers.payload(piece, beyond.bytes, self.stamps);
+        let payload = over
+            .headers
+            .payload(piece, beyond.bytes, self.stamps, hosts);
         let side = &mut self.sides[which];
         totals.joined += u64::from(side.seen.packets > 0);
         side.seen.join(&beyond);
@@ -297,9 +316,9 @@ impl Connection {
     }
 
     /// Payload of a side, as counted.
-    fn payload(&self, which: usize, headers: &Headers) -> u64 {
+    fn payload(&self, which: usize, hosts: &[u128; 2], headers: &Headers) -> u64 {
         let side = &self.sides[which].seen;
-        headers.payload(side, side.bytes, self.stamps)
+        headers.payload(side, side.bytes, self.stamps, hosts)
     }
 
     /// The connection's start, as soon as it is accepted into the model: it was accepted by the server, or
@@ -309,7 +328,7 @@ impl Connection {
             return None;
         }
         let least = options.min_file.max(1);
-        let carries = |i| times(self.payload(i, headers), self.sampling) >= least;
+        let carries = |i| times(self.payload(i, &ends.hosts, headers), self.sampling) >= least;
         let is_one = [0, 1].into_iter().any(carries) || (options.min_file == 0 && self.accepted());
         is_one.then(|| {
             let client = self.guess_client(ends);
@@ -387,7 +406,9 @@ impl Connection {
         if accepts(a) != accepts(b) {
             return usize::from(accepts(a));
         }
-        let known = ends.ports.map(|p| p < 1024);
+        // Clients of some services bind system ports, too.
+        let tells = server_by_port(ends.ports).is_some();
+        let known = ends.ports.map(|p| p < 1024 && tells);
         if known[0] != known[1] {
             return usize::from(known[0]);
         }

@@ -1,16 +1,19 @@
 //! UDP sources and their kinds.
 //!
-//! A source is a client, a server and the server's port; an exchange is one of its flows. The times
-//! between exchanges decide the kind. A coefficient of variation of at most 0.1 is periodic. A
+//! A source is a client, a server and the server's port; an exchange is one of its flows, with the records of both
+//! directions. The times between exchanges decide the kind. A coefficient of variation of at most 0.1 is periodic. A
 //! distribution is exponential if two statistics match within three standard errors and 0.3. The first is
 //! the coefficient of variation (1). The second is the difference between the logarithm of the mean and
-//! the mean logarithm (Euler's constant). Flows of many datagrams are streams. A stream counts as
-//! constant-rate unless the rates of its records differ with a coefficient of variation above 0.1.
+//! the mean logarithm (Euler's constant). Flows of many datagrams are streams. Streams with silences between them
+//! are on-off. Others count as constant-rate unless the rates of their records differ with a coefficient of
+//! variation above 0.1.
 
 use std::collections::BTreeMap;
 
-use super::super::model::{FlowTotals, UdpKind, UdpSources};
-use super::super::record::{Direction, Record, micros_between};
+use super::super::histogram::Histogram;
+use super::super::model::{FlowTotals, UdpKind, UdpSources, share_class};
+use super::super::record::{Record, micros_between};
+use super::exchanges::{Exchange, Exchanges, Sent, Transport};
 use super::table::Table;
 use super::{Options, Timeline};
 
@@ -22,6 +25,8 @@ const ENOUGH: f64 = 8.0;
 const EULER: f64 = 0.577_215_664_901_532_9;
 /// Minimum duration of a stream's record, nanoseconds; shorter ones say little about a rate.
 const LONG: i64 = 1_000_000_000;
+/// A source whose streams leave less than this part of its lifetime silent has no silences.
+const SILENT: f64 = 0.02;
 
 /// A client, a server and its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,8 +34,10 @@ struct Ends(u128, u128, u16);
 
 #[derive(Debug, Default)]
 pub(super) struct Sources {
+    exchanges: Exchanges,
     open: Table<Ends, Source>,
-    done: BTreeMap<UdpKind, Done>,
+    /// Finished sources by kind and share of the servers.
+    done: BTreeMap<(UdpKind, u8), Done>,
 }
 
 /// Finished sources of a kind.
@@ -41,27 +48,34 @@ struct Done {
     changes: BTreeMap<i64, i64>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Source {
     flows: u64,
-    packets: u64,
-    bytes: u64,
-    /// The server's part of those.
-    answers: u64,
-    answer_bytes: u64,
+    /// Datagrams and payload bytes of the client and of the server.
+    packets: [u64; 2],
+    bytes: [u64; 2],
     first: i64,
     last: i64,
     /// Start of the latest exchange.
     latest: i64,
     gaps: Moments,
-    rates: Moments,
-    /// Total duration of streams, nanoseconds.
-    streamed: i64,
+    /// Rates of the records of streams, from the client and from the server.
+    rates: [Moments; 2],
+    /// Total duration of the exchanges, nanoseconds.
+    lasted: i64,
+    /// The current stretch of time without silence.
+    busy: [i64; 2],
+    /// Earlier ones: how many, and nanoseconds in all.
+    stretches: u64,
+    busied: i64,
+    silent: i64,
+    /// Microseconds of stretches and of silences, from the first stream on.
+    spans: Option<Box<[Histogram; 2]>>,
 }
 
 /// Moments of positive numbers.
 #[derive(Clone, Copy, Debug, Default)]
-struct Moments {
+pub(super) struct Moments {
     n: f64,
     sum: f64,
     squares: f64,
@@ -69,6 +83,27 @@ struct Moments {
 }
 
 impl Moments {
+    pub(super) fn any(&self) -> bool {
+        self.n > 0.0
+    }
+
+    /// Adds those of others.
+    pub(super) fn join(&mut self, other: &Moments) {
+        self.n += other.n;
+        self.sum += other.sum;
+        self.squares += other.squares;
+        self.logs += other.logs;
+    }
+
+    /// The rate of a record, if it says enough about that of a stream.
+    pub(super) fn of_record(packets: u64, payload: u64, length: i64) -> Moments {
+        let mut rates = Moments::default();
+        if packets >= STREAM && length >= LONG {
+            rates.add(payload as f64 / length as f64);
+        }
+        rates
+    }
+
     fn add(&mut self, x: f64) {
         self.n += 1.0;
         self.sum += x;
@@ -106,65 +141,108 @@ impl Sources {
         &mut self,
         record: &Record,
         options: &Options,
+        begin: i64,
         totals: &mut FlowTotals,
         timeline: &mut Timeline,
     ) {
-        let (from, to) = (
-            (record.source, record.source_port),
-            (record.destination, record.destination_port),
-        );
-        let forth = Ends(from.0, to.0, to.1);
-        let back = Ends(to.0, from.0, from.1);
-        // A known source stays the source, and packets to it are replies. Otherwise the lower port is the
-        // server's.
-        let reply =
-            self.open.get(&forth).is_none() && (self.open.get(&back).is_some() || from.1 < to.1);
-        let key = if reply { back } else { forth };
-        self.open.update(key, |source| {
-            source.take(&record.forward, record.header, !reply);
-            if let Some(reverse) = record.reverse.filter(|r| r.packets > 0) {
-                source.take(&reverse, record.header, reply);
-            }
-            (source.last, ())
-        });
         // The timeline covers an active source even where TCP has nothing.
         for side in [Some(record.forward), record.reverse].into_iter().flatten() {
             timeline.stand_at(side.first);
             timeline.stand_at(side.last);
         }
+        for (ends, exchange) in self.exchanges.add(record, options.capacity, totals) {
+            self.take(&ends, &exchange, options, begin, totals, timeline);
+        }
+    }
+
+    /// Takes the exchanges that no future record can change: those that ended before `settled`.
+    pub(super) fn settle(
+        &mut self,
+        settled: i64,
+        options: &Options,
+        begin: i64,
+        totals: &mut FlowTotals,
+        timeline: &mut Timeline,
+    ) {
+        for (ends, exchange) in self.exchanges.settle(settled) {
+            self.take(&ends, &exchange, options, begin, totals, timeline);
+        }
+    }
+
+    fn take(
+        &mut self,
+        ends: &Transport,
+        exchange: &Exchange,
+        options: &Options,
+        begin: i64,
+        totals: &mut FlowTotals,
+        timeline: &mut Timeline,
+    ) {
+        let of = |client: usize| {
+            Ends(
+                ends.hosts[client],
+                ends.hosts[1 - client],
+                ends.ports[1 - client],
+            )
+        };
+        // A known source stays the source, and packets to it are replies.
+        let guess = exchange.client(ends, begin);
+        let client =
+            match self.open.get(&of(guess)).is_none() && self.open.get(&of(1 - guess)).is_some() {
+                true => 1 - guess,
+                false => guess,
+            };
+        self.open.update(of(client), |source| {
+            source.take(exchange, client);
+            (source.last, ())
+        });
         if self.open.len() > options.capacity
             && let Some((_, victim)) = self.open.pop_oldest()
         {
             totals.evicted += 1;
-            self.end(&victim, timeline);
+            self.end(victim, timeline);
         }
     }
 
-    fn end(&mut self, source: &Source, timeline: &Timeline) {
+    fn end(&mut self, mut source: Source, timeline: &Timeline) {
+        source.rest();
         let kind = source.kind();
-        let done = self.done.entry(kind).or_insert_with(|| Done {
+        let [packets, bytes] = [source.packets, source.bytes].map(|n| n[0].saturating_add(n[1]));
+        let class = share_class(source.packets[1], packets);
+        let done = self.done.entry((kind, class)).or_insert_with(|| Done {
             sources: UdpSources::empty(kind, 0),
             changes: BTreeMap::new(),
         });
         let s = &mut done.sources;
         s.sources += 1;
-        s.flows = s.flows.saturating_add(source.flows);
-        s.packets = s.packets.saturating_add(source.packets);
-        s.bytes = s.bytes.saturating_add(source.bytes);
-        s.answers = s.answers.saturating_add(source.answers);
-        s.answer_bytes = s.answer_bytes.saturating_add(source.answer_bytes);
-        let lifetime = micros_between(source.first, source.last);
-        if kind == UdpKind::ConstantRate {
-            let gaps = source.packets.saturating_sub(source.flows).max(1);
-            s.spacing
-                .add(u64::try_from(source.streamed).unwrap_or(0) / 1_000 / gaps);
+        for (into, from) in [
+            (&mut s.flows, source.flows),
+            (&mut s.packets, packets),
+            (&mut s.bytes, bytes),
+            (&mut s.answers, source.packets[1]),
+            (&mut s.answer_bytes, source.bytes[1]),
+        ] {
+            *into = into.saturating_add(from);
+        }
+        let micros = |nanos: i64| u64::try_from(nanos).unwrap_or(0) / 1_000;
+        // Rounded, because half a microsecond matters for a spacing of a few.
+        if matches!(kind, UdpKind::ConstantRate | UdpKind::OnOff) {
+            let most = source.packets[0].max(source.packets[1]);
+            let gaps = most.saturating_sub(source.stretches).max(1);
+            s.spacing.add((micros(source.busied) + gaps / 2) / gaps);
         } else if source.gaps.n > 0.0 {
-            // Rounded, because half a microsecond matters for a spacing of a few.
             s.spacing.add((source.gaps.mean() / 1e3 + 0.5) as u64);
         }
-        s.datagrams.add(source.bytes / source.packets.max(1));
-        s.volumes.add(source.bytes);
-        s.lifetimes.add(lifetime);
+        match source.spans.filter(|_| kind == UdpKind::OnOff) {
+            Some(spans) => {
+                s.durations.merge(&spans[0]);
+                s.pauses.merge(&spans[1]);
+            }
+            None => s.durations.add(micros(source.lasted) / source.flows.max(1)),
+        }
+        s.datagrams.add((bytes + packets / 2) / packets.max(1));
+        s.volumes.add(bytes);
+        s.lifetimes.add(micros_between(source.first, source.last));
         *done
             .changes
             .entry(timeline.index(source.first))
@@ -175,7 +253,7 @@ impl Sources {
             .or_default() -= 1;
     }
 
-    /// All kinds that occurred, over `intervals` from `first` on.
+    /// All kinds that occurred, over `intervals` from `first` on. All exchanges have been settled.
     pub(super) fn finish(
         &mut self,
         timeline: &Timeline,
@@ -183,7 +261,7 @@ impl Sources {
         intervals: usize,
     ) -> Vec<UdpSources> {
         for (_, source) in self.open.take_all() {
-            self.end(&source, timeline);
+            self.end(source, timeline);
         }
         std::mem::take(&mut self.done)
             .into_values()
@@ -206,37 +284,58 @@ impl Sources {
 }
 
 impl Source {
-    fn take(&mut self, piece: &Direction, header: u32, asks: bool) {
-        if self.packets == 0 {
-            (self.first, self.last) = (piece.first, piece.last);
+    fn take(&mut self, exchange: &Exchange, client: usize) {
+        let [first, last] = [exchange.first, exchange.last];
+        if self.flows == 0 {
+            (self.first, self.last, self.busy) = (first, last, [first, last]);
         }
-        self.first = self.first.min(piece.first);
-        self.last = self.last.max(piece.last);
-        self.packets = self.packets.saturating_add(piece.packets);
-        let payload = piece.payload(header);
-        self.bytes = self.bytes.saturating_add(payload);
-        if !asks {
-            self.answers = self.answers.saturating_add(piece.packets);
-            self.answer_bytes = self.answer_bytes.saturating_add(payload);
+        self.first = self.first.min(first);
+        self.last = self.last.max(last);
+        for (side, of) in [client, 1 - client].into_iter().enumerate() {
+            let sent = &exchange.sides[of];
+            self.packets[side] = self.packets[side].saturating_add(sent.packets);
+            self.bytes[side] = self.bytes[side].saturating_add(sent.payload);
+            self.rates[side].join(&sent.rates);
         }
-        let length = piece.last - piece.first;
-        if piece.packets >= STREAM && length >= LONG {
-            self.rates.add(payload as f64 / length as f64);
-            self.streamed = self.streamed.saturating_add(length);
+        if self.spans.is_none() && exchange.sides.iter().any(Sent::is_stream) {
+            self.spans = Some(Box::default());
         }
-        // Replies are no exchanges of their own.
-        if asks || self.flows == 0 {
-            if self.flows > 0 && piece.first > self.latest {
-                self.gaps.add((piece.first - self.latest) as f64);
+        self.lasted = self.lasted.saturating_add(last - first);
+        if self.flows > 0 && first > self.latest {
+            self.gaps.add((first - self.latest) as f64);
+        }
+        self.latest = self.latest.max(first);
+        self.flows += 1;
+        if first > self.busy[1] {
+            let silence = first - self.busy[1];
+            self.rest();
+            self.silent = self.silent.saturating_add(silence);
+            if let Some(spans) = &mut self.spans {
+                spans[1].add(silence as u64 / 1_000);
             }
-            self.latest = self.latest.max(piece.first);
-            self.flows += 1;
+            self.busy = [first, last];
+        }
+        self.busy[1] = self.busy[1].max(last);
+    }
+
+    /// Ends the current stretch of time without silence.
+    fn rest(&mut self) {
+        let lasted = self.busy[1] - self.busy[0];
+        self.stretches += 1;
+        self.busied = self.busied.saturating_add(lasted);
+        if let Some(spans) = &mut self.spans {
+            spans[0].add(u64::try_from(lasted).unwrap_or(0) / 1_000);
         }
     }
 
     fn kind(&self) -> UdpKind {
-        if self.rates.n > 0.0 && self.packets / self.flows.max(1) >= STREAM {
-            return if self.rates.cov() <= 0.1 {
+        let most = usize::from(self.packets[1] > self.packets[0]);
+        let packets = self.packets[0].saturating_add(self.packets[1]);
+        if self.rates[most].n > 0.0 && packets / self.flows.max(1) >= STREAM {
+            let silent = self.silent as f64 > SILENT * (self.last - self.first) as f64;
+            return if silent && self.spans.as_ref().is_some_and(|s| !s[1].is_empty()) {
+                UdpKind::OnOff
+            } else if self.rates[most].cov() <= 0.1 {
                 UdpKind::ConstantRate
             } else {
                 UdpKind::Other

@@ -97,6 +97,8 @@ pub struct Player {
     remaining: [Remaining; 2],
     udp: Vec<Kind>,
     sources: u64,
+    /// Sources that are between two streams.
+    streaming: datagrams::Streaming,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +113,8 @@ enum Event {
     Arrival { kind: u16, serial: u32, number: u32 },
     /// The part of a source that the end of the round cuts off is played at the beginning of the round.
     Rest { kind: u16, serial: u32, number: u32 },
+    /// The next stream of a source with several begins.
+    Stream { place: u32 },
 }
 
 impl Ranked for Event {}
@@ -164,6 +168,7 @@ impl Player {
             seed,
             udp: udp.collect(),
             sources: 0,
+            streaming: Default::default(),
             share,
             plan,
         };
@@ -403,6 +408,7 @@ impl Player {
                 serial,
                 number,
             } => self.arrival(at, kind, serial, number, true),
+            Event::Stream { place } => self.stream(place),
         }
     }
 

@@ -2,14 +2,16 @@
 //!
 //! As for TCP, an interval has as many sources as it takes to carry its bytes. Its bytes are its share of
 //! the kind's bytes, in proportion to the sources alive in it. That number is divided by what one source
-//! carries. Constant-rate, periodic and exponential sources follow one another in that many slots. Each
-//! has its own lifetime, spacing and datagram size. Sources of kind `other` arrive individually
-//! ([`super::arrivals`]). Each spreads its volume evenly over its lifetime; both have the same rank in
-//! their distributions.
+//! carries. Periodic and exponential sources follow one another in that many slots. Each
+//! has its own lifetime, spacing and datagram size. The others arrive individually ([`super::arrivals`]).
+//! Constant-rate and on-off sources keep their rate for their lifetime, or for each of their streams. Sources of kind
+//! `other` spread their volume evenly over their lifetime; both have the same rank in
+//! their distributions. No kind sends datagrams at one instant that the records had spread over a time.
 
-use swell_base::{Dur, Stream, Time};
+use swell_base::{Dur, Stream, Time, derived};
 
-use super::super::law::Law;
+use super::super::histogram::Histogram;
+use super::super::law::{Law, permuted};
 use super::super::model::{FlowModel, UdpKind, UdpSources};
 use super::arrivals::{Arrivals, Place};
 use super::{Playback, law_of, whole};
@@ -36,6 +38,8 @@ pub struct UdpSource {
     pub destination: u64,
     /// Mean time between exchanges.
     pub spacing: Dur,
+    /// Time over which the datagrams of an exchange are spread, if it has several.
+    pub lasts: Dur,
     /// Number of exchanges after which it ends, if limited.
     pub exchanges: Option<u64>,
     /// What the client sends in an exchange.
@@ -47,7 +51,8 @@ pub struct UdpSource {
 /// What one side sends in an exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Burst {
-    /// Mean number of datagrams; an exchange has the whole number below or above.
+    /// Mean number of datagrams; an exchange has the whole number below or above. All exchanges so far have the mean
+    /// to within one datagram.
     pub datagrams: f64,
     /// Payload of each, bytes.
     pub payload: u32,
@@ -71,27 +76,57 @@ pub struct Pacer {
     next: Time,
     left: u64,
     stream: Stream,
+    /// Fractions of datagrams that are still to be sent, by side.
+    owed: [f64; 2],
+    current: Option<Spread>,
+}
+
+/// An exchange that is spread over a time.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    at: Time,
+    lasts: Dur,
+    datagrams: [u32; 2],
+    /// Steps done, and steps in all.
+    step: [u32; 2],
 }
 
 impl UdpSource {
-    /// Its exchanges. Constant-rate and periodic sources space them evenly, from a random phase on.
+    /// Its exchanges. Constant-rate, on-off and periodic sources space them evenly, from a random phase on.
     /// Exponential sources use independent, exponentially distributed intervals. Sources of kind `other`
-    /// space them evenly from their start. Equal seeds give equal exchanges.
+    /// space them evenly from their start. An exchange that takes time ([`UdpSource::lasts`]) comes in steps, each
+    /// with at most one datagram of each side, and ends before the next one. Equal seeds give equal exchanges.
     pub fn pace(&self, seed: u64) -> Pacer {
         let mut stream = Stream::indexed(seed, "datagrams", self.number);
         let phase = match self.kind {
-            UdpKind::ConstantRate | UdpKind::Periodic => self.spacing.scale(stream.uniform()),
+            UdpKind::ConstantRate | UdpKind::OnOff | UdpKind::Periodic => {
+                self.spacing.scale(stream.uniform())
+            }
             UdpKind::Exponential => wait(self.spacing, &mut stream),
             UdpKind::Other => Dur::ZERO,
         };
+        // Sources do not send their rare datagrams all at the same time.
+        let owed = [(); 2].map(|()| stream.uniform() * ALMOST);
         Pacer {
             source: *self,
             next: self.at + phase,
             left: self.exchanges.unwrap_or(u64::MAX),
             stream,
+            owed,
+            current: None,
         }
     }
+
+    /// Whether the server answers datagrams that arrive. Otherwise it sends [`Exchange::down`] by the schedule: it is
+    /// a stream of its own, or there are too few requests to be the cause of each answer.
+    pub fn answers(&self) -> bool {
+        let is_stream = matches!(self.kind, UdpKind::ConstantRate | UdpKind::OnOff);
+        !is_stream && self.up.datagrams >= self.down.datagrams
+    }
 }
+
+/// Below one, so that rounding never makes a datagram.
+const ALMOST: f64 = 1.0 - 1e-9;
 
 fn wait(mean: Dur, stream: &mut Stream) -> Dur {
     mean.scale(stream.exponential(1.0))
@@ -101,6 +136,11 @@ impl Iterator for Pacer {
     type Item = Exchange;
 
     fn next(&mut self) -> Option<Exchange> {
+        if let Some(spread) = &mut self.current {
+            let step = spread.take();
+            self.current = self.current.filter(|s| s.step[0] < s.step[1]);
+            return Some(step);
+        }
         let at = self.next;
         if at >= self.source.until || self.left == 0 {
             return None;
@@ -108,18 +148,58 @@ impl Iterator for Pacer {
         self.left -= 1;
         self.next = at
             + match self.source.kind {
-                UdpKind::ConstantRate | UdpKind::Periodic => self.source.spacing,
+                UdpKind::ConstantRate | UdpKind::OnOff | UdpKind::Periodic => self.source.spacing,
                 // A source with a limited number of exchanges ends after the last one, and never later
                 // than its lifetime.
                 UdpKind::Other => self.source.until.since(at) / (self.left + 1),
                 UdpKind::Exponential => wait(self.source.spacing, &mut self.stream),
             };
-        let mut whole = |mean: f64| mean as u32 + u32::from(self.stream.chance(mean.fract()));
-        Some(Exchange {
+        let mut whole = |side: usize, mean: f64| {
+            let owed = self.owed[side] + mean;
+            self.owed[side] = owed.fract();
+            owed as u32
+        };
+        let [up, down] = [
+            whole(0, self.source.up.datagrams),
+            whole(1, self.source.down.datagrams),
+        ];
+        let steps = up.max(down);
+        let rest = self.next.min(self.source.until).since(at);
+        let lasts = self
+            .source
+            .lasts
+            .min(rest.saturating_sub(Dur::from_nanos(1)));
+        if steps < 2 || lasts == Dur::ZERO {
+            return Some(Exchange { at, up, down });
+        }
+        let mut spread = Spread {
             at,
-            up: whole(self.source.up.datagrams),
-            down: whole(self.source.down.datagrams),
-        })
+            lasts,
+            datagrams: [up, down],
+            step: [0, steps],
+        };
+        let first = spread.take();
+        self.current = Some(spread);
+        Some(first)
+    }
+}
+
+impl Spread {
+    /// The next step. The side that sends less begins with the other one.
+    fn take(&mut self) -> Exchange {
+        let [step, steps] = self.step.map(u64::from);
+        self.step[0] += 1;
+        let upto = |n: u32, done: u64| (u64::from(n) * done).div_ceil(steps);
+        let [up, down] = self
+            .datagrams
+            .map(|n| (upto(n, step + 1) - upto(n, step)) as u32);
+        // There are at least two steps.
+        let part = step as f64 / (steps - 1) as f64;
+        Exchange {
+            at: self.at + self.lasts.scale(part),
+            up,
+            down,
+        }
     }
 }
 
@@ -143,13 +223,14 @@ pub(super) struct UdpPlan {
     /// Sources that arrive individually.
     pub(super) arrivals: Arrivals,
     spacing: Option<Law>,
+    /// Durations of exchanges; with `pauses`, of streams.
+    durations: Option<Law>,
+    pauses: Option<Law>,
     datagrams: Law,
     volumes: Law,
     lifetimes: Law,
     /// Per side (client, server): datagrams in an exchange, and their payload relative to the mean.
     each: [(f64, f64); 2],
-    /// Share of the servers in all bytes.
-    answers: f64,
     sizes: f64,
 }
 
@@ -168,17 +249,22 @@ impl UdpPlan {
         let spacing = law_of(&u.spacing);
         let (packets, flows) = (u.packets.max(1) as f64, u.flows.max(1) as f64);
         let mean = u.bytes as f64 / packets;
-        let side = |sent: u64, bytes: u64| match sent {
-            0 => (0.0, 0.0),
-            n => (n as f64 / flows, bytes as f64 / n as f64 / mean.max(1e-9)),
-        };
-        let each = [
-            side(
+        let sides = [
+            (
                 u.packets - u.answers.min(u.packets),
                 u.bytes - u.answer_bytes.min(u.bytes),
             ),
-            side(u.answers, u.answer_bytes),
+            (u.answers, u.answer_bytes),
         ];
+        let is_stream =
+            spacing.is_some() && matches!(u.kind, UdpKind::ConstantRate | UdpKind::OnOff);
+        // A stream has a datagram of the busier side in each step; others have all of a flow in an exchange.
+        let most = sides[0].0.max(sides[1].0).max(1) as f64;
+        let per = if is_stream { most } else { flows };
+        let each = sides.map(|(sent, bytes)| match sent {
+            0 => (0.0, 0.0),
+            n => (n as f64 / per, bytes as f64 / n as f64 / mean.max(1e-9)),
+        });
         let length = model.interval.as_nanos() as f64;
         // Total time that sources were alive, in intervals, and each interval's part of it.
         let seen = |index: usize| model.seen_of(index).as_nanos() as f64 / length;
@@ -186,16 +272,18 @@ impl UdpPlan {
         let alive = alive.map(|(i, &n)| n as f64 * seen(i)).sum::<f64>();
         let played = u.active.iter().enumerate().skip(playback.first);
         let played = played.map(|(i, &n)| (n as f64 / alive.max(1e-9) * playback.load, seen(i)));
-        // Bytes that a source carries in an interval of the model.
-        let datagrams_each = match u.kind {
-            UdpKind::ConstantRate => 1.0,
-            _ => packets / flows,
-        };
-        let carries = spacing.as_ref().map_or(0.0, |s| {
-            length / 1e3 * s.mean_reciprocal(LEAST) * datagrams_each * datagrams.mean()
-        });
-        let (slots, arrivals) = if u.kind == UdpKind::Other || carries <= 0.0 {
-            let begun = played.map(|(share, part)| share * part * u.sources as f64);
+        // Exchanges of a source in a microsecond, and bytes of each.
+        let often = spacing.as_ref().map_or(0.0, |s| s.mean_reciprocal(LEAST));
+        let exchange = packets / per * datagrams.mean();
+        let carries = length / 1e3 * often * exchange;
+        let (slots, arrivals) = if is_stream || u.kind == UdpKind::Other || carries <= 0.0 {
+            // Values of a stream are drawn independently, so its volume is that of the records only with as many
+            // sources as it takes.
+            let number = match is_stream && exchange > 0.0 {
+                true => u.bytes as f64 / (exchange * steps_of(u, often)),
+                false => u.sources as f64,
+            };
+            let begun = played.map(|(share, part)| share * part * number);
             let compression = playback.compression;
             let arrivals = Arrivals::new(begun, law(&u.lifetimes), round, compression);
             (Vec::new(), arrivals)
@@ -204,19 +292,19 @@ impl UdpPlan {
             (whole(active), Arrivals::none())
         };
         UdpPlan {
-            kind: if slots.is_empty() {
-                UdpKind::Other
-            } else {
-                u.kind
+            kind: match slots.is_empty() && !is_stream {
+                true => UdpKind::Other,
+                false => u.kind,
             },
             slots,
             arrivals,
             spacing,
+            durations: law_of(&u.durations),
+            pauses: law_of(&u.pauses),
             datagrams,
             volumes: law(&u.volumes),
             lifetimes: law(&u.lifetimes),
             each,
-            answers: u.answer_bytes as f64 / (u.bytes.max(1)) as f64,
             sizes: playback.sizes,
         }
     }
@@ -238,23 +326,8 @@ impl UdpPlan {
             .max(LEAST);
         let payload = self.datagrams.draw(stream);
         let lifetime = self.lifetimes.draw(stream).max(spacing);
-        let [up, down] = match self.kind {
-            UdpKind::ConstantRate => {
-                let one = Burst {
-                    datagrams: 1.0,
-                    payload: self.payload(payload, 1.0),
-                };
-                if stream.chance(self.answers) {
-                    [Burst::default(), one]
-                } else {
-                    [one, Burst::default()]
-                }
-            }
-            _ => self.each.map(|(datagrams, relative)| Burst {
-                datagrams,
-                payload: self.payload(payload, relative),
-            }),
-        };
+        let lasts = self.durations.as_ref().map_or(0.0, |d| d.draw(stream));
+        let [up, down] = self.bursts(payload);
         UdpSource {
             kind: self.kind,
             at,
@@ -263,9 +336,68 @@ impl UdpPlan {
             source: 0,
             destination: 0,
             spacing: micros(spacing),
+            lasts: micros(lasts),
             exchanges: None,
             up,
             down,
+        }
+    }
+
+    fn bursts(&self, payload: f64) -> [Burst; 2] {
+        self.each.map(|(datagrams, relative)| Burst {
+            datagrams,
+            payload: self.payload(payload, relative),
+        })
+    }
+
+    /// Whether sources are streams that keep a rate.
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(self.kind, UdpKind::ConstantRate | UdpKind::OnOff)
+    }
+
+    /// Draws source `number` of a round of this seed: a stream that begins at `at`. Spacings and sizes of all
+    /// sources of a round are stratified. Its end is that of its whole lifetime.
+    pub(super) fn draw_stream(&self, place: &Place, at: Time, number: u64, seed: u64) -> UdpSource {
+        let mut stream = Stream::indexed(seed, "source", number);
+        let all = self.arrivals.all();
+        let mut draw = |law: &Law, salt: u64| {
+            let stratum = permuted(number, all, derived(seed, salt));
+            law.quantile((stratum as f64 + stream.uniform()) / all as f64)
+        };
+        let spacing = self
+            .spacing
+            .as_ref()
+            .map_or(LEAST, |s| draw(s, 2))
+            .max(LEAST);
+        let [up, down] = self.bursts(draw(&self.datagrams, 3));
+        let spacing = micros(spacing);
+        UdpSource {
+            kind: self.kind,
+            at,
+            until: at + place.lasts,
+            number: 0,
+            source: 0,
+            destination: 0,
+            spacing,
+            lasts: Dur::ZERO,
+            exchanges: None,
+            up,
+            down,
+        }
+    }
+
+    /// The streams of a source that is active for `lasts`; one if it has no silences. The same `stream` gives the
+    /// same ones.
+    pub(super) fn streams(&self, lasts: Dur, stream: Stream) -> Streams {
+        let laws = match self.kind {
+            UdpKind::OnOff => self.durations.clone().zip(self.pauses.clone()),
+            _ => None,
+        };
+        Streams {
+            laws,
+            stream,
+            at: Dur::ZERO,
+            lasts,
         }
     }
 
@@ -313,6 +445,7 @@ impl UdpPlan {
             source: 0,
             destination: 0,
             spacing: until.since(at) / exchanges,
+            lasts: Dur::ZERO,
             exchanges: Some(exchanges),
             up,
             down,
@@ -321,6 +454,50 @@ impl UdpPlan {
 
     fn payload(&self, mean: f64, relative: f64) -> u32 {
         (mean * relative * self.sizes + 0.5).clamp(0.0, LARGEST) as u32
+    }
+}
+
+/// Mean number of datagrams that the busier side of a source sends, one each `1 / often` microseconds: in each stream,
+/// one more than there are gaps.
+fn steps_of(u: &UdpSources, often: f64) -> f64 {
+    let mean = |h: &Histogram| h.sum() as f64 / h.count().max(1) as f64;
+    let lifetime = mean(&u.lifetimes);
+    let (on, off) = (mean(&u.durations), mean(&u.pauses));
+    match u.kind == UdpKind::OnOff && !u.durations.is_empty() && !u.pauses.is_empty() {
+        true => {
+            let (busy, silent) = (u.durations.sum() as f64, u.pauses.sum() as f64);
+            let share = busy / (busy + silent).max(1.0);
+            lifetime * share * often + (lifetime + off) / (on + off).max(1.0)
+        }
+        false => lifetime * often + 1.0,
+    }
+}
+
+/// The streams of a source; see [`UdpPlan::streams`]. Times are from its start.
+#[derive(Clone, Debug)]
+pub(super) struct Streams {
+    /// Durations of streams and of silences, microseconds.
+    laws: Option<(Law, Law)>,
+    stream: Stream,
+    at: Dur,
+    lasts: Dur,
+}
+
+impl Iterator for Streams {
+    type Item = [Dur; 2];
+
+    fn next(&mut self) -> Option<[Dur; 2]> {
+        if self.at > self.lasts || (self.at == self.lasts && self.at > Dur::ZERO) {
+            return None;
+        }
+        let begin = self.at;
+        let Some((durations, pauses)) = &self.laws else {
+            self.at = self.lasts + Dur::from_nanos(1);
+            return Some([begin, self.lasts]);
+        };
+        let end = begin + micros(durations.draw(&mut self.stream));
+        self.at = end + micros(pauses.draw(&mut self.stream).max(LEAST));
+        Some([begin, end.min(self.lasts)])
     }
 }
 

@@ -126,6 +126,88 @@ fn udp_sources_are_told_apart() {
     );
 }
 
+/// A reply of a server.
+fn reply(asks: &Record, packets: u64, after: f64, seconds: f64) -> Record {
+    let mut reply = *asks;
+    (reply.source, reply.destination) = (asks.destination, asks.source);
+    (reply.source_port, reply.destination_port) = (asks.destination_port, asks.source_port);
+    let first = asks.forward.first + (after * 1e9) as i64;
+    reply.forward = Direction {
+        packets,
+        bytes: packets * 1_228,
+        first,
+        last: first + (seconds * 1e9) as i64,
+        ..asks.forward
+    };
+    reply
+}
+
+/// A client of NFS binds a port that may be a server's (`bindresvport(3)`). Its answers are fragments, of which only
+/// the first has ports.
+#[test]
+fn a_client_with_a_system_port_is_the_client() {
+    for over in [1u64, 3_000] {
+        let mut records = Vec::new();
+        for client in 1..8 {
+            let lasts = (over - 1) as f64 * 0.05;
+            let mut asks = datagrams(client, 2_049, 0.01 * client as f64, over, lasts);
+            asks.source_port = 800;
+            let answers = reply(&asks, over, 0.01, lasts);
+            let mut rest = reply(&asks, 5 * over, 0.011, lasts);
+            (rest.source_port, rest.destination_port) = (0, 0);
+            records.extend([asks, answers, rest]);
+        }
+        records.sort_by_key(|r| r.forward.last);
+        let model = configure(&records, options());
+        let [nfs] = &model.udp[..] else {
+            panic!("{:?}", model.udp)
+        };
+        assert_eq!((nfs.sources, nfs.flows), (7, 7));
+        assert_eq!(nfs.answers, 7 * 6 * over);
+        assert_eq!(nfs.answer_bytes, 7 * 6 * over * 1_200);
+    }
+}
+
+/// Records of both directions are one exchange, whichever ends first, and a record cut by the active time-out goes on.
+#[test]
+fn records_of_one_flow_are_joined() {
+    let mut records = Vec::new();
+    for (at, packets, lasts) in [(0.0, 1_501, 30.0), (30.02, 1_500, 29.98)] {
+        let asks = datagrams(1, 5_004, at, packets, lasts);
+        records.extend([asks, reply(&asks, packets, 0.005, lasts)]);
+    }
+    // A request that ends long before its answer does, and the next one after a silence.
+    for at in [100.0, 160.0] {
+        let asks = datagrams(2, 5_004, at, 1, 0.0);
+        records.extend([asks, reply(&asks, 1_001, 0.005, 20.0)]);
+    }
+    records.sort_by_key(|r| r.forward.last);
+    let model = configure(&records, options());
+    let of = |kind| model.udp.iter().find(|u| u.kind == kind).unwrap();
+    assert_eq!(of(UdpKind::ConstantRate).flows, 1);
+    assert_eq!(of(UdpKind::ConstantRate).answers, 3_001);
+    assert_eq!(of(UdpKind::OnOff).flows, 2);
+    assert_eq!(of(UdpKind::OnOff).pauses.sum() / 1_000_000, 39);
+    // The answer begins 5 ms after the request.
+    assert_eq!(of(UdpKind::OnOff).spacing.sum(), 20_005);
+}
+
+#[test]
+fn records_of_other_protocols_are_named() {
+    let mut tunnel = datagrams(1, 0, 0.0, 900, 5.0);
+    tunnel.protocol = 47;
+    let mut c = Configurator::new(options());
+    c.add(&tunnel);
+    let error = c
+        .finish("x", Provenance::default())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("900 packets are of IP protocol 47"),
+        "{error}"
+    );
+}
+
 /// Both ends of NTP's symmetric mode use the same port (RFC 5905 section 9.1).
 #[test]
 fn answers_from_the_same_port_are_no_source_of_their_own() {

@@ -1,18 +1,59 @@
 //! Datagram sources: those that follow one another in slots, and those that arrive individually.
 
-use swell_base::{Stream, Time, derived};
+use std::collections::BTreeSet;
+
+use swell_base::{Dur, Stream, Time, derived};
 
 use super::super::UdpSource;
 use super::super::arrivals::BLOCK;
-use super::super::udp::Piece;
+use super::super::udp::{Piece, Streams};
 use super::{Due, Event, Player};
+
+/// Sources that are between two of their streams.
+#[derive(Debug, Default)]
+pub(super) struct Streaming {
+    places: Vec<Option<Waiting>>,
+    free: BTreeSet<u32>,
+}
+
+/// A source, and its next stream.
+#[derive(Debug)]
+struct Waiting {
+    source: UdpSource,
+    /// Times of the next stream.
+    next: [Time; 2],
+    later: Streams,
+    /// The part of its lifetime that is played, from its start, and when that part begins.
+    part: [Dur; 2],
+    at: Time,
+}
+
+impl Waiting {
+    /// The next stream within the part that is played.
+    fn advance(mut self) -> Option<Waiting> {
+        let [from, to] = self.part;
+        let [begin, end] = self
+            .later
+            .find(|s| s[1] > from || (s[1] == from && from == Dur::ZERO))?;
+        if begin > to || (begin == to && to > Dur::ZERO) {
+            return None;
+        }
+        let time = |t: Dur| self.at + t.max(from).min(to).saturating_sub(from);
+        self.next = [time(begin), time(end)];
+        // A stream ends with a datagram, unless it is cut.
+        if end < to || end == self.source.until.since(self.source.at) {
+            self.next[1] += self.source.spacing;
+        }
+        Some(self)
+    }
+}
 
 impl Player {
     pub(super) fn set_sources(&mut self, kind: usize, index: u64, at: Time) {
         let plan = &self.plan.udp[kind];
         let wanted = self.share.part(self.plan.of(plan.slots(), index));
         let state = &mut self.udp[kind];
-        // There are at most four kinds.
+        // There are at most 25 kinds.
         let number = kind as u16;
         while state.active > wanted {
             state.active -= 1;
@@ -46,7 +87,7 @@ impl Player {
         let serial = state.serial;
         let (interval, seed) = self.arrivals_of(kind, index);
         let arrivals = &self.plan.udp[kind].arrivals;
-        // There are at most four kinds, and less than 2^32 sources of each.
+        // There are at most 25 kinds, and less than 2^32 sources of each.
         let number = kind as u16;
         let begun = arrivals.of(interval);
         if !begun.is_empty() {
@@ -168,18 +209,74 @@ impl Player {
             (false, false) if share < 1.0 => Piece::Until(share),
             _ => Piece::Whole,
         };
+        if plan.is_stream() {
+            let source = plan.draw_stream(&place, at, number, seed);
+            let cut = place.lasts.scale(share.min(1.0));
+            let part = match piece {
+                Piece::Whole => [Dur::ZERO, place.lasts],
+                Piece::Until(_) => [Dur::ZERO, cut],
+                Piece::From(_) => [cut, place.lasts],
+            };
+            let later = plan.streams(place.lasts, Stream::indexed(seed, "streams", number));
+            let waiting = Waiting {
+                source: self.named(source),
+                next: [at; 2],
+                later,
+                part,
+                at,
+            };
+            self.wait(waiting.advance());
+            return None;
+        }
         let mut stream = Stream::indexed(seed, "source", number);
         let drawn = plan.draw_one(&place, at, piece, &mut stream)?;
         Some(self.name(drawn))
+    }
+
+    /// Keeps a source until its next stream.
+    fn wait(&mut self, waiting: Option<Waiting>) {
+        let Some(waiting) = waiting else { return };
+        let at = waiting.next[0];
+        let Streaming { places, free } = &mut self.streaming;
+        let place = free.pop_first().unwrap_or_else(|| {
+            places.push(None);
+            // There are less than 2^32 sources.
+            (places.len() - 1) as u32
+        });
+        places[place as usize] = Some(waiting);
+        self.queue.push(at, Event::Stream { place });
+    }
+
+    /// The stream of a source begins.
+    pub(super) fn stream(&mut self, place: u32) -> Option<Due> {
+        let waiting = self.streaming.places.get_mut(place as usize)?.take()?;
+        self.streaming.free.insert(place);
+        let [at, until] = waiting.next;
+        self.sources += 1;
+        let due = UdpSource {
+            at,
+            until,
+            number: self.share.number(self.sources - 1),
+            ..waiting.source
+        };
+        self.wait(waiting.advance());
+        (until > at).then_some(Due::Datagrams(due))
     }
 
     fn name(&mut self, drawn: UdpSource) -> Due {
         self.sources += 1;
         Due::Datagrams(UdpSource {
             number: self.share.number(self.sources - 1),
+            ..self.named(drawn)
+        })
+    }
+
+    /// The source with hosts.
+    fn named(&mut self, drawn: UdpSource) -> UdpSource {
+        UdpSource {
             source: self.plan.sources.choose(self.stream.uniform()),
             destination: self.plan.destinations.choose(self.stream.uniform()),
             ..drawn
-        })
+        }
     }
 }

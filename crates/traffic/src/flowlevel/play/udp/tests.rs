@@ -4,6 +4,8 @@ use super::super::super::tests::{configure, datagrams, options};
 use super::super::super::{Due, Plan, Player, Share};
 use super::*;
 
+mod streams;
+
 fn seconds(s: u64) -> Time {
     Time::from_secs_f64(s as f64)
 }
@@ -98,6 +100,7 @@ fn sources_pace_as_their_kind_says() {
         source: 0,
         destination: 0,
         spacing: Dur::from_millis(100),
+        lasts: Dur::ZERO,
         exchanges: None,
         up: Burst {
             datagrams: 1.25,
