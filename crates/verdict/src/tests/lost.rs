@@ -18,14 +18,14 @@ fn traffic_that_is_lost_though_there_is_room_shows_no_absence_of_harm() {
             link.arrived[1] = link.departed[1] * 2;
         }
     }
-    let (after, text) = answer(&results);
-    assert_eq!(after, Some(Answer::Unclear), "{text}");
+    let (after, said) = answer(&results);
+    assert_eq!(after, Some(Answer::Unclear), "{said}");
     assert!(
-        text.contains("of learnt") || text.contains("learnt offered"),
-        "{text}"
+        said.contains("of learnt") || said.contains("learnt offered"),
+        "{said}"
     );
     assert!(
-        text.contains("were carried, though the link had room"),
-        "{text}"
+        said.contains("were carried, though the link had room"),
+        "{said}"
     );
 }
