@@ -12,7 +12,7 @@
 //!
 //! Several packets in a direction that are hardly larger than headers with timestamps are weak evidence. A request
 //! without timestamps has such a mean if its number of ACKs happens to be right, and about as often one that is a
-//! little smaller. So these connections count only as far as they are more than twice as many as those, and if
+//! little smaller. So these connections count only as far as they are more than twenty times as many as those, and if
 //! their records have very different numbers of packets.
 //!
 //! Both hosts must have timestamps. So a connection without evidence is taken to have none if one of its hosts has
@@ -42,6 +42,9 @@ const WIDE: u64 = 2;
 const NEARLY: u64 = 6;
 /// Connections of a host without timestamps that tell that it has none.
 const SEVERAL: u64 = 3;
+/// How many times as many connections have weak evidence by chance as have nearly the size, at most: requests and
+/// downloads of limited size often have no more packets.
+const MORE: u64 = 20;
 /// Packets of a direction that have no timestamps in a connection with them: resets (RFC 7323 section 5.2).
 const RESETS: u64 = 2;
 
@@ -76,7 +79,7 @@ struct Votes {
 impl Votes {
     /// How many of the likely ones are more than chance gives.
     fn meant(&self) -> u64 {
-        self.likely.saturating_sub(2 * self.nearly)
+        self.likely.saturating_sub(MORE * self.nearly)
     }
 
     fn join(&mut self, other: &Votes) {
