@@ -464,8 +464,8 @@ fn a_fleet_is_a_file_and_an_authority_vouches_for_its_agents() {
         );
     }
     for (words, reason) in [
-        (&["--days", "0", "z"][..], "for 0 days"),
-        (&["--days", "4000000000", "z"], "1 to 36500 are possible"),
+        (&["z", "--days", "0"][..], "for 0 days"),
+        (&["z", "--days", "4000000000"], "1 to 36500 are possible"),
         (&["z", "no spaces"], "`no spaces` is neither a host name"),
     ] {
         let out = run(&dir, &[&enrolled[..], words].concat());
