@@ -7,6 +7,8 @@
 //!
 //! A retransmission is no copy. It has another IP identification or checksum (of its timestamps), and comes a round trip
 //! later. Where neither holds, the share of copies decides: nobody retransmits one packet in ten within milliseconds.
+//! Senders of equal packets in a row, such as duplicate ACKs or datagrams of a constant content without identification,
+//! send more than two of them: packets that come a third time are no evidence.
 
 use std::hash::BuildHasher;
 
@@ -39,6 +41,10 @@ pub(crate) struct Copies {
     pub(crate) systematic: bool,
     /// Fingerprints of recent packets and their times. A fingerprint of 0 is none.
     recent: Vec<[(u64, i64); DEEP]>,
+    /// The same of copies that were found, while it is open whether the capture system makes them.
+    paired: Vec<[(u64, i64); DEEP]>,
+    /// The same of packets that came a third time.
+    trains: Vec<[(u64, i64); DEEP]>,
     turn: u32,
     /// Packets examined in this turn that have a mark, and copies among them.
     seen: u32,
@@ -78,14 +84,27 @@ impl Copies {
     }
 
     fn start(&mut self) {
-        self.recent.clear();
-        self.recent.resize(BUCKETS, [NONE; DEEP]);
+        for table in [&mut self.recent, &mut self.paired, &mut self.trains] {
+            table.clear();
+            table.resize(BUCKETS, [NONE; DEEP]);
+        }
         (self.seen, self.copies) = (0, 0);
     }
 
     fn examine(&mut self, p: &Packet) {
         self.seen += u32::from(p.mark != 0);
-        self.copies += u32::from(self.finds(p));
+        let print = print(p);
+        let train = find(&mut self.trains, print, p.time);
+        let third = find(&mut self.paired, print, p.time) && !train;
+        if self.finds(p) {
+            keep(&mut self.paired, print, p.time);
+            self.copies += u32::from(!train && !third);
+        } else if third {
+            self.copies = self.copies.saturating_sub(1);
+        }
+        if train || third {
+            keep(&mut self.trains, print, p.time);
+        }
     }
 
     /// Whether an equal packet is among the recent ones. It is then forgotten, as it has had its copy.
@@ -94,19 +113,32 @@ impl Copies {
             return false;
         }
         let print = print(p);
-        let bucket = &mut self.recent[(print >> 32) as usize % BUCKETS];
-        let mut oldest = 0;
-        for i in 0..DEEP {
-            if bucket[i].0 == print && bucket[i].1.abs_diff(p.time) <= WITHIN {
-                bucket[i] = NONE;
-                return true;
-            }
-            if bucket[i].1 < bucket[oldest].1 {
-                oldest = i;
-            }
+        let found = find(&mut self.recent, print, p.time);
+        if !found {
+            keep(&mut self.recent, print, p.time);
         }
-        bucket[oldest] = (print, p.time);
-        false
+        found
+    }
+}
+
+/// Whether a fingerprint was kept within the last milliseconds. It is then removed.
+fn find(table: &mut [[(u64, i64); DEEP]], print: u64, time: i64) -> bool {
+    let bucket = &mut table[(print >> 32) as usize % BUCKETS];
+    let same = |entry: &&mut (u64, i64)| entry.0 == print && entry.1.abs_diff(time) <= WITHIN;
+    match bucket.iter_mut().find(same) {
+        Some(entry) => {
+            *entry = NONE;
+            true
+        }
+        None => false,
+    }
+}
+
+/// Keeps a fingerprint in the place of the oldest of its bucket.
+fn keep(table: &mut [[(u64, i64); DEEP]], print: u64, time: i64) {
+    let bucket = &mut table[(print >> 32) as usize % BUCKETS];
+    if let Some(oldest) = bucket.iter_mut().min_by_key(|entry| entry.1) {
+        *oldest = (print, time);
     }
 }
 

@@ -192,7 +192,11 @@ fn what_a_sender_repeats_is_kept() {
     });
     // A call over a stack without identifications and checksums.
     let call = of(&|i| vec![(100 * i, udp(0, 64, 1, 0))]);
-    for (times, _, copied, codes) in [&again, &later, &call] {
+    // A constant rate of datagrams with one content, and thus one checksum, without identifications.
+    let constant = of(&|i| vec![(100 * i, udp(0, 64, 1, 7))]);
+    // Trains of ten equal packets, such as duplicate ACKs, among others.
+    let trains = of(&|i| vec![(100 * i, udp(0, 64, (i / 10) as u16, 7))]);
+    for (times, _, copied, codes) in [&again, &later, &call, &constant, &trains] {
         assert_eq!((*copied, codes.len()), (0, 0));
         assert!(times.len() as i64 == n || times.len() as i64 == 2 * n);
     }

@@ -229,7 +229,8 @@ impl Sources {
         if matches!(kind, UdpKind::ConstantRate | UdpKind::OnOff) {
             let most = source.packets[0].max(source.packets[1]);
             let gaps = most.saturating_sub(source.stretches).max(1);
-            s.spacing.add(micros(source.busied).saturating_add(gaps / 2) / gaps);
+            s.spacing
+                .add(micros(source.busied).saturating_add(gaps / 2) / gaps);
         } else if source.gaps.n > 0.0 {
             s.spacing.add((source.gaps.mean() / 1e3 + 0.5) as u64);
         }
@@ -240,7 +241,8 @@ impl Sources {
             }
             None => s.durations.add(micros(source.lasted) / source.flows.max(1)),
         }
-        s.datagrams.add(bytes.saturating_add(packets / 2) / packets.max(1));
+        s.datagrams
+            .add(bytes.saturating_add(packets / 2) / packets.max(1));
         s.volumes.add(bytes);
         s.lifetimes.add(micros_between(source.first, source.last));
         *done
