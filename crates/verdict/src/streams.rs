@@ -17,20 +17,40 @@ pub(super) const HEADERS: u64 = 72;
 /// 172 bytes.
 pub(super) const WORD: u64 = 100;
 
-/// Whether most of what the foreground carried belongs to no response.
-pub(super) fn most_bytes_are_in_no_request(asked: &Asked, pairs: &Pairs<'_>) -> bool {
-    let runs = || pairs.all();
+/// Packets of the foreground in all runs, both ways, and their payload in bytes.
+fn carried(asked: &Asked, pairs: &Pairs<'_>) -> (u64, u64) {
     // Count each packet once, at the first link of its path.
     let first = |run| {
         let ways = [0, 1].map(|down| asked.way(run, down).into_iter().next());
         ways.into_iter().flatten()
     };
-    let (packets, carried) = runs().flat_map(first).fold((0, 0), |sum: (u64, u64), own| {
+    let all = pairs.all().flat_map(first);
+    let (packets, bytes) = all.fold((0, 0), |sum: (u64, u64), own| {
         (sum.0 + own.arrived_packets, sum.1 + own.departed)
     });
-    let payload = carried.saturating_sub(HEADERS * packets);
-    let responses = runs().flat_map(|r| &r.observed.requests).map(|r| r.bytes);
-    payload > ELSEWHERE * responses.sum::<u64>() && payload > WORD * packets
+    (packets, bytes.saturating_sub(HEADERS * packets))
+}
+
+/// Whether most of what the foreground carried belongs to no response.
+pub(super) fn most_bytes_are_in_no_request(asked: &Asked, pairs: &Pairs<'_>) -> bool {
+    let (packets, payload) = carried(asked, pairs);
+    let requests = pairs.all().flat_map(|r| &r.observed.requests);
+    let responses: u64 = requests.map(|r| r.bytes).sum();
+    payload > ELSEWHERE * responses && payload > WORD * packets
+}
+
+/// Payload that fits into an initial window of TCP, bytes: ten segments (RFC 6928).
+const INITIAL_WINDOW: u64 = 14_600;
+
+/// Whether the requests are exchanges of a few packets, and most of their time is spent until the answer begins. Their
+/// times are constant where nothing delays them. A download, an upload or a stream of fixed time carries more.
+pub(super) fn are_exchanges(asked: &Asked, pairs: &Pairs<'_>) -> bool {
+    let requests = || pairs.all().flat_map(|run| &run.observed.requests);
+    let until = |end: fn(&Request) -> f64| requests().map(|r| end(r) - r.start).sum::<f64>();
+    let (_, payload) = carried(asked, pairs);
+    // NaN where no first byte was seen.
+    2.0 * until(|r| r.first_byte) >= until(|r| r.last_byte)
+        && payload <= INITIAL_WINDOW * requests().count() as u64
 }
 
 /// A stream that uses less than this share of an otherwise idle link is not limited by the link.

@@ -10,7 +10,9 @@ use swell_stats::{
 
 use super::judge::{Judgement, Statistic, enough, over_runs};
 use super::own::Ways;
-use super::streams::{most_bytes_are_in_no_request, most_bytes_pass_during_requests, paces_itself};
+use super::streams::{
+    are_exchanges, most_bytes_are_in_no_request, most_bytes_pass_during_requests, paces_itself,
+};
 use super::{Condition, DECISIVE, PERCENTILES, bounded, pooled, request_time, request_times};
 use swell_experiment::measure::{
     Better, COMPLETION_TIME, GOODPUT, MEAN_TIME, Measure, REQUEST_RATE, Source,
@@ -242,7 +244,7 @@ fn request_times_of(
         return;
     }
     found.open.extend(more_are_cut_off(over, under));
-    if asked.program && durations_are_constant(over, under) && !are_exchanges(pairs) {
+    if asked.program && durations_are_constant(over, under) && !are_exchanges(asked, pairs) {
         // The program runs for a fixed time, so only what it achieves in that time can differ.
         match most_bytes_are_in_no_request(asked, pairs) {
             // An upload, for example: no response holds its bytes.
@@ -469,15 +471,6 @@ fn durations_are_constant(over: &[Vec<Observation>], under: &[Vec<Observation>])
     let all = || over.iter().chain(under).flatten();
     let values: Vec<f64> = all().map(|o| o.value).collect();
     values.len() > 1 && all().all(|o| o.complete) && cov(&values).is_some_and(|c| c < CONSTANT)
-}
-
-/// Whether most of the time of requests is spent until the answer begins, as in exchanges of a few packets. Their times
-/// are constant where nothing delays them. A download or a stream of fixed time spends most of it on the answer itself.
-fn are_exchanges(pairs: &Pairs<'_>) -> bool {
-    let requests = || pairs.all().flat_map(|run| &run.observed.requests);
-    let until = |end: fn(&Request) -> f64| requests().map(|r| end(r) - r.start).sum::<f64>();
-    // NaN where no first byte was seen.
-    2.0 * until(|r| r.first_byte) >= until(|r| r.last_byte)
 }
 
 /// Whether the mean size of completed responses differs between the conditions, or cannot be told because one of them

@@ -339,6 +339,21 @@ fn exchanges_of_constant_time_are_judged_by_their_time() {
         let link = &mut run.observed.links[0];
         (link.rate, link.arrived[0], link.departed[0]) = (20e6, 120_000, 120_000);
     }
+    // An upload of fixed time, at a pace of its own, whose only answer comes at the end.
+    let mut paced = results.clone();
+    for run in &mut paced.runs {
+        run.observed.requests.truncate(1);
+        let link = &mut run.observed.links[0];
+        (link.arrived[0], link.departed[0]) = (2_000_000, 2_000_000);
+        link.arrived_packets[0] = 1500;
+    }
+    let upload = judged(&paced);
+    assert_eq!(upload.matters, Answer::Unclear, "{}", upload.sentence);
+    assert!(
+        upload.sentence.contains("a pace of its own"),
+        "{}",
+        upload.sentence
+    );
     let v = judged(&results);
     assert_eq!(v.matters, Answer::No, "{}", v.sentence);
     let measures: Vec<&str> = v.backgrounds[1]
