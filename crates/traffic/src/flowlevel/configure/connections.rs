@@ -296,7 +296,8 @@ impl Connection {
     ) {
         let known = self.stamps;
         let hosts = &ends.hosts;
-        self.stamps = (over.headers).hear(piece, record.header, known, hosts, options.capacity);
+        let most = options.capacity;
+        self.stamps = (over.headers).hear(piece, record.header, known, hosts, which, most);
         let beyond = Direction {
             bytes: piece.payload(record.header),
             ..*piece

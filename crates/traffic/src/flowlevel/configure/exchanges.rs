@@ -210,6 +210,10 @@ impl Held {
             }
             None => {
                 let at = flows.partition_point(|f| f.first <= new.first);
+                // Most have one flow, and a vector would begin with room for four.
+                if flows.is_empty() {
+                    flows.reserve_exact(1);
+                }
                 flows.insert(at, new);
                 at
             }

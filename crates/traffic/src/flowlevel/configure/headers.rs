@@ -104,7 +104,8 @@ pub(super) struct Headers {
 }
 
 impl Headers {
-    /// Adds the evidence of a direction's record about its connection between `hosts`, of which `known` is known.
+    /// Adds the evidence of a direction's record about its connection between `hosts`, of which `known` is known. `sender`
+    /// is the index of the host that sent these packets.
     /// `header` is the size of headers without options; zero if bytes are of the payload alone. At most `capacity`
     /// hosts are remembered.
     pub(super) fn hear(
@@ -113,6 +114,7 @@ impl Headers {
         header: u32,
         known: Stamps,
         hosts: &[u128; 2],
+        sender: usize,
         capacity: usize,
     ) -> Stamps {
         if header == 0 {
@@ -150,7 +152,14 @@ impl Headers {
             _ => one(false, true, false),
         };
         self.all.join(&vote);
-        for host in hosts {
+        // A lone SYN offers them or not, and says nothing of the host that it is for.
+        let lone = piece.packets == 1 && piece.has(SYN) && !piece.has(ACK);
+        let about = if lone {
+            &hosts[sender..=sender]
+        } else {
+            &hosts[..]
+        };
+        for host in about {
             if self.hosts.len() < capacity || self.hosts.get(host).is_some() {
                 self.hosts.update(*host, |votes| {
                     votes.join(&vote);
@@ -320,7 +329,7 @@ mod tests {
     const HOSTS: [u128; 2] = [1, 2];
 
     fn hear(h: &mut Headers, of: &Direction, known: Stamps) -> Stamps {
-        h.hear(of, 40, known, &HOSTS, 100)
+        h.hear(of, 40, known, &HOSTS, 0, 100)
     }
 
     #[test]
@@ -359,8 +368,8 @@ mod tests {
     fn a_host_without_timestamps_is_told_from_others() {
         let mut headers = Headers::default();
         for _ in 0..10 {
-            headers.hear(&piece(1, 52, ACK), 40, Stamps::Unknown, &[1, 9], 100);
-            headers.hear(&piece(1, 40, ACK), 40, Stamps::Unknown, &[2, 9], 100);
+            headers.hear(&piece(1, 52, ACK), 40, Stamps::Unknown, &[1, 9], 0, 100);
+            headers.hear(&piece(1, 40, ACK), 40, Stamps::Unknown, &[2, 9], 0, 100);
         }
         let request = piece(5, 5 * 40 + 500, 0x1b);
         let payload = |client| headers.payload(&request, 500, Stamps::Unknown, &[client, 9]);
@@ -412,12 +421,29 @@ mod tests {
         assert_eq!(headers.payload(&handshake, 12, Stamps::Unknown, &HOSTS), 0);
     }
 
+    /// Scanners without timestamps send lone SYNs to a server that has them.
+    #[test]
+    fn a_scan_says_nothing_of_its_target() {
+        let mut headers = Headers::default();
+        for _ in 0..200 {
+            headers.hear(&piece(1, 52, ACK), 40, Stamps::Unknown, &[1, 8], 0, 100);
+        }
+        for _ in 0..5 {
+            headers.hear(&piece(1, 44, SYN), 40, Stamps::Unknown, &[20, 9], 0, 100);
+        }
+        let request = piece(5, 5 * 52 + 500, 0x1b);
+        let payload = |client| headers.payload(&request, 560, Stamps::Unknown, &[client, 9]);
+        // Less the options of the SYN, too.
+        assert!((490..=500).contains(&payload(3)), "{}", payload(3));
+        assert!((540..=560).contains(&payload(20)), "{}", payload(20));
+    }
+
     #[test]
     fn payload_alone_is_taken_as_it_is() {
         let mut headers = Headers::default();
         hear(&mut headers, &piece(1, 52, SYN), Stamps::Unknown);
         let bytes = piece(9, 20, SYN | ACK);
-        let stamps = headers.hear(&bytes, 0, Stamps::Unknown, &HOSTS, 100);
+        let stamps = headers.hear(&bytes, 0, Stamps::Unknown, &HOSTS, 0, 100);
         assert_eq!(headers.payload(&bytes, 20, stamps, &HOSTS), 20);
     }
 }

@@ -8,7 +8,7 @@
 //! are on-off. Others count as constant-rate unless the rates of their records differ with a coefficient of
 //! variation above 0.1.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::super::histogram::Histogram;
 use super::super::model::{FlowTotals, UdpKind, UdpSources, share_class};
@@ -63,15 +63,18 @@ struct Source {
     rates: [Moments; 2],
     /// Total duration of the exchanges, nanoseconds.
     lasted: i64,
-    /// The current stretch of time without silence.
-    busy: [i64; 2],
-    /// Earlier ones: how many, and nanoseconds in all.
+    /// Stretches of time without silence, in order. Exchanges are taken as they end, so a long one may join earlier ones.
+    busy: VecDeque<[i64; 2]>,
+    /// Stretches that were counted: how many, and nanoseconds in all.
     stretches: u64,
     busied: i64,
     silent: i64,
     /// Microseconds of stretches and of silences, from the first stream on.
     spans: Option<Box<[Histogram; 2]>>,
 }
+
+/// Most stretches of a source that are kept for exchanges that may join them.
+const STRETCHES: usize = 256;
 
 /// Moments of positive numbers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -205,7 +208,9 @@ impl Sources {
     }
 
     fn end(&mut self, mut source: Source, timeline: &Timeline) {
-        source.rest();
+        while !source.busy.is_empty() {
+            source.count_first();
+        }
         let kind = source.kind();
         let [packets, bytes] = [source.packets, source.bytes].map(|n| n[0].saturating_add(n[1]));
         let class = share_class(source.packets[1], packets);
@@ -289,7 +294,7 @@ impl Source {
     fn take(&mut self, exchange: &Exchange, client: usize) {
         let [first, last] = [exchange.first, exchange.last];
         if self.flows == 0 {
-            (self.first, self.last, self.busy) = (first, last, [first, last]);
+            (self.first, self.last) = (first, last);
         }
         self.first = self.first.min(first);
         self.last = self.last.max(last);
@@ -308,25 +313,41 @@ impl Source {
         }
         self.latest = self.latest.max(first);
         self.flows += 1;
-        if first > self.busy[1] {
-            let silence = first - self.busy[1];
-            self.rest();
-            self.silent = self.silent.saturating_add(silence);
-            if let Some(spans) = &mut self.spans {
-                spans[1].add(silence as u64 / 1_000);
-            }
-            self.busy = [first, last];
-        }
-        self.busy[1] = self.busy[1].max(last);
+        self.occupy([first, last]);
     }
 
-    /// Ends the current stretch of time without silence.
-    fn rest(&mut self) {
-        let lasted = self.busy[1] - self.busy[0];
+    /// Adds a time without silence, and joins it with those that it meets.
+    fn occupy(&mut self, mut new: [i64; 2]) {
+        let from = self.busy.partition_point(|b| b[1] < new[0]);
+        let to = self.busy.partition_point(|b| b[0] <= new[1]);
+        if from < to {
+            new = [
+                new[0].min(self.busy[from][0]),
+                new[1].max(self.busy[to - 1][1]),
+            ];
+            self.busy.drain(from..to);
+        }
+        self.busy.insert(from, new);
+        if self.busy.len() > STRETCHES {
+            self.count_first();
+        }
+    }
+
+    /// Counts the earliest stretch, and the silence after it.
+    fn count_first(&mut self) {
+        let Some([begin, end]) = self.busy.pop_front() else {
+            return;
+        };
+        let silence = self.busy.front().map_or(0, |next| next[0] - end);
         self.stretches += 1;
-        self.busied = self.busied.saturating_add(lasted);
+        self.busied = self.busied.saturating_add(end - begin);
+        self.silent = self.silent.saturating_add(silence);
         if let Some(spans) = &mut self.spans {
-            spans[0].add(u64::try_from(lasted).unwrap_or(0) / 1_000);
+            let micros = |nanos: i64| u64::try_from(nanos).unwrap_or(0) / 1_000;
+            spans[0].add(micros(end - begin));
+            if silence > 0 {
+                spans[1].add(micros(silence));
+            }
         }
     }
 

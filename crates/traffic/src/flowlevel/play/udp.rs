@@ -8,9 +8,10 @@
 //! `other` spread their volume evenly over their lifetime; both have the same rank in
 //! their distributions. No kind sends datagrams at one instant that the records had spread over a time.
 
+use std::sync::Arc;
+
 use swell_base::{Dur, Stream, Time, derived};
 
-use super::super::histogram::Histogram;
 use super::super::law::{Law, permuted};
 use super::super::model::{FlowModel, UdpKind, UdpSources};
 use super::arrivals::{Arrivals, Place};
@@ -223,9 +224,10 @@ pub(super) struct UdpPlan {
     /// Sources that arrive individually.
     pub(super) arrivals: Arrivals,
     spacing: Option<Law>,
-    /// Durations of exchanges; with `pauses`, of streams.
+    /// Durations of exchanges.
     durations: Option<Law>,
-    pauses: Option<Law>,
+    /// Durations of streams and of the silences between them.
+    streams: Option<Arc<(Law, Law)>>,
     datagrams: Law,
     volumes: Law,
     lifetimes: Law,
@@ -247,6 +249,10 @@ impl UdpPlan {
         let law = |h| law_of(h).unwrap_or_else(one);
         let datagrams = law(&u.datagrams);
         let spacing = law_of(&u.spacing);
+        let lifetimes = law(&u.lifetimes);
+        let streams = (u.kind == UdpKind::OnOff)
+            .then(|| law_of(&u.durations).zip(law_of(&u.pauses)).map(Arc::new))
+            .flatten();
         let (packets, flows) = (u.packets.max(1) as f64, u.flows.max(1) as f64);
         let mean = u.bytes as f64 / packets;
         let sides = [
@@ -280,7 +286,7 @@ impl UdpPlan {
             // Values of a stream are drawn independently, so its volume is that of the records only with as many
             // sources as it takes.
             let number = match is_stream && exchange > 0.0 {
-                true => u.bytes as f64 / (exchange * steps_of(u, often)),
+                true => u.bytes as f64 / (exchange * steps_of(&lifetimes, streams.as_ref(), often)),
                 false => u.sources as f64,
             };
             let begun = played.map(|(share, part)| share * part * number);
@@ -300,7 +306,7 @@ impl UdpPlan {
             arrivals,
             spacing,
             durations: law_of(&u.durations),
-            pauses: law_of(&u.pauses),
+            streams,
             datagrams,
             volumes: law(&u.volumes),
             lifetimes: law(&u.lifetimes),
@@ -389,12 +395,8 @@ impl UdpPlan {
     /// The streams of a source that is active for `lasts`; one if it has no silences. The same `stream` gives the
     /// same ones.
     pub(super) fn streams(&self, lasts: Dur, stream: Stream) -> Streams {
-        let laws = match self.kind {
-            UdpKind::OnOff => self.durations.clone().zip(self.pauses.clone()),
-            _ => None,
-        };
         Streams {
-            laws,
+            laws: self.streams.clone(),
             stream,
             at: Dur::ZERO,
             lasts,
@@ -457,27 +459,43 @@ impl UdpPlan {
     }
 }
 
+/// Sources that are drawn for the mean of what one of them sends, and most streams of each.
+const TRIES: u32 = 4096;
+const MOST_STREAMS: u32 = 512;
+
 /// Mean number of datagrams that the busier side of a source sends, one each `1 / often` microseconds: in each stream,
-/// one more than there are gaps.
-fn steps_of(u: &UdpSources, often: f64) -> f64 {
-    let mean = |h: &Histogram| h.sum() as f64 / h.count().max(1) as f64;
-    let lifetime = mean(&u.lifetimes);
-    let (on, off) = (mean(&u.durations), mean(&u.pauses));
-    match u.kind == UdpKind::OnOff && !u.durations.is_empty() && !u.pauses.is_empty() {
-        true => {
-            let (busy, silent) = (u.durations.sum() as f64, u.pauses.sum() as f64);
-            let share = busy / (busy + silent).max(1.0);
-            lifetime * share * often + (lifetime + off) / (on + off).max(1.0)
+/// one more than there are gaps. Streams and silences of all sources have one law each, whatever a source's lifetime, so
+/// the mean is that of sources as they will be played.
+fn steps_of(lifetimes: &Law, streams: Option<&Arc<(Law, Law)>>, often: f64) -> f64 {
+    let mut steps = 0.0;
+    for i in 0..TRIES {
+        let lasts = micros(lifetimes.quantile((f64::from(i) + 0.5) / f64::from(TRIES)));
+        let mut source = Streams {
+            laws: streams.cloned(),
+            stream: Stream::indexed(0, "steps", i.into()),
+            at: Dur::ZERO,
+            lasts,
+        };
+        let (mut on, mut n) = (Dur::ZERO, 0);
+        while n < MOST_STREAMS
+            && let Some([begin, end]) = source.next()
+        {
+            on += end.saturating_sub(begin);
+            n += 1;
         }
-        false => lifetime * often + 1.0,
+        // A source with more streams goes on like this.
+        let part = source.at.as_secs_f64() / lasts.as_secs_f64().max(1e-9);
+        let of = on.as_secs_f64() * 1e6 * often + f64::from(n);
+        steps += of / if part > 0.0 { part.min(1.0) } else { 1.0 };
     }
+    steps / f64::from(TRIES)
 }
 
 /// The streams of a source; see [`UdpPlan::streams`]. Times are from its start.
 #[derive(Clone, Debug)]
 pub(super) struct Streams {
     /// Durations of streams and of silences, microseconds.
-    laws: Option<(Law, Law)>,
+    laws: Option<Arc<(Law, Law)>>,
     stream: Stream,
     at: Dur,
     lasts: Dur,
@@ -491,7 +509,7 @@ impl Iterator for Streams {
             return None;
         }
         let begin = self.at;
-        let Some((durations, pauses)) = &self.laws else {
+        let Some((durations, pauses)) = self.laws.as_deref() else {
             self.at = self.lasts + Dur::from_nanos(1);
             return Some([begin, self.lasts]);
         };

@@ -231,3 +231,41 @@ fn few_requests_are_not_the_cause_of_many_answers() {
     assert!(!source(UdpKind::Other, 0.01, 1.0).answers());
     assert!(!source(UdpKind::OnOff, 1.0, 1.0).answers());
 }
+
+/// `seconds` of 50 datagrams a second from a port of client 1 to a server's port.
+fn upload(port: u16, at: f64, packets: u64, seconds: f64) -> Record {
+    let mut r = datagrams(1, 443, at, packets, seconds);
+    r.source_port = port;
+    r
+}
+
+/// A long stream in records of a minute, and short flows to the same server meanwhile. These end first.
+#[test]
+fn a_long_stream_beside_short_flows_keeps_its_rate() {
+    let long = (0..29).map(|i| upload(50_000, 60.0 * f64::from(i), 3_000, 59.98));
+    let short = (0..16u16).map(|i| upload(50_001 + i, 50.0 + 100.0 * f64::from(i), 50, 0.98));
+    let model = learn(long.chain(short).collect());
+    let [source] = &model.udp[..] else {
+        panic!("{:?}", model.udp)
+    };
+    assert_eq!((source.kind, source.sources), (UdpKind::ConstantRate, 1));
+    let spacing = source.spacing.sum() as f64 / source.spacing.count() as f64;
+    assert!((spacing - 20_000.0).abs() < 500.0, "{spacing}");
+}
+
+/// A hundred sources that are on, off and on for ten seconds, and one with long silences.
+#[test]
+fn volumes_of_sources_with_unlike_silences_are_kept() {
+    let short = (2..102u16).flat_map(|i| {
+        let at = 16.0 * f64::from(i) + 20.0;
+        [at, at + 20.0].map(|at| stream(i.into(), at, 10.0))
+    });
+    let long = (0..6).map(|k| stream(1, 20.0 + 348.0 * f64::from(k), 10.0));
+    let model = learn(short.chain(long).collect());
+    let bytes: u64 = model.udp.iter().map(|u| u.bytes).sum();
+    let ratios: Vec<f64> = (1..=10)
+        .map(|seed| sums(&sent(&model, seed)).iter().sum::<f64>() / bytes as f64)
+        .collect();
+    let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+    assert!((mean - 1.0).abs() < 0.08, "{ratios:?}");
+}
