@@ -6,9 +6,9 @@
 //! `editcap -d` of Wireshark compares whole frames instead, which a router changes.
 //!
 //! A retransmission is no copy. It has another IP identification or checksum (of its timestamps), and comes a round trip
-//! later. Where neither holds, the share of copies decides: nobody retransmits one packet in ten within milliseconds.
-//! Senders of equal packets in a row, such as duplicate ACKs or datagrams of a constant content without identification,
-//! send more than two of them: packets that come a third time are no evidence.
+//! later. Only packets that an identification or sequence numbers tell apart are evidence, and the share of copies among
+//! them decides: nobody retransmits one packet in ten within milliseconds. Senders do send equal packets in a row where
+//! nothing tells them apart: duplicate ACKs, or datagrams without identification whose checksum is left to the card.
 
 use std::hash::BuildHasher;
 
@@ -41,12 +41,8 @@ pub(crate) struct Copies {
     pub(crate) systematic: bool,
     /// Fingerprints of recent packets and their times. A fingerprint of 0 is none.
     recent: Vec<[(u64, i64); DEEP]>,
-    /// The same of copies that were found, while it is open whether the capture system makes them.
-    paired: Vec<[(u64, i64); DEEP]>,
-    /// The same of packets that came a third time.
-    trains: Vec<[(u64, i64); DEEP]>,
     turn: u32,
-    /// Packets examined in this turn that have a mark, and copies among them.
+    /// Packets examined in this turn that tell, and copies among them.
     seen: u32,
     copies: u32,
 }
@@ -56,7 +52,7 @@ impl Copies {
     pub(crate) fn begin<'p>(&mut self, packets: impl Iterator<Item = &'p Packet>) {
         self.start();
         packets.for_each(|p| self.examine(p));
-        self.systematic = self.copies >= LEAST && self.copies * SHARE >= self.seen;
+        self.systematic = self.shows();
         self.start();
     }
 
@@ -73,52 +69,58 @@ impl Copies {
         false
     }
 
+    /// Whether what was examined shows that the capture system makes copies.
+    fn shows(&self) -> bool {
+        self.copies >= LEAST && self.copies * SHARE >= self.seen
+    }
+
     fn look(&mut self, p: &Packet) {
         if self.turn == 0 {
             self.start();
         }
         self.examine(p);
         if self.turn == LOOK - 1 {
-            self.systematic = self.copies * SHARE >= LOOK;
+            self.systematic = self.shows();
         }
     }
 
     fn start(&mut self) {
-        for table in [&mut self.recent, &mut self.paired, &mut self.trains] {
-            table.clear();
-            table.resize(BUCKETS, [NONE; DEEP]);
-        }
+        self.recent.clear();
+        self.recent.resize(BUCKETS, [NONE; DEEP]);
         (self.seen, self.copies) = (0, 0);
     }
 
     fn examine(&mut self, p: &Packet) {
-        self.seen += u32::from(p.mark != 0);
-        let print = print(p);
-        let train = find(&mut self.trains, print, p.time);
-        let third = find(&mut self.paired, print, p.time) && !train;
-        if self.finds(p) {
-            keep(&mut self.paired, print, p.time);
-            self.copies += u32::from(!train && !third);
-        } else if third {
-            self.copies = self.copies.saturating_sub(1);
-        }
-        if train || third {
-            keep(&mut self.trains, print, p.time);
+        if tells(p) {
+            self.seen += 1;
+            self.copies += u32::from(self.finds(p));
         }
     }
 
-    /// Whether an equal packet is among the recent ones. It is then forgotten, as it has had its copy.
+    /// Whether an equal packet is among the recent ones.
     fn finds(&mut self, p: &Packet) -> bool {
         if p.mark == 0 {
             return false;
         }
         let print = print(p);
         let found = find(&mut self.recent, print, p.time);
-        if !found {
+        // One that tells may have several copies. Others may be two packets, so each has one.
+        if !found || tells(p) {
             keep(&mut self.recent, print, p.time);
         }
         found
     }
+}
+
+/// Whether an equal packet can only be the same one: there is an IPv4 identification, TCP data, or the number of ESP.
+fn tells(p: &Packet) -> bool {
+    let numbered = match &p.transport {
+        Transport::Tcp(h) => h.payload > 0,
+        // RFC 4303.
+        Transport::Other(50) => true,
+        _ => false,
+    };
+    p.mark >> 48 != 0 || (numbered && p.mark != 0)
 }
 
 /// Whether a fingerprint was kept within the last milliseconds. It is then removed.

@@ -11,7 +11,7 @@ use crate::{Error, Packet, Reader};
 /// A packet stamped earlier than one before it, by at most this, is put in its place. Cards with several queues and
 /// captures on several interfaces deliver packets in batches of up to some 50 ms. A clock that is set steps farther:
 /// NTP sets it from 128 ms on, and slows it down below (RFC 5905 section 11.3: `STEPT`).
-const WINDOW: i64 = 100_000_000;
+pub const WINDOW: i64 = 100_000_000;
 /// Most packets that are held back at once: about 25 MB of memory.
 const MOST: usize = 1 << 17;
 /// After this many packets in order at the beginning, none are held back until one is out of order.
@@ -42,6 +42,8 @@ pub struct InOrder<'a> {
     latest: i64,
     /// Packets in order since the beginning, up to [`CALM`]. Beyond, they are not held back.
     calm: u32,
+    /// Hold packets back even if all were in order.
+    steady: bool,
     /// All packets held back are due before any other.
     draining: bool,
     /// The first packet after a large step back.
@@ -67,6 +69,7 @@ impl<'a> InOrder<'a> {
             number: 0,
             latest: i64::MIN,
             calm: 0,
+            steady: false,
             draining: false,
             behind: None,
             over: false,
@@ -75,6 +78,14 @@ impl<'a> InOrder<'a> {
             moved: 0,
             copied: 0,
         }
+    }
+
+    /// Holds packets back from beginning to end, so that the place of a packet depends on no packet more than 100 ms away:
+    /// what is learnt of one session then depends on no other's packets.
+    #[must_use]
+    pub fn steady(mut self) -> InOrder<'a> {
+        self.steady = true;
+        self
     }
 
     /// The next packet; `None` at the end.
@@ -130,6 +141,11 @@ impl<'a> InOrder<'a> {
             if due && let Some(Reverse((_, _, slot))) = self.held.pop() {
                 *packet = self.slots[slot as usize];
                 self.free.push(slot);
+                // In the order of times: batches of two interfaces may be thousands of packets apart in the file.
+                if self.copies.is_copy(packet) {
+                    self.copied += 1;
+                    continue;
+                }
                 return Ok(true);
             }
             self.draining = false;
@@ -158,7 +174,7 @@ impl<'a> InOrder<'a> {
         if p.time >= self.latest {
             self.latest = p.time;
             // Once a packet was out of order, others will be.
-            self.calm += u32::from(self.calm < CALM && self.moved == 0);
+            self.calm += u32::from(self.calm < CALM && self.moved == 0 && !self.steady);
             self.draining = self.calm == CALM;
         } else if p.time < self.latest.saturating_sub(WINDOW) {
             self.draining = true;
@@ -186,23 +202,18 @@ impl<'a> InOrder<'a> {
         self.number += 1;
     }
 
-    /// The next packet of the file that is no copy; false at the end or before damage.
+    /// The next packet of the file; false at the end or before damage.
     fn next(&mut self, packet: &mut Packet) -> bool {
         if !self.opened {
             self.open(packet);
         }
-        loop {
-            match self.opening.pop_front() {
-                Some(first) => *packet = first,
-                None if !self.fetch(packet) => return false,
-                None => {}
-            }
-            self.read += 1;
-            if !self.copies.is_copy(packet) {
-                return true;
-            }
-            self.copied += 1;
+        match self.opening.pop_front() {
+            Some(first) => *packet = first,
+            None if !self.fetch(packet) => return false,
+            None => {}
         }
+        self.read += 1;
+        true
     }
 
     fn open(&mut self, packet: &mut Packet) {
@@ -210,7 +221,9 @@ impl<'a> InOrder<'a> {
         while self.opening.len() < OPENING && self.fetch(packet) {
             self.opening.push_back(*packet);
         }
-        self.copies.begin(self.opening.iter());
+        let mut first: Vec<&Packet> = self.opening.iter().collect();
+        first.sort_by_key(|p| p.time);
+        self.copies.begin(first.into_iter());
     }
 
     fn fetch(&mut self, packet: &mut Packet) -> bool {

@@ -235,6 +235,14 @@ impl Hosts {
                 false => !self.inside(to, false),
             });
         }
+        // Of a pair without flows, the one that is placed tells the side of the other.
+        let [mine, theirs] = [from, to].map(|id| self.placed(id));
+        if !own && mine != theirs {
+            return Some(match mine {
+                true => self.inside(from, true),
+                false => !self.inside(to, false),
+            });
+        }
         // A pair of which nothing is known: a private host is inside.
         let [near, far] = [from, to].map(|id| self.hosts[id as usize].private);
         if far && !near {

@@ -175,6 +175,29 @@ fn copies_of_the_capture_system_are_dropped() {
     }
 }
 
+/// A capture on a pair of interfaces and the bridge over them, and batches of two interfaces that are longer than what is
+/// held of recent packets.
+#[test]
+fn copies_are_found_thrice_and_far_apart_in_the_file() {
+    let one = |i: i64, after: i64| (100 * i + after, udp(i as u16 + 1, 64, (i >> 4) as u16, 0));
+    let thrice = (0..20_000).flat_map(|i| [one(i, 0), one(i, 1), one(i, 2)]);
+    let found = read(&file(thrice));
+    assert_eq!((found.0.len(), found.2), (20_000, 40_000));
+    // 30 ms of each interface at 200 000 packets a second.
+    let fast = |i: i64, after: i64| (5 * i + after, udp(i as u16 + 1, 64, (i >> 4) as u16, 0));
+    let batches = (0..10i64).flat_map(|b| {
+        let own = move |after| (6_000 * b..6_000 * (b + 1)).map(move |i| fast(i, after));
+        own(0).chain(own(2))
+    });
+    let (times, _, copied, codes) = read(&file(batches));
+    // The first 1024 packets show that there are copies.
+    assert!(
+        copied > 60_000 - 1_024 && times.len() as u64 + copied == 120_000,
+        "{copied}"
+    );
+    assert!(codes.contains(&"captured-twice".to_owned()), "{codes:?}");
+}
+
 /// Repetitions by the sender are none: another identification, another time, or nothing that tells the packets apart.
 #[test]
 fn what_a_sender_repeats_is_kept() {
@@ -196,7 +219,13 @@ fn what_a_sender_repeats_is_kept() {
     let constant = of(&|i| vec![(100 * i, udp(0, 64, 1, 7))]);
     // Trains of ten equal packets, such as duplicate ACKs, among others.
     let trains = of(&|i| vec![(100 * i, udp(0, 64, (i / 10) as u16, 7))]);
-    for (times, _, copied, codes) in [&again, &later, &call, &constant, &trains] {
+    // A frame of a video in two datagrams of equal size, whose checksums the card would have made.
+    let frames = of(&|i| {
+        let one = |at| (at, udp(0, 64, 1, 7));
+        vec![one(20_000 * i), one(20_000 * i + 1_000)]
+    });
+    let sent = [&again, &later, &call, &constant, &trains, &frames];
+    for (times, _, copied, codes) in sent {
         assert_eq!((*copied, codes.len()), (0, 0));
         assert!(times.len() as i64 == n || times.len() as i64 == 2 * n);
     }

@@ -144,6 +144,7 @@ impl Half {
         self.acked = 0;
         self.probe = None;
         self.last = None;
+        self.pairs.interrupted();
         self.holes.clear();
     }
 
