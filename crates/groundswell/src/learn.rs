@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use swell_base::{Dur, Warning};
 use swell_capture::flow::Metering;
-use swell_capture::{InOrder, Packet, Reader, Skip};
+use swell_capture::{InOrder, Packet, Reader, Skip, WINDOW};
 use swell_learn::Learner;
 use swell_traffic::{Provenance, flowlevel};
 
@@ -135,13 +135,18 @@ fn packets(
     while let Some(mut file) = next.take() {
         let named = file.name.clone();
         let mut ordered = InOrder::new(Reader::named(&named, file.bytes()).map_err(Error::usage)?);
+        if options.packets.apart {
+            ordered = ordered.steady();
+        }
         let mut packet = Packet::default();
         let before = latest;
         let mut beginning = true;
         loop {
             match ordered.read_into(&mut packet) {
                 Ok(true) => {
-                    if std::mem::take(&mut beginning) && before.is_some_and(|b| packet.time < b) {
+                    if std::mem::take(&mut beginning)
+                        && before.is_some_and(|b| packet.time < b.saturating_sub(WINDOW))
+                    {
                         let message = format!("{named} begins before the trace before it ends");
                         return Err(Error::usage(message)
                             .hint("name the traces of one link in the order of their times"));

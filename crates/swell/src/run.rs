@@ -58,8 +58,13 @@ pub(crate) fn run(
 ) -> Result<u8, Fail> {
     let experiment = Experiment::new(source, options(args), rights)?;
     // The run makes its own directory.
-    let own = experiment.dir();
-    if let Some(file) = args.junit.as_ref().filter(|f| !f.starts_with(own)) {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let own = absolute(experiment.dir());
+    if let Some(file) = args
+        .junit
+        .as_ref()
+        .filter(|f| !absolute(f).starts_with(&own))
+    {
         files::writable(file)?;
     }
     interrupt::wishes();

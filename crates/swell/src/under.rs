@@ -33,10 +33,10 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
         );
     }
     // The run makes its own directory.
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let own = |file: &&PathBuf| {
-        args.output
-            .as_ref()
-            .is_some_and(|dir| file.starts_with(dir))
+        let dir = args.output.as_deref();
+        dir.is_some_and(|dir| absolute(file).starts_with(absolute(dir)))
     };
     for file in args.junit.iter().chain(&args.report).filter(|f| !own(f)) {
         files::writable(file)?;
