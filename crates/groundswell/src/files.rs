@@ -86,6 +86,12 @@ impl Partial {
     }
 }
 
+/// Whether a file is to be in a directory, however both are spelt and whether they exist or not.
+pub fn is_inside(file: &Path, dir: &Path) -> bool {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute(file).starts_with(absolute(dir))
+}
+
 /// Checks that [`write`] could write `path`, before the work whose result it will hold.
 ///
 /// # Errors
@@ -131,6 +137,21 @@ mod tests {
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn a_file_is_inside_however_it_is_spelt() {
+        let here = std::env::current_dir().unwrap();
+        for (file, dir, inside) in [
+            ("out/x.xml", "./out", true),
+            ("./out/x.xml", "out/", true),
+            ("out.xml", "out", false),
+            ("other/x.xml", "out", false),
+        ] {
+            let [file, dir] = [file, dir].map(Path::new);
+            assert_eq!(is_inside(file, dir), inside, "{file:?} {dir:?}");
+            assert_eq!(is_inside(&here.join(file), dir), inside, "{file:?} {dir:?}");
+        }
     }
 
     #[test]

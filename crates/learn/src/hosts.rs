@@ -228,17 +228,13 @@ impl Hosts {
     /// Whether a packet from one host to another goes from inside to outside. `None` if they are on the
     /// same side. Of two hosts, one with flows tells the side of the other.
     pub(crate) fn outward(&mut self, from: u32, to: u32) -> Option<bool> {
-        let [own, others] = [from, to].map(|id| self.hosts[id as usize].flows);
-        if own != others {
-            return Some(match own {
-                true => self.inside(from, true),
-                false => !self.inside(to, false),
-            });
+        let mut tells = [from, to].map(|id| self.hosts[id as usize].flows);
+        if tells == [false; 2] {
+            // Of a pair without flows, the one that is placed does.
+            tells = [from, to].map(|id| self.placed(id));
         }
-        // Of a pair without flows, the one that is placed tells the side of the other.
-        let [mine, theirs] = [from, to].map(|id| self.placed(id));
-        if !own && mine != theirs {
-            return Some(match mine {
+        if tells[0] != tells[1] {
+            return Some(match tells[0] {
                 true => self.inside(from, true),
                 false => !self.inside(to, false),
             });

@@ -1,7 +1,7 @@
 //! `swell run`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use groundswell::files;
 use groundswell::run::{Event, Experiment, Options, Outcome, REPEATS, Shard, Source};
@@ -58,13 +58,8 @@ pub(crate) fn run(
 ) -> Result<u8, Fail> {
     let experiment = Experiment::new(source, options(args), rights)?;
     // The run makes its own directory.
-    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let own = absolute(experiment.dir());
-    if let Some(file) = args
-        .junit
-        .as_ref()
-        .filter(|f| !absolute(f).starts_with(&own))
-    {
+    let own = |file: &&PathBuf| files::is_inside(file, experiment.dir());
+    if let Some(file) = args.junit.as_ref().filter(|f| !own(f)) {
         files::writable(file)?;
     }
     interrupt::wishes();

@@ -33,10 +33,9 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
         );
     }
     // The run makes its own directory.
-    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let own = |file: &&PathBuf| {
         let dir = args.output.as_deref();
-        dir.is_some_and(|dir| absolute(file).starts_with(absolute(dir)))
+        dir.is_some_and(|dir| files::is_inside(file, dir))
     };
     for file in args.junit.iter().chain(&args.report).filter(|f| !own(f)) {
         files::writable(file)?;
