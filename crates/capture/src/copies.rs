@@ -13,9 +13,12 @@
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
+use swell_base::Warning;
 
 use crate::{Packet, Transport};
 
+/// Packets at the beginning of a trace that [`Copies::begin`] examines before any is used.
+pub(crate) const OPENING: usize = 4096;
 /// Longest time between a packet and its copy, nanoseconds: what a router takes, with a short queue.
 const WITHIN: u64 = 5_000_000;
 /// Buckets of the table of recent packets, and packets in each: altogether those of five milliseconds at three million
@@ -110,6 +113,20 @@ impl Copies {
         }
         found
     }
+}
+
+/// A warning about copies among so many packets.
+pub(crate) fn captured_twice(packets: u64, copies: u64) -> Option<Warning> {
+    (copies > 0).then(|| {
+        Warning::warning(
+            "captured-twice",
+            format!(
+                "{copies} of {packets} packets ({:.0} %) were captured twice within 5 ms, at a mirror port or on both \
+                 sides of a router: the copies are left out",
+                100.0 * copies as f64 / packets as f64
+            ),
+        )
+    })
 }
 
 /// Whether an equal packet can only be the same one: there is an IPv4 identification, TCP data, or the number of ESP.

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use swell_base::Warning;
 
-use crate::copies::Copies;
+use crate::copies::{Copies, OPENING, captured_twice};
 use crate::{Error, Packet, Reader};
 
 /// A packet stamped earlier than one before it, by at most this, is put in its place. Cards with several queues and
@@ -16,8 +16,6 @@ pub const WINDOW: i64 = 100_000_000;
 const MOST: usize = 1 << 17;
 /// After this many packets in order at the beginning, none are held back until one is out of order.
 const CALM: u32 = 1 << 16;
-/// Packets at the beginning that are read before the first is returned: they show whether each is there twice.
-const OPENING: usize = 4096;
 
 /// Reads a trace packet by packet in the order of their times.
 ///
@@ -265,18 +263,7 @@ impl<'a> InOrder<'a> {
                 ),
             ));
         }
-        if self.copied > 0 {
-            doubts.push(Warning::warning(
-                "captured-twice",
-                format!(
-                    "{} of {} packets ({:.0} %) were captured twice within 5 ms, at a mirror port or on both sides of \
-                     a router: the copies are left out",
-                    self.copied,
-                    self.read,
-                    100.0 * self.copied as f64 / self.read as f64
-                ),
-            ));
-        }
+        doubts.extend(captured_twice(self.read, self.copied));
         doubts
     }
 }

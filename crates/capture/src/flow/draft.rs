@@ -7,7 +7,7 @@ use super::element::{Counter, Slot, Unit};
 use super::record::{Direction, EndReason, FlowRecord, Layer, Reverse, Times, known_flags};
 use super::{FlowCounts, FlowSkip};
 use crate::dissect::ip_payload;
-use crate::{Frame, LinkType, Packet, Transport, dissect};
+use crate::{Frame, LinkType, Packet, Skip, Transport, dissect};
 
 /// Nanoseconds in a millisecond.
 pub(crate) const MILLI: i64 = 1_000_000;
@@ -387,8 +387,22 @@ pub(crate) fn packet_into(
     true
 }
 
+/// The packet in a frame, and the record that it yields alone; or why there is none.
+pub(crate) fn one_packet(frame: &Frame<'_>) -> Result<(Packet, FlowRecord), Skip> {
+    let packet = dissect(frame)?;
+    let mut record = FlowRecord {
+        first: frame.time,
+        last: frame.time,
+        packets: 1,
+        bytes: u64::from(packet.ip_len),
+        ..FlowRecord::BLANK
+    };
+    describe(&packet, frame, &mut record);
+    Ok((packet, record))
+}
+
 /// Sets the addresses, ports and other key fields of a packet.
-pub(crate) fn describe(packet: &Packet, frame: &Frame<'_>, record: &mut FlowRecord) {
+fn describe(packet: &Packet, frame: &Frame<'_>, record: &mut FlowRecord) {
     let ip = ip_payload(frame);
     (record.src, record.dst) = (packet.src, packet.dst);
     (record.src_port, record.dst_port) = (0, 0);

@@ -6,9 +6,9 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use swell_base::{Dur, Stream};
 
-use super::draft::describe;
+use super::draft::one_packet;
 use super::record::{EndReason, FlowRecord, Sampling, SamplingSource};
-use crate::{Frame, Skip, Tcp, dissect};
+use crate::{Frame, Skip, Tcp};
 
 /// Which packets are selected (RFC 5475).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,15 +142,7 @@ impl MeteringProcess {
         if !self.chooses(frame.time, out) {
             return Ok(());
         }
-        let packet = dissect(frame).inspect_err(|_| self.counts.skipped += 1)?;
-        let mut record = FlowRecord {
-            first: frame.time,
-            last: frame.time,
-            packets: 1,
-            bytes: u64::from(packet.ip_len),
-            ..FlowRecord::BLANK
-        };
-        describe(&packet, frame, &mut record);
+        let (_, record) = one_packet(frame).inspect_err(|_| self.counts.skipped += 1)?;
         self.meter(record, out);
         Ok(())
     }

@@ -19,6 +19,7 @@ mod ipfix_writer;
 mod limits;
 mod messages;
 mod meter;
+mod metered;
 mod nfdump;
 mod reader;
 mod record;

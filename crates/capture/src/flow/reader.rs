@@ -5,14 +5,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use swell_base::Warning;
+
 use super::collect::{CollectingProcess, Exporter};
 use super::error::{FlowError, FlowProblem};
+use super::metered::Metered;
 use super::nfdump::Nfdump;
 use super::text::Text;
-use super::{
-    FlowCounts, FlowRecord, FlowSkip, Limits, Metering, MeteringProcess, export, messages, nfdump,
-    text,
-};
+use super::{FlowCounts, FlowRecord, Limits, Metering, export, messages, nfdump, text};
 use crate::error::Problem;
 use crate::reader::{failure, is_capture, step};
 use crate::window::Window;
@@ -81,11 +81,6 @@ enum Source<'a> {
     Messages(Window<'a>),
     Text(Window<'a>, Text),
     Nfdump(Window<'a>, Nfdump),
-}
-
-struct Metered<'a> {
-    reader: Reader<'a>,
-    meter: MeteringProcess,
 }
 
 impl FlowReader<'static> {
@@ -200,17 +195,15 @@ impl<'a> FlowReader<'a> {
         })
     }
 
-    /// Meters the packets of a capture instead of reading an exporter's records. The capture's own counts tell which
-    /// of its records could not be read.
+    /// Meters the packets of a capture instead of reading an exporter's records. Packets that the capture system
+    /// recorded twice are metered once, see [`FlowReader::captured_twice`]. The capture's own counts tell which of its records
+    /// could not be read.
     pub fn metered(reader: Reader<'a>, options: Metering) -> FlowReader<'a> {
         FlowReader {
             format: FlowFormat::Metered(reader.format()),
             compression: reader.compression(),
             file: None,
-            source: Source::Metered(Box::new(Metered {
-                reader,
-                meter: MeteringProcess::new(options),
-            })),
+            source: Source::Metered(Box::new(Metered::new(reader, options))),
             process: CollectingProcess::new(),
             ready: Vec::new(),
             given: 0,
@@ -268,24 +261,12 @@ impl<'a> FlowReader<'a> {
                     .map_err(FlowError::from)
             }
             Source::Metered(metered) => {
-                let Metered { reader, meter } = &mut **metered;
-                let place = reader.offset();
-                let read = reader.next_frame(|frame| meter.frame(frame, ready));
-                match &read {
-                    Ok(Some(Ok(()))) => {}
-                    Ok(Some(Err(_))) => {
-                        process.counts.data_records += 1;
-                        process.counts.skip(FlowSkip::NoPacket, place);
-                    }
-                    // Flows that are open when a capture ends consist of packets before the end, even if it ends with
-                    // an error.
-                    _ => meter.finish(ready),
-                }
+                let more = metered.next(&mut process.counts, ready);
                 for record in &*ready {
                     process.counts.record(record);
                     process.counts.sampled(record.sampling, 1);
                 }
-                read.map(|frame| frame.is_some()).map_err(FlowError::from)
+                more.map_err(FlowError::from)
             }
             Source::Messages(window) => {
                 messages::next(window, process, ready).map_err(|problem| at(window, problem))
@@ -337,6 +318,14 @@ impl<'a> FlowReader<'a> {
     /// What was read and skipped so far.
     pub fn counts(&self) -> &FlowCounts {
         self.process.counts()
+    }
+
+    /// A warning about packets that were recorded twice, if packets are metered. They are metered once.
+    pub fn captured_twice(&self) -> Option<Warning> {
+        match &self.source {
+            Source::Metered(metered) => metered.captured_twice(),
+            _ => None,
+        }
     }
 
     /// Exporters and their observation domains, in the order of [`FlowRecord::exporter`].

@@ -1,6 +1,7 @@
 //! Packets in the order of their times, each once.
 
 use super::build::{MICROS, Order, pcap_header, pcap_record};
+use swell_capture::flow::{FlowReader, Metering};
 use swell_capture::{InOrder, Packet, Reader};
 
 /// A raw IPv4 packet with UDP of 100 bytes: identification, time to live, ports, checksum.
@@ -172,6 +173,27 @@ fn copies_of_the_capture_system_are_dropped() {
         let alone = (0..100_000).map(|i| (100 * i - 10_000_000, udp(i as u16, 64, 1, 0)));
         let later = read(&file(alone.chain(twice(50_000))));
         assert!(later.2 > 30_000 && later.0.len() as u64 + later.2 == 200_000);
+    }
+}
+
+/// Metered flows count each packet once, too, also those before the first copies were noticed.
+#[test]
+fn copies_are_metered_once() {
+    let twice = |ttl| {
+        (0..9_000i64).flat_map(move |i| {
+            let one = |at, left| (at, udp(i as u16 + 1, left, 7, 0));
+            [one(1000 * i, 64), one(1000 * i + 20, ttl)]
+        })
+    };
+    for ttl in [64, 63] {
+        let bytes = file(twice(ttl));
+        let mut reader = FlowReader::metered(Reader::new(&bytes[..]).unwrap(), Metering::default());
+        let mut packets = 0;
+        while let Some(record) = reader.next_record().unwrap() {
+            packets += record.packets;
+        }
+        assert_eq!(packets, 9_000);
+        assert_eq!(reader.captured_twice().unwrap().code, "captured-twice");
     }
 }
 

@@ -71,7 +71,8 @@ pub(crate) fn read(
             }
         }
         let counts = reader.counts().clone();
-        for doubt in doubts(&file_name(Path::new(&file.name)), &counts) {
+        let found = doubts(&file_name(Path::new(&file.name)), &counts);
+        for doubt in found.into_iter().chain(reader.captured_twice()) {
             learner.doubt(doubt);
         }
         let format = reader.format().name();
