@@ -3,9 +3,10 @@
 use swell_base::{Dur, Severity, Warning};
 use swell_capture::{Packet, Tcp, Transport};
 
+use crate::addresses::groups;
 use crate::clock::{Clock, Oddities};
 use crate::doubts::{leaps, repeated, sides_voted};
-use crate::hosts::{Hosts, group};
+use crate::hosts::Hosts;
 use crate::repeats::Repeats;
 use crate::sides::Network;
 
@@ -157,7 +158,7 @@ impl Splitter {
             return;
         }
         let from = self.hosts.id(p.src);
-        let to = if group(p.dst) {
+        let to = if groups(p)[1] {
             NOBODY
         } else {
             self.hosts.id(p.dst)

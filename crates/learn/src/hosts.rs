@@ -6,6 +6,7 @@ use swell_base::Stream;
 
 use swell_capture::Packet;
 
+use crate::addresses::private;
 use crate::index::Index;
 use crate::sides::{Basis, Evidence, Network, neighbourhood};
 
@@ -566,34 +567,6 @@ impl Hosts {
 
 fn add(sum: &mut u32, n: u64) {
     *sum = sum.saturating_add(u32::try_from(n).unwrap_or(u32::MAX));
-}
-
-/// The upper bits of an IPv4-mapped address (RFC 4291 section 2.5.5.2).
-pub(crate) const MAPPED: u128 = 0xffff_0000_0000;
-
-/// An address as 128 bits; IPv4 as IPv4-mapped IPv6 (RFC 4291 section 2.5.5.2).
-pub(crate) fn bits(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(a) => MAPPED | u128::from(a.to_bits()),
-        IpAddr::V6(a) => a.to_bits(),
-    }
-}
-
-/// Addresses that are never routed between sites (RFC 1918, RFC 4193, link-local).
-fn private(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(a) => a.is_private() || a.is_link_local(),
-        IpAddr::V6(a) => a.is_unique_local() || a.is_unicast_link_local(),
-    }
-}
-
-/// Multicast and broadcast addresses, which are on no side. An IPv4 address that ends in 255 counts as a
-/// broadcast.
-pub(crate) fn group(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(a) => a.is_multicast() || a.is_broadcast() || a.octets()[3] == 255,
-        IpAddr::V6(a) => a.is_multicast(),
-    }
 }
 
 #[cfg(test)]

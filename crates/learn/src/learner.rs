@@ -4,9 +4,10 @@ use swell_base::Warning;
 use swell_capture::{Packet, Tcp as Header, Transport};
 use swell_traffic::{Thinner, Totals};
 
+use crate::addresses::groups;
 use crate::clock::Clock;
 use crate::doubts::Counts;
-use crate::hosts::{Hosts, Sample, group};
+use crate::hosts::{Hosts, Sample};
 use crate::load::Bins;
 use crate::options::Options;
 use crate::ports::{class, quic, server_first};
@@ -114,7 +115,7 @@ impl Learner {
     /// Collects evidence about sides from a packet.
     fn look(&mut self, p: &Packet) {
         self.clock.ticks(p.time);
-        if group(p.dst) || group(p.src) || p.src == p.dst {
+        if groups(p).contains(&true) || p.src == p.dst {
             return;
         }
         let (a, b) = (self.hosts.id(p.src), self.hosts.id(p.dst));
@@ -200,7 +201,7 @@ impl Learner {
             Transport::Truncated(_) => self.counts.truncated += 1,
             _ => self.counts.other += 1,
         }
-        match [p.src, p.dst].map(group) {
+        match groups(p) {
             [true, true] => true,
             [true, false] => {
                 let to = self.hosts.id(p.dst);
@@ -388,7 +389,7 @@ impl Learner {
             passed: self.hosts.passed(s.hosts[from], s.hosts[1 - from]),
             least_gap: self.clock.least_gap(),
         };
-        if group(p.dst) {
+        if groups(p)[1] {
             self.hosts.sent(s.hosts[from], p.ip_len);
         }
         if let State::Udp(flow) = &mut s.state {
@@ -415,14 +416,15 @@ impl Learner {
         self.sweep();
         self.sweep();
         let (src, dst) = (self.hosts.id(p.src), self.hosts.id(p.dst));
-        if group(p.dst) || group(p.src) || src == dst {
+        let [from_group, to_group] = groups(p);
+        if from_group || to_group || src == dst {
             self.counts.group_flows += 1;
         } else {
             self.hosts.flow(p, src, dst);
         }
-        let source_is_left = if group(p.src) {
+        let source_is_left = if from_group {
             !self.hosts.inside(dst, false)
-        } else if group(p.dst) {
+        } else if to_group {
             self.hosts.sender(src)
         } else {
             self.hosts.inside(src, client_sent)

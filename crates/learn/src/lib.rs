@@ -53,6 +53,7 @@
 //!
 //! Not learnt: applications identified by payload, and congestion control algorithms.
 
+mod addresses;
 mod chunks;
 mod clock;
 mod close;

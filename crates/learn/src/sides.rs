@@ -19,7 +19,7 @@ use std::str::FromStr;
 
 use swell_capture::{Heading, Packet};
 
-use crate::hosts::bits;
+use crate::addresses::bits;
 use crate::index::Index;
 
 /// A network in CIDR notation: `192.0.2.0/24`, `2001:db8::/32`, or one address.

@@ -6,7 +6,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use swell_capture::{Packet, Tcp as Header};
 
-use crate::hosts::{MAPPED, bits};
+use crate::addresses::{MAPPED, bits};
 use crate::tcp::Tracked;
 use crate::udp::Flow as UdpFlow;
 use crate::users::Place;

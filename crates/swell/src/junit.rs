@@ -42,6 +42,15 @@ fn cases(experiment: &File, verdict: &Verdict, fail_if: &[Threshold]) -> Vec<Cas
     let mut cases = Vec::new();
     let asked = |f: &&ForegroundVerdict| !tables::is_silent(experiment, f);
     for foreground in verdict.foregrounds.iter().filter(asked) {
+        let compared = foreground.backgrounds.iter().any(|b| b.matters.is_some());
+        if foreground.application_failed && !compared {
+            cases.push(Case {
+                class: foreground.foreground.clone(),
+                name: "works".into(),
+                outcome: Outcome::Failed("the application fails".into()),
+                output: tables::answers(foreground).trim_end().into(),
+            });
+        }
         for b in &foreground.backgrounds {
             let Some(matters) = b.matters else { continue };
             let outcome = match matters {

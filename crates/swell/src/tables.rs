@@ -9,7 +9,7 @@ use swell_experiment::file::File;
 use swell_experiment::made_up::MadeUp;
 use swell_study::Ledger;
 use swell_traffic::Model;
-use swell_verdict::{ForegroundVerdict, Known, Paragraph, Quantile};
+use swell_verdict::{FEW, ForegroundVerdict, Known, Paragraph, Quantile};
 
 pub(crate) mod agents;
 pub(crate) mod compare;
@@ -88,11 +88,7 @@ pub(crate) fn slowdowns(v: &ForegroundVerdict) -> String {
                 requests += &format!("\n{n} {what}");
             }
         }
-        let mut row = vec![
-            shortened(&b.background, 12),
-            format!("{:.1}", b.load_bps[1] / 1e6),
-            requests,
-        ];
+        let mut row = vec![shortened(&b.background, 12), rate(b.load_bps[1]), requests];
         // Few requests allow no statement beyond the median.
         let told = |q: &Quantile| q.p == 0.5 || b.requests >= FEW;
         row.extend(b.quantiles.iter().map(|q| match told(q) {
@@ -112,8 +108,7 @@ pub(crate) fn slowdowns(v: &ForegroundVerdict) -> String {
 fn carried(v: &ForegroundVerdict) -> String {
     let mut text = list(&["background", "Mbit/s"]);
     for b in &v.backgrounds {
-        let rate = format!("{:.1}", b.load_bps[1] / 1e6);
-        text.add_row([shortened(&b.background, 12), rate]);
+        text.add_row([shortened(&b.background, 12), rate(b.load_bps[1])]);
     }
     format!(
         "{}: Mbit/s carried down\n{text}{}",
@@ -161,9 +156,6 @@ fn plain(x: f64) -> String {
     }
 }
 
-/// With fewer requests than this, tail percentiles are meaningless.
-const FEW: usize = 20;
-
 fn quantile(q: &Quantile) -> String {
     let mut text = q.seconds.map_or_else(
         || "unknown".into(),
@@ -191,6 +183,16 @@ fn ratio(x: f64) -> String {
         x if x >= 100.0 => format!("{x:.0}"),
         x if x >= 10.0 => format!("{x:.1}"),
         _ => format!("{x:.2}"),
+    }
+}
+
+/// A rate in Mbit/s: a tenth, or two digits of less.
+fn rate(bps: f64) -> String {
+    match bps / 1e6 {
+        0.0 => "0".into(),
+        x if x < 1e-4 => "<0.0001".into(),
+        x if x < 0.1 => format!("{:.*}", (1.0 - x.log10().floor()) as usize, x),
+        x => format!("{x:.1}"),
     }
 }
 

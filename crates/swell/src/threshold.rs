@@ -13,9 +13,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use swell_experiment::file::File;
+use swell_experiment::measure::FAILURES;
 use swell_stats::Estimate;
 use swell_verdict::{
-    Answer, BackgroundVerdict, ForegroundVerdict, PERCENTILES, Statistic, Verdict,
+    Answer, BackgroundVerdict, ForegroundVerdict, Known, LEVEL, PERCENTILES, Statistic, Verdict,
 };
 
 use crate::tables;
@@ -35,11 +36,13 @@ pub(crate) fn exit_code(experiment: &File, verdict: &Verdict) -> u8 {
     let mut all: Vec<&ForegroundVerdict> = verdict.foregrounds.iter().collect();
     all.retain(|f| !tables::is_silent(experiment, f));
     let asked = |answer: Option<Answer>| answer == Some(Answer::Unclear);
+    let suite_is_open = |f: &&ForegroundVerdict| f.suite.as_ref().is_some_and(|s| !s.settled);
     if all.iter().any(|f| f.application_failed) {
         APPLICATION_FAILED
-    } else if all
-        .iter()
-        .any(|f| f.backgrounds.iter().any(|b| asked(b.matters)))
+    } else if all.iter().any(suite_is_open)
+        || all
+            .iter()
+            .any(|f| f.backgrounds.iter().any(|b| asked(b.matters)))
     {
         NOT_SETTLED
     } else {
@@ -210,12 +213,10 @@ impl Threshold {
         let mut lines = Vec::new();
         for (foreground, b, _) in concerned.into_iter().filter(apt) {
             let name = format!("{} against {}", foreground.foreground, b.background);
-            match self.number(b) {
-                Some(x) if self.holds(x) => {
-                    lines.push(format!("{}: {name} has {x:.3}", self.text));
-                }
-                Some(_) => {}
-                None => lines.push(format!("{}: cannot be told of {name}", self.text)),
+            match self.tested(b) {
+                Tested::Holds(x) => lines.push(format!("{}: {name} has {}", self.text, digits(x))),
+                Tested::Unknown => lines.push(format!("{}: cannot be told of {name}", self.text)),
+                Tested::Passes => {}
             }
         }
         lines
@@ -257,9 +258,10 @@ impl Threshold {
         let mut all = foreground.backgrounds.iter();
         match &self.of {
             Of::Slowdown(_) | Of::Seconds(_) => all.any(|b| b.requests > 0),
-            Of::Ratio(name, _) | Of::Value(name, _) => {
-                all.any(|b| b.compared().any(|j| j.measure == *name))
-            }
+            Of::Ratio(name, _) | Of::Value(name, _) => all.any(|b| {
+                let failures = *name == FAILURES.name && never_failed(b);
+                failures || b.compared().any(|j| j.measure == *name)
+            }),
         }
     }
 
@@ -286,13 +288,27 @@ impl Threshold {
         }
     }
 
-    fn number(&self, b: &BackgroundVerdict) -> Option<f64> {
-        let e = self.estimate(b)?;
-        Some(match self.end {
+    fn tested(&self, b: &BackgroundVerdict) -> Tested {
+        let Some(e) = self.estimate(b) else {
+            return Tested::Unknown;
+        };
+        let x = match self.end {
             End::Value => e.value,
             End::Low => e.low,
             End::High => e.high,
-        })
+        };
+        // Whether the value is known only to be more, or less, than the bound `x`.
+        let more = match (self.end, Known::of(&e)) {
+            (End::Value, Known::AtLeast(_)) => Some(true),
+            (End::Value, Known::AtMost(_)) => Some(false),
+            _ => None,
+        };
+        match (self.holds(x), more) {
+            (true, Some(more)) if more != self.more => Tested::Unknown,
+            (false, Some(more)) if more == self.more => Tested::Unknown,
+            (true, _) => Tested::Holds(x),
+            (false, _) => Tested::Passes,
+        }
     }
 
     fn estimate(&self, b: &BackgroundVerdict) -> Option<Estimate> {
@@ -310,6 +326,13 @@ impl Threshold {
             all.next()
         };
         match &self.of {
+            // Failures are judged only where there are any.
+            Of::Value(name, None) if *name == FAILURES.name && never_failed(b) => {
+                Some(exactly(0.0, b))
+            }
+            Of::Ratio(name, None) if *name == FAILURES.name && never_failed(b) => {
+                Some(exactly(1.0, b))
+            }
             Of::Slowdown(i) => quantile(*i)?.slowdown,
             Of::Seconds(i) => quantile(*i)?.seconds,
             Of::Ratio(name, p) => Some(judged(name, *p)?.ratio),
@@ -324,6 +347,40 @@ impl Threshold {
             } else {
                 x < self.limit
             }
+    }
+}
+
+/// A threshold and the number that it tests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Tested {
+    /// It holds for this number.
+    Holds(f64),
+    /// The number is not known, or only a bound of it that does not tell.
+    Unknown,
+    Passes,
+}
+
+/// Whether there are requests, none of which failed, and failures were not compared.
+fn never_failed(b: &BackgroundVerdict) -> bool {
+    let judged = b.compared().any(|j| j.measure == FAILURES.name);
+    b.requests > 0 && b.failed == 0 && !judged
+}
+
+fn exactly(x: f64, b: &BackgroundVerdict) -> Estimate {
+    Estimate {
+        value: x,
+        low: x,
+        high: x,
+        level: LEVEL,
+        replications: b.replications,
+    }
+}
+
+/// Three decimals, or as many as show a small number.
+fn digits(x: f64) -> String {
+    match x.abs() {
+        size if size > 0.0 && size < 0.01 => format!("{x:.2e}"),
+        _ => format!("{x:.3}"),
     }
 }
 
@@ -358,6 +415,58 @@ mod tests {
             of("v1.2 errors.ratio.value > 2"),
             (Of::Ratio("v1.2 errors".into(), None), End::Value)
         );
+    }
+
+    /// A background without one failed request, whose p95 is only known to be at least `low` times as long.
+    fn bound(low: f64) -> BackgroundVerdict {
+        let at_least = Estimate {
+            value: low,
+            low,
+            high: f64::INFINITY,
+            level: LEVEL,
+            replications: 2,
+        };
+        let quantile = |p| swell_verdict::Quantile {
+            p,
+            seconds: Some(at_least),
+            slowdown: Some(at_least),
+        };
+        BackgroundVerdict {
+            background: "learnt".into(),
+            kind: "learnt",
+            requests: 100,
+            unfinished: 100,
+            failed: 0,
+            replications: 2,
+            load_bps: [0.0; 2],
+            offered_bps: [0.0; 2],
+            requested_bps: [None; 2],
+            quantiles: PERCENTILES.map(quantile).into(),
+            judged: Vec::new(),
+            beside: Vec::new(),
+            withheld: Vec::new(),
+            open: Vec::new(),
+            matters: Some(Answer::Yes),
+        }
+    }
+
+    #[test]
+    fn what_is_only_a_bound_never_passes_for_a_number() {
+        let tested = |text: &str, b: &BackgroundVerdict| read(text).unwrap().tested(b);
+        // Two runs in which nothing finished: "at least 0.14 times".
+        let hang = bound(0.14);
+        assert_eq!(tested("p95.slowdown > 3", &hang), Tested::Unknown);
+        assert_eq!(tested("p95.slowdown < 0.1", &hang), Tested::Passes);
+        assert_eq!(
+            tested("p95.slowdown.high > 3", &hang),
+            Tested::Holds(f64::INFINITY)
+        );
+        assert_eq!(tested("p95.slowdown > 3", &bound(5.0)), Tested::Holds(5.0));
+        assert_eq!(tested("p95.slowdown < 9", &bound(5.0)), Tested::Unknown);
+        assert_eq!(tested("p95.slowdown < 4", &bound(5.0)), Tested::Passes);
+        // Where none failed, the number is known.
+        assert_eq!(tested("failures.value > 0.05", &hang), Tested::Passes);
+        assert_eq!(tested("failures.ratio.high > 1.5", &hang), Tested::Passes);
     }
 
     #[test]

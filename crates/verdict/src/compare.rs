@@ -20,6 +20,7 @@ use super::{
     Answer, Asked, Condition, MARGIN, PERCENTILES, any, drift, own, slowdown, validity, values,
 };
 use swell_experiment::file::Foreground;
+use swell_experiment::made_up::MadeUp;
 use swell_experiment::store::Results;
 
 /// One run directory compared with another.
@@ -100,8 +101,8 @@ impl RunComparison {
         RunComparison {
             first: names[0].into(),
             second: names[1].into(),
-            said: said(names, &conditions, differs),
-            doubts: doubts(&changes, &conditions),
+            said: said(runs, names, &conditions, differs),
+            doubts: doubts(runs, names, &changes, &conditions),
             paired: order.is_some(),
             differs,
             conditions,
@@ -165,6 +166,11 @@ fn condition(
     };
     let mut measures = foregrounds[0].measures();
     let common = foregrounds[1].measures();
+    let both = measures.iter().chain(&common);
+    let apart: BTreeSet<String> = both
+        .filter(|m| !(measures.contains(m) && common.contains(m)))
+        .map(|m| m.name.to_string())
+        .collect();
     measures.retain(|m| common.contains(m));
     let mut ways = runs[0].experiment.ways(&foregrounds[0].route());
     let others = runs[1].experiment.ways(&foregrounds[1].route());
@@ -203,6 +209,8 @@ fn condition(
     }
     let drift = drift::of([runs[1], runs[0]], [&second, &first]);
     judged.open.extend(drift);
+    let unlike = |name: &String| format!("{name} is not measured in the same way in both");
+    judged.open.extend(apart.iter().map(unlike));
     let ratio = |p: f64| slowdown(&second, &first, p, asked.end);
     Some(ConditionComparison {
         foreground: name.into(),
@@ -313,8 +321,26 @@ fn flatten(at: &str, value: &Value, into: &mut BTreeMap<String, String>) {
     }
 }
 
-fn doubts(changes: &[Difference], conditions: &[ConditionComparison]) -> Vec<Warning> {
+/// Those of the two runs that made their numbers up.
+fn made_up<'n>(runs: [&Results; 2], names: [&'n str; 2]) -> Vec<&'n str> {
+    let both = runs.into_iter().zip(names);
+    both.filter(|(r, _)| r.manifest.backend == MadeUp::NAME)
+        .map(|(_, name)| name)
+        .collect()
+}
+
+fn doubts(
+    runs: [&Results; 2],
+    names: [&str; 2],
+    changes: &[Difference],
+    conditions: &[ConditionComparison],
+) -> Vec<Warning> {
     let mut doubts = Vec::new();
+    let made_up = made_up(runs, names);
+    if !made_up.is_empty() {
+        let message = format!("every number of {} is made up", made_up.join(" and "));
+        doubts.push(Warning::warning("made-up", message));
+    }
     // A foreground or background that only one experiment has is not compared, so it explains no difference.
     let apart = |d: &&Difference| {
         let listed = d.key.starts_with("foreground.") || d.key.starts_with("background.");
@@ -345,6 +371,7 @@ fn doubts(changes: &[Difference], conditions: &[ConditionComparison]) -> Vec<War
 
 /// Says whether the second run directory differs from the first, and in which conditions.
 fn said(
+    runs: [&Results; 2],
     [first, second]: [&str; 2],
     conditions: &[ConditionComparison],
     differs: Answer,
@@ -380,7 +407,13 @@ fn said(
         ),
         Answer::Unclear => format!("Whether {second} differs from {first} is not settled"),
     };
-    paragraph(&sides, differs, [&claim, "the largest difference"], None)
+    let mut said = paragraph(&sides, differs, [&claim, "the largest difference"], None);
+    let made_up = made_up(runs, [first, second]);
+    if !made_up.is_empty() {
+        let text = format!("Every number of {} is made up. ", made_up.join(" and "));
+        said.text.insert_str(0, &text);
+    }
+    said
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use swell_stats::{MIN_TAIL_SAMPLES, Replications, quantile_name};
 
 use super::loads::Loads;
 use super::values::Asked;
-use super::{BackgroundVerdict, Condition, DECISIVE};
-use swell_experiment::measure::Source;
+use super::{BackgroundVerdict, Condition, DECISIVE, Judgement, Statistic};
+use swell_experiment::measure::{Measure, Source};
 use swell_experiment::store::Results;
 
 /// Request times within this share of each other count as constant. Even on an idle link they vary a little: a request
@@ -146,6 +146,7 @@ pub(super) fn of_foreground(
                 ),
             ));
         }
+        doubts.extend(never_seen(foreground, b, asked));
         if b.failed > 0 {
             doubts.push(Warning::warning(
                 "failed-requests",
@@ -178,4 +179,32 @@ pub(super) fn of_foreground(
         }
     }
     doubts
+}
+
+/// A note on events, such as stalls, that happened in no run: rare ones may be missed by so few runs.
+fn never_seen(foreground: &str, b: &BackgroundVerdict, asked: &Asked) -> Option<Warning> {
+    let per_run = |j: &&Judgement| {
+        let own = |m: &Measure| m.name == j.measure && m.source == Source::Samples;
+        j.never() && j.statistic == Statistic::Mean && asked.measures.iter().any(own)
+    };
+    let names: Vec<&str> = b
+        .judged
+        .iter()
+        .filter(per_run)
+        .map(|j| &*j.measure)
+        .collect();
+    // With 95 % confidence, what happens in a larger share of the runs would have been seen once.
+    let rarest = 1.0 - 0.05f64.powf(1.0 / b.replications.max(1) as f64);
+    (!names.is_empty()).then(|| {
+        Warning::note(
+            "never-seen",
+            format!(
+                "{foreground} against {}: {} was zero in all {} runs; what happens in fewer than {:.0} % of the runs may not show in so few",
+                b.background,
+                names.join(", "),
+                b.replications,
+                100.0 * rarest
+            ),
+        )
+    })
 }

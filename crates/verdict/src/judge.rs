@@ -152,12 +152,14 @@ pub(super) fn over_runs(values: &[f64]) -> Option<Estimate> {
 
 /// The ratio as tables and figures show it: for a bound, the value is the bound; one replication has no interval.
 pub(super) fn estimate(paired: &PairedRatio, replications: usize) -> Estimate {
-    let (low, high) = paired.interval(LEVEL);
-    let value = match paired.known() {
-        _ if replications < 2 => paired.value(),
-        Part::Value => paired.value(),
-        Part::AtLeast => low,
-        Part::AtMost => high,
+    let own = paired.value();
+    let (value, low, high) = match (paired.interval(LEVEL), paired.known()) {
+        ((low, high), Part::Value) => (own, low, high),
+        // A bound of a single replication holds for that one.
+        (_, Part::AtLeast) if replications < 2 => (own, own, f64::INFINITY),
+        (_, Part::AtMost) if replications < 2 => (own, 0.0, own),
+        ((low, high), Part::AtLeast) => (low, low, high),
+        ((low, high), Part::AtMost) => (high, low, high),
     };
     Estimate {
         value,

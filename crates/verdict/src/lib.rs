@@ -54,6 +54,7 @@ mod own;
 mod packets;
 mod parametric;
 mod ratios;
+mod requests;
 mod streams;
 mod suite;
 mod validity;
@@ -77,6 +78,7 @@ use loads::Loads;
 pub use ratios::Known;
 use ratios::{bounded, without_interval};
 pub use suite::{Candidate, Suite};
+use validity::Warned;
 use values::Asked;
 pub use words::Paragraph;
 
@@ -85,6 +87,9 @@ pub const PERCENTILES: [f64; 4] = [0.05, 0.5, 0.9, 0.95];
 
 /// The percentiles that decide a question: the median and the tail.
 pub const DECISIVE: [f64; 3] = [0.5, 0.9, 0.95];
+
+/// With fewer requests than this, only the median of their times is known.
+pub const FEW: usize = 20;
 
 /// Equivalence margin: two values within this share of each other, up or down, are equal for practical purposes.
 pub const MARGIN: f64 = 0.10;
@@ -301,8 +306,8 @@ struct Condition<'r> {
     seconds: Vec<Option<Estimate>>,
     /// Whether run `i` is paired with run `i` of the other condition. Otherwise the two samples are independent.
     paired: bool,
-    /// Number of runs in which no request shows, so that whole runs of the client were timed.
-    whole: usize,
+    /// Runs with warnings.
+    warned: Warned,
     /// One-way propagation delay of the foreground's path, up and down, seconds.
     propagation: [f64; 2],
 }
@@ -322,7 +327,7 @@ impl<'r> Condition<'r> {
             times,
             seconds,
             paired: true,
-            whole: validity::whole(results, foreground, background.name()),
+            warned: Warned::of(results, foreground, background.name()),
             propagation: own::propagation(&results.experiment, foreground),
         }
     }
@@ -440,7 +445,7 @@ fn background(
         .zip(&with.seconds)
         .map(|(&p, &seconds)| Quantile {
             p,
-            seconds,
+            seconds: seconds.filter(|_| told(p, &with.times)),
             slowdown: alone.and_then(|alone| slowdown(with, alone, p, asked.end)),
         })
         .collect();
@@ -484,10 +489,18 @@ fn pooled(
     found.into_iter().map(|e| e.map(without_interval)).collect()
 }
 
+/// Whether there are enough requests for percentile `p` to mean anything.
+fn told(p: f64, groups: &[Vec<Observation>]) -> bool {
+    p == 0.5 || groups.iter().map(Vec::len).sum::<usize>() >= FEW
+}
+
 /// The ratio of percentile `p` under one condition to that under another, from the valid runs.
 fn slowdown(over: &Condition<'_>, under: &Condition<'_>, p: f64, end: f64) -> Option<Estimate> {
     let paired = over.paired;
     let (over, under) = values::times(over, under, end);
+    if !told(p, &over) || !told(p, &under) {
+        return None;
+    }
     let ratio = match paired {
         true => PairedRatio::of(&over, &under, p)?,
         false => PairedRatio::independent(&over, &under, p)?,
@@ -527,6 +540,10 @@ fn sureness(
         .iter()
         .flat_map(|b| &b.judged)
         .chain(comparisons.iter().flat_map(|c| &c.judged));
+    // Of a measure with too few values only the median is judged, however narrow its interval is.
+    let tail_unknown = backgrounds
+        .iter()
+        .any(|b| !b.judged.is_empty() && !b.judged.iter().any(Judgement::tells_of_bad_days));
     let replications = backgrounds.iter().map(|b| b.replications).min();
     let replications = replications.unwrap_or(0);
     let mut widest: Option<f64> = None;
@@ -538,6 +555,9 @@ fn sureness(
         wanted = wanted
             .zip(judgement.replications_wanted)
             .map(|(a, b)| a.max(b));
+    }
+    if tail_unknown && replications > 1 {
+        (widest, wanted) = (Some(f64::INFINITY), None);
     }
     Sureness {
         replications,

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::Condition;
+use super::numbers::mega;
 use swell_experiment::file::{Bottleneck, LoadBasis};
 use swell_experiment::kinds::Part;
 use swell_experiment::observe::{LinkTotals, Observations, PartTotals};
@@ -32,6 +33,8 @@ pub(super) struct Loads {
     shared: Vec<Shared>,
     /// The parts of a mix, each at its own bottleneck, where their paths differ; else empty.
     parts: Vec<Loads>,
+    /// Reasons why the load of a part is not the requested one, where all parts have one path.
+    odd_parts: Vec<String>,
     /// The requested rate, or the rate that it carries alone; `None` where neither is known.
     pub requested: [Option<f64>; 2],
     /// Rate of arrivals at the bottleneck, beside the foreground.
@@ -72,11 +75,17 @@ impl Loads {
         let file = &results.experiment;
         let leaves = file.leaves(with.background);
         let here = |leaf: &&Part| file.hops(&leaf.route()) == file.hops(&leaves[0].route());
-        if leaves.iter().all(here) {
-            return Loads::at(results, foreground, with.background, None);
-        }
         let part = |leaf: &&Part| Loads::at(results, foreground, leaf, Some(with.background));
-        let parts: Vec<Loads> = leaves.iter().map(part).collect();
+        let parts: Vec<Loads> = match leaves.len() {
+            1 => Vec::new(),
+            _ => leaves.iter().map(part).collect(),
+        };
+        if leaves.iter().all(here) {
+            return Loads {
+                odd_parts: parts.iter().flat_map(Loads::missed_here).collect(),
+                ..Loads::at(results, foreground, with.background, None)
+            };
+        }
         let sum = |of: fn(&Loads) -> [f64; 2]| {
             [0, 1].map(|d| parts.iter().map(|one| of(one)[d]).sum::<f64>())
         };
@@ -96,6 +105,7 @@ impl Loads {
             silent: false,
             rates: sum(|l| l.rates),
             used: sum(|l| l.used),
+            odd_parts: Vec::new(),
             parts,
         }
     }
@@ -167,6 +177,7 @@ impl Loads {
             name: background.name().to_owned(),
             shared: shared(results, foreground, background, mix),
             parts: Vec::new(),
+            odd_parts: Vec::new(),
         }
     }
 
@@ -178,7 +189,8 @@ impl Loads {
 
     /// Reasons why the load is not the requested one. The runs then answer another question.
     pub fn missed(&self) -> Vec<String> {
-        self.each().flat_map(Loads::missed_here).collect()
+        let each = self.each().flat_map(Loads::missed_here);
+        each.chain(self.odd_parts.iter().cloned()).collect()
     }
 
     fn missed_here(&self) -> Vec<String> {
@@ -192,8 +204,8 @@ impl Loads {
         {
             reasons.push(format!(
                 "{} Mbit/s of {name} were requested and {} carried",
-                mega(requested),
-                mega(carried)
+                mega(requested, 2),
+                mega(carried, 2)
             ));
         }
         for d in [0, 1] {
@@ -204,9 +216,9 @@ impl Loads {
             {
                 reasons.push(format!(
                     "{} Mbit/s of {name} were requested {} and {} offered",
-                    mega(requested),
+                    mega(requested, 2),
                     WAYS[d],
-                    mega(self.offered[d])
+                    mega(self.offered[d], 2)
                 ));
             }
         }
@@ -228,8 +240,8 @@ impl Loads {
             (short && !self.open_loop && self.used[d] < FULL * self.rates[d]).then(|| {
                 format!(
                     "{name} carried {} of {} Mbit/s {} beside it, though the link had room",
-                    mega(carried),
-                    mega(requested),
+                    mega(carried, 2),
+                    mega(requested, 2),
                     WAYS[d]
                 )
             })
@@ -241,9 +253,9 @@ impl Loads {
             (short && !self.open_loop && self.used[d] < FULL * self.rates[d]).then(|| {
                 format!(
                     "{name} offered {} Mbit/s {} and {} were carried, though the link had room",
-                    mega(offered),
+                    mega(offered, 2),
                     WAYS[d],
-                    mega(carried)
+                    mega(carried, 2)
                 )
             })
         };
@@ -261,8 +273,8 @@ impl Loads {
         let said = apart.into_iter().map(|(on, [x, y])| {
             format!(
                 "their loads differ: {} and {} Mbit/s {on} when alone",
-                mega(x),
-                mega(y),
+                mega(x, 2),
+                mega(y, 2),
             )
         });
         said.collect()
@@ -447,6 +459,12 @@ fn alone(results: &Results, background: &Part) -> Option<[f64; 2]> {
 
 /// The rate that a background offers over a whole run, up and down, where the file determines it exactly.
 fn fixed(results: &Results, background: &Part) -> Option<[f64; 2]> {
+    if !background.parts().is_empty() {
+        let leaves = results.experiment.leaves(background).into_iter();
+        let each: Option<Vec<[f64; 2]>> = leaves.map(|leaf| fixed(results, leaf)).collect();
+        return Some([0, 1].map(|d| each.iter().flatten().map(|bps| bps[d]).sum()))
+            .filter(|_| each.is_some());
+    }
     let run = &results.experiment.run;
     let share = background.share(run.warmup, run.duration);
     let bps = background.fixed_bps(&results.manifest.measured)?;
@@ -459,8 +477,4 @@ fn off(requested: f64, came: f64) -> f64 {
     } else {
         0.0
     }
-}
-
-fn mega(bps: f64) -> String {
-    format!("{:.2}", bps / 1e6)
 }

@@ -47,3 +47,11 @@ pub(super) fn times(e: &Estimate) -> String {
 pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
+
+/// A rate in Mbit/s with so many decimals, or two digits of less than a tenth.
+pub(super) fn mega(bps: f64, decimals: usize) -> String {
+    match bps / 1e6 {
+        x if x > 0.0 && x < 0.1 => format!("{:.*}", (1.0 - x.log10().floor()).min(6.0) as usize, x),
+        x => format!("{x:.decimals$}"),
+    }
+}

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::loads::Loads;
-use super::{Answer, Asked, Condition, Judgement, LEVEL, drift, judge, validity, values};
+use super::{Answer, Asked, Condition, Judgement, LEVEL, MARGIN, drift, judge, validity, values};
 use swell_experiment::store::Results;
 
 /// Which background is enough.
@@ -135,11 +135,16 @@ pub(super) fn decide(candidates: &mut [Candidate]) {
         let answer = judge::sufficient(&c.judged, p);
         c.sufficient = validity::weighed(answer.inverted(), &c.withheld, &c.open).inverted();
         if c.sufficient == Answer::Unclear && c.withheld.is_empty() && c.open.is_empty() {
+            let now = c.judged.iter().map(|j| j.ratio.replications).max();
+            let beyond = c
+                .judged
+                .iter()
+                .filter(|j| j.ratio.value.ln().abs() > MARGIN.ln_1p());
+            // One difference shown is enough; that there is none must be shown of everything.
+            let differs = beyond.filter_map(|j| j.to_decide(alpha)).min();
             let each = c.judged.iter().map(|j| j.to_decide(alpha));
-            c.replications_wanted = each.collect::<Option<Vec<_>>>().and_then(|all| {
-                let now = c.judged.iter().map(|j| j.ratio.replications).max()?;
-                all.into_iter().max().filter(|&n| n > now)
-            });
+            let equal = || each.collect::<Option<Vec<_>>>()?.into_iter().max();
+            c.replications_wanted = differs.or_else(equal).filter(|&n| Some(n) > now);
         }
     }
 }

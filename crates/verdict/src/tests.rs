@@ -3,6 +3,7 @@ use swell_experiment::file;
 use swell_experiment::observe::{Cell, LinkTotals, Observations, Request};
 use swell_experiment::store::{Manifest, RunResult};
 
+mod covered;
 mod doubts;
 mod equal;
 mod laws;
@@ -113,7 +114,7 @@ fn condition<'r>(results: &'r Results, background: &'r Background) -> Condition<
         times: Vec::new(),
         seconds: vec![None; PERCENTILES.len()],
         paired: true,
-        whole: 0,
+        warned: Warned::default(),
         propagation: [0.0; 2],
     }
 }

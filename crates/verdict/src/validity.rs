@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use swell_stats::{MIN_REPLICATIONS, quantile_name};
+use swell_stats::{MIN_REPLICATIONS, mean, quantile_name};
 
 use super::judge::{Judgement, Statistic};
 use super::loads::Loads;
 use super::values::Found;
-use super::{Answer, Condition, DECISIVE, values};
+use super::{Answer, Condition, DECISIVE, MARGIN, values};
 use swell_experiment::measure::Better;
 use swell_experiment::observe::Outcome;
 use swell_experiment::store::{Results, RunResult};
@@ -40,12 +40,61 @@ pub(super) fn runs<'r>(
         .collect()
 }
 
-/// Number of runs in which no request shows, so that whole runs of the client were timed.
-pub(super) fn whole(results: &Results, foreground: &str, background: &str) -> usize {
-    let warned = results.manifest.run_warnings.iter();
-    let own = warned.filter(|w| w.warning.code == WHOLE);
-    own.filter(|w| w.cell.foreground == foreground && w.cell.background == background)
-        .count()
+/// Runs with warnings that bear on what can be compared.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Warned {
+    /// Runs in which no request shows, so that whole runs of the client were timed.
+    pub whole: usize,
+    /// Runs whose client ended with an error.
+    pub failed: usize,
+    /// Runs in which overlapping requests were timed as one.
+    pub merged: usize,
+}
+
+impl Warned {
+    pub(super) fn of(results: &Results, foreground: &str, background: &str) -> Warned {
+        let count = |code: &str| {
+            let warned = results.manifest.run_warnings.iter();
+            let own = warned.filter(|w| w.warning.code == code);
+            own.filter(|w| w.cell.foreground == foreground && w.cell.background == background)
+                .count()
+        };
+        Warned {
+            whole: count(WHOLE),
+            failed: count("client-failed"),
+            merged: count("merged-requests"),
+        }
+    }
+}
+
+/// The reason why nobody may say that nothing differs, where the client ended with an error more often in one of the
+/// two conditions.
+pub(super) fn ends_differ(with: &Condition<'_>, without: &Condition<'_>) -> Option<String> {
+    let [a, b] = [with, without].map(|c| (c.warned.failed, c.runs.len()));
+    (a.0 * b.1 != b.0 * a.1).then(|| {
+        format!(
+            "the client ended with an error in {} of {} runs with it, and in {} of {} without",
+            a.0, a.1, b.0, b.1
+        )
+    })
+}
+
+/// The reason to withhold an answer where overlapping requests were timed as one and what counts as a request is not
+/// the same in both conditions.
+fn merged(with: &Condition<'_>, without: &Condition<'_>) -> Option<String> {
+    if with.warned.merged + without.warned.merged == 0 {
+        return None;
+    }
+    let [a, b] = [with, without].map(|c| {
+        let requests = c.runs.iter().flatten().flat_map(|r| &r.observed.requests);
+        let bytes: Vec<f64> = requests.map(|r| r.bytes as f64).collect();
+        mean(&bytes).unwrap_or(0.0)
+    });
+    ((a - b).abs() > MARGIN * a.min(b)).then(|| {
+        format!(
+            "requests that overlap are timed as one, and one holds {a:.0} bytes with it and {b:.0} without"
+        )
+    })
 }
 
 /// The answer in the light of the objections: `withheld` rules out any answer, `open` only the answer "no".
@@ -112,7 +161,7 @@ pub(super) fn in_common(
 ) -> Vec<String> {
     let mut reasons = Vec::new();
     let (whole, all) = (
-        with.whole + without.whole,
+        with.warned.whole + without.warned.whole,
         with.runs.len() + without.runs.len(),
     );
     if whole > 0 && whole < all {
@@ -120,6 +169,7 @@ pub(super) fn in_common(
             "no request shows in {whole} of {all} runs, and times of whole runs are no times of requests"
         ));
     }
+    reasons.extend(merged(with, without));
     let pairs = values::pairs(with, without);
     let usable = pairs.len();
     let late = pairs.left_out(with, without);

@@ -4,30 +4,30 @@ use std::collections::BTreeSet;
 
 use swell_base::Bytes;
 use swell_stats::{
-    Bootstrap, Estimate, MIN_TAIL_SAMPLES, Observation, PairedRatio, cov, mean, quantile_name,
+    Bootstrap, Estimate, MIN_TAIL_SAMPLES, Observation, PairedRatio, mean, quantile_name,
     samples_beyond,
 };
 
 use super::judge::{Judgement, Statistic, enough, over_runs};
 use super::own::Ways;
+use super::requests::{
+    bytes_differ, durations_are_constant, few_take_most, more_are_cut_off, most_is_unfinished,
+    waits,
+};
 use super::streams::{
     are_exchanges, most_bytes_are_in_no_request, most_bytes_pass_during_requests, paces_itself,
 };
-use super::{Condition, DECISIVE, PERCENTILES, bounded, pooled, request_time, request_times};
+use super::{
+    Condition, DECISIVE, PERCENTILES, bounded, pooled, request_time, request_times, validity,
+};
 use swell_experiment::measure::{
     Better, COMPLETION_TIME, GOODPUT, MEAN_TIME, Measure, REQUEST_RATE, Source,
 };
 use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::RunResult;
 
-/// Durations with a coefficient of variation below this are fixed by the program, not by the network.
-const CONSTANT: f64 = 0.01;
-
 /// More sizes than this are not judged one by one.
 const MOST_SIZES: usize = 4;
-
-/// If mean response sizes differ by more than this share, the two conditions did not fetch the same responses.
-const OTHER_BYTES: f64 = 0.02;
 
 /// What the verdict asks about a foreground.
 pub(super) struct Asked {
@@ -138,6 +138,7 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
         ..Found::default()
     };
     let (mut found, mut beside) = (fresh(), fresh());
+    found.open.extend(validity::ends_differ(with, without));
     for measure in &asked.measures {
         let found = if measure.beside {
             &mut beside
@@ -163,11 +164,15 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
                 }
             }
             Source::Samples => match distributions(measure, &pairs) {
-                Some((over, under)) => {
+                Values::Many([over, under]) => {
                     let own = [&over, &under].map(|of| levels(asked, measure, of));
                     found.percentiles(measure, &over, &under, |i| own.each_ref().map(|l| l[i]));
                 }
-                None => found.mean(measure, &pairs, value),
+                Values::NotPositive(odd) => {
+                    found.open.push(odd);
+                    found.mean(measure, &pairs, value);
+                }
+                Values::Few => found.mean(measure, &pairs, value),
             },
             Source::Delays => found.delays(asked, measure, &pairs, [with, without]),
             Source::Loss => found.each_way(asked, measure, &pairs, |run, d| asked.loss(run, d)),
@@ -176,6 +181,9 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
             }
             // `request_times_of` says in how many runs there are requests.
             Source::RequestRate if pairs.all().any(|run| run.observed.requests.is_empty()) => {}
+            // Elsewhere its pace decides how many requests it makes, and not the network.
+            Source::RequestRate if asked.program && !pairs.all().any(waits) => {}
+            Source::RequestRate if found.judged.iter().any(|j| j.measure == measure.name) => {}
             Source::RequestRate | Source::Goodput => {
                 found.mean(measure, &pairs, value);
             }
@@ -266,6 +274,7 @@ fn request_times_of(
         found.mean(&GOODPUT, pairs, value);
     }
     if few_take_most(over) || few_take_most(under) {
+        found.open.extend(most_is_unfinished(over, under));
         found.mean(&MEAN_TIME, pairs, |_, run| {
             let requests = run.observed.requests.iter();
             // A request that fails at once is not a fast one. Failures are a measure of their own.
@@ -428,25 +437,48 @@ impl Found {
 /// Observations by replication.
 type Groups = Vec<Vec<Observation>>;
 
-/// The values of a measure in each run of both conditions; `None` where they are too few for percentiles. Every run
-/// needs at least one value, each condition enough values for the tail, and all values must be positive.
-fn distributions(measure: &Measure, pairs: &Pairs<'_>) -> Option<(Groups, Groups)> {
+/// The values of a measure in each run of both conditions.
+enum Values {
+    /// Enough for percentiles.
+    Many([Groups; 2]),
+    /// Enough, but a percentile that is judged is not above zero, as this reason says.
+    NotPositive(String),
+    /// Too few for percentiles: a run has none, or a condition too few for the tail.
+    Few,
+}
+
+fn distributions(measure: &Measure, pairs: &Pairs<'_>) -> Values {
     let of = |run: &RunResult| -> Vec<Observation> {
         let own = run.observed.measures.iter();
         own.filter(|s| s.measure == measure.name)
             .map(|s| Observation::complete(s.value + measure.floor))
             .collect()
     };
-    let [over, under] = [&pairs.over, &pairs.under]
+    let both = [&pairs.over, &pairs.under]
         .map(|runs| -> Groups { runs.iter().map(|run| of(run)).collect() });
     let plenty = |groups: &Groups| {
         let samples: usize = groups.iter().map(Vec::len).sum();
-        let positive = groups.iter().flatten().all(|o| o.value > 0.0);
         groups.iter().all(|g| !g.is_empty())
-            && positive
             && samples_beyond(samples, DECISIVE[1]) >= MIN_TAIL_SAMPLES
     };
-    (plenty(&over) && plenty(&under)).then_some((over, under))
+    if !both.iter().all(plenty) {
+        return Values::Few;
+    }
+    // Percentiles above the lowest one that is judged are positive, too.
+    let lowest = asked_for(measure).into_iter().fold(1.0, f64::min);
+    let odd = |g: &&Vec<Observation>| {
+        let below = g.iter().filter(|o| o.value <= 0.0).count();
+        below as f64 >= lowest * g.len() as f64
+    };
+    match both.iter().flatten().filter(odd).count() {
+        0 => Values::Many(both),
+        runs => Values::NotPositive(format!(
+            "{} of {} is not above zero in {runs} of {} runs, so only means were judged: percentiles of it want a floor",
+            quantile_name(lowest),
+            measure.name,
+            pairs.all().count()
+        )),
+    }
 }
 
 /// The times to first byte of the requests in a run.
@@ -464,57 +496,6 @@ fn failed(run: &RunResult) -> bool {
         .requests
         .iter()
         .any(|r| r.outcome == Outcome::Failed)
-}
-
-/// Whether all requests completed and took the same time, as in a program that runs for a fixed time.
-fn durations_are_constant(over: &[Vec<Observation>], under: &[Vec<Observation>]) -> bool {
-    let all = || over.iter().chain(under).flatten();
-    let values: Vec<f64> = all().map(|o| o.value).collect();
-    values.len() > 1 && all().all(|o| o.complete) && cov(&values).is_some_and(|c| c < CONSTANT)
-}
-
-/// Whether the mean size of completed responses differs between the conditions, or cannot be told because one of them
-/// completed none.
-fn bytes_differ(pairs: &Pairs<'_>) -> bool {
-    let each = |runs: &mut dyn Iterator<Item = &RunResult>| {
-        let done = runs
-            .flat_map(|r| &r.observed.requests)
-            .filter(|r| r.outcome == Outcome::Done);
-        let (bytes, n) = done.fold((0.0, 0.0), |(b, n), r| (b + r.bytes as f64, n + 1.0));
-        bytes / n
-    };
-    let over = each(&mut pairs.over.iter().copied());
-    let under = each(&mut pairs.under.iter().copied());
-    let apart = (over - under).abs() > OTHER_BYTES * over.max(under);
-    apart || over.is_nan() || under.is_nan()
-}
-
-/// If the share of requests without completion exceeds that of the other condition by more than this, the end of the
-/// run does not explain it.
-const MORE_CUT_OFF: f64 = 0.1;
-
-/// The Kaplan-Meier estimate assumes that censored requests would have continued like the others. Requests that hang
-/// would not.
-fn more_are_cut_off(over: &[Vec<Observation>], under: &[Vec<Observation>]) -> Option<String> {
-    let count = |of: &[Vec<Observation>]| {
-        let all = of.iter().flatten();
-        (all.clone().filter(|o| !o.complete).count(), all.count())
-    };
-    let ((with, n), (without, m)) = (count(over), count(under));
-    let share = |k: usize, of: usize| k as f64 / of as f64;
-    ((share(with, n) - share(without, m)).abs() > MORE_CUT_OFF)
-        .then(|| format!("{with} of {n} requests did not finish with it, {without} of {m} without"))
-}
-
-/// Whether the slowest 5 % of requests, which no judged percentile covers, take more than half of the total time. An
-/// example is a program that makes many small requests and a large one.
-fn few_take_most(of: &[Vec<Observation>]) -> bool {
-    let mut times: Vec<f64> = of.iter().flatten().map(|o| o.value).collect();
-    times.sort_by(|a, b| b.total_cmp(a));
-    let all: f64 = times.iter().sum();
-    let few = (times.len() as f64 * (1.0 - DECISIVE[2])).ceil() as usize;
-    let longest: f64 = times.iter().take(few.max(of.len())).sum();
-    2 * few.max(of.len()) < times.len() && 2.0 * longest > all
 }
 
 /// The value of `measure` in one run; `None` where the run does not have one.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use swell_stats::quantile_name;
 
 use super::judge::{Judgement, Statistic};
-use super::numbers::{count, digits, percent, quantity, times};
+use super::numbers::{count, digits, mega, percent, quantity, times};
 use super::ratios::Known;
 use super::{Answer, BackgroundVerdict, Comparison, ForegroundVerdict, MARGIN, Suite, validity};
 use swell_experiment::measure::{Better, COMPLETION_TIME};
@@ -124,7 +124,16 @@ impl Side<'_> {
     /// The judgement to quote for its answer: the strongest of those that show a difference or, if none does, of all.
     fn strongest(&self) -> Option<&Judgement> {
         let differs = self.judged.iter().any(Judgement::differs);
-        let shown = self.judged.iter().filter(|j| !differs || j.differs());
+        // Where requests come late, fewer are made during a jam, and percentiles of their times may even fall.
+        let worse = self.judged.iter().any(Judgement::worse);
+        let tells = |j: &&Judgement| {
+            if worse {
+                j.worse()
+            } else {
+                !differs || j.differs()
+            }
+        };
+        let shown = self.judged.iter().filter(tells);
         shown.max_by(|a, b| strength(a).total_cmp(&strength(b)))
     }
 }
@@ -310,16 +319,15 @@ const BELOW: f64 = 0.75;
 
 /// "1.2 of 8.0 Mbit/s", where much more was requested than carried.
 fn below(carried: f64, requested: Option<f64>) -> Option<String> {
-    // Figures here have a resolution of 0.1 Mbit/s.
     let asked = requested.filter(|&r| carried < BELOW * r && r - carried > 1e5)?;
-    Some(format!("{:.1} of {:.1} Mbit/s", carried / 1e6, asked / 1e6))
+    Some(format!("{} of {} Mbit/s", mega(carried, 1), mega(asked, 1)))
 }
 
 /// The carried load of a background, and the requested load where that is much more.
 fn load(b: &BackgroundVerdict) -> String {
     let way = |d: usize| {
         let carried = b.load_bps[d];
-        below(carried, b.requested_bps[d]).unwrap_or_else(|| format!("{:.1}", carried / 1e6))
+        below(carried, b.requested_bps[d]).unwrap_or_else(|| mega(carried, 1))
     };
     let down = way(1);
     let unit = if down.ends_with("bit/s") {
@@ -377,7 +385,8 @@ fn phrases(judged: &[&Judgement]) -> String {
                 (time, false) if time == is_time(judged[last]) => "",
                 (true, false) => " as long",
                 (true, true) => " as long as",
-                (false, _) => " that",
+                (false, false) => "",
+                (false, true) => " that",
             };
             format!("{} {}{unit}", subject(j), times(&j.ratio))
         })
@@ -563,7 +572,13 @@ fn sure(v: &ForegroundVerdict) -> String {
             }
         }
         Some(_) => {
-            text += "; of some percentiles only a bound is known, because requests did not finish";
+            let mut judged = v.backgrounds.iter().flat_map(|b| &b.judged);
+            text += match judged.any(|j| j.ratio.high.is_infinite() || j.ratio.low == 0.0) {
+                true => {
+                    "; of some percentiles only a bound is known, because requests did not finish"
+                }
+                false => "; there are too few requests for the tail",
+            };
         }
         None if s.replications == 1 => {
             text += ", which gives no intervals: chance may have made every figure";

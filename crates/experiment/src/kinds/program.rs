@@ -13,7 +13,7 @@ use super::contract::{
 use crate::backend::RunError;
 use crate::file::check::Findings;
 use crate::file::{BackendKind, Route};
-use crate::measure::{self, BUILT_IN, COMPLETION_TIME, FAILURES, Reported};
+use crate::measure::{self, BUILT_IN, COMPLETION_TIME, FAILURES, REQUEST_RATE, Reported};
 use crate::reported;
 
 /// Maximum number of hosts besides the client and the server, numbered by the fourth byte of their addresses.
@@ -355,7 +355,7 @@ impl Keys for Program {
     }
 
     fn measures(&self) -> Vec<measure::Measure> {
-        [COMPLETION_TIME, FAILURES]
+        [COMPLETION_TIME, REQUEST_RATE.never_alone(), FAILURES]
             .into_iter()
             .chain(self.reported.iter().map(Reported::measure))
             .collect()

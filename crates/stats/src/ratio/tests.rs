@@ -23,6 +23,14 @@ fn the_interval_is_students_of_the_logarithms() {
     assert_eq!(r.replications_for(0.1), Some(21));
 }
 
+/// Two pairs of equal values prove nothing: of values that are either 4 or 5, one in eight gives them by chance.
+#[test]
+fn two_equal_ratios_are_no_proof() {
+    let of = |n: usize| PairedRatio::of_values(&vec![5.0; n], &vec![4.0; n]).unwrap();
+    assert_eq!(of(2).p_above(1.1), 1.0);
+    assert_eq!(of(3).p_above(1.1), 0.0);
+}
+
 #[test]
 fn few_replications_never_show_that_nothing_differs() {
     for n in 1..MIN_REPLICATIONS {

@@ -162,3 +162,39 @@ fn more_than_one_change_is_a_doubt_and_what_one_lacks_is_one_change() {
         doubt.message
     );
 }
+
+/// A measure that one of the runs defines in another way is not compared, and that is said.
+#[test]
+fn measures_that_are_not_the_same_leave_the_answer_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = results(dir.path(), "20Mbit", 1, 5);
+    let mut second = results(dir.path(), "20Mbit", 6, 5);
+    second.manifest = first.manifest.clone();
+    let c = of(&first, &first);
+    assert_eq!(c.differs, Answer::No, "{}", c.said.text);
+    let probe = swell_experiment::file::read(
+        "name = \"x\"\nnetwork = { rate = \"20Mbit\", delay = \"5ms\" }\nforeground = [{ name = \"web\", kind = \"page\" }]\n\
+         background = [{ name = \"none\", kind = \"none\" }]\n",
+        "x",
+    );
+    let mut other = first;
+    let same = RunComparison::of([&other, &other], ["a", "b"]);
+    assert_eq!(same.differs, Answer::No);
+    other.manifest.backend = MadeUp::NAME.into();
+    let made_up = RunComparison::of([&other, &other], ["a", "b"]);
+    assert!(
+        made_up
+            .said
+            .text
+            .starts_with("Every number of a and b is made up.")
+    );
+    assert!(made_up.doubts.iter().any(|d| d.code == "made-up"));
+    second.experiment.foreground = probe.unwrap().foreground;
+    let apart = RunComparison::of([&other, &second], ["a", "b"]);
+    let open = &apart.conditions[0].open;
+    assert!(
+        open.iter()
+            .any(|o| o == "first byte is not measured in the same way in both"),
+        "{open:?}"
+    );
+}

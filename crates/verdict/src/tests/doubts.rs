@@ -53,7 +53,7 @@ fn a_missed_load_is_no_basis_for_an_answer() {
     assert_eq!(v.backgrounds[2].matters, Some(Answer::Unclear));
     assert_eq!(v.backgrounds[1].matters, Some(Answer::No));
     assert_eq!(v.parametric_enough, Some(Answer::Unclear));
-    let said = "8.00 Mbit/s of learnt were requested and 0.01 carried";
+    let said = "8.00 Mbit/s of learnt were requested and 0.0060 carried";
     assert!(full_text(&v).contains(said), "{}", full_text(&v));
     assert!(
         full_text(&v).contains("their loads differ"),

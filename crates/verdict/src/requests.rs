@@ -1,0 +1,109 @@
+//! What the times of requests cover: fixed times, unfinished requests, waits.
+
+use swell_stats::{Observation, cov};
+
+use super::values::Pairs;
+use super::{DECISIVE, MARGIN};
+use swell_experiment::observe::Outcome;
+use swell_experiment::store::RunResult;
+
+/// Durations with a coefficient of variation below this are fixed by the program, not by the network.
+const CONSTANT: f64 = 0.01;
+
+/// If mean response sizes differ by more than this share, the two conditions did not fetch the same responses.
+const OTHER_BYTES: f64 = 0.02;
+
+/// Whether all requests completed and took the same time, as in a program that runs for a fixed time.
+pub(super) fn durations_are_constant(
+    over: &[Vec<Observation>],
+    under: &[Vec<Observation>],
+) -> bool {
+    let all = || over.iter().chain(under).flatten();
+    let values: Vec<f64> = all().map(|o| o.value).collect();
+    values.len() > 1 && all().all(|o| o.complete) && cov(&values).is_some_and(|c| c < CONSTANT)
+}
+
+/// Whether the mean size of completed responses differs between the conditions, or cannot be told because one of them
+/// completed none.
+pub(super) fn bytes_differ(pairs: &Pairs<'_>) -> bool {
+    let each = |runs: &mut dyn Iterator<Item = &RunResult>| {
+        let done = runs
+            .flat_map(|r| &r.observed.requests)
+            .filter(|r| r.outcome == Outcome::Done);
+        let (bytes, n) = done.fold((0.0, 0.0), |(b, n), r| (b + r.bytes as f64, n + 1.0));
+        bytes / n
+    };
+    let over = each(&mut pairs.over.iter().copied());
+    let under = each(&mut pairs.under.iter().copied());
+    let apart = (over - under).abs() > OTHER_BYTES * over.max(under);
+    apart || over.is_nan() || under.is_nan()
+}
+
+/// If the share of requests without completion exceeds that of the other condition by more than this, the end of the
+/// run does not explain it.
+const MORE_CUT_OFF: f64 = 0.1;
+
+/// The Kaplan-Meier estimate assumes that censored requests would have continued like the others. Requests that hang
+/// would not.
+pub(super) fn more_are_cut_off(
+    over: &[Vec<Observation>],
+    under: &[Vec<Observation>],
+) -> Option<String> {
+    let count = |of: &[Vec<Observation>]| {
+        let all = of.iter().flatten();
+        (all.clone().filter(|o| !o.complete).count(), all.count())
+    };
+    let ((with, n), (without, m)) = (count(over), count(under));
+    let share = |k: usize, of: usize| k as f64 / of as f64;
+    ((share(with, n) - share(without, m)).abs() > MORE_CUT_OFF)
+        .then(|| format!("{with} of {n} requests did not finish with it, {without} of {m} without"))
+}
+
+/// The mean time counts a request that did not finish as if it ended then. If the shares of time that such requests
+/// took differ by more than the margin, so may the true means.
+pub(super) fn most_is_unfinished(
+    over: &[Vec<Observation>],
+    under: &[Vec<Observation>],
+) -> Option<String> {
+    let share = |of: &[Vec<Observation>]| {
+        let all = || of.iter().flatten().filter(|o| o.value.is_finite());
+        let unfinished: f64 = all().filter(|o| !o.complete).map(|o| o.value).sum();
+        unfinished / all().map(|o| o.value).sum::<f64>()
+    };
+    let (with, without) = (share(over), share(under));
+    ((with - without).abs() > MARGIN).then(|| {
+        format!(
+            "unfinished requests took {:.0} % of the time with it and {:.0} % without, so mean times are lower bounds",
+            100.0 * with,
+            100.0 * without
+        )
+    })
+}
+
+/// Whether a request was outstanding for at least half of the time from the first to the last: a client that waits for
+/// answers makes fewer requests where they come late.
+pub(super) fn waits(run: &RunResult) -> bool {
+    let mut requests: Vec<[f64; 2]> = run
+        .observed
+        .requests
+        .iter()
+        .map(|r| [r.start, r.observed_until])
+        .collect();
+    requests.sort_by(|a, b| a[0].total_cmp(&b[0]));
+    let begin = requests.first().map_or(0.0, |r| r[0]);
+    let (busy, end) = requests.iter().fold((0.0, begin), |(busy, end), r| {
+        (busy + (r[1] - r[0].max(end)).max(0.0), r[1].max(end))
+    });
+    2.0 * busy >= end - begin
+}
+
+/// Whether the slowest 5 % of requests, which no judged percentile covers, take more than half of the total time. An
+/// example is a program that makes many small requests and a large one.
+pub(super) fn few_take_most(of: &[Vec<Observation>]) -> bool {
+    let mut times: Vec<f64> = of.iter().flatten().map(|o| o.value).collect();
+    times.sort_by(|a, b| b.total_cmp(a));
+    let all: f64 = times.iter().sum();
+    let few = (times.len() as f64 * (1.0 - DECISIVE[2])).ceil() as usize;
+    let longest: f64 = times.iter().take(few.max(of.len())).sum();
+    2 * few.max(of.len()) < times.len() && 2.0 * longest > all
+}
