@@ -15,7 +15,9 @@ use rustix::net::sockopt;
 use rustls::pki_types::ServerName;
 use swell_base::Stream;
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use super::listen::{AgentError, talk};
 use super::remote::{Trust, host_of};
@@ -63,6 +65,8 @@ pub(super) struct Dialler {
     connector: TlsConnector,
     tell: Box<dyn Fn(&str) + Send + Sync>,
     told: Mutex<String>,
+    /// Notified when the controller was reached.
+    reached: Notify,
 }
 
 impl Dialler {
@@ -78,6 +82,7 @@ impl Dialler {
             to: dial.to,
             tell: dial.tell,
             told: Mutex::default(),
+            reached: Notify::new(),
         })
     }
 
@@ -95,21 +100,31 @@ impl Dialler {
         let mut wait = FIRST;
         loop {
             let begun = Instant::now();
-            let ended = self.once(router).await;
-            if begun.elapsed() > STEADY {
+            // Before dialling, so that no news is missed.
+            let news = self.reached.notified();
+            let (reached, why) = match self.dial().await {
+                Ok(secret) => {
+                    self.reached.notify_waiters();
+                    (true, self.answer(secret, router).await)
+                }
+                Err(why) => (false, why),
+            };
+            if begun.elapsed() > STEADY && reached {
                 wait = FIRST;
             }
-            let why = ended
-                .err()
-                .unwrap_or_else(|| "it ended the connection".into());
             self.say(&format!("{}: {why}; dialling again", self.to));
-            tokio::time::sleep(wait.mul_f64(0.5 + random.uniform())).await;
+            tokio::select! {
+                () = tokio::time::sleep(wait.mul_f64(0.5 + random.uniform())) => {}
+                // Once the controller can be reached, all connections are made at once. But if it refused one, it may
+                // refuse the others, too.
+                () = news, if !reached => {}
+            }
             wait = (wait * 2).min(LONGEST);
         }
     }
 
-    /// Dials once, and answers requests until the connection ends.
-    async fn once(&self, router: &axum::Router) -> Result<(), String> {
+    /// Opens a connection.
+    async fn dial(&self) -> Result<TlsStream<TcpStream>, String> {
         let late = |_| "no answer in time".to_owned();
         let connecting = tokio::time::timeout(PATIENCE, TcpStream::connect(&self.to));
         let stream = connecting.await.map_err(late)?;
@@ -118,7 +133,11 @@ impl Dialler {
         let greeting = self.connector.connect(self.name.clone(), stream);
         let greeted = tokio::time::timeout(PATIENCE, greeting);
         let secret = greeted.await.map_err(late)?;
-        let secret = secret.map_err(|e| tls::failure(&e))?;
+        secret.map_err(|e| tls::failure(&e))
+    }
+
+    /// Answers requests until the connection ends; returns the reason.
+    async fn answer(&self, secret: TlsStream<TcpStream>, router: &axum::Router) -> String {
         let mut talking = pin!(talk(secret, router.clone(), IDLE));
         let ended = match tokio::time::timeout(REFUSED, &mut talking).await {
             Ok(ended) => ended,
@@ -127,10 +146,11 @@ impl Dialler {
                 talking.await
             }
         };
-        ended.map_err(|error| {
-            let inner = error.source().map_or(String::new(), |e| format!(": {e}"));
-            format!("{error}{inner}")
-        })
+        let Err(error) = ended else {
+            return "it ended the connection".into();
+        };
+        let inner = error.source().map_or(String::new(), |e| format!(": {e}"));
+        format!("{error}{inner}")
     }
 
     /// Tells what has changed. All connections usually share one fate.

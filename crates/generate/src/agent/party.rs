@@ -328,7 +328,12 @@ impl Party {
             start: Some(true),
             ..Change::default()
         };
-        self.change(&start).await?;
+        let started = self.change(&start).await;
+        if started.is_err() {
+            // Otherwise the new part would wait for its start until the end.
+            lock(&self.seen).unknown = true;
+        }
+        started?;
         self.away += since.elapsed();
         self.returns += 1;
         Ok(())

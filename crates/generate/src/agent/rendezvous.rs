@@ -73,6 +73,8 @@ pub struct Refusals {
     pub twice: BTreeMap<String, String>,
 }
 
+/// Connections of an agent that a run needs: for requests, and for renewing the lease.
+const NEEDED: usize = 2;
 /// Most connections of one agent.
 const LINES: usize = 8;
 /// Longest status of an agent, in bytes.
@@ -215,8 +217,8 @@ impl Lobby {
         None
     }
 
-    /// Waits until every expected agent has a connection. Returns the names of those that have none after
-    /// [`PATIENCE`].
+    /// Waits until every expected agent has the connections that a run needs. Returns the names of those that have not
+    /// after [`PATIENCE`].
     pub async fn gather(&self) -> Vec<String> {
         let gathering = async {
             loop {
@@ -234,7 +236,7 @@ impl Lobby {
 
     fn absent(&self) -> Vec<String> {
         let inside = self.inside();
-        let here = |name: &String| inside.seats.get(name).is_some_and(Seat::is_taken);
+        let here = |name: &String| inside.seats.get(name).is_some_and(|s| s.open() >= NEEDED);
         let names = self.expected.iter().map(|e| e.name.clone());
         names.filter(|name| !here(name)).collect()
     }
@@ -328,7 +330,7 @@ impl Lobby {
     fn is_another(&self, name: &str, instance: &str) -> bool {
         let inside = self.inside();
         let seat = inside.seats.get(name);
-        seat.is_some_and(|seat| seat.is_taken() && seat.instance != instance)
+        seat.is_some_and(|seat| seat.open() > 0 && seat.instance != instance)
     }
 
     /// Gives up the connections of an agent that does not answer: its host was cut off or reset. The agent may have been
@@ -411,8 +413,9 @@ impl Lobby {
 }
 
 impl Seat {
-    fn is_taken(&self) -> bool {
-        self.open.iter().any(|open| open.strong_count() > 0)
+    /// Number of open connections.
+    fn open(&self) -> usize {
+        self.open.iter().filter(|o| o.strong_count() > 0).count()
     }
 }
 
