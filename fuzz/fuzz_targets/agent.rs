@@ -16,7 +16,7 @@ use swell_base::Dur;
 use swell_generate::agent::{Agent, AgentConfig};
 use swell_generate::wire::{DATAGRAM, HEADER, Message, Stamps};
 use swell_generate::{
-    Addresses, Client, Closed, Config, Flow, Key, Play, ROW, Role, Run, Server, Target,
+    Addresses, Client, Closed, Config, Flow, Key, Limits, Play, ROW, Role, Run, Server, Target,
 };
 
 const TOKEN: &str = "a token that seeds know";
@@ -39,13 +39,17 @@ fuzz_target!(|data: &[u8]| {
 
 fn agent() -> Agent {
     let config = AgentConfig {
-        listen: ([127, 0, 0, 1], 0).into(),
+        listen: Some(([127, 0, 0, 1], 0).into()),
+        dial: None,
         token: TOKEN.into(),
+        metrics_token: None,
         identity: None,
         address: None,
         pool: Addresses::parse(&["127.5.0.0/16"]).unwrap(),
         port: 0,
         precise: false,
+        limits: Limits::default(),
+        hours: None,
     };
     Agent::new(config).unwrap()
 }

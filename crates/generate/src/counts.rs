@@ -89,6 +89,10 @@ pub struct Statistics {
     pub late: Late,
     /// Parties with a valid lease.
     pub parties: u64,
+    /// Indices of parties without one, at most 16.
+    pub absent: Vec<u16>,
+    /// Why connections were refused because of their addresses, at most eight reasons.
+    pub refused: Vec<String>,
     /// All threads share one descriptor table, so more threads do not give more descriptors.
     pub one_table: bool,
     /// Error numbers of failures, with their counts.

@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::{Errno, Result};
 use rustix::net::{RecvFlags, SocketType, connect, recv, sockopt};
-use swell_base::{Dur, Time};
-use swell_traffic::flowlevel::{Exchange, Pacer, UdpSource};
+use swell_base::{Dur, Stream, Time, derived};
+use swell_traffic::flowlevel::{Exchange, Pacer, UdpSource, randomly};
 
 use super::connect::{set_dscp, socket};
 use super::flow::{Flow, Outcome};
@@ -70,14 +70,48 @@ impl Source {
 }
 
 impl Worker {
-    /// Starts a source.
-    pub fn source_begins(&mut self, law: &UdpSource, begun: Time) {
+    /// Changes the number of running sources by the factor `growth`: ends some, or begins copies of those that the traffic
+    /// does not add by itself. A copy is logged under the number of its original.
+    pub fn scale_sources(&mut self, growth: f64, now: Time, begun: Time) {
+        let Some(playing) = &mut self.playing else {
+            return;
+        };
+        let change = playing.next_change();
+        let mut random = Stream::indexed(playing.seed(), "generate/load", change);
+        let mut over = Vec::new();
+        let mut copies = Vec::new();
+        for token in playing.sources.tokens(|s| s.next.is_some()) {
+            let Some(source) = playing.sources.get_mut(token) else {
+                continue;
+            };
+            let number = randomly(growth, &mut random);
+            if number == 0 {
+                over.push(token);
+            } else if !source.law.takes_slot() {
+                let rest = source.law.rest(now);
+                copies.extend((1..number).filter_map(|_| rest));
+            }
+        }
+        for token in over {
+            self.source_over(token);
+        }
+        for (copy, law) in (1..).zip(copies) {
+            self.source_begins(&law, begun, change << 32 | copy);
+        }
+    }
+
+    /// Starts a source; `copy` is 0, or a number that distinguishes it from others with the same number.
+    pub fn source_begins(&mut self, law: &UdpSource, begun: Time, copy: u64) {
         let now = self.since_begun();
         let Some(playing) = &mut self.playing else {
             return;
         };
         let Ends { server, to, from } = playing.ends(law.source, law.destination);
-        let mut pacer = law.pace(playing.seed());
+        let seed = match copy {
+            0 => playing.seed(),
+            copy => derived(playing.seed(), copy),
+        };
+        let mut pacer = law.pace(seed);
         let next = pacer.next();
         if next.is_none() {
             // It ends before its first exchange, so it never sends anything.

@@ -25,9 +25,9 @@ pub trait Traffic: Send {
         self.poll_at().is_none()
     }
 
-    /// Switches to another plan of a flow-level model, if supported.
-    fn change(&mut self, _plan: &FlowPlan, _now: Time) -> bool {
-        false
+    /// Switches to another plan of a flow-level model, if supported. Returns the factor by which the load grows.
+    fn change(&mut self, _plan: &FlowPlan, _now: Time) -> Option<f64> {
+        None
     }
 }
 
@@ -86,9 +86,8 @@ impl Traffic for Player {
         Player::active(self)
     }
 
-    fn change(&mut self, plan: &FlowPlan, now: Time) -> bool {
-        Player::change(self, plan.clone(), now);
-        true
+    fn change(&mut self, plan: &FlowPlan, now: Time) -> Option<f64> {
+        Some(Player::change(self, plan.clone(), now))
     }
 }
 

@@ -32,6 +32,8 @@ pub(super) struct Playing {
     under_way: u64,
     /// Number of connections so far, for the rotation of DSCPs and congestion controls.
     turn: u64,
+    /// Number of changes of the load so far.
+    changes: u64,
 }
 
 /// Endpoints of a transfer.
@@ -62,6 +64,7 @@ impl Playing {
             sources: Table::default(),
             under_way: 0,
             turn: 0,
+            changes: 0,
         }
     }
 
@@ -119,6 +122,12 @@ impl Playing {
         }
     }
 
+    /// The number of this change of load, from 1.
+    pub fn next_change(&mut self) -> u64 {
+        self.changes += 1;
+        self.changes
+    }
+
     /// Starts a transfer and returns its generation.
     pub fn begin(&mut self) -> u32 {
         self.under_way += 1;
@@ -171,11 +180,12 @@ impl Worker {
         let Playing {
             client, traffic, ..
         } = playing;
-        let changed = client.plan.model().is_some_and(|model| {
+        let growth = client.plan.model().and_then(|model| {
             let traffic = traffic.as_mut();
-            traffic.is_some_and(|t| t.change(model, now))
+            traffic.and_then(|t| t.change(model, now))
         });
-        if changed {
+        if let Some(growth) = growth {
+            self.scale_sources(growth, now, begun);
             return;
         }
         let share = Share {
@@ -224,7 +234,7 @@ impl Worker {
             let traffic = self.playing.as_mut().and_then(|p| p.traffic.as_mut());
             match traffic.and_then(|t| t.pop(now)) {
                 Some(Due::Transfer(transfer)) => self.transfer_due(&transfer),
-                Some(Due::Datagrams(source)) => self.source_begins(&source, begun),
+                Some(Due::Datagrams(source)) => self.source_begins(&source, begun, 0),
                 None => {
                     self.perhaps_played();
                     return false;

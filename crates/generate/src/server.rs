@@ -116,6 +116,9 @@ impl Worker {
     fn accepted(&mut self, fd: OwnedFd, peer: Option<IpAddr>) {
         let Some(peer) = peer.filter(|&p| self.shared.may_anybody_come(p)) else {
             self.counts.strangers += 1;
+            if let Some(stranger) = peer {
+                self.shared.refuse(stranger);
+            }
             return;
         };
         let mut header = [0; HEADER];

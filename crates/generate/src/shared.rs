@@ -1,5 +1,6 @@
 //! State shared by the threads of a run.
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
@@ -46,9 +47,16 @@ pub(super) struct Shared {
     /// A thread could not get a descriptor table of its own.
     pub one_table: AtomicBool,
     flows: Mutex<FlowLog>,
+    /// Why connections were refused, at most [`REFUSED`] reasons.
+    refused: Mutex<VecDeque<String>>,
     pub port: AtomicU16,
     pub datagram_port: AtomicU16,
 }
+
+/// Most absent parties that are named.
+const ABSENT: usize = 16;
+/// Most reasons for refusals that are kept.
+const REFUSED: usize = 8;
 
 /// The other party of a lease.
 pub(super) struct Party {
@@ -96,6 +104,7 @@ impl Shared {
             threads: (0..number).map(thread).collect::<Result<_>>()?,
             one_table: AtomicBool::new(false),
             flows: Mutex::new(FlowLog::new(config.room)),
+            refused: Mutex::default(),
             port: AtomicU16::new(0),
             datagram_port: AtomicU16::new(0),
             config,
@@ -173,8 +182,12 @@ impl Shared {
         for thread in &self.threads {
             all.add(&lock(&thread.statistics));
         }
-        let here = (0..self.parties.len()).filter(|&i| self.is_here(i as u16));
-        all.parties = here.count() as u64;
+        let parties = 0..self.parties.len();
+        let (here, absent): (Vec<u16>, Vec<u16>) =
+            parties.map(|i| i as u16).partition(|&i| self.is_here(i));
+        all.parties = here.len() as u64;
+        all.absent = absent.into_iter().take(ABSENT).collect();
+        all.refused = lock(&self.refused).iter().cloned().collect();
         all.one_table = self.one_table.load(Ordering::Acquire);
         all
     }
@@ -251,6 +264,24 @@ impl Shared {
         }
         let party = &self.parties[usize::from(client)];
         lock(&party.address).is_none_or(|known| known == address)
+    }
+
+    /// Records why a connection from `address` is refused.
+    pub fn refuse(&self, address: IpAddr) {
+        let peers = &self.config.limits.peers;
+        let why = match !peers.is_empty() && !peers.contains(address) {
+            true => format!(
+                "{address} is not within the peers of this agent (--allow-peer {})",
+                peers.texts().join(",")
+            ),
+            false => format!("{address} is not an address of the run's clients"),
+        };
+        let mut refused = lock(&self.refused);
+        refused.retain(|known| *known != why);
+        if refused.len() >= REFUSED {
+            refused.pop_front();
+        }
+        refused.push_back(why);
     }
 
     /// Whether any client may connect from `address`.

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use swell_base::{Dur, Severity, Warning};
 use swell_experiment::bundled;
 pub use swell_generate::agent::{
-    Address, Controller, ModelPart, Order, Standing, StatisticsView, TrafficPart, Trust,
+    Address, Controller, ModelPart, Order, Refusals, Rendezvous, Standing, StatisticsView,
+    TrafficPart, Trust, kept,
 };
 use swell_traffic::flowlevel::FlowModel;
 
@@ -241,9 +242,11 @@ pub fn generate(
         Ok(how)
     });
     let (clients, servers) = controller.standing();
+    let refusals = controller.refusals();
     controller.end();
     let ended = *kept.as_ref().unwrap_or(&Ended::Gone);
-    let doubts = doubts(&clients, &servers, &lost);
+    let mut doubts = doubts(&clients, &servers, &lost);
+    doubts.extend(refused(refusals));
     let agents = Agents {
         clients,
         servers,
@@ -345,6 +348,22 @@ fn play(
         });
         std::thread::sleep(LOOK.saturating_sub(round.elapsed()).min(left));
     }
+}
+
+/// Warnings about connections that were refused where agents dial in.
+fn refused(refusals: Refusals) -> Vec<Warning> {
+    let twice = refusals.twice.into_values();
+    let mut all: Vec<Warning> = twice
+        .map(|text| Warning::warning("agent-twice", text))
+        .collect();
+    if let Some(last) = refusals.last {
+        let text = format!(
+            "{} connections were refused where agents dial in; the last, {last}",
+            refusals.count
+        );
+        all.push(Warning::note("dial-in-refused", text));
+    }
+    all
 }
 
 /// Reasons to distrust the results, agent by agent.

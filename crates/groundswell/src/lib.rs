@@ -113,6 +113,7 @@
 //!         servers: vec![Address::from("10.0.0.2:8471")],
 //!         token: "0123456789abcdef0123456789abcdef".into(),
 //!         trust: Trust::Authorities("lab.pem".into()),
+//!         rendezvous: None,
 //!         traffic: traffic.part,
 //!         lease: Dur::from_secs(5),
 //!         threads: 1,

@@ -1,9 +1,12 @@
 //! `swell agent`.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
-use swell_generate::agent::{Agent, AgentConfig, Identity, enrol, kept, make_authority};
+use swell_generate::agent::{
+    Agent, AgentConfig, DialOut, Identity, Trust, enrol, kept, make_authority,
+};
 use swell_generate::{Addresses, Budget, Limits};
 use swell_host::{Precision, be_punctual};
 use tokio::sync::oneshot;
@@ -27,8 +30,13 @@ pub(crate) fn agent(args: &AgentArgs, json: bool) -> Result<(), Fail> {
     };
     let identity = identity.transpose().map_err(Fail::usage)?;
     let fingerprint = identity.as_ref().map(Identity::fingerprint);
+    let dial = dial_out(args)?;
     let config = AgentConfig {
-        listen: args.listen,
+        listen: args.listen.or(match dial {
+            Some(_) => None,
+            None => Some(LISTEN),
+        }),
+        dial,
         token: token(token_file)?,
         identity,
         address: args.address.map(|a| a.to_string()),
@@ -61,18 +69,53 @@ pub(crate) fn agent(args: &AgentArgs, json: bool) -> Result<(), Fail> {
     // A reader of this line may stop the agent at once, so the signal handler is installed before.
     let announce = || {
         if json {
-            out::json(&serde_json::json!({ "listen": listen, "fingerprint": fingerprint }));
+            out::json(&serde_json::json!({
+                "listen": listen, "dial": args.dial, "fingerprint": fingerprint,
+            }));
         } else if !args.quiet {
+            let listening = listen.map(|at| format!("listening on {at}"));
+            let dialling = args.dial.as_ref().map(|to| format!("dialling {to}"));
+            let all: Vec<String> = [listening, dialling].into_iter().flatten().collect();
+            let all = all.join(", ");
             match fingerprint {
                 Some(fingerprint) => {
-                    out::say(&format!("listening on {listen}; its fingerprint:"));
+                    out::say(&format!("{all}; its fingerprint:"));
                     out::data(&fingerprint);
                 }
-                None => out::say(&format!("listening on {listen}, plain HTTP")),
+                None => out::say(&format!("{all}, plain HTTP")),
             }
         }
     };
     agent.serve(stopped, announce).map_err(Fail::failed)
+}
+
+/// Where agents listen by default.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8471);
+
+/// The controller to dial.
+fn dial_out(args: &AgentArgs) -> Result<Option<DialOut>, Fail> {
+    let Some(to) = &args.dial else {
+        return Ok(None);
+    };
+    let trust = match (&args.ca, &args.fingerprint) {
+        (Some(path), _) => Trust::Authorities(path.clone()),
+        (None, Some(print)) => Trust::Fingerprints(vec![print.clone()]),
+        (None, None) => {
+            let fail = Fail::usage("--dial: whom to trust to be the controller?");
+            return Err(fail.hint("--ca FILE or --fingerprint HEX"));
+        }
+    };
+    let quiet = args.quiet;
+    let tell = move |text: &str| {
+        if !quiet {
+            out::say(text);
+        }
+    };
+    Ok(Some(DialOut {
+        to: to.clone(),
+        trust,
+        tell: Box::new(tell),
+    }))
 }
 
 /// Creates a certificate authority, or lets it certify an agent.

@@ -188,6 +188,14 @@ pub(crate) struct GenerateArgs {
     /// A file (TOML) that says which agents there are, where, what they are, and whom to trust to be they.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["clients", "servers", "fingerprint"])]
     pub fleet: Option<PathBuf>,
+    /// Where to listen for agents that dial out to here, from behind NAT or a firewall (`dial = true` in the
+    /// fleet file).
+    #[arg(long, value_name = "ADDR:PORT", requires_all = ["fleet", "state"])]
+    pub listen: Option<std::net::SocketAddr>,
+    /// Where the certificate and key that are shown to these agents stay: what `swell agent enrol` has put there,
+    /// or what the first use makes.
+    #[arg(long, value_name = "DIR", requires = "listen")]
+    pub state: Option<PathBuf>,
     /// The token that all agents have.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,

@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use groundswell::generate::{
     self, Address, Controller, Ended, Event, Fleet, Local, ModelPart, Options, Order, Played,
-    StatisticsView, Traffic, TrafficPart, Trust,
+    Rendezvous, StatisticsView, Traffic, TrafficPart, Trust, kept,
 };
 use indicatif::ProgressBar;
 use swell_base::Dur;
@@ -36,6 +36,12 @@ pub(crate) fn generate(
         length: traffic.length,
         duration: args.duration,
     };
+    if let (Some(at), false) = (&options.order.rendezvous, args.quiet || json) {
+        let (address, fingerprint) = (at.address(), at.fingerprint());
+        out::say(&format!(
+            "agents dial in to {address}; its fingerprint: {fingerprint}"
+        ));
+    }
     interrupt::wishes();
     let line = Line::new(args.duration.or(traffic.length), args.quiet || json);
     let loads = typed_loads(!args.quiet && !json);
@@ -111,6 +117,17 @@ fn order(args: &GenerateArgs, traffic: TrafficPart, local: Option<&Local>) -> Re
         (None, Some(fleet)) => fleet.addresses(),
         (None, None) => (names(&args.clients), names(&args.servers)),
     };
+    match (args.listen, &fleet) {
+        (None, Some(fleet)) if fleet.dials() => {
+            let fail = Fail::usage("agents of the fleet dial in, but nobody listens");
+            return Err(fail.hint("--listen ADDR:PORT --state DIR"));
+        }
+        (Some(_), Some(fleet)) if !fleet.dials() => {
+            let fail = Fail::usage("--listen: no agent of the fleet dials in");
+            return Err(fail.hint("`dial = true` instead of an address, in the fleet file"));
+        }
+        _ => {}
+    }
     let own = |of: fn(&Fleet) -> Option<PathBuf>| fleet.as_ref().and_then(of);
     let token_file = args.token_file.clone().or_else(|| own(Fleet::token_file));
     let token = match (local, token_file) {
@@ -128,11 +145,20 @@ fn order(args: &GenerateArgs, traffic: TrafficPart, local: Option<&Local>) -> Re
     } else {
         Trust::Fingerprints(args.fingerprint.clone())
     };
+    let rendezvous = match (args.listen, &args.state) {
+        (Some(listen), Some(state)) => {
+            let identity = kept(state).map_err(Fail::usage)?;
+            let made = Rendezvous::new(listen, identity);
+            Some(made.map_err(|e| Fail::usage(format!("--listen {listen}: {e}")))?)
+        }
+        _ => None,
+    };
     Ok(Order {
         clients,
         servers,
         token,
         trust,
+        rendezvous: rendezvous.map(Arc::new),
         traffic,
         lease: args.lease,
         threads: args.threads,

@@ -29,10 +29,12 @@ mod watch;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Command, Schema, SchemaArgs};
 use fail::Fail;
+use swell_experiment::file;
 use swell_host::Rights;
 
 fn main() -> ExitCode {
@@ -47,7 +49,13 @@ fn main() -> ExitCode {
             out::data(asked.render().to_string().trim_end());
             return ExitCode::SUCCESS;
         }
-        Err(wrong) => wrong.exit(),
+        Err(wrong) => match unknown_command(&wrong) {
+            Some(fail) => {
+                fail::say(&fail);
+                return ExitCode::from(fail::code(&fail));
+            }
+            None => wrong.exit(),
+        },
     };
     out::events_wanted(cli.events);
     if cli.events {
@@ -60,6 +68,27 @@ fn main() -> ExitCode {
             ExitCode::from(fail::code(&fail))
         }
     }
+}
+
+/// An error that lists the commands, if the one that was given does not exist. clap itself lists none.
+fn unknown_command(wrong: &clap::Error) -> Option<Fail> {
+    let Some(ContextValue::String(name)) = wrong.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let root = Cli::command();
+    let mut command = &root;
+    for word in std::env::args().skip(1).take_while(|word| word != name) {
+        command = command.find_subcommand(&word).unwrap_or(command);
+    }
+    // The commands of `swell study` are studies; other commands have commands.
+    let what = match command.get_name() {
+        "study" => "study",
+        _ => "command",
+    };
+    let known = command.get_subcommands().filter(|c| !c.is_hide_set());
+    let known: Vec<&str> = known.map(clap::Command::get_name).collect();
+    let (message, hint) = file::unknown_name(what, name, &known);
+    Some(Fail::usage(message).hint(hint))
 }
 
 /// Executes the command. The exit code is that of a program run under the emulator, otherwise 0.

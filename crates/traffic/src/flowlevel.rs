@@ -41,6 +41,7 @@ pub use model::{
 };
 pub use play::{
     Burst, Due, Exchange, Pacer, Plan, PlanError, Playback, Player, Share, Transfer, UdpSource,
+    randomly,
 };
 pub use record::{Direction, Record};
 pub use tuning::Played;

@@ -243,6 +243,10 @@ pub struct StatisticsView {
     pub open: u64,
     /// Other parties of the run with a valid lease.
     pub parties: u64,
+    /// Indices of up to 16 other parties without one.
+    pub absent: Vec<u16>,
+    /// Why connections to a server were refused because of their addresses; the last eight different reasons.
+    pub refused: Vec<String>,
     /// How late transfers and exchanges began.
     pub late: LateView,
     /// Error numbers (errno(3)) of failures, with their counts.
@@ -333,6 +337,8 @@ impl StatisticsView {
             sessions: statistics.sessions,
             open: statistics.open,
             parties: statistics.parties,
+            absent: statistics.absent.clone(),
+            refused: statistics.refused.clone(),
             late: statistics.late.into(),
             warnings: statistics.doubts().into_iter().map(doubt).collect(),
             failures: statistics.failures,

@@ -61,7 +61,11 @@ pub fn enrol(
     let first = names.first().map_or("", String::as_str);
     let mut params = params(names.to_vec(), first, days)?;
     params.use_authority_key_identifier_extension = true;
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    // An agent is a client of TLS when it dials out to its controller. A controller that agents dial is a server.
+    params.extended_key_usages = vec![
+        ExtendedKeyUsagePurpose::ServerAuth,
+        ExtendedKeyUsagePurpose::ClientAuth,
+    ];
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     let issued = params.signed_by(&own, &issuer).map_err(wrong)?;
     write_pair(dir, AGENT, &issued.pem(), &own.serialize_pem())?;

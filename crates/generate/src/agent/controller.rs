@@ -1,5 +1,6 @@
 //! Controls the agents of a run.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -9,7 +10,8 @@ use tokio::sync::oneshot;
 use super::api::{Change, ClientPart, NewRun, Part, ServerPart};
 use super::order::{Address, Order, OrderError};
 use super::party::{Attention, Party, Standing};
-use super::remote::{Remote, dial};
+use super::remote::{Remote, Way, dial};
+use super::rendezvous::{Lobby, Refusals};
 use crate::{Flow, Key};
 
 /// A run on several agents. If it is dropped without [`Controller::end`], the leases expire. They also expire if none
@@ -24,6 +26,8 @@ pub struct Controller {
     /// When the start of the traffic was requested.
     begun: Option<Instant>,
     attention: Attention,
+    /// The connections of agents that dial in.
+    lobby: Option<Arc<Lobby>>,
 }
 
 /// Requests time out after half of the lease, but within these limits.
@@ -34,30 +38,36 @@ const AGREEMENT: Duration = Duration::from_secs(10);
 
 impl Controller {
     /// Creates a run on all agents and waits until clients and servers have agreed. No traffic is generated before
-    /// [`Controller::start`].
+    /// [`Controller::start`]. Agents that dial in have 30 s to do so.
     ///
     /// # Errors
-    /// If an agent cannot be reached or refuses, or clients do not reach the servers. Parts that already exist end
+    /// If an agent cannot be reached, does not dial in or refuses, or clients do not reach the servers. Parts that already exist end
     /// when their leases expire, at the latest.
     pub fn new(order: &Order) -> Result<Controller, OrderError> {
         if order.clients.is_empty() || order.servers.is_empty() {
             return Err(OrderError::Nobody);
         }
         let (runtime, stop) = runtime().map_err(OrderError::System)?;
-        let all = order.clients.iter().chain(&order.servers);
+        let lobby = lobby(order, &runtime)?;
         let party = |address: &Address| -> Result<Party, OrderError> {
-            let at = address.at.as_deref().unwrap_or(&address.name);
-            let how = address.dial.clone().unwrap_or_else(|| dial(at));
-            let trust = address.trust.as_ref().unwrap_or(&order.trust);
+            let way = match &lobby {
+                Some(lobby) if address.dials_in => Way::In(Arc::clone(lobby)),
+                _ => {
+                    let at = address.at.as_deref().unwrap_or(&address.name);
+                    let how = address.dial.clone().unwrap_or_else(|| dial(at));
+                    let trust = address.trust.as_ref().unwrap_or(&order.trust);
+                    Way::out([&address.name, at], how, trust)?
+                }
+            };
             let patience = Duration::from_secs_f64(order.lease.as_secs_f64() / 2.0);
             let remote = || {
-                let how = std::sync::Arc::clone(&how);
-                let mut remote = Remote::new([&address.name, at], how, trust, &order.token)?;
+                let mut remote = Remote::new(&address.name, way.clone(), &order.token);
                 remote.patience = patience.clamp(SHORT, LONG);
-                Ok::<_, OrderError>(remote)
+                remote
             };
-            Ok(Party::new(remote()?, remote()?, order.lease))
+            Ok(Party::new(remote(), remote(), order.lease))
         };
+        let all = order.clients.iter().chain(&order.servers);
         let mut controller = Controller {
             runtime,
             _stop: stop,
@@ -65,6 +75,7 @@ impl Controller {
             clients: order.clients.len(),
             begun: None,
             attention: Attention::new(),
+            lobby,
         };
         let made = controller.make(order).and_then(|()| controller.agree());
         if made.is_err() {
@@ -138,18 +149,49 @@ impl Controller {
         loop {
             self.with(async |clients, _| join_all(clients.iter_mut().map(Party::look)).await);
             let (clients, servers) = self.parties.split_at(self.clients);
-            let missing = clients.iter().find(|p| p.parties() < servers.len() as u64);
-            let Some(missing) = missing else {
+            let missing = clients
+                .iter()
+                .position(|p| p.parties() < servers.len() as u64);
+            let Some(client) = missing else {
                 return Ok(());
             };
             if begun.elapsed() > AGREEMENT {
-                return Err(OrderError::Agreement {
-                    client: missing.remote.name.clone(),
-                    parties: missing.parties(),
-                    servers: servers.len(),
-                });
+                return Err(self.disagreement(client));
             }
             std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Why a client has not agreed with every server.
+    fn disagreement(&mut self, client: usize) -> OrderError {
+        self.with(async |_, servers| join_all(servers.iter_mut().map(Party::look)).await);
+        let (clients, servers) = self.parties.split_at(self.clients);
+        let name = clients[client].remote.name.clone();
+        let absent = clients[client].absent();
+        let Some(server) = absent.and_then(|index| servers.get(index)) else {
+            return OrderError::Agreement {
+                client: name,
+                parties: clients[client].parties(),
+                servers: servers.len(),
+            };
+        };
+        let (address, other) = (server.address().to_owned(), server.remote.name.clone());
+        match server.refused() {
+            Some(why) => OrderError::Unwelcome {
+                client: name,
+                server: other,
+                why,
+            },
+            None if server.remote.dials() => OrderError::Behind {
+                client: name,
+                server: other,
+                address,
+            },
+            None => OrderError::Unreachable {
+                client: name,
+                server: other,
+                address,
+            },
         }
     }
 
@@ -240,6 +282,12 @@ impl Controller {
         (of(clients), of(servers))
     }
 
+    /// Connections that were refused where agents dial in.
+    pub fn refusals(&self) -> Refusals {
+        let lobby = self.lobby.as_ref();
+        lobby.map_or_else(Refusals::default, |lobby| lobby.refusals())
+    }
+
     /// Whether every client has finished its traffic, has ended, or has been missing for three leases.
     pub fn is_over(&self) -> bool {
         let mut clients = self.parties[..self.clients].iter();
@@ -275,8 +323,38 @@ impl Controller {
     }
 }
 
+/// Waits for the agents that dial in, if there are any.
+fn lobby(order: &Order, runtime: &Handle) -> Result<Option<Arc<Lobby>>, OrderError> {
+    let all = order.clients.iter().chain(&order.servers);
+    let dialling: Vec<&Address> = all.filter(|a| a.dials_in).collect();
+    let Some(first) = dialling.first() else {
+        return Ok(None);
+    };
+    let Some(rendezvous) = &order.rendezvous else {
+        return Err(OrderError::NoRendezvous(first.name.clone()));
+    };
+    let (lobby, absent) = runtime.block_on(async {
+        let lobby = Lobby::open(rendezvous, &dialling, &order.trust, &order.token)?;
+        let absent = lobby.gather().await;
+        Ok::<_, OrderError>((lobby, absent))
+    })?;
+    if absent.is_empty() {
+        return Ok(Some(lobby));
+    }
+    let refusals = lobby.refusals();
+    let last = refusals.last.map(|last| {
+        let count = refusals.count;
+        format!("; {count} connections were refused, the last from {last}")
+    });
+    Err(OrderError::Absent {
+        agents: absent.join(", "),
+        listen: lobby.address(),
+        refused: last.unwrap_or_default(),
+    })
+}
+
 /// Starts a runtime on a thread of its own. It ends when the returned sender is dropped.
-fn runtime() -> std::io::Result<(Handle, oneshot::Sender<()>)> {
+pub(super) fn runtime() -> std::io::Result<(Handle, oneshot::Sender<()>)> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -1,5 +1,6 @@
-//! An agent: listens for controllers and answers requests with a valid token.
+//! An agent: listens for controllers or dials out to one, and answers requests with a valid token.
 
+use std::future::pending;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
@@ -13,19 +14,22 @@ use hyper_util::service::TowerToHyperService;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
+use super::dial_out::{DialOut, Dialler};
 use super::routes::{self, Shared};
 use super::runs::{Allowed, Runs};
 use super::tls::{Identity, TlsError};
-use super::visitors::{Visit, Visitor, Visitors};
+use super::visitors::{self, Accepted, Visitor};
 use crate::{Addresses, Hours, Limits};
 
 /// The configuration of an agent.
 pub struct AgentConfig {
-    /// Where it listens for controllers.
-    pub listen: SocketAddr,
+    /// Where it listens for controllers, if it does.
+    pub listen: Option<SocketAddr>,
+    /// The controller that it dials out to, if any. This needs an identity.
+    pub dial: Option<DialOut>,
     /// The token that authorizes controllers: at least 16 bytes.
     pub token: String,
     /// A token that only permits reading the metrics.
@@ -58,6 +62,15 @@ pub enum AgentError {
     /// Without TLS, anyone on the path could read the token.
     #[error("{0} is not a loopback address: plain HTTP works on those alone; leave TLS on")]
     Plain(SocketAddr),
+    /// No controller could ever reach it.
+    #[error("an agent listens, or dials out to a controller")]
+    Nowhere,
+    /// The controller that it dials could not know whom it has reached.
+    #[error("an agent that dials out needs a certificate: plain HTTP is for those that listen")]
+    PlainDial,
+    /// The address of the controller is not valid.
+    #[error("--dial {0}: this is not HOST:PORT")]
+    Dial(String),
     /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -73,29 +86,23 @@ pub enum AgentError {
 
 /// Minimum length of a token in bytes.
 const SHORTEST: usize = 16;
-/// Most connections at a time. If there are more, an unauthenticated connection is closed.
-const CONNECTIONS: usize = 256;
-/// Connection slots kept free, as long as there are unauthenticated connections to close. So a new connection need
-/// not wait until another one is closed.
-const RESERVE: usize = 16;
-/// Length of the listen queue. If it is full, the kernel refuses all further connections.
-const BACKLOG: i32 = 4096;
 /// Time limit for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A listening agent.
+/// An agent.
 pub struct Agent {
-    listener: TcpListener,
+    listener: Option<TcpListener>,
+    dialler: Option<Dialler>,
     tls: Option<TlsAcceptor>,
     shared: Arc<Shared>,
 }
 
 impl Agent {
-    /// Starts to listen.
+    /// Starts to listen, if it does. It dials out in [`Agent::serve`].
     ///
     /// # Errors
-    /// If a token is too short, plain HTTP would be reachable from other hosts, the certificate cannot be used, or
-    /// the address cannot be bound.
+    /// If a token is too short, plain HTTP would be reachable from other hosts, the certificate cannot be used, an
+    /// address is invalid or cannot be bound, or no controller could reach it.
     pub fn new(config: AgentConfig) -> Result<Agent, AgentError> {
         let metrics = config.metrics_token.as_deref();
         for token in [Some(config.token.as_str()), metrics].into_iter().flatten() {
@@ -106,21 +113,26 @@ impl Agent {
         if metrics == Some(config.token.as_str()) {
             return Err(AgentError::SameToken);
         }
-        if config.identity.is_none() && !config.listen.ip().is_loopback() {
-            return Err(AgentError::Plain(config.listen));
+        if config.listen.is_none() && config.dial.is_none() {
+            return Err(AgentError::Nowhere);
         }
+        let open = config.listen.filter(|at| !at.ip().is_loopback());
+        if let (None, Some(open)) = (&config.identity, open) {
+            return Err(AgentError::Plain(open));
+        }
+        let dialler = match (config.dial, &config.identity) {
+            (Some(dial), Some(identity)) => Some(Dialler::new(dial, identity)?),
+            (Some(_), None) => return Err(AgentError::PlainDial),
+            (None, _) => None,
+        };
         let tls = match config.identity {
             Some(identity) => Some(TlsAcceptor::from(identity.server()?)),
             None => None,
         };
-        let failed = |error| AgentError::Listen {
-            address: config.listen,
-            error,
+        let listen = |address| {
+            visitors::listen(address).map_err(|error| AgentError::Listen { address, error })
         };
-        let listener = TcpListener::bind(config.listen).map_err(failed)?;
-        // The standard library's listen queue has 128 entries; a later listen(2) replaces it.
-        rustix::net::listen(&listener, BACKLOG).map_err(|e| failed(e.into()))?;
-        listener.set_nonblocking(true).map_err(failed)?;
+        let listener = config.listen.map(listen).transpose()?;
         let allowed = Allowed {
             address: config.address,
             pool: config.pool,
@@ -131,6 +143,7 @@ impl Agent {
         };
         Ok(Agent {
             listener,
+            dialler,
             tls,
             shared: Arc::new(Shared {
                 runs: Runs::new(allowed),
@@ -142,12 +155,13 @@ impl Agent {
         })
     }
 
-    /// The address on which it listens.
+    /// The address on which it listens, if it does.
     ///
     /// # Errors
     /// If the kernel does not report it.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    pub fn address(&self) -> io::Result<Option<SocketAddr>> {
+        let own = self.listener.as_ref();
+        own.map(TcpListener::local_addr).transpose()
     }
 
     /// Answers one controller on an existing stream, without TLS, until the stream ends.
@@ -162,7 +176,8 @@ impl Agent {
         let router = routes::router(Arc::clone(&self.shared));
         runtime.block_on(async {
             let stream = tokio::net::UnixStream::from_std(stream)?;
-            talk(stream, router, None).await;
+            // The other end knows about an error.
+            let _ = talk(stream, router, PATIENCE).await;
             Ok(())
         })
     }
@@ -183,7 +198,7 @@ impl Agent {
             let mut terminate = signal(SignalKind::terminate())?;
             ready();
             tokio::select! {
-                served = self.accept() => served,
+                served = self.answer() => served,
                 _ = stopped => Ok(()),
                 _ = terminate.recv() => Ok(()),
             }
@@ -192,71 +207,65 @@ impl Agent {
         served
     }
 
-    async fn accept(self) -> io::Result<()> {
-        let listener = tokio::net::TcpListener::from_std(self.listener)?;
+    async fn answer(self) -> io::Result<()> {
         let router = routes::router(self.shared);
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
-        let visitors = Arc::new(Visitors::default());
-        for number in 0.. {
-            let (stream, from) = match listener.accept().await {
-                Ok(accepted) => accepted,
-                // The error concerns that connection only, or descriptors ran out, which is temporary.
-                Err(_) => {
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                    continue;
-                }
-            };
-            if places.available_permits() < RESERVE {
-                visitors.make_room();
+        let dialling = async {
+            match &self.dialler {
+                Some(dialler) => dialler.serve(&router).await,
+                None => pending().await,
             }
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-                break;
+        };
+        let accepting = async {
+            let Some(listener) = self.listener else {
+                return pending().await;
             };
-            // Requests are small, and each waits for its answer.
-            let _ = stream.set_nodelay(true);
-            let visitor = visitors.visitor(number, from.ip());
-            let (router, tls, visit) = (router.clone(), self.tls.clone(), Visit(visitor.clone()));
-            let task = tokio::spawn(async move {
-                let own = &visit.0;
-                let served = async {
-                    match tls {
-                        Some(tls) => {
-                            // On an error, the other end is gone or has been informed by TLS.
-                            if let Ok(secret) = tls.accept(stream).await {
-                                talk(secret, router, Some(own)).await;
-                            }
-                        }
-                        None => talk(stream, router, Some(own)).await,
-                    }
-                };
-                tokio::select! {
-                    () = served => {}
-                    () = own.stays_anonymous() => {}
-                }
-                drop(place);
-            });
-            visitor.served_by(task.abort_handle());
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            visitors::receive(listener, |one| accepted(one, self.tls.clone(), &router)).await;
+            Ok(())
+        };
+        tokio::select! {
+            () = dialling => Ok(()),
+            accepted = accepting => accepted,
         }
-        Ok(())
     }
 }
 
-async fn talk(
+/// Serves a controller that has connected.
+fn accepted(
+    one: Accepted,
+    tls: Option<TlsAcceptor>,
+    router: &axum::Router,
+) -> impl Future<Output = ()> + Send + use<> {
+    let router = router.clone().layer(Extension::<Visitor>(one.visitor));
+    async move {
+        let _place = one.place;
+        // On an error, the other end is gone or has been informed.
+        match tls {
+            Some(tls) => {
+                if let Ok(secret) = tls.accept(one.stream).await {
+                    let _ = talk(secret, router, PATIENCE).await;
+                }
+            }
+            None => {
+                let _ = talk(one.stream, router, PATIENCE).await;
+            }
+        }
+    }
+}
+
+/// Answers requests on a stream until it ends. A request's head must arrive within `patience` after the connection
+/// began or the last answer ended.
+pub(super) async fn talk(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     router: axum::Router,
-    visitor: Option<&Visitor>,
-) {
+    patience: Duration,
+) -> hyper::Result<()> {
     let mut server = http1::Builder::new();
     // A client that half-closes its connection after its request still gets the answer.
     server.half_close(true);
     server
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE);
-    let router = match visitor {
-        Some(visitor) => router.layer(Extension(visitor.clone())),
-        None => router,
-    };
+        .header_read_timeout(patience);
     let service = TowerToHyperService::new(router);
-    // On an error, the other end is gone or has been informed.
-    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+    server.serve_connection(TokioIo::new(stream), service).await
 }

@@ -6,6 +6,9 @@
 //! Plain HTTP is restricted to loopback addresses. No code is ever uploaded: a run consists of a model's statistics
 //! and a few numbers.
 //!
+//! An agent that no controller can connect to dials out instead ([`DialOut`]) to a [`Rendezvous`] of the controller, and
+//! serves the same interface over that connection. Both ends show certificates.
+//!
 //! A [`Controller`] creates the run on the servers' agents, then on the clients', and waits until they have agreed.
 //! It then starts them, renews the lease of every run periodically, and fetches their counters and all transfers. If
 //! it stops, for whatever reason, the leases expire, and all traffic ends.
@@ -14,11 +17,13 @@ mod api;
 mod authority;
 mod clock;
 mod controller;
+mod dial_out;
 mod documents;
 mod listen;
 mod order;
 mod party;
 mod remote;
+mod rendezvous;
 mod routes;
 mod runs;
 mod tls;
@@ -34,10 +39,12 @@ pub use api::{
 pub use authority::{enrol, kept, make_authority};
 pub use clock::Beginning;
 pub use controller::Controller;
+pub use dial_out::DialOut;
 pub use documents::openapi;
 pub use listen::{Agent, AgentConfig, AgentError};
 pub use order::{Address, Order, OrderError};
 pub use party::Standing;
 pub use remote::{Dial, RemoteError, Trust};
+pub use rendezvous::{Refusals, Rendezvous};
 pub use routes::FLOWS;
 pub use tls::{Identity, TlsError, fingerprint};

@@ -1,9 +1,12 @@
 //! The parameters of a controller's run.
 
+use std::sync::Arc;
+
 use swell_base::Dur;
 
 use super::api::TrafficPart;
 use super::remote::{Dial, RemoteError, Trust};
+use super::rendezvous::Rendezvous;
 
 /// How to reach an agent.
 #[derive(Clone)]
@@ -14,6 +17,9 @@ pub struct Address {
     pub at: Option<String>,
     /// How to connect to it, if not by its location.
     pub dial: Option<Dial>,
+    /// It dials in to the order's rendezvous instead. Its certificate has the fingerprint in `trust`, or is an
+    /// authority's for the host `name`.
+    pub dials_in: bool,
     /// How to authenticate it, if not like all other agents.
     pub trust: Option<Trust>,
 }
@@ -24,6 +30,7 @@ impl From<&str> for Address {
             name: name.into(),
             at: None,
             dial: None,
+            dials_in: false,
             trust: None,
         }
     }
@@ -40,6 +47,8 @@ pub struct Order {
     pub token: String,
     /// How to authenticate agents whose address does not say otherwise.
     pub trust: Trust,
+    /// Where agents dial in, if any do.
+    pub rendezvous: Option<Arc<Rendezvous>>,
     /// The traffic.
     pub traffic: TrafficPart,
     /// How long an agent continues without hearing from the controller.
@@ -65,6 +74,27 @@ pub enum OrderError {
     /// A run needs at least one client and one server.
     #[error("a run takes at least one client and one server")]
     Nobody,
+    /// Agents would dial in, but nobody listens.
+    #[error("{0} dials in: say where by --listen ADDR:PORT")]
+    NoRendezvous(String),
+    /// An agent that dials in could not be told from others.
+    #[error("{agent}: {reason}")]
+    Unrecognized {
+        /// The agent.
+        agent: String,
+        /// What is missing.
+        reason: &'static str,
+    },
+    /// Agents have not dialled in.
+    #[error("{agents} did not dial in to {listen} within 30 s{refused}")]
+    Absent {
+        /// Their names.
+        agents: String,
+        /// The address.
+        listen: std::net::SocketAddr,
+        /// What was refused meanwhile; empty, or a clause that begins with `; `.
+        refused: String,
+    },
     /// An agent has another version.
     #[error("{agent} is version {theirs}, this is {own}: let them be the same")]
     Version {
@@ -95,6 +125,41 @@ pub enum OrderError {
         parties: u64,
         /// Number of servers in the run.
         servers: usize,
+    },
+    /// A server refused the client's connections.
+    #[error("{client} and {server} did not agree within 10 s: {server} refuses it: {why}")]
+    Unwelcome {
+        /// The client.
+        client: String,
+        /// The server.
+        server: String,
+        /// The server's reason.
+        why: String,
+    },
+    /// A client cannot connect to a server.
+    #[error(
+        "{client} did not reach {server} at {address} within 10 s: is the way from it to this port open?"
+    )]
+    Unreachable {
+        /// The client.
+        client: String,
+        /// The server.
+        server: String,
+        /// The address and port of the server.
+        address: String,
+    },
+    /// The same, with a server that dials in, so it may be behind NAT.
+    #[error(
+        "{client} did not reach {server} at {address} within 10 s: {server} dials in, so it may be behind NAT \
+         or a firewall; let it be a client, or forward a port to it (--port) and say where (--address)"
+    )]
+    Behind {
+        /// The client.
+        client: String,
+        /// The server.
+        server: String,
+        /// The address and port at which the server was sought.
+        address: String,
     },
     /// The system provides no runtime or no random number.
     #[error("{0}")]

@@ -105,6 +105,8 @@ pub(super) struct Party {
     spare: Option<Remote>,
     /// The part that it was asked for.
     part: Option<NewRun>,
+    /// Where clients reach it, if it is a server.
+    address: String,
     lease: Duration,
     /// Number of the next flow to fetch.
     next: u64,
@@ -127,6 +129,7 @@ impl Party {
             remote,
             spare: Some(spare),
             part: None,
+            address: String::new(),
             lease: Duration::from_secs_f64(lease.as_secs_f64()),
             next: 0,
             lost: 0,
@@ -171,6 +174,24 @@ impl Party {
     pub fn parties(&self) -> u64 {
         let seen = lock(&self.seen);
         seen.statistics.as_ref().map_or(0, |s| s.parties)
+    }
+
+    /// The index of a server, or client, that it has not agreed with.
+    pub fn absent(&self) -> Option<usize> {
+        let seen = lock(&self.seen);
+        let first = seen.statistics.as_ref()?.absent.first();
+        first.copied().map(usize::from)
+    }
+
+    /// The reason why it last refused a connection.
+    pub fn refused(&self) -> Option<String> {
+        let seen = lock(&self.seen);
+        seen.statistics.as_ref()?.refused.last().cloned()
+    }
+
+    /// Where clients reach it, if it is a server.
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     /// Whether its part is over, or it has been missing for longer than the controller waits.
@@ -307,14 +328,19 @@ impl Party {
             start: Some(true),
             ..Change::default()
         };
-        self.change(&start).await?;
+        let started = self.change(&start).await;
+        if started.is_err() {
+            // Otherwise the new part would wait for its start until the end.
+            lock(&self.seen).unknown = true;
+        }
+        started?;
         self.away += since.elapsed();
         self.returns += 1;
         Ok(())
     }
 
     /// The server's addresses as its clients need them.
-    pub fn target(&self, status: &Status, made: &RunView) -> Result<TargetPart, OrderError> {
+    pub fn target(&mut self, status: &Status, made: &RunView) -> Result<TargetPart, OrderError> {
         let wrong = |reason: String| OrderError::Addresses {
             agent: self.remote.name.clone(),
             reason,
@@ -328,8 +354,9 @@ impl Party {
             None => pool.host(0).or(self.remote.address),
         };
         let own = own.ok_or_else(|| wrong("it has no address".into()))?;
+        self.address = SocketAddr::new(own, made.port).to_string();
         Ok(TargetPart {
-            address: SocketAddr::new(own, made.port).to_string(),
+            address: self.address.clone(),
             datagrams: made.datagrams,
             pool: status.pool.clone(),
         })

@@ -1,4 +1,4 @@
-//! An agent as seen from the controller: one HTTP connection.
+//! An agent as seen from the controller: one HTTP connection, which either end may have opened.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -9,15 +9,16 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
+use hyper::Request;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
+use super::rendezvous::Lobby;
 use super::tls::{self, TlsError};
 
 /// Why an agent did not do what was requested.
@@ -68,12 +69,26 @@ const LONGEST: usize = 64 << 20;
 
 type Answer = (StatusCode, HeaderMap, Bytes);
 
+/// How to get a connection to an agent.
+#[derive(Clone)]
+pub(super) enum Way {
+    /// The controller opens it.
+    Out {
+        dial: Dial,
+        tls: Option<(TlsConnector, ServerName<'static>)>,
+    },
+    /// The agent opens it.
+    In(Arc<Lobby>),
+}
+
+/// Sends requests on a connection.
+pub(super) type Sender = SendRequest<Full<Bytes>>;
+
 pub(super) struct Remote {
     pub name: String,
-    dial: Dial,
-    tls: Option<(TlsConnector, ServerName<'static>)>,
+    way: Way,
     token: String,
-    sender: Option<SendRequest<Full<Bytes>>>,
+    sender: Option<Sender>,
     /// A pending connection attempt, which can outlive the request that started it.
     dialling: Option<JoinHandle<io::Result<TcpStream>>>,
     /// Its address.
@@ -97,24 +112,34 @@ pub(super) fn dial(name: &str) -> Dial {
     })
 }
 
-impl Remote {
-    /// The agent `name` at `at`, which is connected to by `dial`.
-    pub fn new(
-        [name, at]: [&str; 2],
-        dial: Dial,
-        trust: &Trust,
-        token: &str,
-    ) -> Result<Remote, RemoteError> {
-        let config: Option<Arc<ClientConfig>> = match trust {
-            Trust::Loopback => None,
-            Trust::Fingerprints(all) => Some(tls::trusting_fingerprints(all)?),
-            Trust::Authorities(path) => Some(tls::trusting_authorities(path)?),
-        };
-        let host = at.rsplit_once(':').map_or(at, |(host, _)| host);
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        let tls = match config {
+/// The host of `HOST:PORT`; an IPv6 address without its brackets.
+pub(super) fn host_of(at: &str) -> &str {
+    let host = at.rsplit_once(':').map_or(at, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
+/// A request with the token.
+pub(super) fn request(
+    method: &Method,
+    path: &str,
+    token: &str,
+    body: Bytes,
+) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
+    Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::HOST, "agent")
+        .header(header::AUTHORIZATION, format!("Bearer {token}"))
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Full::new(body))
+}
+
+impl Way {
+    /// Connects to the agent `name` at `at` by `dial`.
+    pub fn out([name, at]: [&str; 2], dial: Dial, trust: &Trust) -> Result<Way, RemoteError> {
+        let tls = match tls::anonymous(trust)? {
             Some(config) => {
-                let host = ServerName::try_from(host.to_owned());
+                let host = ServerName::try_from(host_of(at).to_owned());
                 let host = host.map_err(|e| RemoteError::Away {
                     agent: name.into(),
                     reason: e.to_string(),
@@ -123,16 +148,27 @@ impl Remote {
             }
             None => None,
         };
-        Ok(Remote {
+        Ok(Way::Out { dial, tls })
+    }
+}
+
+impl Remote {
+    /// The agent `name`.
+    pub fn new(name: &str, way: Way, token: &str) -> Remote {
+        Remote {
             name: name.into(),
-            dial,
-            tls,
+            way,
             token: token.into(),
             sender: None,
             dialling: None,
             address: None,
             patience: PATIENCE,
-        })
+        }
+    }
+
+    /// Whether the agent dials in.
+    pub fn dials(&self) -> bool {
+        matches!(self.way, Way::In(_))
     }
 
     fn away(&self, reason: impl ToString) -> RemoteError {
@@ -142,8 +178,29 @@ impl Remote {
         }
     }
 
+    /// A failed exchange on a connection.
+    fn broken(&self, error: &hyper::Error) -> RemoteError {
+        let plain = matches!(self.way, Way::Out { tls: None, .. });
+        // A TLS server answers plain HTTP with an alert, which is no HTTP.
+        if plain && error.is_parse() {
+            return self.away(
+                "it does not answer in plain HTTP; if it uses TLS, say whom to trust by --ca or \
+                 --fingerprint",
+            );
+        }
+        self.away(error)
+    }
+
     async fn connect(&mut self) -> Result<(), RemoteError> {
-        let dial = Arc::clone(&self.dial);
+        let (dial, tls) = match self.way.clone() {
+            Way::Out { dial, tls } => (dial, tls),
+            Way::In(lobby) => {
+                let (sender, from) = lobby.take(&self.name).await;
+                self.address = Some(from.ip().to_canonical());
+                self.sender = Some(sender);
+                return Ok(());
+            }
+        };
         let begin = || tokio::task::spawn_blocking(move || dial());
         let dialled = self.dialling.get_or_insert_with(begin).await;
         self.dialling = None;
@@ -151,7 +208,7 @@ impl Remote {
         let stream = stream.map_err(|e| self.away(e))?;
         let peer: SocketAddr = stream.peer_addr().map_err(|e| self.away(e))?;
         self.address = Some(peer.ip().to_canonical());
-        if self.tls.is_none() && !peer.ip().is_loopback() {
+        if tls.is_none() && !peer.ip().is_loopback() {
             let how = "plain HTTP is for loopback addresses alone: say whom to trust by \
                        --fingerprint or --ca";
             return Err(self.away(how));
@@ -160,10 +217,10 @@ impl Remote {
         let stream = tokio::net::TcpStream::from_std(stream).map_err(|e| self.away(e))?;
         // Requests are small, and each waits for its answer.
         let _ = stream.set_nodelay(true);
-        let sender = match &self.tls {
+        let sender = match tls {
             Some((connector, host)) => {
-                let shaken = connector.connect(host.clone(), stream).await;
-                let secret = shaken.map_err(|e| self.away(e))?;
+                let shaken = connector.connect(host, stream).await;
+                let secret = shaken.map_err(|e| self.away(tls::failure(&e)))?;
                 let greeted = http1::handshake(TokioIo::new(secret)).await;
                 let (sender, connection) = greeted.map_err(|e| self.away(e))?;
                 tokio::spawn(connection);
@@ -190,14 +247,8 @@ impl Remote {
         if !kept {
             self.connect().await?;
         }
-        let request = hyper::Request::builder()
-            .method(method)
-            .uri(path)
-            .header(header::HOST, "agent")
-            .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
-            .header(header::CONTENT_TYPE, "application/json")
-            .body(Full::new(body.clone()))
-            .map_err(|e| self.away(e))?;
+        let request = request(method, path, &self.token, body.clone());
+        let request = request.map_err(|e| self.away(e))?;
         let Some(mut sender) = self.sender.take() else {
             return Err(self.away("no connection"));
         };
@@ -206,15 +257,15 @@ impl Remote {
             // The connection was closed before any part of the request was sent.
             Err(mut unsent) if kept => {
                 let Some(message) = unsent.take_message() else {
-                    return Err(self.away(unsent.into_error()));
+                    return Err(self.broken(&unsent.into_error()));
                 };
                 self.connect().await?;
                 let again = self.sender.take();
                 sender = again.ok_or_else(|| self.away("no connection"))?;
                 let answer = sender.send_request(message).await;
-                answer.map_err(|e| self.away(e))?
+                answer.map_err(|e| self.broken(&e))?
             }
-            Err(error) => return Err(self.away(error.into_error())),
+            Err(error) => return Err(self.broken(&error.into_error())),
         };
         let (head, rest) = answer.into_parts();
         let collected = Limited::new(rest, LONGEST).collect().await;

@@ -6,6 +6,7 @@
 )]
 
 mod dashboard;
+mod dials;
 mod errors;
 mod limits;
 mod returns;
@@ -33,7 +34,8 @@ const TOKEN: &str = "0123456789abcdef";
 /// An agent that any local process with the token may control.
 fn plain() -> AgentConfig {
     AgentConfig {
-        listen: ([127, 0, 0, 1], 0).into(),
+        listen: Some(([127, 0, 0, 1], 0).into()),
+        dial: None,
         token: TOKEN.into(),
         metrics_token: None,
         identity: None,
@@ -59,7 +61,7 @@ impl Running {
 
     fn at(listen: SocketAddr, identity: Option<Identity>) -> Running {
         let config = AgentConfig {
-            listen,
+            listen: Some(listen),
             identity,
             ..plain()
         };
@@ -68,7 +70,9 @@ impl Running {
 
     fn of(config: AgentConfig) -> Running {
         let agent = Agent::new(config).unwrap();
-        let address = agent.address().unwrap();
+        // One that dials out has none.
+        let none = SocketAddr::from(([127, 0, 0, 1], 0));
+        let address = agent.address().unwrap().unwrap_or(none);
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || agent.serve(stopped, || ()).unwrap());
         Running {
@@ -145,6 +149,7 @@ fn order(clients: &[&Running], servers: &[&Running], trust: Trust) -> Order {
         servers: names(servers),
         token: TOKEN.into(),
         trust,
+        rendezvous: None,
         traffic: TrafficPart::Closed {
             sessions: 4,
             up: 200,
@@ -201,7 +206,7 @@ fn without_the_token_nothing_happens() {
 #[test]
 fn an_agent_that_everybody_could_command_does_not_start() {
     let config = |listen: [u8; 4], token: &str| AgentConfig {
-        listen: (listen, 0).into(),
+        listen: Some((listen, 0).into()),
         token: token.into(),
         ..plain()
     };

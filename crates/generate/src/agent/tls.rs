@@ -1,5 +1,6 @@
 //! How agents identify themselves, and how controllers authenticate them.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,9 +10,16 @@ use rustls::crypto::{
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    ClientConfig, ConfigBuilder, DigitallySignedStruct, DistinguishedName, RootCertStore,
+    ServerConfig, SignatureScheme, WantsVerifier, client,
+};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+
+use super::remote::Trust;
 
 /// Why TLS cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +38,9 @@ pub enum TlsError {
     /// Not a valid fingerprint.
     #[error("`{0}` is not a fingerprint: it is the 64 hexadecimal digits that the agent printed")]
     Fingerprint(String),
+    /// Whoever sends the token over a connection must know to whom.
+    #[error("whom to trust? --ca FILE or --fingerprint HEX")]
+    Untrusting,
 }
 
 /// A certificate and its key.
@@ -40,8 +51,15 @@ pub struct Identity {
 
 /// The SHA-256 fingerprint of a certificate, in hexadecimal.
 pub fn fingerprint(certificate: &[u8]) -> String {
-    let digest = Sha256::digest(certificate);
-    digest.iter().map(|b| format!("{b:02x}")).collect()
+    digest(certificate)
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect()
+}
+
+/// The SHA-256 fingerprint of a certificate.
+pub(super) fn digest(certificate: &[u8]) -> [u8; 32] {
+    Sha256::digest(certificate).into()
 }
 
 impl Identity {
@@ -81,8 +99,8 @@ impl Identity {
             .map_or_else(String::new, |c| fingerprint(c))
     }
 
+    /// The configuration of a server that any client may connect to.
     pub(super) fn server(self) -> Result<Arc<ServerConfig>, TlsError> {
-        let wrong = |e: rustls::Error| TlsError::Certificate(e.to_string());
         let config = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
             .map_err(wrong)?
@@ -91,6 +109,42 @@ impl Identity {
             .map_err(wrong)?;
         Ok(Arc::new(config))
     }
+
+    /// The configuration of a server whose clients need a certificate that `callers` accepts.
+    pub(super) fn server_for(&self, callers: Callers) -> Result<Arc<ServerConfig>, TlsError> {
+        let config = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(wrong)?
+            .with_client_cert_verifier(Arc::new(callers))
+            .with_single_cert(self.chain.clone(), self.key.clone_key())
+            .map_err(wrong)?;
+        Ok(Arc::new(config))
+    }
+
+    /// The configuration of a client that shows this identity to a server that `trust` accepts.
+    ///
+    /// # Errors
+    /// If `trust` accepts nobody or is invalid, or the certificate cannot be used.
+    pub(super) fn client(&self, trust: &Trust) -> Result<Arc<ClientConfig>, TlsError> {
+        let config = trusting(trust)?
+            .ok_or(TlsError::Untrusting)?
+            .with_client_auth_cert(self.chain.clone(), self.key.clone_key())
+            .map_err(wrong)?;
+        Ok(Arc::new(config))
+    }
+}
+
+impl Clone for Identity {
+    fn clone(&self) -> Identity {
+        Identity {
+            chain: self.chain.clone(),
+            key: self.key.clone_key(),
+        }
+    }
+}
+
+fn wrong(error: rustls::Error) -> TlsError {
+    TlsError::Certificate(error.to_string())
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
@@ -112,38 +166,55 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// A client configuration that trusts certificates signed by an authority in a PEM file.
-pub(super) fn trusting_authorities(path: &Path) -> Result<Arc<ClientConfig>, TlsError> {
+fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
-        let added = roots.add(certificate);
-        added.map_err(|e| TlsError::Certificate(e.to_string()))?;
+        roots.add(certificate).map_err(wrong)?;
     }
-    let config = ClientConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()
-        .map_err(|e| TlsError::Certificate(e.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
+    Ok(roots)
 }
 
-/// A client configuration that trusts exactly the certificates with these fingerprints.
-pub(super) fn trusting_fingerprints(texts: &[String]) -> Result<Arc<ClientConfig>, TlsError> {
-    let pins: Result<Vec<[u8; 32]>, TlsError> = texts.iter().map(|t| pin(t)).collect();
-    let pinned = Pinned {
-        pins: pins?,
-        algorithms: provider().signature_verification_algorithms,
-    };
-    let config = ClientConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()
-        .map_err(|e| TlsError::Certificate(e.to_string()))?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(pinned))
-        .with_no_client_auth();
-    Ok(Arc::new(config))
+/// A client's configuration, except for its own certificate; `None` for plain HTTP.
+fn trusting(
+    trust: &Trust,
+) -> Result<Option<ConfigBuilder<ClientConfig, client::WantsClientCert>>, TlsError> {
+    let config: ConfigBuilder<ClientConfig, WantsVerifier> =
+        ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(wrong)?;
+    Ok(match trust {
+        Trust::Loopback => None,
+        Trust::Fingerprints(texts) => {
+            let pins: Result<Vec<[u8; 32]>, TlsError> = texts.iter().map(|t| pin(t)).collect();
+            let pinned = Pinned {
+                pins: pins?,
+                algorithms: provider().signature_verification_algorithms,
+            };
+            let config = config.dangerous();
+            Some(config.with_custom_certificate_verifier(Arc::new(pinned)))
+        }
+        Trust::Authorities(path) => Some(config.with_root_certificates(roots(path)?)),
+    })
 }
 
-fn pin(text: &str) -> Result<[u8; 32], TlsError> {
+/// The configuration of a client without a certificate; `None` for plain HTTP.
+pub(super) fn anonymous(trust: &Trust) -> Result<Option<Arc<ClientConfig>>, TlsError> {
+    let config = trusting(trust)?;
+    Ok(config.map(|c| Arc::new(c.with_no_client_auth())))
+}
+
+/// Why a TLS handshake failed. Bytes that are no TLS at all have a sentence of their own.
+pub(super) fn failure(error: &io::Error) -> String {
+    let inner = error
+        .get_ref()
+        .and_then(|e| e.downcast_ref::<rustls::Error>());
+    match inner {
+        Some(rustls::Error::InvalidMessage(_)) => "the other side does not speak TLS".into(),
+        _ => error.to_string(),
+    }
+}
+
+pub(super) fn pin(text: &str) -> Result<[u8; 32], TlsError> {
     let wrong = || TlsError::Fingerprint(text.into());
     let digits: Vec<u8> = text.bytes().filter(|b| *b != b':').collect();
     if digits.len() != 64 {
@@ -175,14 +246,11 @@ impl ServerCertVerifier for Pinned {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let digest: [u8; 32] = Sha256::digest(end_entity).into();
-        if self.pins.iter().any(|pin| bool::from(pin.ct_eq(&digest))) {
+        let shown = digest(end_entity);
+        if self.pins.iter().any(|pin| bool::from(pin.ct_eq(&shown))) {
             return Ok(ServerCertVerified::assertion());
         }
-        Err(rustls::Error::General(format!(
-            "its certificate has the fingerprint {}, which is none of those given",
-            fingerprint(end_entity)
-        )))
+        Err(unknown(end_entity))
     }
 
     fn verify_tls12_signature(
@@ -206,4 +274,82 @@ impl ServerCertVerifier for Pinned {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
     }
+}
+
+/// Accepts the certificates of agents that dial in: those with known fingerprints, and those that an authority signed.
+/// Which agent it is, and whether it is expected, is determined after the handshake.
+#[derive(Debug)]
+pub(super) struct Callers {
+    pins: Vec<[u8; 32]>,
+    authorities: Option<Arc<dyn ClientCertVerifier>>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl Callers {
+    /// Accepts these fingerprints, and what the authorities in a PEM file signed.
+    pub fn new(pins: Vec<[u8; 32]>, authorities: Option<&Path>) -> Result<Callers, TlsError> {
+        let signed = |path: &Path| {
+            let roots = Arc::new(roots(path)?);
+            WebPkiClientVerifier::builder_with_provider(roots, provider())
+                .build()
+                .map_err(|e| TlsError::Certificate(e.to_string()))
+        };
+        Ok(Callers {
+            pins,
+            authorities: authorities.map(signed).transpose()?,
+            algorithms: provider().signature_verification_algorithms,
+        })
+    }
+}
+
+impl ClientCertVerifier for Callers {
+    /// No hints, so that agents show self-signed certificates too.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        let shown = digest(end_entity);
+        if self.pins.iter().any(|pin| bool::from(pin.ct_eq(&shown))) {
+            return Ok(ClientCertVerified::assertion());
+        }
+        match &self.authorities {
+            Some(signed) => signed.verify_client_cert(end_entity, intermediates, now),
+            None => Err(unknown(end_entity)),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+fn unknown(certificate: &[u8]) -> rustls::Error {
+    rustls::Error::General(format!(
+        "its certificate has the fingerprint {}, which is none of those given",
+        fingerprint(certificate)
+    ))
 }

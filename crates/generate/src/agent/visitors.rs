@@ -1,13 +1,24 @@
-//! Connections that have not shown the token yet. They are closed soon, or earlier to make space for newer ones.
+//! Accepting connections. Those that have not authenticated yet are closed soon, or earlier to make space for newer ones.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 
-/// The token must be shown within this time after connecting.
+/// Most connections at a time. If there are more, an unauthenticated connection is closed.
+pub(super) const CONNECTIONS: usize = 256;
+/// Connection slots kept free, as long as there are unauthenticated connections to close. So a new connection need
+/// not wait until another one is closed.
+const RESERVE: usize = 16;
+/// Length of the listen queue. If it is full, the kernel refuses all further connections.
+const BACKLOG: i32 = 4096;
+
+/// A connection must authenticate within this time after connecting.
 pub(super) const ANONYMOUS: Duration = Duration::from_secs(5);
 
 /// Unauthenticated connections, by age.
@@ -27,6 +38,67 @@ struct Anonymous {
 pub(super) struct Visitor {
     number: u64,
     all: Arc<Visitors>,
+}
+
+/// A connection that was accepted.
+pub(super) struct Accepted {
+    pub stream: TcpStream,
+    pub from: SocketAddr,
+    pub visitor: Visitor,
+    /// One of [`CONNECTIONS`] slots, until it is dropped.
+    pub place: OwnedSemaphorePermit,
+}
+
+/// Starts to listen, without blocking.
+pub(super) fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let listener = std::net::TcpListener::bind(address)?;
+    // The standard library's listen queue has 128 entries; a later listen(2) replaces it.
+    rustix::net::listen(&listener, BACKLOG)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Accepts connections without end, and serves each in a task of its own. The task ends early if the connection does not
+/// authenticate in time ([`Visitor::forget`]).
+pub(super) async fn receive<F>(listener: TcpListener, serve: impl Fn(Accepted) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let visitors = Arc::new(Visitors::default());
+    for number in 0.. {
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            // The error concerns that connection only, or descriptors ran out, which is temporary.
+            Err(_) => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                continue;
+            }
+        };
+        if places.available_permits() < RESERVE {
+            visitors.make_room();
+        }
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+            break;
+        };
+        // Requests are small, and each waits for its answer.
+        let _ = stream.set_nodelay(true);
+        let visitor = visitors.visitor(number, from.ip());
+        let visit = Visit(visitor.clone());
+        let served = serve(Accepted {
+            stream,
+            from,
+            visitor: visitor.clone(),
+            place,
+        });
+        let task = tokio::spawn(async move {
+            tokio::select! {
+                () = served => {}
+                () = visit.0.stays_anonymous() => {}
+            }
+        });
+        visitor.served_by(task.abort_handle());
+    }
 }
 
 /// Held by a connection's task. The visitor is removed however the task ends, also by a panic.
@@ -101,12 +173,12 @@ impl Visitor {
         }
     }
 
-    /// Removes the entry: the token was shown, or the connection ended.
+    /// Removes the entry: the connection has authenticated, or it ended.
     pub(super) fn forget(&self) {
         self.all.lock().remove(&self.number);
     }
 
-    /// Completes when the time limit passes without the token; never completes once it was shown.
+    /// Completes when the time limit passes without authentication; never completes once it has authenticated.
     pub(super) async fn stays_anonymous(&self) {
         tokio::time::sleep(ANONYMOUS).await;
         let anonymous = self.all.lock().contains_key(&self.number);

@@ -1,7 +1,10 @@
 //! Flow-level models, and changes while they run.
 
+use std::time::Duration;
+
 use swell_traffic::flowlevel::{
-    self, Configurator, Direction, FlowModel, Options, Playback, Record,
+    self, Configurator, Direction, FlowModel, Histogram, Options, Playback, Record, UdpKind,
+    UdpSources,
 };
 
 use super::*;
@@ -107,6 +110,87 @@ fn load_changes_and_other_traffic_take_effect_while_it_runs() {
     assert!(done > 0);
     client.set_plan(loaded(1.0));
     until(|| client.statistics().counts.done > done);
+}
+
+/// 200 sources that send a datagram every 100 ms, each for minutes.
+fn steady() -> FlowModel {
+    let of = |value: u64| {
+        let mut histogram = Histogram::default();
+        histogram.add_many(value, 200);
+        histogram
+    };
+    let (sources, each) = (200, 4_000);
+    let mut model = model([0; 4]);
+    model.interval = Dur::from_secs(100);
+    model.span[1] = model.span[0] + 400_000_000_000;
+    model.udp = vec![UdpSources {
+        kind: UdpKind::ConstantRate,
+        sources,
+        flows: sources,
+        packets: sources * each,
+        bytes: sources * each * 100,
+        answers: 0,
+        answer_bytes: 0,
+        spacing: of(100_000),
+        durations: of(400_000_000),
+        pauses: Histogram::default(),
+        datagrams: of(100),
+        volumes: of(each * 100),
+        lifetimes: of(400_000_000),
+        active: vec![sources; 4],
+    }];
+    model
+}
+
+#[test]
+fn a_new_load_changes_the_rate_of_running_sources() {
+    let server = server();
+    let model = steady();
+    let loaded = |load| {
+        plan(
+            &model,
+            Playback {
+                load,
+                cycle: true,
+                ..Playback::default()
+            },
+        )
+    };
+    let role = Role::Client(Client {
+        plan: loaded(1.0),
+        ..client_of(vec![target(&server)], Script(Vec::new()), Play::default())
+    });
+    let client = Run::new(config(role)).unwrap();
+    for run in [&client, &server] {
+        run.renew(Dur::from_secs(600));
+    }
+    agreed(&client);
+    client.start();
+    let now = || {
+        let sent = client.statistics().counts.datagrams_sent as f64;
+        (client.elapsed().as_secs_f64(), sent)
+    };
+    // Datagrams per second: of each load, within five standard errors of the number of sources.
+    for (load, least, most) in [
+        (1.0, 1_900.0, 2_100.0),
+        (0.25, 200.0, 800.0),
+        (1.0, 800.0, 3_200.0),
+    ] {
+        client.set_plan(loaded(load));
+        let mut before = now();
+        until(|| {
+            std::thread::sleep(Duration::from_secs(1));
+            let after = now();
+            let rate = (after.1 - before.1) / (after.0 - before.0);
+            before = after;
+            (least..most).contains(&rate)
+        });
+    }
+    let counts = client.stop().counts;
+    assert_eq!((counts.withheld, counts.datagrams_refused), (0, 0));
+    let flows = client.flows(0, usize::MAX).flows;
+    let ended = flows.iter().filter(|f| f.outcome == Outcome::Unfinished);
+    assert!(ended.count() > 100, "the lower load ends sources");
 }
 
 #[test]

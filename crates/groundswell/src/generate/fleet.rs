@@ -27,8 +27,11 @@ pub struct Fleet {
 struct Member {
     /// Its name in results; default: its address.
     name: Option<String>,
-    /// `HOST:PORT`.
-    address: String,
+    /// `HOST:PORT`, unless it dials in.
+    address: Option<String>,
+    /// Whether it dials in to the controller.
+    #[serde(default)]
+    dial: bool,
     role: Role,
     /// Fingerprint of its certificate.
     fingerprint: Option<String>,
@@ -58,19 +61,36 @@ impl Fleet {
     fn check(&self) -> Result<(), String> {
         let mut names = BTreeSet::new();
         for member in &self.agents {
+            match (&member.name, &member.address, member.dial) {
+                (None, _, true) => return Err("an agent that dials in needs a name".into()),
+                (Some(name), Some(_), true) => {
+                    return Err(format!("{name}: an agent that dials in has no address"));
+                }
+                (Some(name), None, false) => {
+                    return Err(format!("{name}: neither an address nor `dial = true`"));
+                }
+                (None, None, false) => {
+                    return Err("an agent has an address, or a name and `dial = true`".into());
+                }
+                _ => {}
+            }
             if !names.insert(member.name()) {
                 return Err(format!("two agents are called {}", member.name()));
             }
-            let port = member
-                .address
-                .rsplit_once(':')
-                .map(|(_, port)| port.parse::<u16>());
-            if !matches!(port, Some(Ok(1..))) {
-                return Err(format!("{}: an address is HOST:PORT", member.address));
+            if let Some(address) = &member.address {
+                let port = address.rsplit_once(':').map(|(_, p)| p.parse::<u16>());
+                if !matches!(port, Some(Ok(1..))) {
+                    return Err(format!("{address}: an address is HOST:PORT"));
+                }
             }
         }
-        if let Some(address) = twice(self.agents.iter().map(|a| a.address.as_str())) {
+        if let Some(address) = twice(self.agents.iter().flat_map(|a| a.address.as_deref())) {
             return Err(format!("two agents have the address {address}"));
+        }
+        // Agents that dial in are told apart by their certificates.
+        let dialling = self.agents.iter().filter(|a| a.dial);
+        if let Some(print) = twice(dialling.flat_map(|a| a.fingerprint.as_deref())) {
+            return Err(format!("two agents have the fingerprint {print}"));
         }
         for (role, word) in [(Role::Client, "client"), (Role::Server, "server")] {
             if !self.agents.iter().any(|a| a.role == role) {
@@ -87,6 +107,11 @@ impl Fleet {
             own.map(Member::address).collect()
         };
         (of(Role::Client), of(Role::Server))
+    }
+
+    /// Whether an agent dials in.
+    pub fn dials(&self) -> bool {
+        self.agents.iter().any(|a| a.dial)
     }
 
     /// The file with the token that all agents share.
@@ -109,13 +134,16 @@ pub(super) fn twice<'a>(addresses: impl IntoIterator<Item = &'a str>) -> Option<
 
 impl Member {
     fn name(&self) -> &str {
-        self.name.as_deref().unwrap_or(&self.address)
+        let address = self.address.as_deref();
+        // Every agent has one or the other.
+        self.name.as_deref().or(address).unwrap_or_default()
     }
 
     fn address(&self) -> Address {
         let pin = |print: &String| Trust::Fingerprints(vec![print.clone()]);
         Address {
-            at: Some(self.address.clone()),
+            at: self.address.clone(),
+            dials_in: self.dial,
             trust: self.fingerprint.as_ref().map(pin),
             ..Address::from(self.name())
         }
@@ -130,6 +158,19 @@ mod tests {
         let fleet: Fleet = toml::from_str(text).map_err(|e| e.to_string())?;
         fleet.check()?;
         Ok(fleet)
+    }
+
+    #[test]
+    fn an_agent_that_dials_in_has_a_name_instead_of_an_address() {
+        let fleet = checked(
+            "[[agents]]\nname = \"a\"\ndial = true\nrole = \"client\"\nfingerprint = \"00\"\n\
+             [[agents]]\naddress = \"b:1\"\nrole = \"server\"\n",
+        );
+        let fleet = fleet.unwrap();
+        assert!(fleet.dials());
+        let (clients, servers) = fleet.addresses();
+        assert_eq!(clients[0].name, "a");
+        assert!(clients[0].dials_in && clients[0].at.is_none() && !servers[0].dials_in);
     }
 
     #[test]
@@ -158,6 +199,32 @@ mod tests {
                 "both",
             ),
             (format!("tokens = 1\n{client}{server}"), "tokens"),
+            (
+                format!("{client}{server}").replace("address = \"b:1\"", "dial = true"),
+                "needs a name",
+            ),
+            (
+                format!("{client}dial = true\n{server}"),
+                "a: an agent that dials in has no address",
+            ),
+            (
+                format!("{client}{server}").replace("address = \"10.0.0.1:1\"\n", ""),
+                "a: neither an address nor",
+            ),
+            (
+                format!("{client}{server}").replace("address = \"b:1\"\n", ""),
+                "an agent has an address, or",
+            ),
+            (
+                ["x", "y"]
+                    .map(|n| {
+                        format!("{server}name = \"{n}\"\n")
+                            .replace("address = \"b:1\"", "dial = true")
+                    })
+                    .concat()
+                    + client,
+                "the fingerprint 00",
+            ),
         ] {
             let said = checked(&text).unwrap_err();
             assert!(said.contains(says), "{said}");

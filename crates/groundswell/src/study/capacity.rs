@@ -72,6 +72,7 @@ fn order(local: &Local, traffic: TrafficPart) -> Order {
         servers: vec![local.server()],
         token: local.token(),
         trust: Trust::Loopback,
+        rendezvous: None,
         traffic,
         lease: Dur::from_secs(5),
         threads: 1,

@@ -13,9 +13,35 @@ use clap::{Args, Subcommand};
 pub(crate) struct AgentArgs {
     #[command(subcommand)]
     pub command: Option<AgentCommand>,
-    /// Where to listen for the controller.
-    #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:8471")]
-    pub listen: std::net::SocketAddr,
+    /// Where to listen for the controller. Default: 0.0.0.0:8471, or nowhere with --dial.
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<std::net::SocketAddr>,
+    /// Dial out to a controller (`swell generate --listen`), from behind NAT or a firewall, and again whenever
+    /// the connection ends.
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        conflicts_with = "plain",
+        help_heading = "Behind NAT"
+    )]
+    pub dial: Option<String>,
+    /// Authorities that vouch for the controller's certificate (PEM).
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "dial",
+        help_heading = "Behind NAT"
+    )]
+    pub ca: Option<PathBuf>,
+    /// Fingerprint of the controller's certificate, as `swell generate` prints it.
+    #[arg(
+        long,
+        value_name = "HEX",
+        requires = "dial",
+        conflicts_with = "ca",
+        help_heading = "Behind NAT"
+    )]
+    pub fingerprint: Option<String>,
     /// The token that the controller must have, at least 16 bytes.
     #[arg(long, value_name = "FILE", required = true)]
     pub token_file: Option<PathBuf>,
@@ -93,10 +119,10 @@ pub(crate) enum AgentCommand {
         #[arg(long, default_value_t = 3650, value_name = "N")]
         days: u32,
     },
-    /// Make the certificate of an agent, for its --state.
+    /// Make the certificate of an agent, for its --state. A controller that agents dial has one, too.
     #[command(after_help = "swell agent enrol a.example 10.0.0.1 --ca authority -o a-state")]
     Enrol {
-        /// Names and addresses by which controllers reach it.
+        /// Names and addresses by which controllers reach it, or by which a fleet file calls it if it dials out.
         #[arg(required = true)]
         names: Vec<String>,
         /// The directory of the authority.

@@ -8,6 +8,7 @@
 mod collect;
 mod compare;
 mod conditions;
+mod dial;
 mod generate;
 mod kept;
 mod learn;

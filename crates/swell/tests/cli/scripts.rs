@@ -160,6 +160,25 @@ fn agents_that_are_killed_cut_off_and_stalled_come_back_and_account_for_everythi
 }
 
 #[test]
+fn agents_behind_nat_dial_in_and_play() {
+    let dir = Scratch::new("nat");
+    for tool in ["ip", "unshare", "python3"] {
+        if Command::new(tool).arg("--version").output().is_err() {
+            println!("skipped: {tool} is not installed");
+            return;
+        }
+    }
+    if emulates(&dir) {
+        let said = script(&dir, "nat-check", &[]);
+        let good = said.lines().filter(|l| l.starts_with("good")).count();
+        assert!(
+            good == 11 || said.starts_with("skipped: /dev/net/tun"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn runs_that_are_killed_leave_nothing_and_take_nothing() {
     let dir = Scratch::new("kills");
     if emulates(&dir) {

@@ -338,3 +338,34 @@ fn the_spectrum_is_of_applications_that_are_known() {
         "{said}"
     );
 }
+
+#[test]
+fn an_unknown_study_or_command_lists_those_that_there_are() {
+    let dir = Scratch::new("study-unknown");
+    for (words, message, hint) in [
+        (
+            &["study", "nonesuch"][..],
+            "unknown study `nonesuch`",
+            "known: background, ",
+        ),
+        (
+            &["--json", "study", "filer"],
+            "unknown study `filer`",
+            "did you mean `filler`?",
+        ),
+        (
+            &["agent", "nonesuch"],
+            "unknown command `nonesuch`",
+            "known: ca, enrol",
+        ),
+        (&["nonesuch"], "unknown command `nonesuch`", "known: "),
+    ] {
+        let out = run(&dir, words);
+        assert_eq!(out.status.code(), Some(2), "{words:?}");
+        let said = text(&out.stderr);
+        assert!(
+            said.contains(message) && said.contains(hint),
+            "{words:?}: {said}"
+        );
+    }
+}

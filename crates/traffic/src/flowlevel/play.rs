@@ -65,7 +65,7 @@ mod player;
 mod udp;
 
 pub use player::{Due, Player, Share, Transfer};
-pub use udp::{Burst, Exchange, Pacer, UdpSource};
+pub use udp::{Burst, Exchange, Pacer, UdpSource, randomly};
 
 use udp::UdpPlan;
 

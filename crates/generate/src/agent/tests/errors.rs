@@ -173,3 +173,47 @@ fn hostile_bytes_hurt_nobody() {
     assert!(agent.raw(head.as_bytes()).starts_with("HTTP/1.1 413"));
     agent.get("/v1/status");
 }
+
+/// Why a run with these agents cannot be made.
+fn no_run(client: &Running, server: &Running, trust: Trust) -> String {
+    let order = order(&[client], &[server], trust);
+    Controller::new(&order).err().unwrap().to_string()
+}
+
+#[test]
+fn tls_on_one_side_only_is_named() {
+    let identity = Identity::made().unwrap();
+    let trust = Trust::Fingerprints(vec![identity.fingerprint()]);
+    let (plain, secret) = (Running::new(None), Running::new(Some(identity)));
+    let said = no_run(&plain, &secret, Trust::Loopback);
+    assert!(
+        said.contains("it does not answer in plain HTTP; if it uses TLS"),
+        "{said}"
+    );
+    assert!(said.contains(&secret.address.to_string()), "{said}");
+    let said = no_run(&plain, &secret, trust);
+    assert!(said.contains("the other side does not speak TLS"), "{said}");
+    assert!(said.contains(&plain.address.to_string()), "{said}");
+}
+
+#[test]
+fn a_server_that_does_not_allow_a_client_is_named_with_its_reason() {
+    let open = |peers: &[&str]| {
+        Running::of(AgentConfig {
+            pool: Addresses::default(),
+            limits: Limits {
+                peers: Addresses::parse(peers).unwrap(),
+                ..Limits::default()
+            },
+            ..plain()
+        })
+    };
+    let (client, server) = (open(&[]), open(&["10.0.0.0/8"]));
+    let said = no_run(&client, &server, Trust::Loopback);
+    let wanted = format!(
+        "{} and {} did not agree within 10 s: {} refuses it: 127.0.0.1 is not within the peers of this agent \
+         (--allow-peer 10.0.0.0/8)",
+        client.address, server.address, server.address
+    );
+    assert_eq!(said, wanted);
+}

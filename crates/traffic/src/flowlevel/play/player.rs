@@ -225,9 +225,13 @@ impl Player {
     }
 
     /// Continues with another plan from `now` on, such as another load of the same model. It continues in
-    /// the interval of `now`. Surplus sessions end, new ones begin, the others continue. Datagram sources
-    /// follow when they end, or with the next interval.
-    pub fn change(&mut self, plan: Plan, now: Time) {
+    /// the interval of `now`. Surplus sessions end, new ones begin, the others continue. So do datagram sources that
+    /// have not begun.
+    ///
+    /// Returns the factor by which the load grows. Datagram sources that have begun are no longer known here: the caller
+    /// ends a part of them, or copies those that do not take slots ([`UdpSource::takes_slot`]).
+    pub fn change(&mut self, plan: Plan, now: Time) -> f64 {
+        let growth = plan.playback.load / self.plan.playback.load;
         let same_kinds = plan.udp.len() == self.udp.len();
         // Transfers in progress keep their sizes.
         let scale = self.plan.playback.sizes / plan.playback.sizes;
@@ -265,8 +269,10 @@ impl Player {
         }
         self.set_sessions(index, now);
         for kind in 0..self.udp.len() {
-            self.begin_arrivals(kind, index, now);
+            self.set_sources(kind, index, now);
         }
+        self.scale_waiting(growth);
+        growth
     }
 
     /// Whether no interval is left, and the last one has been ended.

@@ -118,12 +118,36 @@ impl UdpSource {
         }
     }
 
+    /// Whether it takes one of a number of slots, which the player fills by itself. The others arrive individually.
+    pub fn takes_slot(&self) -> bool {
+        matches!(self.kind, UdpKind::Periodic | UdpKind::Exponential)
+    }
+
+    /// What is left of it after `now`, as a source of its own; `None` if there is nothing.
+    pub fn rest(&self, now: Time) -> Option<UdpSource> {
+        let at = now.max(self.at);
+        let part = self.until.since(at).as_secs_f64();
+        let share = part / self.until.since(self.at).as_secs_f64().max(1e-9);
+        let rest = UdpSource {
+            at,
+            exchanges: self.exchanges.map(|n| (n as f64 * share + 0.5) as u64),
+            ..*self
+        };
+        (rest.until > at && rest.exchanges != Some(0)).then_some(rest)
+    }
+
     /// Whether the server answers datagrams that arrive. Otherwise it sends [`Exchange::down`] by the schedule: it is
     /// a stream of its own, or there are too few requests to be the cause of each answer.
     pub fn answers(&self) -> bool {
         let is_stream = matches!(self.kind, UdpKind::ConstantRate | UdpKind::OnOff);
         !is_stream && self.up.datagrams >= self.down.datagrams
     }
+}
+
+/// A random whole number with this mean: the whole number below or above. At most a million.
+pub fn randomly(mean: f64, stream: &mut Stream) -> u64 {
+    let most = mean.clamp(0.0, 1e6);
+    most as u64 + u64::from(stream.uniform() < most.fract())
 }
 
 /// Below one, so that rounding never makes a datagram.

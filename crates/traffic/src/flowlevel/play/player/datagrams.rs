@@ -8,6 +8,7 @@ use super::super::UdpSource;
 use super::super::arrivals::BLOCK;
 use super::super::udp::{Piece, Streams};
 use super::{Due, Event, Player};
+use crate::flowlevel::randomly;
 
 /// Sources that are between two of their streams.
 #[derive(Debug, Default)]
@@ -17,7 +18,7 @@ pub(super) struct Streaming {
 }
 
 /// A source, and its next stream.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Waiting {
     source: UdpSource,
     /// Times of the next stream.
@@ -247,10 +248,32 @@ impl Player {
         self.queue.push(at, Event::Stream { place });
     }
 
+    /// Ends a part of the sources that are between two streams, or copies them, so that their number changes by the factor
+    /// `growth`.
+    pub(super) fn scale_waiting(&mut self, growth: f64) {
+        let places = 0..self.streaming.places.len();
+        for place in places {
+            if self.streaming.places[place].is_none() {
+                continue;
+            }
+            let number = randomly(growth, &mut self.stream);
+            for _ in 1..number {
+                let copy = self.streaming.places[place].clone();
+                self.wait(copy);
+            }
+            if number == 0 {
+                // Its place is free once its event has come.
+                self.streaming.places[place] = None;
+            }
+        }
+    }
+
     /// The stream of a source begins.
     pub(super) fn stream(&mut self, place: u32) -> Option<Due> {
-        let waiting = self.streaming.places.get_mut(place as usize)?.take()?;
+        let taken = self.streaming.places.get_mut(place as usize)?.take();
         self.streaming.free.insert(place);
+        // A lower load may have ended it.
+        let waiting = taken?;
         let [at, until] = waiting.next;
         self.sources += 1;
         let due = UdpSource {

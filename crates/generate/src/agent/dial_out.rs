@@ -1,0 +1,176 @@
+//! An agent that dials out to its controller, because nothing can connect to the agent's host: NAT or a firewall.
+//!
+//! The agent is the client of TCP and of TLS, and shows its certificate. Then the roles of HTTP are reversed: the agent
+//! answers requests on the connection, exactly as on connections that it accepts. So there is one interface, and a token
+//! has the same rights. The agent keeps a few connections open, which the controller takes when it needs them.
+
+use std::error::Error as _;
+use std::io;
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use rustix::net::sockopt;
+use rustls::pki_types::ServerName;
+use swell_base::Stream;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::listen::{AgentError, talk};
+use super::remote::{Trust, host_of};
+use super::tls::{self, Identity};
+
+/// The controller that an agent dials out to.
+pub struct DialOut {
+    /// Its location, `HOST:PORT`.
+    pub to: String,
+    /// How to authenticate it. [`Trust::Loopback`] is refused.
+    pub trust: Trust,
+    /// Called with a sentence when the state of the connections changes.
+    pub tell: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// Connections that an agent keeps open: a controller uses one for requests and one for leases. The third replaces one
+/// that breaks, without waiting for another to be dialled.
+const LINES: usize = 3;
+/// Time limit for connecting, and for the TLS handshake.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The wait before another attempt doubles from the first of these to the last.
+const FIRST: Duration = Duration::from_millis(500);
+const LONGEST: Duration = Duration::from_secs(5);
+/// A connection that lasted this long counts as a success, after which the wait is short again.
+const STEADY: Duration = Duration::from_secs(5);
+/// A controller that refuses the agent closes the connection within this time. In TLS 1.3, a client does not learn from
+/// the handshake whether its certificate was accepted (RFC 8446, section 4.4.2.4).
+const REFUSED: Duration = Duration::from_secs(1);
+/// A connection without a request for this long is given up. The controller sends one at least every [`PING`].
+const IDLE: Duration = Duration::from_secs(15);
+/// Interval of requests on connections that the controller does not need.
+pub(super) const PING: Duration = Duration::from_secs(4);
+/// An idle connection is probed after the first of these, and then once in the second. It is closed after the third. This
+/// also keeps the mapping of a NAT alive, which may otherwise expire.
+pub(super) const PROBES: [Duration; 3] = [
+    Duration::from_secs(3),
+    Duration::from_secs(1),
+    Duration::from_secs(6),
+];
+
+/// Dials out, and serves what it has reached.
+pub(super) struct Dialler {
+    to: String,
+    name: ServerName<'static>,
+    connector: TlsConnector,
+    tell: Box<dyn Fn(&str) + Send + Sync>,
+    told: Mutex<String>,
+    /// Notified when the controller was reached.
+    reached: Notify,
+}
+
+impl Dialler {
+    pub fn new(dial: DialOut, identity: &Identity) -> Result<Dialler, AgentError> {
+        let port = dial.to.rsplit_once(':').map(|(_, p)| p.parse::<u16>());
+        let name = ServerName::try_from(host_of(&dial.to).to_owned());
+        let (Some(Ok(1..)), Ok(name)) = (port, name) else {
+            return Err(AgentError::Dial(dial.to));
+        };
+        Ok(Dialler {
+            connector: TlsConnector::from(identity.client(&dial.trust)?),
+            name,
+            to: dial.to,
+            tell: dial.tell,
+            told: Mutex::default(),
+            reached: Notify::new(),
+        })
+    }
+
+    /// Keeps connections open, without end.
+    pub async fn serve(&self, router: &axum::Router) {
+        join_all((0..LINES).map(|_| self.line(router))).await;
+    }
+
+    async fn line(&self, router: &axum::Router) {
+        // Agents that lost the same controller do not all come back at the same instant. If the kernel provides no
+        // random number, they do.
+        let mut seed = [0; 8];
+        let _ = rustix::rand::getrandom(&mut seed, rustix::rand::GetRandomFlags::empty());
+        let mut random = Stream::new(u64::from_le_bytes(seed), "generate/dial");
+        let mut wait = FIRST;
+        loop {
+            let begun = Instant::now();
+            // Before dialling, so that no news is missed.
+            let news = self.reached.notified();
+            let (reached, why) = match self.dial().await {
+                Ok(secret) => {
+                    self.reached.notify_waiters();
+                    (true, self.answer(secret, router).await)
+                }
+                Err(why) => (false, why),
+            };
+            if begun.elapsed() > STEADY && reached {
+                wait = FIRST;
+            }
+            self.say(&format!("{}: {why}; dialling again", self.to));
+            tokio::select! {
+                () = tokio::time::sleep(wait.mul_f64(0.5 + random.uniform())) => {}
+                // Once the controller can be reached, all connections are made at once. But if it refused one, it may
+                // refuse the others, too.
+                () = news, if !reached => {}
+            }
+            wait = (wait * 2).min(LONGEST);
+        }
+    }
+
+    /// Opens a connection.
+    async fn dial(&self) -> Result<TlsStream<TcpStream>, String> {
+        let late = |_| "no answer in time".to_owned();
+        let connecting = tokio::time::timeout(PATIENCE, TcpStream::connect(&self.to));
+        let stream = connecting.await.map_err(late)?;
+        let stream = stream.map_err(|e| e.to_string())?;
+        keep_alive(&stream).map_err(|e| e.to_string())?;
+        let greeting = self.connector.connect(self.name.clone(), stream);
+        let greeted = tokio::time::timeout(PATIENCE, greeting);
+        let secret = greeted.await.map_err(late)?;
+        secret.map_err(|e| tls::failure(&e))
+    }
+
+    /// Answers requests until the connection ends; returns the reason.
+    async fn answer(&self, secret: TlsStream<TcpStream>, router: &axum::Router) -> String {
+        let mut talking = pin!(talk(secret, router.clone(), IDLE));
+        let ended = match tokio::time::timeout(REFUSED, &mut talking).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                self.say(&format!("{}: connected", self.to));
+                talking.await
+            }
+        };
+        let Err(error) = ended else {
+            return "it ended the connection".into();
+        };
+        let inner = error.source().map_or(String::new(), |e| format!(": {e}"));
+        format!("{error}{inner}")
+    }
+
+    /// Tells what has changed. All connections usually share one fate.
+    fn say(&self, text: &str) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if *told != text {
+            text.clone_into(&mut told);
+            (self.tell)(text);
+        }
+    }
+}
+
+/// Lets the kernel detect that the other end is gone, on an idle connection and on one with unacknowledged data
+/// (tcp(7)).
+pub(super) fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    let [idle, interval, end] = PROBES;
+    stream.set_nodelay(true)?;
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, idle)?;
+    sockopt::set_tcp_keepintvl(stream, interval)?;
+    sockopt::set_tcp_user_timeout(stream, end.as_millis() as u32)?;
+    Ok(())
+}

@@ -1,0 +1,378 @@
+//! Agents that dial in to their controller.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use rustls::pki_types::ServerName;
+use swell_host::scratch::Scratch;
+use tokio_rustls::TlsConnector;
+
+use super::*;
+use crate::agent::rendezvous::Lobby;
+use crate::agent::tls;
+
+/// What an agent said about its connections.
+type Said = Arc<Mutex<Vec<String>>>;
+
+/// An agent that dials `to` and does not listen.
+fn dialling(identity: &Identity, to: SocketAddr, trust: Trust) -> (Running, Said) {
+    dialling_with(TOKEN, identity, to, trust)
+}
+
+fn dialling_with(
+    token: &str,
+    identity: &Identity,
+    to: SocketAddr,
+    trust: Trust,
+) -> (Running, Said) {
+    let said = Said::default();
+    let heard = Arc::clone(&said);
+    let config = AgentConfig {
+        listen: None,
+        identity: Some(identity.clone()),
+        token: token.into(),
+        dial: Some(DialOut {
+            to: to.to_string(),
+            trust,
+            tell: Box::new(move |text| heard.lock().unwrap().push(text.to_owned())),
+        }),
+        ..plain()
+    };
+    (Running::of(config), said)
+}
+
+fn trust(identity: &Identity) -> Trust {
+    Trust::Fingerprints(vec![identity.fingerprint()])
+}
+
+/// A rendezvous, and the fingerprint that agents trust.
+fn rendezvous() -> (Arc<Rendezvous>, Trust) {
+    let own = Identity::made().unwrap();
+    let trusted = trust(&own);
+    let made = Rendezvous::new(([127, 0, 0, 1], 0).into(), own).unwrap();
+    (Arc::new(made), trusted)
+}
+
+/// The agent `name`, which dials in.
+fn member(name: &str, trust: Option<Trust>) -> Address {
+    Address {
+        dials_in: true,
+        trust,
+        ..Address::from(name)
+    }
+}
+
+/// A runtime on a thread of its own, which ends when this is dropped.
+struct Runtime(
+    tokio::runtime::Handle,
+    #[expect(dead_code, reason = "its drop ends the runtime")] oneshot::Sender<()>,
+);
+
+impl std::ops::Deref for Runtime {
+    type Target = tokio::runtime::Handle;
+
+    fn deref(&self) -> &tokio::runtime::Handle {
+        &self.0
+    }
+}
+
+/// A lobby that is open as long as the runtime lives.
+fn lobby(at: &Rendezvous, agents: &[Address], all: &Trust) -> (Runtime, Arc<Lobby>) {
+    let (handle, stop) = crate::agent::controller::runtime().unwrap();
+    let agents: Vec<&Address> = agents.iter().collect();
+    let opened = handle.block_on(async { Lobby::open(at, &agents, all, TOKEN) });
+    (Runtime(handle, stop), opened.unwrap())
+}
+
+/// Whether an agent has dialled in within five seconds.
+fn comes(runtime: &Runtime, lobby: &Lobby, name: &str) -> bool {
+    let patience = Duration::from_secs(5);
+    let taken = async { tokio::time::timeout(patience, lobby.take(name)).await };
+    runtime.block_on(taken).is_ok()
+}
+
+#[test]
+fn agents_that_dial_in_play_are_started_again_and_come_back() {
+    let (at, trusted) = rendezvous();
+    let [one, two] = [(); 2].map(|()| Identity::made().unwrap());
+    let (mut client, said) = dialling(&one, at.address(), trusted.clone());
+    let (_server, _) = dialling(&two, at.address(), trusted.clone());
+    let order = Order {
+        clients: vec![member("left", Some(trust(&one)))],
+        servers: vec![member("right", Some(trust(&two)))],
+        rendezvous: Some(Arc::clone(&at)),
+        ..order(&[], &[], Trust::Loopback)
+    };
+    let mut controller = Controller::new(&order).unwrap();
+    controller.start().unwrap();
+    until(|| done(&controller) > 200);
+    until(|| {
+        said.lock()
+            .unwrap()
+            .iter()
+            .any(|s| s.ends_with("connected"))
+    });
+    client.end();
+    until(|| controller.standing().0[0].missing);
+    let (_again, _) = dialling(&one, at.address(), trusted);
+    let mut back = Vec::new();
+    until(|| {
+        back.extend(controller.admit());
+        !back.is_empty()
+    });
+    assert_eq!(back, ["left"]);
+    let before = done(&controller);
+    until(|| done(&controller) > before + 200);
+    assert_eq!(controller.stop(), Vec::<String>::new());
+    let refusals = controller.refusals();
+    assert!(refusals.twice.is_empty(), "{refusals:?}");
+    controller.end();
+}
+
+#[test]
+fn an_agent_that_was_cut_off_dials_again_and_comes_back() {
+    let (at, trusted) = rendezvous();
+    let own = Identity::made().unwrap();
+    let way = Way::to(at.address());
+    let (_client, _) = dialling(&own, way.address, trusted);
+    let server = Running::new(None);
+    let mut order = Order {
+        clients: vec![member("left", Some(trust(&own)))],
+        rendezvous: Some(Arc::clone(&at)),
+        ..order(&[], &[&server], Trust::Loopback)
+    };
+    order.servers[0].trust = Some(Trust::Loopback);
+    let mut controller = Controller::new(&order).unwrap();
+    controller.start().unwrap();
+    until(|| done(&controller) > 0);
+    // Everything on the present connections is discarded, and none of them is closed.
+    way.lost.store(true, Ordering::Release);
+    until(|| controller.standing().0[0].missing);
+    way.lost.store(false, Ordering::Release);
+    let mut back = Vec::new();
+    until(|| {
+        back.extend(controller.admit());
+        !back.is_empty()
+    });
+    let before = done(&controller);
+    until(|| done(&controller) > before);
+    assert_eq!(controller.standing().0[0].returns, 1);
+}
+
+fn enrolled(authority: &Path, name: &str) -> Identity {
+    enrol(authority, &[name.to_owned()], &authority.join(name), 10).unwrap()
+}
+
+#[test]
+fn an_authority_vouches_for_both_ends_and_names_decide() {
+    let scratch = Scratch::new().unwrap();
+    let [ours, theirs] = ["ours", "theirs"].map(|dir| scratch.path().join(dir));
+    let ca = make_authority(&ours, 10).unwrap();
+    let other = make_authority(&theirs, 10).unwrap();
+    let all = Trust::Authorities(ca.clone());
+    let own = enrolled(&ours, "127.0.0.1");
+    let at = Rendezvous::new(([127, 0, 0, 1], 0).into(), own).unwrap();
+    let agents = [member("a.example", None), member("b.example", None)];
+    let (runtime, lobby) = lobby(&at, &agents, &all);
+    let last = || lobby.refusals().last.unwrap_or_default();
+    // Of the authority, but nobody who is to dial in; of another authority; of nobody.
+    let stranger = enrolled(&ours, "c.example");
+    let forged = enrolled(&theirs, "a.example");
+    let both = ["a.example", "b.example"].map(String::from);
+    let both = enrol(&ours, &both, &ours.join("both"), 10).unwrap();
+    for (identity, says) in [
+        (&stranger, "that of no agent that is to dial in"),
+        (&forged, "invalid peer certificate"),
+        (&Identity::made().unwrap(), "invalid peer certificate"),
+        (&both, "for a.example as well as for b.example"),
+    ] {
+        let (_agent, _) = dialling(identity, at.address(), all.clone());
+        until(|| last().contains(says));
+    }
+    // The right certificate, without the token.
+    let right = enrolled(&ours, "a.example");
+    {
+        let (_agent, _) = dialling_with("0123456789abcdeg", &right, at.address(), all.clone());
+        until(|| last().contains("does not accept the token"));
+    }
+    assert_eq!(lobby.refusals().last.unwrap().find("127.0.0.1: "), Some(0));
+    // An agent that does not trust the controller sends nothing.
+    {
+        let (_agent, said) = dialling(&right, at.address(), Trust::Authorities(other));
+        until(|| {
+            said.lock()
+                .unwrap()
+                .iter()
+                .any(|s| s.contains("invalid peer certificate"))
+        });
+    }
+    assert!(runtime.block_on(async {
+        let soon = Duration::from_millis(50);
+        tokio::time::timeout(soon, lobby.take("a.example"))
+            .await
+            .is_err()
+    }));
+    let (_agent, _) = dialling(&right, at.address(), all);
+    assert!(comes(&runtime, &lobby, "a.example"));
+}
+
+#[test]
+fn two_agents_with_one_certificate_are_one_and_a_refusal() {
+    let (at, trusted) = rendezvous();
+    let own = Identity::made().unwrap();
+    let agents = [member("left", Some(trust(&own)))];
+    let (runtime, lobby) = lobby(&at, &agents, &Trust::Loopback);
+    let (first, _) = dialling(&own, at.address(), trusted.clone());
+    assert!(comes(&runtime, &lobby, "left"));
+    assert!(lobby.refusals().twice.is_empty());
+    let (_second, said) = dialling(&own, at.address(), trusted);
+    until(|| !lobby.refusals().twice.is_empty());
+    let told = lobby.refusals().twice["left"].clone();
+    assert!(told.contains("two agents claim to be left"), "{told}");
+    until(|| {
+        said.lock()
+            .unwrap()
+            .iter()
+            .any(|s| s.ends_with("dialling again"))
+    });
+    // Once the first is gone, the second is admitted.
+    drop(first);
+    let gone = lobby.refusals().count;
+    until(|| comes(&runtime, &lobby, "left"));
+    assert!(lobby.refusals().count >= gone);
+}
+
+#[test]
+fn a_crowd_at_the_rendezvous_is_refused_counted_and_keeps_nobody_out() {
+    let (at, trusted) = rendezvous();
+    let own = Identity::made().unwrap();
+    let agents = [member("left", Some(trust(&own)))];
+    let (runtime, lobby) = lobby(&at, &agents, &Trust::Loopback);
+    let connect = || {
+        let stream = TcpStream::connect(at.address()).unwrap();
+        let patience = Some(Duration::from_secs(60));
+        stream.set_read_timeout(patience).unwrap();
+        stream
+    };
+    // Without a certificate: the handshake fails.
+    let config = tls::anonymous(&trusted).unwrap().unwrap();
+    let name = ServerName::try_from("swell-agent").unwrap();
+    let answer: Result<usize, String> = runtime.block_on(async {
+        use tokio::io::AsyncReadExt;
+        let stream = tokio::net::TcpStream::connect(at.address()).await.unwrap();
+        let connector = TlsConnector::from(config);
+        let mut secret = connector
+            .connect(name, stream)
+            .await
+            .map_err(|e| e.to_string())?;
+        secret.read(&mut [0]).await.map_err(|e| e.to_string())
+    });
+    assert!(answer.unwrap_err().contains("CertificateRequired"));
+    // Garbage.
+    let mut rude = connect();
+    rude.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let spoken = |what: &str| {
+        let last = lobby.refusals().last;
+        last.is_some_and(|l| l.contains(what))
+    };
+    until(|| spoken("the other side does not speak TLS"));
+    // Silence, from many more connections than there are places.
+    let mut crowd: Vec<TcpStream> = (0..1_500).map(|_| connect()).collect();
+    let (_agent, _) = dialling(&own, at.address(), trusted);
+    until(|| comes(&runtime, &lobby, "left"));
+    for stream in &mut crowd {
+        let mut back = Vec::new();
+        let ended = stream.read_to_end(&mut back);
+        let stays = ended.is_err_and(|e| {
+            matches!(
+                e.kind(),
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+            )
+        });
+        assert!(!stays, "a silent connection stays");
+    }
+    until(|| lobby.refusals().count >= 1_502);
+    assert!(spoken("did not show a certificate and the token in time"));
+}
+
+#[test]
+fn what_cannot_be_told_apart_or_reached_is_refused_before_anything_plays() {
+    let own = Identity::made().unwrap();
+    let (at, trusted) = rendezvous();
+    let with = |address: Address, rendezvous| {
+        let order = Order {
+            clients: vec![address],
+            servers: vec![Address::from("127.0.0.1:1")],
+            rendezvous,
+            ..order(&[], &[], Trust::Loopback)
+        };
+        Controller::new(&order).err().unwrap().to_string()
+    };
+    let said = with(member("left", Some(trust(&own))), None);
+    assert!(said.contains("--listen"), "{said}");
+    let said = with(member("left", None), Some(Arc::clone(&at)));
+    assert!(said.contains("needs a fingerprint"), "{said}");
+    let two = Trust::Fingerprints(vec![own.fingerprint(), "00".repeat(32)]);
+    let said = with(member("left", Some(two)), Some(Arc::clone(&at)));
+    assert!(said.contains("one fingerprint"), "{said}");
+    let dial = |to: &str, trust, identity: Option<&Identity>| {
+        let config = AgentConfig {
+            listen: None,
+            identity: identity.cloned(),
+            dial: Some(DialOut {
+                to: to.into(),
+                trust,
+                tell: Box::new(|_| ()),
+            }),
+            ..plain()
+        };
+        Agent::new(config).err().unwrap().to_string()
+    };
+    let said = dial("c.example:1", Trust::Loopback, Some(&own));
+    assert!(said.contains("whom to trust?"), "{said}");
+    let said = dial("c.example:1", trusted.clone(), None);
+    assert!(said.contains("needs a certificate"), "{said}");
+    for wrong in ["c.example", "c.example:0", ":1", "c.example:x", "a b:1"] {
+        let said = dial(wrong, trusted.clone(), Some(&own));
+        assert!(said.contains("not HOST:PORT"), "{wrong}: {said}");
+    }
+    let nowhere = AgentConfig {
+        listen: None,
+        ..plain()
+    };
+    assert!(matches!(Agent::new(nowhere), Err(AgentError::Nowhere)));
+}
+
+/// A server that says it is at an address where it is not, as one behind NAT without a forwarded port.
+#[test]
+fn a_server_that_clients_cannot_reach_is_named_before_anything_plays() {
+    let (at, trusted) = rendezvous();
+    let own = Identity::made().unwrap();
+    let client = Running::new(None);
+    // The kernel connects to no broadcast address, so nothing leaves this machine.
+    let server = Running::of(AgentConfig {
+        listen: None,
+        address: Some("255.255.255.255".into()),
+        identity: Some(own.clone()),
+        dial: Some(DialOut {
+            to: at.address().to_string(),
+            trust: trusted,
+            tell: Box::new(|_| ()),
+        }),
+        ..plain()
+    });
+    let mut asked = Order {
+        servers: vec![member("right", Some(trust(&own)))],
+        rendezvous: Some(Arc::clone(&at)),
+        ..order(&[&client], &[], Trust::Loopback)
+    };
+    asked.flows = false;
+    let said = Controller::new(&asked).err().unwrap().to_string();
+    assert!(
+        said.contains("did not reach right at 255.255.255.255:"),
+        "{said}"
+    );
+    assert!(said.contains("may be behind NAT"), "{said}");
+    assert_eq!(client.get("/v1/status")["runs"], json!([]));
+    drop(server);
+}
