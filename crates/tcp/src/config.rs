@@ -134,6 +134,9 @@ pub struct Config {
     pub sack: bool,
     /// Bytes of the IP header: 20 for IPv4, 40 for IPv6.
     pub ip_header: u16,
+    /// Bytes of the transport's header without options: 20 for TCP (RFC 9293 section 3.1). For QUIC 31, to which 12 for
+    /// timestamps are added. These stand for its packet numbers, which tell transmissions of the same data apart.
+    pub transport_header: u16,
     /// Timestamps (RFC 7323) in milliseconds: 12 bytes on every segment. The echo gives an RTT sample even for a
     /// segment that was sent more than once. An echo older than the first retransmission shows that the
     /// retransmissions were not needed (RFC 4015, Linux `tcp_packet_delayed`).
@@ -247,6 +250,7 @@ impl Config {
             ecn: false,
             sack: true,
             ip_header: 20,
+            transport_header: 20,
             timestamps: true,
             frto: true,
             dsack: true,
@@ -391,6 +395,7 @@ impl Config {
     pub fn quic() -> Config {
         Config {
             quic: true,
+            transport_header: QUIC_HEADERS - 12,
             mss: 1500 - 20 - u32::from(QUIC_HEADERS),
             handshake: false,
             frto: false,
@@ -414,9 +419,6 @@ impl Config {
     /// further range of the latter has 4.
     #[inline(always)]
     pub fn wire_size(&self, seg: &Segment) -> u16 {
-        if self.quic {
-            return self.quic_size(seg);
-        }
         let options = if seg.flags.has(Flags::SYN) {
             // MSS 4, SACK permitted 2 (RFC 2018), timestamps 10 and window scale 3 (RFC 7323),
             // padded to words.
@@ -427,18 +429,13 @@ impl Config {
             // Two bytes of padding before the option, for alignment, as all common stacks do.
             let sack = match seg.sacks {
                 0 => 0,
+                n if self.quic => 4 * u32::from(n),
                 n => 4 + 8 * u32::from(n),
             };
             12 * u32::from(self.timestamps) + sack
         };
-        let size = u64::from(seg.len) + u64::from(20 + u32::from(self.ip_header) + options);
-        size.min(u64::from(u16::MAX)) as u16
-    }
-
-    #[inline(never)]
-    fn quic_size(&self, seg: &Segment) -> u16 {
-        let headers = self.ip_header + QUIC_HEADERS + 4 * u16::from(seg.sacks);
-        let size = u64::from(seg.len) + u64::from(headers);
+        let headers = u32::from(self.transport_header) + u32::from(self.ip_header);
+        let size = u64::from(seg.len) + u64::from(headers + options);
         size.min(u64::from(u16::MAX)) as u16
     }
 
