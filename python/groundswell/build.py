@@ -317,10 +317,12 @@ PresetSpec: TypeAlias = 'Literal["parking-lot", "residential", "leaf-spine"] | P
 Protocol: TypeAlias = Literal[
     "http1",
     "http2",
+    "http3",
 ]
-"""How connections are used. There is no QUIC. `http1`: HTTP/1.1: a request waits until a connection
-has nothing else to do. `http2`: HTTP/2: one connection to each host, with streams; the server
-answers in the order of the requests."""
+"""How connections are used. `http1`: HTTP/1.1: a request waits until a connection has nothing else to
+do. `http2`: HTTP/2: one TCP connection to each host, with streams. A loss delays all that was sent
+after it. `http3`: HTTP/3: one QUIC connection to each host, with streams. A loss delays only the
+streams whose data was lost. Simulated only."""
 
 QdiscSpec: TypeAlias = 'Literal["fifo", "red", "priority", "drr", "codel", "fq-codel", "pie"] | Qdisc'
 """Either the name of a queueing discipline, or a table with its `kind` and what else differs."""
@@ -1081,6 +1083,10 @@ class PageBackground(Table):
     """From the beginning of a page to the beginning of the next; what is not there by then is given
     up. Default: `think` after a page is there."""
 
+    incremental: bool | None = None
+    """Whether answers on one connection take turns, 16 KiB each, instead of coming in the order of
+    their requests: the parameter `incremental` of RFC 9218. Only with HTTP/2 and HTTP/3."""
+
     keep: bool | None = None
     """Whether connections are kept for the next page. Default: false."""
 
@@ -1106,13 +1112,15 @@ class PageBackground(Table):
     """The clients are at the far end of the path, and the servers at the near one."""
 
     tcp: TcpSettings | None = None
-    """The TCP that browsers and servers run."""
+    """The TCP that browsers and servers run. With HTTP/3: congestion control, initial window and
+    slow-start threshold, packet size, receive window and jitter of QUIC."""
 
     think: Dur | None = None
     """Pause after a page. Default: 0ns."""
 
     tls: bool | None = None
-    """Whether connections begin with a handshake of TLS 1.3: one round trip more. Default: true."""
+    """Whether TCP connections begin with a handshake of TLS 1.3: one round trip more. QUIC's handshake
+    always includes that of TLS. Default: true."""
 
 
 @dataclass(kw_only=True)
@@ -1843,6 +1851,10 @@ class PageForeground(Table):
     """From the beginning of a page to the beginning of the next; what is not there by then is given
     up. Default: `think` after a page is there."""
 
+    incremental: bool | None = None
+    """Whether answers on one connection take turns, 16 KiB each, instead of coming in the order of
+    their requests: the parameter `incremental` of RFC 9218. Only with HTTP/2 and HTTP/3."""
+
     keep: bool | None = None
     """Whether connections are kept for the next page. Default: false."""
 
@@ -1868,13 +1880,15 @@ class PageForeground(Table):
     """The clients are at the far end of the path, and the servers at the near one."""
 
     tcp: TcpSettings | None = None
-    """The TCP that browsers and servers run."""
+    """The TCP that browsers and servers run. With HTTP/3: congestion control, initial window and
+    slow-start threshold, packet size, receive window and jitter of QUIC."""
 
     think: Dur | None = None
     """Pause after a page. Default: 0ns."""
 
     tls: bool | None = None
-    """Whether connections begin with a handshake of TLS 1.3: one round trip more. Default: true."""
+    """Whether TCP connections begin with a handshake of TLS 1.3: one round trip more. QUIC's handshake
+    always includes that of TLS. Default: true."""
 
 
 @dataclass(kw_only=True)

@@ -241,6 +241,14 @@ impl Carrier {
         }
     }
 
+    /// Bytes that the workload has written and that are not in the network yet: those that the kernel has not taken,
+    /// and those that it has not sent.
+    pub(super) fn unsent(&self, slot: u32, end: usize) -> u64 {
+        let half = &self.slots.peek(slot).ends[end];
+        let held = half.socket().and_then(|fd| sys::unsent(fd).ok());
+        half.pending.saturating_add(u64::from(held.unwrap_or(0)))
+    }
+
     /// Passes pending data to the kernel.
     fn flush(&mut self, slot: u32, end: usize) {
         let mut left = WRITES;

@@ -9,6 +9,8 @@ use swell_base::{Dur, Flags, Segment};
 /// Initial receive window: the number of whole 1460-byte segments that fit into half of `tcp_rmem`'s default of 128
 /// KiB (`tcp_select_initial_window`).
 pub(crate) const FIRST_WINDOW: u32 = 44 * 1460;
+/// Bytes of a QUIC packet besides IP header and payload, including UDP's: see [`Config::wire_size`].
+const QUIC_HEADERS: u16 = 43;
 /// How the congestion window moves and, without SACK, how losses are repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -113,6 +115,9 @@ pub struct Config {
     /// Payload bytes of a full segment, 1 to 65 000. `linux`: 1448, which is what a 1500-byte MTU leaves with
     /// timestamps; `classic`: 1460.
     pub mss: u32,
+    /// The connection is QUIC (RFC 9000): see [`Config::quic`]. Needs `sack`, and no `handshake`, because the
+    /// application exchanges QUIC's as its first data.
+    pub quic: bool,
     /// Congestion control.
     pub algorithm: Algorithm,
     /// Send as ns-2's one-way agents do, packet for packet, if there is an agent for `algorithm` and `sack`:
@@ -129,6 +134,9 @@ pub struct Config {
     pub sack: bool,
     /// Bytes of the IP header: 20 for IPv4, 40 for IPv6.
     pub ip_header: u16,
+    /// Bytes of the transport's header without options: 20 for TCP (RFC 9293 section 3.1). For QUIC 31, to which 12 for
+    /// timestamps are added. These stand for its packet numbers, which tell transmissions of the same data apart.
+    pub transport_header: u16,
     /// Timestamps (RFC 7323) in milliseconds: 12 bytes on every segment. The echo gives an RTT sample even for a
     /// segment that was sent more than once. An echo older than the first retransmission shows that the
     /// retransmissions were not needed (RFC 4015, Linux `tcp_packet_delayed`).
@@ -231,6 +239,7 @@ impl Config {
     pub fn linux() -> Config {
         Config {
             mss: 1448,
+            quic: false,
             algorithm: Algorithm::Cubic,
             ns2: None,
             vegas: VegasConfig {
@@ -241,6 +250,7 @@ impl Config {
             ecn: false,
             sack: true,
             ip_header: 20,
+            transport_header: 20,
             timestamps: true,
             frto: true,
             dsack: true,
@@ -365,7 +375,48 @@ impl Config {
         }
     }
 
+    /// QUIC version 1 with packets of 1500 bytes. The sender is that of [`Config::linux`], with these differences:
+    ///
+    /// * Data that arrives beyond a hole is reported at once ([`Event::Early`](crate::Event::Early)), because it may
+    ///   belong to another stream (RFC 9000 section 2.2). Sequence numbers count the bytes of all streams in the order
+    ///   in which they are first sent.
+    /// * Probe time-outs instead of retransmission time-outs (RFC 9002 section 6.2): SRTT, four times the deviation,
+    ///   and the peer's `ack_delay`. They send a packet and leave the window alone. The third in a row stands for
+    ///   persistent congestion (section 7.6), and is handled as TCP handles an RTO.
+    /// * The window falls to the threshold as soon as a loss is found (section 7.3.2 and appendix B.6), without PRR.
+    /// * Acknowledgements: every second packet, at most 25 ms late, without quick ones at the start (RFC 9000 sections
+    ///   13.2.1, 13.2.2 and 18.2). They report three ranges, as in TCP. RFC 9000 has no such limit, but a sender
+    ///   remembers ranges, so that only losses of many acknowledgements in a row would show it.
+    /// * Headers: see [`Config::wire_size`].
+    /// * Flow control: the whole window from the start, 15 MiB, as in Chromium.
+    ///
+    /// RACK with its reordering window (RFC 8985) takes the place of RFC 9002's thresholds, which derive from it. RTT
+    /// samples include the delay of acknowledgements. The sender does not pace unless its algorithm does.
+    pub fn quic() -> Config {
+        Config {
+            quic: true,
+            transport_header: QUIC_HEADERS - 12,
+            mss: 1500 - 20 - u32::from(QUIC_HEADERS),
+            handshake: false,
+            frto: false,
+            dsack: false,
+            prr: false,
+            recv_buffer: 15 << 20,
+            recv_tuning: false,
+            min_rto: Dur::ZERO,
+            min_rto_is_variance: false,
+            ack_delay: Dur::from_millis(25),
+            quick_acks: 0,
+            ..Config::linux()
+        }
+    }
+
     /// Size of `seg` at the network layer in bytes: IP header, 20 bytes for TCP, options, payload. At most 65 535.
+    ///
+    /// For QUIC, 43 bytes take the place of TCP's header: UDP 8, and a short header with a connection ID of 8 bytes
+    /// and a packet number of 2, together 11 (RFC 9000 section 17.3.1). The authentication tag has 16 (RFC 9001 section
+    /// 5.3), and the header of a STREAM frame 8 (section 19.8), about as many as an ACK frame (section 19.3). Each
+    /// further range of the latter has 4.
     #[inline(always)]
     pub fn wire_size(&self, seg: &Segment) -> u16 {
         let options = if seg.flags.has(Flags::SYN) {
@@ -378,12 +429,21 @@ impl Config {
             // Two bytes of padding before the option, for alignment, as all common stacks do.
             let sack = match seg.sacks {
                 0 => 0,
+                n if self.quic => 4 * u32::from(n),
                 n => 4 + 8 * u32::from(n),
             };
             12 * u32::from(self.timestamps) + sack
         };
-        let size = u64::from(seg.len) + u64::from(20 + u32::from(self.ip_header) + options);
+        let headers = u32::from(self.transport_header) + u32::from(self.ip_header);
+        let size = u64::from(seg.len) + u64::from(headers + options);
         size.min(u64::from(u16::MAX)) as u16
+    }
+
+    /// Delay of the peer's acknowledgements that is part of a time-out. Only QUIC's peers announce it
+    /// (`max_ack_delay`, RFC 9000 section 18.2).
+    #[inline]
+    pub(crate) fn announced_delay(&self) -> Dur {
+        if self.quic { self.ack_delay } else { Dur::ZERO }
     }
 
     /// Whether SYNs offer window scaling (RFC 7323 section 2.2).

@@ -17,8 +17,12 @@ use crate::sender::{Expired, Sender};
 pub enum Event {
     /// The handshake is complete.
     Connected,
-    /// This number of further bytes arrived in order.
+    /// This number of further bytes arrived in order. With [`Config::quic`], some of them may have been reported as
+    /// [`Event::Early`] before.
     Received(u64),
+    /// Bytes beyond a hole arrived: offsets in the peer's data of the first and of one past the last. Only with
+    /// [`Config::quic`]. Bytes that arrive twice are reported twice.
+    Early(u64, u64),
     /// All data written so far is acknowledged.
     Drained,
     /// The peer will send no more data.
@@ -112,9 +116,10 @@ pub(crate) enum State {
 mod pending {
     pub(super) const CONNECTED: u8 = 1;
     pub(super) const DRAINED: u8 = 2;
-    pub(super) const EOF: u8 = 4;
-    pub(super) const RESET: u8 = 8;
-    pub(super) const CLOSED: u8 = 16;
+    pub(super) const EARLY: u8 = 4;
+    pub(super) const EOF: u8 = 8;
+    pub(super) const RESET: u8 = 16;
+    pub(super) const CLOSED: u8 = 32;
 }
 
 /// State that every call reads.
@@ -414,10 +419,20 @@ impl Endpoint {
         Some(match lowest {
             pending::CONNECTED => Event::Connected,
             pending::DRAINED => Event::Drained,
+            // Data has number 1 and up.
+            pending::EARLY => match self.recv.take_early() {
+                Some((start, end)) => Event::Early(start - 1, end - 1),
+                None => return self.poll(),
+            },
             pending::EOF => Event::Eof,
             pending::RESET => Event::Reset,
             _ => Event::Closed,
         })
+    }
+
+    /// Bytes written that have not been sent yet.
+    pub fn unsent(&self) -> u64 {
+        self.send.data_end().saturating_sub(self.send.nxt)
     }
 
     /// Counters and estimates.
@@ -516,6 +531,9 @@ impl Endpoint {
         }
         let had_fin = self.recv.fin_taken;
         self.recv.on_segment(&self.cfg, now, seg);
+        if self.cfg.quic && self.recv.has_gap() {
+            self.send.front.events |= pending::EARLY;
+        }
         if self.recv.fin_taken && !had_fin {
             self.send.front.events |= pending::EOF;
             self.maybe_closed();

@@ -2,8 +2,8 @@
 //! and deadlines. No payload is moved, only byte counts.
 //!
 //! Two types matter. A [`Config`] holds the settings of a TCP. [`Config::linux`], [`Config::classic`],
-//! [`Config::ns2_era`] and [`Config::ns2_modern`] are the profiles; single fields change by struct update syntax. An
-//! [`Endpoint`] is one end of one connection. Its owner
+//! [`Config::ns2_era`] and [`Config::ns2_modern`] are the profiles; single fields change by struct update syntax.
+//! [`Config::quic`] makes it QUIC. An [`Endpoint`] is one end of one connection. Its owner
 //!
 //! * passes in arriving segments ([`Endpoint::handle_segment`]), expired deadlines ([`Endpoint::handle_timeout`]),
 //!   and the calls of the application ([`Endpoint::send`], [`Endpoint::close`], [`Endpoint::abort`]);

@@ -321,6 +321,9 @@ impl Receiver {
             // Touching ranges are merged, so only the first can reach `nxt`.
             self.nxt = e;
             gaps.ranges.remove(0);
+        } else if cfg.quic && s != u64::MAX {
+            let end = end.min(fin); // the FIN is not data
+            gaps.early = (start < end).then_some((start, end));
         }
         if gaps.is_empty() {
             buffer.gaps = None;
@@ -350,6 +353,12 @@ impl Receiver {
         if let Some(gaps) = self.gaps() {
             fetch(gaps);
         }
+    }
+
+    /// Takes the range of data beyond a hole that arrived last, as sequence numbers.
+    #[cold]
+    pub(crate) fn take_early(&mut self) -> Option<(u64, u64)> {
+        self.buffer.as_mut()?.gaps.as_mut()?.early.take()
     }
 
     /// Writes the SACK blocks to report, latest first, and returns their number.

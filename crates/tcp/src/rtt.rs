@@ -169,7 +169,7 @@ impl Rtt {
             self.srtt = (self.srtt * 7 + r) / 8; // alpha = 1/8
         }
         let spread = (self.var * 4).max(cfg.tick);
-        let rto = (self.srtt + spread).max(cfg.min_rto);
+        let rto = (self.srtt + spread + cfg.announced_delay()).max(cfg.min_rto);
         self.base = ceil_to(rto, cfg.tick).max(Dur::from_nanos(1));
         self.backoff = 0;
     }

@@ -83,7 +83,7 @@ pub use machine::{
     Access, Action, Conn, End, Event, Info, Open, TCP_HEADERS, TimedWrite, Workload,
 };
 pub use on_off::{OnOff, TooManyPackets};
-pub use page::{Object, Page, PageConfig};
+pub use page::{Object, Opening, Page, PageConfig};
 pub use parametric::{Law, Parametric, ParametricConfig, Transport};
 pub use record::{FlowRecord, Outcome, Record, RequestRecord, Sample};
 pub use replay::{Packets, Replay, ReplayConfig};

@@ -34,6 +34,9 @@ pub enum Event {
     Connected(Conn, End),
     /// The given number of new bytes can be read at this end.
     Received(Conn, End, u64),
+    /// On a QUIC connection, bytes arrived at this end beyond some that are missing: offsets in the other end's data of
+    /// the first and of one past the last. [`Event::Received`] counts them again when the missing ones are there.
+    Early(Conn, End, u64, u64),
     /// Everything sent at this end so far has been acknowledged.
     Drained(Conn, End),
     /// The other end has closed, and all its data has been received.
@@ -44,6 +47,8 @@ pub enum Event {
     Closed(Conn, Info),
     /// The answer to [`Action::Ask`].
     Info(Conn, Info),
+    /// The answer to [`Action::Unsent`]: so many bytes have been written at this end and not sent yet.
+    Unsent(Conn, End, u64),
     /// A datagram with this many payload bytes arrived at this end. The last field is its number, from 0, among all
     /// datagrams that both ends of the flow have sent. Over kernel sockets the first eight payload bytes carry the
     /// number, so shorter datagrams have none.
@@ -69,6 +74,9 @@ pub enum Action {
     Timer(Dur, u64),
     /// Answer with [`Event::Info`]. The statistics are for records, never for deciding what to send.
     Ask(Conn),
+    /// Answer with [`Event::Unsent`]. A server that serves streams in turns learns this from its send buffer, and fills
+    /// the next packets accordingly.
+    Unsent(Conn, End),
 }
 
 /// The result of a timer of a source that follows a schedule. It is equivalent to [`Action::Send`] followed by

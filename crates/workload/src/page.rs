@@ -1,8 +1,11 @@
 //! A foreground: browsers that load pages, which are trees of objects that refer to each other.
 
+mod lane;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use lane::{Arrival, HELLO, Lane};
 use swell_base::{Dur, Time};
 
 use crate::{
@@ -32,11 +35,13 @@ pub struct PageConfig {
     pub objects: Arc<Vec<Object>>,
     /// Largest number of connections to each host.
     pub connections: u32,
-    /// Requests do not wait for earlier responses on the same connection, as with HTTP/2 streams. The server responds
-    /// in order of the requests.
+    /// Requests do not wait for earlier responses on the same connection, as with the streams of HTTP/2 and HTTP/3.
     pub streams: bool,
-    /// Whether connections begin with a handshake of TLS 1.3 (RFC 8446 section 2).
-    pub tls: bool,
+    /// Responses on one connection take turns of 16 KiB, as with the parameter `incremental` of RFC 9218. Otherwise the
+    /// server responds in the order of the requests.
+    pub turns: bool,
+    /// What connections are opened with.
+    pub opening: Opening,
     /// Whether connections are reused for the next page.
     pub keep: bool,
     /// Number of browsers, each with its own path.
@@ -54,8 +59,35 @@ pub struct PageConfig {
     pub server: Access,
 }
 
-/// Sizes of the ClientHello and of the server's flight with its certificates: typical values, bytes.
-const HELLO: [u64; 2] = [517, 4000];
+/// How connections begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// With TCP's handshake.
+    Tcp,
+    /// With TCP's handshake and that of TLS 1.3 (RFC 8446 section 2).
+    Tls,
+    /// With QUIC's handshake, which includes that of TLS (RFC 9001). The carrier reports data as it arrives
+    /// ([`Event::Early`]), and has no handshake of its own.
+    Quic,
+}
+
+impl Opening {
+    /// Bytes of the first flights of client and server with TLS, or zeros.
+    ///
+    /// For TLS over TCP these are typical sizes of a ClientHello and of a flight with certificates. For QUIC the client
+    /// fills a datagram of 1200 bytes (RFC 9000 section 14.1), and the server sends three times as much. This is all
+    /// that it may send to an address that is not validated (section 8.1), so it is assumed that its certificates,
+    /// which may be compressed (RFC 8879), fit. UDP payload other than the TLS messages, 35 bytes in each packet, is not
+    /// part of these numbers, because it counts as header.
+    pub fn hello(self) -> [u64; 2] {
+        match self {
+            Opening::Tcp => [0; 2],
+            Opening::Tls => [517, 4000],
+            Opening::Quic => [1200 - 35, 3 * (1200 - 35)],
+        }
+    }
+}
+
 /// Pause before a browser that was refused tries again, so that it does not retry endlessly at one instant.
 const PAUSE: Dur = Dur::from_secs(1);
 
@@ -98,18 +130,22 @@ struct Load {
 struct Line {
     browser: u32,
     host: u32,
-    /// Whether the TCP handshake is complete.
+    /// Whether the handshake of the transport is complete.
     there: bool,
     /// Whether the client may send requests, because the TLS handshake (if any) is complete.
     open: bool,
-    /// Objects assigned to this connection that are not complete, in order.
-    wanted: VecDeque<u32>,
-    /// Number of these objects whose request has reached the server.
-    answered: usize,
-    /// Bytes of the handshake or of the next request that the server has received.
-    requested: u64,
-    /// Bytes of the handshake or of the first of these objects that the client has received.
-    received: u64,
+    /// Objects whose requests wait for the handshake, in order.
+    waiting: Vec<u32>,
+    /// Number of objects assigned to this connection that are not complete.
+    wanted: usize,
+    /// Bytes from the client and from the server.
+    requests: Lane,
+    responses: Lane,
+    /// Bytes that the server has written.
+    written: u64,
+    /// Objects in [turns](PageConfig::turns) that the server has written, but for which it has not yet heard how much
+    /// is unsent; each with `written`, including it.
+    unplaced: VecDeque<(u32, u64)>,
     /// The server's retransmissions before this page.
     before: u32,
 }
@@ -123,6 +159,31 @@ fn ready(browser: u32, index: u32, object: u32) -> u64 {
         | u64::from(browser & 0xf_ffff) << 40
         | u64::from(index & 0xf_ffff) << 20
         | u64::from(object)
+}
+
+/// Bytes that arrive: so many in order, or a range.
+#[derive(Clone, Copy)]
+enum Bytes {
+    Next(u64),
+    Range(u64, u64),
+}
+
+impl Bytes {
+    fn reach(self, lane: &mut Lane, turns: bool) -> Arrival {
+        match self {
+            Bytes::Next(n) => lane.next(n, turns),
+            Bytes::Range(from, to) => lane.range(from, to, turns),
+        }
+    }
+}
+
+impl Line {
+    /// The client sends the request for an object.
+    fn request(&mut self, config: &PageConfig, conn: Conn, object: u32, actions: &mut Vec<Action>) {
+        let request = config.objects[object as usize].request.max(1);
+        self.requests.write(object, request);
+        actions.push(Action::Send(conn, End::Client, request));
+    }
 }
 
 impl Page {
@@ -190,8 +251,7 @@ impl Page {
                 let all = browser.conns.iter().copied();
                 all.filter(|conn| lines[conn.0 as usize].host == host)
             };
-            let idle =
-                own().find(|conn| config.streams || lines[conn.0 as usize].wanted.is_empty());
+            let idle = own().find(|conn| config.streams || lines[conn.0 as usize].wanted == 0);
             let conn = match idle {
                 Some(conn) => {
                     // A reused connection is already established. A new one reports when its handshake completes.
@@ -202,17 +262,20 @@ impl Page {
                 }
                 None if own().count() < config.connections as usize => {
                     let conn = Conn(self.lines.len() as u32);
-                    self.lines.push(Line {
+                    let [hello, _] = config.opening.hello();
+                    let mut line = Line {
                         browser: b,
                         host,
                         there: false,
-                        open: !config.tls,
-                        wanted: VecDeque::new(),
-                        answered: 0,
-                        requested: 0,
-                        received: 0,
+                        open: hello == 0,
+                        waiting: Vec::new(),
+                        wanted: 0,
+                        requests: Lane::default(),
+                        responses: Lane::default(),
+                        written: 0,
+                        unplaced: VecDeque::new(),
                         before: 0,
-                    });
+                    };
                     browser.conns.push(conn);
                     let open = Open {
                         client: config.client,
@@ -220,9 +283,11 @@ impl Page {
                         ..Open::default()
                     };
                     actions.push(Action::Connect(conn, Box::new(open)));
-                    if config.tls {
-                        actions.push(Action::Send(conn, End::Client, HELLO[0]));
+                    if hello > 0 {
+                        line.requests.write(HELLO, hello);
+                        actions.push(Action::Send(conn, End::Client, hello));
                     }
+                    self.lines.push(line);
                     conn
                 }
                 None => {
@@ -231,41 +296,52 @@ impl Page {
                 }
             };
             let line = &mut self.lines[conn.0 as usize];
-            line.wanted.push_back(object);
+            line.wanted += 1;
             if line.open {
-                let request = config.objects[object as usize].request.max(1);
-                actions.push(Action::Send(conn, End::Client, request));
+                line.request(config, conn, object, actions);
+            } else {
+                line.waiting.push(object);
             }
         }
         load.ready = waiting;
     }
 
     /// Bytes arrive at the server.
-    fn serve(&mut self, conn: Conn, n: u64, actions: &mut Vec<Action>) {
+    fn serve(&mut self, conn: Conn, bytes: Bytes, actions: &mut Vec<Action>) {
         let Some(line) = self.lines.get_mut(conn.0 as usize) else {
             return;
         };
-        line.requested += n;
-        if !line.open {
-            if line.requested >= HELLO[0] {
-                line.requested -= HELLO[0];
-                actions.push(Action::Send(conn, End::Server, HELLO[1]));
+        let config = &self.config;
+        for message in bytes.reach(&mut line.requests, false).whole {
+            let size = match message {
+                HELLO => config.opening.hello()[1],
+                object => config.objects[object as usize].size.max(1),
+            };
+            line.written = line.written.saturating_add(size);
+            actions.push(Action::Send(conn, End::Server, size));
+            if config.turns && message != HELLO {
+                line.unplaced.push_back((message, line.written));
+                actions.push(Action::Unsent(conn, End::Server));
+            } else {
+                line.responses.write(message, size);
             }
-            return;
         }
-        while let Some(&object) = line.wanted.get(line.answered) {
-            let object = self.config.objects[object as usize];
-            if line.requested < object.request.max(1) {
-                return;
-            }
-            line.requested -= object.request.max(1);
-            line.answered += 1;
-            actions.push(Action::Send(conn, End::Server, object.size.max(1)));
+    }
+
+    /// The server hears how much of what it has written is unsent: the next response shares that.
+    fn place(&mut self, conn: Conn, unsent: u64) {
+        let Some(line) = self.lines.get_mut(conn.0 as usize) else {
+            return;
+        };
+        if let Some((object, written)) = line.unplaced.pop_front() {
+            line.responses.has_sent(written.saturating_sub(unsent));
+            let size = self.config.objects[object as usize].size.max(1);
+            line.responses.write(object, size);
         }
     }
 
     /// Bytes arrive at the browser.
-    fn take(&mut self, now: Time, conn: Conn, n: u64, actions: &mut Vec<Action>) {
+    fn take(&mut self, now: Time, conn: Conn, bytes: Bytes, actions: &mut Vec<Action>) {
         let Some(line) = self.lines.get_mut(conn.0 as usize) else {
             return;
         };
@@ -274,41 +350,39 @@ impl Page {
         let Some(load) = &mut browser.load else {
             return;
         };
-        line.received += n;
-        if !line.open {
-            if line.received < HELLO[1] {
-                return;
-            }
-            line.received -= HELLO[1];
+        let config = &self.config;
+        // On a network without any delay, bytes may be faster than the answer of their sender's carrier.
+        for (object, _) in line.unplaced.drain(..) {
+            let size = config.objects[object as usize].size.max(1);
+            line.responses.write(object, size);
+        }
+        let mut arrival = bytes.reach(&mut line.responses, config.turns);
+        if let Some(first) = arrival.whole.iter().position(|&message| message == HELLO) {
+            arrival.whole.remove(first);
             line.open = true;
-            for &object in &line.wanted {
-                let request = self.config.objects[object as usize].request.max(1);
-                actions.push(Action::Send(conn, End::Client, request));
+            if config.opening == Opening::Quic {
+                line.there = true;
+                load.connected.get_or_insert(now);
             }
+            for object in std::mem::take(&mut line.waiting) {
+                line.request(config, conn, object, actions);
+            }
+        }
+        if arrival.bytes == 0 {
             return;
         }
         load.first_byte.get_or_insert(now);
-        load.bytes += n;
-        let mut whole = Vec::new();
-        while let Some(&object) = line.wanted.front() {
-            let size = self.config.objects[object as usize].size.max(1);
-            if line.received < size {
-                break;
-            }
-            line.received -= size;
-            line.wanted.pop_front();
-            line.answered -= 1;
-            load.left -= 1;
-            whole.push(object);
-        }
+        load.bytes += arrival.bytes;
+        line.wanted -= arrival.whole.len();
+        load.left -= arrival.whole.len();
         if load.left == 0 {
             load.last_byte = Some(now);
             load.asked = browser.conns.len();
             let asks = browser.conns.iter().copied().map(Action::Ask);
             return actions.extend(asks);
         }
-        if !whole.is_empty() {
-            for object in whole {
+        if !arrival.whole.is_empty() {
+            for object in arrival.whole {
                 self.know_of(Some(object), b, actions);
             }
             self.ask(now, b, actions);
@@ -332,8 +406,11 @@ impl Page {
             return;
         }
         if !self.config.keep {
-            let closed = browser.conns.drain(..);
-            actions.extend(closed.map(|own| Action::Close(own, End::Client)));
+            for own in browser.conns.drain(..) {
+                let over = &mut self.lines[own.0 as usize];
+                (over.requests, over.responses) = Default::default();
+                actions.push(Action::Close(own, End::Client));
+            }
         }
         self.record(b, Outcome::Done, None);
         if self.config.every.is_none() {
@@ -409,7 +486,8 @@ impl Workload for Page {
                 }
             }
             Event::Timer(token) => self.due(now, token, actions),
-            Event::Connected(conn, End::Client) => {
+            // QUIC's handshake is not the carrier's.
+            Event::Connected(conn, End::Client) if self.config.opening != Opening::Quic => {
                 if let Some(line) = self.lines.get_mut(conn.0 as usize) {
                     line.there = true;
                     if let Some(load) = &mut self.browsers[line.browser as usize].load {
@@ -417,8 +495,15 @@ impl Workload for Page {
                     }
                 }
             }
-            Event::Received(conn, End::Server, n) => self.serve(conn, n, actions),
-            Event::Received(conn, End::Client, n) => self.take(now, conn, n, actions),
+            Event::Received(conn, End::Server, n) => self.serve(conn, Bytes::Next(n), actions),
+            Event::Received(conn, End::Client, n) => self.take(now, conn, Bytes::Next(n), actions),
+            Event::Early(conn, End::Server, from, to) => {
+                self.serve(conn, Bytes::Range(from, to), actions);
+            }
+            Event::Early(conn, End::Client, from, to) => {
+                self.take(now, conn, Bytes::Range(from, to), actions);
+            }
+            Event::Unsent(conn, _, unsent) => self.place(conn, unsent),
             Event::Info(conn, info) => self.told(now, conn, info, actions),
             Event::Eof(conn, End::Server) => actions.push(Action::Close(conn, End::Server)),
             Event::Reset(conn, _) => {

@@ -350,7 +350,7 @@ impl Workload for Sessions {
                     *slot = None;
                 }
             }
-            Event::Drained(..) => {}
+            Event::Drained(..) | Event::Early(..) | Event::Unsent(..) => {}
         }
     }
 

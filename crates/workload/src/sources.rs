@@ -113,6 +113,7 @@ fn renamed(i: usize, action: Action) -> Action {
         Action::Close(conn, end) => Action::Close(common(i, conn), end),
         Action::Abort(conn) => Action::Abort(common(i, conn)),
         Action::Ask(conn) => Action::Ask(common(i, conn)),
+        Action::Unsent(conn, end) => Action::Unsent(common(i, conn), end),
         Action::Timer(after, token) => Action::Timer(after, i as u64 * TIMERS + token),
     }
 }

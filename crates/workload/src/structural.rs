@@ -424,7 +424,7 @@ impl Workload for Structural {
             Event::Closed(conn, _) => {
                 self.flows.remove(conn.0);
             }
-            Event::Connected(_, End::Server) => {}
+            Event::Connected(_, End::Server) | Event::Early(..) | Event::Unsent(..) => {}
         }
     }
 

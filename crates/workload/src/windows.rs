@@ -164,6 +164,7 @@ impl Windows {
                     Action::Timer(after, self.timers.add(open.begin, token))
                 }
                 Action::Ask(conn) => Action::Ask(outer(conn)),
+                Action::Unsent(conn, end) => Action::Unsent(outer(conn), end),
             });
         }
         self.scratch = answers;
@@ -204,6 +205,8 @@ impl Windows {
             }
             Event::Connected(conn, end) => Event::Connected(inner(conn)?, end),
             Event::Received(conn, end, bytes) => Event::Received(inner(conn)?, end, bytes),
+            Event::Early(conn, end, from, to) => Event::Early(inner(conn)?, end, from, to),
+            Event::Unsent(conn, end, bytes) => Event::Unsent(inner(conn)?, end, bytes),
             Event::Drained(conn, end) => Event::Drained(inner(conn)?, end),
             Event::Eof(conn, end) => Event::Eof(inner(conn)?, end),
             Event::Reset(conn, end) => {

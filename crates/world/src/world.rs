@@ -443,7 +443,8 @@ impl World {
             let pair = &mut flow.transport;
             let event = match pair.ends[e].poll() {
                 None => return,
-                Some(TcpEvent::Received(_)) if silent => continue,
+                Some(TcpEvent::Received(_) | TcpEvent::Early(..)) if silent => continue,
+                Some(TcpEvent::Early(from, to)) => Event::Early(conn, who, from, to),
                 Some(TcpEvent::Received(n)) => Event::Received(conn, who, n),
                 Some(TcpEvent::Connected) => Event::Connected(conn, who),
                 Some(TcpEvent::Drained) => Event::Drained(conn, who),

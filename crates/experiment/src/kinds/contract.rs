@@ -562,6 +562,11 @@ pub(crate) trait Plays {
         Dur::ZERO
     }
 
+    /// Bytes of the handshake in the data of the client and of the server, at the beginning of each connection.
+    fn hello(&self) -> [u64; 2] {
+        [0; 2]
+    }
+
     /// The requests that made-up runs assume for a foreground; `None` if it makes none.
     fn fetches(&self) -> Option<Fetches> {
         None

@@ -337,6 +337,11 @@ impl Traffic {
         self.plays().over_sockets(start)
     }
 
+    /// Bytes of the handshake in the data of the client and of the server, at the beginning of each connection.
+    pub(crate) fn hello(&self) -> [u64; 2] {
+        self.plays().hello()
+    }
+
     /// The load that it offers between the end of the warm-up and the end of the run, if known.
     ///
     /// # Errors

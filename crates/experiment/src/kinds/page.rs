@@ -6,7 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur};
-use swell_workload::{Object, PageConfig};
+use swell_workload::{Object, Opening, PageConfig};
 
 use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot,
@@ -15,10 +15,10 @@ use super::contract::{
 use super::{Active, Fetches, Traffic, har};
 use crate::backend::RunError;
 use crate::file::check::Findings;
-use crate::file::{Route, TcpSettings};
+use crate::file::{BackendKind, Route, TcpSettings};
 use crate::hash::Hash;
 use crate::measure::{COMPLETION_TIME, FAILURES, FIRST_BYTE, Measure, REQUEST_RATE};
-use crate::simulate::transport::tcp;
+use crate::simulate::transport::{is_quic, quic, tcp};
 use crate::store::ModelFacts;
 
 /// Browsers that load a page: a tree of objects, of which each names others. How long a page takes is judged, from its
@@ -37,7 +37,12 @@ pub struct Page {
     /// Connections to each host at most, with HTTP/1.1.
     #[serde(default = "connections")]
     pub connections: u32,
-    /// Whether connections begin with a handshake of TLS 1.3: one round trip more.
+    /// Whether answers on one connection take turns, 16 KiB each, instead of coming in the order of their requests:
+    /// the parameter `incremental` of RFC 9218. Only with HTTP/2 and HTTP/3.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incremental: bool,
+    /// Whether TCP connections begin with a handshake of TLS 1.3: one round trip more. QUIC's handshake always
+    /// includes that of TLS.
     #[serde(default = "yes")]
     pub tls: bool,
     /// Whether connections are kept for the next page.
@@ -57,7 +62,8 @@ pub struct Page {
     /// network's `rtt`, or 5ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Dur>,
-    /// The TCP that browsers and servers run.
+    /// The TCP that browsers and servers run. With HTTP/3: congestion control, initial window and slow-start
+    /// threshold, packet size, receive window and jitter of QUIC.
     #[serde(default)]
     pub tcp: TcpSettings,
     /// When it sends. Default: always.
@@ -68,15 +74,18 @@ pub struct Page {
     pub route: Route,
 }
 
-/// How connections are used. There is no QUIC.
+/// How connections are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// HTTP/1.1: a request waits until a connection has nothing else to do.
     #[default]
     Http1,
-    /// HTTP/2: one connection to each host, with streams; the server answers in the order of the requests.
+    /// HTTP/2: one TCP connection to each host, with streams. A loss delays all that was sent after it.
     Http2,
+    /// HTTP/3: one QUIC connection to each host, with streams. A loss delays only the streams whose data was lost.
+    /// Simulated only.
+    Http3,
 }
 
 fn page() -> String {
@@ -104,6 +113,31 @@ pub struct PageTraffic {
 }
 
 impl Page {
+    fn check_quic(&self, at: &Slot<'_>, found: &mut Findings) {
+        if at.role == Role::Foreground && at.backend != BackendKind::Simulated {
+            found.add(
+                at.key("protocol"),
+                "there is no QUIC over kernel sockets",
+                "write \"http2\", or run a program that has it, such as curl --http3, as a foreground with kind = \"program\"",
+            );
+        }
+        if !self.tls {
+            found.add(
+                at.key("tls"),
+                "QUIC has no handshake without TLS",
+                "leave out `tls`",
+            );
+        }
+        if !is_quic(&self.tcp) {
+            found.add(
+                at.key("tcp"),
+                "these are settings of TCP only",
+                "HTTP/3 has `congestion` (cubic, newreno or bbr), `initial_window`, `initial_ssthresh`, `mss`, \
+                 `receive_window` and `jitter`",
+            );
+        }
+    }
+
     fn load(&self, base: &Path) -> Result<Input, Complaint> {
         let name = &self.page;
         let bundled = har::BUNDLED.iter().find(|page| page.0 == name);
@@ -174,6 +208,16 @@ impl Keys for Page {
                 "write 100ms or more",
             );
         }
+        if self.protocol == Protocol::Http1 && self.incremental {
+            found.add(
+                at.key("incremental"),
+                "a connection of HTTP/1.1 has one answer at a time",
+                "leave out `incremental`, or write protocol = \"http2\"",
+            );
+        }
+        if self.protocol == Protocol::Http3 {
+            self.check_quic(at, found);
+        }
         found.tcp(&at.key("tcp"), &self.tcp);
     }
 
@@ -234,6 +278,7 @@ impl Keys for Page {
         let over = match self.protocol {
             Protocol::Http1 => format!("{} connections to a host", self.connections),
             Protocol::Http2 => "one connection to a host, with streams".to_owned(),
+            Protocol::Http3 => "one QUIC connection to a host, with streams".to_owned(),
         };
         format!(
             "{} {clients}, page `{page}` {pace}, over {over}",
@@ -242,22 +287,25 @@ impl Keys for Page {
     }
 }
 
-impl Plays for PageTraffic {
-    fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
-        Ok(self.over_sockets(match at.role {
-            Role::Foreground => at.warmup,
-            Role::Background => Dur::ZERO,
-        }))
+impl PageTraffic {
+    fn opening(&self) -> Opening {
+        match (self.page.protocol, self.page.tls) {
+            (Protocol::Http3, _) => Opening::Quic,
+            (_, true) => Opening::Tls,
+            (_, false) => Opening::Tcp,
+        }
     }
 
-    fn over_sockets(&self, start: Dur) -> Option<Machine> {
+    /// The workload, whose first page begins at `start`.
+    fn browsers(&self, start: Dur) -> Machine {
         let (page, access) = (&self.page, access(self.delay));
-        let streams = page.protocol == Protocol::Http2;
+        let streams = page.protocol != Protocol::Http1;
         let machine = swell_workload::Page::new(PageConfig {
             objects: Arc::clone(&self.objects),
             connections: if streams { 1 } else { page.connections },
             streams,
-            tls: page.tls,
+            turns: page.incremental,
+            opening: self.opening(),
             keep: page.keep,
             clients: page.clients,
             every: page.every,
@@ -266,7 +314,29 @@ impl Plays for PageTraffic {
             client: access,
             server: access,
         });
-        Some((Box::new(machine), tcp(&page.tcp)))
+        let transport = match page.protocol {
+            Protocol::Http3 => quic(&page.tcp),
+            Protocol::Http1 | Protocol::Http2 => tcp(&page.tcp),
+        };
+        (Box::new(machine), transport)
+    }
+}
+
+impl Plays for PageTraffic {
+    fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
+        Ok(Some(self.browsers(match at.role {
+            Role::Foreground => at.warmup,
+            Role::Background => Dur::ZERO,
+        })))
+    }
+
+    fn over_sockets(&self, start: Dur) -> Option<Machine> {
+        // The kernel has no QUIC.
+        (self.page.protocol != Protocol::Http3).then(|| self.browsers(start))
+    }
+
+    fn hello(&self) -> [u64; 2] {
+        self.opening().hello()
     }
 
     fn class(&self, _: u32) -> String {

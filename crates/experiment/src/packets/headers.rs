@@ -136,7 +136,8 @@ impl Headers {
         let source = self.sources.get(parties.workload as usize);
         let class = source.and_then(|s| s.classes.get(parties.class as usize));
         let port = source.map_or(0, |s| s.port);
-        let &(port, udp) = class.unwrap_or(&(port, !parties.tcp));
+        let quic = source.is_some_and(|s| s.tcp.quic);
+        let &(port, udp) = class.unwrap_or(&(port, quic || !parties.tcp));
         let number = |hosts: &mut Hosts, end: usize| {
             let right = parties.from_right != (end == 1);
             hosts.number(right, parties.workload, parties.hosts[end])

@@ -217,7 +217,8 @@ impl RunParts {
             part.part.observed(&path, &mut observed);
             if let Some(watching) = self.watching {
                 let host = (part.index as u32, part.part.delay());
-                observed.waterfall = watching.shares(spec, &part.part.path, host, &own);
+                let hello = part.part.hello();
+                observed.waterfall = watching.shares(spec, &part.part.path, host, hello, &own);
             }
         }
         observed.requests = observe::requests(&own, spec.duration.as_secs_f64());

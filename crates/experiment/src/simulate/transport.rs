@@ -15,14 +15,44 @@ pub(crate) fn carrier(transport: file::Transport) -> swell_workload::Transport {
     }
 }
 
+/// The QUIC configuration for the settings in a file. Those for which [`is_quic`] is false have no effect.
+pub(crate) fn quic(settings: &TcpSettings) -> Arc<Config> {
+    Arc::new(with(Config::quic(), &for_quic(settings)))
+}
+
+/// Whether QUIC has all that is set.
+pub(crate) fn is_quic(settings: &TcpSettings) -> bool {
+    use swell_tcp::Algorithm::{Bbr, Cubic, NewReno};
+    let algorithm = settings.congestion.unwrap_or(Cubic);
+    *settings == for_quic(settings) && matches!(algorithm, Cubic | NewReno | Bbr)
+}
+
+/// The settings that TCP and QUIC share.
+fn for_quic(settings: &TcpSettings) -> TcpSettings {
+    TcpSettings {
+        congestion: settings.congestion,
+        initial_window: settings.initial_window,
+        initial_ssthresh: settings.initial_ssthresh,
+        mss: settings.mss,
+        receive_window: settings.receive_window,
+        jitter: settings.jitter,
+        ..TcpSettings::default()
+    }
+}
+
 /// The TCP configuration for the settings in a file.
 pub(crate) fn tcp(settings: &TcpSettings) -> Arc<Config> {
-    let mut config = match settings.profile {
+    let profile = match settings.profile {
         TcpProfile::Linux => Config::linux(),
         TcpProfile::Classic => Config::classic(),
         TcpProfile::Ns2Era => Config::ns2_era(),
         TcpProfile::Ns2Modern => Config::ns2_modern(),
     };
+    Arc::new(with(profile, settings))
+}
+
+/// A profile with what is set.
+fn with(mut config: Config, settings: &TcpSettings) -> Config {
     set(&mut config.algorithm, settings.congestion);
     let bytes = |b: Bytes| u32::try_from(b.0).unwrap_or(u32::MAX);
     set(&mut config.initial_window, settings.initial_window);
@@ -55,7 +85,7 @@ pub(crate) fn tcp(settings: &TcpSettings) -> Arc<Config> {
     }
     // RACK needs SACK (RFC 8985 section 3).
     config.rack_tlp &= config.sack;
-    Arc::new(config)
+    config
 }
 
 fn set<T>(to: &mut T, from: Option<T>) {

@@ -68,12 +68,14 @@ impl Watching {
     }
 
     /// The shares of the times of completed requests in `records`, of workload `own` on `path`. `access` is the delay
-    /// of the access path at each end.
+    /// of the access path at each end. `hello`: bytes of the handshake in the data of the client and of the server, at
+    /// the beginning of each connection.
     pub fn shares(
         &self,
         spec: &RunSpec,
         path: &[Hop],
         (own, access): (u32, Dur),
+        hello: [u64; 2],
         records: &[Record],
     ) -> Vec<Share> {
         let mut sights =
@@ -89,7 +91,10 @@ impl Watching {
                 false => way.leaves(sight),
             }
         }
-        let chains = Chains::new(spec, path, access, &ways);
+        let chains = Chains {
+            hello,
+            ..Chains::new(spec, path, access, &ways)
+        };
         let done = records.iter().filter_map(|r| match r {
             Record::Request(r) if r.outcome == Outcome::Done => Some(r),
             _ => None,
@@ -201,6 +206,7 @@ struct Sent<'w> {
 struct Chains<'w> {
     spec: &'w RunSpec,
     access: Dur,
+    hello: [u64; 2],
     /// Links to the client and to the server.
     links: [Vec<Queue>; 2],
     sent: BTreeMap<(u32, bool), Sent<'w>>,
@@ -249,6 +255,7 @@ impl<'w> Chains<'w> {
         Chains {
             spec,
             access,
+            hello: [0; 2],
             links,
             sent,
             to_clients,
@@ -267,8 +274,11 @@ impl<'w> Chains<'w> {
         loop {
             let own = self.sent.get(&(conn, up))?;
             let packet = &own.all[i];
+            // The first byte of data has number 1.
+            let hello = self.hello[usize::from(!up)];
             let cause = match &packet.head.seg {
                 s if s.flags.has(Flags::SYN) => Cause::Handshake,
+                s if s.len > 0 && s.seq <= hello => Cause::Handshake,
                 s if up && s.len > 0 => Cause::Request,
                 _ if is_last => Cause::Response,
                 _ => Cause::Rounds,

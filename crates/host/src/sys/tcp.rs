@@ -19,6 +19,9 @@ pub struct Facts {
     pub send_window: u32,
 }
 
+/// From `linux/sockios.h`; the crate `libc` has it for few targets.
+const SIOCOUTQNSD: libc::Ioctl = 0x894b;
+
 fn done(code: c_int) -> Result<()> {
     if code == 0 { Ok(()) } else { Err(last()) }
 }
@@ -96,6 +99,15 @@ pub fn unacknowledged(fd: BorrowedFd<'_>) -> Result<u32> {
     let mut bytes: c_int = 0;
     // SAFETY: the kernel writes one int; `SIOCOUTQ` and `TIOCOUTQ` are the same number.
     done(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) })?;
+    Ok(u32::try_from(bytes).unwrap_or(0))
+}
+
+/// Bytes written and not yet sent (tcp(7), `SIOCOUTQNSD`).
+#[expect(unsafe_code, reason = "no safe call")]
+pub fn unsent(fd: BorrowedFd<'_>) -> Result<u32> {
+    let mut bytes: c_int = 0;
+    // SAFETY: the kernel writes one int.
+    done(unsafe { libc::ioctl(fd.as_raw_fd(), SIOCOUTQNSD, &raw mut bytes) })?;
     Ok(u32::try_from(bytes).unwrap_or(0))
 }
 

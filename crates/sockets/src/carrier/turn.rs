@@ -181,6 +181,11 @@ impl Carrier {
                 let known = self.info(worker as usize, conn).unwrap_or_default();
                 self.post(worker, Event::Info(conn, known));
             }
+            Action::Unsent(conn, end) => {
+                let slot = self.find(worker, conn, Kind::Tcp);
+                let unsent = slot.map_or(0, |slot| self.unsent(slot, end as usize));
+                self.post(worker, Event::Unsent(conn, end, unsent));
+            }
         }
     }
 

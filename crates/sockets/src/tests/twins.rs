@@ -102,7 +102,11 @@ impl Workload for Observed {
                 book.timers.push((now, token));
                 (None, Story::default())
             }
-            Event::Start | Event::Drained(..) | Event::Info(..) => (None, Story::default()),
+            Event::Start
+            | Event::Drained(..)
+            | Event::Info(..)
+            | Event::Early(..)
+            | Event::Unsent(..) => (None, Story::default()),
         };
         if let Some(conn) = conn {
             book.stories.insert(conn, after);
@@ -127,7 +131,7 @@ impl Workload for Observed {
                 }
                 Action::Close(c, e) => (*c, Step::Close(*e as usize)),
                 Action::Abort(c) => (*c, Step::Abort),
-                Action::Timer(..) | Action::Ask(_) => continue,
+                Action::Timer(..) | Action::Ask(_) | Action::Unsent(..) => continue,
             };
             book.stories.entry(on).or_default().actions.push(step);
         }

@@ -13,6 +13,8 @@ pub(super) struct Gaps {
     pub fin: u64,
     /// A range that arrived twice, until it is reported.
     pub twice: Option<(u64, u64)>,
+    /// With [`Config::quic`](crate::Config::quic), the range that arrived last, until the application takes it.
+    pub early: Option<(u64, u64)>,
 }
 
 impl Default for Gaps {
@@ -22,6 +24,7 @@ impl Default for Gaps {
             recent: [0; 3],
             fin: u64::MAX,
             twice: None,
+            early: None,
         }
     }
 }

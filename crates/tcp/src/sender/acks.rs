@@ -60,8 +60,16 @@ impl Sender {
         let rtt = self.measured(cfg, now, moved, &d, echo);
         if moved > 0 {
             self.advance(cfg, now, rtt);
-        } else if let Some(rtt) = rtt {
-            self.rtt.sample(cfg, rtt, self.round());
+        } else {
+            if let Some(rtt) = rtt {
+                self.rtt.sample(cfg, rtt, self.round());
+            }
+            // RFC 9002 section 6.2.1: every packet that is acknowledged counts.
+            if cfg.quic && d.bytes > 0 {
+                self.timeouts = 0;
+                self.rtt.end_backoff();
+                self.rearm(cfg, now);
+            }
         }
         let mut lost = 0;
         if cfg.sack {

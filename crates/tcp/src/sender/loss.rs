@@ -29,6 +29,10 @@ pub(super) struct Rack {
 /// RFC 8985 section 7.2: maximum time for which a peer may delay the acknowledgement of a single segment.
 const WORST_ACK_DELAY: Dur = Dur::from_millis(200);
 
+/// Number of QUIC's probe time-outs in a row before congestion counts as persistent. Packets lost then span more than
+/// three of the first one (RFC 9002 section 7.6.1).
+const PROBES: u8 = 2;
+
 impl Sender {
     /// Processes an acknowledgement (with or without SACK blocks) for loss recovery: Linux `tcp_fastretrans_alert`.
     /// `echo` is its echoed timestamp.
@@ -41,7 +45,7 @@ impl Sender {
         echo: u32,
     ) {
         if cfg.rack_tlp {
-            self.rack_delivered(now, d);
+            self.rack_delivered(cfg, now, d);
         }
         if self.phase == Phase::Open && self.board.all_fly() {
             // The common case.
@@ -271,6 +275,9 @@ impl Sender {
                 if self.timeouts >= cfg.retries {
                     return Some(Expired::GiveUp);
                 }
+                if cfg.quic && self.timeouts < PROBES {
+                    return self.probe_once_more(cfg, now).map(Expired::Send);
+                }
                 if self.ns2 {
                     self.packet_timeout(cfg, now);
                 } else {
@@ -355,7 +362,7 @@ impl Sender {
     }
 
     /// RFC 8985 section 6.2 steps 1 to 4.
-    fn rack_delivered(&mut self, now: Time, d: &Delivered) {
+    fn rack_delivered(&mut self, cfg: &Config, now: Time, d: &Delivered) {
         let min = self.rtt.min();
         if d.reordered {
             self.rare().reordering_seen = true;
@@ -365,8 +372,10 @@ impl Sender {
         };
         let rtt = now.since(sent);
         // Step 2: an acknowledgement that arrives sooner than the smallest RTT belongs to the original transmission.
-        // So does one that echoes an older timestamp (`tcp_skb_spurious_retrans`).
-        if resent && (min.is_some_and(|min| rtt < min) || d.last_late) {
+        // So does one that echoes an older timestamp (`tcp_skb_spurious_retrans`). QUIC's packet numbers tell this, so
+        // no guess by RTT is needed.
+        let guessed = !cfg.quic && min.is_some_and(|min| rtt < min);
+        if resent && (guessed || d.last_late) {
             return;
         }
         // Nothing is left in flight, and any segment delivered later is also sent later.
@@ -413,6 +422,7 @@ impl Sender {
     pub(super) fn probe_timeout(&self, cfg: &Config) -> Option<Dur> {
         let possible = cfg.rack_tlp
             && cfg.sack
+            && !cfg.quic
             && matches!(self.phase, Phase::Open | Phase::Reducing)
             && self.board.sacked_count() == 0
             && self.board.missing() == 0
@@ -446,6 +456,27 @@ impl Sender {
         rare.count.probes += 1;
         rare.probe_end = end;
         rare.probe = if fresh { Probe::New } else { Probe::Resent };
+        self.arm(Timer::Rto, now + self.rto(cfg));
+        Some(out)
+    }
+
+    /// Handles QUIC's probe time-out (RFC 9002 section 6.2.4): sends one packet of new data, or the newest one again.
+    /// Congestion control is not involved, and nothing is declared lost. The acknowledgement shows what was lost before
+    /// the probe, whatever data it carried; by sequence numbers, only data at the end shows that.
+    fn probe_once_more(&mut self, cfg: &Config, now: Time) -> Option<Out> {
+        self.timeouts += 1;
+        self.rtt.back_off();
+        self.rare().count.probes += 1;
+        let pending = self.end.saturating_sub(self.nxt);
+        let len = pending.min(u64::from(cfg.mss())) as u32;
+        let out = if len > 0 && self.edge.saturating_sub(self.nxt) >= u64::from(len) {
+            self.push(cfg, now, len)
+        } else if let Some(r) = self.board.resend_as_is(now, true, true) {
+            self.sent_again(cfg, now, &r)
+        } else {
+            self.deadline = Time::MAX;
+            return None;
+        };
         self.arm(Timer::Rto, now + self.rto(cfg));
         Some(out)
     }

@@ -79,7 +79,8 @@ impl Sender {
             self.timed.0 = 0; // Karn's algorithm: a segment sent twice is not timed
         }
         // RFC 6675 section 5 step (4.3) and Linux restart the timer when the oldest segment is retransmitted.
-        if r.seq == self.una || self.deadline == Time::MAX {
+        let restarts = r.seq == self.una || cfg.quic && self.timer == Timer::Rto;
+        if restarts || self.deadline == Time::MAX {
             self.arm(Timer::Rto, now + self.rto(cfg));
         }
         if self.paced {
@@ -142,8 +143,10 @@ impl Sender {
         if cfg.window_validation {
             self.validate(cfg);
         }
-        // RFC 8985 section 7.2: new data postpones a probe but not an RTO.
-        if self.deadline == Time::MAX || self.timer == Timer::Probe {
+        // RFC 8985 section 7.2: new data postpones a probe but not an RTO. In QUIC every packet does (RFC 9002 section
+        // 6.2.1).
+        let probes = self.timer == Timer::Probe || cfg.quic && self.timer == Timer::Rto;
+        if self.deadline == Time::MAX || probes {
             self.rearm(cfg, now);
         }
         if self.paced {

@@ -8,6 +8,7 @@ mod laws;
 mod net;
 mod ns2;
 mod pinned;
+mod quic;
 mod recovery;
 mod robust;
 mod scripted;

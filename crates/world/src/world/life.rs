@@ -100,6 +100,13 @@ impl World {
                 let info = flow.map_or_else(Info::default, AnyFlow::info);
                 self.inbox.push_back((workload, Event::Info(conn, info)));
             }
+            Action::Unsent(conn, end) => {
+                let flow = self.workers.flow(workload, conn);
+                let flow = flow.and_then(|index| self.flows.tcp(index));
+                let unsent = flow.map_or(0, |f| f.transport.ends[end as usize].unsent());
+                self.inbox
+                    .push_back((workload, Event::Unsent(conn, end, unsent)));
+            }
             Action::Send(..) | Action::Timer(..) | Action::SendDatagram(..) => {}
         }
     }

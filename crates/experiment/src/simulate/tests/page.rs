@@ -130,9 +130,9 @@ fn what_is_not_there_when_the_next_begins_is_given_up() {
 }
 
 #[test]
-fn bundled_pages_load_over_either_protocol() {
+fn bundled_pages_load_over_every_protocol() {
     for page in ["article", "shop", "app"] {
-        for protocol in ["http1", "http2"] {
+        for protocol in ["http1", "http2", "http3"] {
             let text = format!(
                 "name = \"t\"\n[network]\nrate = \"20Mbit\"\ndelay = \"10ms\"\nqueue = \"1BDP\"\nrtt = \"40ms\"\n\
                  [[foreground]]\nname = \"p\"\nkind = \"page\"\npage = \"{page}\"\nprotocol = \"{protocol}\"\n\
@@ -152,4 +152,222 @@ fn bundled_pages_load_over_either_protocol() {
             );
         }
     }
+}
+
+#[test]
+fn quic_takes_one_round_trip_where_tcp_and_tls_take_two() {
+    let one = [(1000, None, 0)];
+    let found = loaded(&one, "protocol = \"http3\"");
+    took(&found[0], 2.0);
+    assert_eq!(found[0].bytes, 1000);
+    let connected = found[0].connected - found[0].start;
+    assert!((0.1..0.102).contains(&connected), "{connected}");
+    // A kept connection needs no handshake.
+    let kept = loaded(&one, "protocol = \"http3\"\nkeep = true");
+    took(&kept[1], 1.0);
+    assert_eq!(kept[1].connected, kept[1].start);
+    // An object of several windows takes as long as over HTTP/1.1, but for the handshake: the sender is the same.
+    let large = [(600_000, None, 0)];
+    let [tcp, quic] = ["http1", "http3"].map(|protocol| {
+        let page = &loaded(&large, &format!("protocol = \"{protocol}\""))[0];
+        assert_eq!(page.bytes, 600_000);
+        page.last_byte - page.start
+    });
+    assert!(tcp > 0.7, "six windows: {tcp}");
+    assert!((tcp - quic - 0.1).abs() < 0.003, "{tcp} and {quic}");
+}
+
+/// The page loads on a link of 10 Mbit/s with an RTT of 100 ms. Down, all that is sent from `lost` to 1 ms later is
+/// lost, in milliseconds after the page's beginning.
+fn through(lost: Option<f64>, keys: &str) -> Request {
+    // The page; two objects, of five and of three packets over QUIC; and a fourth, to which the third refers.
+    let objects = [
+        (1000, None, 0),
+        (5 * 1437, Some(0), 0),
+        (3 * 1437, Some(0), 0),
+        (1000, Some(2), 0),
+    ];
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join("page.har"), archive(&objects)).expect("a file");
+    let change = |at: f64, p: u8| {
+        format!(
+            "[[network.change]]\nat = \"{at}ms\"\ndirection = \"down\"\nloss = {{ kind = \"independent\", p = {p} }}\n"
+        )
+    };
+    let changes = lost.map(|at| change(1000.0 + at, 1) + &change(1001.0 + at, 0));
+    let text = format!(
+        "name = \"page\"\n[network]\nrate = \"10Mbit\"\ndelay = \"40ms\"\nqueue = \"100ms\"\n{}\
+         [[foreground]]\nname = \"page\"\nkind = \"page\"\npage = \"page.har\"\ndelay = \"5ms\"\nevery = \"5s\"\n\
+         tcp = {{ jitter = \"0s\" }}\n{keys}\n\
+         [[background]]\nname = \"none\"\nkind = \"none\"\n\
+         [run]\nreplications = 1\nwarmup = \"1s\"\nduration = \"6s\"\n",
+        changes.unwrap_or_default()
+    );
+    let plan = Plan::resolve(&text, "test.toml", directory.path()).expect("a good file");
+    let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).expect("a cell");
+    let observed = Simulator.run(&spec, &|_| {}, &|| false).expect("a run");
+    observed.requests[0].clone()
+}
+
+/// The page load time in milliseconds.
+fn time(request: &Request) -> f64 {
+    (request.last_byte - request.start) * 1e3
+}
+
+/// Milliseconds that a packet of so many bytes takes: its transmission, and 50 for half a round trip.
+fn way(bytes: u32) -> f64 {
+    f64::from(bytes) / 1250.0 + 50.0
+}
+
+/// What is sent at the server is at the link 5 ms later. The second of several full packets has its last bit there
+/// 2.4 ms after that; the loss begins a little before.
+const SECOND: f64 = 5.0 + 1.8;
+
+#[test]
+fn a_loss_delays_its_own_stream_only() {
+    // The handshake: 1200 bytes of UDP up and three times as many down, with IP headers.
+    let open = way(1228) + way(3 * 1228);
+    // The page, and the two requests in one packet. Headers have 63 bytes.
+    let asked = open + way(163) + way(1063) + way(263);
+    // Eight packets are sent, of which the second one is lost. The last of them completes the third object, so the
+    // fourth is requested.
+    let done = asked + way(8 * 1500) + way(163) + way(1063);
+    for (loss, turns) in [
+        (None, false),
+        (Some(asked + SECOND), false),
+        (Some(asked + SECOND), true),
+    ] {
+        let keys = format!("protocol = \"http3\"\nincremental = {turns}");
+        let found = through(loss, &keys);
+        let took = time(&found);
+        assert!((took - done).abs() < 0.1, "{keys} {loss:?}: {took} {done}");
+        assert_eq!(found.bytes, 2000 + 8 * 1437);
+        assert_eq!(found.retransmissions, u32::from(loss.is_some()));
+    }
+}
+
+#[test]
+fn over_tcp_a_loss_delays_all_that_follows() {
+    // The handshakes of TCP and TLS: 517 bytes behind an ACK up, 4000 in three packets down.
+    let open = way(60) + way(60) + way(52 + 569) + way(4000 + 3 * 52);
+    let asked = open + way(152) + way(1052) + way(252);
+    // The last packet completes the third object, so the fourth is requested.
+    let rest = way(152) + way(1052);
+    let whole = asked + way(8 * 1437 + 8 * 52) + rest;
+    let found = through(None, "protocol = \"http2\"");
+    assert!(
+        (time(&found) - whole).abs() < 0.1,
+        "{} {whole}",
+        time(&found)
+    );
+    // The fifth packet is the third one after the lost one. Its ACK, with a SACK block, brings the second one again,
+    // and only this completes the second and the third object.
+    let repaired = asked + way(5 * 1500) + way(64) + way(1500) + rest;
+    let lossy = through(Some(asked + SECOND), "protocol = \"http2\"");
+    assert!(
+        (time(&lossy) - repaired).abs() < 0.1,
+        "{} {repaired}",
+        time(&lossy)
+    );
+    assert_eq!((lossy.bytes, lossy.retransmissions), (2000 + 8 * 1437, 1));
+}
+
+#[test]
+fn responses_in_turns_let_a_short_one_pass() {
+    // A short object behind a long one of four windows refers to another.
+    let objects = [
+        (1000, None, 0),
+        (150_000, Some(0), 0),
+        (500, Some(0), 0),
+        (500, Some(2), 0),
+    ];
+    for protocol in ["http2", "http3"] {
+        let of = |incremental: bool| {
+            let keys = format!("protocol = \"{protocol}\"\nincremental = {incremental}");
+            let found = loaded(&objects, &keys);
+            assert_eq!(found[0].bytes, 152_000);
+            found[0].last_byte - found[0].start
+        };
+        // In turns it is complete after 16 KiB, and its child is there before the long one. In the order of requests,
+        // the child's round trip comes last.
+        let saved = of(false) - of(true);
+        assert!((0.09..0.11).contains(&saved), "{protocol}: {saved}");
+    }
+}
+
+/// Page load times of the bundled article over a lossy link, one for each page of `seeds` runs, and the bytes of pages.
+fn lossy(protocol: &str, seeds: u32) -> Vec<f64> {
+    let text = format!(
+        "name = \"t\"\n[network]\nrate = \"20Mbit\"\ndelay = \"10ms\"\nqueue = \"1BDP\"\nrtt = \"60ms\"\n\
+         loss = {{ kind = \"independent\", p = 0.02 }}\n\
+         [[foreground]]\nname = \"p\"\nkind = \"page\"\nprotocol = \"{protocol}\"\nincremental = true\n\
+         think = \"1s\"\n\
+         [[background]]\nname = \"none\"\nkind = \"none\"\n\
+         [run]\nreplications = {seeds}\nwarmup = \"1s\"\nduration = \"31s\"\n"
+    );
+    let mut times = Vec::new();
+    for cell in 0..seeds as usize {
+        let found = run_of(&text, cell).1.requests;
+        for page in found.iter().filter(|r| r.outcome == Outcome::Done) {
+            assert_eq!(
+                page.bytes, found[0].bytes,
+                "{protocol}: every page has all its bytes"
+            );
+            times.push(page.last_byte - page.start);
+        }
+    }
+    times
+}
+
+#[test]
+fn with_losses_independent_streams_are_faster() {
+    let mean = |protocol| {
+        let times = lossy(protocol, 8);
+        assert!(times.len() > 50, "{protocol}: {}", times.len());
+        times.iter().sum::<f64>() / times.len() as f64
+    };
+    let (http2, http3) = (mean("http2"), mean("http3"));
+    // The handshake alone saves a round trip of 60 ms to each of two hosts, of which the second waits for the first.
+    assert!(http3 < http2 - 0.12, "{http3} and {http2}");
+    // The same run gives the same times.
+    assert_eq!(lossy("http3", 2), lossy("http3", 2));
+}
+
+#[test]
+fn what_quic_does_not_have_is_refused_in_words() {
+    let problems = |backend: &str, keys: &str| {
+        let text = format!(
+            "name = \"t\"\n{backend}[network]\nrate = \"20Mbit\"\ndelay = \"10ms\"\nqueue = \"1BDP\"\n\
+             [[foreground]]\nname = \"p\"\nkind = \"page\"\n{keys}\n\
+             [[background]]\nname = \"none\"\nkind = \"none\"\n[run]\nduration = \"11s\"\n"
+        );
+        match Plan::resolve(&text, "test.toml", Path::new(".")) {
+            Ok(_) => String::new(),
+            Err(problems) => problems.to_string(),
+        }
+    };
+    let quic = "protocol = \"http3\"";
+    assert_eq!(problems("", quic), "");
+    let emulated = "backend = \"emulated\"\n";
+    assert_eq!(problems(emulated, "protocol = \"http2\""), "");
+    let found = problems(emulated, quic);
+    assert!(
+        found.contains("(key foreground[0].protocol)")
+            && found.contains("there is no QUIC over kernel sockets")
+            && found.contains("curl --http3"),
+        "{found}"
+    );
+    for (keys, words) in [
+        ("tls = false", "QUIC has no handshake without TLS"),
+        ("tcp = { profile = \"classic\" }", "settings of TCP only"),
+        ("tcp = { congestion = \"vegas\" }", "settings of TCP only"),
+        ("tcp = { sack = false }", "settings of TCP only"),
+    ] {
+        let said = problems("", &format!("{quic}\n{keys}"));
+        assert!(said.contains(words), "{keys}: {said}");
+    }
+    let shared = "tcp = { congestion = \"bbr\", mss = \"1200B\", initial_window = 20 }";
+    assert_eq!(problems("", &format!("{quic}\n{shared}")), "");
+    let said = problems("", "incremental = true");
+    assert!(said.contains("one answer at a time"), "{said}");
 }

@@ -5,14 +5,24 @@ use crate::observe::{Cause, Request, Share};
 
 /// Requests of a run, and the components of their times.
 fn waterfall(network: &str, web: &str, background: &str) -> (Vec<Request>, Vec<Share>) {
+    waterfall_of("web", network, web, background)
+}
+
+/// The same with any kind of foreground.
+fn waterfall_of(
+    kind: &str,
+    network: &str,
+    keys: &str,
+    background: &str,
+) -> (Vec<Request>, Vec<Share>) {
     let text = format!(
         r#"
 name = "waterfall"
 {network}
 [[foreground]]
-name = "web"
-kind = "web"
-{web}
+name = "{kind}"
+kind = "{kind}"
+{keys}
 [[background]]
 name = "one"
 {background}
@@ -60,6 +70,48 @@ fn adds_up(of: &(Vec<Request>, Vec<Share>)) {
             (sum / took - 1.0).abs() < 1e-6,
             "{sum} of {took}: {request:?}"
         );
+    }
+}
+
+/// Handshakes of TLS and QUIC are handshakes, and the parts of a page add up whatever its protocol.
+#[test]
+fn a_page_is_explained_over_every_protocol() {
+    let busy = "[network]\nrate = \"10Mbit\"\ndelay = \"10ms\"\nrtt = \"40ms\"\nqueue = \"20ms\"\n\
+                loss = { kind = \"independent\", p = 0.01 }";
+    for protocol in ["http1", "http2", "http3"] {
+        let page = |keys: &str, network: &str, background: &str| {
+            let keys = format!("think = \"1s\"\nprotocol = \"{protocol}\"\n{keys}");
+            let found = waterfall_of("page", network, &keys, background);
+            adds_up(&found);
+            found
+        };
+        // Of one small object over one connection: one RTT of 40 ms for TCP, another for TLS.
+        let one = {
+            let scratch = tempfile::tempdir().expect("a directory");
+            let path = scratch.path().join("one.har");
+            let har = r#"{"log": {"entries": [{"startedDateTime": "2024-01-01T00:00:00Z",
+                "request": {"url": "https://a/"}, "response": {"_transferSize": 1000}}]}}"#;
+            std::fs::write(&path, har).expect("a file");
+            page(&format!("page = {path:?}\n{EXACT}"), LINK, IDLE)
+        };
+        let trips = if protocol == "http3" { 1.0 } else { 2.0 };
+        for (cause, seconds) in [
+            (Cause::Handshake, 0.04 * trips),
+            (Cause::Request, 0.02),
+            (Cause::Response, 0.02),
+            (Cause::Rounds, 0.0),
+            (Cause::Recovery, 0.0),
+            (Cause::Hosts, 0.0),
+        ] {
+            let found = mean(&one, &[cause]);
+            assert!(
+                (found - seconds).abs() < 1e-6,
+                "{protocol}: {cause:?}: {found}"
+            );
+        }
+        // Beside other traffic and with losses, every page that is done is explained.
+        let found = page("", busy, "kind = \"poisson\"\nrate = \"6Mbit\"");
+        assert!(mean(&found, &[Cause::Recovery]) > 0.0, "{protocol}");
     }
 }
 

@@ -83,6 +83,7 @@ impl<W: Workload> Ideal<W> {
             }
             Action::Timer(pause, token) => self.after(pause, Event::Timer(token)),
             Action::Ask(conn) => self.after(Dur::ZERO, Event::Info(conn, Info::default())),
+            Action::Unsent(conn, end) => self.after(Dur::ZERO, Event::Unsent(conn, end, 0)),
             Action::Datagrams(..) | Action::Abort(_) => {}
         }
     }
