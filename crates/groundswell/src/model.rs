@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use swell_base::{Dur, Warning};
+use swell_base::Warning;
 use swell_experiment::{bundled, file};
 use swell_traffic::flowlevel::{FlowModel, Law};
 use swell_traffic::{Exchange, Model};
@@ -259,6 +259,7 @@ fn flow_summary(model: &FlowModel) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use swell_base::Dur;
     use swell_traffic::Played;
 
     #[test]
@@ -278,9 +279,9 @@ mod tests {
             ..Played::default()
         });
         model.provenance.target = Some([2e6, 3e6]);
-        let c = character(&model);
+        let plays = character(&model);
         assert_eq!(
-            (c.energy_slope_db, c.of_target),
+            (plays.energy_slope_db, plays.of_target),
             (Some(1.5), Some([0.5, 1.0]))
         );
         model.sessions.clear();
