@@ -357,7 +357,7 @@ pub(crate) fn bench(listed: &[(&str, Model)]) -> String {
             .map(|by| format!("{} of {}", by.met, by.rows))
             .or(c
                 .of_target
-                .map(|[right, left]| format!("{:.0}, {:.0} %", right * 100.0, left * 100.0)));
+                .map(|[up, down]| format!("{:.0}, {:.0} %", up * 100.0, down * 100.0)));
         table.add_row([
             (*name).to_owned(),
             format!("{}, {}", mega(right), mega(left)),
