@@ -1,6 +1,7 @@
 //! The table of docs/fidelity.md: `fidelity [--seeds N] [--only TEXT] [--certify] TRACE...`. `scripts/fidelity` runs it, in
 //! the repository. With `--only` it takes traces with the text in their paths, and lists what is missed. `--certify` writes what
-//! came out into the bundled models' files.
+//! came out into the bundled models' files. `--played` does the same for the bundled models without a trace: it writes the rates
+//! and the slope of the energy that they play.
 //!
 //! For each trace, the program learns a model or takes the bundled one, generates traffic with every seed, and compares
 //! the results.
@@ -9,7 +10,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use swell_capture::{InOrder, Reader};
-use swell_experiment::fidelity::{Fidelity, Playback, Row, compare, halves, regenerate};
+use swell_experiment::fidelity::{Fidelity, Playback, Row, compare, halves, played, regenerate};
 use swell_experiment::{Traces, bundled};
 use swell_learn::{Learner, Options};
 use swell_traffic::{Certificate, Model};
@@ -23,7 +24,7 @@ const MODELS: &str = "models";
 const COUNTS: usize = 6;
 
 fn main() -> Result<(), Failed> {
-    let (mut seeds, mut only, mut certify) = (5u64, String::new(), false);
+    let (mut seeds, mut only, mut certify, mut made) = (5u64, String::new(), false, false);
     let mut traces = Vec::new();
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -32,8 +33,12 @@ fn main() -> Result<(), Failed> {
             "--seeds" => seeds = value()?.parse()?,
             "--only" => only = value()?,
             "--certify" => certify = true,
+            "--played" => made = true,
             trace => traces.push(PathBuf::from(trace)),
         }
+    }
+    if made {
+        return write_played(seeds, &only);
     }
     let mut out = std::io::stdout().lock();
     writeln!(
@@ -55,9 +60,7 @@ fn main() -> Result<(), Failed> {
         if let Some(name) = bundled.filter(|_| certify) {
             let mut certified = model;
             certified.provenance.certificate = Some(certificate(&fidelity));
-            let mut bytes = Vec::new();
-            certified.write(&mut bytes, true)?;
-            std::fs::write(Path::new(MODELS).join(format!("{name}.json.zst")), bytes)?;
+            write(&name, &certified)?;
         }
         for row in fidelity.rows.iter().filter(|r| !r.met && !only.is_empty()) {
             writeln!(
@@ -71,6 +74,30 @@ fn main() -> Result<(), Failed> {
     Ok(())
 }
 
+/// Measures what the bundled models play that were made without a trace.
+fn write_played(seeds: u64, only: &str) -> Result<(), Failed> {
+    for name in bundled::models().filter(|name| name.contains(only)) {
+        let mut model = read(name)?;
+        if model.totals.packets == [0, 0] {
+            model.provenance.played = Some(played(&model, seeds)?);
+            write(name, &model)?;
+        }
+    }
+    Ok(())
+}
+
+fn read(name: &str) -> Result<Model, Failed> {
+    let file = std::fs::read(Path::new(MODELS).join(format!("{name}.json.zst")))?;
+    Ok(Model::from_slice(&file)?)
+}
+
+fn write(name: &str, model: &Model) -> Result<(), Failed> {
+    let mut bytes = Vec::new();
+    model.write(&mut bytes, true)?;
+    std::fs::write(Path::new(MODELS).join(format!("{name}.json.zst")), bytes)?;
+    Ok(())
+}
+
 /// The bundled model of this trace and its name, or a model learnt from it.
 fn model(trace: &Path) -> Result<(Model, Option<String>), Failed> {
     let file = trace
@@ -80,8 +107,7 @@ fn model(trace: &Path) -> Result<(Model, Option<String>), Failed> {
         .into_owned();
     // Read the files in the repository, which may be newer than those inside this program.
     for name in bundled::models() {
-        let model = std::fs::read(Path::new(MODELS).join(format!("{name}.json.zst")))?;
-        let model = Model::from_slice(&model)?;
+        let model = read(name)?;
         if model.provenance.sources == [file.as_str()] {
             return Ok((model, Some(name.to_owned())));
         }
@@ -114,8 +140,9 @@ fn play(model: &Model, seeds: u64) -> Result<Vec<Model>, Failed> {
 fn line(trace: &Path, bundled: Option<&str>, fidelity: &Fidelity) -> String {
     let row = |name: &str| fidelity.rows.iter().find(|r| r.quantity.starts_with(name));
     let off = |name: &str| {
-        let share = row(name).map_or(f64::NAN, |r| r.regenerated / r.trace - 1.0);
-        format!("{:+.1} %", 100.0 * share)
+        let share = row(name).map(|r| r.regenerated / r.trace - 1.0);
+        let known = share.filter(|s| s.is_finite());
+        known.map_or("–".into(), |s| format!("{:+.1} %", 100.0 * s))
     };
     let mark = |r: &Row, text: String| if r.met { text } else { format!("**{text}**") };
     let energy = |way: &str| {

@@ -38,7 +38,54 @@ pub fn experiment(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use swell_traffic::Model;
     use swell_traffic::flowlevel::{FlowModel, Plan, Playback};
+
+    /// Larger than the others may be: it has the users of 109 captures, and the studies were run with it as it is.
+    const LARGE: &str = "access-link";
+
+    #[test]
+    fn the_bench_is_wide_small_and_says_where_it_comes_from() {
+        let names: Vec<&str> = models().collect();
+        let small = names.iter().filter(|n| model(n).unwrap().len() < 200_000);
+        assert!(small.count() >= 24, "{names:?}");
+        for name in names {
+            let file = model(name).unwrap();
+            assert!(
+                file.len() < 200_000 || name == LARGE,
+                "{name}: {} bytes",
+                file.len()
+            );
+            let model = Model::from_slice(file).unwrap();
+            assert_eq!(model.name, name);
+            let from = &model.provenance;
+            assert!(!from.made_by.is_empty() && from.note.len() > 50, "{name}");
+            match (&from.certificate, &from.played) {
+                // Learnt from packets.
+                (Some(_), None) => {
+                    assert!(model.totals.bytes.iter().sum::<u64>() > 0, "{name}");
+                    assert_eq!(from.sources.len(), 1, "{name}");
+                    // Packets of a capture have a digest, and those of a simulation say what they are.
+                    let simulated = from.note.starts_with("Simulated, not captured: ");
+                    assert_eq!(from.digests.len(), usize::from(!simulated), "{name}");
+                }
+                // Made of published figures, or of models that were.
+                (None, Some(played)) => {
+                    assert!(played.rates.iter().all(|r| *r > 0.0), "{name}");
+                    assert!(played.energy_slope.is_some(), "{name}");
+                    let begins = [
+                        "Stand-in for ",
+                        "Variant of ",
+                        "Made, not measured: ",
+                        "Distributions measured at ",
+                    ];
+                    let says = begins.iter().any(|b| from.note.starts_with(b));
+                    assert!(says, "{name}: {}", from.note);
+                }
+                both => panic!("{name}: {both:?}"),
+            }
+        }
+    }
 
     #[test]
     fn bundled_flow_level_models_are_small_and_can_be_played() {

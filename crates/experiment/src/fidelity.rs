@@ -7,6 +7,7 @@
 
 mod compare;
 mod distance;
+mod played;
 mod tap;
 
 use std::sync::{Arc, Mutex};
@@ -17,10 +18,11 @@ use swell_path::LinkConfig;
 use swell_tcp::Config;
 use swell_traffic::{DrawError, Knobs, Model, Network, Schedule};
 use swell_workload::Structural;
-use swell_world::World;
+use swell_world::{Tap, World};
 
 pub use compare::{Fidelity, Row, compare};
 pub use distance::halves;
+pub use played::played;
 
 /// How a model generates traffic for the comparison.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,12 +55,6 @@ pub fn regenerate(model: &Model, playback: &Playback, seed: u64) -> Result<Model
     // The trace starts with its first packets, so no earlier transfer is in progress.
     let schedule = Schedule::draw(&played, &playback.knobs, seed, model.duration, &network)?;
     let schedule = schedule.without_entered();
-    let link = LinkConfig {
-        rate: Some(playback.rate),
-        queue: QueueLimit::Packets(u64::MAX),
-        ..LinkConfig::default()
-    };
-    let mut world = World::new(&[link.clone(), link], seed);
     let learner = Learner::new(Options {
         name: model.name.clone(),
         parameters: model.parameters,
@@ -67,22 +63,37 @@ pub fn regenerate(model: &Model, playback: &Playback, seed: u64) -> Result<Model
         ..Options::default()
     });
     let learner = Arc::new(Mutex::new(learner));
-    let tcp = Arc::new(Config::linux());
-    world.set_tap(Box::new(tap::LearnerTap::new(
+    let tap = tap::LearnerTap::new(
         Arc::clone(&learner),
         &played.classes,
-        Arc::clone(&tcp),
+        Arc::new(Config::linux()),
         seed,
-    )));
-    let machine = Structural::new(played, &schedule);
-    world.add(Box::new(machine), Tag::Background, tcp);
-    world.advance(Time::ZERO + model.duration);
-    drop(world);
+    );
+    play(played, &schedule, playback.rate, seed, Box::new(tap));
     let learner = Arc::into_inner(learner)
         .expect("the world held the only other handle, and is gone")
         .into_inner()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     Ok(learner.finish())
+}
+
+/// Plays the sessions of a schedule of `model` for its duration, and shows `tap` the packets that cross the link.
+fn play(model: Arc<Model>, schedule: &Schedule, rate: Rate, seed: u64, tap: Box<dyn Tap>) {
+    let link = LinkConfig {
+        rate: Some(rate),
+        queue: QueueLimit::Packets(u64::MAX),
+        ..LinkConfig::default()
+    };
+    let mut world = World::new(&[link.clone(), link], seed);
+    world.set_tap(tap);
+    let end = Time::ZERO + model.duration;
+    let machine = Structural::new(model, schedule);
+    world.add(
+        Box::new(machine),
+        Tag::Background,
+        Arc::new(Config::linux()),
+    );
+    world.advance(end);
 }
 
 #[cfg(test)]

@@ -51,11 +51,17 @@ fn a_scaled_model_carries_its_rate() {
     assert_eq!(a.nominal, 8e6);
     // Several copies of small models have less noise than at their own rates.
     for model in [
+        "backup",
         "bittorrent",
         "browsing",
         "gnutella",
+        "meeting",
+        "mobile-call",
+        "shooter",
         "smart-home",
+        "strategy-game",
         "streaming",
+        "video-call",
     ] {
         holds(model, BAR, &answer(model, Some(1), 6).unwrap());
     }
@@ -63,7 +69,7 @@ fn a_scaled_model_carries_its_rate() {
 
 #[test]
 fn a_model_too_small_for_a_rate_says_so_before_anything_runs() {
-    for model in ["gnutella", "smart-home"] {
+    for model in ["backup", "gnutella", "mobile-chat", "smart-home"] {
         let why = answer(model, Some(50), 1).unwrap_err();
         assert!(why.contains("is too small for 50 Mbit/s"), "{why}");
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use swell_base::{Dur, Warning};
+use swell_base::Warning;
 use swell_experiment::{bundled, file};
 use swell_traffic::flowlevel::{FlowModel, Law};
 use swell_traffic::{Exchange, Model};
@@ -117,29 +117,33 @@ pub fn mean_bps(model: &Model) -> [f64; 2] {
 /// Characteristics that distinguish backgrounds: a row of `swell models --bench`.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Character {
+    /// Whether the rates and the slope are those of what the model plays, because there was no trace to take them from.
+    pub played: bool,
+    /// Mean rates left to right and right to left, in bits per second of network-layer bytes; of application bytes if
+    /// there was no trace and nothing was played.
+    pub mean_bps: [f64; 2],
     /// Slope of the wavelet energy of the larger direction from 8 ms to 1 s, in decibels per octave. Independent packets
-    /// have 0, long-range dependent traffic has more. `None` if there was no trace.
+    /// have 0, long-range dependent traffic has more. `None` if there was too little traffic.
     pub energy_slope_db: Option<f64>,
     /// RTTs of TCP connections end to end, in seconds: percentiles 10, 50 and 90.
     pub rtt_s: Option<[f64; 3]>,
     /// Share of the bytes that respond to congestion: those of TCP connections.
     pub elasticity: f64,
+    /// Rates that a stand-in plays, relative to the published ones, left to right and right to left.
+    pub of_target: Option<[f64; 2]>,
 }
-
-/// Indices of the octaves that determine the slope, with bins of 1 ms: 8 ms to 1 s.
-const SLOPE: std::ops::RangeInclusive<usize> = 3..=10;
 
 /// The characteristics of a model.
 pub fn character(model: &Model) -> Character {
-    let larger = usize::from(model.totals.bytes[1] > model.totals.bytes[0]);
-    let energies = &model.load.lsd[larger];
-    let points: Vec<(f64, f64)> = SLOPE
-        .filter_map(|octave| {
-            let energy = *energies.get(octave - 1)?;
-            energy.is_finite().then_some((octave as f64, energy))
-        })
-        .collect();
-    let whole = points.len() == SLOPE.count() && model.load.lsd_bin == Dur::from_millis(1);
+    let from = &model.provenance;
+    let rates = mean_bps(model);
+    let larger = usize::from(rates[1] > rates[0]);
+    let (mean_bps, energy_slope_db) = match &from.played {
+        Some(played) => (played.rates, played.energy_slope),
+        None => (rates, model.load.energy_slope(larger)),
+    };
+    let of_target = (from.target.zip(from.played.as_ref()))
+        .map(|(target, played)| [0, 1].map(|way| played.rates[way] / target[way]));
     let (mut rtts, mut bytes) = (Vec::new(), [0.0; 2]);
     for session in &model.sessions {
         for connection in session.connections() {
@@ -158,18 +162,13 @@ pub fn character(model: &Model) -> Character {
     }
     let all = bytes[0] + bytes[1];
     Character {
-        energy_slope_db: whole.then(|| 10.0 * 2f64.log10() * slope(&points)),
+        played: from.played.is_some(),
+        mean_bps,
+        energy_slope_db,
+        of_target,
         rtt_s: (!rtts.is_empty()).then(|| [0.1, 0.5, 0.9].map(|p| weighted(&mut rtts, p))),
         elasticity: if all > 0.0 { bytes[0] / all } else { 0.0 },
     }
-}
-
-/// Slope of the least-squares line.
-fn slope(points: &[(f64, f64)]) -> f64 {
-    let n = points.len() as f64;
-    let (x, y) = (points.iter()).fold((0.0, 0.0), |(x, y), p| (x + p.0 / n, y + p.1 / n));
-    let cross: f64 = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum();
-    cross / points.iter().map(|p| (p.0 - x).powi(2)).sum::<f64>()
 }
 
 /// The weighted quantile: the least value at or below which lies a share `p` of the weight. `values` is not empty.
@@ -260,6 +259,8 @@ fn flow_summary(model: &FlowModel) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use swell_base::Dur;
+    use swell_traffic::Played;
 
     #[test]
     fn a_model_has_its_character() {
@@ -271,6 +272,18 @@ mod tests {
         assert!((c.energy_slope_db.unwrap() - 3.0103).abs() < 1e-3, "{c:?}");
         model.load.lsd = [0, 1].map(|_| vec![4.0; 5]);
         assert_eq!(character(&model).energy_slope_db, None);
+        // What it plays stands for a trace that it does not have.
+        model.provenance.played = Some(Played {
+            rates: [1e6, 3e6],
+            energy_slope: Some(1.5),
+            ..Played::default()
+        });
+        model.provenance.target = Some([2e6, 3e6]);
+        let plays = character(&model);
+        assert_eq!(
+            (plays.energy_slope_db, plays.of_target),
+            (Some(1.5), Some([0.5, 1.0]))
+        );
         model.sessions.clear();
         assert_eq!(character(&model).rtt_s, None);
     }
@@ -294,6 +307,21 @@ mod tests {
         let fast = of("auckland-hb").rtt_s.unwrap();
         assert_eq!(fast, [0.004; 3]);
         assert!(slow[1] > 0.02, "{slow:?}");
+        // A stand-in has the published rates, and what it plays stands for the trace.
+        let mawi = of("mawi");
+        assert!(mawi.played && mawi.energy_slope_db.is_some());
+        for (way, published) in [10.0e6, 7.8e6].into_iter().enumerate() {
+            assert!(
+                (mawi.mean_bps[way] / published - 1.0).abs() < 0.02,
+                "{mawi:?}"
+            );
+            assert!(
+                (mawi.of_target.unwrap()[way] - 1.0).abs() < 0.02,
+                "{mawi:?}"
+            );
+        }
+        let learnt = of("video-call");
+        assert!(!learnt.played && learnt.of_target.is_none());
         // Web traffic only, and web traffic with calls.
         assert_eq!(of("isi-2pm").elasticity, 1.0);
         let mixed = of("access-link").elasticity;

@@ -23,7 +23,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         provenance: Provenance {
             sources: vec![file_name(trace)],
             note: rest.get(1).cloned().unwrap_or_default(),
-            digests: rest.get(2).cloned().into_iter().collect(),
+            digests: rest
+                .get(2)
+                .filter(|d| !d.is_empty())
+                .cloned()
+                .into_iter()
+                .collect(),
             ..Provenance::default()
         },
         ..Options::default()

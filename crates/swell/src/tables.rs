@@ -348,26 +348,34 @@ pub(crate) fn bench(listed: &[(&str, Model)]) -> String {
         "fidelity",
     ]);
     for (name, model) in listed {
-        let [right, left] = mean_bps(model);
         let c = groundswell::model::character(model);
-        let known = "–".to_owned();
+        let [right, left] = c.mean_bps;
+        let slope = c.energy_slope_db.map(|s| match c.played {
+            true => format!("({s:.1})"),
+            false => format!("{s:.1}"),
+        });
+        let certificate = model.provenance.certificate.as_ref();
+        let compared = certificate
+            .map(|by| format!("{} of {}", by.met, by.rows))
+            .or(c
+                .of_target
+                .map(|[up, down]| format!("{:.0}, {:.0} %", up * 100.0, down * 100.0)));
         table.add_row([
             (*name).to_owned(),
             format!("{}, {}", mega(right), mega(left)),
-            c.energy_slope_db
-                .map_or(known.clone(), |s| format!("{s:.1}")),
-            c.rtt_s.map_or(known.clone(), |q| {
+            slope.unwrap_or_else(|| "–".to_owned()),
+            c.rtt_s.map_or("–".to_owned(), |q| {
                 q.map(|s| format!("{:.0}", s * 1e3)).join(", ")
             }),
             format!("{:.0} %", c.elasticity * 100.0),
-            (model.provenance.certificate.as_ref())
-                .map_or(known, |by| format!("{} of {}", by.met, by.rows)),
+            compared.unwrap_or_else(|| "made".to_owned()),
         ]);
     }
     let key = wrapped(
-        "dB/octave: how fast the energy of the larger direction rises from 8 ms to 1 s; 0 is Poisson. \
-         elastic: bytes of TCP, which wait for congestion. fidelity: quantities of the trace that come back. \
-         –: made without a trace.",
+        "dB/octave: how fast the energy of the larger direction rises from 8 ms to 1 s; 0 is Poisson. In parentheses: \
+         there was no trace, and rates and energy are those of what is played. elastic: bytes of TCP, which wait for \
+         congestion. fidelity: quantities of the trace that come back; for a stand-in the rates that it plays, in % of the \
+         published ones. made: neither is known. –: no TCP.",
     );
     format!("{table}\n{SIDES}\n{key}")
 }

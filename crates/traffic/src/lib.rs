@@ -49,8 +49,8 @@ pub use datagrams::{Cursor, Datagrams, Run};
 pub use file::{FORMAT, MAX_BYTES, ModelError, VERSION};
 pub use marginals::{Distance, Marginal, Marginals, Quantity, Sample};
 pub use model::{
-    Certificate, Class, Connection, Exchange, Group, Load, Model, Parameters, Path, Provenance,
-    Session, Thinning, Totals, Turn, Unit, Wire, WireEnd, Write,
+    Certificate, Class, Connection, Exchange, Group, Load, Model, Parameters, Path, Played,
+    Provenance, Session, Thinning, Totals, Turn, Unit, Wire, WireEnd, Write,
 };
 pub use remainder::Entered;
 pub use reveal::Reveals;

@@ -58,6 +58,13 @@ pub struct Provenance {
     /// How closely replayed traffic matches the trace, if measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Certificate>,
+    /// Published mean rates that a stand-in for an unavailable trace aims at, left to right and right to
+    /// left, bits per second of network-layer bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<[f64; 2]>,
+    /// What the model plays, measured where there is no trace to compare with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub played: Option<Played>,
 }
 
 /// Result of replaying the model and comparing with its trace (`docs/fidelity.md`). It applies to the
@@ -82,6 +89,21 @@ pub struct Certificate {
     pub w1: Vec<(String, f64)>,
     /// Replayed amount relative to the trace, by quantity: bytes, packets, connections, flows.
     pub counts: Vec<(String, f64)>,
+}
+
+/// What a model plays in steady state on an otherwise empty link, mean over seeds. It applies to the program
+/// version that made it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Played {
+    /// Program and version.
+    pub made_by: String,
+    /// Number of seeds played, each for the model's duration.
+    pub seeds: u64,
+    /// Mean rates left to right and right to left, bits per second of network-layer bytes.
+    pub rates: [f64; 2],
+    /// [`Load::energy_slope`] of the larger direction, decibels per octave.
+    pub energy_slope: Option<f64>,
 }
 
 /// Size and accuracy of a sample of sessions whose weights represent all of them ([`crate::Thinner`]).
@@ -141,6 +163,28 @@ pub struct Load {
     pub lsd_bin: Dur,
     /// log2 of the wavelet energy of bytes per bin by octave (octave 1 first), per direction.
     pub lsd: [Vec<f64>; 2],
+}
+
+/// Octaves that determine the slope of the energy, with bins of 1 ms: 8 ms to 1 s.
+const SLOPE: std::ops::RangeInclusive<usize> = 3..=10;
+
+impl Load {
+    /// Slope of the wavelet energy of one direction (0: left to right) from 8 ms to 1 s, by least squares, in
+    /// decibels per octave. Independent packets have 0, long-range dependent traffic has more. `None` if an
+    /// octave is missing or silent, or the diagram begins with other bins than 1 ms.
+    pub fn energy_slope(&self, way: usize) -> Option<f64> {
+        if self.lsd_bin != Dur::from_millis(1) {
+            return None;
+        }
+        let points: Vec<(f64, f64)> = SLOPE
+            .map(|octave| Some((octave as f64, *self.lsd[way].get(octave - 1)?)))
+            .collect::<Option<_>>()?;
+        let n = points.len() as f64;
+        let (x, y) = (points.iter()).fold((0.0, 0.0), |(x, y), p| (x + p.0 / n, y + p.1 / n));
+        let cross: f64 = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum();
+        let slope = cross / points.iter().map(|p| (p.0 - x).powi(2)).sum::<f64>();
+        slope.is_finite().then_some(10.0 * libm::log10(2.0) * slope)
+    }
 }
 
 /// An application class.

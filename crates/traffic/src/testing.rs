@@ -277,6 +277,13 @@ pub fn any_model() -> impl Strategy<Value = Model> {
                             w1: vec![(name.clone(), 0.25)],
                             counts: vec![(name.clone(), 1.0)],
                         }),
+                        target: warnings.first().map(|_| [1e6, 2.5]),
+                        played: warnings.first().map(|w| Played {
+                            made_by: name.clone(),
+                            seeds: t[0],
+                            rates: [0.5, 3e6],
+                            energy_slope: w.1.then_some(-0.25),
+                        }),
                     },
                     name,
                     warnings: warnings

@@ -205,3 +205,18 @@ fn the_page_and_the_certificates_say_the_same() {
         }
     }
 }
+
+/// A model without a trace says what it plays, as `scripts/fidelity` measured it.
+#[test]
+fn models_without_a_trace_say_what_they_play() {
+    for name in ["shooter", "backup"] {
+        let model = Model::from_slice(bundled::model(name).unwrap()).unwrap();
+        let said = model.provenance.played.clone().expect(name);
+        assert_eq!(played(&model, said.seeds).expect(name), said, "{name}");
+        // The closed form knows nothing of seeds, nor of the simulator.
+        for (way, offered) in model.rates().into_iter().enumerate() {
+            let off = said.rates[way] / offered - 1.0;
+            assert!(off.abs() < 0.02, "{name}: {said:?}, {offered}");
+        }
+    }
+}

@@ -124,4 +124,13 @@ fn the_bench_tells_models_apart() {
     assert!(row("auckland-hb").contains("4, 4, 4"));
     assert!(row("isi-2pm").contains("100 %"));
     assert!(row("access-link").contains(" of "));
+    // Every model has an energy; in parentheses where there was no trace.
+    for name in swell_experiment::bundled::models() {
+        let row = row(name);
+        let energy = row.split_whitespace().nth(3).unwrap();
+        let number = energy.trim_matches(['(', ')']);
+        assert!(number.parse::<f64>().is_ok(), "{row}");
+        assert_eq!(energy.starts_with('('), !row.contains(" of "), "{row}");
+    }
+    assert!(row("mawi").ends_with("100, 100 %"));
 }
