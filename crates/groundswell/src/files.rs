@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Error;
 
+/// The file in the directory of a generation that `swell watch` reads.
+pub const PROGRESS: &str = "progress.json";
+
 /// Checks that the parent directory of `path` exists. Missing parents of a path typed by a user are not created,
 /// because the path may be mistyped.
 ///

@@ -19,8 +19,8 @@ mod fleet;
 mod keep;
 mod local;
 
+pub use crate::files::PROGRESS;
 pub use fleet::Fleet;
-pub use keep::PROGRESS;
 pub use local::Local;
 
 use keep::Keeper;

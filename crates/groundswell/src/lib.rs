@@ -170,6 +170,7 @@
 
 pub mod fidelity;
 pub mod files;
+#[cfg(feature = "agents")]
 pub mod generate;
 pub mod learn;
 pub mod model;

@@ -14,8 +14,14 @@ use crate::Error;
 use crate::files::{parent_exists, write};
 use crate::run::busy;
 
+#[cfg(feature = "agents")]
 mod bench;
+#[cfg(not(feature = "agents"))]
+#[path = "study/without_agents.rs"]
+mod bench;
+#[cfg(feature = "agents")]
 mod capacity;
+#[cfg(feature = "agents")]
 mod load;
 
 pub use bench::Hosts;

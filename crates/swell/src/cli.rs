@@ -8,9 +8,11 @@ pub(crate) use crate::bridge::BridgeArgs;
 use crate::emulation::EmulationArgs;
 pub(crate) use crate::under::args::UnderArgs;
 
+#[cfg(feature = "agents")]
 mod agent;
 mod learn;
 
+#[cfg(feature = "agents")]
 pub(crate) use agent::{AgentArgs, AgentCommand};
 pub(crate) use learn::{FlowProfile, LearnArgs};
 
@@ -65,8 +67,10 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Study(StudyCommand),
     /// Play traffic between real hosts, each of which runs an agent.
+    #[cfg(feature = "agents")]
     Generate(Box<GenerateArgs>),
     /// Wait on this host for orders to play traffic.
+    #[cfg(feature = "agents")]
     Agent(AgentArgs),
     /// What this machine grants to emulations, and what earlier ones left behind.
     Doctor(DoctorArgs),
@@ -159,6 +163,7 @@ pub(crate) struct RunArgs {
     pub emulation: EmulationArgs,
 }
 
+#[cfg(feature = "agents")]
 #[derive(Debug, Args)]
 #[command(
     after_help = "While traffic is played, a number typed on a line of its own is the new load. Ctrl-C ends it and\nkeeps what there is. See docs/generate.md.\n\nswell generate model.json --local --duration 1min\nswell generate model.json --clients a:8471 --servers b:8471,c:8471 --token-file token --fingerprint ..."

@@ -1,5 +1,6 @@
 //! The command `swell`. Data goes to standard output, messages to standard error.
 
+#[cfg(feature = "agents")]
 mod agent;
 mod bridge;
 mod cli;
@@ -9,6 +10,7 @@ mod doctor;
 mod emulation;
 mod fail;
 mod fidelity;
+#[cfg(feature = "agents")]
 mod generate;
 mod interrupt;
 mod junit;
@@ -103,6 +105,7 @@ fn done(cli: Cli) -> Result<u8, Fail> {
             .as_ref()
             .is_some_and(|source| run::options(args).needs_hosts(source)),
         Command::Under(_) => true,
+        #[cfg(feature = "agents")]
         Command::Generate(args) => args.local,
         Command::Study(which) => study::needs_hosts(which),
         _ => false,
@@ -118,6 +121,7 @@ fn done(cli: Cli) -> Result<u8, Fail> {
     match (cli.command, rights) {
         (Command::Under(args), Some(rights)) => return under::under(&args, rights, cli.json),
         (Command::Compare(args), _) => return compare::compare(&args, cli.json),
+        #[cfg(feature = "agents")]
         (Command::Generate(args), rights) => generate::generate(&args, rights.as_ref(), cli.json),
         (Command::Study(which), rights) => study::study(&which, rights.as_ref(), cli.json),
         (command, _) => other(command, cli.json),
@@ -128,11 +132,10 @@ fn done(cli: Cli) -> Result<u8, Fail> {
 fn other(command: Command, json: bool) -> Result<(), Fail> {
     match command {
         // `done` handles these.
-        Command::Run(_)
-        | Command::Under(_)
-        | Command::Compare(_)
-        | Command::Generate(_)
-        | Command::Study(_) => Ok(()),
+        Command::Run(_) | Command::Under(_) | Command::Compare(_) | Command::Study(_) => Ok(()),
+        #[cfg(feature = "agents")]
+        Command::Generate(_) => Ok(()),
+        #[cfg(feature = "agents")]
         Command::Agent(args) => agent::agent(&args, json),
         Command::Bridge(args) => bridge::bridge(&args, json),
         Command::Set(args) => control::set(&args, json),

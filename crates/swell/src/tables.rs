@@ -11,6 +11,7 @@ use swell_study::Ledger;
 use swell_traffic::Model;
 use swell_verdict::{FEW, ForegroundVerdict, Known, Paragraph, Quantile};
 
+#[cfg(feature = "agents")]
 pub(crate) mod agents;
 pub(crate) mod compare;
 pub(crate) mod flows;

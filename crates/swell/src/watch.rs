@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use groundswell::{generate, study};
+use groundswell::{files, study};
 use serde_json::{Value, json};
 use swell_experiment::run::Progress;
 use swell_experiment::run::grid::Seen;
@@ -183,7 +183,7 @@ fn rows<'a>(heads: [&str; 2], runs: impl Iterator<Item = ([&'a str; 2], bool)>) 
 }
 
 fn generation(dir: &Path, manifest: &Value) -> Value {
-    let path = dir.join(generate::PROGRESS);
+    let path = dir.join(files::PROGRESS);
     // The file does not exist before agents are first polled.
     let seen = fs::read(&path).unwrap_or_default();
     let seen: Value = serde_json::from_slice(&seen).unwrap_or_default();

@@ -12,7 +12,7 @@ use swell_generate::agent::{Controller, FLOWS, Order, Standing, TrafficPart};
 
 use super::{Agents, Ended};
 use crate::Error;
-use crate::files::write;
+use crate::files::{PROGRESS, write};
 
 /// Maximum number of flows in a part of the table.
 const PART: usize = 200_000;
@@ -25,8 +25,6 @@ const ROWS: Duration = Duration::from_secs(1);
 const MOST_ROWS: usize = 100_000;
 /// Maximum number of points of the time series for `swell watch`; beyond it, every second point is dropped.
 const COURSE: usize = 600;
-/// Name of the file that `swell watch` reads.
-pub const PROGRESS: &str = "progress.json";
 
 /// The totals of a run.
 pub(super) struct Totals {
