@@ -15,6 +15,7 @@ use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS};
 use super::judge::{self, Judgement};
 use super::loads::Loads;
 use super::numbers::percent;
+use super::validity::Warned;
 use super::words::{Paragraph, Side, paragraph};
 use super::{
     Answer, Asked, Condition, MARGIN, PERCENTILES, any, drift, own, slowdown, validity, values,
@@ -157,6 +158,9 @@ fn condition(
         let mut side = Condition::new(results, name, background, &bootstrap);
         if let Some(order) = order {
             side.runs = order[i].iter().map(|&k| side.runs[k]).collect();
+            side.warned = Warned::of(results, name, side.background.name(), |k| {
+                order[i].contains(&k)
+            });
         }
         side.paired = order.is_some();
         Some(side)

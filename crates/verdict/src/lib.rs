@@ -327,7 +327,7 @@ impl<'r> Condition<'r> {
             times,
             seconds,
             paired: true,
-            warned: Warned::of(results, foreground, background.name()),
+            warned: Warned::of(results, foreground, background.name(), |_| true),
             propagation: own::propagation(&results.experiment, foreground),
         }
     }
@@ -543,7 +543,8 @@ fn sureness(
     // Of a measure with too few values only the median is judged, however narrow its interval is.
     let tail_unknown = backgrounds
         .iter()
-        .any(|b| !b.judged.is_empty() && !b.judged.iter().any(Judgement::tells_of_bad_days));
+        .filter(|b| b.matters != Some(Answer::Yes) && !b.judged.is_empty())
+        .any(|b| !b.judged.iter().any(Judgement::tells_of_bad_days));
     let replications = backgrounds.iter().map(|b| b.replications).min();
     let replications = replications.unwrap_or(0);
     let mut widest: Option<f64> = None;

@@ -81,8 +81,14 @@ impl Loads {
             _ => leaves.iter().map(part).collect(),
         };
         if leaves.iter().all(here) {
+            let mut runs = results.of(foreground, with.background.name());
+            let counted = runs.any(|run| !run.observed.parts.is_empty());
+            let odd = parts
+                .iter()
+                .filter(|_| counted)
+                .flat_map(Loads::missed_here);
             return Loads {
-                odd_parts: parts.iter().flat_map(Loads::missed_here).collect(),
+                odd_parts: odd.collect(),
                 ..Loads::at(results, foreground, with.background, None)
             };
         }
@@ -420,7 +426,9 @@ fn counted(seen: &Observations, at: &Bottleneck, part: Option<&str>, what: Count
     let part = part.filter(|_| !matches!(what, Count::Used));
     let rows: Vec<(u64, f64)> = match part {
         Some(name) => {
-            let own = |p: &&PartTotals| p.part == name && at.is(&p.link, p.direction);
+            let own = |p: &&PartTotals| {
+                p.part == name && p.role == "background" && at.is(&p.link, p.direction)
+            };
             let bytes = |p: &PartTotals| match what {
                 Count::Arrived => p.arrived,
                 _ => p.departed,

@@ -4,7 +4,7 @@ use swell_stats::{Observation, cov};
 
 use super::values::Pairs;
 use super::{DECISIVE, MARGIN};
-use swell_experiment::observe::Outcome;
+use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::RunResult;
 
 /// Durations with a coefficient of variation below this are fixed by the program, not by the network.
@@ -59,18 +59,32 @@ pub(super) fn more_are_cut_off(
         .then(|| format!("{with} of {n} requests did not finish with it, {without} of {m} without"))
 }
 
+/// Number of completed requests. One that the end of the run cut off counts as the part of a median request that it had
+/// waited, at most as one: whole numbers of few requests say little about their rate.
+pub(super) fn completed(requests: &[Request]) -> f64 {
+    let done = requests.iter().filter(|r| r.outcome == Outcome::Done);
+    let mut times: Vec<f64> = done.map(|r| r.last_byte - r.start).collect();
+    times.sort_by(f64::total_cmp);
+    let Some(&median) = times.get(times.len() / 2) else {
+        return 0.0;
+    };
+    let open = requests.iter().filter(|r| r.outcome == Outcome::Unfinished);
+    let parts = open.map(|r| ((r.observed_until - r.start) / median).min(1.0));
+    times.len() as f64 + parts.sum::<f64>()
+}
+
 /// The mean time counts a request that did not finish as if it ended then. If the shares of time that such requests
 /// took differ by more than the margin, so may the true means.
-pub(super) fn most_is_unfinished(
-    over: &[Vec<Observation>],
-    under: &[Vec<Observation>],
-) -> Option<String> {
-    let share = |of: &[Vec<Observation>]| {
-        let all = || of.iter().flatten().filter(|o| o.value.is_finite());
-        let unfinished: f64 = all().filter(|o| !o.complete).map(|o| o.value).sum();
-        unfinished / all().map(|o| o.value).sum::<f64>()
+pub(super) fn most_is_unfinished(pairs: &Pairs<'_>) -> Option<String> {
+    let share = |runs: &[&RunResult]| {
+        let took = |wanted: &[Outcome]| -> f64 {
+            let all = runs.iter().flat_map(|r| &r.observed.requests);
+            let own = all.filter(|r| wanted.contains(&r.outcome));
+            own.map(|r| r.observed_until - r.start).sum()
+        };
+        took(&[Outcome::Unfinished]) / took(&[Outcome::Unfinished, Outcome::Done])
     };
-    let (with, without) = (share(over), share(under));
+    let (with, without) = (share(&pairs.over), share(&pairs.under));
     ((with - without).abs() > MARGIN).then(|| {
         format!(
             "unfinished requests took {:.0} % of the time with it and {:.0} % without, so mean times are lower bounds",
@@ -80,21 +94,26 @@ pub(super) fn most_is_unfinished(
     })
 }
 
-/// Whether a request was outstanding for at least half of the time from the first to the last: a client that waits for
-/// answers makes fewer requests where they come late.
+/// Whether clients wait for answers at least half of the time, so that they make fewer requests where answers come
+/// late. There are as many clients as requests are outstanding at once.
 pub(super) fn waits(run: &RunResult) -> bool {
-    let mut requests: Vec<[f64; 2]> = run
-        .observed
-        .requests
-        .iter()
-        .map(|r| [r.start, r.observed_until])
+    let requests = || run.observed.requests.iter();
+    let starts = requests().map(|r| (r.start, 1));
+    let mut turns: Vec<(f64, i32)> = starts
+        .chain(requests().map(|r| (r.observed_until, -1)))
         .collect();
-    requests.sort_by(|a, b| a[0].total_cmp(&b[0]));
-    let begin = requests.first().map_or(0.0, |r| r[0]);
-    let (busy, end) = requests.iter().fold((0.0, begin), |(busy, end), r| {
-        (busy + (r[1] - r[0].max(end)).max(0.0), r[1].max(end))
-    });
-    2.0 * busy >= end - begin
+    turns.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let (mut now, mut most) = (0, 0);
+    for (_, turn) in &turns {
+        now += turn;
+        most = most.max(now);
+    }
+    let span = match (turns.first(), turns.last()) {
+        (Some(first), Some(last)) => last.0 - first.0,
+        _ => 0.0,
+    };
+    let busy: f64 = requests().map(|r| r.observed_until - r.start).sum();
+    2.0 * busy >= f64::from(most) * span
 }
 
 /// Whether the slowest 5 % of requests, which no judged percentile covers, take more than half of the total time. An

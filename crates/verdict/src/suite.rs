@@ -128,6 +128,7 @@ pub(super) fn decide(candidates: &mut [Candidate]) {
     judge::correct(candidates.iter_mut().flat_map(|c| &mut c.judged));
     let judged: Vec<&[Judgement]> = candidates.iter().map(|c| &*c.judged).collect();
     let ps = judge::p_insufficient(&judged);
+    let count: usize = judged.iter().map(|own| own.len()).sum();
     // Worst case of the correction for a single candidate.
     let alpha = (1.0 - LEVEL) / candidates.len().max(1) as f64;
     for (c, p) in candidates.iter_mut().zip(ps) {
@@ -141,7 +142,8 @@ pub(super) fn decide(candidates: &mut [Candidate]) {
                 .iter()
                 .filter(|j| j.ratio.value.ln().abs() > MARGIN.ln_1p());
             // One difference shown is enough; that there is none must be shown of everything.
-            let differs = beyond.filter_map(|j| j.to_decide(alpha)).min();
+            let one = alpha.min((1.0 - LEVEL) / (2 * count).max(1) as f64);
+            let differs = beyond.filter_map(|j| j.to_decide(one)).min();
             let each = c.judged.iter().map(|j| j.to_decide(alpha));
             let equal = || each.collect::<Option<Vec<_>>>()?.into_iter().max();
             c.replications_wanted = differs.or_else(equal).filter(|&n| Some(n) > now);

@@ -52,10 +52,17 @@ pub(super) struct Warned {
 }
 
 impl Warned {
-    pub(super) fn of(results: &Results, foreground: &str, background: &str) -> Warned {
+    /// Warnings of the runs of `foreground` beside `background` in the replications that are `kept`.
+    pub(super) fn of(
+        results: &Results,
+        foreground: &str,
+        background: &str,
+        kept: impl Fn(usize) -> bool,
+    ) -> Warned {
         let count = |code: &str| {
             let warned = results.manifest.run_warnings.iter();
-            let own = warned.filter(|w| w.warning.code == code);
+            let own =
+                warned.filter(|w| w.warning.code == code && kept(w.cell.replication as usize));
             own.filter(|w| w.cell.foreground == foreground && w.cell.background == background)
                 .count()
         };
@@ -71,7 +78,8 @@ impl Warned {
 /// two conditions.
 pub(super) fn ends_differ(with: &Condition<'_>, without: &Condition<'_>) -> Option<String> {
     let [a, b] = [with, without].map(|c| (c.warned.failed, c.runs.len()));
-    (a.0 * b.1 != b.0 * a.1).then(|| {
+    let share = |(k, n): (usize, usize)| k as f64 / n.max(1) as f64;
+    ((share(a) - share(b)).abs() > MARGIN).then(|| {
         format!(
             "the client ended with an error in {} of {} runs with it, and in {} of {} without",
             a.0, a.1, b.0, b.1
@@ -82,12 +90,14 @@ pub(super) fn ends_differ(with: &Condition<'_>, without: &Condition<'_>) -> Opti
 /// The reason to withhold an answer where overlapping requests were timed as one and what counts as a request is not
 /// the same in both conditions.
 fn merged(with: &Condition<'_>, without: &Condition<'_>) -> Option<String> {
-    if with.warned.merged + without.warned.merged == 0 {
+    let seldom = |c: &Condition<'_>| c.warned.merged as f64 <= MARGIN * c.runs.len() as f64;
+    if seldom(with) && seldom(without) {
         return None;
     }
     let [a, b] = [with, without].map(|c| {
         let requests = c.runs.iter().flatten().flat_map(|r| &r.observed.requests);
-        let bytes: Vec<f64> = requests.map(|r| r.bytes as f64).collect();
+        let done = requests.filter(|r| r.outcome == Outcome::Done);
+        let bytes: Vec<f64> = done.map(|r| r.bytes as f64).collect();
         mean(&bytes).unwrap_or(0.0)
     });
     ((a - b).abs() > MARGIN * a.min(b)).then(|| {

@@ -11,8 +11,8 @@ use swell_stats::{
 use super::judge::{Judgement, Statistic, enough, over_runs};
 use super::own::Ways;
 use super::requests::{
-    bytes_differ, durations_are_constant, few_take_most, more_are_cut_off, most_is_unfinished,
-    waits,
+    bytes_differ, completed, durations_are_constant, few_take_most, more_are_cut_off,
+    most_is_unfinished, waits,
 };
 use super::streams::{
     are_exchanges, most_bytes_are_in_no_request, most_bytes_pass_during_requests, paces_itself,
@@ -274,7 +274,7 @@ fn request_times_of(
         found.mean(&GOODPUT, pairs, value);
     }
     if few_take_most(over) || few_take_most(under) {
-        found.open.extend(most_is_unfinished(over, under));
+        found.open.extend(most_is_unfinished(pairs));
         found.mean(&MEAN_TIME, pairs, |_, run| {
             let requests = run.observed.requests.iter();
             // A request that fails at once is not a fast one. Failures are a measure of their own.
@@ -443,7 +443,7 @@ enum Values {
     Many([Groups; 2]),
     /// Enough, but a percentile that is judged is not above zero, as this reason says.
     NotPositive(String),
-    /// Too few for percentiles: a run has none, or a condition too few for the tail.
+    /// Too few for percentiles: a run has none, or a condition too few for the tail. Or all are zero.
     Few,
 }
 
@@ -461,7 +461,12 @@ fn distributions(measure: &Measure, pairs: &Pairs<'_>) -> Values {
         groups.iter().all(|g| !g.is_empty())
             && samples_beyond(samples, DECISIVE[1]) >= MIN_TAIL_SAMPLES
     };
-    if !both.iter().all(plenty) {
+    let nothing = both
+        .iter()
+        .flatten()
+        .flatten()
+        .all(|o| o.value == measure.floor);
+    if nothing || !both.iter().all(plenty) {
         return Values::Few;
     }
     // Percentiles above the lowest one that is judged are positive, too.
@@ -510,10 +515,9 @@ fn value(measure: &Measure, run: &RunResult) -> Option<f64> {
             (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds)
         }
         Source::RequestRate => {
-            let done = requests.iter().filter(|r| r.outcome == Outcome::Done);
             let first = requests.iter().map(|r| r.start).reduce(f64::min)?;
             let last = requests.iter().map(|r| r.observed_until).reduce(f64::max)?;
-            (last > first).then(|| done.count() as f64 / (last - first))
+            (last > first).then(|| completed(requests) / (last - first))
         }
         Source::RequestFailures => {
             let n = requests.iter().filter(|r| r.outcome == Outcome::Failed);

@@ -124,17 +124,8 @@ impl Side<'_> {
     /// The judgement to quote for its answer: the strongest of those that show a difference or, if none does, of all.
     fn strongest(&self) -> Option<&Judgement> {
         let differs = self.judged.iter().any(Judgement::differs);
-        // Where requests come late, fewer are made during a jam, and percentiles of their times may even fall.
-        let worse = self.judged.iter().any(Judgement::worse);
-        let tells = |j: &&Judgement| {
-            if worse {
-                j.worse()
-            } else {
-                !differs || j.differs()
-            }
-        };
-        let shown = self.judged.iter().filter(tells);
-        shown.max_by(|a, b| strength(a).total_cmp(&strength(b)))
+        let shown = self.judged.iter().filter(|j| !differs || j.differs());
+        shown.max_by(|a, b| weightier(a, b))
     }
 }
 
@@ -147,6 +138,11 @@ fn strength(j: &Judgement) -> f64 {
         (false, _) => j.ratio.value,
     };
     known.ln().abs()
+}
+
+/// What is worse comes first: where answers come late, fewer requests are made in a jam, and their percentiles may fall.
+fn weightier(a: &Judgement, b: &Judgement) -> std::cmp::Ordering {
+    (a.worse().cmp(&b.worse())).then(strength(a).total_cmp(&strength(b)))
 }
 
 /// The paragraph about `sides`, of which there is at least one. If one sentence for all of them is too long, the
@@ -171,7 +167,7 @@ pub(super) fn paragraph(
         .iter()
         .filter(|s| s.answer == answer && (answer != Answer::Unclear || reasons(s).is_empty()))
         .filter_map(|s| Some((s, s.strongest()?)))
-        .max_by(|a, b| strength(a.1).total_cmp(&strength(b.1)));
+        .max_by(|a, b| weightier(a.1, b.1));
     let undecided = || sides.iter().filter(|s| s.answer == Answer::Unclear);
     let first = undecided()
         .map(|s| (s, reasons(s)))
@@ -577,7 +573,7 @@ fn sure(v: &ForegroundVerdict) -> String {
                 true => {
                     "; of some percentiles only a bound is known, because requests did not finish"
                 }
-                false => "; there are too few requests for the tail",
+                false => "; the tail is not known",
             };
         }
         None if s.replications == 1 => {

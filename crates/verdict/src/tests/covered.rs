@@ -66,6 +66,63 @@ fn a_program_that_waits_for_answers_is_judged_by_its_rate() {
     assert_eq!(rates.count(), 1);
 }
 
+/// Five requests of 3.98 s fit into a run of 20 s, and four of 4.02 s: that is 1 % more, and not a fifth.
+#[test]
+fn whole_numbers_of_requests_are_not_their_rate() {
+    let mut results = results(6, |_, _| 1.0);
+    for run in &mut results.runs {
+        let took = if run.cell.background == "none" {
+            3.98
+        } else {
+            4.02
+        };
+        let one = |index: u32| {
+            let start = 2.0 + took * f64::from(index);
+            let end = (start + took).min(22.0);
+            Request {
+                client: 0,
+                index,
+                start,
+                connected: start,
+                first_byte: end,
+                last_byte: end,
+                observed_until: end,
+                bytes: 1,
+                retransmissions: 0,
+                outcome: if start + took <= 22.0 {
+                    Outcome::Done
+                } else {
+                    Outcome::Unfinished
+                },
+            }
+        };
+        run.observed.requests = (0..5).map(one).collect();
+    }
+    let v = judged(&results);
+    assert_ne!(v.matters, Answer::Yes, "{}", full_text(&v));
+}
+
+/// Twenty clients that think for most of the time wait for nothing: how many requests they make is chance.
+#[test]
+fn clients_that_think_are_not_judged_by_their_rate() {
+    let mut results = results(10, |_, _| 1.0);
+    program(&mut results, &[]);
+    for run in &mut results.runs {
+        let mut rng =
+            swell_base::Stream::indexed(9, &run.cell.background, run.cell.replication.into());
+        let keep = 60 + rng.below(40) as usize;
+        run.observed.requests.truncate(keep);
+    }
+    let v = judged(&results);
+    let mut all = v.backgrounds.iter().flat_map(|b| &b.judged);
+    assert!(
+        all.all(|j| j.measure != "request rate"),
+        "{}",
+        full_text(&v)
+    );
+    assert_eq!(v.matters, Answer::No, "{}", full_text(&v));
+}
+
 /// If the client fails only beside traffic, what it did until then says little.
 #[test]
 fn a_client_that_fails_only_beside_traffic_leaves_the_answer_open() {
@@ -238,6 +295,7 @@ fn a_silent_part_of_a_mix_is_told() {
     for run in &mut results.runs {
         let part = |part: &str, bytes| PartTotals {
             part: part.into(),
+            role: "background".into(),
             link: "bottleneck".into(),
             direction: 1,
             duration: 20.0,
