@@ -283,7 +283,8 @@ pub(crate) trait Keys {
 
     /// The rates that it requires of the link.
     fn asks(&self) -> Asked {
-        // A matched rate is zero here, and need not be checked: it was measured on the network.
+        // A matched rate is zero here: it is not known yet. If it is that of another path, `Plan::to_measure` has it
+        // measured.
         [None, self.rate().map(|rate| ("rate", rate.fixed()))]
     }
 

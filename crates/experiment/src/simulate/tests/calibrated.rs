@@ -78,6 +78,33 @@ fn the_rate_of_a_mix_is_the_sum_of_its_parts_on_their_own_paths() {
     }
 }
 
+/// A rate fits where it was measured, and may be too high for another path.
+#[test]
+fn a_matched_rate_that_its_own_path_does_not_carry_is_a_doubt() {
+    let like = |name: &str, path: &str| {
+        format!(
+            "[[background]]\nname = \"{name}\"\nkind = \"cbr\"\nrate = \"match:a\"\npath = [\"{path}\"]\n"
+        )
+    };
+    let a =
+        "[[background]]\nname = \"a\"\nkind = \"poisson\"\nrate = \"30Mbit\"\npath = [\"two\"]\n";
+    let text = file(
+        TWO,
+        &(a.to_owned() + &like("far", "one") + &like("near", "two")),
+        SHORT,
+    );
+    let results = results_of(&text);
+    let warnings = results.manifest.warnings.iter();
+    let lossy: Vec<&str> = warnings
+        .filter(|w| w.code == "open-loop-loss")
+        .map(|w| w.message.as_str())
+        .collect();
+    assert_eq!(lossy.len(), 1, "{lossy:?}");
+    // 30 Mbit/s into 20: a third is lost, less the queue that fills first.
+    assert!(lossy[0].starts_with("background far loses 3"), "{lossy:?}");
+    assert!(!results.manifest.measured.contains_key("near"));
+}
+
 /// With whole first periods, 145 % of the rate would be sent in this fifth of a second.
 #[test]
 fn on_off_sources_have_their_rate_from_the_beginning() {
@@ -91,4 +118,25 @@ fn on_off_sources_have_their_rate_from_the_beginning() {
         .sum();
     let rate = bytes as f64 * 8.0 / 0.2;
     assert!((rate / 10e6 - 1.0).abs() < 0.2, "{rate}");
+}
+
+/// A replay of a background that sends in windows has its windows.
+#[test]
+fn windows_are_replayed_as_windows() {
+    let parts = "[[background]]\nname = \"windowed\"\nkind = \"cbr\"\nrate = \"5Mbit\"\nactive = { from = \"2s\", on = \"3s\", off = \"3s\" }\n\
+        [[background]]\nname = \"again\"\nkind = \"replay\"\nof = \"windowed\"\nphase = \"0s\"";
+    let plan = resolve(&file(ONE, parts, SHORT));
+    let mut cells = plan.cells.iter();
+    let cell = cells.find(|c| c.background == "again").expect("it is run");
+    let spec = plan.spec(cell, &BTreeMap::new()).expect("a run");
+    let observed = Simulator.run(&spec, &|_| {}, &|| false).expect("it runs");
+    let bytes = |from: f64, to: f64| -> u64 {
+        let bins = observed.bins.iter().filter(|b| b.direction == 1);
+        let within = bins.filter(|b| b.time >= from - 1e-9 && b.time < to - 1e-9);
+        within.map(|b| b.arrived[1]).sum()
+    };
+    // The capture begins after the warm-up of two seconds.
+    assert_eq!(bytes(3.1, 6.0), 0);
+    assert!(bytes(0.1, 3.0) > 1_700_000 && bytes(6.1, 9.0) > 1_700_000);
+    assert_eq!(spec.duration, Dur::from_secs(12));
 }
