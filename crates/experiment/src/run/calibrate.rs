@@ -209,9 +209,14 @@ impl Site<'_> {
         let (n, settle, length) = self.pieces;
         let run = &self.plan.file.run;
         // If the offered rate of a draw is unknown, or the network changes during a run, short pieces are not
-        // representative: measure whole runs of all replications.
+        // representative: measure whole runs of all replications. Short pieces have no energy at long timescales.
         let changes = self.plan.file.changes() || !self.plan.deliveries.is_empty();
-        let whole = |job: &Job<'_>| changes || !job.background.as_keys().foretells();
+        let whole = |job: &Job<'_>| {
+            let energy = job.background.energy();
+            changes
+                || !job.background.as_keys().foretells()
+                || energy.is_some_and(|energy| energy.shortest() > length)
+        };
         let runs: Vec<(usize, u32)> = (jobs.iter().enumerate())
             .filter(|(_, job)| !job.search.done)
             .flat_map(|(i, job)| {

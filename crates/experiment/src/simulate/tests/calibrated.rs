@@ -105,6 +105,15 @@ fn a_matched_rate_that_its_own_path_does_not_carry_is_a_doubt() {
     assert!(!results.manifest.measured.contains_key("near"));
 }
 
+/// Pieces of runs are shorter than sixteen times the timescale, so whole runs are measured.
+#[test]
+fn a_background_with_energy_at_a_long_timescale_is_measured() {
+    let poisson = "[[background]]\nname = \"slow\"\nkind = \"poisson\"\nrate = \"2Mbit\"\nload = \"carried\"\nenergy = { at = \"1024ms\", db = 6 }";
+    let results = results_of(&file(ONE, poisson, "warmup = \"2s\"\nduration = \"20s\""));
+    let measured = &results.manifest.measured["slow"];
+    assert!((measured.down_bps / 2e6 - 1.0).abs() < 0.05, "{measured:?}");
+}
+
 /// With whole first periods, 145 % of the rate would be sent in this fifth of a second.
 #[test]
 fn on_off_sources_have_their_rate_from_the_beginning() {
