@@ -426,9 +426,11 @@ fn missed(name: &str, search: &Search, best: &Try) -> Option<Warning> {
     }
     let (mega, came) = (target / 1e6, best.rate[1] / 1e6);
     let pace = best.pace.unwrap_or(1.0);
-    let why = match best.rate[1] > 0.0 {
-        true => "the network carries no more",
-        false => "nothing came through",
+    let why = match best.rate[1] {
+        0.0 => "nothing came through",
+        more if more > target => "it is too much",
+        _ if search.offered => "it does not offer more, or the network carries no more",
+        _ => "the network carries no more",
     };
     Some(Warning::warning(
         "rate-missed",

@@ -206,7 +206,17 @@ fn an_offered_rate_is_not_searched() {
         }),
     }]);
     assert!(search.done);
-    assert_eq!(search.best().unwrap().pace, Some(8.0));
+    let best = search.best().unwrap();
+    assert_eq!(best.pace, Some(8.0));
+    let said = |rate| {
+        let best = Try {
+            rate: [0.0, rate],
+            ..best.clone()
+        };
+        missed("x", &search, &best).unwrap().message
+    };
+    assert!(said(5e6).contains("does not offer more"), "{}", said(5e6));
+    assert!(said(11e6).contains("too much"), "{}", said(11e6));
 }
 
 proptest! {

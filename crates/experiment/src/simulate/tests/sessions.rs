@@ -124,6 +124,31 @@ fn a_rate_is_reached_and_bad_settings_are_refused() {
     }
 }
 
+/// Headers add a few percent to what the model offers.
+#[test]
+fn an_offered_rate_counts_the_factors_on_sizes_and_gaps() {
+    for keys in ["sizes = 4", "gaps = 0.25", "sizes = 0.5\ngaps = 2"] {
+        let settings = format!("rate = \"4Mbit\"\nload = \"offered\"\n{keys}");
+        let (scratch, plan) = resolve(&settings);
+        let options = crate::run::Options {
+            dir: scratch.path().join("run"),
+            threads: 2,
+            fresh: false,
+            shard: None,
+        };
+        let plan = plan.expect("a good file");
+        let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
+        let Ok(crate::run::Ended::Complete(results)) = ended else {
+            panic!("{ended:?}")
+        };
+        let measured = &results.manifest.measured["fetches"];
+        assert!(
+            (measured.down_bps / 4e6 - 1.0).abs() < 0.1,
+            "{keys}: {measured:?}"
+        );
+    }
+}
+
 #[test]
 fn a_run_begins_with_transfers_in_progress() {
     // 2.5 MB every half second at the remaining share of 100 Mbit/s. Without transfers that began before the run, its
