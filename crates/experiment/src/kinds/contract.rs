@@ -261,6 +261,11 @@ pub(crate) trait Keys {
         Pace::Factor
     }
 
+    /// Where in its model every run starts, if the file says so.
+    fn phase(&self) -> Option<Dur> {
+        None
+    }
+
     /// The time windows in which it sends; `None` if it always sends.
     fn active(&self) -> Option<Active> {
         None

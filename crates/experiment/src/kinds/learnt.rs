@@ -210,6 +210,10 @@ impl Keys for Learnt {
         Pace::Sessions(self.sessions.unwrap_or(1.0))
     }
 
+    fn phase(&self) -> Option<Dur> {
+        self.phase
+    }
+
     fn reads(&self) -> Option<&'static str> {
         Some("model")
     }

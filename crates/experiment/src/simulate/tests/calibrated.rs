@@ -105,6 +105,24 @@ fn a_matched_rate_that_its_own_path_does_not_carry_is_a_doubt() {
     assert!(!results.manifest.measured.contains_key("near"));
 }
 
+/// A tiny model whose only session is somewhere else at another phase.
+#[test]
+fn a_rate_with_a_phase_is_that_of_the_runs() {
+    let learnt = "[[background]]\nname = \"users\"\nkind = \"learnt\"\nmodel = \"access-link\"\nrate = \"5Mbit\"\nphase = \"60s\"";
+    let results = results_of(&file(ONE, learnt, "warmup = \"5s\"\nduration = \"30s\""));
+    let measured = &results.manifest.measured["users"];
+    assert!((measured.down_bps / 5e6 - 1.0).abs() < 0.05, "{measured:?}");
+    let runs = carried(&results, "users");
+    let mean = runs.iter().sum::<f64>() / runs.len() as f64;
+    assert!((mean / 5e6 - 1.0).abs() < 0.1, "{runs:?}");
+    let notes = results.manifest.run_warnings.iter();
+    let same: Vec<u32> = notes
+        .filter(|w| w.warning.code == "same-phase")
+        .map(|w| w.cell.replication)
+        .collect();
+    assert_eq!(same, [1]);
+}
+
 /// Pieces of runs are shorter than sixteen times the timescale, so whole runs are measured.
 #[test]
 fn a_background_with_energy_at_a_long_timescale_is_measured() {
@@ -112,6 +130,16 @@ fn a_background_with_energy_at_a_long_timescale_is_measured() {
     let results = results_of(&file(ONE, poisson, "warmup = \"2s\"\nduration = \"20s\""));
     let measured = &results.manifest.measured["slow"];
     assert!((measured.down_bps / 2e6 - 1.0).abs() < 0.05, "{measured:?}");
+}
+
+#[test]
+fn packets_that_flow_up_only_miss_no_rate() {
+    let up = "[[background]]\nname = \"up\"\nkind = \"cbr\"\ntransport = \"tcp\"\nrate = \"0Mbit\"\nrate_up = \"5Mbit\"";
+    let results = results_of(&file(ONE, up, SHORT));
+    let missed = |w: &&swell_base::Warning| w.code == "rate-missed";
+    assert!(results.manifest.warnings.iter().find(missed).is_none());
+    let measured = &results.manifest.measured["up"];
+    assert!((measured.up_bps / 5e6 - 1.0).abs() < 0.05, "{measured:?}");
 }
 
 /// With whole first periods, 145 % of the rate would be sent in this fifth of a second.

@@ -106,6 +106,21 @@ fn a_rate_is_reached_and_bad_settings_are_refused() {
     };
     let measured = &results.manifest.measured["fetches"];
     assert!((measured.down_bps / 4e6 - 1.0).abs() < 0.05, "{measured:?}");
+    // Each replication was measured as a whole, and has its own rate.
+    for (replication, &bps) in (0..).zip(&measured.down_bps_each) {
+        let spec = plan.alone(
+            &plan.file.background[0],
+            replication,
+            measured.sessions,
+            &BTreeMap::new(),
+        );
+        let own = Simulator
+            .measure(&spec, &|_| {}, &|| false)
+            .expect("it runs");
+        assert_eq!(own.down_bps, bps, "{replication}");
+    }
+    assert_eq!(measured.down_bps_each.len(), 2);
+    assert_ne!(measured.down_bps_each[0], measured.down_bps_each[1]);
     assert_eq!(results.manifest.models["fetches"].name, "fetches");
     // The run directory contains the model, and its experiment file finds it.
     let again = Plan::resolve(&results.experiment_toml, "again", &options.dir);
