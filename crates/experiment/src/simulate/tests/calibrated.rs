@@ -157,6 +157,21 @@ fn on_off_sources_have_their_rate_from_the_beginning() {
     assert!((rate / 10e6 - 1.0).abs() < 0.2, "{rate}");
 }
 
+/// The only server of the tiny model sends 2 Mbit/s.
+#[test]
+fn an_access_below_the_rate_of_a_host_is_a_doubt() {
+    for (access, doubts) in [("1Mbit", true), ("3Mbit", false)] {
+        let learnt = format!(
+            "[[background]]\nname = \"users\"\nkind = \"learnt\"\nmodel = \"tiny.json\"\naccess = \"{access}\""
+        );
+        let plan = resolve(&file(ONE, &learnt, SHORT));
+        let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).expect("a run");
+        let observed = Simulator.run(&spec, &|_| {}, &|| false).expect("it runs");
+        let codes: Vec<&str> = observed.warnings.iter().map(|w| w.code.as_str()).collect();
+        assert_eq!(codes.contains(&"narrow-access"), doubts, "{codes:?}");
+    }
+}
+
 /// A replay of a background that sends in windows has its windows.
 #[test]
 fn windows_are_replayed_as_windows() {
