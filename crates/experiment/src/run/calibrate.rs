@@ -461,8 +461,11 @@ fn missed(name: &str, search: &Search, best: &Try) -> Option<Warning> {
     let why = match best.rate[1] {
         0.0 => "nothing came through",
         more if more > target => "it is too much",
+        _ if search.tried.iter().any(|t| t.rate[1] > target) => "no other try came nearer",
         _ if search.offered => "it does not offer more, or the network carries no more",
-        _ => "the network carries no more",
+        _ if best.lost > 0.0 => "the network carries no more",
+        // Large files may have made more sessions carry less.
+        _ => "the network carries no more, or runs are too short to show its mean",
     };
     Some(Warning::warning(
         "rate-missed",

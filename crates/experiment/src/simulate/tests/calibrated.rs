@@ -105,7 +105,7 @@ fn a_matched_rate_that_its_own_path_does_not_carry_is_a_doubt() {
     assert!(!results.manifest.measured.contains_key("near"));
 }
 
-/// A tiny model whose only session is somewhere else at another phase.
+/// From this phase on, the model has about half of its mean rate.
 #[test]
 fn a_rate_with_a_phase_is_that_of_the_runs() {
     let learnt = "[[background]]\nname = \"users\"\nkind = \"learnt\"\nmodel = \"access-link\"\nrate = \"5Mbit\"\nphase = \"60s\"";
