@@ -433,7 +433,8 @@ each."""
 @dataclass(kw_only=True)
 class Active(Table):
     """When a part sends. Each window begins like a run: learnt traffic with its sessions in progress,
-    everything else as at its first packet. At its end connections are reset."""
+    on/off sources in steady state, everything else as at its first packet. At its end connections
+    are reset."""
 
     from_: Dur | None = None
     """When the first window begins, since the beginning of the run, warm-up included. Default: 0ns."""
@@ -530,7 +531,8 @@ class LearntBackground(Table):
     """Traffic from a learnt model: users who wait for what they asked for."""
 
     access: Rate | None = None
-    """Access capacity of every client, both directions. Default: the model's, host by host."""
+    """Access capacity of every client and every server, both directions. Default: the model's, host by
+    host."""
 
     active: Active | None = None
     """When it sends. Default: always."""
@@ -739,7 +741,8 @@ class SessionsBackground(Table):
     """One-way delay of the access path on each side of the bottleneck. Default: 5ms."""
 
     first: int | None = None
-    """The model's interval to begin with, from 0; after the last comes the first. Default: 0."""
+    """The model's interval to begin with, from 0; after the last comes this one again. Those before it
+    are not played. Default: 0."""
 
     gaps: float | None = None
     """Waits from one file to the next, as a multiple of the model's. Default: 1.0."""
@@ -878,7 +881,7 @@ class ReplayBackground(Table):
 
     phase: Dur | None = None
     """Where in the trace a run starts, in the trace's own time. Beyond its end it begins again.
-    Default: drawn anew by every seed."""
+    Default: drawn anew by every seed; with `once` its beginning."""
 
     rate: RateSpec | None = None
     """Mean rate of the down direction when the background is alone: the trace is stretched or
@@ -1004,7 +1007,8 @@ class OnOffBackground(Table):
 
     seeds: Sequence[int] | None = None
     """Seeds of the up and of the down direction: every run then has the same packets, those that
-    Python's generator gives with these seeds. Default: drawn anew by every seed of the run."""
+    Python's generator gives with these seeds. Each source then begins with a whole period. Default:
+    drawn anew by every seed of the run, in steady state."""
 
     shape: float | None = None
     """Shape of the Pareto law of both times, above 1. Default: 1.4."""
@@ -1536,7 +1540,7 @@ class ReplayForeground(Table):
 
     phase: Dur | None = None
     """Where in the trace a run starts, in the trace's own time. Beyond its end it begins again.
-    Default: drawn anew by every seed."""
+    Default: drawn anew by every seed; with `once` its beginning."""
 
     rate: RateSpec | None = None
     """Mean rate of the down direction when the background is alone: the trace is stretched or
@@ -1662,7 +1666,8 @@ class OnOffForeground(Table):
 
     seeds: Sequence[int] | None = None
     """Seeds of the up and of the down direction: every run then has the same packets, those that
-    Python's generator gives with these seeds. Default: drawn anew by every seed of the run."""
+    Python's generator gives with these seeds. Each source then begins with a whole period. Default:
+    drawn anew by every seed of the run, in steady state."""
 
     shape: float | None = None
     """Shape of the Pareto law of both times, above 1. Default: 1.4."""

@@ -40,7 +40,8 @@ pub trait Backend: Sync {
     ) -> Result<Observations, RunError>;
 
     /// Mean rates of the background alone on the network (`spec.foreground` is `None`), from the network-layer bytes
-    /// that left the slowest link of its path after the warm-up.
+    /// that left the slowest link of its path after the warm-up. Of several parts it is the sum, each at the slowest
+    /// link of its own path and in its own directions.
     ///
     /// # Errors
     /// Like [`run`](Backend::run).
@@ -56,12 +57,16 @@ pub trait Backend: Sync {
             let mut links = observed.links.iter();
             links.find(|l| l.link == *name && l.direction == queue.direction)
         };
-        let [up_bps, down_bps] = spec.slowest().map(|queue| {
-            totals(queue).map_or(0.0, |l| match l.duration > 0.0 {
-                true => l.departed[1] as f64 * 8.0 / l.duration,
-                false => 0.0,
-            })
-        });
+        let [mut up_bps, mut down_bps] = [0.0; 2];
+        for part in &spec.background {
+            let [up, down] = spec.narrowest(&part.path).map(|queue| {
+                let all = totals(queue).filter(|l| l.duration > 0.0);
+                let all = all.map_or(0.0, |l| l.departed[1] as f64 * 8.0 / l.duration);
+                all * share(spec, &observed, part, queue)
+            });
+            up_bps += up;
+            down_bps += down;
+        }
         // Several parts may share a link that some of them enter from elsewhere, so the packets that enter are counted
         // by part. Wire losses are in the totals only.
         let mut entered = 0;
@@ -100,6 +105,27 @@ pub trait Backend: Sync {
     fn offered(&self, spec: &RunSpec) -> Result<Option<Offered>, RunError> {
         crate::simulate::stage::offered(spec)
     }
+}
+
+/// The share of a part in the background bytes that left a queue.
+fn share(spec: &RunSpec, observed: &Observations, part: &Playing, queue: Queue) -> f64 {
+    if !spec.is_mixed() {
+        return 1.0;
+    }
+    let name = &spec.links[queue.link].name;
+    let background = Role::Background.word();
+    let (mut own, mut all) = (0, 0);
+    for row in observed.parts.iter().filter(|p| p.role == background) {
+        if row.link == *name && row.direction == queue.direction {
+            all += row.departed;
+            own += if row.part == part.name {
+                row.departed
+            } else {
+                0
+            };
+        }
+    }
+    own as f64 / all.max(1) as f64
 }
 
 /// The rate that a background offers, up and down, network-layer bits per second.
@@ -217,19 +243,6 @@ impl RunSpec {
             let narrowest = narrowest(path, down, |queue| self.link(queue).rate);
             narrowest.expect("a path has a link")
         })
-    }
-
-    /// The same for all links that the background crosses; without a background, for the foreground's path.
-    pub fn slowest(&self) -> [Queue; 2] {
-        let hops: Vec<Hop> = self
-            .background
-            .iter()
-            .flat_map(|part| part.path.clone())
-            .collect();
-        match hops.is_empty() {
-            true => self.narrowest(&self.foreground_path()),
-            false => self.narrowest(&hops),
-        }
     }
 
     /// The links that the foreground crosses; all links if there is no foreground.

@@ -7,7 +7,7 @@ use swell_base::{Stream, Warning};
 use crate::backend::{Backend, Offered, RunError, RunSpec};
 use crate::file::{Queue, queues};
 use crate::kinds::Role;
-use crate::observe::{Bin, Flow, LinkTotals, Observations, Outcome, Request, Scale};
+use crate::observe::{Bin, Flow, LinkTotals, Observations, Outcome, PartTotals, Request, Scale};
 
 /// Makes up observations, as a pure function of the run. They say nothing about any network, and
 /// a warning in each run says so.
@@ -74,6 +74,29 @@ fn load(spec: &RunSpec) -> ([f64; 2], f64) {
     (sum, burst)
 }
 
+/// The load of a part of the background on a queue that it crosses.
+struct Load<'s> {
+    part: &'s str,
+    queue: Queue,
+    /// Bits per second.
+    bps: f64,
+}
+
+fn of_parts(spec: &RunSpec) -> Vec<Load<'_>> {
+    let mut loads = Vec::new();
+    for (setting, part) in spec.parts(Role::Background) {
+        let like = part.plausible(&setting);
+        for (down, bps) in [false, true].into_iter().zip(like.bps) {
+            loads.extend(queues(&part.path, down).into_iter().map(|queue| Load {
+                part: &part.name,
+                queue,
+                bps,
+            }));
+        }
+    }
+    loads
+}
+
 /// Burstiness without background traffic.
 const QUIET: f64 = 0.01;
 
@@ -131,25 +154,32 @@ fn observe(spec: &RunSpec) -> Observations {
             .requests
             .sort_by(|a, b| a.start.total_cmp(&b.start));
     }
-    let crossed = |down| {
-        spec.background
-            .iter()
-            .flat_map(move |part| queues(&part.path, down))
-    };
-    let ways = [false, true].map(|down| crossed(down).collect::<Vec<Queue>>());
+    let loads = of_parts(spec);
+    if spec.is_mixed() {
+        let seconds = end - warmup;
+        observed.parts.extend(loads.iter().map(|one| {
+            let bytes = (one.bps * seconds / 8.0) as u64;
+            PartTotals {
+                part: one.part.to_owned(),
+                role: Role::Background.word().to_owned(),
+                link: Arc::clone(&spec.links[one.queue.link].name),
+                direction: one.queue.direction,
+                duration: seconds,
+                arrived: bytes,
+                arrived_packets: bytes / 1000,
+                departed: bytes,
+                departed_packets: bytes / 1000,
+                dropped: 0,
+            }
+        }));
+    }
     let each = 0..spec.links.len();
     for queue in each.flat_map(|link| [0, 1].map(|direction| Queue { link, direction })) {
         let direction = queue.direction;
         let link = &spec.links[queue.link].name;
-        // The load is present only on the links of its paths.
-        let flows = |d: usize| {
-            if ways[d].contains(&queue) {
-                load[d]
-            } else {
-                0.0
-            }
-        };
-        let mean_bps = flows(0) + flows(1);
+        // The load of a part is present only on the links of its path.
+        let here = loads.iter().filter(|one| one.queue == queue);
+        let mean_bps = here.map(|one| one.bps).sum::<f64>();
         let width = spec.bins.as_secs_f64();
         let bins = (end / width) as u32;
         let mut totals = LinkTotals {

@@ -194,7 +194,7 @@ impl Plan {
     }
 
     /// The backgrounds that must first be measured alone: those that another one matches, those that are scaled to a
-    /// rate, and packet bursts and models of datagrams, which may lose packets.
+    /// rate, and those that may lose packets: bursts, models of datagrams, and a rate that was measured on another path.
     pub fn to_measure(&self) -> Vec<&Part> {
         let matched: Vec<&str> = self
             .file
@@ -203,9 +203,25 @@ impl Plan {
             .filter_map(|b| b.matches())
             .collect();
         let all = self.file.background.iter().map(|b| &b.0);
-        let may_lose = |b: &Part| b.may_lose() || self.plays_datagrams(b);
+        let may_lose =
+            |b: &Part| b.may_lose() || self.plays_datagrams(b) || self.matches_elsewhere(b);
         all.filter(|b| matched.contains(&b.name()) || b.is_scaled() || may_lose(b))
             .collect()
+    }
+
+    /// Whether it never slows down, and takes the rate of a background with another path. Links of its own path may be
+    /// too slow for that rate.
+    fn matches_elsewhere(&self, background: &Part) -> bool {
+        let hops = |part: &Part| self.file.hops(&part.route());
+        let all = self.file.background.iter();
+        let mut matched = all.filter(|b| background.matches() == Some(b.name()));
+        background.is_open_loop()
+            && matched.any(|other| {
+                let leaves = self.file.leaves(other);
+                leaves
+                    .into_iter()
+                    .any(|leaf| hops(leaf) != hops(background))
+            })
     }
 
     /// The same in the order in which they can be measured: first those that do not need the rates of others.

@@ -28,7 +28,7 @@ fn constant(times: &Replications) -> bool {
 
 /// Codes of doubts, ordered by how much they could change the answer, the most first: invalid runs, wrong loads or
 /// measures, too little data. Every code that this crate gives the severity `warning` is listed; others matter less.
-const BY_WEIGHT: [&str; 28] = [
+const BY_WEIGHT: [&str; 29] = [
     "made-up",
     "no-reference",
     "several-changes",
@@ -44,6 +44,7 @@ const BY_WEIGHT: [&str; 28] = [
     "rate-missed",
     "up-exceeds-down",
     "open-loop-loss",
+    "narrow-access",
     "stretched",
     "change-after-end",
     "few-replications",

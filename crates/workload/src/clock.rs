@@ -60,6 +60,9 @@ pub enum NoClock {
 }
 
 impl Clock {
+    /// Shortest run, as a multiple of the timescale.
+    pub const TURNS: u32 = 16;
+
     /// Standard deviation of the speed that raises the energy at a timescale by `db`. `variance` is the variance of
     /// counts per timescale over their squared mean, in that octave. For Poisson packets this is one over their mean
     /// number.
@@ -76,7 +79,7 @@ impl Clock {
     pub fn new(seed: u64, duration: Dur, timescale: Dur, a: f64) -> Result<Clock, NoClock> {
         let turns = duration.as_secs_f64() / timescale.as_secs_f64();
         let points = (turns * POINTS).ceil();
-        if turns.is_nan() || turns < 16.0 {
+        if turns.is_nan() || turns < f64::from(Clock::TURNS) {
             return Err(NoClock::TooShort);
         }
         if points > MOST {

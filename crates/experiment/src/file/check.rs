@@ -324,7 +324,7 @@ fn foregrounds(file: &File, found: &mut Findings) {
         };
         foreground.as_keys().check(&at, found);
         if let Some(energy) = foreground.energy() {
-            energy.check(&at, found);
+            energy.check(&at, foreground.active().is_some(), found);
         }
         if let Some(active) = foreground.active() {
             active.check(&at, found);

@@ -10,8 +10,8 @@ use super::contract::{Machine, Setting, Slot};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
 
-/// When a part sends. Each window begins like a run: learnt traffic with its sessions in progress, everything else
-/// as at its first packet. At its end connections are reset.
+/// When a part sends. Each window begins like a run: learnt traffic with its sessions in progress, on/off sources in
+/// steady state, everything else as at its first packet. At its end connections are reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Active {

@@ -261,6 +261,11 @@ pub(crate) trait Keys {
         Pace::Factor
     }
 
+    /// Where in its model every run starts, if the file says so.
+    fn phase(&self) -> Option<Dur> {
+        None
+    }
+
     /// The time windows in which it sends; `None` if it always sends.
     fn active(&self) -> Option<Active> {
         None
@@ -283,7 +288,8 @@ pub(crate) trait Keys {
 
     /// The rates that it requires of the link.
     fn asks(&self) -> Asked {
-        // A matched rate is zero here, and need not be checked: it was measured on the network.
+        // A matched rate is zero here: it is not known yet. If it is that of another path, `Plan::to_measure` has it
+        // measured.
         [None, self.rate().map(|rate| ("rate", rate.fixed()))]
     }
 

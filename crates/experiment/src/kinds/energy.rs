@@ -8,6 +8,7 @@ use swell_workload::{Clock, Clocked, Packets};
 
 use super::Traffic;
 use super::contract::{Machine, Setting, Slot};
+use super::packets::own_seed;
 use crate::backend::RunError;
 use crate::file::check::Findings;
 
@@ -36,8 +37,23 @@ const VANISHING: usize = 3;
 const OCTAVE: u32 = 4;
 
 impl Energy {
-    /// Rejects timescales that are not an octave.
-    pub(crate) fn check(&self, at: &Slot<'_>, found: &mut Findings) {
+    /// The shortest run with energy at this timescale.
+    pub(crate) fn shortest(self) -> Dur {
+        self.at * u64::from(Clock::TURNS)
+    }
+
+    /// Rejects timescales that are not an octave, and energy of a part that sends in windows.
+    pub(crate) fn check(&self, at: &Slot<'_>, windows: bool, found: &mut Findings) {
+        if windows {
+            found.add(
+                at.key("energy"),
+                format!(
+                    "a {} that sends in windows has no one timescale",
+                    at.role.word()
+                ),
+                "leave `active` or `energy` out",
+            );
+        }
         if !(1..=14).any(|k| self.at == Dur::from_millis(1 << k)) {
             found.add(
                 at.key("energy.at"),
@@ -76,8 +92,10 @@ impl Energy {
                 100.0 * MOST
             )));
         }
-        let clock = Clock::new(derived(at.seed, SPEED), at.duration, self.at, deviation)
-            .map_err(|e| refuse(e.to_string()))?;
+        // A foreground and a background have the same seed, but must not have the same clock.
+        let seed = derived(own_seed(at), SPEED);
+        let clock =
+            Clock::new(seed, at.duration, self.at, deviation).map_err(|e| refuse(e.to_string()))?;
         Ok((Box::new(Clocked::new(machine, clock)), tcp))
     }
 }

@@ -58,7 +58,7 @@ pub struct Learnt {
     /// Round-trip propagation delay of every path. Default: the model's, host by host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Dur>,
-    /// Access capacity of every client, both directions. Default: the model's, host by host.
+    /// Access capacity of every client and every server, both directions. Default: the model's, host by host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Rate>,
     /// Where in the model's trace a run starts. Default: drawn anew by every seed.
@@ -210,6 +210,10 @@ impl Keys for Learnt {
         Pace::Sessions(self.sessions.unwrap_or(1.0))
     }
 
+    fn phase(&self) -> Option<Dur> {
+        self.phase
+    }
+
     fn reads(&self) -> Option<&'static str> {
         Some("model")
     }
@@ -300,6 +304,43 @@ impl LearntTraffic {
     }
 }
 
+/// A doubt if an access capacity is below the mean rate of a host of the model: it then carries less, for a server of
+/// many clients much less.
+fn narrow(traffic: &LearntTraffic, at: &Setting<'_>) -> Option<Warning> {
+    let (model, knobs) = (&traffic.model, &traffic.knobs);
+    let access = knobs.access?;
+    let mut clients = vec![[0.0; 2]; model.client_paths.len()];
+    let mut servers = vec![[0.0; 2]; model.server_paths.len()];
+    for session in &model.sessions {
+        for connection in session.connections() {
+            let [up, down] = connection.exchange.bytes().map(|bytes| bytes as f64);
+            let bytes = [up * knobs.request, down * knobs.response];
+            let hosts = [
+                clients.get_mut(session.client as usize),
+                servers.get_mut(connection.server as usize),
+            ];
+            for host in hosts.into_iter().flatten() {
+                (0..2).for_each(|d| host[d] += session.weight * bytes[d]);
+            }
+        }
+    }
+    let most = access.bps() as f64 / 8.0 * model.duration.as_secs_f64();
+    let slow = |hosts: &[[f64; 2]]| hosts.iter().filter(|h| h[0].max(h[1]) > most).count();
+    let [slow_clients, slow_servers] = [slow(&clients), slow(&servers)];
+    (slow_clients + slow_servers > 0).then(|| {
+        Warning::warning(
+            "narrow-access",
+            format!(
+                "{} `{}`: access = {access} is below the mean rate of {slow_clients} of {} clients and {slow_servers} of {} servers of the model: they carry less than the model says",
+                at.role.word(),
+                at.name,
+                clients.len(),
+                servers.len()
+            ),
+        )
+    })
+}
+
 impl Plays for LearntTraffic {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         let (played, schedule, _) = self.schedule(at)?;
@@ -325,6 +366,15 @@ impl Plays for LearntTraffic {
                 format!(
                     "{role} `{name}` begins with its sessions in progress, but with an empty queue and small windows; the warm-up of {} is less than {WARM_UP}",
                     at.warmup
+                ),
+            ));
+        }
+        doubts.extend(narrow(self, at));
+        if self.knobs.phase.is_some() && at.replication > 0 {
+            doubts.push(Warning::note(
+                "same-phase",
+                format!(
+                    "every replication of {role} `{name}` begins at the same place of the model's trace: intervals do not cover other times of the trace"
                 ),
             ));
         }

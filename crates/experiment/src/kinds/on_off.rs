@@ -57,7 +57,8 @@ pub struct OnOff {
     #[serde(default = "sizes")]
     pub sizes: Vec<Size>,
     /// Seeds of the up and of the down direction: every run then has the same packets, those that
-    /// Python's generator gives with these seeds. Default: drawn anew by every seed of the run.
+    /// Python's generator gives with these seeds. Each source then begins with a whole period. Default: drawn anew by
+    /// every seed of the run, in steady state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seeds: Option<[u64; 2]>,
     /// One-way delay of the access path on each side of the bottleneck. Default: 5ms; of a foreground, what makes
@@ -170,6 +171,8 @@ impl OnOff {
                 on: self.on,
                 off: self.off,
                 shape: self.shape,
+                // With `seeds` the packets are those of the Python script.
+                steady: self.seeds.is_none(),
             };
             match rate == Rate::default() {
                 true => Ok(Packets::default()),

@@ -174,7 +174,7 @@ impl Parametric {
         }
         let down = match self.rate {
             RateSpec::Fixed(rate) => Some(("rate", rate)),
-            // A matched rate was measured on the network, so it fits.
+            // A matched rate is not known yet. If it is that of another path, `Plan::to_measure` has it measured.
             RateSpec::Match(_) => None,
         };
         [self.rate_up.map(|rate| ("rate_up", rate)), down]

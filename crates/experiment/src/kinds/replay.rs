@@ -61,7 +61,7 @@ pub struct Replay {
     #[serde(default)]
     pub grid: Dur,
     /// Where in the trace a run starts, in the trace's own time. Beyond its end it begins again.
-    /// Default: drawn anew by every seed.
+    /// Default: drawn anew by every seed; with `once` its beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Dur>,
     /// Whether the trace is over after its last packet. Default: it begins again.
@@ -343,12 +343,26 @@ impl Keys for Replay {
 /// have unrealistic durations.
 const STRETCHED: f64 = 2.0;
 
+impl ReplayTraffic {
+    /// Where in the trace a run begins, if all begin there.
+    fn given_phase(&self) -> Option<Dur> {
+        let start = self.replay.once.then_some(Dur::ZERO);
+        self.replay.phase.or(start)
+    }
+
+    /// Where in the trace this run begins.
+    fn phase(&self, at: &Setting<'_>) -> Dur {
+        let given = self.given_phase();
+        given.unwrap_or_else(|| self.trace.phase(own_seed(at)))
+    }
+}
+
 impl Plays for ReplayTraffic {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         let (replay, trace) = (&self.replay, &self.trace);
         let config = ReplayConfig {
             transport: carrier(replay.transport),
-            phase: replay.phase.unwrap_or_else(|| trace.phase(own_seed(at))),
+            phase: self.phase(at),
             period: (!replay.once).then_some(trace.period),
             stretch: self.stretch,
             grid: replay.grid,
@@ -362,7 +376,7 @@ impl Plays for ReplayTraffic {
 
     fn offered(&self, at: &Setting<'_>) -> Result<Option<Offered>, RunError> {
         let (replay, trace) = (&self.replay, &self.trace);
-        let phase = replay.phase.unwrap_or_else(|| trace.phase(own_seed(at)));
+        let phase = self.phase(at);
         let moment = |t: Dur| phase + t.scale(1.0 / self.stretch);
         let drawn = trace.packets.each_ref().map(|way| {
             let until = |t| until(way, t, (!replay.once).then_some(trace.period));
@@ -386,7 +400,7 @@ impl Plays for ReplayTraffic {
                 ),
             ));
         }
-        if self.replay.phase.is_some() && at.replication > 0 {
+        if self.given_phase().is_some() && at.replication > 0 {
             doubts.push(Warning::note(
                 "same-phase",
                 format!(

@@ -53,7 +53,8 @@ pub struct Sessions {
     /// Waits from one file to the next, as a multiple of the model's.
     #[serde(default = "one")]
     pub gaps: f64,
-    /// The model's interval to begin with, from 0; after the last comes the first.
+    /// The model's interval to begin with, from 0; after the last comes this one again. Those before it are not
+    /// played.
     #[serde(default)]
     pub first: u32,
     /// One-way delay of the access path on each side of the bottleneck.
@@ -187,7 +188,7 @@ impl Keys for Sessions {
 
     fn native_bps(&self, input: Option<&Data>, _: &BTreeMap<String, Measured>, _: u64) -> f64 {
         match input {
-            Some(Data::Flows(model)) => model.payload_rates()[1],
+            Some(Data::Flows(model)) => model.played_rates(&self.playback(1.0))[1],
             _ => 0.0,
         }
     }
@@ -234,8 +235,8 @@ impl Plays for SessionsTraffic {
         let plan =
             Plan::new(&self.model, &self.playback).map_err(|e| RunError::Failed(e.into()))?;
         let (seed, access) = (at.seed, path(self.delay, self.access));
-        let offered = self.model.payload_rates();
-        let mut network = met(at.way, offered.map(|bps| bps * self.playback.load));
+        let offered = self.model.played_rates(&self.playback);
+        let mut network = met(at.way, offered);
         network.rtt += self.delay * 4;
         let before = Player::new(plan.clone(), derived(seed, BEFORE), Share::ALL);
         let player = Player::new(plan, seed, Share::ALL);
@@ -278,7 +279,10 @@ impl Plays for SessionsTraffic {
 
     fn plausible(&self, _: &Setting<'_>) -> Plausible {
         let load = self.playback.load;
-        let rates = self.model.payload_rates();
+        let rates = self.model.played_rates(&Playback {
+            load: 1.0,
+            ..self.playback
+        });
         Plausible {
             bps: rates.map(|r| r * load.powf(LESS)),
             burst: 1.0,

@@ -89,7 +89,12 @@ fn learnt(
     let native = plan.native_bps(original, &none);
     let wanted = plan.target_bps(original, &none).filter(|_| native > 0.0);
     let mut spec = plan.alone(original, 0, wanted.map(|bps| bps / native), &none);
-    let [_, down] = spec.slowest();
+    // What it sends in windows is imitated with its windows.
+    spec.background
+        .iter_mut()
+        .for_each(|own| own.active = original.active());
+    let path = spec.background.first().map(|own| own.path.clone());
+    let [_, down] = spec.narrowest(&path.ok_or("it sends nothing")?);
     let mut input = match source {
         Source::Records(exporter) => {
             spec.records = Some(exporter.clone());

@@ -17,10 +17,12 @@ impl Plan {
         if !background.is_scaled() {
             return None;
         }
-        match background.rate()? {
+        let target = match background.rate()? {
             RateSpec::Fixed(rate) => Some(rate.bps() as f64),
             RateSpec::Match(name) => measured.get(name).map(|m| m.down_bps),
-        }
+        };
+        // Packets may flow up only. Then there is nothing to scale.
+        target.filter(|&bps| bps > 0.0)
     }
 
     /// The unscaled mean rate in the down direction, bits per second: of a model or trace with the parameters in the

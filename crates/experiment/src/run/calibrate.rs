@@ -64,9 +64,11 @@ struct Piece {
 }
 
 /// The result of one factor on the sessions. Rates are up and down, bits per second.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Try {
     pace: Option<f64>,
+    /// Carried rate of each piece, in the order of the replications.
+    each: Vec<[f64; 2]>,
     /// Expected carried rate, as a mean over all draws.
     rate: [f64; 2],
     /// Ratio of the carried to the offered rate.
@@ -209,9 +211,14 @@ impl Site<'_> {
         let (n, settle, length) = self.pieces;
         let run = &self.plan.file.run;
         // If the offered rate of a draw is unknown, or the network changes during a run, short pieces are not
-        // representative: measure whole runs of all replications.
+        // representative: measure whole runs of all replications. Short pieces have no energy at long timescales.
         let changes = self.plan.file.changes() || !self.plan.deliveries.is_empty();
-        let whole = |job: &Job<'_>| changes || !job.background.as_keys().foretells();
+        let whole = |job: &Job<'_>| {
+            let energy = job.background.energy();
+            changes
+                || !job.background.as_keys().foretells()
+                || energy.is_some_and(|energy| energy.shortest() > length)
+        };
         let runs: Vec<(usize, u32)> = (jobs.iter().enumerate())
             .filter(|(_, job)| !job.search.done)
             .flat_map(|(i, job)| {
@@ -275,16 +282,44 @@ impl Site<'_> {
         };
         for (i, job) in jobs.iter_mut().enumerate() {
             let mine = runs.iter().zip(&pieces).filter(|(which, _)| which.0 == i);
-            let mine: Vec<Piece> = mine.map(|(_, p)| *p).collect();
-            if !mine.is_empty() {
-                job.search.learn(&mine);
+            let mut mine: Vec<Piece> = mine.map(|(_, p)| *p).collect();
+            if mine.is_empty() {
+                continue;
             }
+            // With a phase, runs have one part of the trace, which may have more or less traffic than its mean.
+            if job.background.as_keys().phase().is_some() {
+                let drawn = self.drawn(job.background, job.search.pace)?;
+                if let Some(drawn) = drawn.into_iter().collect::<Option<Vec<[f64; 2]>>>() {
+                    let mean = |d: usize| drawn.iter().map(|r| r[d]).sum::<f64>();
+                    let mean = [mean(0), mean(1)].map(|sum| sum / drawn.len().max(1) as f64);
+                    let offered = mine.iter_mut().filter_map(|p| p.offered.as_mut());
+                    offered.for_each(|o| o.mean = mean);
+                }
+            }
+            job.search.learn(&mine);
         }
         Ok(Some(()))
     }
 
     fn alone(&self, background: &Part, replication: u32, pace: Option<f64>) -> RunSpec {
         (self.plan).alone(background, replication, pace, self.known)
+    }
+
+    /// The rates that the draw of each replication offers in a whole run, if known.
+    fn drawn(
+        &self,
+        background: &Part,
+        pace: Option<f64>,
+    ) -> Result<Vec<Option<[f64; 2]>>, Failure> {
+        let of = |replication| {
+            let spec = self.alone(background, replication, pace);
+            let offered = self.backend.offered(&spec).map_err(|reason| Failure::Run {
+                cell: spec.cell.clone(),
+                reason,
+            })?;
+            Ok(offered.map(|o| o.drawn))
+        };
+        (0..self.plan.file.run.replications).map(of).collect()
     }
 
     /// The result of a finished search: the background's name, the rates that its runs will carry, and doubts about
@@ -294,14 +329,12 @@ impl Site<'_> {
             return Ok(None);
         };
         let mut each = [Vec::new(), Vec::new()];
-        for replication in 0..self.plan.file.run.replications {
-            let spec = self.alone(job.background, replication, best.pace);
-            let offered = self.backend.offered(&spec).map_err(|reason| Failure::Run {
-                cell: spec.cell.clone(),
-                reason,
-            })?;
+        let all = self.drawn(job.background, best.pace)?;
+        for (replication, drawn) in all.into_iter().enumerate() {
+            // If the rate of a draw is unknown, every replication was measured as a whole run.
+            let seen = best.each.get(replication).unwrap_or(&best.rate);
             for (d, rates) in each.iter_mut().enumerate() {
-                rates.push(offered.map_or(best.rate[d], |o| o.drawn[d] * best.share[d]));
+                rates.push(drawn.map_or(seen[d], |drawn| drawn[d] * best.share[d]));
             }
         }
         let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len().max(1) as f64;
@@ -364,8 +397,12 @@ impl Search {
         }
         let lost = mean(&|p| p.carried.lost);
         let pace = self.pace;
+        let each = pieces
+            .iter()
+            .map(|p| [p.carried.up_bps, p.carried.down_bps]);
         self.tried.push(Try {
             pace,
+            each: each.collect(),
             rate,
             share,
             lost,
@@ -376,7 +413,7 @@ impl Search {
         };
         let near = (rate[1] / target - 1.0).abs() <= NEAR_ENOUGH;
         // The network is full if most of the rate added since the previous try was not carried.
-        let full = match self.tried[..] {
+        let full = match &self.tried[..] {
             [.., before, now] => {
                 let more = now.pace.unwrap_or(1.0) / before.pace.unwrap_or(1.0) - 1.0;
                 more > 0.0 && now.rate[1] / before.rate[1] - 1.0 < FULL * more
@@ -399,17 +436,17 @@ impl Search {
     /// The try nearest to the target. If every try misses it from below, the network is full. Then the result is the
     /// try with the fewest sessions, because it offers the requested rate.
     fn best(&self) -> Option<Try> {
-        let tried = || self.tried.iter().copied();
-        let fewest = |a: &Try, b: &Try| {
+        let tried = || self.tried.iter();
+        let fewest = |a: &&Try, b: &&Try| {
             let pace = |t: &Try| t.pace.unwrap_or(0.0);
             pace(a).total_cmp(&pace(b))
         };
         let nearest = tried().min_by(|a, b| self.off(a).total_cmp(&self.off(b)))?;
-        let short = |t: Try| self.target.is_some_and(|target| t.rate[1] < target);
-        if self.off(&nearest) > DOUBTFUL && tried().all(short) {
-            return tried().min_by(fewest);
+        let short = |t: &Try| self.target.is_some_and(|target| t.rate[1] < target);
+        if self.off(nearest) > DOUBTFUL && tried().all(short) {
+            return tried().min_by(fewest).cloned();
         }
-        Some(nearest)
+        Some(nearest.clone())
     }
 }
 
@@ -421,9 +458,14 @@ fn missed(name: &str, search: &Search, best: &Try) -> Option<Warning> {
     }
     let (mega, came) = (target / 1e6, best.rate[1] / 1e6);
     let pace = best.pace.unwrap_or(1.0);
-    let why = match best.rate[1] > 0.0 {
-        true => "the network carries no more",
-        false => "nothing came through",
+    let why = match best.rate[1] {
+        0.0 => "nothing came through",
+        more if more > target => "it is too much",
+        _ if search.tried.iter().any(|t| t.rate[1] > target) => "no other try came nearer",
+        _ if search.offered => "it does not offer more, or the network carries no more",
+        _ if best.lost > 0.0 => "the network carries no more",
+        // Large files may have made more sessions carry less.
+        _ => "the network carries no more, or runs are too short to show its mean",
     };
     Some(Warning::warning(
         "rate-missed",

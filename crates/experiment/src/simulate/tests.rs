@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 mod access;
+mod calibrated;
 mod changing;
 mod dash;
 mod delays;

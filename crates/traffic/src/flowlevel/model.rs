@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Warning};
 
 use super::law::Sizes;
+use super::play::Playback;
 use super::record::nanos;
 use crate::model::Provenance;
 
@@ -64,13 +65,21 @@ const LEAST_SEEN: f64 = 0.1;
 impl FlowModel {
     /// Mean rates of payload from and to the clients, bits per second.
     pub fn payload_rates(&self) -> [f64; 2] {
-        let mut bytes = [self.tcp.up.sum(), self.tcp.down.sum()];
+        self.played_rates(&Playback::default())
+    }
+
+    /// The same of all intervals, when played so. Compression does not change them.
+    pub fn played_rates(&self, playback: &Playback) -> [f64; 2] {
+        // Sources of datagrams have no gaps between files.
+        let datagrams = playback.load * playback.sizes;
+        let files = datagrams / playback.gaps;
+        let mut bytes = [&self.tcp.up, &self.tcp.down].map(|h| h.sum() as f64 * files);
         for u in &self.udp {
-            bytes[0] += u.bytes.saturating_sub(u.answer_bytes);
-            bytes[1] += u.answer_bytes;
+            bytes[0] += u.bytes.saturating_sub(u.answer_bytes) as f64 * datagrams;
+            bytes[1] += u.answer_bytes as f64 * datagrams;
         }
         let seconds = self.duration().as_secs_f64();
-        bytes.map(|b| b as f64 * 8.0 / seconds.max(1e-9))
+        bytes.map(|b| b * 8.0 / seconds.max(1e-9))
     }
 
     /// Share of the payload that datagrams carry, 0 to 1.

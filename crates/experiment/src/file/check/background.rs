@@ -21,14 +21,7 @@ pub(super) fn backgrounds(file: &File, found: &mut Findings) {
             active.check(&at, found);
         }
         if let Some(energy) = background.energy() {
-            energy.check(&at, found);
-            if background.active().is_some() {
-                found.add(
-                    key("energy"),
-                    "a background that sends in windows has no one timescale",
-                    "leave `active` or `energy` out",
-                );
-            }
+            energy.check(&at, background.active().is_some(), found);
         }
         if keys.load().is_some() && keys.rate().is_none() {
             found.add(

@@ -165,6 +165,33 @@ fn a_full_network_ends_the_search_with_a_doubt_and_no_crowd() {
     }
 }
 
+/// Numbers of sessions that carry now too much and now too little do not show a full network.
+#[test]
+fn a_rate_between_two_tries_does_not_blame_the_network() {
+    let mut search = Search {
+        target: Some(8e6),
+        offered: false,
+        closed: true,
+        pace: Some(1.0),
+        tried: Vec::new(),
+        done: false,
+    };
+    for down_bps in [12e6, 5e6, 6e6] {
+        search.learn(&[Piece {
+            carried: MeasuredRates {
+                up_bps: 0.0,
+                down_bps,
+                lost: 0.0,
+            },
+            offered: None,
+        }]);
+    }
+    let best = search.best().unwrap();
+    assert_eq!(best.each, [[0.0, 6e6]]);
+    let doubt = missed("x", &search, &best).unwrap();
+    assert!(doubt.message.contains("no other try"), "{}", doubt.message);
+}
+
 #[test]
 fn a_silent_network_ends_the_search_at_once() {
     let plant = Plant {
@@ -206,7 +233,17 @@ fn an_offered_rate_is_not_searched() {
         }),
     }]);
     assert!(search.done);
-    assert_eq!(search.best().unwrap().pace, Some(8.0));
+    let best = search.best().unwrap();
+    assert_eq!(best.pace, Some(8.0));
+    let said = |rate| {
+        let best = Try {
+            rate: [0.0, rate],
+            ..best.clone()
+        };
+        missed("x", &search, &best).unwrap().message
+    };
+    assert!(said(5e6).contains("does not offer more"), "{}", said(5e6));
+    assert!(said(11e6).contains("too much"), "{}", said(11e6));
 }
 
 proptest! {

@@ -114,3 +114,37 @@ fn what_cannot_be_raised_is_refused() {
         assert!(said.contains(why), "{said}");
     }
 }
+
+#[test]
+fn a_foreground_that_sends_in_windows_has_no_one_timescale() {
+    let keys = "kind = \"poisson\"\nrate = \"1Mbit\"\nactive = { on = \"2s\" }\nenergy = { at = \"64ms\", db = 3 }";
+    let text = FILE.replace("kind = \"web\"\nobject = \"100kB\"", keys);
+    let wrong = Plan::resolve(&text, "test.toml", Path::new(".")).expect_err("a mistake");
+    let said = wrong.to_string();
+    assert!(said.contains("foreground[0].energy"), "{said}");
+}
+
+/// The speeds of a foreground and of a background vary independently, although their seeds are equal.
+#[test]
+fn a_foreground_and_a_background_have_clocks_of_their_own() {
+    let poisson = "kind = \"poisson\"\nrate = \"10Mbit\"\npacket = \"500B\"\nenergy = { at = \"512ms\", db = 17 }";
+    let text = format!(
+        "name = \"energy\"\n[network]\nrate = \"100Mbit\"\ndelay = \"10ms\"\n\
+         [[foreground]]\nname = \"f\"\n{poisson}\n[[background]]\nname = \"b\"\n{poisson}\n\
+         [run]\nreplications = 1\nwarmup = \"0s\"\nduration = \"30s\"\nbins = \"100ms\"\n"
+    );
+    let (_, observed) = run_of(&text, 0);
+    let bins: Vec<[f64; 2]> = (observed.bins.iter())
+        .filter(|b| b.direction == 1)
+        .map(|b| b.arrived.map(|bytes| bytes as f64))
+        .collect();
+    let n = bins.len() as f64;
+    let mean = [0, 1].map(|i| bins.iter().map(|b| b[i]).sum::<f64>() / n);
+    let product = |i: usize, j: usize| {
+        let each = bins.iter().map(|b| (b[i] - mean[i]) * (b[j] - mean[j]));
+        each.sum::<f64>()
+    };
+    let correlation = product(0, 1) / (product(0, 0) * product(1, 1)).sqrt();
+    // Some 35 periods: the standard deviation is 0.17. With one clock it is 0.93.
+    assert!(correlation.abs() < 0.5, "{correlation}");
+}

@@ -288,3 +288,19 @@ fn another_backgrounds_packets_come_again_as_they_came_to_the_link() {
         "the model itself has 0.8e6: {bps}"
     );
 }
+
+#[test]
+fn a_trace_that_is_played_once_begins_with_its_first_packet() {
+    let played = |keys: &str, cell| {
+        let (_keep, plan) = plan(&bursts(), keys);
+        let plan = plan.expect("a good file");
+        let spec = plan.spec(&plan.cells[cell], &BTreeMap::new());
+        let observed = Simulator.run(&spec.expect("a run"), &|_| {}, &|| false);
+        let observed = observed.expect("it runs");
+        let same = observed.warnings.iter().any(|w| w.code == "same-phase");
+        (arrived(&observed, 1), same)
+    };
+    let first = played("once = true\nphase = \"0s\"", 0).0;
+    assert_eq!(played("once = true", 0), (first.clone(), false));
+    assert_eq!(played("once = true", 1), (first, true));
+}

@@ -106,6 +106,21 @@ fn a_rate_is_reached_and_bad_settings_are_refused() {
     };
     let measured = &results.manifest.measured["fetches"];
     assert!((measured.down_bps / 4e6 - 1.0).abs() < 0.05, "{measured:?}");
+    // Each replication was measured as a whole, and has its own rate.
+    for (replication, &bps) in (0..).zip(&measured.down_bps_each) {
+        let spec = plan.alone(
+            &plan.file.background[0],
+            replication,
+            measured.sessions,
+            &BTreeMap::new(),
+        );
+        let own = Simulator
+            .measure(&spec, &|_| {}, &|| false)
+            .expect("it runs");
+        assert_eq!(own.down_bps, bps, "{replication}");
+    }
+    assert_eq!(measured.down_bps_each.len(), 2);
+    assert_ne!(measured.down_bps_each[0], measured.down_bps_each[1]);
     assert_eq!(results.manifest.models["fetches"].name, "fetches");
     // The run directory contains the model, and its experiment file finds it.
     let again = Plan::resolve(&results.experiment_toml, "again", &options.dir);
@@ -121,6 +136,31 @@ fn a_rate_is_reached_and_bad_settings_are_refused() {
     ] {
         let problems = resolve(settings).1.expect_err("a bad file").to_string();
         assert!(problems.contains(says), "{settings}: {problems}");
+    }
+}
+
+/// Headers add a few percent to what the model offers.
+#[test]
+fn an_offered_rate_counts_the_factors_on_sizes_and_gaps() {
+    for keys in ["sizes = 4", "gaps = 0.25", "sizes = 0.5\ngaps = 2"] {
+        let settings = format!("rate = \"4Mbit\"\nload = \"offered\"\n{keys}");
+        let (scratch, plan) = resolve(&settings);
+        let options = crate::run::Options {
+            dir: scratch.path().join("run"),
+            threads: 2,
+            fresh: false,
+            shard: None,
+        };
+        let plan = plan.expect("a good file");
+        let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
+        let Ok(crate::run::Ended::Complete(results)) = ended else {
+            panic!("{ended:?}")
+        };
+        let measured = &results.manifest.measured["fetches"];
+        assert!(
+            (measured.down_bps / 4e6 - 1.0).abs() < 0.1,
+            "{keys}: {measured:?}"
+        );
     }
 }
 
