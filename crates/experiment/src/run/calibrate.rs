@@ -2,8 +2,11 @@
 //! requested rate needs.
 //!
 //! A model gives the rate that its sessions offer ([`Backend::offered`]): the mean over all draws, and that of a draw.
-//! Short pieces of runs measure which share of the rate offered by their own draw is carried. This share hardly varies,
-//! even if the draws vary much. It depends neither on the length of a run nor on heavy-tailed variation between seeds.
+//! Short pieces of runs measure which share of the rate offered by their own draw is carried. Where the network hardly
+//! shapes the traffic, this share hardly varies, even if the draws vary much. It depends neither on the length of a run
+//! nor on heavy-tailed variation between seeds. Elsewhere whole runs are measured ([`whole`]).
+
+mod whole;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,6 +43,8 @@ const UNEVEN: f64 = 0.25;
 const LEAP: f64 = 2.0;
 /// If additional sessions add less than this share of the rate that they offer, the network is full.
 const FULL: f64 = 0.25;
+/// Fewer additional sessions, as a share, do not show it: draws differ by as much.
+const STEP: f64 = 0.1;
 /// An open-loop background that loses more than this share of its packets alone raises a doubt: it does not slow down,
 /// but real traffic would.
 const LOSSY: f64 = 0.01;
@@ -64,9 +69,11 @@ struct Piece {
 }
 
 /// The result of one factor on the sessions. Rates are up and down, bits per second.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Try {
     pace: Option<f64>,
+    /// Carried rate of each piece, in the order of the replications.
+    each: Vec<[f64; 2]>,
     /// Expected carried rate, as a mean over all draws.
     rate: [f64; 2],
     /// Ratio of the carried to the offered rate.
@@ -95,6 +102,8 @@ struct Job<'p> {
     background: &'p Part,
     /// Whether it does not slow down, or most of its bytes do not.
     unyielding: bool,
+    /// Whether the network shapes its traffic. Then whole runs are measured.
+    shaped: bool,
     search: Search,
 }
 
@@ -129,7 +138,8 @@ pub(super) fn calibrate(
             pieces,
             known: &calibration.measured,
         };
-        for _ in 0..ROUNDS {
+        // All rounds of a search may be in pieces, and all again in whole runs.
+        for _ in 0..2 * ROUNDS {
             if site.round(&mut jobs)?.is_none() {
                 return Ok(None);
             }
@@ -178,6 +188,7 @@ fn begin<'p>(plan: &'p Plan, background: &'p Part, measured: &Rates) -> Job<'p> 
             .unwrap_or(0),
         background,
         unyielding: background.is_open_loop() || plan.is_mostly_datagrams(background),
+        shaped: false,
         search: Search {
             target,
             offered: background.load() == LoadBasis::Offered,
@@ -208,10 +219,8 @@ impl Site<'_> {
     fn round(&self, jobs: &mut [Job<'_>]) -> Result<Option<()>, Failure> {
         let (n, settle, length) = self.pieces;
         let run = &self.plan.file.run;
-        // If the offered rate of a draw is unknown, or the network changes during a run, short pieces are not
-        // representative: measure whole runs of all replications.
-        let changes = self.plan.file.changes() || !self.plan.deliveries.is_empty();
-        let whole = |job: &Job<'_>| changes || !job.background.as_keys().foretells();
+        self.look_for_busy(jobs)?;
+        let whole = |job: &Job<'_>| self.whole(job);
         let runs: Vec<(usize, u32)> = (jobs.iter().enumerate())
             .filter(|(_, job)| !job.search.done)
             .flat_map(|(i, job)| {
@@ -224,7 +233,7 @@ impl Site<'_> {
         }
         let path = |&(i, replication): &(usize, u32)| {
             let job = &jobs[i];
-            (self.dir).measurement(job.index, replication, job.search.pace)
+            (self.dir).measurement(job.index, replication, job.search.pace, whole(job))
         };
         let finished = runs.iter().filter(|j| path(j).exists()).count();
         (self.events)(Event::Stage {
@@ -276,8 +285,13 @@ impl Site<'_> {
         for (i, job) in jobs.iter_mut().enumerate() {
             let mine = runs.iter().zip(&pieces).filter(|(which, _)| which.0 == i);
             let mine: Vec<Piece> = mine.map(|(_, p)| *p).collect();
-            if !mine.is_empty() {
-                job.search.learn(&mine);
+            if mine.is_empty() {
+                continue;
+            }
+            match self.whole(job) {
+                true => job.search.learn_runs(&mine),
+                false if whole::shaped(&mine) => job.measure_runs(),
+                false => job.search.learn(&mine),
             }
         }
         Ok(Some(()))
@@ -295,14 +309,19 @@ impl Site<'_> {
         };
         let mut each = [Vec::new(), Vec::new()];
         for replication in 0..self.plan.file.run.replications {
-            let spec = self.alone(job.background, replication, best.pace);
-            let offered = self.backend.offered(&spec).map_err(|reason| Failure::Run {
-                cell: spec.cell.clone(),
-                reason,
-            })?;
-            for (d, rates) in each.iter_mut().enumerate() {
-                rates.push(offered.map_or(best.rate[d], |o| o.drawn[d] * best.share[d]));
-            }
+            let rates = match best.each.get(replication as usize) {
+                Some(&seen) if self.whole(&job) => seen,
+                _ => {
+                    let spec = self.alone(job.background, replication, best.pace);
+                    let offered = self.backend.offered(&spec).map_err(|reason| Failure::Run {
+                        cell: spec.cell.clone(),
+                        reason,
+                    })?;
+                    let carried = |o: Offered| [0, 1].map(|d| o.drawn[d] * best.share[d]);
+                    offered.map_or(best.rate, carried)
+                }
+            };
+            (0..2).for_each(|d| each[d].push(rates[d]));
         }
         let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len().max(1) as f64;
         let [up_bps_each, down_bps_each] = each;
@@ -364,30 +383,42 @@ impl Search {
         }
         let lost = mean(&|p| p.carried.lost);
         let pace = self.pace;
-        self.tried.push(Try {
+        let each = pieces
+            .iter()
+            .map(|p| [p.carried.up_bps, p.carried.down_bps]);
+        let now = Try {
             pace,
+            each: each.collect(),
             rate,
             share,
             lost,
-        });
+        };
+        self.proceed(now, NEAR_ENOUGH);
+    }
+
+    /// Adds a try, and decides what to try next. A rate within `enough` of the target, as a share, needs no more.
+    fn proceed(&mut self, now: Try, enough: f64) {
+        let (pace, rate) = (now.pace, now.rate);
+        self.tried.push(now);
         let (Some(target), Some(k), false) = (self.target, pace, self.offered) else {
             self.done = true;
             return;
         };
-        let near = (rate[1] / target - 1.0).abs() <= NEAR_ENOUGH;
+        let silent = rate[1] <= 0.0;
+        let near = (rate[1] / target - 1.0).abs() <= enough;
         // The network is full if most of the rate added since the previous try was not carried.
-        let full = match self.tried[..] {
+        let full = match &self.tried[..] {
             [.., before, now] => {
                 let more = now.pace.unwrap_or(1.0) / before.pace.unwrap_or(1.0) - 1.0;
-                more > 0.0 && now.rate[1] / before.rate[1] - 1.0 < FULL * more
+                more > STEP && now.rate[1] / before.rate[1] - 1.0 < FULL * more
             }
             _ => false,
         };
-        if near || silent || full {
+        if near || silent || full || self.tried.len() == ROUNDS {
             self.done = true;
             return;
         }
-        let next = k * target / rate[1];
+        let next = self.between(target).unwrap_or(k * target / rate[1]);
         self.pace = Some(next.clamp(k / LEAP, k * LEAP));
     }
 
@@ -399,17 +430,17 @@ impl Search {
     /// The try nearest to the target. If every try misses it from below, the network is full. Then the result is the
     /// try with the fewest sessions, because it offers the requested rate.
     fn best(&self) -> Option<Try> {
-        let tried = || self.tried.iter().copied();
-        let fewest = |a: &Try, b: &Try| {
+        let tried = || self.tried.iter();
+        let fewest = |a: &&Try, b: &&Try| {
             let pace = |t: &Try| t.pace.unwrap_or(0.0);
             pace(a).total_cmp(&pace(b))
         };
         let nearest = tried().min_by(|a, b| self.off(a).total_cmp(&self.off(b)))?;
-        let short = |t: Try| self.target.is_some_and(|target| t.rate[1] < target);
-        if self.off(&nearest) > DOUBTFUL && tried().all(short) {
-            return tried().min_by(fewest);
+        let short = |t: &Try| self.target.is_some_and(|target| t.rate[1] < target);
+        if self.off(nearest) > DOUBTFUL && tried().all(short) {
+            return tried().min_by(fewest).cloned();
         }
-        Some(nearest)
+        Some(nearest.clone())
     }
 }
 
@@ -422,6 +453,7 @@ fn missed(name: &str, search: &Search, best: &Try) -> Option<Warning> {
     let (mega, came) = (target / 1e6, best.rate[1] / 1e6);
     let pace = best.pace.unwrap_or(1.0);
     let why = match best.rate[1] > 0.0 {
+        true if search.tried.iter().any(|t| t.rate[1] > target) => "no try came nearer",
         true => "the network carries no more",
         false => "nothing came through",
     };
