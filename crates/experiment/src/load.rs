@@ -4,6 +4,8 @@
 //! is compared with the rate that its sessions offer in the same windows, so that the heavy-tailed variation between
 //! seeds cancels.
 
+pub mod alone;
+
 use std::path::Path;
 
 use swell_base::{Dur, Rate};
@@ -12,6 +14,7 @@ use crate::backend::{Backend, RunSpec};
 use crate::plan::Plan;
 use crate::run::{self, Ended, Options};
 use crate::simulate::Simulator;
+use crate::store::Results;
 
 /// The parameters of a check.
 #[derive(Clone, Debug)]
@@ -95,18 +98,7 @@ duration = "{duration}"
         seeds = question.seeds,
         duration = question.duration,
     );
-    let plan = Plan::resolve(&text, "load.toml", Path::new(".")).map_err(|e| e.to_string())?;
-    let options = Options {
-        dir: dir.to_owned(),
-        threads: question.threads,
-        fresh: true,
-        shard: None,
-    };
-    let ended = run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
-    let results = match ended.map_err(|e| e.to_string())? {
-        Ended::Complete(results) => results,
-        Ended::Interrupted { .. } | Ended::Shard { .. } => return Err("interrupted".into()),
-    };
+    let (plan, results) = results(&text, dir, question.threads)?;
     let measured = &results.manifest.measured;
     let sessions = measured
         .get("model")
@@ -147,6 +139,22 @@ duration = "{duration}"
         sessions,
         windows: seen.map(|runs| window(&runs)),
     })
+}
+
+/// Runs an experiment in the simulator.
+fn results(text: &str, dir: &Path, threads: usize) -> Result<(Plan, Results), String> {
+    let plan = Plan::resolve(text, "load.toml", Path::new(".")).map_err(|e| e.to_string())?;
+    let options = Options {
+        dir: dir.to_owned(),
+        threads,
+        fresh: true,
+        shard: None,
+    };
+    let ended = run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
+    match ended.map_err(|e| e.to_string())? {
+        Ended::Complete(results) => Ok((plan, *results)),
+        Ended::Interrupted { .. } | Ended::Shard { .. } => Err("interrupted".into()),
+    }
 }
 
 fn window(runs: &[(f64, f64)]) -> Window {

@@ -47,6 +47,8 @@ pub(super) struct Loads {
     own: [Option<f64>; 2],
     /// Whether it is open-loop: its rate does not respond to the network.
     open_loop: bool,
+    /// Whether `own` was measured, and holds for whole runs: it has no windows in which it sends.
+    measured: bool,
     /// Whether it should offer exactly the requested rate, up and down.
     exact: [bool; 2],
     /// Whether it is to send, and sent nothing after the warm-up.
@@ -107,6 +109,7 @@ impl Loads {
             own: known(|l| l.own),
             target: None,
             open_loop: with.background.is_open_loop(),
+            measured: false,
             exact: [false; 2],
             silent: false,
             rates: sum(|l| l.rates),
@@ -164,6 +167,8 @@ impl Loads {
             carried: carried_bps,
             target,
             open_loop,
+            measured: alone.is_some()
+                && (results.experiment.leaves(background).iter()).all(|l| l.active().is_none()),
             exact: [exact, exact || (asked.is_some() && !carried)],
             silent: somewhere
                 && results
@@ -228,7 +233,26 @@ impl Loads {
                 ));
             }
         }
+        reasons.extend(self.exceeded());
         reasons
+    }
+
+    /// Why the rate that it is said to carry alone cannot be right: it carried more beside the foreground. Traffic that
+    /// gives way carries less. In windows of the runs, draws may be larger than elsewhere, so these prove nothing.
+    fn exceeded(&self) -> Option<String> {
+        // In the other direction there may be acknowledgements only, whose number depends on losses.
+        let d = usize::from(self.own[1] >= self.own[0]);
+        let (own, carried) = (self.own[d]?, self.carried[d]);
+        let more = carried > (1.0 + MISSED) * own && self.counts(d, carried);
+        (more && self.measured).then(|| {
+            format!(
+                "{} was to carry {} Mbit/s {}, its rate alone, and carried {}",
+                self.name,
+                mega(own),
+                WAYS[d],
+                mega(carried)
+            )
+        })
     }
 
     /// Reasons why closed-loop traffic carried too little beside the foreground although the link had spare capacity.
@@ -276,23 +300,28 @@ impl Loads {
     /// may differ: the foreground does not notice.
     pub fn differ(loads: [&Loads; 2]) -> Vec<String> {
         let apart = unequal(loads, Loads::own_at);
-        let said = apart.into_iter().map(|(on, [x, y])| {
+        let said = apart.into_iter().map(|(on, [x, y], _)| {
             format!(
                 "their loads differ: {} and {} Mbit/s {on} when alone",
                 mega(x, 2),
                 mega(y, 2),
             )
         });
-        said.collect()
+        let each = loads.iter().flat_map(|l| l.each());
+        said.chain(each.filter_map(Loads::exceeded)).collect()
     }
 
     /// The first shared link where two backgrounds that carry the same alone carried different rates beside the
-    /// foreground, and these rates, if one of the backgrounds responds to the network.
+    /// foreground, and these rates, if most of the difference is what the lower one carried less than alone, and that
+    /// one responds to the network.
     pub fn yielded(loads: [&Loads; 2]) -> Option<(String, [f64; 2])> {
-        let responds = loads.iter().any(|l| !l.open_loop);
         let equal = unequal(loads, Loads::own_at).is_empty();
         let beside = unequal(loads, Loads::carried_at);
-        beside.into_iter().next().filter(|_| responds && equal)
+        let (on, carried, at) = beside.into_iter().next().filter(|_| equal)?;
+        let lower = usize::from(carried[1] < carried[0]);
+        let lost = loads[lower].own_at(at)? - carried[lower];
+        let gap = carried[1 - lower] - carried[lower];
+        (!loads[lower].open_loop && lost > gap / 2.0).then_some((on, carried))
     }
 
     /// Sum of the `own` rates of the parts that cross this direction of a link; `None` where one is unknown.
@@ -389,21 +418,21 @@ fn shared(
 
 /// The directions of shared links where a rate of two backgrounds differs, named for a message, and these rates. Down
 /// comes first, and rates that differ on several links alike come once.
-fn unequal(
-    [a, b]: [&Loads; 2],
+fn unequal<'l>(
+    [a, b]: [&'l Loads; 2],
     rate: impl Fn(&Loads, &Shared) -> Option<f64>,
-) -> Vec<(String, [f64; 2])> {
+) -> Vec<(String, [f64; 2], &'l Shared)> {
     let mut places: Vec<&Shared> = a.each().chain(b.each()).flat_map(|l| &l.shared).collect();
     places.sort_by_key(|at| (Reverse(at.direction), at.link.clone()));
     places.dedup_by_key(|at| (at.direction, at.link.clone()));
     let several = places.iter().any(|at| at.link != places[0].link);
-    let mut found: Vec<(String, [f64; 2])> = Vec::new();
+    let mut found: Vec<(String, [f64; 2], &Shared)> = Vec::new();
     for at in places {
         let (Some(x), Some(y)) = (rate(a, at), rate(b, at)) else {
             continue;
         };
         let counts = x.max(y) > IDLE * at.rate;
-        let known = found.iter().any(|(_, rates)| *rates == [x, y]);
+        let known = found.iter().any(|(_, rates, _)| *rates == [x, y]);
         if !counts || (x - y).abs() <= UNEQUAL * x.max(y) || known {
             continue;
         }
@@ -411,10 +440,10 @@ fn unequal(
         let owns = a.each().chain(b.each()).flat_map(|l| l.crossing(at));
         let owns: Vec<usize> = owns.collect();
         found.push(match owns.iter().all(|&d| d == owns[0]) {
-            true if !several => (WAYS[owns[0]].to_owned(), [x, y]),
+            true if !several => (WAYS[owns[0]].to_owned(), [x, y], at),
             _ => {
                 let way = WAYS[usize::from(at.direction)];
-                (format!("{way} link {}", at.link), [x, y])
+                (format!("{way} link {}", at.link), [x, y], at)
             }
         });
     }

@@ -2,8 +2,11 @@
 //! requested rate needs.
 //!
 //! A model gives the rate that its sessions offer ([`Backend::offered`]): the mean over all draws, and that of a draw.
-//! Short pieces of runs measure which share of the rate offered by their own draw is carried. This share hardly varies,
-//! even if the draws vary much. It depends neither on the length of a run nor on heavy-tailed variation between seeds.
+//! Short pieces of runs measure which share of the rate offered by their own draw is carried. Where the network hardly
+//! shapes the traffic, this share hardly varies, even if the draws vary much. It depends neither on the length of a run
+//! nor on heavy-tailed variation between seeds. Elsewhere whole runs are measured ([`whole`]).
+
+mod whole;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,6 +43,8 @@ const UNEVEN: f64 = 0.25;
 const LEAP: f64 = 2.0;
 /// If additional sessions add less than this share of the rate that they offer, the network is full.
 const FULL: f64 = 0.25;
+/// Fewer additional sessions, as a share, do not show it: draws differ by as much.
+const STEP: f64 = 0.1;
 /// An open-loop background that loses more than this share of its packets alone raises a doubt: it does not slow down,
 /// but real traffic would.
 const LOSSY: f64 = 0.01;
@@ -97,6 +102,8 @@ struct Job<'p> {
     background: &'p Part,
     /// Whether it does not slow down, or most of its bytes do not.
     unyielding: bool,
+    /// Whether the network shapes its traffic. Then whole runs are measured.
+    shaped: bool,
     search: Search,
 }
 
@@ -131,7 +138,8 @@ pub(super) fn calibrate(
             pieces,
             known: &calibration.measured,
         };
-        for _ in 0..ROUNDS {
+        // All rounds of a search may be in pieces, and all again in whole runs.
+        for _ in 0..2 * ROUNDS {
             if site.round(&mut jobs)?.is_none() {
                 return Ok(None);
             }
@@ -180,6 +188,7 @@ fn begin<'p>(plan: &'p Plan, background: &'p Part, measured: &Rates) -> Job<'p> 
             .unwrap_or(0),
         background,
         unyielding: background.is_open_loop() || plan.is_mostly_datagrams(background),
+        shaped: false,
         search: Search {
             target,
             offered: background.load() == LoadBasis::Offered,
@@ -210,15 +219,8 @@ impl Site<'_> {
     fn round(&self, jobs: &mut [Job<'_>]) -> Result<Option<()>, Failure> {
         let (n, settle, length) = self.pieces;
         let run = &self.plan.file.run;
-        // If the offered rate of a draw is unknown, or the network changes during a run, short pieces are not
-        // representative: measure whole runs of all replications. Short pieces have no energy at long timescales.
-        let changes = self.plan.file.changes() || !self.plan.deliveries.is_empty();
-        let whole = |job: &Job<'_>| {
-            let energy = job.background.energy();
-            changes
-                || !job.background.as_keys().foretells()
-                || energy.is_some_and(|energy| energy.shortest() > length)
-        };
+        self.look_for_busy(jobs)?;
+        let whole = |job: &Job<'_>| self.whole(job);
         let runs: Vec<(usize, u32)> = (jobs.iter().enumerate())
             .filter(|(_, job)| !job.search.done)
             .flat_map(|(i, job)| {
@@ -231,7 +233,7 @@ impl Site<'_> {
         }
         let path = |&(i, replication): &(usize, u32)| {
             let job = &jobs[i];
-            (self.dir).measurement(job.index, replication, job.search.pace)
+            (self.dir).measurement(job.index, replication, job.search.pace, whole(job))
         };
         let finished = runs.iter().filter(|j| path(j).exists()).count();
         (self.events)(Event::Stage {
@@ -296,7 +298,11 @@ impl Site<'_> {
                     offered.for_each(|o| o.mean = mean);
                 }
             }
-            job.search.learn(&mine);
+            match self.whole(job) {
+                true => job.search.learn_runs(&mine),
+                false if whole::shaped(&mine) => job.measure_runs(),
+                false => job.search.learn(&mine),
+            }
         }
         Ok(Some(()))
     }
@@ -331,11 +337,10 @@ impl Site<'_> {
         let mut each = [Vec::new(), Vec::new()];
         let all = self.drawn(job.background, best.pace)?;
         for (replication, drawn) in all.into_iter().enumerate() {
-            // If the rate of a draw is unknown, every replication was measured as a whole run.
-            let seen = best.each.get(replication).unwrap_or(&best.rate);
-            for (d, rates) in each.iter_mut().enumerate() {
-                rates.push(drawn.map_or(seen[d], |drawn| drawn[d] * best.share[d]));
-            }
+            let seen = best.each.get(replication).filter(|_| self.whole(&job));
+            let carried = drawn.map(|drawn| [0, 1].map(|d| drawn[d] * best.share[d]));
+            let rates = seen.copied().or(carried).unwrap_or(best.rate);
+            (0..2).for_each(|d| each[d].push(rates[d]));
         }
         let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len().max(1) as f64;
         let [up_bps_each, down_bps_each] = each;
@@ -400,31 +405,39 @@ impl Search {
         let each = pieces
             .iter()
             .map(|p| [p.carried.up_bps, p.carried.down_bps]);
-        self.tried.push(Try {
+        let now = Try {
             pace,
             each: each.collect(),
             rate,
             share,
             lost,
-        });
+        };
+        self.proceed(now, NEAR_ENOUGH);
+    }
+
+    /// Adds a try, and decides what to try next. A rate within `enough` of the target, as a share, needs no more.
+    fn proceed(&mut self, latest: Try, enough: f64) {
+        let (pace, rate) = (latest.pace, latest.rate);
+        self.tried.push(latest);
         let (Some(target), Some(k), false) = (self.target, pace, self.offered) else {
             self.done = true;
             return;
         };
-        let near = (rate[1] / target - 1.0).abs() <= NEAR_ENOUGH;
+        let silent = rate[1] <= 0.0;
+        let near = (rate[1] / target - 1.0).abs() <= enough;
         // The network is full if most of the rate added since the previous try was not carried.
         let full = match &self.tried[..] {
             [.., before, now] => {
                 let more = now.pace.unwrap_or(1.0) / before.pace.unwrap_or(1.0) - 1.0;
-                more > 0.0 && now.rate[1] / before.rate[1] - 1.0 < FULL * more
+                more > STEP && now.rate[1] / before.rate[1] - 1.0 < FULL * more
             }
             _ => false,
         };
-        if near || silent || full {
+        if near || silent || full || self.tried.len() == ROUNDS {
             self.done = true;
             return;
         }
-        let next = k * target / rate[1];
+        let next = self.between(target).unwrap_or(k * target / rate[1]);
         self.pace = Some(next.clamp(k / LEAP, k * LEAP));
     }
 

@@ -511,11 +511,18 @@ impl<'d> Directory<'d> {
         entries.flatten().filter(kept).count()
     }
 
-    fn measurement(&self, background: usize, replication: u32, pace: Option<f64>) -> PathBuf {
+    /// The file of a measurement, of a `whole` run or of a piece of one.
+    fn measurement(
+        &self,
+        background: usize,
+        replication: u32,
+        pace: Option<f64>,
+        whole: bool,
+    ) -> PathBuf {
         let bits = pace.map_or(0, f64::to_bits);
-        self.root
-            .join("measured")
-            .join(format!("{background}-{replication}-{bits:016x}.json"))
+        let length = if whole { "run" } else { "piece" };
+        let name = format!("{background}-{replication}-{bits:016x}-{length}.json");
+        self.root.join("measured").join(name)
     }
 }
 

@@ -62,6 +62,53 @@ fn a_missed_load_is_no_basis_for_an_answer() {
     );
 }
 
+/// Runs in which `learnt` carries `learnt` bits per second and Poisson packets carry 8 Mbit/s. Alone, both are said to
+/// carry `alone`.
+fn beside(learnt: f64, alone: f64) -> ForegroundVerdict {
+    let mut results = results(10, |_, _| 1.0);
+    for name in ["learnt", "poisson"] {
+        let measured = swell_experiment::store::Measured {
+            down_bps: alone,
+            down_bps_each: vec![alone],
+            ..swell_experiment::store::Measured::default()
+        };
+        results.manifest.measured.insert(name.into(), measured);
+    }
+    for run in &mut results.runs {
+        let link = &mut run.observed.links[0];
+        if run.cell.background == "learnt" {
+            link.departed[1] = (learnt / 8.0 * link.duration) as u64;
+        }
+        link.arrived[1] = link.departed[1];
+    }
+    Verdict::of(&results).foregrounds.remove(0)
+}
+
+/// Nothing carries more because it gives way, so what was measured alone is wrong.
+#[test]
+fn traffic_that_carries_more_than_alone_is_no_basis_for_an_answer() {
+    let said = "learnt was to carry 8.00 Mbit/s down, its rate alone, and carried 10.40";
+    let v = beside(10.4e6, 8e6);
+    assert_eq!(v.backgrounds[2].matters, Some(Answer::Unclear));
+    assert!(full_text(&v).contains(said), "{}", full_text(&v));
+    assert_eq!(v.comparisons[0].withheld, [said]);
+    assert_eq!(v.parametric_enough, Some(Answer::Unclear));
+    // A fifth more may be chance.
+    let near = beside(9.6e6, 8e6);
+    assert_eq!(near.backgrounds[2].matters, Some(Answer::No));
+    assert!(near.comparisons[0].withheld.is_empty());
+}
+
+#[test]
+fn only_what_carries_less_than_alone_gives_way() {
+    let yields = |v: &ForegroundVerdict| v.doubts.iter().any(|d| d.code == "load-yields");
+    assert!(yields(&beside(6.5e6, 8e6)));
+    // It carries more.
+    assert!(!yields(&beside(9.6e6, 8e6)));
+    // It carries less than the packets do, and still what it carries alone.
+    assert!(!yields(&beside(6.5e6, 6.5e6)));
+}
+
 #[test]
 fn an_application_that_fails_without_background_is_not_judged() {
     let mut results = results(10, |_, _| 1.0);

@@ -1,0 +1,146 @@
+use std::sync::Mutex;
+
+use swell_base::Dur;
+
+use super::*;
+use crate::backend::{Backend, MeasuredRates, RunError};
+use crate::made_up::MadeUp;
+use crate::observe::Observations;
+use crate::plan::Plan;
+use crate::run::{Ended, Options, run};
+use crate::test_support::{experiment, model};
+
+/// A run that carries `carried` of `drawn`, where all draws offer 8 on average.
+fn piece(drawn: f64, carried: f64, lost: f64) -> Piece {
+    Piece {
+        carried: MeasuredRates {
+            up_bps: 0.0,
+            down_bps: carried,
+            lost,
+        },
+        offered: Some(Offered {
+            mean: [0.0, 8.0],
+            drawn: [0.0, drawn],
+        }),
+    }
+}
+
+#[test]
+fn pieces_show_whether_the_network_shapes_the_traffic() {
+    let pieces =
+        |share: f64, lost: f64| [piece(6.0, 6.0 * share, 0.0), piece(9.0, 9.0 * share, lost)];
+    assert!(!shaped(&pieces(1.0, 0.0)));
+    assert!(!shaped(&pieces(0.96, 0.0005)));
+    assert!(shaped(&pieces(0.94, 0.0)));
+    assert!(shaped(&pieces(1.06, 0.0)));
+    assert!(shaped(&pieces(1.0, 0.002)));
+    // A draw of almost nothing does not show what share of it is carried.
+    assert!(!shaped(&[piece(1.0, 0.5, 0.0)]));
+}
+
+#[test]
+fn the_mean_over_all_draws_does_not_depend_on_those_at_hand() {
+    let runs = |carried: fn(f64) -> f64| {
+        let drawn = [3.0, 5.0, 6.0, 30.0];
+        drawn.map(|x| piece(x, carried(x), 0.0))
+    };
+    let near = |x: f64, y: f64| (x - y).abs() < 1e-9;
+    assert!(near(expected(&runs(|x| x), 1), 8.0));
+    assert!(near(expected(&runs(|x| 0.8 * x), 1), 6.4));
+    // A link that is full carries the same of any draw.
+    assert!(near(expected(&runs(|_| 2.5), 1), 2.5));
+    assert!(near(expected(&runs(|_| 0.0), 1), 0.0));
+    // A draw that happens to be carried badly does not make a negative slope.
+    let fallen = [piece(4.0, 4.0, 0.0), piece(6.0, 2.0, 0.0)];
+    assert!(near(expected(&fallen, 1), 3.0));
+    // All draws are equal, but not the mean.
+    let same = [piece(4.0, 2.0, 0.0); 2];
+    assert!(near(expected(&same, 1), 4.0));
+}
+
+#[test]
+fn a_target_between_two_tries_is_met_between_their_paces() {
+    let mut search = Search {
+        target: Some(8.0),
+        offered: false,
+        closed: true,
+        pace: Some(1.0),
+        tried: Vec::new(),
+        done: false,
+    };
+    search.learn_runs(&[piece(8.0, 6.0, 0.0)]);
+    // Of what is lost, more is offered.
+    assert!((search.pace.unwrap() - 8.0 / 6.0).abs() < 1e-9);
+    search.learn_runs(&[piece(8.0, 9.0, 0.0)]);
+    assert!((search.pace.unwrap() - (1.0 + 2.0 / 9.0)).abs() < 1e-9);
+    search.learn_runs(&[piece(8.0, 7.9, 0.0)]);
+    assert!(search.done);
+    assert!((search.best().unwrap().rate[1] - 7.9).abs() < 1e-9);
+}
+
+/// A network that carries what is offered. It keeps the lengths of the measured runs.
+#[derive(Default)]
+struct Clear(Mutex<Vec<Dur>>);
+
+impl Backend for Clear {
+    fn name(&self) -> &'static str {
+        "clear"
+    }
+
+    fn run(
+        &self,
+        spec: &RunSpec,
+        progress: &dyn Fn(f64),
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Observations, RunError> {
+        MadeUp::default().run(spec, progress, cancelled)
+    }
+
+    fn measure(
+        &self,
+        spec: &RunSpec,
+        _: &dyn Fn(f64),
+        _: &dyn Fn() -> bool,
+    ) -> Result<MeasuredRates, RunError> {
+        self.0.lock().unwrap().push(spec.duration);
+        let offered = self.offered(spec)?.unwrap();
+        Ok(MeasuredRates {
+            up_bps: offered.drawn[0],
+            down_bps: offered.drawn[1],
+            lost: 0.0,
+        })
+    }
+}
+
+/// The lengths of all measured runs, seconds.
+fn measured(link: &str, replications: u32) -> Vec<f64> {
+    let scratch = tempfile::tempdir().unwrap();
+    std::fs::write(scratch.path().join("tiny.json"), model(20_000_000)).unwrap();
+    let text = experiment(replications).replace("20Mbit", link);
+    let text = text.replace("duration = \"22s\"", "duration = \"100s\"");
+    let plan = Plan::resolve(&text, "x.toml", scratch.path()).unwrap();
+    let options = Options {
+        dir: scratch.path().join("r"),
+        threads: 2,
+        fresh: false,
+        shard: None,
+    };
+    let clear = Clear::default();
+    let ended = run(&plan, &clear, &options, &|_| {}, &|| false).unwrap();
+    assert!(matches!(ended, Ended::Complete(_)));
+    let lengths = clear.0.into_inner().unwrap();
+    lengths.into_iter().map(Dur::as_secs_f64).collect()
+}
+
+#[test]
+fn pieces_are_short_only_where_the_link_has_room() {
+    // 8 of 20 Mbit/s.
+    assert_eq!(measured("20Mbit", 4), [100.0; 4]);
+    // 8 of 1000 Mbit/s: a quarter of the runs' time at most. There are three backgrounds.
+    let lengths = measured("1Gbit", 4);
+    let all = 3.0 * 4.0 * 100.0;
+    assert!(
+        !lengths.is_empty() && lengths.iter().sum::<f64>() <= all / 4.0,
+        "{lengths:?}"
+    );
+}
