@@ -55,10 +55,13 @@ impl Job<'_> {
     }
 }
 
-/// Mean utilization that a background offers to the slowest links of its path, the larger of both directions.
+/// Mean utilization that a background offers to the slowest links of its paths, the larger of both directions.
 fn utilization(spec: &RunSpec, offered: &Offered) -> f64 {
-    let slowest = spec.slowest();
-    let share = |d: usize| offered.mean[d] / spec.link(slowest[d]).rate.bps().max(1) as f64;
+    let share = |d: usize| {
+        let parts = spec.background.iter();
+        let rates = parts.map(|part| spec.link(spec.narrowest(&part.path)[d]).rate.bps());
+        offered.mean[d] / rates.min().unwrap_or(u64::MAX).max(1) as f64
+    };
     share(0).max(share(1))
 }
 
