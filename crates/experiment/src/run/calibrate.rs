@@ -51,8 +51,8 @@ const LOSSY: f64 = 0.01;
 
 /// Pieces whose draw offers less than this part of the mean load do not show which share is carried.
 const LITTLE: f64 = 0.2;
-/// Closed-loop sessions deliver in the end all that they offer, unless the network is full. If pieces carry less by no
-/// more than this share, the rest is assumed to come later.
+/// Closed-loop sessions deliver in the end all that they offer, unless the network is full. If pieces carry less or more
+/// by no more than this share, the rest is assumed to come later, or to be of an earlier piece.
 const LATER: f64 = 0.1;
 
 /// The result of the calibration.
@@ -371,7 +371,7 @@ impl Search {
                     if drawn > LITTLE * average {
                         share[d] = carried[d] / drawn;
                     }
-                    if self.closed && (1.0 - LATER..1.0).contains(&share[d]) {
+                    if self.closed && (share[d] - 1.0).abs() <= LATER {
                         share[d] = 1.0;
                     }
                     rate[d] = share[d] * average;
@@ -397,9 +397,9 @@ impl Search {
     }
 
     /// Adds a try, and decides what to try next. A rate within `enough` of the target, as a share, needs no more.
-    fn proceed(&mut self, now: Try, enough: f64) {
-        let (pace, rate) = (now.pace, now.rate);
-        self.tried.push(now);
+    fn proceed(&mut self, latest: Try, enough: f64) {
+        let (pace, rate) = (latest.pace, latest.rate);
+        self.tried.push(latest);
         let (Some(target), Some(k), false) = (self.target, pace, self.offered) else {
             self.done = true;
             return;
