@@ -17,7 +17,7 @@ type Row = (
     &'static str,
 );
 
-const CASES: [Row; 24] = [
+const CASES: [Row; 26] = [
     ("1Mbit", "10ms", "mawi2", "500kbit", "60s"),
     ("2500kbit", "10ms", "browsing", "500kbit", "30s"),
     ("5Mbit", "40ms", "browsing", "4500kbit", "30s"),
@@ -26,6 +26,8 @@ const CASES: [Row; 24] = [
     ("5Mbit", "600ms", "browsing", "500kbit", "60s"),
     ("10Mbit", "100ms", "browsing", "6Mbit", "20s"),
     ("60Mbit", "30ms", "browsing", "50Mbit", "20s"),
+    ("5Mbit", "100ms", "browsing", "400kbit", "60s"),
+    ("25Mbit", "40ms", "browsing", "1Mbit", "60s"),
     ("100Mbit", "20ms", "browsing", "5Mbit", "30s"),
     ("1Mbit", "150ms", "access-link", "500kbit", "120s"),
     ("3Mbit", "600ms", "access-link", "2700kbit", "60s"),

@@ -418,10 +418,10 @@ fn shared(
 
 /// The directions of shared links where a rate of two backgrounds differs, named for a message, and these rates. Down
 /// comes first, and rates that differ on several links alike come once.
-fn unequal<'l>(
-    [a, b]: [&'l Loads; 2],
+fn unequal(
+    [a, b]: [&Loads; 2],
     rate: impl Fn(&Loads, &Shared) -> Option<f64>,
-) -> Vec<(String, [f64; 2], &'l Shared)> {
+) -> Vec<(String, [f64; 2], &Shared)> {
     let mut places: Vec<&Shared> = a.each().chain(b.each()).flat_map(|l| &l.shared).collect();
     places.sort_by_key(|at| (Reverse(at.direction), at.link.clone()));
     places.dedup_by_key(|at| (at.direction, at.link.clone()));

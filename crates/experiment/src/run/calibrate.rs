@@ -51,8 +51,8 @@ const LOSSY: f64 = 0.01;
 
 /// Pieces whose draw offers less than this part of the mean load do not show which share is carried.
 const LITTLE: f64 = 0.2;
-/// Closed-loop sessions deliver in the end all that they offer, unless the network is full. If pieces carry less by no
-/// more than this share, the rest is assumed to come later.
+/// Closed-loop sessions deliver in the end all that they offer, unless the network is full. If pieces carry less or more
+/// by no more than this share, the rest is assumed to come later, or to be of an earlier piece.
 const LATER: f64 = 0.1;
 
 /// The result of the calibration.
@@ -390,7 +390,7 @@ impl Search {
                     if drawn > LITTLE * average {
                         share[d] = carried[d] / drawn;
                     }
-                    if self.closed && (1.0 - LATER..1.0).contains(&share[d]) {
+                    if self.closed && (share[d] - 1.0).abs() <= LATER {
                         share[d] = 1.0;
                     }
                     rate[d] = share[d] * average;

@@ -7,7 +7,7 @@ use super::{Failure, Job, LITTLE, Piece, Search, Site, Try};
 use crate::backend::{Offered, RunSpec};
 
 /// Above this mean utilization of a link, bursts often fill it, and whole runs are measured.
-const BUSY: f64 = 0.1;
+const BUSY: f64 = 0.05;
 /// If a piece loses more than this share of its packets, losses shape the traffic.
 const LOSSES: f64 = 0.001;
 /// If pieces carry more or less than their draws offer by more than this share, the network shapes the traffic.
