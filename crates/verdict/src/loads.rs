@@ -248,9 +248,9 @@ impl Loads {
             format!(
                 "{} was to carry {} Mbit/s {}, its rate alone, and carried {}",
                 self.name,
-                mega(own),
+                mega(own, 2),
                 WAYS[d],
-                mega(carried)
+                mega(carried, 2)
             )
         })
     }
