@@ -12,6 +12,7 @@ use swell_traffic::Model;
 use swell_traffic::flowlevel::FlowModel;
 use swell_workload::{Access, Object, Workload};
 
+pub(crate) use super::pace::Pace;
 use super::{Active, Energy, Program, Trace, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::exporter::{Exported, Exporter};
@@ -53,36 +54,6 @@ pub enum Shown {
     Learnt,
     /// Anything else.
     Other,
-}
-
-/// The parameter that calibration changes to reach a rate, with its value in the file.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Pace {
-    /// The number of its sessions, as a multiple of the model's.
-    Sessions(f64),
-    /// The speed of a replay.
-    Speed(f64),
-    /// A factor on the rate in the file. Needed only if the rate means the carried load.
-    Factor,
-}
-
-impl Pace {
-    /// The value in the file.
-    pub fn given(self) -> Option<f64> {
-        match self {
-            Pace::Sessions(given) | Pace::Speed(given) => Some(given),
-            Pace::Factor => None,
-        }
-    }
-
-    /// The field for the result of the calibration.
-    pub fn place(self, measured: &mut Measured) -> &mut Option<f64> {
-        match self {
-            Pace::Sessions(_) => &mut measured.sessions,
-            Pace::Speed(_) => &mut measured.speed,
-            Pace::Factor => &mut measured.factor,
-        }
-    }
 }
 
 /// The rates that a part requires of the link, up and down, each with its key in the file.

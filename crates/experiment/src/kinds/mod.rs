@@ -16,6 +16,7 @@ mod learnt;
 mod mix;
 mod none;
 mod on_off;
+mod pace;
 mod packets;
 mod page;
 mod probe;
