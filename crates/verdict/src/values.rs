@@ -367,7 +367,11 @@ impl Found {
         }
         // Without the tail nobody may say that nothing differs. `validity::judged_up_to` tells how far it was judged.
         if median && !tail {
-            self.open.push(tail_is_missing(measure, [over, under]));
+            let reason = tail_is_missing(measure, [over, under]);
+            // Two measures of the same requests lack the same tail.
+            if !self.open.contains(&reason) {
+                self.open.push(reason);
+            }
         }
     }
 
