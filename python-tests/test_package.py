@@ -371,6 +371,18 @@ def test_sequential_stopping_ends_where_intervals_are_narrow(here):
     assert sweep.replications < 4 * 12
 
 
+def test_sequential_stopping_takes_a_third_of_the_runs_of_a_fixed_number(here):
+    # Only one load comes close to the capacity, so one cell varies much more than the others.
+    grid = {"background.poisson.rate": ["1Mbit", "2Mbit", "3Mbit", "4Mbit", "9.5Mbit"], "network.delay": ["20ms", "40ms"]}
+    until = 0.1
+    sweep = groundswell.sweep(TEXT, grid, output="sweep", until=until)
+    assert all(cell.verdict.widest <= until for cell in sweep)
+    worst = max(sweep, key=lambda cell: cell.replications)
+    # A smaller fixed number does not suffice: without its last batch the worst cell is wider.
+    assert groundswell.Run(*worst.directories[:-1]).verdict.widest > until
+    assert len(sweep) * worst.replications >= 3 * sweep.replications
+
+
 def test_widths_are_read_and_others_refused():
     from groundswell._sweep import _narrow
 

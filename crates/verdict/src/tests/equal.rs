@@ -392,6 +392,10 @@ fn a_reason_for_two_measures_is_given_once() {
     let given = |b: &BackgroundVerdict| b.open.iter().filter(|o| *o == said).count();
     let each: Vec<usize> = v.backgrounds.iter().skip(1).map(given).collect();
     assert!(!each.is_empty() && each.iter().all(|&n| n == 1), "{each:?}");
+    // The mean of another measure is known. A sweep goes on all the same, until the tails are.
+    let known = |j: &Judgement| j.statistic == Statistic::Mean;
+    assert!(v.backgrounds[1].judged.iter().any(known));
+    assert_eq!(v.sureness.widest, Some(f64::INFINITY));
 }
 
 /// Most of the time is that of one long request. Another one fails at once where there is traffic.
