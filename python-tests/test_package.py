@@ -371,6 +371,18 @@ def test_sequential_stopping_ends_where_intervals_are_narrow(here):
     assert sweep.replications < 4 * 12
 
 
+def test_sequential_stopping_takes_a_third_of_the_runs_of_a_fixed_number(here):
+    # Only one load comes close to the capacity, so one cell varies much more than the others.
+    grid = {"background.poisson.rate": ["1Mbit", "2Mbit", "3Mbit", "4Mbit", "9.5Mbit"], "network.delay": ["20ms", "40ms"]}
+    until = 0.1
+    sweep = groundswell.sweep(TEXT, grid, output="sweep", until=until)
+    assert all(cell.verdict.widest <= until for cell in sweep)
+    worst = max(sweep, key=lambda cell: cell.replications)
+    # A smaller fixed number does not suffice: without its last batch the worst cell is wider.
+    assert groundswell.Run(*worst.directories[:-1]).verdict.widest > until
+    assert len(sweep) * worst.replications >= 3 * sweep.replications
+
+
 def test_widths_are_read_and_others_refused():
     from groundswell._sweep import _narrow
 
@@ -510,3 +522,100 @@ def test_tasks_of_ray_have_the_numbers_of_this_machine(here, monkeypatch):
 def test_what_is_no_executor_is_refused(here):
     with pytest.raises(groundswell.UsageError, match="no executor"):
         groundswell.sweep(TEXT, GRID, "four", output="none")
+
+
+# Mistakes.
+
+
+def test_several_directories_are_joined_only_where_they_belong_together(run, here):
+    other = groundswell.run(TEXT, output=here / "other", run__seed=3)
+    apart = groundswell.run(TEXT, output=here / "apart", network__rate="8Mbit", run__seed=3)
+    whole = groundswell.run(TEXT, output=here / "whole", run__replications=4)
+    joined = groundswell.Run(run.directory, other.directory)
+    for name in groundswell.TABLES:
+        # Row by row: sorted by foreground, background and replication, as docs/results.md says.
+        assert joined.table(name).collect().equals(whole.table(name).collect()), name
+    with pytest.raises(groundswell.UsageError, match="differs"):
+        groundswell.Run(run.directory, apart.directory).requests
+    with pytest.raises(groundswell.UsageError, match="seed 1"):
+        groundswell.Run(run.directory, run.directory).requests
+    # A comparison is of directories: it would leave all but the first out.
+    with pytest.raises(groundswell.UsageError, match="several directories"):
+        groundswell.compare(joined, apart)
+
+
+def test_grouped_tables_can_be_pandas(run):
+    groups = run.requests.group_by("background", maintain_order=True)
+    for made in (groups.agg(pl.len()), groups.len(), groups.head(1), groups.tail(1)):
+        assert made.to_pandas()["background"].unique().tolist() == ["none", "poisson"]
+    with pytest.raises(groundswell.UsageError, match="nothing.parquet is not there"):
+        run.columns("nothing")
+
+
+def test_results_of_cells_with_different_keys_have_nulls(here):
+    sweep = groundswell.sweep(TEXT, [{"network.rate": "9Mbit"}, {"network.delay": "2ms"}], output="sweep")
+    settings = sweep.results.select("cell", "network.rate", "network.delay").unique(maintain_order=True)
+    assert settings.rows() == [(0, "9Mbit", None), (1, None, "2ms")]
+
+
+def test_what_a_sweep_cannot_do_is_refused_before_it_runs(here):
+    for arguments, message in (
+        ({"until": 10}, "1000 %"),
+        ({"until": 5.0}, "500 %"),
+        ({"replications": 0}, "less than 1"),
+        ({"until": 0.1, "most": 0}, "less than 1"),
+        ({"until": 0.1, "replications": 5}, "both say how many"),
+    ):
+        with pytest.raises(groundswell.UsageError, match=message):
+            groundswell.sweep(TEXT, GRID, output="sweep", **arguments)
+    assert not (here / "sweep").exists()
+
+
+def test_a_single_condition_needs_no_list(here):
+    held = groundswell.run(TEXT, fail_if="poisson:p50.seconds > 0")
+    assert any(m.startswith("failed: poisson:p50.seconds > 0") for m in held.messages)
+
+
+def test_commands_to_run_under_traffic_are_lists_or_lines(monkeypatch, here):
+    called = []
+
+    def call(arguments, **_):
+        called.append(arguments[5:])
+        raise groundswell.Interrupted("enough")
+
+    monkeypatch.setattr(_process, "call", call)
+    for command, compare, expected in (
+        ("curl -s 'http://server/a b'", True, ["--compare", "--", "curl", "-s", "http://server/a b"]),
+        (["true"], 3, ["--compare", "3", "--", "true"]),
+        ("true", False, ["--", "true"]),
+    ):
+        with pytest.raises(groundswell.Interrupted):
+            groundswell.under("access-link", command, compare=compare)
+        assert called[-1] == expected
+    with pytest.raises(groundswell.UsageError, match="no command"):
+        groundswell.under("access-link", "")
+
+
+def test_a_wrong_program_is_told(monkeypatch, here):
+    other = here / "other"
+    other.write_text("#!/bin/sh\necho hello\n")
+    for path, message in ((here / "missing", "No such file"), (other, "Permission denied")):
+        monkeypatch.setenv("SWELL", str(path))
+        with pytest.raises(groundswell.BinaryNotFound, match=message):
+            groundswell.models()
+    other.chmod(0o755)
+    with pytest.raises(groundswell.GroundswellError, match="printed no JSON: 'hello"):
+        groundswell.models()
+
+
+def test_what_is_no_model_or_experiment_is_refused(here):
+    with pytest.raises(groundswell.UsageError, match="nosuch"):
+        groundswell.Model("nosuch")
+    with pytest.raises(groundswell.UsageError, match="empty string"):
+        groundswell.run("")
+
+
+def test_hints_name_arguments_and_not_options(run, here):
+    with pytest.raises(groundswell.UsageError) as wrong:
+        groundswell.run(TEXT, output=run.directory, network__rate="8Mbit")
+    assert wrong.value.hint == "`fresh=True` throws the old runs away; another `output` writes elsewhere"

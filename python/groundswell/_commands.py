@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from groundswell import _process, _progress
 from groundswell._experiment import ExperimentLike, Source, as_list, assignments
 from groundswell._progress import Report
 from groundswell._results import Comparison, Model, Run, Study
+from groundswell.errors import UsageError
 
 PathLike = str | os.PathLike[str]
 
@@ -26,7 +28,7 @@ def run(
     fresh: bool = False,
     packets: bool = False,
     threads: int | None = None,
-    fail_if: Sequence[str] = (),
+    fail_if: str | Sequence[str] = (),
     progress: bool | Report | None = None,
     set: dict[str, object] | None = None,  # noqa: A002
     **overrides: object,
@@ -49,7 +51,8 @@ def run(
     With `suite` the backgrounds are a series from none to the learnt one, or to the learnt one of this name, and
     `verdict.cheapest` is the cheapest one that is sufficient.
 
-    `fail_if` are conditions such as `"p95.slowdown.high > 1.5"`; those that hold are in the result's `messages`.
+    `fail_if` is a condition such as `"p95.slowdown.high > 1.5"`, or a list of them; those that hold are in the result's
+    `messages`.
 
     Raises `ExperimentError` with the position and a hint if the experiment is wrong, `GroundswellError` if a run fails,
     and `KeyboardInterrupt` after completed runs have been kept."""
@@ -67,7 +70,7 @@ def run(
         arguments += ["--threads", str(threads)]
     for assignment in changed:
         arguments += ["--set", assignment]
-    for condition in fail_if:
+    for condition in [fail_if] if isinstance(fail_if, str) else fail_if:
         arguments += ["--fail-if", condition]
     with _progress.shown(progress) as report:
         ended = _process.call(arguments, progress=report, stdin=source.stdin(), accept=_process.ANSWERS)
@@ -76,7 +79,7 @@ def run(
 
 def under(
     background: PathLike,
-    command: Sequence[str],
+    command: str | Sequence[str],
     *,
     compare: int | bool = True,
     output: PathLike | None = None,
@@ -84,17 +87,24 @@ def under(
     **options: object,
 ) -> Run:
     """Runs a program, unmodified, behind an emulated link: alone, with Poisson packets and with `background`, `compare`
-    times each (five by default). Linux only; `swell doctor` says what is missing.
+    times each (five by default). With `compare=False` it runs once, with `background`. Linux only; `swell doctor` says
+    what is missing.
+
+    `command` is a list, or a line that is split as a shell splits it. No shell runs it.
 
     `options` are those of `swell under`, with underscores: `rate="20Mbit"`, `delay="20ms"`, `server="python3 -m http.server"`.
     """
-    directory = Path(output) if output is not None else Path("runs") / f"under-{Path(command[0]).name}"
+    words = shlex.split(command) if isinstance(command, str) else list(command)
+    if not words:
+        raise UsageError("there is no command to run", code=2)
+    directory = Path(output) if output is not None else Path("runs") / f"under-{Path(words[0]).name}"
     directory.parent.mkdir(parents=True, exist_ok=True)
     arguments: list[str] = ["under", os.fspath(background), "--json", "--output", str(directory)]
-    arguments += ["--compare"] if compare is True else ["--compare", str(int(compare))]
+    if compare is not False:
+        arguments += ["--compare"] if compare is True else ["--compare", str(compare)]
     arguments += _options(options)
     with _progress.shown(progress) as report:
-        ended = _process.call([*arguments, "--", *command], progress=report, accept=_process.ANSWERS)
+        ended = _process.call([*arguments, "--", *words], progress=report, accept=_process.ANSWERS)
     return Run(directory, messages=ended.messages)
 
 
@@ -146,9 +156,9 @@ def compare(first: Run | PathLike, *others: Run | PathLike, by: str | None = Non
 
     Replications with equal seeds are pairs. `by` names the intended difference, such as `"network.queue"`.
 
-    Raises `UsageError` if anything else differs, or if the runs have nothing in common to compare."""
-    directories: list[PathLike] = [r.directory if isinstance(r, Run) else r for r in (first, *others)]
-    return Comparison(directories, by)
+    Raises `UsageError` if anything else differs, if the runs have nothing in common to compare, or if a `Run` consists
+    of several directories."""
+    return Comparison([r.only() if isinstance(r, Run) else r for r in (first, *others)], by)
 
 
 def models() -> pl.DataFrame:

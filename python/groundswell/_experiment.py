@@ -41,6 +41,8 @@ class Source:
             return Source(tomli_w.dumps(plain(experiment)), None)
         if isinstance(experiment, str) and _is_text(experiment):
             return Source(experiment, None)
+        if not os.fspath(experiment):
+            raise UsageError("the experiment is an empty string", "give the text of a file, or a path", 2)
         path = Path(experiment).absolute()
         try:
             return Source(path.read_text(encoding="utf-8"), path)

@@ -21,6 +21,9 @@ from groundswell.errors import BinaryNotFound, GroundswellError, UsageError, of_
 ANSWERS = (0, 3, 4, 5)
 """Exit codes that are verdicts, not failures."""
 
+HOW = "`pip install groundswell` brings the program; or set the variable SWELL to its path"
+"""Where the program comes from."""
+
 PATIENCE = 20.0
 """Seconds that an interrupted command has to keep what is finished."""
 
@@ -43,10 +46,7 @@ def binary() -> str:
             return str(path)
     found = shutil.which(name)
     if found is None:
-        raise BinaryNotFound(
-            "there is no `swell` program",
-            "`pip install groundswell` brings one; or set the variable SWELL to its path",
-        )
+        raise BinaryNotFound("there is no `swell` program", HOW)
     return found
 
 
@@ -80,8 +80,12 @@ class Finished:
     """What it said on the way."""
 
     def json(self) -> Any:
-        """Its output, parsed as JSON."""
-        return json.loads(self.output)
+        """Its output, parsed as JSON. Raises `GroundswellError` if it is none."""
+        try:
+            return json.loads(self.output)
+        except ValueError as error:
+            message = f"{binary()} printed no JSON: {self.output[:80]!r}"
+            raise GroundswellError(message, f"is it `swell`? {HOW}") from error
 
 
 def interrupt_all() -> None:
@@ -109,20 +113,25 @@ def call(
 ) -> Finished:
     """Runs the program and waits for it. Raises an exception on failure. Ctrl-C first ends the program, which keeps
     completed runs."""
-    command = [binary(), "--events", *(os.fspath(a) for a in arguments)]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        errors="replace",
-        cwd=cwd,
-        env=None if environment is None else {**os.environ, **environment},
-        # In a terminal, Ctrl-C should reach only this process, which forwards it once.
-        start_new_session=True,
-    )
+    program = binary()
+    try:
+        process = subprocess.Popen(
+            [program, "--events", *(os.fspath(a) for a in arguments)],
+            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            cwd=cwd,
+            env=None if environment is None else {**os.environ, **environment},
+            # In a terminal, Ctrl-C should reach only this process, which forwards it once.
+            start_new_session=True,
+        )
+    except OSError as error:
+        if cwd is not None and not os.path.isdir(cwd):
+            raise GroundswellError(f"{os.fspath(cwd)} is no directory") from error
+        raise BinaryNotFound(f"{program} cannot be started: {error.strerror}", HOW) from error
     with _lock:
         _running.add(process)
     ended = Finished(0, "")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
+from polars.lazyframe.group_by import LazyGroupBy
 
 from groundswell._process import ANSWERS, call
 from groundswell._show import Page, altair_chart, framed
@@ -46,12 +47,52 @@ class Frame(pl.LazyFrame):
         """The table as a pandas data frame."""
         return self.collect().to_pandas()
 
+    # Groups make plain lazy frames, while all other methods keep the class.
+
+    def group_by(self, *by: Any, **named: Any) -> Groups:
+        """Groups of rows, as in polars."""
+        return Groups.of(super().group_by(*by, **named))
+
+    def group_by_dynamic(self, *given: Any, **named: Any) -> Groups:
+        """Groups of rows by time, as in polars."""
+        return Groups.of(super().group_by_dynamic(*given, **named))
+
+    def rolling(self, *given: Any, **named: Any) -> Groups:
+        """Groups of rows in moving windows, as in polars."""
+        return Groups.of(super().rolling(*given, **named))
+
+
+class Groups(LazyGroupBy):
+    """Groups of the rows of a `Frame`, which become a `Frame` again."""
+
+    @staticmethod
+    def of(groups: LazyGroupBy) -> Groups:
+        """`groups` with this class."""
+        groups.__class__ = Groups
+        return cast("Groups", groups)
+
+    def agg(self, *given: Any, **named: Any) -> Frame:
+        """A row per group, as in polars."""
+        return as_frame(super().agg(*given, **named))
+
+    def head(self, n: int = 5) -> Frame:
+        """The first rows of each group, as in polars."""
+        return as_frame(super().head(n))
+
+    def tail(self, n: int = 5) -> Frame:
+        """The last rows of each group, as in polars."""
+        return as_frame(super().tail(n))
+
+
+def as_frame(frame: pl.LazyFrame) -> Frame:
+    """`frame` with the conversion to pandas."""
+    frame.__class__ = Frame
+    return cast("Frame", frame)
+
 
 def scan(path: Path) -> Frame:
     """A Parquet file as a table that is read on demand."""
-    frame = pl.scan_parquet(path)
-    frame.__class__ = Frame
-    return cast("Frame", frame)
+    return as_frame(pl.scan_parquet(path))
 
 
 class Verdict:
@@ -197,15 +238,34 @@ class Run:
         """Request times and slowdowns with their intervals: the numbers of the report."""
         return self.verdict.slowdown()
 
-    def table(self, name: str) -> Frame:
-        """A table by its name."""
+    def only(self) -> Path:
+        """The directory of a run that has one. Raises `UsageError` if there are several."""
+        if len(self.directories) > 1:
+            raise UsageError(
+                f"{self!r} consists of several directories; a comparison takes one for each run",
+                "`run` with the same output and more replications makes one of them",
+                2,
+            )
+        return self.directory
+
+    def _paths(self, name: str) -> list[Path]:
+        """The files of a table. Raises `UsageError` if one is missing."""
         paths = [path / f"{name}.parquet" for path in self.directories]
         missing = next((p for p in paths if not p.is_file()), None)
         if missing is not None:
             hint = f"an experiment has this table with {KEPT[name]}" if name in KEPT else None
             raise UsageError(f"{missing} is not there", hint, 2)
+        return paths
+
+    def table(self, name: str) -> Frame:
+        """A table by its name. Rows of several directories are joined in the order of one.
+
+        Raises `UsageError` if it is not there, or if the directories are not of one experiment with seeds of their own."""
+        paths = self._paths(name)
         if len(paths) == 1:
             return scan(paths[0])
+        # The program knows which runs belong together, and refuses others.
+        _ = self.verdict
         frames: list[pl.LazyFrame] = []
         before = 0
         for path, directory in zip(paths, self.directories):
@@ -214,13 +274,15 @@ class Run:
             frames.append(pl.scan_parquet(path).with_columns((column + before).cast(pl.UInt32)))
             manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
             before += 1 + max(int(cell["replication"]) for cell in manifest["cells"])
-        joined = pl.concat(frames)
-        joined.__class__ = Frame
-        return cast("Frame", joined)
+        cells = self.manifest["cells"]
+        joined = pl.concat(frames).sort(
+            _rank("foreground", cells), _rank("background", cells), "replication", maintain_order=True
+        )
+        return as_frame(joined)
 
     def columns(self, name: str) -> pl.DataFrame:
         """The columns of a table with their meaning and units, from the table itself."""
-        metadata = pl.read_parquet_metadata(self.directory / f"{name}.parquet")
+        metadata = pl.read_parquet_metadata(self._paths(name)[0])
         return pl.DataFrame(json.loads(metadata["swell.columns"]))
 
     @property
@@ -309,6 +371,12 @@ class Run:
         return f"<Run {names}>"
 
 
+def _rank(column: str, cells: Sequence[Mapping[str, Any]]) -> pl.Expr:
+    """The place of a foreground or background in the order of the experiment."""
+    names = list(dict.fromkeys(str(cell[column]) for cell in cells))
+    return pl.col(column).replace_strict(names, list(range(len(names))))
+
+
 class Comparison:
     """Run directories compared with the first of them. `str()` gives the answer; a notebook shows the page."""
 
@@ -383,13 +451,16 @@ class Comparison:
 
 
 class Model:
-    """A traffic model: a file, or the name of a bundled one."""
+    """A traffic model: a file, or the name of a bundled one. Raises `UsageError` if it is neither."""
 
     source: str
     """The file or the name."""
 
     def __init__(self, source: str | os.PathLike[str]) -> None:
         self.source = os.fspath(source)
+        if not Path(self.source).is_file():
+            # The program knows the names of bundled models, and refuses others.
+            _ = self.summary
 
     @cached_property
     def summary(self) -> dict[str, Any]:

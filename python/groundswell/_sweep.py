@@ -91,11 +91,14 @@ class Sweep(Sequence[Cell]):
 
     @property
     def results(self) -> pl.DataFrame:
-        """The results: a row for each cell, application, background and percentile, with the cell's settings."""
+        """The results: a row for each cell, application, background and percentile, with the cell's settings. A setting
+        that a cell leaves to the experiment is null."""
+        # Cells that are given one by one need not set the same keys.
+        keys = list(dict.fromkeys(key for cell in self._cells for key in cell.settings))
         frames = [
             cell.verdict.slowdown().select(
                 pl.lit(cell.index).alias("cell"),
-                *(pl.lit(_literal(v)).alias(k) for k, v in cell.settings.items()),
+                *(pl.lit(_literal(cell.settings.get(key))).alias(key) for key in keys),
                 pl.all(),
             )
             for cell in self._cells
@@ -163,8 +166,8 @@ def sweep(
     executor of submitit, or the module `ray`. A number means that many concurrent runs on this machine; the default is
     the number of processors. Workers on other machines need this package and the same `output` directory.
 
-    With `until="±10 %"` a cell runs in batches until the widest interval that affects the verdict is that narrow, or it
-    has `most` replications. Otherwise it has `replications` (default: the experiment's own number).
+    With `until="±10 %"`, or `until=0.1`, a cell runs in batches until the widest interval that affects the verdict is
+    that narrow, or it has `most` replications. Otherwise it has `replications` (default: the experiment's own number).
 
     A failed batch is retried up to `retries` times, even if its worker died. Long cells come first. `on_result` is
     called with a cell whenever it has a new verdict. Completed batches are kept: the same call continues from there.
@@ -176,9 +179,12 @@ def sweep(
         output = Path("runs") / f"sweep-{source.name()}-{source.fingerprint([c.settings for c in cells])}"
     directory = Path(output).absolute()
     _no_conflict(cells, replications, until)
+    for name, number in (("replications", replications), ("most", most)):
+        if number is not None and number < 1:
+            raise UsageError(f"{name}={number} is less than 1", code=2)
+    plan = _Plan(source, _narrow(until), replications, most)
     _open(directory, source, cells)
     job = _Job(source.text, str(source.path) if source.path else None, os.getcwd())
-    plan = _Plan(source, _narrow(until), replications, most)
     owned = executor is None or isinstance(executor, int)
     workers = (os.cpu_count() or 1) if executor is None else executor
     # The program runs in its own process, so threads suffice to wait for it.
@@ -230,7 +236,7 @@ class _Plan:
         if self.until is not None:
             return seed, min(BATCH, self.most)
         own = settings.get("run.replications", run.get("replications", 10))
-        return seed, self.replications or int(own)  # pyright: ignore[reportArgumentType]
+        return seed, int(own) if self.replications is None else self.replications  # pyright: ignore[reportArgumentType]
 
     def next(self, verdict: Verdict) -> int:
         """How many more replications the cell needs; 0 if it has enough."""
@@ -347,8 +353,9 @@ def _narrow(until: str | float | None) -> float | None:
         if found is None:
             raise UsageError(f"until={until!r} is no width", 'write until="±10 %"', 2)
         until = float(found[1]) / 100
-    if not 0 < until < 10:
-        raise UsageError(f"until={until!r} is not above 0", 'write until="±10 %"', 2)
+    if not 0 < until < 1:
+        wrong = f"until={until!r} is a width of {until * 100:g} %, not one between 0 and 100 %"
+        raise UsageError(wrong, 'until="±10 %" and until=0.1 are the same', 2)
     return until
 
 
@@ -379,6 +386,8 @@ def _cells(grid: Grid) -> list[dict[str, object]]:
 
 def _no_conflict(cells: Sequence[Cell], replications: int | None, until: str | float | None) -> None:
     """Raises an error if both the grid and an argument give the number of replications."""
+    if replications is not None and until is not None:
+        raise UsageError("`replications` and `until` both say how many", "give one of the two; `most` bounds `until`", 2)
     if any("run.replications" in cell.settings for cell in cells):
         for name, given in (("replications", replications), ("until", until)):
             if given is not None:
@@ -411,7 +420,7 @@ def _first_seed(directory: Path) -> int:
 
 
 def _literal(given: object) -> Any:
-    return given if isinstance(given, (bool, int, float, str)) else json.dumps(given, default=str)
+    return given if given is None or isinstance(given, (bool, int, float, str)) else json.dumps(given, default=str)
 
 
 def _escaped(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,9 +100,22 @@ class SweepError(GroundswellError):
         return (type(self), (self.message, self.errors))
 
 
+ARGUMENTS = {"-o DIR": "another `output`", "--fresh": "`fresh=True`", "--by": "`by`"}
+"""Options that hints of the program name, and the arguments of this package that stand for them."""
+
+
+def _in_python(hint: str | None) -> str | None:
+    """A hint of the program, with arguments of this package instead of options."""
+    if hint is None or "`swell " in hint:
+        # A command line remains one.
+        return hint
+    options = "|".join(map(re.escape, ARGUMENTS))
+    return re.sub(rf"(?<![\w-])({options})(?![\w-])", lambda found: ARGUMENTS[found[1]], hint)
+
+
 def of_event(event: Mapping[str, Any]) -> GroundswellError:
     """The exception for the event that reports a command's failure."""
-    message, hint, code = event["message"], event.get("hint"), int(event["code"])
+    message, hint, code = event["message"], _in_python(event.get("hint")), int(event["code"])
     problems = event.get("problems")
     if problems:
         return ExperimentError(message, event.get("file") or "", [Problem(**p) for p in problems], code)

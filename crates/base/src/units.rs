@@ -217,7 +217,15 @@ pub enum UnitError {
     /// The text does not begin with a number.
     #[error("`{0}` does not start with a number; write for example `{1}`")]
     NoNumber(String, &'static str),
-    /// The number has no unit or an unknown one.
+    /// The number has no unit.
+    #[error("`{text}` has no unit; write one of {known} after the number")]
+    NoUnit {
+        /// The whole text.
+        text: String,
+        /// The known units.
+        known: &'static str,
+    },
+    /// The number has an unknown unit.
     #[error("`{text}`: unknown unit `{unit}`; use one of {known}")]
     BadUnit {
         /// The whole text.
@@ -252,6 +260,21 @@ fn split<'a>(text: &'a str, example: &'static str) -> Result<(f64, &'a str), Uni
     Ok((number, t[end..].trim()))
 }
 
+/// The error for a number with `unit`, which is none of the known ones.
+fn bad_unit(text: &str, unit: &str, known: &'static str) -> UnitError {
+    match unit {
+        "" => UnitError::NoUnit {
+            text: text.into(),
+            known,
+        },
+        unit => UnitError::BadUnit {
+            text: text.into(),
+            unit: unit.into(),
+            known,
+        },
+    }
+}
+
 fn to_u64(text: &str, value: f64) -> Result<u64, UnitError> {
     if value.is_finite() && (0.0..1.8e19).contains(&value) {
         Ok((value + 0.5) as u64)
@@ -272,13 +295,7 @@ impl FromStr for Dur {
             "s" => 1e9,
             "min" => 60e9,
             "h" => 3600e9,
-            _ => {
-                return Err(UnitError::BadUnit {
-                    text: s.into(),
-                    unit: unit.into(),
-                    known: "ns, us, ms, s, min, h",
-                });
-            }
+            _ => return Err(bad_unit(s, unit, "ns, us, ms, s, min, h")),
         };
         Ok(Dur(to_u64(s, n * scale)?))
     }
@@ -300,11 +317,11 @@ impl FromStr for Rate {
             "MB/s" => 8e6,
             "GB/s" => 8e9,
             _ => {
-                return Err(UnitError::BadUnit {
-                    text: s.into(),
-                    unit: unit.into(),
-                    known: "bit, kbit, Mbit, Gbit (per second), B/s, kB/s, MB/s, GB/s",
-                });
+                return Err(bad_unit(
+                    s,
+                    unit,
+                    "bit, kbit, Mbit, Gbit (per second), B/s, kB/s, MB/s, GB/s",
+                ));
             }
         };
         Ok(Rate(to_u64(s, n * scale)?))
@@ -324,13 +341,7 @@ impl FromStr for Bytes {
             "KiB" => 1024.0,
             "MiB" => 1_048_576.0,
             "GiB" => 1_073_741_824.0,
-            _ => {
-                return Err(UnitError::BadUnit {
-                    text: s.into(),
-                    unit: unit.into(),
-                    known: "B, kB, MB, GB, KiB, MiB, GiB",
-                });
-            }
+            _ => return Err(bad_unit(s, unit, "B, kB, MB, GB, KiB, MiB, GiB")),
         };
         Ok(Bytes(to_u64(s, n * scale)?))
     }
@@ -363,11 +374,7 @@ impl FromStr for QueueLimit {
                 } else if let Ok(d) = s.parse::<Dur>() {
                     Ok(QueueLimit::Time(d))
                 } else {
-                    Err(UnitError::BadUnit {
-                        text: s.into(),
-                        unit: unit.into(),
-                        known: "pkt, B, kB, KiB, MB, us, ms, s, BDP",
-                    })
+                    Err(bad_unit(s, unit, "pkt, B, kB, KiB, MB, us, ms, s, BDP"))
                 }
             }
         }
@@ -539,7 +546,15 @@ mod tests {
     #[test]
     fn a_number_without_unit_is_refused_with_the_units_named() {
         let e = "25".parse::<Dur>().unwrap_err().to_string();
-        assert!(e.contains("ns, us, ms, s"), "{e}");
+        assert_eq!(
+            e,
+            "`25` has no unit; write one of ns, us, ms, s, min, h after the number"
+        );
+        for text in ["10", "100 "] {
+            let of_rate = text.parse::<Rate>().unwrap_err().to_string();
+            let of_limit = text.parse::<QueueLimit>().unwrap_err().to_string();
+            assert!(of_rate.contains("has no unit") && of_limit.contains("has no unit"));
+        }
         let bits = "10MB".parse::<Rate>().unwrap_err().to_string();
         assert!(bits.contains("MB/s"), "{bits}");
         assert!("-5ms".parse::<Dur>().is_err());

@@ -25,6 +25,19 @@ pub fn parent_exists(path: &Path) -> Result<(), Error> {
     Err(fail.hint(format!("`mkdir -p {name}` makes it")))
 }
 
+/// Checks that a directory for results can be created at `path`, or exists.
+///
+/// # Errors
+/// If its parent does not exist, or there is a file in its place.
+pub fn may_be_made(path: &Path) -> Result<(), Error> {
+    parent_exists(path)?;
+    if path.exists() && !path.is_dir() {
+        let message = format!("{} is a file, not a directory", path.display());
+        return Err(Error::usage(message).hint("name a directory that is new"));
+    }
+    Ok(())
+}
+
 /// Most symbolic links that are followed one after the other, as in the kernel (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
@@ -170,6 +183,18 @@ mod tests {
         std::fs::write(dir.join("file"), "old").unwrap();
         writable(&dir.join("file")).unwrap();
         assert_eq!(std::fs::read_to_string(dir.join("file")).unwrap(), "old");
+    }
+
+    #[test]
+    fn a_file_is_no_place_for_a_directory() {
+        let scratch = Scratch::new().unwrap();
+        let dir = scratch.path();
+        std::fs::write(dir.join("file"), "").unwrap();
+        let refused = |path: &Path| may_be_made(path).unwrap_err().to_string();
+        assert!(refused(&dir.join("file")).contains("is a file, not a directory"));
+        assert!(refused(&dir.join("no/dir")).contains("there is no directory"));
+        may_be_made(dir).unwrap();
+        may_be_made(&dir.join("new")).unwrap();
     }
 
     #[test]

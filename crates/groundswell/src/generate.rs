@@ -13,7 +13,7 @@ pub use swell_generate::agent::{
 use swell_traffic::flowlevel::FlowModel;
 
 use crate::Error;
-use crate::files::parent_exists;
+use crate::files::may_be_made;
 
 mod fleet;
 mod keep;
@@ -127,7 +127,7 @@ fn quiet_beginning(model: &FlowModel, part: &ModelPart) -> Option<Warning> {
 /// If its parent does not exist, or the directory is not empty.
 pub fn directory(output: Option<&Path>, fresh: bool) -> Result<PathBuf, Error> {
     if let Some(dir) = output {
-        parent_exists(dir)?;
+        may_be_made(dir)?;
     }
     let dir = output.map_or_else(|| Path::new("runs").join("generate"), Path::to_owned);
     let used = std::fs::read_dir(&dir).is_ok_and(|mut all| all.next().is_some());

@@ -1,6 +1,7 @@
 //! Runs an experiment: foregrounds × backgrounds × seeds, into a run directory.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use swell_base::Dur;
@@ -15,10 +16,13 @@ use swell_host::Rights;
 use swell_verdict::Verdict;
 
 use crate::Error;
-use crate::files::parent_exists;
+use crate::files::may_be_made;
 
 /// The bundled experiment that runs when none is given.
 const QUICK_START: &str = "quickstart";
+
+/// Most bytes of an experiment file. Reading something else to its end, such as a capture, could take minutes.
+const MOST_BYTES: u64 = 4_000_000;
 
 /// How often a late emulated run is repeated before the verdict excludes it.
 pub const REPEATS: u32 = 2;
@@ -55,15 +59,15 @@ impl Source {
     /// If it cannot be read. The error suggests a file of a similar name.
     pub fn open(path: &Path) -> Result<Source, Error> {
         if path.as_os_str() == "-" {
-            let text = io::read_to_string(io::stdin());
             return Ok(Source {
-                text: text.map_err(|e| Error::usage(format!("standard input: {e}")))?,
+                text: text(io::stdin())
+                    .map_err(|e| Error::usage(format!("standard input: {e}")))?,
                 name: "standard input".into(),
                 base: PathBuf::new(),
             });
         }
         let name = path.display().to_string();
-        match std::fs::read_to_string(path) {
+        match File::open(path).and_then(|file| text(file)) {
             Ok(text) => Ok(Source {
                 text,
                 name,
@@ -85,6 +89,25 @@ impl Source {
             }
         }
     }
+}
+
+/// The text of an experiment.
+fn text(from: impl Read) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    from.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    let refused = |reason: String| io::Error::new(io::ErrorKind::InvalidData, reason);
+    // First the bytes that no text has: they say better than the size that this is something else.
+    if let Some(at) = bytes.iter().position(|&byte| byte == 0) {
+        return Err(refused(format!("byte {at} is zero, so this is no text")));
+    }
+    if bytes.len() as u64 > MOST_BYTES {
+        let most = MOST_BYTES / 1_000_000;
+        return Err(refused(format!("more than {most} MB are no experiment")));
+    }
+    String::from_utf8(bytes).map_err(|e| {
+        let at = e.utf8_error().valid_up_to();
+        refused(format!("byte {at} is not UTF-8"))
+    })
 }
 
 /// An experiment file beside `path` with a similar name.
@@ -173,7 +196,7 @@ impl Experiment {
         rights: Option<Rights>,
     ) -> Result<Experiment, Error> {
         if let Some(dir) = &options.output {
-            parent_exists(dir)?;
+            may_be_made(dir)?;
         }
         let plan = plan(source, &options)?;
         let dir = directory(&options, &plan);
@@ -315,4 +338,21 @@ fn directory(options: &Options, plan: &Plan) -> PathBuf {
 /// The number of processors.
 pub fn parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_experiment_is_refused_without_reading_it_to_its_end() {
+        // Both are endless.
+        let zeros = text(io::repeat(0)).unwrap_err();
+        assert_eq!(zeros.to_string(), "byte 0 is zero, so this is no text");
+        let long = text(io::repeat(b'#')).unwrap_err();
+        assert_eq!(long.to_string(), "more than 4 MB are no experiment");
+        let odd = text(&b"name = \"K\xf6ln\""[..]).unwrap_err();
+        assert_eq!(odd.to_string(), "byte 9 is not UTF-8");
+        assert_eq!(text(&b"a = 1"[..]).unwrap(), "a = 1");
+    }
 }

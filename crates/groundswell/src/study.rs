@@ -11,7 +11,7 @@ pub use swell_study::file::{FileStudy, Overrides};
 use swell_study::file::{StudyError, bench::Bencher};
 
 use crate::Error;
-use crate::files::{parent_exists, write};
+use crate::files::{may_be_made, write};
 use crate::run::busy;
 
 #[cfg(feature = "agents")]
@@ -79,7 +79,7 @@ fn unread(error: StudyError) -> Error {
 /// # Errors
 /// If one of them exists already, or cannot be written.
 pub fn write_files(study: &Bundled, dir: &Path) -> Result<Vec<PathBuf>, Error> {
-    parent_exists(dir)?;
+    may_be_made(dir)?;
     let paths: Vec<PathBuf> = study.files.iter().map(|f| dir.join(f.0)).collect();
     if let Some(there) = paths.iter().find(|p| p.exists()) {
         let fail = Error::usage(format!("{} is there already", there.display()));

@@ -15,6 +15,7 @@ use swell_experiment::{Plan, Results};
 use swell_host::Rights;
 use swell_verdict::Verdict;
 
+use crate::files::may_be_made;
 use crate::run::{REPEATS, parallelism};
 use crate::{Error, Kind};
 
@@ -274,6 +275,9 @@ fn not_started(failure: &Failure) -> Option<u8> {
 
 /// The directory of the run; an error if it holds something else that may not be deleted.
 fn directory(keep: &Keep, plan: &Plan) -> Result<PathBuf, Error> {
+    if let Some(dir) = &keep.output {
+        may_be_made(dir)?;
+    }
     let own = |dir: &Path| match std::fs::read_dir(dir) {
         Err(_) => true,
         Ok(mut entries) => {
@@ -287,7 +291,7 @@ fn directory(keep: &Keep, plan: &Plan) -> Result<PathBuf, Error> {
             "{} is not empty, and holds no run",
             dir.display()
         ))
-        .hint("-o DIR with a directory of its own")),
+        .hint("-o DIR writes elsewhere")),
         Some(dir) if keep.fresh => Ok(dir.clone()),
         Some(dir) => Err(Error::usage(format!(
             "{} holds the run of another command",

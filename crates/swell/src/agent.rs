@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::cli::{AgentArgs, AgentCommand};
 use crate::fail::Fail;
-use crate::{interrupt, out};
+use crate::{interrupt, out, output};
 
 pub(crate) fn agent(args: &AgentArgs, json: bool) -> Result<(), Fail> {
     if let Some(command) = &args.command {
@@ -124,7 +124,7 @@ fn certify(command: &AgentCommand, json: bool) -> Result<(), Fail> {
         AgentCommand::Ca { dir, days } => {
             let path = make_authority(dir, *days).map_err(Fail::usage)?;
             if json {
-                out::json(&serde_json::json!({ "certificate": path }));
+                out::json(&serde_json::json!({ "certificate": output::path(path) }));
             } else {
                 out::say("the authority's certificate, for --ca of `swell generate`:");
                 out::data(&path.display().to_string());

@@ -8,7 +8,7 @@ use swell_verdict::{Answer, Difference, RunComparison};
 
 use crate::cli::CompareArgs;
 use crate::fail::Fail;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::{out, tables, threshold};
 
 pub(crate) fn compare(args: &CompareArgs, json: bool) -> Result<u8, Fail> {
@@ -30,8 +30,8 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> Result<u8, Fail> {
     }
     if json {
         Output::Compare {
-            runs: &args.runs,
-            report: args.html.as_deref(),
+            runs: args.runs.iter().map(output::path).collect(),
+            report: args.html.as_ref().map(output::path),
             comparisons: &comparisons,
         }
         .print();

@@ -103,7 +103,8 @@ fn markdown(fidelity: &Fidelity, playback: &Playback) -> String {
          95 % bootstrap interval where that is wider; a median within 10 %; an energy where the \
          mean over the seeds is within 1.5 dB, half an octave. Distances are from the trace; those of \
          energies are met up to 1.5 dB, those of distributions up to 0.1 octaves, of what hosts without \
-         round trips borrowed up to 0.5.",
+         round trips borrowed up to 0.5. `seeds`: minimum and maximum over the seeds; of energies over all octaves, \
+         of each seed's distance from the mean of the seeds, and not from the trace.",
     );
     text
 }

@@ -29,6 +29,7 @@ mod under;
 mod watch;
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
@@ -150,8 +151,7 @@ fn other(command: Command, json: bool) -> Result<(), Fail> {
         Command::Schema(args) => schema(&args),
         Command::Models(args) => models(args.bench, json),
         Command::Completions { shell } => completions(shell),
-        Command::Man { dir } => clap_mangen::generate_to(Cli::command(), &dir)
-            .map_err(|e| Fail::failed(format!("{}: {e}", dir.display()))),
+        Command::Man { dir } => man(&dir),
     }
 }
 
@@ -160,6 +160,14 @@ fn completions(shell: clap_complete::Shell) -> Result<(), Fail> {
     clap_complete::generate(shell, &mut Cli::command(), "swell", &mut text);
     out::data(String::from_utf8_lossy(&text).trim_end());
     Ok(())
+}
+
+/// Writes the manual pages into a directory, which is created if needed.
+fn man(dir: &Path) -> Result<(), Fail> {
+    groundswell::files::may_be_made(dir)?;
+    std::fs::create_dir_all(dir)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), dir))
+        .map_err(|e| Fail::failed(format!("{}: {e}", dir.display())))
 }
 
 fn schema(args: &SchemaArgs) -> Result<(), Fail> {

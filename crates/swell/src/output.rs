@@ -1,7 +1,7 @@
 //! The output of `--json` for runs and studies. It has a version and a schema, so that programs can rely on it.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,9 +36,9 @@ pub(crate) enum Output<'a> {
     /// `swell run`
     Run {
         /// The run directory.
-        run: &'a Path,
+        run: String,
         /// The report.
-        report: &'a Path,
+        report: String,
         /// What the runs say.
         verdict: &'a Verdict,
         /// Rates of backgrounds that were measured alone, by background.
@@ -47,9 +47,9 @@ pub(crate) enum Output<'a> {
     /// `swell under`
     Under {
         /// The run directory, if it is kept.
-        run: Option<&'a Path>,
+        run: Option<String>,
         /// The report, if there is one.
-        report: Option<&'a Path>,
+        report: Option<String>,
         /// What the runs say.
         verdict: &'a Verdict,
         /// How the emulator did, run by run.
@@ -58,9 +58,9 @@ pub(crate) enum Output<'a> {
     /// `swell compare`
     Compare {
         /// The run directories.
-        runs: &'a [PathBuf],
+        runs: Vec<String>,
         /// The page, if one was written.
-        report: Option<&'a Path>,
+        report: Option<String>,
         /// What differs from the first to each of the others, in their order.
         comparisons: &'a [RunComparison],
     },
@@ -69,14 +69,14 @@ pub(crate) enum Output<'a> {
         /// Claims, figures and tables.
         study: &'a Study,
         /// The report.
-        report: &'a Path,
+        report: String,
         /// How many findings have each verdict, in words.
         verdicts: [(&'static str, usize); 4],
     },
     /// `swell run --shard` and `swell study --shard`
     Shard {
         /// The directory.
-        run: &'a Path,
+        run: String,
         /// Which shard: K/N.
         shard: &'a str,
         /// Runs that are there.
@@ -95,6 +95,11 @@ impl Output<'_> {
         };
         out::json(&serde_json::to_value(document).expect("maps have texts as keys"));
     }
+}
+
+/// A path as JSON has it: bytes that are not UTF-8 become U+FFFD, because strings of JSON are Unicode.
+pub(crate) fn path(path: impl AsRef<Path>) -> String {
+    path.as_ref().to_string_lossy().into_owned()
 }
 
 /// The JSON schema of the output.

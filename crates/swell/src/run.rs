@@ -16,7 +16,7 @@ use swell_verdict::Verdict;
 
 use crate::cli::RunArgs;
 use crate::fail::Fail;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::threshold::{self, Threshold};
 use crate::{interrupt, junit, out, report, tables};
 
@@ -57,6 +57,7 @@ pub(crate) fn run(
     json: bool,
 ) -> Result<u8, Fail> {
     let experiment = Experiment::new(source, options(args), rights)?;
+    threshold::check_names(&args.fail_if, &experiment.plan.file)?;
     // The run makes its own directory.
     let own = |file: &&PathBuf| files::is_inside(file, experiment.dir());
     if let Some(file) = args.junit.as_ref().filter(|f| !own(f)) {
@@ -140,7 +141,7 @@ pub(crate) fn shard_done(
     let shard = shard.map_or_else(String::new, |s| s.to_string());
     if json {
         return Output::Shard {
-            run: dir,
+            run: output::path(dir),
             shard: &shard,
             finished,
             runs,
@@ -173,8 +174,8 @@ pub(crate) fn judged(experiment: &File, verdict: &Verdict, fail_if: &[Threshold]
 fn say(results: &Results, verdict: &Verdict, page: &Path, json: bool) {
     if json {
         return Output::Run {
-            run: &results.dir,
-            report: page,
+            run: output::path(&results.dir),
+            report: output::path(page),
             verdict,
             measured: &results.manifest.measured,
         }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use groundswell::files::parent_exists;
+use groundswell::files::may_be_made;
 use groundswell::study::{self, FileStudy, Hosts, Options, Outcome, Overrides, Progress, RUNS};
 use indicatif::ProgressDrawTarget;
 use swell_host::Rights;
@@ -13,7 +13,7 @@ use swell_study::{Picture, Study};
 
 use crate::cli::{BundledArgs, GridArgs, StudyCommand, StudyFileArgs};
 use crate::fail::Fail;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::{interrupt, out, pictures, report, run, tables};
 
 /// Folder of the pictures in a study's directory.
@@ -79,7 +79,8 @@ fn carried(
 fn written(paths: &[PathBuf], dir: &Path, json: bool) -> Result<(), Fail> {
     let command = format!("swell study file {}", quoted(&dir.join(bundled::STUDY)));
     if json {
-        out::json(&serde_json::json!({ "files": paths, "command": command }));
+        let files: Vec<String> = paths.iter().map(output::path).collect();
+        out::json(&serde_json::json!({ "files": files, "command": command }));
         return Ok(());
     }
     for path in paths {
@@ -179,7 +180,7 @@ fn list(study: &FileStudy, json: bool) -> Result<(), Fail> {
 fn made(asked: Option<&Path>, default: PathBuf) -> Result<PathBuf, Fail> {
     let dir = match asked {
         Some(dir) => {
-            parent_exists(dir)?;
+            may_be_made(dir)?;
             dir.to_owned()
         }
         None => default,
@@ -244,7 +245,7 @@ fn finish(study: &Study, dir: &Path, json: bool) -> Result<(), Fail> {
     if json {
         Output::Study {
             study,
-            report: &page,
+            report: output::path(&page),
             verdicts: study.tally().map(|(v, n)| (v.words(), n)),
         }
         .print();
@@ -254,6 +255,13 @@ fn finish(study: &Study, dir: &Path, json: bool) -> Result<(), Fail> {
     for ledger in &study.ledgers {
         out::data(&tables::ledger(ledger, &study.reference));
         out::data("");
+    }
+    // A study without claims answers by its pictures.
+    if study.ledgers.is_empty() {
+        for picture in study.sections.iter().flat_map(|s| &s.pictures) {
+            out::data(&tables::study::picture(picture));
+            out::data("");
+        }
     }
     for (name, value) in &study.facts {
         out::data(&tables::wrapped(&format!("{name}: {value}")));

@@ -15,6 +15,7 @@ use swell_verdict::{FEW, ForegroundVerdict, Known, Paragraph, Quantile};
 pub(crate) mod agents;
 pub(crate) mod compare;
 pub(crate) mod flows;
+pub(crate) mod study;
 pub(crate) mod top;
 pub(crate) mod under;
 

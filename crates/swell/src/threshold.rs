@@ -12,13 +12,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-use swell_experiment::file::File;
+use swell_experiment::file::{File, suggest};
 use swell_experiment::measure::FAILURES;
 use swell_stats::Estimate;
 use swell_verdict::{
     Answer, BackgroundVerdict, ForegroundVerdict, Known, LEVEL, PERCENTILES, Statistic, Verdict,
 };
 
+use crate::fail::Fail;
 use crate::tables;
 
 /// It is settled whether background traffic matters.
@@ -48,6 +49,45 @@ pub(crate) fn exit_code(experiment: &File, verdict: &Verdict) -> u8 {
     } else {
         ANSWERED
     }
+}
+
+/// Checks that thresholds name foregrounds and backgrounds of `experiment`. A threshold on nothing would fail only after
+/// all runs.
+pub(crate) fn check_names(thresholds: &[Threshold], experiment: &File) -> Result<(), Fail> {
+    let foregrounds: Vec<&str> = experiment.foreground.iter().map(|f| f.name()).collect();
+    let backgrounds: Vec<&str> = experiment.background.iter().map(|b| b.name()).collect();
+    let both: Vec<String> = (foregrounds.iter())
+        .flat_map(|f| backgrounds.iter().map(move |b| format!("{f}:{b}")))
+        .collect();
+    let mut known = [backgrounds, foregrounds.clone()].concat();
+    for threshold in thresholds {
+        let Some(name) = threshold.name.as_deref() else {
+            continue;
+        };
+        let own = name.rsplit_once(':').map_or(name, |pair| pair.1);
+        let reference = experiment.background.iter().find(|b| b.is_none());
+        let is_reference = reference.is_some_and(|b| b.name() == own);
+        if is_reference && !foregrounds.contains(&name) && !matches!(threshold.of, Of::Seconds(_)) {
+            let message = format!(
+                "--fail-if '{}': `{own}` is what the others are compared with",
+                threshold.text
+            );
+            return Err(Fail::usage(message).hint("name another background, or take its .seconds"));
+        }
+        if known.contains(&name) || both.iter().any(|pair| pair == name) {
+            continue;
+        }
+        // Pairs are candidates for a name that is a pair; otherwise they would only lengthen the list.
+        if name.contains(':') {
+            known = both.iter().map(String::as_str).collect();
+        }
+        let message = format!(
+            "--fail-if '{}': no foreground or background is called `{name}`",
+            threshold.text
+        );
+        return Err(Fail::usage(message).hint(suggest(name, &known, "there are")));
+    }
+    Ok(())
 }
 
 /// The number that a threshold tests.
@@ -415,6 +455,35 @@ mod tests {
             of("v1.2 errors.ratio.value > 2"),
             (Of::Ratio("v1.2 errors".into(), None), End::Value)
         );
+    }
+
+    #[test]
+    fn names_that_do_not_exist_are_refused_before_the_runs() {
+        let file = "name = 'x'\n[network]\nrate = '10Mbit'\n[[foreground]]\nname = 'page'\nkind = 'web'\nobject = '1kB'\n\
+             [[background]]\nname = 'none'\nkind = 'none'\n[[background]]\nname = 'learnt'\nkind = 'poisson'\nrate = '1Mbit'";
+        let file = swell_experiment::file::read(file, "x").unwrap();
+        let check = |text: &str| check_names(&[read(text).unwrap()], &file);
+        for fine in ["", "page:", "learnt:", "page:learnt:", "page : learnt :"] {
+            check(&format!("{fine}p90.slowdown > 1")).unwrap();
+        }
+        for (wrong, hint) in [
+            ("lernt", "did you mean `learnt`?"),
+            ("page:lernt", "did you mean `page:learnt`?"),
+            ("nothing", "there are: none, learnt, page"),
+        ] {
+            let fail = check(&format!("{wrong}:p90.slowdown > 1")).unwrap_err();
+            assert_eq!(crate::fail::code(&fail), 2);
+            assert!(fail.to_string().contains(&format!("`{wrong}`")), "{fail}");
+            assert_eq!(fail.hint.as_deref(), Some(hint));
+        }
+        for reference in ["none", "page:none"] {
+            let fail = check(&format!("{reference}:p90.slowdown > 1")).unwrap_err();
+            assert!(
+                fail.to_string().contains("`none` is what the others"),
+                "{fail}"
+            );
+            check(&format!("{reference}:p90.seconds > 1")).unwrap();
+        }
     }
 
     /// A background without one failed request, whose p95 is only known to be at least `low` times as long.

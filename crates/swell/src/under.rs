@@ -20,8 +20,8 @@ use swell_host::scratch::Scratch;
 use self::line::{Line, rates};
 use crate::cli::UnderArgs;
 use crate::fail::Fail;
-use crate::output::{Emulation, Output};
-use crate::{control, interrupt, junit, learn, out, report, tables};
+use crate::output::{self, Emulation, Output};
+use crate::{control, interrupt, junit, learn, out, report, tables, threshold};
 
 pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, Fail> {
     let scratch =
@@ -45,6 +45,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
     let session = learn::with_bar(&trace, |progress| {
         Session::new(args.options(client)?, scratch.path(), progress)
     })?;
+    threshold::check_names(&args.fail_if, &session.plan.file)?;
     let line = Arc::new(Line::new(
         rates(&session.plan),
         args.quiet || json || args.compare.is_none(),
@@ -92,16 +93,16 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
     }
     if json {
         Output::Under {
-            run: session.kept.then_some(&results.dir),
-            report: page.as_deref(),
+            run: session.kept.then(|| output::path(&results.dir)),
+            report: page.as_ref().map(output::path),
             verdict,
             emulation: done.conditions.iter().map(Emulation::of).collect(),
         }
         .print();
     } else {
         say(args, &done);
-        if let (true, Some(dir)) = (session.kept, results.dir.to_str()) {
-            out::say(&format!("kept: {dir}"));
+        if session.kept {
+            out::say(&format!("kept: {}", results.dir.display()));
         }
         if let Some(page) = &page {
             out::data(&format!("report: {}", page.display()));

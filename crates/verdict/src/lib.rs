@@ -540,11 +540,21 @@ fn sureness(
         .iter()
         .flat_map(|b| &b.judged)
         .chain(comparisons.iter().flat_map(|c| &c.judged));
-    // Of a measure with too few values only the median is judged, however narrow its interval is.
-    let tail_unknown = backgrounds
-        .iter()
-        .filter(|b| b.matters != Some(Answer::Yes) && !b.judged.is_empty())
-        .any(|b| !b.judged.iter().any(Judgement::tells_of_bad_days));
+    // Of a measure with too few values only the median is judged, however narrow its interval is. Another measure, such
+    // as the request rate, does not stand in for its tail. Nobody asks for the tail of one size, or where traffic matters.
+    let tail_unknown = backgrounds.iter().any(|b| {
+        let has_tail = |of: &Judgement| {
+            let mut own = b.judged.iter().filter(|j| j.measure == of.measure);
+            own.any(Judgement::tells_of_bad_days)
+        };
+        let mut medians = b
+            .judged
+            .iter()
+            .filter(|j| j.statistic != Statistic::Mean && !j.measure.starts_with(values::TIME_OF));
+        let none_tells = !b.judged.iter().any(Judgement::tells_of_bad_days);
+        let unknown = (none_tells && !b.judged.is_empty()) || !medians.all(has_tail);
+        b.matters != Some(Answer::Yes) && unknown
+    });
     let replications = backgrounds.iter().map(|b| b.replications).min();
     let replications = replications.unwrap_or(0);
     let mut widest: Option<f64> = None;

@@ -26,6 +26,9 @@ use swell_experiment::measure::{
 use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::RunResult;
 
+/// What the names of the times of requests of one size begin with.
+pub(super) const TIME_OF: &str = "time of ";
+
 /// More sizes than this are not judged one by one.
 const MOST_SIZES: usize = 4;
 
@@ -314,7 +317,7 @@ fn each_size(asked: &Asked, pairs: &Pairs<'_>, found: &mut Found) {
             continue;
         }
         let mut measure = COMPLETION_TIME;
-        measure.name = format!("time of {size}").into();
+        measure.name = format!("{TIME_OF}{size}").into();
         let levels = [&over, &under].map(|of| levels(asked, &measure, of));
         // The tail of all requests together is asked for; that of a rare size cannot be.
         let open = found.open.len();
@@ -367,7 +370,11 @@ impl Found {
         }
         // Without the tail nobody may say that nothing differs. `validity::judged_up_to` tells how far it was judged.
         if median && !tail {
-            self.open.push(tail_is_missing(measure, [over, under]));
+            let reason = tail_is_missing(measure, [over, under]);
+            // Two measures of the same requests lack the same tail.
+            if !self.open.contains(&reason) {
+                self.open.push(reason);
+            }
         }
     }
 

@@ -15,7 +15,8 @@ pub struct Row {
     pub trace: f64,
     /// Mean over the regenerated runs, or the distance of the runs from the trace.
     pub regenerated: f64,
-    /// Minimum and maximum over the regenerated runs.
+    /// Minimum and maximum over the regenerated runs. For energies over all octaves, of each run's distance from the
+    /// mean of the runs: the noise of `regenerated`, which is the distance of that mean from the trace.
     pub spread: [f64; 2],
     /// Largest acceptable distance; `None` for quantities other than distances.
     pub limit: Option<f64>,

@@ -115,12 +115,23 @@ pub fn override_keys(text: &str, assignments: &[String]) -> Result<String, Strin
             .unwrap_or_else(|| value.into());
         let mut place = &mut root;
         for step in key.trim().split('.') {
-            place = descend(place, step)
-                .ok_or_else(|| format!("`{}`: nothing here is called `{step}`", key.trim()))?;
+            let known = names(place);
+            place = descend(place, step).ok_or_else(|| {
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                let hint = suggest(step, &known, "there are");
+                format!("`{}`: nothing here is called `{step}`; {hint}", key.trim())
+            })?;
         }
         *place = value;
     }
     toml::to_string_pretty(&root).map_err(|e| e.to_string())
+}
+
+/// The names of the items of an array, which `descend` finds.
+fn names(value: &toml::Value) -> Vec<String> {
+    let items = value.as_array().map_or(&[][..], Vec::as_slice);
+    let named = items.iter().filter_map(|i| i.get("name")?.as_str());
+    named.map(str::to_owned).collect()
 }
 
 fn descend<'v>(value: &'v mut toml::Value, step: &str) -> Option<&'v mut toml::Value> {

@@ -53,6 +53,7 @@ pub use packets::{Cbr, PacketsTraffic, Parametric, Poisson, Process};
 pub use page::{Page, PageTraffic, Protocol};
 pub use probe::{Probe, ProbeTraffic, Tool};
 pub use program::{Client, CommandLine, Measure, Peer, Place, Program, ProgramTraffic, Server};
+pub(crate) use replay::significant;
 pub use replay::{Replay, ReplayTraffic, Trace};
 pub use sessions::{Sessions, SessionsTraffic};
 pub use stream::{MediaStream, StreamTraffic};

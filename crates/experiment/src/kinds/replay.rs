@@ -457,7 +457,7 @@ pub(super) fn until(packets: &Packets, t: Dur, period: Option<Dur>) -> f64 {
 
 /// Formats a positive number for sentences: three significant digits, or all digits before the point. A fixed number of
 /// decimals would show small ones as zero.
-pub(super) fn significant(value: f64) -> String {
+pub(crate) fn significant(value: f64) -> String {
     if value <= 0.0 || !value.is_finite() {
         return trimmed(value);
     }

@@ -15,6 +15,7 @@ use super::contract::{
     Shown, Slot, path, reads, trimmed,
 };
 use super::learnt::LESS;
+use super::replay::significant;
 use super::{Active, Traffic};
 use crate::backend::RunError;
 use crate::bundled;
@@ -265,8 +266,9 @@ impl Plays for SessionsTraffic {
         vec![Warning::note(
             "model-repeats",
             format!(
-                "a run of {} is longer than the {length} of {} `{}`: its intervals come again",
+                "a run of {} is longer than the {} s of {} `{}`: its intervals come again",
                 at.duration,
+                significant(length.as_secs_f64()),
                 at.role.word(),
                 at.name
             ),

@@ -29,8 +29,8 @@ use crate::observe::Cell;
 use crate::plan::Plan;
 use crate::simulate::stage::beside;
 use crate::store::{
-    Host, Manifest, Measured, Results, RunResult, RunWarning, StoreError, at, write_atomically,
-    write_cell, write_tables,
+    Host, Manifest, Measured, Results, RunResult, RunWarning, StoreError, at, text_hash,
+    write_atomically, write_cell, write_tables,
 };
 
 pub use lock::{LOCK, Lock, LockError};
@@ -286,10 +286,11 @@ fn fresh_manifest(plan: &Plan, backend: &dyn Backend, threads: usize) -> Manifes
         ));
     }
     Manifest {
-        format: 1,
+        format: Manifest::FORMAT,
         version: crate::VERSION.into(),
         name: plan.file.name.clone(),
         hash: plan.hash(backend.name()),
+        experiment: Some(text_hash(&plan.toml)),
         backend: backend.name().into(),
         source: plan.source.clone(),
         complete: false,

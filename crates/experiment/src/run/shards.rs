@@ -40,9 +40,17 @@ impl Set {
     /// Its runs with their facts, by their indices in the plan.
     pub(super) fn read(self) -> Result<BTreeMap<usize, (RunResult, CellFacts)>, StoreError> {
         let cells: Vec<Cell> = self.listed.runs.iter().map(|r| r.1.cell.clone()).collect();
-        let runs = read_runs(&self.dir, &cells)?;
+        let runs = read_runs(&self.dir, &cells).map_err(damaged(&self.dir))?;
         let each = self.listed.runs.into_iter().zip(runs);
         Ok(each.map(|((i, facts), run)| (i, (run, facts))).collect())
+    }
+}
+
+/// Adds the directory of a shard, which has to go, to an error.
+fn damaged(dir: &Path) -> impl FnOnce(StoreError) -> StoreError + '_ {
+    move |source| StoreError::Shard {
+        dir: dir.to_owned(),
+        source: Box::new(source),
     }
 }
 
@@ -62,11 +70,12 @@ pub(super) fn sets(root: &Path, hash: &str) -> Result<Vec<Set>, Failure> {
             continue;
         }
         let text = fs::read(&path).map_err(at(&path))?;
-        let listed: Listed =
-            serde_json::from_slice(&text).map_err(|source| StoreError::Manifest {
+        let listed: Listed = serde_json::from_slice(&text).map_err(|source| {
+            damaged(&dir)(StoreError::Manifest {
                 path: path.clone(),
                 source,
-            })?;
+            })
+        })?;
         if listed.hash != hash {
             return Err(Failure::Other {
                 dir,

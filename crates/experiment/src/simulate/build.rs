@@ -9,7 +9,7 @@ use swell_tcp::Config;
 use super::discipline::discipline;
 use crate::backend::RunSpec;
 use crate::file::{self, Queue};
-use crate::kinds::{Playing, Role};
+use crate::kinds::{Playing, Role, significant};
 use crate::packets::Source;
 use crate::plan::counting_rate;
 
@@ -135,8 +135,9 @@ fn network_doubts(spec: &RunSpec) -> Vec<Warning> {
             doubts.push(Warning::note(
                 "deliveries-repeat",
                 format!(
-                    "a run of {} is longer than the {period} of the delivery trace `{}`: it begins again",
+                    "a run of {} is longer than the {} s of the delivery trace `{}`: it begins again",
                     spec.duration,
+                    significant(period.as_secs_f64()),
                     name.to_string_lossy()
                 ),
             ));

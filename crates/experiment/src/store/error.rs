@@ -36,6 +36,14 @@ pub enum StoreError {
     /// The resolved experiment cannot be read.
     #[error("{0}")]
     Experiment(#[from] crate::file::Problems),
+    /// The results of a shard are damaged.
+    #[error("{source}\nthe results of this shard are damaged; delete {}, and its runs are done again", dir.display())]
+    Shard {
+        /// Its directory.
+        dir: PathBuf,
+        /// What was wrong.
+        source: Box<StoreError>,
+    },
     /// The directory holds no finished run.
     #[error("{}: {reason}", path.display())]
     NoRun {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use swell_base::Warning;
 
 use super::{StoreError, at};
+use crate::hash::Hash;
 use crate::observe::Cell;
 
 /// Facts about the runs, their inputs, and doubts. Wall-clock facts are here and not in the tables.
@@ -24,6 +25,9 @@ pub struct Manifest {
     /// Hash of the resolved experiment, its model files, the backend and the version: runs of
     /// equal hash have equal tables.
     pub hash: String,
+    /// Hash of the text of `experiment.toml`. Directories of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experiment: Option<String>,
     /// Name of the backend, such as `simulated`; `made-up` if nothing was run.
     pub backend: String,
     /// The experiment file, as it was named on the command line.
@@ -145,6 +149,8 @@ impl Host {
 impl Manifest {
     /// File name inside the run directory.
     pub const FILE: &'static str = "manifest.json";
+    /// Version of the format.
+    pub const FORMAT: u32 = 1;
 
     /// Reads the manifest of a run directory.
     ///
@@ -153,7 +159,20 @@ impl Manifest {
     pub fn load(dir: &Path) -> Result<Manifest, StoreError> {
         let path = dir.join(Manifest::FILE);
         let text = fs::read(&path).map_err(at(&path))?;
-        serde_json::from_slice(&text).map_err(|source| StoreError::Manifest { path, source })
+        let manifest: Manifest = match serde_json::from_slice(&text) {
+            Ok(manifest) => manifest,
+            Err(source) => return Err(StoreError::Manifest { path, source }),
+        };
+        match manifest.format {
+            Manifest::FORMAT => Ok(manifest),
+            format => Err(StoreError::Content {
+                path,
+                reason: format!(
+                    "format {format} is not {}, which this version reads",
+                    Manifest::FORMAT
+                ),
+            }),
+        }
     }
 
     /// Writes it atomically.
@@ -169,6 +188,11 @@ impl Manifest {
         text.push(b'\n');
         write_atomically(&path, &text)
     }
+}
+
+/// The hash of the text of a resolved experiment, as [`Manifest::experiment`] has it.
+pub(crate) fn text_hash(toml: &str) -> String {
+    Hash::new().part(toml.as_bytes()).hex()
 }
 
 /// Writes a file atomically: readers see all of it or nothing.

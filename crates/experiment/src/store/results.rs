@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::manifest::text_hash;
 use super::table::{self, Key, Row};
 use super::{Manifest, StoreError, at};
 use crate::file::{self, File};
@@ -55,6 +56,13 @@ impl Results {
         }
         let path = dir.join("experiment.toml");
         let experiment_toml = fs::read_to_string(&path).map_err(at(&path))?;
+        let own = text_hash(&experiment_toml);
+        if manifest.experiment.as_ref().is_some_and(|of| *of != own) {
+            return Err(StoreError::Content {
+                path,
+                reason: "changed since the runs, which were those of another experiment".into(),
+            });
+        }
         let experiment = file::read(&experiment_toml, &path.display().to_string())?;
         let mut runs = read_runs(dir, &manifest.cells)?;
         for doubt in &manifest.run_warnings {

@@ -112,3 +112,30 @@ fn runs_side_by_side_say_what_was_changed_and_what_that_did() {
     // A comparison needs two runs.
     assert_eq!(run(&dir, &["compare", "fast"]).status.code(), Some(2));
 }
+
+/// JSON has no other strings than Unicode, and file systems do.
+#[test]
+fn paths_that_are_not_utf_8_are_no_obstacle() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let dir = Scratch::new("latin");
+    dir.write("mine.toml", EXPERIMENT);
+    let name = OsStr::from_bytes(b"caf\xe9");
+    let json = |command: &[&OsStr]| {
+        let out = crate::swell(&dir)
+            .args(command)
+            .arg("--json")
+            .output()
+            .unwrap();
+        assert!(crate::ran(&out), "{}", text(&out.stderr));
+        serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap()
+    };
+    let [run, compare, made_up, o] = ["run", "compare", "--made-up", "-o"].map(OsStr::new);
+    let ran = json(&[run, OsStr::new("mine.toml"), made_up, o, name]);
+    assert_eq!(ran["run"], "caf\u{fffd}");
+    assert_eq!(ran["report"], "caf\u{fffd}/report.html");
+    assert!(dir.0.join(name).join("manifest.json").is_file());
+    let compared = json(&[compare, name, name]);
+    assert_eq!(compared["runs"][1], "caf\u{fffd}");
+}

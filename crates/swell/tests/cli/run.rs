@@ -234,6 +234,39 @@ fn a_missing_parent_directory_is_named_and_not_made() {
     assert!(!dir.0.join("pgaes").exists());
 }
 
+/// What cannot work is refused before anything runs.
+#[test]
+fn mistakes_in_options_leave_nothing_behind() {
+    let dir = Scratch::new("mistakes");
+    dir.write("small.toml", EXPERIMENT);
+    dir.write("file", "");
+    for (options, said) in [
+        (
+            &["--fail-if", "poison:p90.slowdown > 2", "-o", "runs"][..],
+            "hint: did you mean `poisson`?",
+        ),
+        (&["-o", "file"], "error: file is a file, not a directory"),
+        (
+            &["--set", "background.poison.rate=1Mbit", "-o", "runs"],
+            "nothing here is called `poison`; did you mean `poisson`?",
+        ),
+    ] {
+        let out = run(&dir, &[&["run", "small.toml"], options].concat());
+        let error = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{error}");
+        assert!(error.contains(said), "{error}");
+    }
+    let out = run(&dir, &["man", "pages"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(dir.0.join("pages/swell-run.1").is_file());
+    let mut left: Vec<_> = std::fs::read_dir(&dir.0)
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["file", "pages", "small.toml"]);
+}
+
 #[test]
 fn warnings_are_wrapped_and_few_samples_are_told_once_per_background() {
     let dir = Scratch::new("wrapped");

@@ -377,6 +377,27 @@ fn each_measure_needs_its_own_tail() {
     assert_eq!(v.matters, Answer::Unclear);
 }
 
+/// Pages and their first bytes lack the same tail. The reason is the same, and given once.
+#[test]
+fn a_reason_for_two_measures_is_given_once() {
+    let mut results = super::open::built_in("page", 5);
+    for run in &mut results.runs {
+        run.observed.requests.truncate(9);
+        for r in &mut run.observed.requests {
+            r.first_byte = r.start + 0.01;
+        }
+    }
+    let v = judged(&results);
+    let said = "45 requests are too few for p90, which wants 100";
+    let given = |b: &BackgroundVerdict| b.open.iter().filter(|o| *o == said).count();
+    let each: Vec<usize> = v.backgrounds.iter().skip(1).map(given).collect();
+    assert!(!each.is_empty() && each.iter().all(|&n| n == 1), "{each:?}");
+    // The mean of another measure is known. A sweep goes on all the same, until the tails are.
+    let known = |j: &Judgement| j.statistic == Statistic::Mean;
+    assert!(v.backgrounds[1].judged.iter().any(known));
+    assert_eq!(v.sureness.widest, Some(f64::INFINITY));
+}
+
 /// Most of the time is that of one long request. Another one fails at once where there is traffic.
 #[test]
 fn a_request_that_fails_at_once_is_not_a_fast_one() {

@@ -42,7 +42,7 @@ fn a_real_program_needs_the_emulator() {
     let with = read(&reporting, "x").unwrap();
     let measures = with.foreground[0].measures();
     let names: Vec<&str> = measures.iter().map(|m| &*m.name).collect();
-    assert_eq!(names, ["time", "failures", "p99"]);
+    assert_eq!(names, ["time", "request rate", "failures", "p99"]);
     for (name, why) in [("time", "taken"), (" ", "without a name")] {
         let refused = read(&reporting.replace("p99", name), "x").unwrap_err();
         let refused = &refused.problems[0];

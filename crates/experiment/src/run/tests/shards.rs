@@ -271,3 +271,55 @@ fn shards_that_begin_together_measure_once() {
     complete(&plan, &base);
     assert!(files(&base.dir) == files(&scratch.path().join("one")));
 }
+
+#[test]
+fn a_damaged_shard_says_what_to_delete() {
+    for file in ["runs.json", "requests.parquet"] {
+        let scratch = tempfile::tempdir().unwrap();
+        let plan = plan(&scratch, &experiment(2));
+        let base = options(&scratch, "r", 1);
+        for k in [1, 2] {
+            let own = Options {
+                shard: shard(k, 2),
+                ..base.clone()
+            };
+            done(&plan, &own);
+        }
+        let set = base.dir.join(lock::SHARDS).join("1-of-2");
+        std::fs::write(set.join(file), "{").unwrap();
+        let failure = run(&plan, &MadeUp::default(), &base, &|_| {}, &|| false).unwrap_err();
+        let said = failure.to_string();
+        assert!(
+            said.contains(&format!("delete {}", set.display())),
+            "{said}"
+        );
+        // What it says works.
+        std::fs::remove_dir_all(set).unwrap();
+        complete(&plan, &base);
+    }
+}
+
+#[test]
+fn a_directory_that_was_changed_is_not_read() {
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = plan(&scratch, &experiment(2));
+    let base = options(&scratch, "r", 1);
+    complete(&plan, &base);
+    let refused = || Results::load(&base.dir).unwrap_err().to_string();
+    let change = |file: &str, from: &str, to: &str| {
+        let path = base.dir.join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{text}");
+        std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
+    };
+    change("experiment.toml", "rate = \"20Mbit\"", "rate = \"21Mbit\"");
+    assert!(
+        refused().contains("experiment.toml: changed since the runs"),
+        "{}",
+        refused()
+    );
+    change("experiment.toml", "rate = \"21Mbit\"", "rate = \"20Mbit\"");
+    Results::load(&base.dir).unwrap();
+    change(Manifest::FILE, "\"format\": 1", "\"format\": 2");
+    assert!(refused().contains("format 2 is not 1"), "{}", refused());
+}

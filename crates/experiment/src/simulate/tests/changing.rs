@@ -59,6 +59,11 @@ fn a_delivery_trace_is_a_rate() {
     );
     let codes: Vec<&str> = o.warnings.iter().map(|w| w.code.as_str()).collect();
     assert_eq!(codes, ["deliveries-repeat"]);
+    let said = &o.warnings[0].message;
+    assert!(
+        said.contains("is longer than the 0.9 s of the delivery"),
+        "{said}"
+    );
     // The resolved file has the absolute path of the trace, and the rate that applies to limits in BDP.
     let again = crate::file::read(&plan.toml, "resolved").unwrap();
     let down = again.network.link.down.unwrap();
