@@ -67,7 +67,7 @@ impl Source {
             });
         }
         let name = path.display().to_string();
-        match File::open(path).and_then(|file| text(file)) {
+        match File::open(path).and_then(text) {
             Ok(text) => Ok(Source {
                 text,
                 name,

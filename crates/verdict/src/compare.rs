@@ -170,8 +170,8 @@ fn condition(
     };
     let mut measures = foregrounds[0].measures();
     let common = foregrounds[1].measures();
-    let both = measures.iter().chain(&common);
-    let apart: BTreeSet<String> = both
+    let defined = measures.iter().chain(&common);
+    let apart: BTreeSet<String> = defined
         .filter(|m| !(measures.contains(m) && common.contains(m)))
         .map(|m| m.name.to_string())
         .collect();
@@ -213,7 +213,7 @@ fn condition(
     }
     let drift = drift::of([runs[1], runs[0]], [&second, &first]);
     judged.open.extend(drift);
-    let unlike = |name: &String| format!("{name} is not measured in the same way in both");
+    let unlike = |measure: &String| format!("{measure} is not measured in the same way in both");
     judged.open.extend(apart.iter().map(unlike));
     let ratio = |p: f64| slowdown(&second, &first, p, asked.end);
     Some(ConditionComparison {
@@ -356,11 +356,11 @@ fn doubts(
         .map(|d| thing(&d.key))
         .collect();
     if things.len() > 1 {
-        let names: Vec<String> = things.into_iter().collect();
+        let keys: Vec<String> = things.into_iter().collect();
         let message = format!(
             "the runs differ in {} things ({}): which of them makes a difference is not known",
-            names.len(),
-            names.join(", ")
+            keys.len(),
+            keys.join(", ")
         );
         doubts.push(Warning::warning("several-changes", message));
     }
