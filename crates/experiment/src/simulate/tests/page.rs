@@ -372,12 +372,12 @@ fn what_quic_does_not_have_is_refused_in_words() {
         resolved.err().map_or(String::new(), |e| e.to_string())
     };
     assert_eq!(beside("simulated"), "");
-    let found = beside("kernel");
+    let refused = beside("kernel");
     assert!(
-        found.contains("(key background[0].protocol)")
-            && found.contains("there is no QUIC over kernel sockets")
-            && found.contains("leave run.background_stack out"),
-        "{found}"
+        refused.contains("(key background[0].protocol)")
+            && refused.contains("there is no QUIC over kernel sockets")
+            && refused.contains("leave run.background_stack out"),
+        "{refused}"
     );
     for (keys, words) in [
         ("tcp = { mss = \"1164B\" }", "datagrams of 1200 bytes"),
