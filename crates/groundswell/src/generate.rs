@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use swell_base::{Dur, Severity, Warning};
 use swell_experiment::bundled;
 pub use swell_generate::agent::{
-    Address, Controller, ModelPart, Order, Refusals, Rendezvous, Standing, StatisticsView,
-    TrafficPart, Trust, kept,
+    Address, Controller, ModelPart, Order, OrderError, Refusals, Rendezvous, Standing,
+    StatisticsView, TrafficPart, Trust, kept,
 };
 use swell_traffic::flowlevel::FlowModel;
 
@@ -209,9 +209,12 @@ pub fn generate(
         let message = format!("two agents have the address {address}");
         return Err(Error::usage(message));
     }
-    let mut controller = Controller::new(order).map_err(|e| {
-        let fail = Error::failed(e);
-        fail.hint("`swell agent` runs on every host; see docs/generate.md")
+    let mut controller = Controller::new_unless(order, cancelled).map_err(|e| match e {
+        OrderError::Cancelled => Error::interrupted(e),
+        _ => {
+            let fail = Error::failed(e);
+            fail.hint("`swell agent` runs on every host; see docs/generate.md")
+        }
     })?;
     let ends = [options.length, options.duration.or(options.length)];
     let begun = Keeper::new(&options.dir, &options.name, order, ends)

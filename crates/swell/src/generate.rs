@@ -36,7 +36,8 @@ pub(crate) fn generate(
         length: traffic.length,
         duration: args.duration,
     };
-    if let (Some(at), false) = (&options.order.rendezvous, args.quiet || json) {
+    // With --json, too: agents cannot be set up without it, and messages go to standard error.
+    if let (Some(at), false) = (&options.order.rendezvous, args.quiet) {
         let (address, fingerprint) = (at.address(), at.fingerprint());
         out::say(&format!(
             "agents dial in to {address}; its fingerprint: {fingerprint}"

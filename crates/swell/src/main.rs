@@ -80,7 +80,10 @@ fn unknown_command(wrong: &clap::Error) -> Option<Fail> {
     };
     let root = Cli::command();
     let mut command = &root;
-    for word in std::env::args().skip(1).take_while(|word| word != name) {
+    // Arguments need not be UTF-8.
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|word| word.to_string_lossy().into_owned());
+    for word in words.take_while(|word| word != name) {
         command = command.find_subcommand(&word).unwrap_or(command);
     }
     // The commands of `swell study` are studies; other commands have commands.

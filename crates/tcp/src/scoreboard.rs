@@ -475,7 +475,7 @@ impl Scoreboard {
         Some(*r)
     }
 
-    /// Retransmits the oldest or the newest segment without marking it lost.
+    /// Retransmits the oldest segment, or the newest that has not arrived, without marking it lost.
     pub(crate) fn resend_as_is(
         &mut self,
         now: Time,
@@ -483,11 +483,14 @@ impl Scoreboard {
         by_time: bool,
     ) -> Option<Record> {
         let Scoreboard { records, losses } = self;
-        let r = if newest {
-            records.back_mut()
+        let i = if newest {
+            let open = records.iter().rposition(|r| r.place != Place::Sacked);
+            // A peer may report everything beyond what it acknowledges, and must still be asked.
+            open.or(records.len().checked_sub(1))?
         } else {
-            records.front_mut()
-        }?;
+            0
+        };
+        let r = records.get_mut(i)?;
         if r.place == Place::Lost
             && let Some(losses) = losses
         {

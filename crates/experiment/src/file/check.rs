@@ -319,6 +319,7 @@ fn foregrounds(file: &File, found: &mut Findings) {
         let at = Slot {
             role: Role::Foreground,
             backend: file.backend,
+            stack: file.run.background_stack,
             duration: file.run.duration,
             key: &key,
         };

@@ -17,7 +17,7 @@ use super::{Active, Energy, Program, Trace, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::exporter::{Exported, Exporter};
 use crate::file::check::Findings;
-use crate::file::{ACCESS_DELAY, BackendKind, LoadBasis, RateSpec, Route};
+use crate::file::{ACCESS_DELAY, BackendKind, LoadBasis, RateSpec, Route, Stack};
 use crate::measure::Measure;
 use crate::observe::Observations;
 use crate::plan::{Capture, Traces};
@@ -65,6 +65,8 @@ pub(crate) struct Slot<'f> {
     pub role: Role,
     /// The backend of the experiment.
     pub backend: BackendKind,
+    /// The endpoints of the backgrounds.
+    pub stack: Stack,
     /// Length of a run.
     pub duration: Dur,
     /// Returns the full key for one of its own keys.

@@ -15,7 +15,7 @@ use super::contract::{
 use super::{Active, Fetches, Traffic, har};
 use crate::backend::RunError;
 use crate::file::check::Findings;
-use crate::file::{BackendKind, Route, TcpSettings};
+use crate::file::{BackendKind, Route, Stack, TcpSettings};
 use crate::hash::Hash;
 use crate::measure::{COMPLETION_TIME, FAILURES, FIRST_BYTE, Measure, REQUEST_RATE};
 use crate::simulate::transport::{is_quic, quic, tcp};
@@ -104,6 +104,10 @@ fn one() -> u32 {
     1
 }
 
+/// The smallest packet of QUIC without its headers: the first datagrams have 1200 bytes (RFC 9000 section 14.1), of
+/// which packet header, tag and frame header take 35.
+const SMALLEST: Bytes = Bytes(1200 - 35);
+
 /// Browsers of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageTraffic {
@@ -114,11 +118,20 @@ pub struct PageTraffic {
 
 impl Page {
     fn check_quic(&self, at: &Slot<'_>, found: &mut Findings) {
-        if at.role == Role::Foreground && at.backend != BackendKind::Simulated {
+        let hint = match at.role {
+            Role::Foreground if at.backend != BackendKind::Simulated => Some(
+                "write \"http2\", or run a program that has it, such as curl --http3, as a foreground with kind = \"program\"",
+            ),
+            Role::Background if at.stack != Stack::Simulated => {
+                Some("write \"http2\", or leave run.background_stack out")
+            }
+            _ => None,
+        };
+        if let Some(hint) = hint {
             found.add(
                 at.key("protocol"),
                 "there is no QUIC over kernel sockets",
-                "write \"http2\", or run a program that has it, such as curl --http3, as a foreground with kind = \"program\"",
+                hint,
             );
         }
         if !self.tls {
@@ -134,6 +147,13 @@ impl Page {
                 "these are settings of TCP only",
                 "HTTP/3 has `congestion` (cubic, newreno or bbr), `initial_window`, `initial_ssthresh`, `mss`, \
                  `receive_window` and `jitter`",
+            );
+        }
+        if self.tcp.mss.is_some_and(|mss| mss < SMALLEST) {
+            found.add(
+                at.key("tcp.mss"),
+                "QUIC needs a path that carries datagrams of 1200 bytes (RFC 9000 section 14)",
+                "write 1165B or more: headers of UDP and QUIC take the other 35 bytes",
             );
         }
     }

@@ -44,11 +44,22 @@ impl Controller {
     /// If an agent cannot be reached, does not dial in or refuses, or clients do not reach the servers. Parts that already exist end
     /// when their leases expire, at the latest.
     pub fn new(order: &Order) -> Result<Controller, OrderError> {
+        Controller::new_unless(order, &|| false)
+    }
+
+    /// The same, but gives up soon after `cancelled` returns true.
+    ///
+    /// # Errors
+    /// As above, or if it was cancelled.
+    pub fn new_unless(
+        order: &Order,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Controller, OrderError> {
         if order.clients.is_empty() || order.servers.is_empty() {
             return Err(OrderError::Nobody);
         }
         let (runtime, stop) = runtime().map_err(OrderError::System)?;
-        let lobby = lobby(order, &runtime)?;
+        let lobby = lobby(order, &runtime, cancelled)?;
         let party = |address: &Address| -> Result<Party, OrderError> {
             let way = match &lobby {
                 Some(lobby) if address.dials_in => Way::In(Arc::clone(lobby)),
@@ -77,7 +88,8 @@ impl Controller {
             attention: Attention::new(),
             lobby,
         };
-        let made = controller.make(order).and_then(|()| controller.agree());
+        let made = controller.make(order);
+        let made = made.and_then(|()| controller.agree(cancelled));
         if made.is_err() {
             controller.abandon();
         }
@@ -144,9 +156,12 @@ impl Controller {
     }
 
     /// Waits until every client has agreed with every server.
-    fn agree(&mut self) -> Result<(), OrderError> {
+    fn agree(&mut self, cancelled: &dyn Fn() -> bool) -> Result<(), OrderError> {
         let begun = Instant::now();
         loop {
+            if cancelled() {
+                return Err(OrderError::Cancelled);
+            }
             self.with(async |clients, _| join_all(clients.iter_mut().map(Party::look)).await);
             let (clients, servers) = self.parties.split_at(self.clients);
             let missing = clients
@@ -176,21 +191,29 @@ impl Controller {
             };
         };
         let (address, other) = (server.address().to_owned(), server.remote.name.clone());
-        match server.refused() {
+        // Reasons begin with the address that was refused. It may be that of another client, or of a stranger.
+        let reasons = server.refused();
+        let its_own = |why: &&String| clients[client].is_at(why.split(' ').next());
+        let refused = reasons.last().map_or(String::new(), |why| {
+            format!("; {other} refused another connection: {why}")
+        });
+        match reasons.iter().rev().find(its_own) {
             Some(why) => OrderError::Unwelcome {
                 client: name,
                 server: other,
-                why,
+                why: why.clone(),
             },
             None if server.remote.dials() => OrderError::Behind {
                 client: name,
                 server: other,
                 address,
+                refused,
             },
             None => OrderError::Unreachable {
                 client: name,
                 server: other,
                 address,
+                refused,
             },
         }
     }
@@ -324,7 +347,11 @@ impl Controller {
 }
 
 /// Waits for the agents that dial in, if there are any.
-fn lobby(order: &Order, runtime: &Handle) -> Result<Option<Arc<Lobby>>, OrderError> {
+fn lobby(
+    order: &Order,
+    runtime: &Handle,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Option<Arc<Lobby>>, OrderError> {
     let all = order.clients.iter().chain(&order.servers);
     let dialling: Vec<&Address> = all.filter(|a| a.dials_in).collect();
     let Some(first) = dialling.first() else {
@@ -335,11 +362,14 @@ fn lobby(order: &Order, runtime: &Handle) -> Result<Option<Arc<Lobby>>, OrderErr
     };
     let (lobby, absent) = runtime.block_on(async {
         let lobby = Lobby::open(rendezvous, &dialling, &order.trust, &order.token)?;
-        let absent = lobby.gather().await;
+        let absent = lobby.gather(cancelled).await;
         Ok::<_, OrderError>((lobby, absent))
     })?;
     if absent.is_empty() {
         return Ok(Some(lobby));
+    }
+    if cancelled() {
+        return Err(OrderError::Cancelled);
     }
     let refusals = lobby.refusals();
     let last = refusals.last.map(|last| {

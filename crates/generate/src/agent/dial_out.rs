@@ -6,8 +6,9 @@
 
 use std::error::Error as _;
 use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -36,8 +37,11 @@ pub struct DialOut {
 /// Connections that an agent keeps open: a controller uses one for requests and one for leases. The third replaces one
 /// that breaks, without waiting for another to be dialled.
 const LINES: usize = 3;
-/// Time limit for connecting, and for the TLS handshake.
+/// Time limit for finding the addresses of a name, and for the TLS handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Time limit for connecting to one address. A SYN is repeated after one second (RFC 6298, section 2.1), so one may be
+/// lost.
+const EACH: Duration = Duration::from_secs(3);
 /// The wait before another attempt doubles from the first of these to the last.
 const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(5);
@@ -58,10 +62,14 @@ pub(super) const PROBES: [Duration; 3] = [
     Duration::from_secs(6),
 ];
 
+/// Finds the addresses of `HOST:PORT`. May block.
+pub(super) type Resolve = Arc<dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
+
 /// Dials out, and serves what it has reached.
 pub(super) struct Dialler {
     to: String,
     name: ServerName<'static>,
+    pub resolve: Resolve,
     connector: TlsConnector,
     tell: Box<dyn Fn(&str) + Send + Sync>,
     told: Mutex<String>,
@@ -79,6 +87,7 @@ impl Dialler {
         Ok(Dialler {
             connector: TlsConnector::from(identity.client(&dial.trust)?),
             name,
+            resolve: Arc::new(|to| Ok(to.to_socket_addrs()?.collect())),
             to: dial.to,
             tell: dial.tell,
             told: Mutex::default(),
@@ -126,14 +135,39 @@ impl Dialler {
     /// Opens a connection.
     async fn dial(&self) -> Result<TlsStream<TcpStream>, String> {
         let late = |_| "no answer in time".to_owned();
-        let connecting = tokio::time::timeout(PATIENCE, TcpStream::connect(&self.to));
-        let stream = connecting.await.map_err(late)?;
-        let stream = stream.map_err(|e| e.to_string())?;
+        let stream = self.connect().await?;
         keep_alive(&stream).map_err(|e| e.to_string())?;
         let greeting = self.connector.connect(self.name.clone(), stream);
         let greeted = tokio::time::timeout(PATIENCE, greeting);
         let secret = greeted.await.map_err(late)?;
         secret.map_err(|e| tls::failure(&e))
+    }
+
+    /// Connects to the first address that answers.
+    async fn connect(&self) -> Result<TcpStream, String> {
+        let (resolve, to) = (Arc::clone(&self.resolve), self.to.clone());
+        let resolving = tokio::task::spawn_blocking(move || resolve(&to));
+        let found = tokio::time::timeout(PATIENCE, resolving).await;
+        let found = found.map_err(|_| "no name server answered in time")?;
+        let found = found.map_err(|e| e.to_string())?;
+        let found = found.map_err(|e| e.to_string())?;
+        let mut failures: Vec<String> = Vec::new();
+        for address in found {
+            // Each has a time limit of its own, so that one that never answers does not hide the next.
+            let why = match tokio::time::timeout(EACH, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "no answer in time".into(),
+            };
+            failures.push(match address.to_string() == self.to {
+                true => why,
+                false => format!("{address}: {why}"),
+            });
+        }
+        match failures.is_empty() {
+            true => Err("no address has this name".into()),
+            false => Err(failures.join(", ")),
+        }
     }
 
     /// Answers requests until the connection ends; returns the reason.

@@ -88,11 +88,13 @@ pub enum AgentError {
 const SHORTEST: usize = 16;
 /// Time limit for the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Time limit for what is still going on when an agent ends.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// An agent.
 pub struct Agent {
     listener: Option<TcpListener>,
-    dialler: Option<Dialler>,
+    pub(super) dialler: Option<Dialler>,
     tls: Option<TlsAcceptor>,
     shared: Arc<Shared>,
 }
@@ -204,6 +206,8 @@ impl Agent {
             }
         });
         shared.runs.end();
+        // Do not wait for a name server that does not answer.
+        runtime.shutdown_timeout(LINGER);
         served
     }
 

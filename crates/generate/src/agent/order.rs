@@ -138,7 +138,7 @@ pub enum OrderError {
     },
     /// A client cannot connect to a server.
     #[error(
-        "{client} did not reach {server} at {address} within 10 s: is the way from it to this port open?"
+        "{client} did not reach {server} at {address} within 10 s: is the way from it to this port open?{refused}"
     )]
     Unreachable {
         /// The client.
@@ -147,11 +147,13 @@ pub enum OrderError {
         server: String,
         /// The address and port of the server.
         address: String,
+        /// Whom the server refused meanwhile; empty, or a clause that begins with `; `.
+        refused: String,
     },
     /// The same, with a server that dials in, so it may be behind NAT.
     #[error(
         "{client} did not reach {server} at {address} within 10 s: {server} dials in, so it may be behind NAT \
-         or a firewall; let it be a client, or forward a port to it (--port) and say where (--address)"
+         or a firewall; let it be a client, or forward a port to it (--port) and say where (--address){refused}"
     )]
     Behind {
         /// The client.
@@ -160,7 +162,12 @@ pub enum OrderError {
         server: String,
         /// The address and port at which the server was sought.
         address: String,
+        /// Whom the server refused meanwhile; empty, or a clause that begins with `; `.
+        refused: String,
     },
+    /// The caller cancelled it.
+    #[error("interrupted before any traffic was sent")]
+    Cancelled,
     /// The system provides no runtime or no random number.
     #[error("{0}")]
     System(std::io::Error),

@@ -183,10 +183,23 @@ impl Party {
         first.copied().map(usize::from)
     }
 
-    /// The reason why it last refused a connection.
-    pub fn refused(&self) -> Option<String> {
+    /// The reasons why it refused connections, the last one last.
+    pub fn refused(&self) -> Vec<String> {
         let seen = lock(&self.seen);
-        seen.statistics.as_ref()?.refused.last().cloned()
+        let statistics = seen.statistics.as_ref();
+        statistics.map_or_else(Vec::new, |s| s.refused.clone())
+    }
+
+    /// Whether this is an address of a client.
+    pub fn is_at(&self, address: Option<&str>) -> bool {
+        let Some(address) = address.and_then(|a| a.parse::<IpAddr>().ok()) else {
+            return false;
+        };
+        let pool = match self.part.as_ref().map(|run| &run.part) {
+            Some(Part::Client(client)) => Addresses::parse(&client.pool).ok(),
+            _ => None,
+        };
+        self.remote.address == Some(address) || pool.is_some_and(|p| p.contains(address))
     }
 
     /// Where clients reach it, if it is a server.
@@ -329,12 +342,15 @@ impl Party {
             ..Change::default()
         };
         let started = self.change(&start).await;
+        self.away += since.elapsed();
         if started.is_err() {
+            let mut seen = lock(&self.seen);
             // Otherwise the new part would wait for its start until the end.
-            lock(&self.seen).unknown = true;
+            seen.unknown = true;
+            // The time until now is counted. It has been heard, but it sends nothing.
+            seen.heard = Instant::now();
         }
         started?;
-        self.away += since.elapsed();
         self.returns += 1;
         Ok(())
     }

@@ -195,7 +195,8 @@ impl Remote {
         let (dial, tls) = match self.way.clone() {
             Way::Out { dial, tls } => (dial, tls),
             Way::In(lobby) => {
-                let (sender, from) = lobby.take(&self.name).await;
+                let taken = lobby.take(&self.name).await;
+                let (sender, from) = taken.ok_or_else(|| self.away("it has not dialled in"))?;
                 self.address = Some(from.ip().to_canonical());
                 self.sender = Some(sender);
                 return Ok(());

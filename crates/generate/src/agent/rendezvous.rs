@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use axum::http::Method;
@@ -84,12 +84,20 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// How long agents may take to dial in before a run is created. An agent that has waited for its controller tries again
 /// every few seconds.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// A request to an agent without any connection fails after this time. An agent whose connections broke usually has
+/// dialled again by then.
+const ABSENCE: Duration = Duration::from_secs(2);
+/// Interval at which waiting is reconsidered.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// An agent that is expected.
 struct Expected {
     name: String,
     /// The fingerprint of its certificate, or the name in it.
     by: By,
+    /// Held while its connections are probed and another one gets its seat, so that no connection is judged by a probe
+    /// that is not over, or by one of an earlier seat.
+    turn: tokio::sync::Mutex<()>,
 }
 
 enum By {
@@ -122,6 +130,10 @@ struct Seat {
     /// Each is alive as long as its connection is open.
     open: Vec<Weak<()>>,
     idle: VecDeque<(Sender, SocketAddr)>,
+    /// The last time that its idle connections were probed, none of them gave an answer.
+    silent: bool,
+    /// When it was first noticed that none is open.
+    missed: Option<Instant>,
 }
 
 /// What the status of an agent says about its start.
@@ -194,16 +206,38 @@ impl Lobby {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection to an agent, as soon as there is one, and where it comes from.
-    pub async fn take(&self, agent: &str) -> (Sender, SocketAddr) {
+    /// A connection to an agent, as soon as there is one, and where it comes from. `None` if none has been open for
+    /// [`ABSENCE`].
+    pub async fn take(&self, agent: &str) -> Option<(Sender, SocketAddr)> {
         loop {
             // Before looking, so that no news is missed.
             let news = self.ready.notified();
             if let Some(found) = self.idle(agent) {
-                return found;
+                return Some(found);
             }
-            news.await;
+            if self.missed(agent) > ABSENCE {
+                return None;
+            }
+            // A connection that breaks is no news.
+            let _ = tokio::time::timeout(LOOK, news).await;
         }
+    }
+
+    /// Number of connections of an agent that are not in use.
+    #[cfg(test)]
+    pub fn unused(&self, agent: &str) -> usize {
+        let inside = self.inside();
+        inside.seats.get(agent).map_or(0, |seat| seat.idle.len())
+    }
+
+    /// For how long an agent is known to have no connection.
+    fn missed(&self, agent: &str) -> Duration {
+        let mut inside = self.inside();
+        let seat = inside.seats.entry(agent.to_owned()).or_default();
+        if seat.open() > 0 {
+            return Duration::ZERO;
+        }
+        seat.missed.get_or_insert_with(Instant::now).elapsed()
     }
 
     fn idle(&self, agent: &str) -> Option<(Sender, SocketAddr)> {
@@ -218,20 +252,17 @@ impl Lobby {
     }
 
     /// Waits until every expected agent has the connections that a run needs. Returns the names of those that have not
-    /// after [`PATIENCE`].
-    pub async fn gather(&self) -> Vec<String> {
-        let gathering = async {
-            loop {
-                let news = self.ready.notified();
-                if self.absent().is_empty() {
-                    return;
-                }
-                news.await;
+    /// after [`PATIENCE`], or when `cancelled` returns true.
+    pub async fn gather(&self, cancelled: &dyn Fn() -> bool) -> Vec<String> {
+        let begun = Instant::now();
+        loop {
+            let news = self.ready.notified();
+            let absent = self.absent();
+            if absent.is_empty() || begun.elapsed() > PATIENCE || cancelled() {
+                return absent;
             }
-        };
-        // Whoever is absent is told after the time limit.
-        let _ = tokio::time::timeout(PATIENCE, gathering).await;
-        self.absent()
+            let _ = tokio::time::timeout(LOOK, news).await;
+        }
     }
 
     fn absent(&self) -> Vec<String> {
@@ -261,7 +292,8 @@ impl Lobby {
         let shown = shown
             .and_then(<[_]>::first)
             .ok_or("it has no certificate")?;
-        let name = self.whose(shown)?.to_owned();
+        let expected = self.whose(shown)?;
+        let name = &expected.name;
         let greeted = http1::handshake(TokioIo::new(secret)).await;
         let (mut sender, connection) = greeted.map_err(|e| e.to_string())?;
         let alive = Arc::new(());
@@ -273,23 +305,26 @@ impl Lobby {
             let _ = connection.await;
         });
         let instance = self.instance(&mut sender).await?;
-        if self.is_another(&name, &instance) {
-            self.probe(&name).await;
+        let _turn = expected.turn.lock().await;
+        let mut answers = None;
+        if self.is_another(name, &instance) {
+            answers = self.probe(name).await;
+            self.give_up(name);
         }
-        self.seat(&name, one.from, instance, (sender, open))?;
+        self.seat(name, one.from, instance, answers.is_some(), (sender, open))?;
         one.visitor.forget();
         self.ready.notify_waiters();
         Ok(())
     }
 
-    /// The name of the agent that has this certificate.
-    fn whose(&self, certificate: &CertificateDer<'_>) -> Result<&str, String> {
+    /// The agent that has this certificate.
+    fn whose(&self, certificate: &CertificateDer<'_>) -> Result<&Expected, String> {
         let pinned = |e: &&Expected| match &e.by {
             By::Fingerprint(pin) => tls::digest(certificate) == *pin,
             By::Name(_) => false,
         };
         if let Some(found) = self.expected.iter().find(pinned) {
-            return Ok(&found.name);
+            return Ok(found);
         }
         let parsed = ParsedCertificate::try_from(certificate).map_err(|e| e.to_string())?;
         let named = |e: &&Expected| match &e.by {
@@ -298,7 +333,7 @@ impl Lobby {
         };
         let mut all = self.expected.iter().filter(named);
         match (all.next(), all.next()) {
-            (Some(one), None) => Ok(&one.name),
+            (Some(one), None) => Ok(one),
             (Some(one), Some(other)) => Err(format!(
                 "its certificate is for {} as well as for {}",
                 one.name, other.name
@@ -335,49 +370,55 @@ impl Lobby {
 
     /// Gives up the connections of an agent that does not answer: its host was cut off or reset. The agent may have been
     /// started again before the kernel notices.
-    async fn probe(&self, name: &str) {
-        let Some((mut sender, from)) = self.idle(name) else {
-            return;
-        };
-        let answer = tokio::time::timeout(SILENCE, self.instance(&mut sender)).await;
-        let alive = matches!(answer, Ok(Ok(_)));
-        if let Some(seat) = self.inside().seats.get_mut(name) {
-            match alive {
-                true => seat.idle.push_back((sender, from)),
-                false => *seat = Seat::default(),
-            }
+    fn give_up(&self, name: &str) {
+        let seats = &mut self.inside().seats;
+        if seats.get(name).is_some_and(|seat| seat.silent) {
+            seats.remove(name);
         }
-        self.ready.notify_waiters();
     }
 
-    /// Sends requests on all idle connections, without end, and gives up those without an answer.
+    /// Sends a request on each idle connection of an agent, and gives up those without an answer. Returns whether there
+    /// was an answer; `None` if no connection is idle. The caller has the agent's turn.
+    async fn probe(&self, name: &str) -> Option<bool> {
+        let mut idle: Vec<(Sender, SocketAddr)> = Vec::new();
+        idle.extend(std::iter::from_fn(|| self.idle(name)));
+        let each = idle.into_iter().map(async |(mut sender, from)| {
+            let answer = tokio::time::timeout(SILENCE, self.instance(&mut sender)).await;
+            let alive = matches!(answer, Ok(Ok(_)));
+            if alive && let Some(seat) = self.inside().seats.get_mut(name) {
+                seat.idle.push_back((sender, from));
+            }
+            self.ready.notify_waiters();
+            alive
+        });
+        let alive = join_all(each).await.into_iter().reduce(|a, b| a || b)?;
+        if let Some(seat) = self.inside().seats.get_mut(name) {
+            seat.silent = !alive;
+        }
+        Some(alive)
+    }
+
+    /// Probes the idle connections of all agents, without end. No agent waits for another one.
     async fn ping(&self) {
+        join_all(self.expected.iter().map(|one| self.ping_one(one))).await;
+    }
+
+    async fn ping_one(&self, one: &Expected) {
         loop {
             tokio::time::sleep(PING).await;
-            let names: Vec<&str> = self.expected.iter().map(|e| e.name.as_str()).collect();
-            let each = names.into_iter().map(async |name| {
-                let mut idle: Vec<(Sender, SocketAddr)> = Vec::new();
-                idle.extend(std::iter::from_fn(|| self.idle(name)));
-                for (mut sender, from) in idle {
-                    let answer = tokio::time::timeout(SILENCE, self.instance(&mut sender)).await;
-                    if matches!(answer, Ok(Ok(_)))
-                        && let Some(seat) = self.inside().seats.get_mut(name)
-                    {
-                        seat.idle.push_back((sender, from));
-                    }
-                    self.ready.notify_waiters();
-                }
-            });
-            join_all(each).await;
+            let _turn = one.turn.lock().await;
+            self.probe(&one.name).await;
         }
     }
 
-    /// Adds a connection to those of an agent.
+    /// Adds a connection to those of an agent. `answers` tells whether the connections that it has were probed just now
+    /// and gave an answer, if they are of another start.
     fn seat(
         &self,
         name: &str,
         from: SocketAddr,
         instance: String,
+        answers: bool,
         (sender, open): (Sender, Weak<()>),
     ) -> Result<(), String> {
         let mut inside = self.inside();
@@ -392,6 +433,10 @@ impl Lobby {
                 from: Some(from),
                 ..Seat::default()
             };
+        } else if seat.instance != instance && !answers {
+            return Err(format!(
+                "connections of {name} from before it was started are in use"
+            ));
         } else if seat.instance != instance {
             let first = seat
                 .from
@@ -408,6 +453,7 @@ impl Lobby {
         }
         seat.open.push(open);
         seat.idle.push_back((sender, from));
+        seat.silent = false;
         Ok(())
     }
 }
@@ -444,11 +490,18 @@ fn expect(agent: &Address, all: &Trust) -> Result<Expected, OrderError> {
         agent: agent.name.clone(),
         reason,
     };
+    // All certificates are verified in the same handshake, so an authority's count for every agent.
+    let common = |path| matches!(all, Trust::Authorities(other) if other == path);
     let by = match agent.trust.as_ref().unwrap_or(all) {
         Trust::Fingerprints(prints) => match prints.as_slice() {
             [one] => By::Fingerprint(tls::pin(one).map_err(RemoteError::Tls)?),
             _ => return Err(unrecognized("an agent that dials in has one fingerprint")),
         },
+        Trust::Authorities(path) if !common(path) => {
+            let reason = "an agent that dials in has a fingerprint, or a certificate of the authority of all \
+                          agents: it cannot have an authority of its own";
+            return Err(unrecognized(reason));
+        }
         Trust::Authorities(_) => {
             let name = ServerName::try_from(agent.name.clone());
             let reason = "without a fingerprint, an agent that dials in is called by a name or address \
@@ -463,5 +516,6 @@ fn expect(agent: &Address, all: &Trust) -> Result<Expected, OrderError> {
     Ok(Expected {
         name: agent.name.clone(),
         by,
+        turn: tokio::sync::Mutex::default(),
     })
 }

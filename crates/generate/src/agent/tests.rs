@@ -69,7 +69,10 @@ impl Running {
     }
 
     fn of(config: AgentConfig) -> Running {
-        let agent = Agent::new(config).unwrap();
+        Running::serving(Agent::new(config).unwrap())
+    }
+
+    fn serving(agent: Agent) -> Running {
         // One that dials out has none.
         let none = SocketAddr::from(([127, 0, 0, 1], 0));
         let address = agent.address().unwrap().unwrap_or(none);

@@ -13,8 +13,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, Serve
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{
-    ClientConfig, ConfigBuilder, DigitallySignedStruct, DistinguishedName, RootCertStore,
-    ServerConfig, SignatureScheme, WantsVerifier, client,
+    CertificateError, ClientConfig, ConfigBuilder, DigitallySignedStruct, DistinguishedName,
+    RootCertStore, ServerConfig, SignatureScheme, WantsVerifier, client,
 };
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -210,6 +210,11 @@ pub(super) fn failure(error: &io::Error) -> String {
         .and_then(|e| e.downcast_ref::<rustls::Error>());
     match inner {
         Some(rustls::Error::InvalidMessage(_)) => "the other side does not speak TLS".into(),
+        Some(rustls::Error::InvalidCertificate(
+            CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. },
+        )) => format!(
+            "{error}: enrol its host again, for certificates of both ends (`swell agent enrol`)"
+        ),
         _ => error.to_string(),
     }
 }

@@ -460,8 +460,8 @@ impl Sender {
         Some(out)
     }
 
-    /// Handles QUIC's probe time-out (RFC 9002 section 6.2.4): sends one packet of new data, or the newest one again.
-    /// Congestion control is not involved, and nothing is declared lost. The acknowledgement shows what was lost before
+    /// Handles QUIC's probe time-out (RFC 9002 section 6.2.4): sends one packet of new data, or the newest one without
+    /// an acknowledgement again. Congestion control is not involved, and nothing is declared lost. The acknowledgement shows what was lost before
     /// the probe, whatever data it carried; by sequence numbers, only data at the end shows that.
     fn probe_once_more(&mut self, cfg: &Config, now: Time) -> Option<Out> {
         self.timeouts += 1;

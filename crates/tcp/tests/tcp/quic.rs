@@ -145,6 +145,24 @@ fn a_lost_flight_is_found_by_one_probe() {
 }
 
 #[test]
+fn a_repair_lost_below_what_arrived_is_probed() {
+    // The ninth of ten packets and its repair are lost. The tenth has arrived, so sending it again would show nothing.
+    let net = transfer(10, |n| n == 8 || n == 10);
+    let data = net.data(SERVER);
+    let ninth = data[8].1.seq;
+    let again: Vec<u64> = data[10..].iter().map(|x| x.1.seq).collect();
+    assert_eq!(again, [ninth, ninth], "the repair and the probe");
+    // RACK waits for a quarter of the RTT after the acknowledgement of the tenth. Five samples are all 40 ms (RFC 9002
+    // sections 5.3 and 6.2.1).
+    let repair = 40.0 + 10.0;
+    let timeout = 40.0 + 4.0 * 20.0 * 0.75f64.powi(4) + 25.0;
+    let probe = data[11].0.as_secs_f64() * 1e3;
+    assert!((probe - repair - timeout).abs() < 0.01, "{probe}");
+    let s = server(&net);
+    assert_eq!((s.probes, s.rtos, s.recoveries), (1, 0, 1));
+}
+
+#[test]
 fn probes_back_off_and_the_third_is_persistent_congestion() {
     // The last packet is lost four times.
     let net = transfer(10, |n| (9..13).contains(&n));

@@ -12,6 +12,7 @@ pub(super) fn backgrounds(file: &File, found: &mut Findings) {
         let at = Slot {
             role: Role::Background,
             backend: file.backend,
+            stack: file.run.background_stack,
             duration: file.run.duration,
             key: &key,
         };
