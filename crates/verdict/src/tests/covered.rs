@@ -263,8 +263,8 @@ fn few_requests_have_no_tail() {
 #[test]
 fn what_is_worse_comes_first() {
     let slow = |b: &str, i: u32| match b {
-        "learnt" => i % 50 == 0,
-        _ => i % 18 == 0,
+        "learnt" => i.is_multiple_of(50),
+        _ => i.is_multiple_of(18),
     };
     let mut results = closed_loop(slow);
     for run in &mut results.runs {
