@@ -96,21 +96,19 @@ fn on_off_sources_keep_rate_and_volume_and_never_burst() {
 #[test]
 fn a_new_load_changes_the_streams_of_sources_that_have_begun() {
     let model = on_and_off(1);
-    let streams = |load: f64, seed| {
-        let plan = |load| {
-            let playback = Playback {
-                load,
-                ..Playback::default()
-            };
-            Plan::new(&model, &playback).unwrap()
+    let plan = |load| {
+        let playback = Playback {
+            load,
+            ..Playback::default()
         };
+        Plan::new(&model, &playback).unwrap()
+    };
+    let streams = |factor: f64, seed| {
         let mut player = Player::new(plan(1.0), seed, Share::ALL);
-        let mut begun = |until| std::iter::from_fn(|| player.pop(seconds(until))).count() as f64;
-        let before = begun(900);
-        drop(begun);
-        assert_eq!(player.change(plan(load), seconds(900)), load);
+        let before = std::iter::from_fn(|| player.pop(seconds(900))).count();
+        assert_eq!(player.change(plan(factor), seconds(900)), factor);
         let after = std::iter::from_fn(|| player.pop(seconds(1_700))).count();
-        [before, after as f64]
+        [before as f64, after as f64]
     };
     let all = |load| {
         let each = (1..=30).map(|seed| streams(load, seed));
