@@ -89,7 +89,7 @@ pub(crate) enum Command {
     /// Write the manual pages, one a command, to a directory.
     #[command(after_help = "swell man ~/.local/share/man/man1")]
     Man {
-        /// The directory; it must be there.
+        /// The directory; it is made if there is none.
         dir: PathBuf,
     },
 }

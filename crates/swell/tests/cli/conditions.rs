@@ -68,11 +68,7 @@ fn a_condition_is_about_the_foregrounds_that_have_the_measure() {
             5,
             "no foreground has a measure `goodputt`; there are",
         ),
-        (
-            "feet:loss.ratio > 1e6",
-            5,
-            "the foregrounds are page, feed, alone",
-        ),
+        ("feet:loss.ratio > 1e6", 2, "hint: did you mean `feed`?"),
     ] {
         let (found, said) = judged(&dir, condition);
         assert_eq!(found, Some(code), "{condition}: {said}");
