@@ -1,0 +1,23 @@
+"""A small experiment."""
+
+TEXT = """
+name = "small"
+[network]
+rate = "10Mbit"
+delay = "5ms"
+[[foreground]]
+name = "page"
+kind = "web"
+object = "20kB"
+[[background]]
+name = "none"
+kind = "none"
+[[background]]
+name = "poisson"
+kind = "poisson"
+rate = "6Mbit"
+[run]
+replications = 2
+warmup = "1s"
+duration = "5s"
+"""
