@@ -1,4 +1,5 @@
 """Tests the package `groundswell` against the program: its numbers, its errors, Ctrl-C, its types."""
+import json
 import math
 import os
 import pathlib
@@ -345,6 +346,22 @@ def test_commands_to_run_under_traffic_are_lists_or_lines(monkeypatch, here):
         assert called[-1] == expected
     with pytest.raises(groundswell.UsageError, match="no command"):
         groundswell.under("access-link", "")
+
+
+def test_a_command_without_comparison_has_an_exit_code_of_its_own(monkeypatch, here):
+    program = here / "program"
+    program.write_text("#!/bin/sh\nmkdir -p out\necho '{}' > out/manifest.json\n$SAYS >&2\nexit 2\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("SWELL", str(program))
+    monkeypatch.setenv("SAYS", "true")
+    assert groundswell.under("none", "x", compare=False, output="out").directory.name == "out"
+    with pytest.raises(groundswell.UsageError):
+        groundswell.under("none", "x", output="out")
+    event = {"event": "error", "code": 2, "message": "wrong", "hints": []}
+    (here / "event").write_text(json.dumps(event) + "\n")
+    monkeypatch.setenv("SAYS", "cat event")
+    with pytest.raises(groundswell.UsageError):
+        groundswell.under("none", "x", compare=False, output="out")
 
 
 def test_a_wrong_program_is_told(monkeypatch, here):

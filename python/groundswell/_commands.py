@@ -103,8 +103,10 @@ def under(
     if compare is not False:
         arguments += ["--compare"] if compare is True else ["--compare", str(compare)]
     arguments += _options(options)
+    # Without a comparison the exit code is that of the command, whatever it is.
+    accept = None if compare is False else _process.ANSWERS
     with _progress.shown(progress) as report:
-        ended = _process.call([*arguments, "--", *words], progress=report, accept=_process.ANSWERS)
+        ended = _process.call([*arguments, "--", *words], progress=report, accept=accept)
     return Run(directory, messages=ended.messages)
 
 

@@ -108,11 +108,11 @@ def call(
     progress: Callable[[Progress], None] | None = None,
     stdin: str | None = None,
     cwd: str | os.PathLike[str] | None = None,
-    accept: Sequence[int] = (0,),
+    accept: Sequence[int] | None = (0,),
     environment: Mapping[str, str] | None = None,
 ) -> Finished:
     """Runs the program and waits for it. Raises an exception on failure. Ctrl-C first ends the program, which keeps
-    completed runs."""
+    completed runs. `accept` lists the exit codes that are no failure; None is any of them without an error."""
     program = binary()
     try:
         process = subprocess.Popen(
@@ -180,7 +180,7 @@ def call(
         for pipe, helper in ((process.stderr, helpers[0]), (process.stdout, helpers[1])):
             if pipe is not None and not helper.is_alive():
                 pipe.close()
-    if ended.code in accept:
+    if not failures if accept is None else ended.code in accept:
         ended.messages += said
         return ended
     if failures:

@@ -57,7 +57,11 @@ class Cell:
     @property
     def run(self) -> Run:
         """Its runs, all batches combined."""
-        return Run(*self.directories)
+        run = Run(*self.directories)
+        if self.verdict is not None:
+            # It is known, and need not be computed again to join tables.
+            run.verdict = self.verdict
+        return run
 
     @property
     def replications(self) -> int:

@@ -165,6 +165,10 @@ impl Session {
         scratch: &Path,
         progress: impl Fn(u64) + Send + Sync + 'static,
     ) -> Result<Session, Error> {
+        // Before a trace is learnt, which takes a while.
+        if let Some(dir) = &options.keep.output {
+            may_be_made(dir)?;
+        }
         let background = background(&options.link.background, scratch, progress)?;
         let text = experiment::text(&options, &background)?;
         let here = std::env::current_dir().map_err(Error::failed)?;
@@ -275,9 +279,6 @@ fn not_started(failure: &Failure) -> Option<u8> {
 
 /// The directory of the run; an error if it holds something else that may not be deleted.
 fn directory(keep: &Keep, plan: &Plan) -> Result<PathBuf, Error> {
-    if let Some(dir) = &keep.output {
-        may_be_made(dir)?;
-    }
     let own = |dir: &Path| match std::fs::read_dir(dir) {
         Err(_) => true,
         Ok(mut entries) => {

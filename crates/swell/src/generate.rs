@@ -25,13 +25,13 @@ pub(crate) fn generate(
 ) -> Result<(), Fail> {
     let traffic = traffic(args)?;
     out::warnings(&traffic.doubts);
-    let dir = generate::directory(args.output.as_deref(), args.fresh)?;
     let program = std::env::current_exe().map_err(Fail::failed)?;
     let local = rights.map(|rights| Local::new(rights, &program));
     let local = local.transpose()?;
     let options = Options {
         order: order(args, traffic.part, local.as_ref())?,
-        dir,
+        // Last: --fresh throws away what is there.
+        dir: generate::directory(args.output.as_deref(), args.fresh)?,
         name: traffic.name,
         length: traffic.length,
         duration: args.duration,

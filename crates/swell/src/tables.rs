@@ -377,7 +377,7 @@ pub(crate) fn bench(listed: &[(&str, Model)]) -> String {
         "dB/octave: how fast the energy of the larger direction rises from 8 ms to 1 s; 0 is Poisson. In parentheses: \
          there was no trace, and rates and energy are those of what is played. elastic: bytes of TCP, which wait for \
          congestion. fidelity: quantities of the trace that come back; for a stand-in the rates that it plays, in % of the \
-         published ones. made: neither is known. –: no TCP.",
+         published ones. made: neither is known. –: too little traffic, or no TCP.",
     );
     format!("{table}\n{SIDES}\n{key}")
 }

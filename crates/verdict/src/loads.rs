@@ -167,7 +167,9 @@ impl Loads {
             carried: carried_bps,
             target,
             open_loop,
-            measured: alone.is_some()
+            // A part of a mix has other draws than alone.
+            measured: mix.is_none()
+                && measured.is_some()
                 && (results.experiment.leaves(background).iter()).all(|l| l.active().is_none()),
             exact: [exact, exact || (asked.is_some() && !carried)],
             silent: somewhere

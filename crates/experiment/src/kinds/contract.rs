@@ -234,9 +234,9 @@ pub(crate) trait Keys {
         Pace::Factor
     }
 
-    /// Where in its model every run starts, if the file says so.
-    fn phase(&self) -> Option<Dur> {
-        None
+    /// Whether all runs have the same draw, or the same part of a trace, because the file says which.
+    fn is_one_draw(&self) -> bool {
+        false
     }
 
     /// The time windows in which it sends; `None` if it always sends.

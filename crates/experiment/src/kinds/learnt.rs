@@ -210,8 +210,8 @@ impl Keys for Learnt {
         Pace::Sessions(self.sessions.unwrap_or(1.0))
     }
 
-    fn phase(&self) -> Option<Dur> {
-        self.phase
+    fn is_one_draw(&self) -> bool {
+        self.phase.is_some()
     }
 
     fn reads(&self) -> Option<&'static str> {

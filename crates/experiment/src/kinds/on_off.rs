@@ -188,6 +188,10 @@ impl OnOff {
 impl Keys for OnOff {
     reads!(name, load, active, energy, route, delay);
 
+    fn is_one_draw(&self) -> bool {
+        self.seeds.is_some()
+    }
+
     fn check(&self, at: &Slot<'_>, found: &mut Findings) {
         at.simulated_only(
             "packets as a foreground are simulated only",

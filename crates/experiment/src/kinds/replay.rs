@@ -260,6 +260,10 @@ impl Keys for Replay {
         true
     }
 
+    fn is_one_draw(&self) -> bool {
+        self.phase.is_some() || self.once
+    }
+
     fn pace(&self) -> Pace {
         Pace::Speed(1.0 / self.stretch.unwrap_or(1.0))
     }

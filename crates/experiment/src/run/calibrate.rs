@@ -288,8 +288,8 @@ impl Site<'_> {
             if mine.is_empty() {
                 continue;
             }
-            // With a phase, runs have one part of the trace, which may have more or less traffic than its mean.
-            if job.background.as_keys().phase().is_some() {
+            // The runs' own draw may have more or less traffic than the mean over all draws.
+            if job.background.as_keys().is_one_draw() {
                 let drawn = self.drawn(job.background, job.search.pace)?;
                 if let Some(drawn) = drawn.into_iter().collect::<Option<Vec<[f64; 2]>>>() {
                     let mean = |d: usize| drawn.iter().map(|r| r[d]).sum::<f64>();

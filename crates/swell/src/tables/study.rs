@@ -4,14 +4,16 @@ use swell_study::{Axis, Estimate, Picture, Unit};
 
 use super::list;
 
-/// The points of a picture: a row for each place on the axis, a column for each line, with 95 % intervals.
+/// The points of a picture: a row for each place on the axis, a column for each line, with 95 % intervals. Reference
+/// curves, which nobody measured, are left out.
 pub(crate) fn picture(picture: &Picture) -> String {
-    let mut header = vec![picture.x.title.clone()];
-    header.extend(picture.lines.iter().map(|line| line.name.clone()));
+    let lines = || picture.lines.iter().filter(|line| line.measured);
+    let mut header = vec![format!("{}{}", picture.x.title, unit(&picture.x).0)];
+    header.extend(lines().map(|line| line.name.clone()));
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     let mut table = list(&header);
     let mut places: Vec<f64> = Vec::new();
-    for &(x, _) in picture.lines.iter().flat_map(|line| &line.points) {
+    for &(x, _) in lines().flat_map(|line| &line.points) {
         if !places.contains(&x) {
             places.push(x);
         }
@@ -19,22 +21,16 @@ pub(crate) fn picture(picture: &Picture) -> String {
     places.sort_by(f64::total_cmp);
     for place in places {
         let mut row = vec![number(place, &picture.x)];
-        row.extend(picture.lines.iter().map(|line| {
+        row.extend(lines().map(|line| {
             let own = line.points.iter().find(|p| p.0 == place);
             own.map_or_else(|| "-".to_owned(), |p| estimate(&p.1, &picture.y))
         }));
         table.add_row(row);
     }
-    let unit = match picture.y.unit {
-        Unit::Plain => String::new(),
-        Unit::Share => ", %".to_owned(),
-        Unit::Seconds => ", ms".to_owned(),
-        Unit::Bytes => ", kB".to_owned(),
-        Unit::BitsPerSecond => ", Mbit/s".to_owned(),
-    };
     format!(
-        "{}{unit}; in brackets 95 % intervals\n{table}",
-        picture.title
+        "{}{}; in brackets 95 % intervals\n{table}",
+        picture.title,
+        unit(&picture.y).0
     )
 }
 
@@ -51,18 +47,20 @@ fn estimate(e: &Estimate, axis: &Axis) -> String {
     }
 }
 
+/// The unit in which numbers of an axis are printed, after its title, and how many of it a unit of the axis is.
+fn unit(axis: &Axis) -> (&'static str, f64) {
+    match axis.unit {
+        Unit::Plain => ("", 1.0),
+        Unit::Share => (", %", 100.0),
+        Unit::Seconds => (", ms", 1e3),
+        Unit::Bytes => (", kB", 1e-3),
+        Unit::BitsPerSecond => (", Mbit/s", 1e-6),
+    }
+}
+
 /// A number in the unit that the title of the table names: three significant digits.
 fn number(x: f64, axis: &Axis) -> String {
-    let scale = match axis.unit {
-        Unit::Plain => 1.0,
-        Unit::Share => 100.0,
-        Unit::Seconds | Unit::Bytes => match axis.unit {
-            Unit::Seconds => 1e3,
-            _ => 1e-3,
-        },
-        Unit::BitsPerSecond => 1e-6,
-    };
-    let x = x * scale;
+    let x = x * unit(axis).1;
     if x == 0.0 || !x.is_finite() {
         return x.to_string();
     }
@@ -95,19 +93,29 @@ mod tests {
                 .collect(),
             measured: true,
         };
+        let reference = Line {
+            measured: false,
+            ..line("reference", &[(0.001, &[1.0]), (0.002, &[1.0])])
+        };
         let text = picture(&Picture {
             name: "wait".into(),
             title: "Wait".into(),
             caption: String::new(),
-            x: axis("timescale, ms", Unit::Plain),
+            x: axis("timescale", Unit::Seconds),
             y: axis("wait", Unit::Seconds),
             lines: vec![
-                line("voice", &[(16.0, &[0.002]), (4.0, &[0.001, 0.001, 0.001])]),
-                line("web", &[(16.0, &[0.010, 0.014])]),
+                line(
+                    "voice",
+                    &[(0.016, &[0.002]), (0.004, &[0.001, 0.001, 0.001])],
+                ),
+                line("web", &[(0.016, &[0.010, 0.014])]),
+                reference,
             ],
         });
         let rows: Vec<&str> = text.lines().map(str::trim).collect();
         assert_eq!(rows[0], "Wait, ms; in brackets 95 % intervals");
+        assert!(text.contains("timescale, ms") && !text.contains("reference"));
+        assert!(!rows.iter().any(|r| r.starts_with("1 ")));
         let row = |begins: &str| {
             let own = rows
                 .iter()

@@ -316,4 +316,19 @@ fn a_silent_part_of_a_mix_is_told() {
     let said = "bursts sent nothing after the warm-up";
     assert!(mix.withheld.iter().any(|w| w == said), "{:?}", mix.withheld);
     assert_eq!(mix.requested_bps[1], Some(9e6));
+    // Beside other parts it has another draw than alone, so it may carry more.
+    let alone = swell_experiment::store::Measured {
+        down_bps: 4e6,
+        down_bps_each: vec![4e6],
+        ..swell_experiment::store::Measured::default()
+    };
+    results.manifest.measured.insert("poisson".into(), alone);
+    for run in &mut results.runs {
+        let bursts = run.observed.parts.last_mut().unwrap();
+        (bursts.arrived, bursts.departed) = (2_500_000, 2_500_000);
+    }
+    let v = judged(&results);
+    let of = |name: &str| v.backgrounds.iter().find(|b| b.background == name).unwrap();
+    assert_eq!(of("learnt").withheld, [""; 0]);
+    assert!(of("poisson").withheld[0].contains("was to carry"));
 }

@@ -1,7 +1,9 @@
 //! Impossible backgrounds.
 
+use swell_base::Rate;
+
 use super::super::read::{suggest, unknown_name};
-use super::super::{File, Stack};
+use super::super::{File, RateSpec, Stack};
 use super::Findings;
 use crate::kinds::{Part, Role, Slot};
 
@@ -122,5 +124,7 @@ fn matching(
         );
     } else if let Some(why) = other.as_keys().rateless() {
         found.add(key, format!("`{target}` {why}"), &hint);
+    } else if other.rate() == Some(&RateSpec::Fixed(Rate::default())) {
+        found.add(key, format!("`{target}` sends nothing down"), &hint);
     }
 }

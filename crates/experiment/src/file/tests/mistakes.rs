@@ -250,6 +250,13 @@ fn each_kind_of_mistake_names_line_key_and_way_out() {
             "`poisson` matches itself",
         ),
         (
+            "rate = \"6.6Mbit\"",
+            "rate = \"0Mbit\"",
+            "x.toml:24:8",
+            "background[2].rate",
+            "`learnt` sends nothing down",
+        ),
+        (
             "name = \"poisson\"",
             "name = \"learnt\"",
             "x.toml:22:8",
