@@ -20,6 +20,8 @@ use crate::kinds::Part;
 use crate::plan::Plan;
 use crate::store::{Measured, StoreError, write_atomically};
 
+use whole::Line;
+
 /// Rounds of scaling the sessions.
 const ROUNDS: usize = 3;
 /// All pieces together take no more than this share of the runs' simulated time.
@@ -61,9 +63,10 @@ pub(super) struct Calibration {
     pub warnings: Vec<Warning>,
 }
 
-/// Rates in one piece of a run.
+/// Rates in a run of the background alone, or in one piece of it.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
+    replication: u32,
     carried: MeasuredRates,
     offered: Option<Offered>,
 }
@@ -72,12 +75,12 @@ struct Piece {
 #[derive(Clone, Debug, PartialEq)]
 struct Try {
     pace: Option<f64>,
-    /// Carried rate of each piece, in the order of the replications.
-    each: Vec<[f64; 2]>,
+    /// Carried rate of each whole run.
+    each: BTreeMap<u32, [f64; 2]>,
     /// Expected carried rate, as a mean over all draws.
     rate: [f64; 2],
-    /// Ratio of the carried to the offered rate.
-    share: [f64; 2],
+    /// Carried rate of a run by the rate that its draw offers.
+    lines: [Line; 2],
     /// Loss ratio at the bottleneck.
     lost: f64,
 }
@@ -104,6 +107,8 @@ struct Job<'p> {
     unyielding: bool,
     /// Whether the network shapes its traffic. Then whole runs are measured.
     shaped: bool,
+    /// How many whole runs are measured.
+    runs: usize,
     search: Search,
 }
 
@@ -138,8 +143,7 @@ pub(super) fn calibrate(
             pieces,
             known: &calibration.measured,
         };
-        // All rounds of a search may be in pieces, and all again in whole runs.
-        for _ in 0..2 * ROUNDS {
+        while jobs.iter().any(|job| !job.search.done) {
             if site.round(&mut jobs)?.is_none() {
                 return Ok(None);
             }
@@ -189,6 +193,7 @@ fn begin<'p>(plan: &'p Plan, background: &'p Part, measured: &Rates) -> Job<'p> 
         background,
         unyielding: background.is_open_loop() || plan.is_mostly_datagrams(background),
         shaped: false,
+        runs: whole::first(plan.file.run.replications),
         search: Search {
             target,
             offered: background.load() == LoadBasis::Offered,
@@ -218,18 +223,15 @@ impl Site<'_> {
     /// One round of all unfinished searches. `None` if it was cancelled.
     fn round(&self, jobs: &mut [Job<'_>]) -> Result<Option<()>, Failure> {
         let (n, settle, length) = self.pieces;
-        let run = &self.plan.file.run;
         self.look_for_busy(jobs)?;
         let whole = |job: &Job<'_>| self.whole(job);
-        let runs: Vec<(usize, u32)> = (jobs.iter().enumerate())
-            .filter(|(_, job)| !job.search.done)
-            .flat_map(|(i, job)| {
-                let n = if whole(job) { run.replications } else { n };
-                (0..n).map(move |r| (i, r))
-            })
-            .collect();
-        if runs.is_empty() {
-            return Ok(Some(()));
+        let mut runs: Vec<(usize, u32)> = Vec::new();
+        for (i, job) in jobs.iter().enumerate().filter(|(_, job)| !job.search.done) {
+            let replications = match whole(job) {
+                true => whole::sample(&self.drawn(job.background, job.search.pace)?, job.runs),
+                false => (0..n).collect(),
+            };
+            runs.extend(replications.into_iter().map(|r| (i, r)));
         }
         let path = |&(i, replication): &(usize, u32)| {
             let job = &jobs[i];
@@ -254,11 +256,16 @@ impl Site<'_> {
             };
             let offered = self.backend.offered(&spec).map_err(failed)?;
             let place = path(which);
+            let replication = which.1;
             if let Ok(text) = fs::read(&place)
                 && let Ok(carried) = serde_json::from_slice(&text)
             {
                 progress.share(slot, 1.0);
-                return Ok(Piece { carried, offered });
+                return Ok(Piece {
+                    replication,
+                    carried,
+                    offered,
+                });
             }
             let carried = (self.backend)
                 .measure(&spec, &|share| progress.share(slot, share), self.cancelled)
@@ -269,7 +276,11 @@ impl Site<'_> {
             })?;
             write_atomically(&place, &text)?;
             progress.share(slot, 1.0);
-            Ok(Piece { carried, offered })
+            Ok(Piece {
+                replication,
+                carried,
+                offered,
+            })
         };
         let pieces = match pool::over_cores(self.threads, &runs, &work, self.cancelled) {
             Ok(pieces) => pieces,
@@ -299,7 +310,7 @@ impl Site<'_> {
                 }
             }
             match self.whole(job) {
-                true => job.search.learn_runs(&mine),
+                true => job.learn_runs(&mine, self.plan.file.run.replications),
                 false if whole::shaped(&mine) => job.measure_runs(),
                 false => job.search.learn(&mine),
             }
@@ -336,9 +347,9 @@ impl Site<'_> {
         };
         let mut each = [Vec::new(), Vec::new()];
         let all = self.drawn(job.background, best.pace)?;
-        for (replication, drawn) in all.into_iter().enumerate() {
-            let seen = best.each.get(replication).filter(|_| self.whole(&job));
-            let carried = drawn.map(|drawn| [0, 1].map(|d| drawn[d] * best.share[d]));
+        for (replication, drawn) in (0..).zip(all) {
+            let seen = best.each.get(&replication);
+            let carried = drawn.map(|drawn| [0, 1].map(|d| best.lines[d].at(drawn[d])));
             let rates = seen.copied().or(carried).unwrap_or(best.rate);
             (0..2).for_each(|d| each[d].push(rates[d]));
         }
@@ -401,15 +412,11 @@ impl Search {
             }
         }
         let lost = mean(&|p| p.carried.lost);
-        let pace = self.pace;
-        let each = pieces
-            .iter()
-            .map(|p| [p.carried.up_bps, p.carried.down_bps]);
         let now = Try {
-            pace,
-            each: each.collect(),
+            pace: self.pace,
+            each: BTreeMap::new(),
             rate,
-            share,
+            lines: share.map(Line::through_zero),
             lost,
         };
         self.proceed(now, NEAR_ENOUGH);

@@ -76,6 +76,7 @@ impl Plant {
                 let drawn = mean * (self.spread * normal(&mut rng)).exp();
                 let carried = (self.carried)(drawn) * (self.noise * normal(&mut rng)).exp();
                 Piece {
+                    replication: 0,
                     carried: MeasuredRates {
                         up_bps: 0.0,
                         down_bps: carried,
@@ -181,6 +182,7 @@ fn a_rate_between_two_tries_does_not_blame_the_network() {
     };
     for down_bps in [12e6, 5e6, 6e6] {
         search.learn(&[Piece {
+            replication: 0,
             carried: MeasuredRates {
                 up_bps: 0.0,
                 down_bps,
@@ -190,7 +192,7 @@ fn a_rate_between_two_tries_does_not_blame_the_network() {
         }]);
     }
     let best = search.best().unwrap();
-    assert_eq!(best.each, [[0.0, 6e6]]);
+    assert_eq!(best.rate, [0.0, 6e6]);
     let doubt = missed("x", &search, &best).unwrap();
     assert!(doubt.message.contains("no other try"), "{}", doubt.message);
 }
@@ -225,6 +227,7 @@ fn an_offered_rate_is_not_searched() {
         done: false,
     };
     search.learn(&[Piece {
+        replication: 0,
         carried: MeasuredRates {
             up_bps: 0.0,
             down_bps: 5e6,
@@ -271,7 +274,7 @@ proptest! {
             }
             let carried = MeasuredRates { up_bps: 0.0, down_bps, lost: 0.0 };
             let offered = Some(Offered { mean: [0.0, 1e6], drawn: [0.0, drawn] });
-            search.learn(&[Piece { carried, offered }]);
+            search.learn(&[Piece { replication: 0, carried, offered }]);
         }
         let pace = search.best().unwrap().pace.unwrap();
         let most = LEAP.powi(ROUNDS as i32);

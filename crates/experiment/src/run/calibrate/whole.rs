@@ -2,8 +2,11 @@
 //!
 //! If queues or losses delay transfers, some outlast a short piece, and the piece carries too small a share. The next
 //! pieces of a run carry the rest. So pieces are measured only where the network hardly shapes the traffic.
+//!
+//! Whole runs cost as much as those of the experiment. What a run carries mostly follows from what its draw offers, so
+//! a sample of the replications is enough where the others can be told from it.
 
-use super::{Failure, Job, LITTLE, Piece, Search, Site, Try};
+use super::{DOUBTFUL, Failure, Job, LITTLE, Piece, Search, Site, Try};
 use crate::backend::{Offered, RunSpec};
 
 /// Above this mean utilization of a link, bursts often fill it, and whole runs are measured.
@@ -12,8 +15,11 @@ const BUSY: f64 = 0.05;
 const LOSSES: f64 = 0.001;
 /// If pieces carry more or less than their draws offer by more than this share, the network shapes the traffic.
 const APART: f64 = 0.05;
-/// A rate of whole runs within this share of its target needs no further round: it costs as much as the runs do.
+/// A rate of whole runs within this share of its target needs no further round: it costs as much as the runs do. Nor
+/// is a mean of the runs better known than this, at 95 %.
 const NEAR: f64 = 0.02;
+/// The first sample is this share of the replications, and at least so many.
+const SAMPLE: (f64, usize) = (0.25, 4);
 
 impl Site<'_> {
     /// Whether whole runs of all replications are measured: short pieces are not representative if the network shapes
@@ -53,6 +59,42 @@ impl Job<'_> {
         self.shaped = true;
         self.search.tried.clear();
     }
+
+    /// Evaluates a sample of the whole runs. If it is too small to tell what the others carry, the next one is larger.
+    pub(super) fn learn_runs(&mut self, runs: &[Piece], replications: u32) {
+        let all = runs.len() >= replications as usize;
+        if all || is_enough(runs) {
+            self.search.learn_runs(runs);
+        } else {
+            self.runs = 2 * runs.len();
+        }
+    }
+}
+
+/// How many of the replications are measured at first.
+pub(super) fn first(replications: u32) -> usize {
+    let (share, least) = SAMPLE;
+    least.max((share * f64::from(replications)).ceil() as usize)
+}
+
+/// The replications to measure, `n` at least: evenly spaced by what their draws offer, with the smallest and the largest
+/// draw, so that the others are not outside of what was measured. All where the draws are not known.
+pub(super) fn sample(drawn: &[Option<[f64; 2]>], n: usize) -> Vec<u32> {
+    let all = 0..drawn.len() as u32;
+    let Some(mut ranked) = (all.clone().zip(drawn))
+        .map(|(r, rates)| rates.map(|[up, down]| (up + down, r)))
+        .collect::<Option<Vec<(f64, u32)>>>()
+        .filter(|ranked| (2..ranked.len()).contains(&n))
+    else {
+        return all.collect();
+    };
+    ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let last = ranked.len() - 1;
+    let mut chosen: Vec<u32> = (0..n)
+        .map(|i| ranked[(i * last + (n - 1) / 2) / (n - 1)].1)
+        .collect();
+    chosen.sort_unstable();
+    chosen
 }
 
 /// Mean utilization that a background offers to the slowest links of its paths, the larger of both directions.
@@ -85,15 +127,18 @@ impl Search {
     /// Evaluates whole runs of one round, and decides what to try next.
     pub(super) fn learn_runs(&mut self, runs: &[Piece]) {
         let lost = runs.iter().map(|p| p.carried.lost).sum::<f64>();
-        let each = runs
-            .iter()
-            .map(|p| [p.carried.up_bps, p.carried.down_bps])
-            .collect();
+        let each = runs.iter().map(|p| (p.replication, p.rates()));
+        let lines = [0, 1].map(|d| Line::of(runs, d));
+        let n = runs.len().max(1) as f64;
+        let expected = |d: usize| match known(runs) {
+            true => lines[d].at(runs.iter().map(|p| p.mean(d)).sum::<f64>() / n),
+            false => lines[d].carried,
+        };
         let now = Try {
             pace: self.pace,
-            each,
-            rate: [0, 1].map(|d| expected(runs, d)),
-            share: [1.0; 2],
+            each: each.collect(),
+            rate: [expected(0), expected(1)],
+            lines,
             lost: lost / runs.len().max(1) as f64,
         };
         self.proceed(now, NEAR);
@@ -112,31 +157,98 @@ impl Search {
     }
 }
 
-/// The rate that runs carry in the mean over all draws: the regression estimator (Cochran, Sampling Techniques, 3rd ed.,
-/// section 7.1), with the offered rates, whose mean over all draws is known. On a full link the carried rate does not
-/// grow with the offered one, so the slope is small; without queueing it is about one.
-fn expected(runs: &[Piece], d: usize) -> f64 {
-    let n = runs.len().max(1) as f64;
-    let mean = |of: &dyn Fn(&Piece) -> f64| runs.iter().map(of).sum::<f64>() / n;
-    let carried = |p: &Piece| [p.carried.up_bps, p.carried.down_bps][d];
-    let came = mean(&carried);
-    if runs.iter().any(|p| p.offered.is_none()) {
-        return came;
+/// Whether the rates that all draws offer are known.
+fn known(runs: &[Piece]) -> bool {
+    runs.iter().all(|p| p.offered.is_some())
+}
+
+/// The rate that runs carry by the rate that their draws offer: the regression estimator (Cochran, Sampling Techniques,
+/// 3rd ed., section 7.1), since the offered rates of all draws and their mean are known. On a full link the carried rate
+/// does not grow with the offered one, so the slope is small; without queueing it is about one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Line {
+    /// Mean offered rate, bits per second.
+    offered: f64,
+    /// Carried rate there.
+    carried: f64,
+    slope: f64,
+}
+
+impl Line {
+    /// Every draw carries this share of what it offers.
+    pub(super) fn through_zero(share: f64) -> Line {
+        Line {
+            offered: 0.0,
+            carried: 0.0,
+            slope: share,
+        }
     }
-    let drawn = |p: &Piece| p.offered.map_or(0.0, |o| o.drawn[d]);
-    let all = mean(&|p| p.offered.map_or(0.0, |o| o.mean[d]));
-    let offered = mean(&drawn);
-    if came <= 0.0 && offered > 0.0 {
-        return 0.0;
+
+    /// Direction `d` of `runs`.
+    fn of(runs: &[Piece], d: usize) -> Line {
+        let n = runs.len().max(1) as f64;
+        let mean = |of: &dyn Fn(&Piece) -> f64| runs.iter().map(of).sum::<f64>() / n;
+        let (offered, carried) = (mean(&|p| p.drawn(d)), mean(&|p| p.rates()[d]));
+        let share = match offered > 0.0 {
+            true => carried / offered,
+            false => 1.0,
+        };
+        let spread = mean(&|p| (p.drawn(d) - offered).powi(2));
+        let slope = match spread > 0.0 {
+            true => mean(&|p| (p.drawn(d) - offered) * (p.rates()[d] - carried)) / spread,
+            false => share,
+        };
+        Line {
+            offered,
+            carried,
+            // More offered load never carries less, and additional load carries no larger share than the load that was
+            // there.
+            slope: slope.clamp(0.0, share),
+        }
     }
-    let share = if offered > 0.0 { came / offered } else { 1.0 };
-    let spread = mean(&|p| (drawn(p) - offered).powi(2));
-    let slope = match spread > 0.0 {
-        true => mean(&|p| (drawn(p) - offered) * (carried(p) - came)) / spread,
-        false => share,
+
+    /// The carried rate of a draw that offers `drawn`.
+    pub(super) fn at(&self, drawn: f64) -> f64 {
+        self.carried + self.slope * (drawn - self.offered)
+    }
+}
+
+/// Whether a sample of the runs tells what the others carry: by the residuals of the regression, the 95 % interval of
+/// the mean is narrow.
+fn is_enough(runs: &[Piece]) -> bool {
+    let freedom = runs.len() as f64 - 2.0;
+    if freedom < 1.0 || !known(runs) {
+        return false;
+    }
+    let lines = [0, 1].map(|d| Line::of(runs, d));
+    let larger = usize::from(lines[1].carried >= lines[0].carried);
+    let narrow = |d: usize| {
+        let line = &lines[d];
+        let residual = |p: &Piece| p.rates()[d] - line.at(p.drawn(d));
+        let squares: f64 = runs.iter().map(|p| residual(p).powi(2)).sum();
+        let error = (squares / freedom / runs.len() as f64).sqrt();
+        // In the other direction there may be acknowledgements only.
+        let bound = if d == larger { NEAR } else { DOUBTFUL };
+        swell_stats::t_quantile(0.975, freedom) * error <= bound * line.carried
     };
-    // More offered load never carries less, and additional load does not carry more than the load that was there.
-    came + slope.clamp(0.0, share) * (all - offered)
+    lines[larger].carried > 0.0 && narrow(0) && narrow(1)
+}
+
+impl Piece {
+    /// Carried rates up and down, bits per second.
+    fn rates(&self) -> [f64; 2] {
+        [self.carried.up_bps, self.carried.down_bps]
+    }
+
+    /// The rate that its draw offers in direction `d`; 0 where it is unknown.
+    fn drawn(&self, d: usize) -> f64 {
+        self.offered.map_or(0.0, |o| o.drawn[d])
+    }
+
+    /// The rate that all draws offer on average, likewise.
+    fn mean(&self, d: usize) -> f64 {
+        self.offered.map_or(0.0, |o| o.mean[d])
+    }
 }
 
 #[cfg(test)]

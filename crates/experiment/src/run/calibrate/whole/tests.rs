@@ -1,6 +1,6 @@
 use std::sync::Mutex;
 
-use swell_base::Dur;
+use swell_base::{Dur, Stream};
 
 use super::*;
 use crate::backend::{Backend, MeasuredRates, RunError};
@@ -13,6 +13,7 @@ use crate::test_support::{experiment, model};
 /// A run that carries `carried` of `drawn`, where all draws offer 8 on average.
 fn piece(drawn: f64, carried: f64, lost: f64) -> Piece {
     Piece {
+        replication: 0,
         carried: MeasuredRates {
             up_bps: 0.0,
             down_bps: carried,
@@ -45,6 +46,7 @@ fn the_mean_over_all_draws_does_not_depend_on_those_at_hand() {
         drawn.map(|x| piece(x, carried(x), 0.0))
     };
     let near = |x: f64, y: f64| (x - y).abs() < 1e-9;
+    let expected = |runs: &[Piece], d: usize| Line::of(runs, d).at(8.0);
     assert!(near(expected(&runs(|x| x), 1), 8.0));
     assert!(near(expected(&runs(|x| 0.8 * x), 1), 6.4));
     // A link that is full carries the same of any draw.
@@ -76,6 +78,61 @@ fn a_target_between_two_tries_is_met_between_their_paces() {
     search.learn_runs(&[piece(8.0, 7.9, 0.0)]);
     assert!(search.done);
     assert!((search.best().unwrap().rate[1] - 7.9).abs() < 1e-9);
+}
+
+#[test]
+fn a_sample_has_the_smallest_and_the_largest_draw() {
+    let drawn = [5.0, 1.0, 9.0, 3.0, 7.0, 2.0, 8.0].map(|x| Some([0.0, x]));
+    assert_eq!(sample(&drawn, 2), [1, 2]);
+    // Ranks 0, 2, 4 and 6.
+    assert_eq!(sample(&drawn, 4), [1, 2, 3, 4]);
+    assert_eq!(sample(&drawn, 7), [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(sample(&drawn, 9), [0, 1, 2, 3, 4, 5, 6]);
+    let mut unknown = drawn;
+    unknown[3] = None;
+    assert_eq!(sample(&unknown, 2), [0, 1, 2, 3, 4, 5, 6]);
+}
+
+/// Eighty networks and sixteen replications: where a sample is enough, what it tells of the others is near what they
+/// carry.
+#[test]
+fn a_sample_is_enough_only_where_it_tells_the_rest() {
+    let plants: [(fn(f64) -> f64, f64); 4] = [
+        // With room, full, between both, and full with much that nobody knows.
+        (|x| 0.97 * x, 0.005),
+        (|x| x.min(6.0), 0.005),
+        (|x| x.min(6.0) + 0.3 * (x - 6.0).max(0.0), 0.005),
+        (|x| x.min(6.0), 0.2),
+    ];
+    let mut small = [0; 4];
+    for (which, (carries, noise)) in plants.into_iter().enumerate() {
+        for seed in 0..20 {
+            let mut rng = Stream::new(seed, "plant");
+            let all: Vec<Piece> = (0..16)
+                .map(|replication| {
+                    let drawn = 8.0 * (0.6 * (2.0 * rng.uniform() - 1.0)).exp();
+                    let scatter = (2.0 * rng.uniform() - 1.0) * noise * 3f64.sqrt();
+                    Piece {
+                        replication,
+                        ..piece(drawn, carries(drawn) * (1.0 + scatter), 0.0)
+                    }
+                })
+                .collect();
+            let drawn: Vec<_> = all.iter().map(|p| Some([0.0, p.drawn(1)])).collect();
+            let chosen = sample(&drawn, first(16));
+            let seen: Vec<Piece> = chosen.iter().map(|&r| all[r as usize]).collect();
+            if !is_enough(&seen) {
+                continue;
+            }
+            small[which] += 1;
+            let line = Line::of(&seen, 1);
+            let told: f64 = all.iter().map(|p| line.at(p.drawn(1))).sum();
+            let came: f64 = all.iter().map(|p| p.rates()[1]).sum();
+            assert!((told / came - 1.0).abs() < 0.03, "{which}: {told} {came}");
+        }
+    }
+    let [room, _, between, noisy] = small;
+    assert!(room == 20 && between < 20 && noisy == 0, "{small:?}");
 }
 
 /// A network that carries what is offered. It keeps the lengths of the measured runs.
@@ -136,6 +193,8 @@ fn measured(link: &str, replications: u32) -> Vec<f64> {
 fn pieces_are_short_only_where_the_link_has_room() {
     // 8 of 20 Mbit/s.
     assert_eq!(measured("20Mbit", 4), [100.0; 4]);
+    // What the others carry follows from four.
+    assert_eq!(measured("20Mbit", 12), [100.0; 4]);
     // 8 of 1000 Mbit/s: a quarter of the runs' time at most. There are three backgrounds.
     let lengths = measured("1Gbit", 4);
     let all = 3.0 * 4.0 * 100.0;
