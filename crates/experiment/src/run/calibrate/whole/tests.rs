@@ -135,9 +135,13 @@ fn a_sample_is_enough_only_where_it_tells_the_rest() {
     assert!(room == 20 && between < 20 && noisy == 0, "{small:?}");
 }
 
-/// A network that carries what is offered. It keeps the lengths of the measured runs.
+/// A network that carries what is offered, but for losses of up to `uneven`, by seed. It keeps the lengths of the
+/// measured runs.
 #[derive(Default)]
-struct Clear(Mutex<Vec<Dur>>);
+struct Clear {
+    lengths: Mutex<Vec<Dur>>,
+    uneven: f64,
+}
 
 impl Backend for Clear {
     fn name(&self) -> &'static str {
@@ -159,18 +163,19 @@ impl Backend for Clear {
         _: &dyn Fn(f64),
         _: &dyn Fn() -> bool,
     ) -> Result<MeasuredRates, RunError> {
-        self.0.lock().unwrap().push(spec.duration);
+        self.lengths.lock().unwrap().push(spec.duration);
         let offered = self.offered(spec)?.unwrap();
+        let share = 1.0 - self.uneven * Stream::new(spec.cell.replication.into(), "loss").uniform();
         Ok(MeasuredRates {
-            up_bps: offered.drawn[0],
-            down_bps: offered.drawn[1],
+            up_bps: share * offered.drawn[0],
+            down_bps: share * offered.drawn[1],
             lost: 0.0,
         })
     }
 }
 
 /// The lengths of all measured runs, seconds.
-fn measured(link: &str, replications: u32) -> Vec<f64> {
+fn measured(link: &str, replications: u32, uneven: f64) -> Vec<f64> {
     let scratch = tempfile::tempdir().unwrap();
     std::fs::write(scratch.path().join("tiny.json"), model(20_000_000)).unwrap();
     let text = experiment(replications).replace("20Mbit", link);
@@ -182,21 +187,27 @@ fn measured(link: &str, replications: u32) -> Vec<f64> {
         fresh: false,
         shard: None,
     };
-    let clear = Clear::default();
+    let clear = Clear {
+        uneven,
+        ..Clear::default()
+    };
     let ended = run(&plan, &clear, &options, &|_| {}, &|| false).unwrap();
     assert!(matches!(ended, Ended::Complete(_)));
-    let lengths = clear.0.into_inner().unwrap();
+    let lengths = clear.lengths.into_inner().unwrap();
     lengths.into_iter().map(Dur::as_secs_f64).collect()
 }
 
 #[test]
 fn pieces_are_short_only_where_the_link_has_room() {
     // 8 of 20 Mbit/s.
-    assert_eq!(measured("20Mbit", 4), [100.0; 4]);
+    assert_eq!(measured("20Mbit", 4, 0.0), [100.0; 4]);
     // What the others carry follows from four.
-    assert_eq!(measured("20Mbit", 12), [100.0; 4]);
+    assert_eq!(measured("20Mbit", 12, 0.0), [100.0; 4]);
+    // Here it does not, so all are measured, each once a round.
+    let runs = measured("20Mbit", 12, 0.5);
+    assert!(runs.len() % 12 == 0, "{runs:?}");
     // 8 of 1000 Mbit/s: a quarter of the runs' time at most. There are three backgrounds.
-    let lengths = measured("1Gbit", 4);
+    let lengths = measured("1Gbit", 4, 0.0);
     let all = 3.0 * 4.0 * 100.0;
     assert!(
         !lengths.is_empty() && lengths.iter().sum::<f64>() <= all / 4.0,
