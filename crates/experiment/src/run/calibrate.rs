@@ -8,8 +8,9 @@
 
 mod whole;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
+use std::path::PathBuf;
 
 use swell_base::{Dur, Warning};
 
@@ -71,6 +72,9 @@ struct Piece {
     offered: Option<Offered>,
 }
 
+/// The pieces of a stage, by the files that keep them.
+type Seen = HashMap<PathBuf, Piece>;
+
 /// The result of one factor on the sessions. Rates are up and down, bits per second.
 #[derive(Clone, Debug, PartialEq)]
 struct Try {
@@ -96,6 +100,8 @@ struct Search {
     pace: Option<f64>,
     tried: Vec<Try>,
     done: bool,
+    /// Whether most of the rate added by the last try was not carried.
+    full: bool,
 }
 
 /// A background of the file with its search.
@@ -143,8 +149,9 @@ pub(super) fn calibrate(
             pieces,
             known: &calibration.measured,
         };
+        let mut seen = Seen::new();
         while jobs.iter().any(|job| !job.search.done) {
-            if site.round(&mut jobs)?.is_none() {
+            if site.round(&mut jobs, &mut seen)?.is_none() {
                 return Ok(None);
             }
         }
@@ -201,6 +208,7 @@ fn begin<'p>(plan: &'p Plan, background: &'p Part, measured: &Rates) -> Job<'p> 
             pace,
             tried: Vec::new(),
             done: false,
+            full: false,
         },
     }
 }
@@ -220,8 +228,8 @@ struct Site<'s> {
 }
 
 impl Site<'_> {
-    /// One round of all unfinished searches. `None` if it was cancelled.
-    fn round(&self, jobs: &mut [Job<'_>]) -> Result<Option<()>, Failure> {
+    /// One round of all unfinished searches. `seen` has the pieces of earlier rounds. `None` if it was cancelled.
+    fn round(&self, jobs: &mut [Job<'_>], seen: &mut Seen) -> Result<Option<()>, Failure> {
         let (n, settle, length) = self.pieces;
         self.look_for_busy(jobs)?;
         let whole = |job: &Job<'_>| self.whole(job);
@@ -237,13 +245,14 @@ impl Site<'_> {
             let job = &jobs[i];
             (self.dir).measurement(job.index, replication, job.search.pace, whole(job))
         };
-        let finished = runs.iter().filter(|j| path(j).exists()).count();
+        let missing = runs.iter().filter(|j| !seen.contains_key(&path(j)));
+        let missing: Vec<(usize, u32)> = missing.copied().collect();
         (self.events)(Event::Stage {
             name: "measuring",
-            runs: runs.len(),
-            finished,
+            runs: missing.len(),
+            finished: missing.iter().filter(|j| path(j).exists()).count(),
         });
-        let progress = pool::Progress::new(0, runs.len(), self.events);
+        let progress = pool::Progress::new(0, missing.len(), self.events);
         let work = |slot: usize, which: &(usize, u32)| -> Result<Piece, Failure> {
             let job = &jobs[which.0];
             let mut spec = self.alone(job.background, which.1, job.search.pace);
@@ -282,7 +291,7 @@ impl Site<'_> {
                 offered,
             })
         };
-        let pieces = match pool::over_cores(self.threads, &runs, &work, self.cancelled) {
+        let pieces = match pool::over_cores(self.threads, &missing, &work, self.cancelled) {
             Ok(pieces) => pieces,
             Err(Failure::Run {
                 reason: RunError::Cancelled,
@@ -293,8 +302,10 @@ impl Site<'_> {
         let Some(pieces) = pieces.into_iter().collect::<Option<Vec<Piece>>>() else {
             return Ok(None);
         };
+        seen.extend(missing.iter().map(path).zip(pieces));
+        let all: Vec<Piece> = runs.iter().map(|which| seen[&path(which)]).collect();
         for (i, job) in jobs.iter_mut().enumerate() {
-            let mine = runs.iter().zip(&pieces).filter(|(which, _)| which.0 == i);
+            let mine = runs.iter().zip(&all).filter(|(which, _)| which.0 == i);
             let mut mine: Vec<Piece> = mine.map(|(_, p)| *p).collect();
             if mine.is_empty() {
                 continue;
@@ -432,15 +443,14 @@ impl Search {
         };
         let silent = rate[1] <= 0.0;
         let near = (rate[1] / target - 1.0).abs() <= enough;
-        // The network is full if most of the rate added since the previous try was not carried.
-        let full = match &self.tried[..] {
+        self.full = match &self.tried[..] {
             [.., before, now] => {
                 let more = now.pace.unwrap_or(1.0) / before.pace.unwrap_or(1.0) - 1.0;
                 more > STEP && now.rate[1] / before.rate[1] - 1.0 < FULL * more
             }
             _ => false,
         };
-        if near || silent || full || self.tried.len() == ROUNDS {
+        if near || silent || self.full || self.tried.len() == ROUNDS {
             self.done = true;
             return;
         }
@@ -483,7 +493,7 @@ fn missed(name: &str, search: &Search, best: &Try) -> Option<Warning> {
         more if more > target => "it is too much",
         _ if search.tried.iter().any(|t| t.rate[1] > target) => "no other try came nearer",
         _ if search.offered => "it does not offer more, or the network carries no more",
-        _ if best.lost > 0.0 => "the network carries no more",
+        _ if search.full => "the network carries no more",
         // Large files may have made more sessions carry less.
         _ => "the network carries no more, or runs are too short to show its mean",
     };

@@ -66,6 +66,7 @@ impl Plant {
             pace: Some(target / self.own),
             tried: Vec::new(),
             done: false,
+            full: false,
         };
         for _ in 0..ROUNDS {
             if search.done {
@@ -179,6 +180,7 @@ fn a_rate_between_two_tries_does_not_blame_the_network() {
         pace: Some(1.0),
         tried: Vec::new(),
         done: false,
+        full: false,
     };
     for down_bps in [12e6, 5e6, 6e6] {
         search.learn(&[Piece {
@@ -225,6 +227,7 @@ fn an_offered_rate_is_not_searched() {
         pace: Some(8.0),
         tried: Vec::new(),
         done: false,
+        full: false,
     };
     search.learn(&[Piece {
         replication: 0,
@@ -267,6 +270,7 @@ proptest! {
             pace: Some(1.0),
             tried: Vec::new(),
             done: false,
+            full: false,
         };
         for down_bps in seen {
             if search.done {

@@ -6,7 +6,7 @@
 //! Whole runs cost as much as those of the experiment. What a run carries mostly follows from what its draw offers, so
 //! a sample of the replications is enough where the others can be told from it.
 
-use super::{DOUBTFUL, Failure, Job, LITTLE, Piece, Search, Site, Try};
+use super::{Failure, Job, LITTLE, Piece, Search, Site, Try};
 use crate::backend::{Offered, RunSpec};
 
 /// Above this mean utilization of a link, bursts often fill it, and whole runs are measured.
@@ -15,9 +15,13 @@ const BUSY: f64 = 0.05;
 const LOSSES: f64 = 0.001;
 /// If pieces carry more or less than their draws offer by more than this share, the network shapes the traffic.
 const APART: f64 = 0.05;
-/// A rate of whole runs within this share of its target needs no further round: it costs as much as the runs do. Nor
-/// is a mean of the runs better known than this, at 95 %.
+/// A rate of whole runs within this share of its target needs no further round: it costs as much as the runs do.
 const NEAR: f64 = 0.02;
+/// A sample is enough if it tells what another run carries within this share, at 95 %.
+const TOLD: f64 = 0.05;
+/// If one draw offers more than so many times as much as another, a few sessions decide what a run carries, and when they
+/// happen to begin. Then no sample tells it.
+const ALIKE: f64 = 2.0;
 /// The first sample is this share of the replications, and at least so many.
 const SAMPLE: (f64, usize) = (0.25, 4);
 
@@ -78,13 +82,13 @@ pub(super) fn first(replications: u32) -> usize {
 }
 
 /// The replications to measure, `n` at least: evenly spaced by what their draws offer, with the smallest and the largest
-/// draw, so that the others are not outside of what was measured. All where the draws are not known.
+/// draw, so that the others are not outside of what was measured. All where the draws are not known or not alike.
 pub(super) fn sample(drawn: &[Option<[f64; 2]>], n: usize) -> Vec<u32> {
     let all = 0..drawn.len() as u32;
     let Some(mut ranked) = (all.clone().zip(drawn))
         .map(|(r, rates)| rates.map(|[up, down]| (up + down, r)))
         .collect::<Option<Vec<(f64, u32)>>>()
-        .filter(|ranked| (2..ranked.len()).contains(&n))
+        .filter(|ranked| (2..ranked.len()).contains(&n) && alike(drawn, 0) && alike(drawn, 1))
     else {
         return all.collect();
     };
@@ -213,25 +217,25 @@ impl Line {
     }
 }
 
-/// Whether a sample of the runs tells what the others carry: by the residuals of the regression, the 95 % interval of
-/// the mean is narrow.
+/// Whether all draws offer about the same in direction `d`.
+fn alike(drawn: &[Option<[f64; 2]>], d: usize) -> bool {
+    let rates = || drawn.iter().flatten().map(|rates| rates[d]);
+    rates().fold(0.0, f64::max) <= ALIKE * rates().fold(f64::INFINITY, f64::min)
+}
+
+/// Whether a sample of the runs tells what the others carry: the 95 % prediction interval of the regression is narrow.
 fn is_enough(runs: &[Piece]) -> bool {
-    let freedom = runs.len() as f64 - 2.0;
-    if freedom < 1.0 || !known(runs) {
-        return false;
-    }
-    let lines = [0, 1].map(|d| Line::of(runs, d));
-    let larger = usize::from(lines[1].carried >= lines[0].carried);
+    let n = runs.len() as f64;
+    let freedom = n - 2.0;
     let narrow = |d: usize| {
-        let line = &lines[d];
+        let line = Line::of(runs, d);
         let residual = |p: &Piece| p.rates()[d] - line.at(p.drawn(d));
         let squares: f64 = runs.iter().map(|p| residual(p).powi(2)).sum();
-        let error = (squares / freedom / runs.len() as f64).sqrt();
-        // In the other direction there may be acknowledgements only.
-        let bound = if d == larger { NEAR } else { DOUBTFUL };
-        swell_stats::t_quantile(0.975, freedom) * error <= bound * line.carried
+        let error = (squares / freedom * (1.0 + 1.0 / n)).sqrt();
+        swell_stats::t_quantile(0.975, freedom) * error <= TOLD * line.carried
     };
-    lines[larger].carried > 0.0 && narrow(0) && narrow(1)
+    let sends = runs.iter().any(|p| p.rates() != [0.0; 2]);
+    freedom >= 1.0 && known(runs) && sends && narrow(0) && narrow(1)
 }
 
 impl Piece {

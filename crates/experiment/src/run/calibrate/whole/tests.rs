@@ -46,7 +46,7 @@ fn the_mean_over_all_draws_does_not_depend_on_those_at_hand() {
         drawn.map(|x| piece(x, carried(x), 0.0))
     };
     let near = |x: f64, y: f64| (x - y).abs() < 1e-9;
-    let expected = |runs: &[Piece], d: usize| Line::of(runs, d).at(8.0);
+    let expected = |all: &[Piece], d: usize| Line::of(all, d).at(8.0);
     assert!(near(expected(&runs(|x| x), 1), 8.0));
     assert!(near(expected(&runs(|x| 0.8 * x), 1), 6.4));
     // A link that is full carries the same of any draw.
@@ -69,6 +69,7 @@ fn a_target_between_two_tries_is_met_between_their_paces() {
         pace: Some(1.0),
         tried: Vec::new(),
         done: false,
+        full: false,
     };
     search.learn_runs(&[piece(8.0, 6.0, 0.0)]);
     // Of what is lost, more is offered.
@@ -82,7 +83,7 @@ fn a_target_between_two_tries_is_met_between_their_paces() {
 
 #[test]
 fn a_sample_has_the_smallest_and_the_largest_draw() {
-    let drawn = [5.0, 1.0, 9.0, 3.0, 7.0, 2.0, 8.0].map(|x| Some([0.0, x]));
+    let drawn = [5.0, 1.0, 9.0, 3.0, 7.0, 2.0, 8.0].map(|x| Some([0.0, 10.0 + x]));
     assert_eq!(sample(&drawn, 2), [1, 2]);
     // Ranks 0, 2, 4 and 6.
     assert_eq!(sample(&drawn, 4), [1, 2, 3, 4]);
@@ -93,15 +94,34 @@ fn a_sample_has_the_smallest_and_the_largest_draw() {
     assert_eq!(sample(&unknown, 2), [0, 1, 2, 3, 4, 5, 6]);
 }
 
+/// The line through three draws of nothing and one other goes through all four, and tells nothing.
+#[test]
+fn all_draws_are_measured_where_they_are_not_alike() {
+    let down = |rates: [f64; 6]| rates.map(|x| Some([1.0, x]));
+    assert_eq!(sample(&down([6.0, 7.0, 8.0, 12.0, 9.0, 10.0]), 4).len(), 4);
+    assert_eq!(sample(&down([6.0, 7.0, 8.0, 13.0, 9.0, 10.0]), 4).len(), 6);
+    assert_eq!(sample(&down([0.0, 0.0, 0.0, 0.0, 0.0, 32.0]), 4).len(), 6);
+    let mut up = down([7.0; 6]);
+    up[2] = Some([3.0, 7.0]);
+    assert_eq!(sample(&up, 4).len(), 6);
+    let runs = |carried: [f64; 4]| carried.map(|x| piece(7.0, x, 0.0));
+    assert!(is_enough(&runs([7.0, 7.0, 7.0, 7.1])));
+    assert!(!is_enough(&runs([7.0, 7.0, 7.0, 7.5])));
+    assert!(!is_enough(&runs([0.0; 4])));
+}
+
+/// What a network carries of what is offered, and how much that scatters.
+type Plant = (fn(f64) -> f64, f64);
+
 /// Eighty networks and sixteen replications: where a sample is enough, what it tells of the others is near what they
 /// carry.
 #[test]
 fn a_sample_is_enough_only_where_it_tells_the_rest() {
-    let plants: [(fn(f64) -> f64, f64); 4] = [
+    let plants: [Plant; 4] = [
         // With room, full, between both, and full with much that nobody knows.
         (|x| 0.97 * x, 0.005),
         (|x| x.min(6.0), 0.005),
-        (|x| x.min(6.0) + 0.3 * (x - 6.0).max(0.0), 0.005),
+        (|x| x.min(8.0) + 0.3 * (x - 8.0).max(0.0), 0.005),
         (|x| x.min(6.0), 0.2),
     ];
     let mut small = [0; 4];
@@ -110,7 +130,7 @@ fn a_sample_is_enough_only_where_it_tells_the_rest() {
             let mut rng = Stream::new(seed, "plant");
             let all: Vec<Piece> = (0..16)
                 .map(|replication| {
-                    let drawn = 8.0 * (0.6 * (2.0 * rng.uniform() - 1.0)).exp();
+                    let drawn = 8.0 * (0.3 * (2.0 * rng.uniform() - 1.0)).exp();
                     let scatter = (2.0 * rng.uniform() - 1.0) * noise * 3f64.sqrt();
                     Piece {
                         replication,
@@ -205,7 +225,7 @@ fn pieces_are_short_only_where_the_link_has_room() {
     assert_eq!(measured("20Mbit", 12, 0.0), [100.0; 4]);
     // Here it does not, so all are measured, each once a round.
     let runs = measured("20Mbit", 12, 0.5);
-    assert!(runs.len() % 12 == 0, "{runs:?}");
+    assert!(runs.len().is_multiple_of(12), "{runs:?}");
     // 8 of 1000 Mbit/s: a quarter of the runs' time at most. There are three backgrounds.
     let lengths = measured("1Gbit", 4, 0.0);
     let all = 3.0 * 4.0 * 100.0;
