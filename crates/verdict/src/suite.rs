@@ -72,16 +72,21 @@ pub(super) fn of(
             } else {
                 let other = Loads::of(results, foreground, c);
                 found.open.extend(drift::of([results; 2], [target, c]));
+                let mut reasons = own.missed();
                 match c.background.is_model() {
                     // A model is scaled to the downstream rate only; its upstream rate may differ from the target's.
                     true => {
-                        let mut reasons = validity::in_common(target, c, &found);
+                        reasons.extend(validity::in_common(target, c, &found));
                         reasons.extend(other.missed());
                         reasons.extend([&own, &other].iter().flat_map(|l| l.gave_way()));
-                        reasons
                     }
-                    false => validity::at_equal_load(target, c, [&own, &other], &found),
+                    false => {
+                        reasons.extend(validity::at_equal_load(target, c, [&own, &other], &found));
+                    }
                 }
+                reasons.sort();
+                reasons.dedup();
+                reasons
             };
             Candidate {
                 background: c.background.name().into(),

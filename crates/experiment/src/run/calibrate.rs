@@ -463,8 +463,8 @@ impl Search {
             .map_or(0.0, |target| (t.rate[1] / target - 1.0).abs())
     }
 
-    /// The try nearest to the target. If every try misses it from below, the network is full. Then the result is the
-    /// try with the fewest sessions, because it offers the requested rate.
+    /// The try nearest to the target. If the network is full below the target, the result is the try with the fewest
+    /// sessions, because it offers the requested rate.
     fn best(&self) -> Option<Try> {
         let tried = || self.tried.iter();
         let fewest = |a: &&Try, b: &&Try| {
@@ -473,7 +473,7 @@ impl Search {
         };
         let nearest = tried().min_by(|a, b| self.off(a).total_cmp(&self.off(b)))?;
         let short = |t: &Try| self.target.is_some_and(|target| t.rate[1] < target);
-        if self.off(nearest) > DOUBTFUL && tried().all(short) {
+        if self.full && self.off(nearest) > DOUBTFUL && tried().all(short) {
             return tried().min_by(fewest).cloned();
         }
         Some(nearest.clone())

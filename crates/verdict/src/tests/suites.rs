@@ -63,6 +63,36 @@ fn what_cannot_be_compared_is_not_called_sufficient() {
     assert!(suite.candidates.iter().all(|c| c.sufficient != Answer::Yes));
 }
 
+/// The target carried more than alone, so its load is not the one that the question is about. A model as candidate is
+/// not compared at equal load, but needs a true target, too.
+#[test]
+fn no_candidate_is_judged_by_a_target_of_another_load() {
+    let mut results = results(10, |_, _| 1.0);
+    let model = "kind = \"learnt\"\nmodel = \"tiny.json\"\nrate = \"8Mbit\"";
+    let text = experiment(10).replace("kind = \"poisson\"\nrate = \"match:learnt\"", model);
+    results.experiment = file::read(&text, "x").unwrap();
+    results.experiment.run.suite = Some("learnt".into());
+    let alone = swell_experiment::store::Measured {
+        down_bps: 8e6,
+        down_bps_each: vec![8e6],
+        ..swell_experiment::store::Measured::default()
+    };
+    results.manifest.measured.insert("learnt".into(), alone);
+    let sufficient = |results: &Results| {
+        let v = Verdict::of(results).foregrounds.remove(0);
+        v.suite.unwrap().candidates.remove(1).sufficient
+    };
+    assert_eq!(sufficient(&results), Answer::Yes);
+    for run in &mut results.runs {
+        let link = &mut run.observed.links[0];
+        if run.cell.background == "learnt" {
+            link.departed[1] = (10.4e6 / 8.0 * link.duration) as u64;
+            link.arrived[1] = link.departed[1];
+        }
+    }
+    assert_eq!(sufficient(&results), Answer::Unclear);
+}
+
 #[test]
 fn few_replications_tell_nothing_and_say_how_many_would() {
     let v = with_suite(4, |kind, rank| match kind {

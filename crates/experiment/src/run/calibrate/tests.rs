@@ -199,6 +199,22 @@ fn a_rate_between_two_tries_does_not_blame_the_network() {
     assert!(doubt.message.contains("no other try"), "{}", doubt.message);
 }
 
+/// The rounds end while more sessions still carry more.
+#[test]
+fn a_search_that_ends_too_early_has_its_nearest_try() {
+    let plant = Plant {
+        own: 1e6,
+        spread: 0.0,
+        noise: 0.0,
+        carried: |x| x / (1.0 + x / 9e6),
+    };
+    let (search, best) = plant.search(8e6, 1, 1);
+    assert_eq!(search.tried.len(), ROUNDS);
+    assert!(best.pace > search.tried[0].pace, "{best:?}");
+    let doubt = missed("x", &search, &best).unwrap();
+    assert!(doubt.message.contains("too short"), "{}", doubt.message);
+}
+
 #[test]
 fn a_silent_network_ends_the_search_at_once() {
     let plant = Plant {
