@@ -1,5 +1,6 @@
 //! The event loop: one thread drives a world against the clock.
 
+mod bridge;
 mod entrance;
 
 use std::fs::File;
@@ -13,7 +14,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;
 use swell_base::{Dur, Time};
 use swell_capture::Heading;
-use swell_world::{Direction, Port, World};
+use swell_world::{Direction, Port, PortConfig, World};
 
 use super::attach::AttachedHosts;
 use super::clock::Clock;
@@ -25,6 +26,8 @@ use super::pool::Pool;
 use super::table::Table;
 use super::tracker::{Tracked, Tracker};
 use super::{Counts, Host, Options, Packets, Snapshot};
+use bridge::Bridging;
+pub use bridge::{PortCounts, Route};
 use entrance::Staged;
 use swell_host::Nic;
 use swell_host::clock::{monotonic, timespec};
@@ -58,11 +61,14 @@ pub struct Emulation {
     staged: Vec<Staged>,
     /// Buffers of processed packets, for reuse.
     spare: Vec<Vec<u8>>,
+    /// The hosts are interfaces of a bridge.
+    bridge: Option<Bridging>,
 }
 
 struct Attached {
     nic: Box<dyn Nic>,
-    port: Port,
+    /// Packets that the host refused.
+    refused: u64,
     /// The device may have packets to read.
     ready: bool,
 }
@@ -101,6 +107,8 @@ pub struct Ended {
     pub gave_way: Dur,
     /// How long the loop was runnable while other threads had its processor; wall-clock time.
     pub waited: Dur,
+    /// The frames of each interface, if it was a bridge.
+    pub ports: Vec<PortCounts>,
     /// World time at which it ended.
     pub at: Time,
     /// Keeps the hosts' devices, and so their addresses, for the lifetime of this value. A program that sends
@@ -126,47 +134,61 @@ impl Emulation {
     ///
     /// # Errors
     /// If the journal cannot be created or written.
-    pub fn new(mut world: World, hosts: Vec<Host>, mut options: Options) -> io::Result<Emulation> {
-        let mut table = Table::default();
+    pub fn new(world: World, hosts: Vec<Host>, options: Options) -> io::Result<Emulation> {
+        let mut emulation = Emulation::bare(world, options)?;
+        emulation.inside.programs = hosts.len() as u32;
+        for host in hosts {
+            let port = emulation.add_port(host.port);
+            emulation.ports.push(emulation.hosts.len());
+            for prefix in host.prefixes {
+                emulation.table.route(prefix, port);
+            }
+            emulation.attach(host.nic);
+        }
+        Ok(emulation)
+    }
+
+    /// Without hosts.
+    fn bare(world: World, mut options: Options) -> io::Result<Emulation> {
         let mut inside = Inside::default();
         if let Some(path) = &options.journal {
             inside.journal = Some(Journal::new(BufWriter::new(File::create(path)?))?);
         }
         inside.packets = options.packets.take();
         inside.tracker = Tracker::new(options.crossing);
-        inside.programs = hosts.len() as u32;
-        let mut attached = Vec::new();
-        let mut ports = Vec::new();
-        for host in hosts {
-            let port = world.add_port(&host.port);
-            inside.note(&Entry::Port {
-                at: world.now(),
-                config: host.port,
-                program: true,
-            });
-            ports.push(attached.len());
-            for prefix in host.prefixes {
-                table.route(prefix, port);
-            }
-            attached.push(Attached {
-                nic: host.nic,
-                port,
-                ready: true,
-            });
-        }
         Ok(Emulation {
             world,
-            hosts: attached,
-            ports,
-            table,
+            hosts: Vec::new(),
+            ports: Vec::new(),
+            table: Table::default(),
             attached: AttachedHosts::of(options.updates.take()),
             inside,
             load: Load::starting(monotonic()),
             gathering: Gathering::new(options.pace, options.crossing),
             staged: Vec::new(),
             spare: Vec::new(),
+            bridge: None,
             options,
         })
+    }
+
+    /// Adds a port of a program, or of a bridge.
+    fn add_port(&mut self, config: PortConfig) -> Port {
+        let port = self.world.add_port(&config);
+        self.inside.note(&Entry::Port {
+            at: self.world.now(),
+            config,
+            program: true,
+        });
+        port
+    }
+
+    fn attach(&mut self, nic: Box<dyn Nic>) {
+        self.hosts.push(Attached {
+            nic,
+            refused: 0,
+            ready: true,
+        });
     }
 
     /// Starts the clock and the event loop on a thread of its own.
@@ -202,10 +224,10 @@ impl Emulation {
             let horizon = self.take_in(clock)?;
             let now = clock.now().min(end).min(horizon);
             if let Some((at, look)) = self.options.then.take_if(|(at, _)| *at <= now) {
-                self.world.happen(at);
+                self.happen(at);
                 look(&self.world);
             }
-            self.world.happen(now);
+            self.happen(now);
             self.obey();
             self.leave(clock);
             if let Some(urgency) = self.load.judge(monotonic())
@@ -252,10 +274,14 @@ impl Emulation {
     /// Releases the packets that are due.
     fn leave(&mut self, clock: &Clock) {
         while self.leave_some(clock) == AT_ONCE {}
-        let inside = &mut self.inside;
+        let (inside, bridge) = (&mut self.inside, &mut self.bridge);
         self.world.take_drops(&mut |c| {
             inside.counts.dropped += 1;
-            let number = inside.pool.get(c.handle).number;
+            let place = inside.pool.get(c.handle);
+            if let Some(bridge) = bridge {
+                bridge.counts[place.origin].dropped += 1;
+            }
+            let number = place.number;
             inside.note(&Entry::Drop {
                 at: c.at,
                 number,
@@ -267,45 +293,16 @@ impl Emulation {
 
     /// Releases at most one batch of packets that are due, and returns how many.
     fn leave_some(&mut self, clock: &Clock) -> usize {
-        let inside = &mut self.inside;
-        inside.due.clear();
-        while inside.due.len() < AT_ONCE
-            && let Some(d) = self.world.take_delivery()
-        {
-            let mut tracked = None;
-            let place = inside.pool.get(d.handle);
-            let start = self.options.network(&place.bytes);
-            if let Some(header) = start.and_then(|n| Header::of(&place.bytes[n..])) {
-                if header.ecn != d.ecn {
-                    set_ecn(&mut place.bytes[start.unwrap_or(0)..], d.ecn);
-                    inside.counts.marked += 1;
-                }
-                if d.port.0 < inside.programs && !self.options.bridge {
-                    tracked = inside.tracker.received(d.at, &header, &place.bytes);
-                }
-            }
-            let nic = &mut self.hosts[self.ports[d.port.0 as usize]].nic;
-            inside.counts.refused += nic.write(&place.bytes, place.checksum);
-            inside.counts.left += 1;
-            inside.due.push((place.entered, d.at, tracked));
-            if let Some(packets) = &mut inside.packets
-                && d.port.0 < inside.programs
-            {
-                let parts = [&place.bytes[..], &[]];
-                packets.add(d.at, d.port, Heading::Inbound, parts, place.checksum);
-            }
-            let number = place.number;
-            inside.note(&Entry::Departure {
-                at: d.at,
-                number,
-                ecn: d.ecn,
-            });
-            inside.pool.free(d.handle);
+        self.inside.due.clear();
+        match self.bridge {
+            Some(_) => self.write_bridged(),
+            None => self.write(),
         }
+        let inside = &mut self.inside;
         if !inside.due.is_empty() {
             inside.busy = true;
             for host in &mut self.hosts {
-                inside.counts.refused += host.nic.flush();
+                host.refused += host.nic.flush();
             }
             let now = clock.now();
             for &(entered, at, tracked) in &inside.due {
@@ -318,6 +315,49 @@ impl Emulation {
             }
         }
         inside.due.len()
+    }
+
+    /// Writes at most one batch of packets that are due to their hosts.
+    fn write(&mut self) {
+        let inside = &mut self.inside;
+        while inside.due.len() < AT_ONCE
+            && let Some(d) = self.world.take_delivery()
+        {
+            let mut tracked = None;
+            let place = inside.pool.get(d.handle);
+            if let Some(header) = Header::of(&place.bytes) {
+                if header.ecn != d.ecn {
+                    set_ecn(&mut place.bytes, d.ecn);
+                    inside.counts.marked += 1;
+                }
+                if d.port.0 < inside.programs {
+                    tracked = inside.tracker.received(d.at, &header, &place.bytes);
+                }
+            }
+            let host = &mut self.hosts[self.ports[d.port.0 as usize]];
+            host.refused += host.nic.write(&place.bytes, place.checksum);
+            inside.counts.left += 1;
+            inside.due.push((place.entered, d.at, tracked));
+            if let Some(packets) = &mut inside.packets
+                && d.port.0 < inside.programs
+            {
+                let parts = [&place.bytes[..], &[]];
+                packets.add(
+                    d.at,
+                    d.port.0 as usize,
+                    Heading::Inbound,
+                    parts,
+                    place.checksum,
+                );
+            }
+            let number = place.number;
+            inside.note(&Entry::Departure {
+                at: d.at,
+                number,
+                ecn: d.ecn,
+            });
+            inside.pool.free(d.handle);
+        }
     }
 
     /// If packets are coalesced and there were any at `last`, sleeps until the next poll or a request to stop.
@@ -453,6 +493,11 @@ impl Emulation {
         }
         let mut counts = self.inside.counts;
         counts.lost = self.hosts.iter().map(|h| h.nic.lost()).sum();
+        counts.refused = self.hosts.iter().map(|h| h.refused).sum();
+        let mut ports = self.bridge.map_or_else(Vec::new, |b| b.counts);
+        for (port, host) in ports.iter_mut().zip(&self.hosts) {
+            (port.refused, port.lost) = (host.refused, host.nic.lost());
+        }
         Ok(Ended {
             world: self.world,
             late: self.inside.lateness.late(),
@@ -460,6 +505,7 @@ impl Emulation {
             tracker: self.inside.tracker,
             gave_way: self.load.gave_way(),
             waited: waited_for_processor(),
+            ports,
             at,
             _hosts: self.hosts,
         })

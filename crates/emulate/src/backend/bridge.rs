@@ -1,4 +1,4 @@
-//! A bridge: joins two existing interfaces through a world.
+//! A bridge: joins existing interfaces through a world.
 //!
 //! Only this process carries frames between the interfaces, so nothing crosses after it dies. The interfaces keep
 //! their names, addresses and owners, and nothing has to be restored.
@@ -9,81 +9,119 @@ use std::time::{Duration, Instant};
 use swell_base::{Dur, Time};
 use swell_experiment::RunSpec;
 use swell_experiment::backend::RunError;
-use swell_workload::Access;
-use swell_world::PortConfig;
+use swell_world::Hop;
 
 use super::place::FIRST_HOP;
-use super::play::{LOOK, crossing, failed};
+use super::play::{LOOK, failed, least_delay};
 use super::{Conditions, Settings, beginning};
-use crate::{Emulation, FaultTally, Faults, Options, Packets, Urgency};
-use swell_host::{Interface, InterfaceFacts, Nic, Precision, Pressure, Routed, be_punctual};
+use crate::{Emulation, FaultTally, Faults, Layout, Options, Packets, PortCounts, Route, Urgency};
+use swell_host::{
+    Interface, InterfaceFacts, Nic, Precision, Pressure, Routed, Routes, be_punctual,
+};
 
-/// A bridge between two interfaces.
+/// A bridge between interfaces.
 pub struct Bridge<'b> {
     /// How the emulator runs.
     pub settings: &'b Settings,
     /// The network, the background traffic, and the duration.
     pub spec: &'b RunSpec,
-    /// The interfaces, left and right, in the calling thread's network namespace.
-    pub ends: [&'b str; 2],
-    /// Join them like a router, not like a switch: packets that hosts on each side send through this machine cross.
+    /// The interfaces, in the calling thread's network namespace.
+    pub interfaces: &'b [InterfaceFacts],
+    /// Where they are.
+    pub layout: &'b Layout,
+    /// Join them like a router, not like switches: packets that hosts on each side send through this machine cross.
     pub routed: bool,
-    /// Faults in addition to the impairments of links.
+    /// Faults in addition to the impairments of links. They need one interface on the left and one on the right.
     pub faults: &'b Faults,
     /// Where the faults are counted.
     pub tally: &'b FaultTally,
+    /// Called with the name of an interface that no longer exists.
+    pub gone: &'b dyn Fn(&str),
 }
 
 /// Interval of the check that the interfaces still exist.
 const ASK: Duration = Duration::from_secs(1);
 
 impl Bridge<'_> {
-    /// This machine's addresses on both interfaces.
-    fn own(&self) -> Result<Vec<IpAddr>, RunError> {
-        let mut own = Vec::new();
-        for name in self.ends {
-            let facts = InterfaceFacts::of(name);
-            let facts = facts.map_err(|e| failed(format!("interface {name}: {e}")))?;
-            own.extend(
-                facts
-                    .addresses
-                    .iter()
-                    .filter_map(|a| a.parse::<IpAddr>().ok()),
-            );
+    /// Opens the interfaces.
+    fn open(&self) -> Result<Vec<Box<dyn Nic>>, RunError> {
+        let addresses = self.interfaces.iter().flat_map(|i| &i.addresses);
+        let own: Vec<IpAddr> = addresses.filter_map(|a| a.parse().ok()).collect();
+        let together = self.interfaces.len();
+        let open = |facts: &InterfaceFacts| -> Result<Box<dyn Nic>, RunError> {
+            let name = &facts.name;
+            let opened: std::io::Result<Box<dyn Nic>> = match self.routed {
+                true => Routed::open(name, together, own.clone()).map(|n| Box::new(n) as _),
+                false => Interface::open(name, together).map(|n| Box::new(n) as _),
+            };
+            opened.map_err(|e| failed(format!("interface {name}: {e}")))
+        };
+        let opened: Result<Vec<_>, _> = self.interfaces.iter().map(open).collect();
+        let opened = opened?;
+        if *self.faults == Faults::default() {
+            return Ok(opened);
         }
-        Ok(own)
+        let two: Result<[Box<dyn Nic>; 2], _> = opened.try_into();
+        let two = two.map_err(|_| failed("faults need one interface at each end"))?;
+        Ok(self.faults.between(two, self.tally).into())
     }
 
-    /// Runs the bridge until its time is over or it is cancelled. `ready` is called when frames can cross.
+    /// The kernel's routes between the interfaces. Two of them need none: what comes in by one leaves by the other.
+    fn route(&self) -> Result<Option<Route>, RunError> {
+        if !self.routed || self.interfaces.len() == 2 {
+            return Ok(None);
+        }
+        let mut routes = Routes::open().map_err(failed)?;
+        let indices: Vec<u32> = self.interfaces.iter().map(|i| i.index).collect();
+        Ok(Some(Box::new(move |to| {
+            let index = routes.interface(to)?;
+            indices.iter().position(|&i| i == index)
+        })))
+    }
+
+    /// Finds interfaces that no longer exist. The others remain joined as long as there is one at each end.
+    fn look(&self, there: &mut [bool]) -> Result<(), RunError> {
+        for (i, facts) in self.interfaces.iter().enumerate() {
+            let same = |now: InterfaceFacts| now.index == facts.index;
+            if !there[i] || InterfaceFacts::of(&facts.name).is_ok_and(same) {
+                continue;
+            }
+            there[i] = false;
+            let place = self.layout.interfaces[i];
+            let mut others = self.layout.interfaces.iter().zip(&*there);
+            if !others.any(|(other, remains)| *remains && *other == place) {
+                return Err(failed(format!("interface {} went away", facts.name)));
+            }
+            (self.gone)(&facts.name);
+        }
+        Ok(())
+    }
+
+    /// Runs the bridge until its time is over or it is cancelled. `ready` is called when frames can cross. Also returns
+    /// the counts of each interface.
     ///
     /// # Errors
-    /// If an interface is missing or disappears, or this process lacks the rights to read frames.
+    /// If an interface is missing, the last one at an end disappears, or this process lacks the rights to read frames.
     pub fn stand(
         &self,
         ready: &dyn Fn(),
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<Conditions, RunError> {
-        let own = self.own()?;
-        let open = |name: &str| -> Result<Box<dyn Nic>, RunError> {
-            let opened = match self.routed {
-                true => Routed::open(name, own.clone()).map(|n| Box::new(n) as Box<dyn Nic>),
-                false => Interface::open(name).map(|n| Box::new(n) as Box<dyn Nic>),
-            };
-            opened.map_err(|e| failed(format!("interface {name}: {e}")))
-        };
-        let [left, right] = self.ends.map(open);
-        let ends = self.faults.between([left?, right?], self.tally);
+    ) -> Result<(Conditions, Vec<PortCounts>), RunError> {
+        let nics = self.open()?;
+        let route = self.route()?;
         // The background warms up before any host can send.
-        let (world, _, ways) = beginning(self.spec)?;
+        let (world, ..) = beginning(self.spec)?;
         let begin = world.now();
+        let names: Vec<&str> = self.interfaces.iter().map(|i| &*i.name).collect();
         let packets = self.settings.packets.as_ref();
-        let packets = packets.map(|path| Packets::create(path, &self.ends, begin));
+        let packets = packets.map(|path| Packets::create(path, &names, begin));
         let (tell, told) = std::sync::mpsc::channel();
+        let crossing = |hops: &[Hop]| hops.iter().map(|hop| least_delay(self.spec, hop)).sum();
+        let spans = self.layout.spans.iter().map(|span| crossing(&span.hops));
         let options = Options {
             pace: self.settings.pace,
             stretch: self.settings.stretch,
-            crossing: crossing(self.spec, Dur::ZERO),
-            bridge: true,
+            crossing: spans.min().unwrap_or(Dur::ZERO),
             control: self.settings.control.clone(),
             watched: self.spec.narrowest(&self.spec.foreground_path())[1].link,
             until: Some(Time::ZERO + self.spec.duration),
@@ -94,28 +132,13 @@ impl Bridge<'_> {
             })),
             ..Options::default()
         };
-        let hosts = ends
-            .into_iter()
-            .zip([false, true])
-            .map(|(nic, on_right)| crate::Host {
-                port: PortConfig {
-                    right: on_right,
-                    access: Access {
-                        delay: Dur::ZERO,
-                        up: Some(FIRST_HOP),
-                        ..Access::default()
-                    },
-                    path: ways.foreground,
-                },
-                prefixes: Vec::new(),
-                nic,
-            });
         let (before, begun) = (Pressure::now(), Instant::now());
-        let running = Emulation::new(world, hosts.collect(), options).and_then(Emulation::start);
-        let running = running.map_err(failed)?;
+        let running = Emulation::bridge(world, nics, self.layout, FIRST_HOP, route, options);
+        let running = running.and_then(Emulation::start).map_err(failed)?;
         let precision = told.recv().unwrap_or(Precision::Fair);
         ready();
         let mut asked = Instant::now();
+        let mut there = vec![true; self.interfaces.len()];
         while !running.is_over() && !cancelled() {
             std::thread::sleep(LOOK);
             if let Some(watch) = &self.settings.watch {
@@ -123,14 +146,11 @@ impl Bridge<'_> {
             }
             if asked.elapsed() > ASK {
                 asked = Instant::now();
-                for name in self.ends {
-                    InterfaceFacts::of(name)
-                        .map_err(|e| failed(format!("interface {name} went away: {e}")))?;
-                }
+                self.look(&mut there)?;
             }
         }
         let ended = running.stop().map_err(failed)?;
-        Ok(Conditions {
+        let conditions = Conditions {
             late: ended.late,
             too_late: ended.late.too_late(),
             counts: ended.counts,
@@ -142,6 +162,7 @@ impl Bridge<'_> {
             waited: ended.waited,
             pressure: Pressure::now() - before,
             losses: Vec::new(),
-        })
+        };
+        Ok((conditions, ended.ports))
     }
 }
