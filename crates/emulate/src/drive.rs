@@ -66,6 +66,8 @@ struct Attached {
     nic: Box<dyn Nic>,
     /// Packets that the host refused.
     refused: u64,
+    /// Packets that devices in its place have lost before this one.
+    lost: u64,
     /// The device may have packets to read.
     ready: bool,
 }
@@ -124,6 +126,9 @@ struct Shared {
     stop: AtomicBool,
     wake: OwnedFd,
     snapshot: Mutex<Snapshot>,
+    /// Devices that take the places of others, by the number of the host.
+    replacements: Mutex<Vec<(usize, Box<dyn Nic>)>>,
+    replaced: AtomicBool,
 }
 
 impl Emulation {
@@ -184,6 +189,7 @@ impl Emulation {
         self.hosts.push(Attached {
             nic,
             refused: 0,
+            lost: 0,
             ready: true,
         });
     }
@@ -197,6 +203,8 @@ impl Emulation {
             stop: AtomicBool::new(false),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             snapshot: Mutex::default(),
+            replacements: Mutex::default(),
+            replaced: AtomicBool::new(false),
         });
         let theirs = Arc::clone(&shared);
         let clock = Clock::starting_at(self.world.now(), self.options.stretch);
@@ -239,6 +247,7 @@ impl Emulation {
             if now == end || shared.stop.load(Ordering::Relaxed) {
                 break now;
             }
+            self.replace(shared);
             let far = now + LONGEST_SLEEP;
             let due = self.world.ports_due();
             let due = due.map_or(far, |d| (d + self.gathering.wait()).min(far));
@@ -247,6 +256,26 @@ impl Emulation {
             self.wait(due, clock, shared)?;
         };
         self.finish(at, clock)
+    }
+
+    /// Puts new devices into the places of others.
+    fn replace(&mut self, shared: &Shared) {
+        if !shared.replaced.swap(false, Ordering::Acquire) {
+            return;
+        }
+        let all = shared.replacements.lock();
+        for (number, nic) in all.unwrap_or_else(PoisonError::into_inner).drain(..) {
+            let Some(host) = self.hosts.get_mut(number) else {
+                continue;
+            };
+            host.refused += host.nic.flush();
+            host.lost += host.nic.lost();
+            host.nic = nic;
+            host.ready = true;
+            if let Some(bridge) = &mut self.bridge {
+                bridge.forget(number);
+            }
+        }
     }
 
     /// Applies requested changes of link settings.
@@ -397,11 +426,12 @@ impl Emulation {
             packets.finish().map_err(io::Error::other)?;
         }
         let mut counts = self.inside.counts;
-        counts.lost = self.hosts.iter().map(|h| h.nic.lost()).sum();
+        let lost = |h: &Attached| h.lost + h.nic.lost();
+        counts.lost = self.hosts.iter().map(lost).sum();
         counts.refused = self.hosts.iter().map(|h| h.refused).sum();
         let mut ports = self.bridge.map_or_else(Vec::new, |b| b.counts);
         for (port, host) in ports.iter_mut().zip(&self.hosts) {
-            (port.refused, port.lost) = (host.refused, host.nic.lost());
+            (port.refused, port.lost) = (host.refused, lost(host));
         }
         Ok(Ended {
             world: self.world,
@@ -432,6 +462,15 @@ impl Running {
     /// The world's time.
     pub fn now(&self) -> Time {
         self.clock.now()
+    }
+
+    /// Puts a device into the place of that of host `number`, such as one that no longer exists. Packets that wait in
+    /// the old one are lost.
+    pub fn replace(&self, number: usize, nic: Box<dyn Nic>) {
+        let all = self.shared.replacements.lock();
+        all.unwrap_or_else(PoisonError::into_inner)
+            .push((number, nic));
+        self.shared.replaced.store(true, Ordering::Release);
     }
 
     /// The state, at most a tenth of a second old.

@@ -77,6 +77,11 @@ impl Switch {
         }
     }
 
+    /// Forgets the addresses behind a gate.
+    pub fn forget(&mut self, gate: usize) {
+        self.known.retain(|_, seen| seen.gate != gate);
+    }
+
     fn learn(&mut self, at: Time, gate: usize, sender: Station) {
         if is_for_a_group(&sender.0) || sender.0 == [0; 6] {
             return;
@@ -153,6 +158,20 @@ mod tests {
         switch.forward(at(400), 0, &hello);
         switch.forward(at(600), 0, &hello);
         assert_eq!(switch.forward(at(900), 1, &answer), Exits::One(0));
+    }
+
+    #[test]
+    fn what_was_behind_a_gate_can_be_forgotten() {
+        let mut switch = Switch::default();
+        for number in 0..4 {
+            let hello = frame(EVERYBODY, host(number), &[8, 6]);
+            switch.forward(at(0), number as usize % 2, &hello);
+        }
+        switch.forget(0);
+        let to = |number| frame(host(number), host(9), &[8, 0]);
+        let exits = [0, 1, 2, 3].map(|number| switch.forward(at(1), 7, &to(number)));
+        let (known, unknown) = (Exits::One(1), Exits::Others(7));
+        assert_eq!(exits, [unknown, known, unknown, known]);
     }
 
     #[test]

@@ -118,10 +118,11 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
             out::say(&format!("{all} are joined; Ctrl-C ends it"));
         }
     };
-    let gone = |name: &str| {
-        out::say(&format!(
-            "warning: interface {name} went away; the others remain joined"
-        ));
+    let changed = |name: &str, there: bool| {
+        out::say(&match there {
+            false => format!("warning: interface {name} went away; the others remain joined"),
+            true => format!("interface {name} is there again, and joined"),
+        });
     };
     let tally = FaultTally::default();
     let bridge = Bridge {
@@ -132,7 +133,7 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
         routed: args.route,
         faults: &faults,
         tally: &tally,
-        gone: &gone,
+        changed: &changed,
     };
     let (conditions, counts) = bridge
         .stand(&ready, &interrupt::wished)

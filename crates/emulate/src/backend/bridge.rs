@@ -14,7 +14,9 @@ use swell_world::Hop;
 use super::place::FIRST_HOP;
 use super::play::{LOOK, failed, least_delay};
 use super::{Conditions, Settings, beginning};
-use crate::{Emulation, FaultTally, Faults, Layout, Options, Packets, PortCounts, Route, Urgency};
+use crate::{
+    Emulation, FaultTally, Faults, Layout, Options, Packets, PortCounts, Route, Running, Urgency,
+};
 use swell_host::{
     Interface, InterfaceFacts, Nic, Precision, Pressure, Routed, Routes, be_punctual,
 };
@@ -35,26 +37,31 @@ pub struct Bridge<'b> {
     pub faults: &'b Faults,
     /// Where the faults are counted.
     pub tally: &'b FaultTally,
-    /// Called with the name of an interface that no longer exists.
-    pub gone: &'b dyn Fn(&str),
+    /// Called with the name of an interface that no longer exists, or of one that was created again and is joined
+    /// again; with true in the second case.
+    pub changed: &'b dyn Fn(&str, bool),
 }
 
 /// Interval of the check that the interfaces still exist.
 const ASK: Duration = Duration::from_secs(1);
 
 impl Bridge<'_> {
-    /// Opens the interfaces.
-    fn open(&self) -> Result<Vec<Box<dyn Nic>>, RunError> {
+    /// Opens an interface.
+    fn open(&self, name: &str) -> std::io::Result<Box<dyn Nic>> {
+        let together = self.interfaces.len();
+        if !self.routed {
+            return Ok(Box::new(Interface::open(name, together)?));
+        }
         let addresses = self.interfaces.iter().flat_map(|i| &i.addresses);
         let own: Vec<IpAddr> = addresses.filter_map(|a| a.parse().ok()).collect();
-        let together = self.interfaces.len();
-        let open = |facts: &InterfaceFacts| -> Result<Box<dyn Nic>, RunError> {
-            let name = &facts.name;
-            let opened: std::io::Result<Box<dyn Nic>> = match self.routed {
-                true => Routed::open(name, together, own.clone()).map(|n| Box::new(n) as _),
-                false => Interface::open(name, together).map(|n| Box::new(n) as _),
-            };
-            opened.map_err(|e| failed(format!("interface {name}: {e}")))
+        Ok(Box::new(Routed::open(name, together, own)?))
+    }
+
+    /// Opens all interfaces.
+    fn open_all(&self) -> Result<Vec<Box<dyn Nic>>, RunError> {
+        let open = |facts: &InterfaceFacts| {
+            let opened = self.open(&facts.name);
+            opened.map_err(|e| failed(format!("interface {}: {e}", facts.name)))
         };
         let opened: Result<Vec<_>, _> = self.interfaces.iter().map(open).collect();
         let opened = opened?;
@@ -79,20 +86,31 @@ impl Bridge<'_> {
         })))
     }
 
-    /// Finds interfaces that no longer exist. The others remain joined as long as there is one at each end.
-    fn look(&self, there: &mut [bool]) -> Result<(), RunError> {
+    /// Finds interfaces that no longer exist, and joins those again that were created again. `indices` are those of the
+    /// joined ones. The others remain joined as long as there is one at each end.
+    fn look(&self, indices: &mut [Option<u32>], running: &Running) -> Result<(), RunError> {
         for (i, facts) in self.interfaces.iter().enumerate() {
-            let same = |now: InterfaceFacts| now.index == facts.index;
-            if !there[i] || InterfaceFacts::of(&facts.name).is_ok_and(same) {
-                continue;
+            let name = &facts.name;
+            let now = InterfaceFacts::of(name).ok();
+            if indices[i].is_some() && indices[i] != now.as_ref().map(|n| n.index) {
+                indices[i] = None;
+                let place = self.layout.interfaces[i];
+                let mut others = self.layout.interfaces.iter().zip(&*indices);
+                if !others.any(|(other, index)| index.is_some() && *other == place) {
+                    return Err(failed(format!("interface {name} went away")));
+                }
+                (self.changed)(name, false);
             }
-            there[i] = false;
-            let place = self.layout.interfaces[i];
-            let mut others = self.layout.interfaces.iter().zip(&*there);
-            if !others.any(|(other, remains)| *remains && *other == place) {
-                return Err(failed(format!("interface {} went away", facts.name)));
+            // A router's interface has lost its addresses, too, so it is left alone.
+            let usable = |n: &InterfaceFacts| n.up && n.ethernet && !n.enslaved && !self.routed;
+            if indices[i].is_none()
+                && let Some(again) = now.filter(usable)
+                && let Ok(nic) = self.open(name)
+            {
+                running.replace(i, nic);
+                indices[i] = Some(again.index);
+                (self.changed)(name, true);
             }
-            (self.gone)(&facts.name);
         }
         Ok(())
     }
@@ -107,7 +125,7 @@ impl Bridge<'_> {
         ready: &dyn Fn(),
         cancelled: &dyn Fn() -> bool,
     ) -> Result<(Conditions, Vec<PortCounts>), RunError> {
-        let nics = self.open()?;
+        let nics = self.open_all()?;
         let route = self.route()?;
         // The background warms up before any host can send.
         let (world, ..) = beginning(self.spec)?;
@@ -138,7 +156,7 @@ impl Bridge<'_> {
         let precision = told.recv().unwrap_or(Precision::Fair);
         ready();
         let mut asked = Instant::now();
-        let mut there = vec![true; self.interfaces.len()];
+        let mut indices: Vec<Option<u32>> = self.interfaces.iter().map(|i| Some(i.index)).collect();
         while !running.is_over() && !cancelled() {
             std::thread::sleep(LOOK);
             if let Some(watch) = &self.settings.watch {
@@ -146,7 +164,7 @@ impl Bridge<'_> {
             }
             if asked.elapsed() > ASK {
                 asked = Instant::now();
-                self.look(&mut there)?;
+                self.look(&mut indices, &running)?;
             }
         }
         let ended = running.stop().map_err(failed)?;

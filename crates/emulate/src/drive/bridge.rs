@@ -345,6 +345,12 @@ impl Emulation {
 }
 
 impl Bridging {
+    /// Forgets which hosts were behind an interface.
+    pub fn forget(&mut self, interface: usize) {
+        let gate = self.seats[interface];
+        self.nodes[gate.node].switch.forget(gate.number);
+    }
+
     /// By which gates a frame leaves that came in by one.
     fn exits(&mut self, at: Time, gate: Gate, frame: &[u8]) -> Exits {
         if let Some(routing) = &mut self.routing {

@@ -188,6 +188,31 @@ fn hosts_on_one_side_talk_directly_and_share_the_link() {
     assert_eq!((c.dropped, c.refused), (0, 0));
 }
 
+/// A virtual machine that was restarted has a new interface.
+#[test]
+fn an_interface_is_replaced_by_another() {
+    let mut lab = Lab::new(&[LEFT, LEFT, RIGHT], &[1], None, Options::default());
+    let to = |to: u8, from: u8| frame(mac(to), mac(from), "hello");
+    lab.reach(0, &frame(EVERYBODY, mac(0), "I am here"));
+    assert_eq!(lab.reach(1, &to(0, 1)), [0]);
+    let (theirs, ours) = UnixDatagram::pair().unwrap();
+    for socket in [&theirs, &ours] {
+        socket.set_nonblocking(true).unwrap();
+    }
+    lab.running.replace(0, Box::new(Pair(ours, Arc::default())));
+    let old = std::mem::replace(&mut lab.hosts[0], theirs);
+    // Until the loop has taken it over, nothing is read from it.
+    lab.send(0, &frame(EVERYBODY, mac(7), "another address"));
+    for host in [1, 2] {
+        lab.until(host, &frame(EVERYBODY, mac(7), "another address"));
+    }
+    // What was behind the old one is forgotten, so everybody is asked.
+    assert_eq!(lab.reach(1, &to(0, 1)), [0, 2]);
+    assert_eq!(lab.reach(2, &to(7, 2)), [0]);
+    assert!(old.send(b"nobody reads this").is_err());
+    assert_eq!(lab.running.stop().unwrap().ports.len(), 3);
+}
+
 /// Three links in a row. An interface between the first two gets what passes, and everything keeps the delay of its
 /// links to the microsecond, no matter when the loop runs.
 #[test]
