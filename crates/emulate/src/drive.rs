@@ -260,9 +260,10 @@ impl Emulation {
 
     /// Puts new devices into the places of others.
     fn replace(&mut self, shared: &Shared) {
-        if !shared.replaced.swap(false, Ordering::Acquire) {
+        if !shared.replaced.load(Ordering::Acquire) {
             return;
         }
+        shared.replaced.store(false, Ordering::Relaxed);
         let all = shared.replacements.lock();
         for (number, nic) in all.unwrap_or_else(PoisonError::into_inner).drain(..) {
             let Some(host) = self.hosts.get_mut(number) else {
