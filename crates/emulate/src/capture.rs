@@ -6,8 +6,6 @@ use std::path::Path;
 
 use swell_base::Time;
 use swell_capture::{Heading, LinkType, Record, WriteError, Writer};
-use swell_world::Port;
-
 use swell_host::Checksum;
 use swell_host::clock::epoch;
 
@@ -70,7 +68,7 @@ impl Packets {
     pub(crate) fn add(
         &mut self,
         at: Time,
-        port: Port,
+        host: usize,
         heading: Heading,
         parts: [&[u8]; 2],
         checksum: Checksum,
@@ -78,7 +76,7 @@ impl Packets {
         if self.failed.is_some() {
             return;
         }
-        let own = address(port.0 as u16 + 1);
+        let own = address(host as u16 + 1);
         let (to, from) = match heading {
             Heading::Inbound => (own, ROUTER),
             Heading::Outbound | Heading::Unknown => (ROUTER, own),
@@ -99,7 +97,7 @@ impl Packets {
         };
         self.whole.splice(0..0, header);
         let record = Record {
-            interface: self.interfaces[port.0 as usize],
+            interface: self.interfaces[host],
             time: self.zero + at.as_nanos(),
             wire_len: self.whole.len() as u32,
             heading,

@@ -1,19 +1,20 @@
 //! The event loop: one thread drives a world against the clock.
 
+mod bridge;
 mod entrance;
+mod wait;
 
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use swell_base::{Dur, Time};
 use swell_capture::Heading;
-use swell_world::{Direction, Port, World};
+use swell_world::{Direction, Port, PortConfig, World};
 
 use super::attach::AttachedHosts;
 use super::clock::Clock;
@@ -25,9 +26,11 @@ use super::pool::Pool;
 use super::table::Table;
 use super::tracker::{Tracked, Tracker};
 use super::{Counts, Host, Options, Packets, Snapshot};
+use bridge::Bridging;
+pub use bridge::{PortCounts, Route};
 use entrance::Staged;
 use swell_host::Nic;
-use swell_host::clock::{monotonic, timespec};
+use swell_host::clock::monotonic;
 use swell_host::{Late, Lateness};
 
 /// Most packets written as one batch. The kernel receives the packets of one connection in a batch as one
@@ -36,9 +39,6 @@ const AT_ONCE: usize = 64;
 /// Longest sleep. After a longer one, the world has many events to process before the next packet, which is then
 /// late.
 const LONGEST_SLEEP: Dur = Dur::from_millis(5);
-/// Devices whose packets carry kernel time stamps may stay unread for this long. The limit bounds the delay of
-/// packets between hosts on the same side, which do not cross the network.
-const UNREAD: Dur = Dur::from_micros(500);
 /// How often a snapshot is published.
 const SNAPSHOT: Dur = Dur::from_millis(100);
 
@@ -58,11 +58,16 @@ pub struct Emulation {
     staged: Vec<Staged>,
     /// Buffers of processed packets, for reuse.
     spare: Vec<Vec<u8>>,
+    /// The hosts are interfaces of a bridge.
+    bridge: Option<Bridging>,
 }
 
 struct Attached {
     nic: Box<dyn Nic>,
-    port: Port,
+    /// Packets that the host refused.
+    refused: u64,
+    /// Packets that devices in its place have lost before this one.
+    lost: u64,
     /// The device may have packets to read.
     ready: bool,
 }
@@ -101,6 +106,8 @@ pub struct Ended {
     pub gave_way: Dur,
     /// How long the loop was runnable while other threads had its processor; wall-clock time.
     pub waited: Dur,
+    /// The frames of each interface, if it was a bridge.
+    pub ports: Vec<PortCounts>,
     /// World time at which it ended.
     pub at: Time,
     /// Keeps the hosts' devices, and so their addresses, for the lifetime of this value. A program that sends
@@ -119,6 +126,9 @@ struct Shared {
     stop: AtomicBool,
     wake: OwnedFd,
     snapshot: Mutex<Snapshot>,
+    /// Devices that take the places of others, by the number of the host.
+    replacements: Mutex<Vec<(usize, Box<dyn Nic>)>>,
+    replaced: AtomicBool,
 }
 
 impl Emulation {
@@ -126,47 +136,62 @@ impl Emulation {
     ///
     /// # Errors
     /// If the journal cannot be created or written.
-    pub fn new(mut world: World, hosts: Vec<Host>, mut options: Options) -> io::Result<Emulation> {
-        let mut table = Table::default();
+    pub fn new(world: World, hosts: Vec<Host>, options: Options) -> io::Result<Emulation> {
+        let mut emulation = Emulation::bare(world, options)?;
+        emulation.inside.programs = hosts.len() as u32;
+        for host in hosts {
+            let port = emulation.add_port(host.port);
+            emulation.ports.push(emulation.hosts.len());
+            for prefix in host.prefixes {
+                emulation.table.route(prefix, port);
+            }
+            emulation.attach(host.nic);
+        }
+        Ok(emulation)
+    }
+
+    /// Without hosts.
+    fn bare(world: World, mut options: Options) -> io::Result<Emulation> {
         let mut inside = Inside::default();
         if let Some(path) = &options.journal {
             inside.journal = Some(Journal::new(BufWriter::new(File::create(path)?))?);
         }
         inside.packets = options.packets.take();
         inside.tracker = Tracker::new(options.crossing);
-        inside.programs = hosts.len() as u32;
-        let mut attached = Vec::new();
-        let mut ports = Vec::new();
-        for host in hosts {
-            let port = world.add_port(&host.port);
-            inside.note(&Entry::Port {
-                at: world.now(),
-                config: host.port,
-                program: true,
-            });
-            ports.push(attached.len());
-            for prefix in host.prefixes {
-                table.route(prefix, port);
-            }
-            attached.push(Attached {
-                nic: host.nic,
-                port,
-                ready: true,
-            });
-        }
         Ok(Emulation {
             world,
-            hosts: attached,
-            ports,
-            table,
+            hosts: Vec::new(),
+            ports: Vec::new(),
+            table: Table::default(),
             attached: AttachedHosts::of(options.updates.take()),
             inside,
             load: Load::starting(monotonic()),
             gathering: Gathering::new(options.pace, options.crossing),
             staged: Vec::new(),
             spare: Vec::new(),
+            bridge: None,
             options,
         })
+    }
+
+    /// Adds a port of a program, or of a bridge.
+    fn add_port(&mut self, config: PortConfig) -> Port {
+        let port = self.world.add_port(&config);
+        self.inside.note(&Entry::Port {
+            at: self.world.now(),
+            config,
+            program: true,
+        });
+        port
+    }
+
+    fn attach(&mut self, nic: Box<dyn Nic>) {
+        self.hosts.push(Attached {
+            nic,
+            refused: 0,
+            lost: 0,
+            ready: true,
+        });
     }
 
     /// Starts the clock and the event loop on a thread of its own.
@@ -178,6 +203,8 @@ impl Emulation {
             stop: AtomicBool::new(false),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             snapshot: Mutex::default(),
+            replacements: Mutex::default(),
+            replaced: AtomicBool::new(false),
         });
         let theirs = Arc::clone(&shared);
         let clock = Clock::starting_at(self.world.now(), self.options.stretch);
@@ -202,10 +229,10 @@ impl Emulation {
             let horizon = self.take_in(clock)?;
             let now = clock.now().min(end).min(horizon);
             if let Some((at, look)) = self.options.then.take_if(|(at, _)| *at <= now) {
-                self.world.happen(at);
+                self.happen(at);
                 look(&self.world);
             }
-            self.world.happen(now);
+            self.happen(now);
             self.obey();
             self.leave(clock);
             if let Some(urgency) = self.load.judge(monotonic())
@@ -220,6 +247,7 @@ impl Emulation {
             if now == end || shared.stop.load(Ordering::Relaxed) {
                 break now;
             }
+            self.replace(shared);
             let far = now + LONGEST_SLEEP;
             let due = self.world.ports_due();
             let due = due.map_or(far, |d| (d + self.gathering.wait()).min(far));
@@ -228,6 +256,27 @@ impl Emulation {
             self.wait(due, clock, shared)?;
         };
         self.finish(at, clock)
+    }
+
+    /// Puts new devices into the places of others.
+    fn replace(&mut self, shared: &Shared) {
+        if !shared.replaced.load(Ordering::Acquire) {
+            return;
+        }
+        shared.replaced.store(false, Ordering::Relaxed);
+        let all = shared.replacements.lock();
+        for (number, nic) in all.unwrap_or_else(PoisonError::into_inner).drain(..) {
+            let Some(host) = self.hosts.get_mut(number) else {
+                continue;
+            };
+            host.refused += host.nic.flush();
+            host.lost += host.nic.lost();
+            host.nic = nic;
+            host.ready = true;
+            if let Some(bridge) = &mut self.bridge {
+                bridge.forget(number);
+            }
+        }
     }
 
     /// Applies requested changes of link settings.
@@ -252,10 +301,14 @@ impl Emulation {
     /// Releases the packets that are due.
     fn leave(&mut self, clock: &Clock) {
         while self.leave_some(clock) == AT_ONCE {}
-        let inside = &mut self.inside;
+        let (inside, bridge) = (&mut self.inside, &mut self.bridge);
         self.world.take_drops(&mut |c| {
             inside.counts.dropped += 1;
-            let number = inside.pool.get(c.handle).number;
+            let place = inside.pool.get(c.handle);
+            if let Some(bridge) = bridge {
+                bridge.counts[place.origin].dropped += 1;
+            }
+            let number = place.number;
             inside.note(&Entry::Drop {
                 at: c.at,
                 number,
@@ -267,45 +320,16 @@ impl Emulation {
 
     /// Releases at most one batch of packets that are due, and returns how many.
     fn leave_some(&mut self, clock: &Clock) -> usize {
-        let inside = &mut self.inside;
-        inside.due.clear();
-        while inside.due.len() < AT_ONCE
-            && let Some(d) = self.world.take_delivery()
-        {
-            let mut tracked = None;
-            let place = inside.pool.get(d.handle);
-            let start = self.options.network(&place.bytes);
-            if let Some(header) = start.and_then(|n| Header::of(&place.bytes[n..])) {
-                if header.ecn != d.ecn {
-                    set_ecn(&mut place.bytes[start.unwrap_or(0)..], d.ecn);
-                    inside.counts.marked += 1;
-                }
-                if d.port.0 < inside.programs && !self.options.bridge {
-                    tracked = inside.tracker.received(d.at, &header, &place.bytes);
-                }
-            }
-            let nic = &mut self.hosts[self.ports[d.port.0 as usize]].nic;
-            inside.counts.refused += nic.write(&place.bytes, place.checksum);
-            inside.counts.left += 1;
-            inside.due.push((place.entered, d.at, tracked));
-            if let Some(packets) = &mut inside.packets
-                && d.port.0 < inside.programs
-            {
-                let parts = [&place.bytes[..], &[]];
-                packets.add(d.at, d.port, Heading::Inbound, parts, place.checksum);
-            }
-            let number = place.number;
-            inside.note(&Entry::Departure {
-                at: d.at,
-                number,
-                ecn: d.ecn,
-            });
-            inside.pool.free(d.handle);
+        self.inside.due.clear();
+        match self.bridge {
+            Some(_) => self.write_bridged(),
+            None => self.write(),
         }
+        let inside = &mut self.inside;
         if !inside.due.is_empty() {
             inside.busy = true;
             for host in &mut self.hosts {
-                inside.counts.refused += host.nic.flush();
+                host.refused += host.nic.flush();
             }
             let now = clock.now();
             for &(entered, at, tracked) in &inside.due {
@@ -320,95 +344,46 @@ impl Emulation {
         inside.due.len()
     }
 
-    /// If packets are coalesced and there were any at `last`, sleeps until the next poll or a request to stop.
-    fn rest(&mut self, last: Time, clock: &Clock, shared: &Shared) -> io::Result<()> {
-        let busy = std::mem::take(&mut self.inside.busy);
-        let more = self.hosts.iter().any(|h| h.ready);
-        let Some(rest) = self.options.pace.rest().filter(|_| busy && !more) else {
-            return Ok(());
-        };
-        let left = rest.saturating_sub(clock.outside(clock.now().since(last)));
-        if left > Dur::ZERO {
-            sleep(
-                &mut [PollFd::new(&shared.wake, PollFlags::IN)],
-                left,
-                &mut self.load,
-            )?;
-        }
-        self.ask_all();
-        Ok(())
-    }
-
-    /// Sleeps until `due`, the arrival of a packet, or a request to stop.
-    ///
-    /// An arriving packet need not wake the loop if three things hold: the kernel stamps it, another packet is due
-    /// soon anyway, and the arriving packet cannot leave before that one. At high packet rates this saves half of the
-    /// wake-ups.
-    fn wait(&mut self, due: Time, clock: &Clock, shared: &Shared) -> io::Result<()> {
-        if self.hosts.iter().any(|h| h.ready) {
-            return Ok(());
-        }
-        let stamped = self.hosts.iter().all(|h| h.nic.stamps());
-        let until_due = due.since(clock.now());
-        let unread =
-            stamped && until_due < self.options.crossing && clock.outside(until_due) < UNREAD;
-        let spin = match self.load.may_spin() {
-            true => self.options.pace.spin(),
-            false => Dur::ZERO,
-        };
-        let left = clock.outside(due.since(clock.now())).saturating_sub(spin);
-        if left > Dur::ZERO && unread {
-            // The sleep is so short that a request to stop can wait.
-            nap(left, &mut self.load);
-            self.back(due, stamped, clock);
-            if spin == Dur::ZERO {
-                self.ask_all();
-                return Ok(());
+    /// Writes at most one batch of packets that are due to their hosts.
+    fn write(&mut self) {
+        let inside = &mut self.inside;
+        while inside.due.len() < AT_ONCE
+            && let Some(d) = self.world.take_delivery()
+        {
+            let mut tracked = None;
+            let place = inside.pool.get(d.handle);
+            if let Some(header) = Header::of(&place.bytes) {
+                if header.ecn != d.ecn {
+                    set_ecn(&mut place.bytes, d.ecn);
+                    inside.counts.marked += 1;
+                }
+                if d.port.0 < inside.programs {
+                    tracked = inside.tracker.received(d.at, &header, &place.bytes);
+                }
             }
-        } else if left > Dur::ZERO {
-            let nics = self.hosts.iter().map(|h| h.nic.fd());
-            let mut fds: Vec<PollFd<'_>> = nics
-                .chain([shared.wake.as_fd()])
-                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
-                .collect();
-            let woken = sleep(&mut fds, left, &mut self.load)?;
-            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-            for (host, something) in self.hosts.iter_mut().zip(ready) {
-                host.ready = something;
+            let host = &mut self.hosts[self.ports[d.port.0 as usize]];
+            host.refused += host.nic.write(&place.bytes, place.checksum);
+            inside.counts.left += 1;
+            inside.due.push((place.entered, d.at, tracked));
+            if let Some(packets) = &mut inside.packets
+                && d.port.0 < inside.programs
+            {
+                let parts = [&place.bytes[..], &[]];
+                packets.add(
+                    d.at,
+                    d.port.0 as usize,
+                    Heading::Inbound,
+                    parts,
+                    place.checksum,
+                );
             }
-            if woken {
-                return Ok(());
-            }
-            self.back(due, stamped, clock);
-            if spin == Dur::ZERO {
-                return Ok(());
-            }
-        }
-        let before = clock.now();
-        while spin > Dur::ZERO && clock.now() < due {
-            std::hint::spin_loop();
-        }
-        let spun = clock.outside(clock.now().since(before));
-        self.load.spun(spun.as_nanos());
-        self.ask_all();
-        Ok(())
-    }
-
-    /// Measures how late a sleep until `due` ended.
-    fn back(&mut self, due: Time, stamped: bool, clock: &Clock) {
-        let now = clock.now();
-        let over = now.since(due);
-        // With kernel time stamps, packets still enter at their true arrival times, so a stall does not delay them.
-        // Departures are measured in any case.
-        if self.inside.lateness.back(clock.outside(over)) && !stamped {
-            self.inside.tracker.stalled(now, over);
-        }
-    }
-
-    /// After a sleep without `poll` on the devices: marks every device that has packets as ready.
-    fn ask_all(&mut self) {
-        for host in &mut self.hosts {
-            host.ready = !host.nic.empty();
+            let number = place.number;
+            inside.note(&Entry::Departure {
+                at: d.at,
+                number,
+                ecn: d.ecn,
+            });
+            inside.pool.free(d.handle);
         }
     }
 
@@ -452,7 +427,13 @@ impl Emulation {
             packets.finish().map_err(io::Error::other)?;
         }
         let mut counts = self.inside.counts;
-        counts.lost = self.hosts.iter().map(|h| h.nic.lost()).sum();
+        let lost = |h: &Attached| h.lost + h.nic.lost();
+        counts.lost = self.hosts.iter().map(lost).sum();
+        counts.refused = self.hosts.iter().map(|h| h.refused).sum();
+        let mut ports = self.bridge.map_or_else(Vec::new, |b| b.counts);
+        for (port, host) in ports.iter_mut().zip(&self.hosts) {
+            (port.refused, port.lost) = (host.refused, lost(host));
+        }
         Ok(Ended {
             world: self.world,
             late: self.inside.lateness.late(),
@@ -460,6 +441,7 @@ impl Emulation {
             tracker: self.inside.tracker,
             gave_way: self.load.gave_way(),
             waited: waited_for_processor(),
+            ports,
             at,
             _hosts: self.hosts,
         })
@@ -481,6 +463,15 @@ impl Running {
     /// The world's time.
     pub fn now(&self) -> Time {
         self.clock.now()
+    }
+
+    /// Puts a device into the place of that of host `number`, such as one that no longer exists. Packets that wait in
+    /// the old one are lost.
+    pub fn replace(&self, number: usize, nic: Box<dyn Nic>) {
+        let all = self.shared.replacements.lock();
+        all.unwrap_or_else(PoisonError::into_inner)
+            .push((number, nic));
+        self.shared.replaced.store(true, Ordering::Release);
     }
 
     /// The state, at most a tenth of a second old.
@@ -518,27 +509,6 @@ impl Drop for Running {
             let _ = thread.join();
         }
     }
-}
-
-/// Sleeps for a span of wall-clock time or until a descriptor is ready. Returns whether one is ready.
-fn sleep(fds: &mut [PollFd<'_>], span: Dur, load: &mut Load) -> io::Result<bool> {
-    let before = monotonic();
-    let answer = poll(fds, Some(&timespec(span)));
-    // Counts at most the requested span: after it, the thread was runnable and waited for a processor.
-    load.slept(monotonic().saturating_sub(before).min(span.as_nanos()));
-    match answer {
-        Ok(ready) => Ok(ready > 0),
-        Err(rustix::io::Errno::INTR) => Ok(false),
-        Err(e) => Err(e.into()),
-    }
-}
-
-/// Sleeps for a span of wall-clock time without watching descriptors, which costs less than `poll`.
-fn nap(span: Dur, load: &mut Load) {
-    let before = monotonic();
-    // A signal ends the sleep early. That is harmless, because the loop reads the clock in any case.
-    let _ = rustix::thread::nanosleep(&timespec(span));
-    load.slept(monotonic().saturating_sub(before).min(span.as_nanos()));
 }
 
 impl Shared {

@@ -20,10 +20,12 @@ mod drive;
 mod faults;
 mod ip;
 mod journal;
+mod layout;
 mod load;
 mod pace;
 mod pool;
 mod replay;
+mod switch;
 mod table;
 mod tracker;
 mod turns;
@@ -42,9 +44,10 @@ pub use clock::Clock;
 pub use connections::{Connection, Connections, Ending};
 pub use control::{Control, OpenFlow, Seen};
 pub use datagrams::{Conversation, Datagrams};
-pub use drive::{Emulation, Ended, Running};
+pub use drive::{Emulation, Ended, PortCounts, Route, Running};
 pub use faults::{Fault, FaultCounts, FaultTally, Faults, Rebind};
 pub use journal::{Entry, Journal, JournalError, Recorded, read as read_journal};
+pub use layout::{Layout, LayoutError, LinkEnd, Span, ends};
 pub use load::Urgency;
 pub use pace::Pace;
 pub use replay::{first_difference, replay};
@@ -81,9 +84,6 @@ pub struct Options {
     /// The shortest time that a packet takes from one host to another. The bound on the effect of lateness depends on
     /// it: if one packet causes another, the second leaves at least this much later.
     pub crossing: Dur,
-    /// The two hosts are the ends of a bridge: Ethernet frames from each end cross to the other, whatever their
-    /// addresses.
-    pub bridge: bool,
     /// Number of the link that [`Snapshot`] reports on.
     pub watched: usize,
     /// World time at which the emulation ends by itself.
@@ -101,16 +101,6 @@ pub struct Options {
     /// Called on the thread that drives the world, at the start and on every change, with the urgency to request from
     /// the scheduler.
     pub schedule: Option<Schedule>,
-}
-
-impl Options {
-    /// Offset of the IP packet in the bytes of a device; `None` if there is none.
-    fn network(&self, bytes: &[u8]) -> Option<usize> {
-        match self.bridge {
-            true => swell_host::network(bytes),
-            false => Some(0),
-        }
-    }
 }
 
 /// Counts of packets at the edge of the world.

@@ -19,11 +19,13 @@ pub(crate) struct Place {
     pub number: u64,
     /// When it arrived.
     pub entered: Time,
+    /// The number of the host that sent it.
+    pub origin: usize,
 }
 
 impl Pool {
     /// Stores a packet and returns its handle.
-    pub fn keep(&mut self, wire: &Wire<'_>, number: u64, entered: Time) -> u64 {
+    pub fn keep(&mut self, wire: &Wire<'_>, number: u64, entered: Time, origin: usize) -> u64 {
         let handle = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place::default());
             self.places.len() as u32 - 1
@@ -35,6 +37,7 @@ impl Pool {
         place.checksum = wire.checksum;
         place.number = number;
         place.entered = entered;
+        place.origin = origin;
         u64::from(handle)
     }
 

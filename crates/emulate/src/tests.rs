@@ -1,5 +1,6 @@
 //! Tests of the emulator with socket pairs as devices, which need no privileges.
 
+mod bridge;
 mod stamps;
 
 use std::io;

@@ -24,6 +24,8 @@ use crate::{Checksum, Nic, Wire};
 pub struct InterfaceFacts {
     /// Its name.
     pub name: String,
+    /// The kernel's number of it. An interface that is created again has another one.
+    pub index: u32,
     /// MTU: maximum packet size in bytes at the network layer.
     pub mtu: u32,
     /// It is up.
@@ -77,6 +79,7 @@ impl InterfaceFacts {
         let link = netlink.link_of(index)?;
         let mut facts = InterfaceFacts {
             name: name.into(),
+            index,
             mtu: 0,
             up: link.header.flags.contains(LinkFlags::Up),
             enslaved: false,
@@ -95,14 +98,15 @@ impl InterfaceFacts {
 }
 
 impl Interface {
-    /// Opens an interface of the calling thread's network namespace.
+    /// Opens an interface of the calling thread's network namespace. `together` is how many this process opens, which
+    /// share the memory for frames that wait to be read.
     ///
     /// # Errors
     /// If there is no such interface, another process has opened it, or this process may not read frames.
-    pub fn open(name: &str) -> io::Result<Interface> {
+    pub fn open(name: &str, together: usize) -> io::Result<Interface> {
         let index = Netlink::open()?.index(name)?;
         let claim = claim(index)?;
-        let (socket, ring) = sys::ringed_socket(index)?;
+        let (socket, ring) = sys::ringed_socket(index, together)?;
         sys::see_everything(&socket, index)?;
         Ok(Interface {
             socket,

@@ -241,6 +241,29 @@ impl Netlink {
         }))
     }
 
+    /// Index of the device by which this machine's packets to the address leave; `None` if there is no route, or the
+    /// address is its own.
+    pub fn egress(&mut self, address: IpAddr) -> io::Result<Option<u32>> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(address);
+        message.header.destination_prefix_length = IpNet::from(address).prefix_len();
+        message.attributes = vec![RouteAttribute::Destination(RouteAddress::from(address))];
+        let answers = match self.ask(RouteNetlinkMessage::GetRoute(message), 0) {
+            Err(e) if e.raw_os_error().is_some() => return Ok(None),
+            answers => answers?,
+        };
+        let device = |answer: RouteNetlinkMessage| match answer {
+            RouteNetlinkMessage::NewRoute(route) if route.header.kind == RouteType::Unicast => {
+                route.attributes.into_iter().find_map(|a| match a {
+                    RouteAttribute::Oif(index) => Some(index),
+                    _ => None,
+                })
+            }
+            _ => None,
+        };
+        Ok(answers.into_iter().find_map(device))
+    }
+
     /// Adds a default route to the device. Connections over it use the given congestion control.
     pub fn add_default(
         &mut self,

@@ -18,7 +18,7 @@ use crate::{Checksum, ETHERNET, Nic, Wire, network, rewrite};
 pub struct Routed {
     interface: Interface,
     hardware: [u8; 6],
-    /// This machine's addresses on both sides; packets for them are not forwarded.
+    /// This machine's addresses on all sides; packets for them are not forwarded.
     own: Vec<IpAddr>,
     /// Raw sockets for IPv4 and IPv6. A machine without IPv6 has only the first.
     ways: [Option<OwnedFd>; 2],
@@ -26,16 +26,17 @@ pub struct Routed {
 }
 
 impl Routed {
-    /// Opens an interface of the calling thread's network namespace.
+    /// Opens an interface of the calling thread's network namespace, as [`Interface::open`] does. `own` are this
+    /// machine's addresses on all sides.
     ///
     /// # Errors
     /// If there is no such interface, or this process may not read frames or send raw packets.
-    pub fn open(name: &str, own: Vec<IpAddr>) -> io::Result<Routed> {
+    pub fn open(name: &str, together: usize, own: Vec<IpAddr>) -> io::Result<Routed> {
         let mut netlink = Netlink::open()?;
         let index = netlink.index(name)?;
         Ok(Routed {
             hardware: netlink.hardware_address(index)?,
-            interface: Interface::open(name)?,
+            interface: Interface::open(name, together)?,
             own,
             ways: [Some(raw_socket(false, name)?), raw_socket(true, name).ok()],
             packet: Vec::new(),

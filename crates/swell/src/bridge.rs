@@ -1,39 +1,49 @@
-//! `swell bridge`: joins two existing interfaces by an emulated link with background traffic.
+//! `swell bridge`: joins existing interfaces by emulated links with background traffic.
 
+mod network;
+mod ports;
 mod scenario;
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use clap::Args;
-use groundswell::under::{self, Background};
+use groundswell::under::Background;
+use serde::Serialize;
 use swell_emulate::backend::{Bridge, Settings};
 use swell_emulate::{FaultTally, Faults};
-use swell_experiment::Plan;
 use swell_host::InterfaceFacts;
 use swell_host::scratch::Scratch;
 
+use self::ports::{Place, Port};
 use self::scenario::{Others, Scenario};
 use crate::emulation::EmulationArgs;
 use crate::fail::Fail;
 use crate::output::Emulation;
 use crate::under::args::LinkArgs;
 use crate::under::line::{Line, rates};
-use crate::{control, interrupt, learn, out, tables};
+use crate::{control, interrupt, out, tables};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Every frame that comes in by one interface crosses the link and leaves by the other:\nIPv4, IPv6, ARP, tagged frames, multicast. Needs CAP_NET_RAW in the network\nnamespace of the interfaces (root, as a rule). When it ends, in whichever way, nothing\ncrosses any more. See docs/bridge.md.\n\n  swell bridge access-link --left veth-phone --right eth1 --rate 50Mbit --delay 15ms"
+    after_help = "Every frame that comes in by one interface crosses the link and leaves by the other:\nIPv4, IPv6, ARP, tagged frames, multicast. Several interfaces on one side are like the\nports of a switch: frames between them do not cross the link. Needs CAP_NET_RAW in the\nnetwork namespace of the interfaces (root, as a rule). When it ends, in whichever way,\nnothing crosses any more. See docs/bridge.md.\n\n  swell bridge access-link --left veth-phone --right eth1 --rate 50Mbit --delay 15ms\n  swell bridge access-link --left tap0 --left tap1 --right eth1\n  swell bridge none --experiment lot.toml --left tap0 --port link2:left=tap1 --right eth1"
 )]
 pub(crate) struct BridgeArgs {
     #[command(flatten)]
     pub link: LinkArgs,
-    /// The interface on the clients' side: what comes in here goes up.
-    #[arg(long, value_name = "INTERFACE")]
-    pub left: String,
-    /// The interface on the servers' side.
-    #[arg(long, value_name = "INTERFACE")]
-    pub right: String,
+    /// An interface on the clients' side: what comes in here goes up. Again for more.
+    #[arg(long, value_name = "INTERFACE", required_unless_present = "port")]
+    pub left: Vec<String>,
+    /// An interface on the servers' side. Again for more.
+    #[arg(long, value_name = "INTERFACE", required_unless_present = "port")]
+    pub right: Vec<String>,
+    /// The links of an experiment file instead of one. BACKGROUND is then one of its backgrounds, --left and --right
+    /// are the ends of its first foreground's path.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "up", "down", "deliveries", "deliveries_up", "deliveries_down", "delay", "queue", "qdisc", "loss", "change", "load", "seed", "warmup", "scenario"])]
+    pub experiment: Option<PathBuf>,
+    /// An interface at an end of a link of the experiment, such as access:right=eth2. Again for more.
+    #[arg(long, value_name = "LINK:END=INTERFACE", requires = "experiment")]
+    pub port: Vec<Port>,
     /// Join them as a router does: packets that hosts on each side send through this machine cross.
     #[arg(long)]
     pub route: bool,
@@ -54,8 +64,16 @@ pub(crate) struct BridgeArgs {
     pub quiet: bool,
 }
 
+/// What it says at the end.
+#[derive(Serialize)]
+struct Shown<'s> {
+    #[serde(flatten)]
+    emulation: Emulation,
+    ports: Vec<ports::Shown<'s>>,
+}
+
 pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
-    check(args)?;
+    let (places, interfaces) = check(args)?;
     let scratch =
         Scratch::new().map_err(|e| Fail::failed(format!("no temporary directory: {e}")))?;
     let mut link = args.link.link();
@@ -77,27 +95,17 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
             Others::Udp(rate) => others = Some(Background::constant(*rate)),
         }
     }
-    let background = match others {
-        Some(background) => background,
-        None => learn::with_bar(&[link.background.clone().into()], |progress| {
-            under::background(&link.background, scratch.path(), progress)
-        })?,
+    let network = match &args.experiment {
+        Some(file) => network::of_file(file, &link.background, args.duration)?,
+        None => network::of_link(&link, others, args.duration, scratch.path())?,
     };
-    let text = under::bridge(&link, &background, args.duration)?;
-    let here = std::env::current_dir().map_err(Fail::failed)?;
-    let plan = Plan::resolve(&text, "swell bridge", &here).map_err(Fail::usage)?;
-    let spec = plan
-        .cells
-        .first()
-        .and_then(|cell| plan.spec(cell, &Default::default()));
-    let spec = spec.ok_or_else(|| Fail::failed("the link has no run"))?;
-    let line = Arc::new(Line::new(rates(&plan), args.quiet || json));
+    let layout = ports::layout(&network, &places, &interfaces)?;
+    let names: Vec<&str> = interfaces.iter().map(|i| &*i.name).collect();
+    let line = Arc::new(Line::new(rates(&network.plan), args.quiet || json));
+    let all = names.join(", ");
     let settings = Settings {
         packets: args.pcap.clone(),
-        control: Some(control::serve(
-            scratch.path(),
-            &format!("bridge of {} and {}", args.left, args.right),
-        )),
+        control: Some(control::serve(scratch.path(), &format!("bridge of {all}"))),
         watch: Some(Box::new({
             let line = Arc::clone(&line);
             move |s| line.show(s)
@@ -105,33 +113,42 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
         ..args.emulation.settings()
     };
     interrupt::wishes();
-    let ends = [args.left.as_str(), args.right.as_str()];
     let ready = || {
         if !args.quiet {
-            out::say(&format!(
-                "{} and {} are joined; Ctrl-C ends it",
-                ends[0], ends[1]
-            ));
+            out::say(&format!("{all} are joined; Ctrl-C ends it"));
         }
+    };
+    let changed = |name: &str, there: bool| {
+        out::say(&match there {
+            false => format!("warning: interface {name} went away; the others remain joined"),
+            true => format!("interface {name} is there again, and joined"),
+        });
     };
     let tally = FaultTally::default();
     let bridge = Bridge {
         settings: &settings,
-        spec: &spec,
-        ends,
+        spec: &network.spec,
+        interfaces: &interfaces,
+        layout: &layout,
         routed: args.route,
         faults: &faults,
         tally: &tally,
+        changed: &changed,
     };
-    let conditions = bridge
+    let (conditions, counts) = bridge
         .stand(&ready, &interrupt::wished)
         .map_err(Fail::failed)?;
     line.clear();
+    let ports = ports::shown(&places, &counts);
     if json {
-        let shown = Emulation::of(&conditions);
+        let shown = Shown {
+            emulation: Emulation::of(&conditions),
+            ports,
+        };
         out::json(&serde_json::to_value(shown).map_err(Fail::failed)?);
     } else if !args.quiet {
         out::say(&tables::under::emulator(&conditions));
+        out::say(&ports::table(&ports));
         if faults != Faults::default() {
             met(&tally);
         }
@@ -150,16 +167,33 @@ fn met(tally: &FaultTally) {
     }
 }
 
-/// Rejects, or warns of, settings with which the bridge would leak, loop or lose packets.
-fn check(args: &BridgeArgs) -> Result<(), Fail> {
-    if args.left == args.right {
-        return Err(Fail::usage("--left and --right are one interface"));
+/// Rejects, or warns of, settings with which the bridge would leak, loop or lose packets. Returns the interfaces.
+fn check(args: &BridgeArgs) -> Result<(Vec<Port>, Vec<InterfaceFacts>), Fail> {
+    let side = |names: &[String], place: Place| {
+        let port = |name: &String| Port {
+            place: place.clone(),
+            interface: name.clone(),
+        };
+        names.iter().map(port).collect::<Vec<Port>>()
+    };
+    let [left, right] = [(&args.left, Place::Left), (&args.right, Place::Right)];
+    let places = [
+        side(left.0, left.1),
+        side(right.0, right.1),
+        args.port.clone(),
+    ]
+    .concat();
+    if args.scenario.is_some() && [args.left.len(), args.right.len()] != [1, 1] {
+        return Err(Fail::usage(
+            "a scenario is for one interface on each side, as the runner has them",
+        ));
     }
-    let facts = [&args.left, &args.right].map(|name| {
+    ports::check_names(&places)?;
+    let facts = places.iter().map(|port| {
+        let name = &port.interface;
         InterfaceFacts::of(name).map_err(|e| Fail::usage(format!("interface {name}: {e}")))
     });
-    let [left, right] = facts;
-    let ends = [left?, right?];
+    let ends: Vec<InterfaceFacts> = facts.collect::<Result<_, _>>()?;
     for end in &ends {
         let name = &end.name;
         if args.route && end.addresses.is_empty() {
@@ -196,11 +230,16 @@ fn check(args: &BridgeArgs) -> Result<(), Fail> {
             "warning: this machine's kernel forwards packets, too, past the link, unless its rules drop them (`iptables -A FORWARD -j DROP`)",
         );
     }
-    if ends[0].mtu != ends[1].mtu {
+    let by_mtu = |end: &&InterfaceFacts| end.mtu;
+    if let (Some(least), Some(most)) = (
+        ends.iter().min_by_key(by_mtu),
+        ends.iter().max_by_key(by_mtu),
+    ) && least.mtu != most.mtu
+    {
         out::say(&format!(
             "warning: {} takes packets of {} bytes, {} of {}: larger ones are lost at the smaller one",
-            ends[0].name, ends[0].mtu, ends[1].name, ends[1].mtu
+            least.name, least.mtu, most.name, most.mtu
         ));
     }
-    Ok(())
+    Ok((places, ends))
 }

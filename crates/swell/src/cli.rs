@@ -40,7 +40,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run any program, unmodified, behind an emulated link with background traffic on it.
     Under(Box<UnderArgs>),
-    /// Join two network interfaces by an emulated link with background traffic on it.
+    /// Join network interfaces by an emulated link with background traffic on it.
     Bridge(Box<BridgeArgs>),
     /// Set the rate, delay, loss or queue of an emulated link while it runs.
     Set(crate::control::SetArgs),

@@ -1,4 +1,4 @@
-//! A bridge: joins two existing interfaces through a world.
+//! A bridge: joins existing interfaces through a world.
 //!
 //! Only this process carries frames between the interfaces, so nothing crosses after it dies. The interfaces keep
 //! their names, addresses and owners, and nothing has to be restored.
@@ -9,81 +9,137 @@ use std::time::{Duration, Instant};
 use swell_base::{Dur, Time};
 use swell_experiment::RunSpec;
 use swell_experiment::backend::RunError;
-use swell_workload::Access;
-use swell_world::PortConfig;
+use swell_world::Hop;
 
 use super::place::FIRST_HOP;
-use super::play::{LOOK, crossing, failed};
+use super::play::{LOOK, failed, least_delay};
 use super::{Conditions, Settings, beginning};
-use crate::{Emulation, FaultTally, Faults, Options, Packets, Urgency};
-use swell_host::{Interface, InterfaceFacts, Nic, Precision, Pressure, Routed, be_punctual};
+use crate::{
+    Emulation, FaultTally, Faults, Layout, Options, Packets, PortCounts, Route, Running, Urgency,
+};
+use swell_host::{
+    Interface, InterfaceFacts, Nic, Precision, Pressure, Routed, Routes, be_punctual,
+};
 
-/// A bridge between two interfaces.
+/// A bridge between interfaces.
 pub struct Bridge<'b> {
     /// How the emulator runs.
     pub settings: &'b Settings,
     /// The network, the background traffic, and the duration.
     pub spec: &'b RunSpec,
-    /// The interfaces, left and right, in the calling thread's network namespace.
-    pub ends: [&'b str; 2],
-    /// Join them like a router, not like a switch: packets that hosts on each side send through this machine cross.
+    /// The interfaces, in the calling thread's network namespace.
+    pub interfaces: &'b [InterfaceFacts],
+    /// Where they are.
+    pub layout: &'b Layout,
+    /// Join them like a router, not like switches: packets that hosts on each side send through this machine cross.
     pub routed: bool,
-    /// Faults in addition to the impairments of links.
+    /// Faults in addition to the impairments of links. They need one interface on the left and one on the right.
     pub faults: &'b Faults,
     /// Where the faults are counted.
     pub tally: &'b FaultTally,
+    /// Called with the name of an interface that no longer exists, or of one that was created again and is joined
+    /// again; with true in the second case.
+    pub changed: &'b dyn Fn(&str, bool),
 }
 
 /// Interval of the check that the interfaces still exist.
 const ASK: Duration = Duration::from_secs(1);
 
 impl Bridge<'_> {
-    /// This machine's addresses on both interfaces.
-    fn own(&self) -> Result<Vec<IpAddr>, RunError> {
-        let mut own = Vec::new();
-        for name in self.ends {
-            let facts = InterfaceFacts::of(name);
-            let facts = facts.map_err(|e| failed(format!("interface {name}: {e}")))?;
-            own.extend(
-                facts
-                    .addresses
-                    .iter()
-                    .filter_map(|a| a.parse::<IpAddr>().ok()),
-            );
+    /// Opens an interface.
+    fn open(&self, name: &str) -> std::io::Result<Box<dyn Nic>> {
+        let together = self.interfaces.len();
+        if !self.routed {
+            return Ok(Box::new(Interface::open(name, together)?));
         }
-        Ok(own)
+        let addresses = self.interfaces.iter().flat_map(|i| &i.addresses);
+        let own: Vec<IpAddr> = addresses.filter_map(|a| a.parse().ok()).collect();
+        Ok(Box::new(Routed::open(name, together, own)?))
     }
 
-    /// Runs the bridge until its time is over or it is cancelled. `ready` is called when frames can cross.
+    /// Opens all interfaces.
+    fn open_all(&self) -> Result<Vec<Box<dyn Nic>>, RunError> {
+        let open = |facts: &InterfaceFacts| {
+            let opened = self.open(&facts.name);
+            opened.map_err(|e| failed(format!("interface {}: {e}", facts.name)))
+        };
+        let opened: Result<Vec<_>, _> = self.interfaces.iter().map(open).collect();
+        let opened = opened?;
+        if *self.faults == Faults::default() {
+            return Ok(opened);
+        }
+        let two: Result<[Box<dyn Nic>; 2], _> = opened.try_into();
+        let two = two.map_err(|_| failed("faults need one interface at each end"))?;
+        Ok(self.faults.between(two, self.tally).into())
+    }
+
+    /// The kernel's routes between the interfaces. Two of them need none: what comes in by one leaves by the other.
+    fn route(&self) -> Result<Option<Route>, RunError> {
+        if !self.routed || self.interfaces.len() == 2 {
+            return Ok(None);
+        }
+        let mut routes = Routes::open().map_err(failed)?;
+        let indices: Vec<u32> = self.interfaces.iter().map(|i| i.index).collect();
+        Ok(Some(Box::new(move |to| {
+            let index = routes.interface(to)?;
+            indices.iter().position(|&i| i == index)
+        })))
+    }
+
+    /// Finds interfaces that no longer exist, and joins those again that were created again. `indices` are those of the
+    /// joined ones. The others remain joined as long as there is one at each end.
+    fn look(&self, indices: &mut [Option<u32>], running: &Running) -> Result<(), RunError> {
+        for (i, facts) in self.interfaces.iter().enumerate() {
+            let name = &facts.name;
+            let now = InterfaceFacts::of(name).ok();
+            if indices[i].is_some() && indices[i] != now.as_ref().map(|n| n.index) {
+                indices[i] = None;
+                let place = self.layout.interfaces[i];
+                let mut others = self.layout.interfaces.iter().zip(&*indices);
+                if !others.any(|(other, index)| index.is_some() && *other == place) {
+                    return Err(failed(format!("interface {name} went away")));
+                }
+                (self.changed)(name, false);
+            }
+            // A router's interface has lost its addresses, too, so it is left alone.
+            let usable = |n: &InterfaceFacts| n.up && n.ethernet && !n.enslaved && !self.routed;
+            if indices[i].is_none()
+                && let Some(again) = now.filter(usable)
+                && let Ok(nic) = self.open(name)
+            {
+                running.replace(i, nic);
+                indices[i] = Some(again.index);
+                (self.changed)(name, true);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the bridge until its time is over or it is cancelled. `ready` is called when frames can cross. Also returns
+    /// the counts of each interface.
     ///
     /// # Errors
-    /// If an interface is missing or disappears, or this process lacks the rights to read frames.
+    /// If an interface is missing, the last one at an end disappears, or this process lacks the rights to read frames.
     pub fn stand(
         &self,
         ready: &dyn Fn(),
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<Conditions, RunError> {
-        let own = self.own()?;
-        let open = |name: &str| -> Result<Box<dyn Nic>, RunError> {
-            let opened = match self.routed {
-                true => Routed::open(name, own.clone()).map(|n| Box::new(n) as Box<dyn Nic>),
-                false => Interface::open(name).map(|n| Box::new(n) as Box<dyn Nic>),
-            };
-            opened.map_err(|e| failed(format!("interface {name}: {e}")))
-        };
-        let [left, right] = self.ends.map(open);
-        let ends = self.faults.between([left?, right?], self.tally);
+    ) -> Result<(Conditions, Vec<PortCounts>), RunError> {
+        let nics = self.open_all()?;
+        let route = self.route()?;
         // The background warms up before any host can send.
-        let (world, _, ways) = beginning(self.spec)?;
+        let (world, ..) = beginning(self.spec)?;
         let begin = world.now();
+        let names: Vec<&str> = self.interfaces.iter().map(|i| &*i.name).collect();
         let packets = self.settings.packets.as_ref();
-        let packets = packets.map(|path| Packets::create(path, &self.ends, begin));
+        let packets = packets.map(|path| Packets::create(path, &names, begin));
         let (tell, told) = std::sync::mpsc::channel();
+        let crossing = |hops: &[Hop]| hops.iter().map(|hop| least_delay(self.spec, hop)).sum();
+        let spans = self.layout.spans.iter().map(|span| crossing(&span.hops));
         let options = Options {
             pace: self.settings.pace,
             stretch: self.settings.stretch,
-            crossing: crossing(self.spec, Dur::ZERO),
-            bridge: true,
+            crossing: spans.min().unwrap_or(Dur::ZERO),
             control: self.settings.control.clone(),
             watched: self.spec.narrowest(&self.spec.foreground_path())[1].link,
             until: Some(Time::ZERO + self.spec.duration),
@@ -94,28 +150,13 @@ impl Bridge<'_> {
             })),
             ..Options::default()
         };
-        let hosts = ends
-            .into_iter()
-            .zip([false, true])
-            .map(|(nic, on_right)| crate::Host {
-                port: PortConfig {
-                    right: on_right,
-                    access: Access {
-                        delay: Dur::ZERO,
-                        up: Some(FIRST_HOP),
-                        ..Access::default()
-                    },
-                    path: ways.foreground,
-                },
-                prefixes: Vec::new(),
-                nic,
-            });
         let (before, begun) = (Pressure::now(), Instant::now());
-        let running = Emulation::new(world, hosts.collect(), options).and_then(Emulation::start);
-        let running = running.map_err(failed)?;
+        let running = Emulation::bridge(world, nics, self.layout, FIRST_HOP, route, options);
+        let running = running.and_then(Emulation::start).map_err(failed)?;
         let precision = told.recv().unwrap_or(Precision::Fair);
         ready();
         let mut asked = Instant::now();
+        let mut indices: Vec<Option<u32>> = self.interfaces.iter().map(|i| Some(i.index)).collect();
         while !running.is_over() && !cancelled() {
             std::thread::sleep(LOOK);
             if let Some(watch) = &self.settings.watch {
@@ -123,14 +164,11 @@ impl Bridge<'_> {
             }
             if asked.elapsed() > ASK {
                 asked = Instant::now();
-                for name in self.ends {
-                    InterfaceFacts::of(name)
-                        .map_err(|e| failed(format!("interface {name} went away: {e}")))?;
-                }
+                self.look(&mut indices, &running)?;
             }
         }
         let ended = running.stop().map_err(failed)?;
-        Ok(Conditions {
+        let conditions = Conditions {
             late: ended.late,
             too_late: ended.late.too_late(),
             counts: ended.counts,
@@ -142,6 +180,7 @@ impl Bridge<'_> {
             waited: ended.waited,
             pressure: Pressure::now() - before,
             losses: Vec::new(),
-        })
+        };
+        Ok((conditions, ended.ports))
     }
 }

@@ -247,7 +247,6 @@ impl Play<'_> {
             pace,
             stretch: self.stretch,
             crossing: crossing(self.spec, self.foreground.delay()),
-            bridge: false,
             control: self.settings.control.clone(),
             watched: self.spec.narrowest(&self.spec.foreground_path())[1].link,
             until: Some(Time::ZERO + self.spec.duration),
@@ -312,14 +311,17 @@ impl Play<'_> {
 /// The shortest time that a packet takes from host to host at any time in the run. `access` is the delay of a host's
 /// access link.
 pub(super) fn crossing(spec: &RunSpec, access: Dur) -> Dur {
-    let least = |hop: &Hop| {
-        let link = &spec.links[hop.link];
-        let changes = link.changes.iter().flatten().filter_map(|c| c.delay);
-        let delays = link.directions.iter().map(|l| l.delay).chain(changes);
-        delays.min().unwrap_or(Dur::ZERO)
-    };
-    let links: Dur = spec.foreground_path().iter().map(least).sum();
+    let path = spec.foreground_path();
+    let links: Dur = path.iter().map(|hop| least_delay(spec, hop)).sum();
     links + access * 2
+}
+
+/// The shortest delay of a link at any time in the run, in either direction.
+pub(super) fn least_delay(spec: &RunSpec, hop: &Hop) -> Dur {
+    let link = &spec.links[hop.link];
+    let changes = link.changes.iter().flatten().filter_map(|c| c.delay);
+    let delays = link.directions.iter().map(|l| l.delay).chain(changes);
+    delays.min().unwrap_or(Dur::ZERO)
 }
 
 /// The run's own directory, or a temporary one.

@@ -12,7 +12,7 @@ use crate::ip::Header;
 use crate::journal::Entry;
 use crate::table::{Table, bucket, tag};
 use crate::unreachable::unreachable;
-use swell_host::{Checksum, ETHERNET, Wire, network};
+use swell_host::{Checksum, Wire};
 
 /// Reads of one device in a row before other devices are read and due packets leave.
 const BATCH: usize = 32;
@@ -22,11 +22,11 @@ const BATCH: usize = 32;
 pub(super) struct Staged {
     /// Its arrival time: the kernel's time stamp if there is one, else when it was read.
     at: Time,
-    host: usize,
-    bytes: Vec<u8>,
+    pub host: usize,
+    pub bytes: Vec<u8>,
     /// Length of the headers if the device gave them separately from the payload.
-    header: usize,
-    checksum: Checksum,
+    pub header: usize,
+    pub checksum: Checksum,
 }
 
 impl Emulation {
@@ -51,6 +51,7 @@ impl Emulation {
             self.spare.push(packet.bytes);
         }
         self.staged.drain(..known);
+        self.flush_local();
         Ok(horizon)
     }
 
@@ -96,20 +97,21 @@ impl Emulation {
 
     fn show(&mut self, packet: &Staged) {
         let at = packet.at.max(self.world.now());
+        self.happen(at);
+        if self.bridge.is_some() {
+            self.come_in(at, packet);
+            return;
+        }
         let (world, table, inside) = (&mut self.world, &mut self.table, &mut self.inside);
         let ports = &mut self.ports;
-        let from = self.hosts[packet.host].port;
+        // Hosts have the first ports, in their order.
+        let from = Port(packet.host as u32);
         let (header, payload) = packet.bytes.split_at(packet.header);
         let wire = Wire {
             header,
             payload,
             checksum: packet.checksum,
         };
-        world.happen(at);
-        if self.options.bridge {
-            inside.cross(world, table, at, from, &wire);
-            return;
-        }
         self.attached.update(world, |address, port, new| {
             if let Some(config) = new {
                 inside.note(&Entry::Port {
@@ -128,8 +130,8 @@ impl Emulation {
             table.forget(address);
         }
         if let Some((to, bytes, checksum)) = inside.enter(world, table, at, from, &wire) {
-            let nic = &mut self.hosts[self.ports[to.0 as usize]].nic;
-            inside.counts.refused += nic.write(&bytes, checksum) + nic.flush();
+            let host = &mut self.hosts[self.ports[to.0 as usize]];
+            host.refused += host.nic.write(&bytes, checksum) + host.nic.flush();
         }
     }
 }
@@ -178,46 +180,22 @@ impl Inside {
             size: u16::try_from(whole).unwrap_or(u16::MAX),
             ecn: header.ecn,
         };
-        self.inject(world, (flow, back), &arrival, observed, wire);
+        if observed && let Some(packets) = &mut self.packets {
+            let parts = [wire.header, wire.payload];
+            packets.add(at, from.0 as usize, Heading::Outbound, parts, wire.checksum);
+        }
+        self.counts.entered += 1;
+        self.inject(world, (flow, back), &arrival, from.0 as usize, wire);
         None
     }
 
-    /// A frame crosses to the other end of the bridge, whatever it contains. Its size excludes the link-layer header,
-    /// because link rates count network-layer bytes.
-    fn cross(
-        &mut self,
-        world: &mut World,
-        table: &mut Table,
-        at: Time,
-        from: Port,
-        wire: &Wire<'_>,
-    ) {
-        let to = Port(1 - from.0.min(1));
-        let start = network(wire.header);
-        let header = start.and_then(|n| Header::of(&wire.header[n..]));
-        let bucket = header.as_ref().map_or(0, bucket);
-        let Some(flow) = table.flow(world, from, to, bucket, tag(true)) else {
-            // Unreachable: the two ends of a bridge are on different sides.
-            return;
-        };
-        let whole = wire.header.len() + wire.payload.len();
-        let arrival = Arrival {
-            at,
-            from,
-            to,
-            bucket,
-            size: u16::try_from(whole - start.unwrap_or(ETHERNET).min(whole)).unwrap_or(u16::MAX),
-            ecn: header.map_or(0, |h| h.ecn),
-        };
-        self.inject(world, flow, &arrival, start.is_some(), wire);
-    }
-
-    fn inject(
+    /// A packet of host number `origin` enters the world.
+    pub(super) fn inject(
         &mut self,
         world: &mut World,
         (flow, back): (FlowId, bool),
         arrival: &Arrival,
-        shown: bool,
+        origin: usize,
         wire: &Wire<'_>,
     ) {
         let &Arrival {
@@ -228,12 +206,6 @@ impl Inside {
             size,
             ecn,
         } = arrival;
-        if let Some(packets) = &mut self.packets
-            && shown
-        {
-            let parts = [wire.header, wire.payload];
-            packets.add(at, from, Heading::Outbound, parts, wire.checksum);
-        }
         self.note(&Entry::Arrival {
             at,
             from,
@@ -242,19 +214,18 @@ impl Inside {
             size,
             ecn,
         });
-        let handle = self.pool.keep(wire, self.arrivals, at);
+        let handle = self.pool.keep(wire, self.arrivals, at, origin);
         self.arrivals += 1;
-        self.counts.entered += 1;
         world.inject(flow, back, size, ecn, handle);
     }
 }
 
 /// The fields of a packet that go to the world and the journal.
-struct Arrival {
-    at: Time,
-    from: Port,
-    to: Port,
-    bucket: u16,
-    size: u16,
-    ecn: u8,
+pub(super) struct Arrival {
+    pub at: Time,
+    pub from: Port,
+    pub to: Port,
+    pub bucket: u16,
+    pub size: u16,
+    pub ecn: u8,
 }

@@ -1,4 +1,4 @@
-//! Tests of packets that the kernel stamped but that were read late, and of frames over a bridge.
+//! Tests of packets that the kernel stamped but that were read late.
 
 use std::collections::VecDeque;
 
@@ -113,51 +113,4 @@ fn packets_that_were_read_late_come_when_the_kernel_says_in_their_order() {
         let span = of[49].since(of[0]).as_secs_f64();
         assert!(span > 0.2, "port {port}: {span} s");
     }
-}
-
-#[test]
-fn frames_cross_a_bridge_whatever_is_in_them() {
-    let (left, a) = host(false, "10.0.1.0/24");
-    let (right, b) = host(true, "10.0.2.0/24");
-    let options = Options {
-        bridge: true,
-        ..Options::default()
-    };
-    let link = LinkConfig {
-        delay: Dur::from_millis(1),
-        ..LinkConfig::default()
-    };
-    let running = Emulation::new(World::new(&[link.clone(), link], 1), vec![a, b], options)
-        .unwrap()
-        .start()
-        .unwrap();
-    let header = |kind: &[u8]| [&[0xff; 6][..], &[2, 0, 0, 0, 0, 1], kind].concat();
-    let frames = [
-        // ARP; an experimental EtherType; a VLAN tag followed by IPv4; a header alone.
-        [header(&[8, 6]), vec![7; 46]].concat(),
-        [header(&[0x88, 0xb5]), vec![1; 1000]].concat(),
-        [header(&[0x81, 0, 0, 7, 8, 0]), packet(1, 2, 60, 9)].concat(),
-        header(&[0x86, 0xdd]),
-    ];
-    for frame in &frames {
-        left.send(frame).unwrap();
-        right.send(frame).unwrap();
-    }
-    let arrived = |socket: &UnixDatagram| {
-        let begun = Instant::now();
-        let mut all: Vec<Vec<u8>> = Vec::new();
-        let mut buffer = [0; 2048];
-        while all.len() < frames.len() && begun.elapsed() < Duration::from_secs(30) {
-            match socket.recv(&mut buffer) {
-                Ok(n) => all.push(buffer[..n].to_vec()),
-                Err(_) => std::thread::sleep(Duration::from_millis(5)),
-            }
-        }
-        all
-    };
-    assert_eq!(arrived(&right), frames);
-    assert_eq!(arrived(&left), frames);
-    let ended = running.stop().unwrap();
-    let c = ended.counts;
-    assert_eq!((c.entered, c.left, c.strange, c.unroutable), (8, 8, 0, 0));
 }

@@ -84,15 +84,18 @@ impl File {
         Some([of(false)?, of(true)?])
     }
 
-    /// Indices of the links that some part crosses.
-    pub(super) fn crossed(&self) -> Vec<usize> {
+    /// The paths of all parts.
+    pub fn paths(&self) -> Vec<Vec<Hop>> {
         let foregrounds = self.foreground.iter().map(|f| &f.0);
         let parts = foregrounds.chain(self.background.iter().map(|b| &b.0));
         // A mix has the paths of its parts.
         let routes = parts.filter(|part| !part.is_none() && part.parts().is_empty());
-        let routes = routes.map(|part| part.route());
-        let hops = routes.flat_map(|route| self.hops(&route));
-        hops.map(|hop| hop.link).collect()
+        routes.map(|part| self.hops(&part.route())).collect()
+    }
+
+    /// Indices of the links that some part crosses.
+    pub(super) fn crossed(&self) -> Vec<usize> {
+        self.paths().iter().flatten().map(|hop| hop.link).collect()
     }
 
     /// Replaces a preset by its links, without those that no part crosses. Returns whether there was a preset.

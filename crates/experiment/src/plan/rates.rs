@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::Plan;
+use crate::backend::RunSpec;
 use crate::file::RateSpec;
 use crate::kinds::Part;
+use crate::observe::Cell;
 use crate::store::Measured;
 
 impl Plan {
@@ -23,6 +25,38 @@ impl Plan {
         };
         // Packets may flow up only. Then there is nothing to scale.
         target.filter(|&bps| bps > 0.0)
+    }
+
+    /// The specification of a run without calibration: as many sessions as offer the rates that the file asks for. On a
+    /// link that fills they carry less. `None` if the cell is not of this plan.
+    ///
+    /// # Errors
+    /// If a background takes its rate from another one, which only a calibration measures.
+    pub fn spec_as_offered(&self, cell: &Cell) -> Result<Option<RunSpec>, String> {
+        let none = BTreeMap::new();
+        let mut offered = BTreeMap::new();
+        let background = self.file.background.iter();
+        let background = background.filter(|b| b.name() == cell.background);
+        for leaf in background.flat_map(|b| self.file.leaves(b)) {
+            if let Some(other) = leaf.matches() {
+                return Err(format!(
+                    "background `{}` takes its rate from `{other}`, which only `swell run` measures",
+                    leaf.name()
+                ));
+            }
+            let native = self.native_bps(leaf, &none);
+            if let Some(target) = self.target_bps(leaf, &none)
+                && native > 0.0
+            {
+                let sessions = Measured {
+                    down_bps: target,
+                    sessions: Some(target / native),
+                    ..Measured::default()
+                };
+                offered.insert(leaf.name().to_owned(), sessions);
+            }
+        }
+        Ok(self.spec(cell, &offered))
     }
 
     /// The unscaled mean rate in the down direction, bits per second: of a model or trace with the parameters in the

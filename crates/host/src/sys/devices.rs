@@ -61,21 +61,29 @@ pub fn packet_socket(index: u32) -> io::Result<OwnedFd> {
 
 /// The same with a ring, which holds the frames that fit into a slot and announces all of them. The ring is `None` if
 /// the kernel has no memory for it.
-pub fn ringed_socket(index: u32) -> io::Result<(OwnedFd, Option<Ring>)> {
+pub fn ringed_socket(index: u32, together: usize) -> io::Result<(OwnedFd, Option<Ring>)> {
     let socket = frame_socket()?;
     // SAFETY: an int.
     unsafe { set_option(&socket, libc::SOL_PACKET, PACKET_COPY_THRESH, &1)? };
-    let ring = Ring::of(&socket, FRAMES).ok();
+    let ring = Ring::of(&socket, frames(together)).ok();
     bind_packet_socket(&socket, index)?;
     Ok((socket, ring))
 }
 
-/// A slot holds a frame of 1500 bytes with tags. The ring has 16 MiB: 80 ms at 100 000 frames per second.
-const FRAMES: Size = Size {
-    place: 2048,
-    places: 8192,
-    before: VNET_HEADER,
-};
+/// The ring of one of several interfaces. A slot holds a frame of 1500 bytes with tags. Up to four rings have 16 MiB
+/// each: 80 ms at 100 000 frames per second. More rings share 64 MiB, because the kernel cannot swap them out, but none
+/// has less than 1 MiB.
+fn frames(together: usize) -> Size {
+    const MOST: usize = 8192;
+    const LEAST: usize = 512;
+    Size {
+        place: 2048,
+        places: (4 * MOST / together.max(4))
+            .next_multiple_of(LEAST)
+            .min(MOST),
+        before: VNET_HEADER,
+    }
+}
 
 fn frame_socket() -> io::Result<OwnedFd> {
     let socket = new_packet_socket(libc::SOCK_RAW)?;

@@ -29,6 +29,14 @@ fn namespaces_that_know_nothing_of_it_talk_over_a_bridge_until_it_is_killed() {
     }
 }
 
+#[test]
+fn several_interfaces_at_each_end_are_joined_as_by_switches() {
+    let dir = Scratch::new("ports");
+    if emulates(&dir) {
+        script(&dir, "ports-check", &[]);
+    }
+}
+
 /// The short version. Without options, `scripts/quic-check` tries all scenarios, and QUIC itself.
 #[test]
 fn the_scenarios_of_the_quic_interop_runner_do_what_they_say() {

@@ -1,0 +1,440 @@
+//! The interfaces of a bridge, and the switches between them and the links.
+//!
+//! Each node of the [`Layout`] has a switch with a gate for each of its interfaces and spans. A switch with two gates
+//! passes every frame on to the other gate, as a cable does. Frames between interfaces of one node do not enter the
+//! world. A frame that goes on from one span to another enters it at the instant at which it arrived.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::IpAddr;
+
+use swell_base::{Dur, Rate, Time};
+use swell_capture::Heading;
+use swell_workload::Access;
+use swell_world::{Delivery, Port, PortConfig, World};
+
+use super::entrance::{Arrival, Staged};
+use super::{AT_ONCE, Emulation, Inside, Options};
+use crate::Packets;
+use crate::ip::{Header, set_ecn};
+use crate::journal::Entry;
+use crate::layout::Layout;
+use crate::switch::{Exits, Switch, is_for_a_group};
+use crate::table::{Table, bucket, tag};
+use swell_host::{ETHERNET, Nic, Wire, network};
+
+/// Tells to which interface, by its number, packets to an address are routed.
+pub type Route = Box<dyn FnMut(IpAddr) -> Option<usize> + Send>;
+
+/// Counts of the frames of an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortCounts {
+    /// Frames that came in.
+    pub received: u64,
+    /// Frames that left.
+    pub sent: u64,
+    /// Of those that came in: frames that went to another interface at the same place, without crossing a link.
+    pub local: u64,
+    /// Of those that came in: frames to one host that went everywhere, because nobody knew where the host is.
+    pub flooded: u64,
+    /// Of those that came in: frames that went nowhere, because their destination is behind this interface, or because
+    /// a router has no route for them.
+    pub filtered: u64,
+    /// Of those that came in: frames that a link dropped. One that crosses several links may be dropped by each.
+    pub dropped: u64,
+    /// Frames that the kernel refused to send.
+    pub refused: u64,
+    /// Frames that were lost before they were read, because the machine was too slow, and invalid ones.
+    pub lost: u64,
+}
+
+/// The switches of a bridge.
+pub(super) struct Bridging {
+    nodes: Vec<Node>,
+    /// The gate of each interface.
+    seats: Vec<Gate>,
+    /// The gate of each port of the world.
+    ends: Vec<Gate>,
+    /// Some frames go on from one span to another.
+    chained: bool,
+    routing: Option<Routing>,
+    /// Frames for interfaces that have not been written yet.
+    arrived: VecDeque<(Delivery, Exits)>,
+    /// Frames were written that are not flushed.
+    unflushed: bool,
+    pub counts: Vec<PortCounts>,
+}
+
+/// A gate of the switch at a node.
+#[derive(Clone, Copy, Debug)]
+struct Gate {
+    node: usize,
+    number: usize,
+}
+
+#[derive(Default)]
+struct Node {
+    ways: Vec<Way>,
+    switch: Switch,
+}
+
+/// What is behind a gate.
+#[derive(Clone, Copy)]
+enum Way {
+    Interface(usize),
+    /// A span: the port where frames enter it, and the one where they leave.
+    Span([Port; 2]),
+}
+
+/// The nodes are one router.
+struct Routing {
+    route: Route,
+    /// By node and interface: the gate that leads to it.
+    towards: Vec<Vec<usize>>,
+}
+
+impl Emulation {
+    /// Joins interfaces by the links of a world. `uplink` is the rate at which a switch sends frames into a link. With
+    /// `route`, all switches together are one router.
+    ///
+    /// # Errors
+    /// If the journal cannot be created, or a span of the layout is no path of the world.
+    pub fn bridge(
+        world: World,
+        interfaces: Vec<Box<dyn Nic>>,
+        layout: &Layout,
+        uplink: Rate,
+        route: Option<Route>,
+        options: Options,
+    ) -> io::Result<Emulation> {
+        let mut emulation = Emulation::bare(world, options)?;
+        let mut nodes: Vec<Node> = Vec::new();
+        nodes.resize_with(layout.nodes(), Node::default);
+        let mut gate = |node: usize, way| {
+            nodes[node].ways.push(way);
+            Gate {
+                node,
+                number: nodes[node].ways.len() - 1,
+            }
+        };
+        let seats = layout.interfaces.iter().enumerate();
+        let seats: Vec<Gate> = seats
+            .map(|(i, &node)| gate(node, Way::Interface(i)))
+            .collect();
+        let mut ends = Vec::new();
+        for span in &layout.spans {
+            let path = emulation.world.add_path(&span.hops);
+            let path = path.ok_or_else(|| io::Error::other("a span that is no path"))?;
+            let ports = [false, true].map(|right| {
+                emulation.add_port(PortConfig {
+                    right,
+                    access: Access {
+                        up: Some(uplink),
+                        ..Access::default()
+                    },
+                    path,
+                })
+            });
+            ends.push(gate(span.nodes[0], Way::Span(ports)));
+            ends.push(gate(span.nodes[1], Way::Span([ports[1], ports[0]])));
+        }
+        let spans = |node: &Node| {
+            node.ways
+                .iter()
+                .filter(|w| matches!(w, Way::Span(_)))
+                .count()
+        };
+        let chained = nodes.iter().any(|node| spans(node) > 1);
+        let towards = || towards(&nodes, &ends, seats.len());
+        let routing = route.map(|route| Routing {
+            route,
+            towards: towards(),
+        });
+        for nic in interfaces {
+            emulation.attach(nic);
+        }
+        emulation.inside.programs = ends.len() as u32;
+        emulation.bridge = Some(Bridging {
+            counts: vec![PortCounts::default(); seats.len()],
+            nodes,
+            seats,
+            ends,
+            chained,
+            routing,
+            arrived: VecDeque::new(),
+            unflushed: false,
+        });
+        Ok(emulation)
+    }
+
+    /// Advances the world. Frames that go on from one span to another do so when they arrive, not when this is called.
+    pub(super) fn happen(&mut self, until: Time) {
+        if !self.bridge.as_ref().is_some_and(|b| b.chained) {
+            self.world.happen(until);
+            return;
+        }
+        while let Some(due) = self.world.ports_due() {
+            // Everything up to now has happened already.
+            let due = due.max(self.world.now() + Dur::from_nanos(1));
+            if due > until {
+                break;
+            }
+            self.world.happen(due);
+            self.relay();
+        }
+        self.world.happen(until);
+        self.relay();
+    }
+
+    /// Passes on what has arrived at nodes.
+    fn relay(&mut self) {
+        while let Some(delivery) = self.world.take_delivery() {
+            let exits = self.arrive(&delivery);
+            if let (Some(exits), Some(bridge)) = (exits, &mut self.bridge) {
+                bridge.arrived.push_back((delivery, exits));
+            }
+        }
+    }
+
+    /// A frame came in by an interface.
+    pub(super) fn come_in(&mut self, at: Time, packet: &Staged) {
+        let Some(bridge) = &mut self.bridge else {
+            return;
+        };
+        let inside = &mut self.inside;
+        let (header, payload) = packet.bytes.split_at(packet.header);
+        let wire = Wire {
+            header,
+            payload,
+            checksum: packet.checksum,
+        };
+        let show = |packets: &mut Option<Packets>, host, heading| {
+            if let Some(file) = packets
+                && network(header).is_some()
+            {
+                file.add(at, host, heading, [header, payload], packet.checksum);
+            }
+        };
+        show(&mut inside.packets, packet.host, Heading::Outbound);
+        let gate = bridge.seats[packet.host];
+        let exits = bridge.exits(at, gate, header);
+        let (mut local, mut crosses) = (false, false);
+        for way in bridge.nodes[gate.node].ways(exits) {
+            match way {
+                Way::Interface(to) => {
+                    let host = &mut self.hosts[to];
+                    host.refused += host.nic.write(&packet.bytes, packet.checksum);
+                    bridge.counts[to].sent += 1;
+                    show(&mut inside.packets, to, Heading::Inbound);
+                    local = true;
+                }
+                Way::Span(ports) => {
+                    let origin = packet.host;
+                    inside.cross(&mut self.world, &mut self.table, at, ports, origin, &wire);
+                    crosses = true;
+                }
+            }
+        }
+        bridge.unflushed |= local;
+        inside.counts.entered += u64::from(crosses);
+        inside.counts.local += u64::from(local);
+        let flooded = matches!(exits, Exits::Others(_)) && !is_for_a_group(header);
+        let counts = &mut bridge.counts[packet.host];
+        counts.received += 1;
+        counts.local += u64::from(local);
+        counts.flooded += u64::from(flooded);
+        counts.filtered += u64::from(exits == Exits::Nowhere);
+    }
+
+    /// Passes on what was written to interfaces without crossing a link.
+    pub(super) fn flush_local(&mut self) {
+        let Some(bridge) = &mut self.bridge else {
+            return;
+        };
+        if std::mem::take(&mut bridge.unflushed) {
+            for host in &mut self.hosts {
+                host.refused += host.nic.flush();
+            }
+        }
+    }
+
+    /// A frame has arrived at the end of a span. It goes on into other spans. Returns the gates by which it also leaves
+    /// to interfaces; `None` if to none.
+    fn arrive(&mut self, d: &Delivery) -> Option<Exits> {
+        let bridge = self.bridge.as_mut()?;
+        let inside = &mut self.inside;
+        let place = inside.pool.get(d.handle);
+        let start = network(&place.bytes);
+        if let Some(n) = start
+            && let Some(header) = Header::of(&place.bytes[n..])
+            && header.ecn != d.ecn
+        {
+            set_ecn(&mut place.bytes[n..], d.ecn);
+            inside.counts.marked += 1;
+        }
+        let gate = bridge.ends[d.port.0 as usize];
+        let exits = bridge.exits(d.at, gate, &place.bytes);
+        let node = &bridge.nodes[gate.node];
+        let (number, checksum, origin) = (place.number, place.checksum, place.origin);
+        if bridge.chained {
+            let bytes = std::mem::take(&mut place.bytes);
+            let wire = Wire {
+                header: &bytes,
+                payload: &[],
+                checksum,
+            };
+            for way in node.ways(exits) {
+                if let Way::Span(ports) = way {
+                    let now = self.world.now();
+                    inside.cross(&mut self.world, &mut self.table, now, ports, origin, &wire);
+                }
+            }
+            inside.pool.get(d.handle).bytes = bytes;
+        }
+        inside.note(&Entry::Departure {
+            at: d.at,
+            number,
+            ecn: d.ecn,
+        });
+        if node.ways(exits).any(|w| matches!(w, Way::Interface(_))) {
+            return Some(exits);
+        }
+        inside.pool.free(d.handle);
+        None
+    }
+
+    /// Writes at most one batch of frames to the interfaces by which they leave.
+    pub(super) fn write_bridged(&mut self) {
+        while self.inside.due.len() < AT_ONCE
+            && let Some((d, exits)) = self.next_for_interfaces()
+            && let Some(bridge) = &mut self.bridge
+        {
+            let inside = &mut self.inside;
+            let place = inside.pool.get(d.handle);
+            let gate = bridge.ends[d.port.0 as usize];
+            for way in bridge.nodes[gate.node].ways(exits) {
+                let Way::Interface(to) = way else {
+                    continue;
+                };
+                let host = &mut self.hosts[to];
+                host.refused += host.nic.write(&place.bytes, place.checksum);
+                bridge.counts[to].sent += 1;
+                if let Some(packets) = &mut inside.packets {
+                    let parts = [&place.bytes[..], &[]];
+                    packets.add(d.at, to, Heading::Inbound, parts, place.checksum);
+                }
+            }
+            inside.counts.left += 1;
+            inside.due.push((place.entered, d.at, None));
+            inside.pool.free(d.handle);
+        }
+    }
+
+    fn next_for_interfaces(&mut self) -> Option<(Delivery, Exits)> {
+        loop {
+            let bridge = self.bridge.as_mut()?;
+            if let Some(first) = bridge.arrived.pop_front() {
+                return Some(first);
+            }
+            let delivery = self.world.take_delivery()?;
+            if let Some(exits) = self.arrive(&delivery) {
+                return Some((delivery, exits));
+            }
+        }
+    }
+}
+
+impl Bridging {
+    /// Forgets which hosts were behind an interface.
+    pub fn forget(&mut self, interface: usize) {
+        let gate = self.seats[interface];
+        self.nodes[gate.node].switch.forget(gate.number);
+    }
+
+    /// By which gates a frame leaves that came in by one.
+    fn exits(&mut self, at: Time, gate: Gate, frame: &[u8]) -> Exits {
+        if let Some(routing) = &mut self.routing {
+            let header = network(frame).and_then(|n| Header::of(&frame[n..]));
+            let to = header.and_then(|h| (routing.route)(h.destination));
+            return match to.map(|to| routing.towards[gate.node][to]) {
+                Some(number) if number != gate.number => Exits::One(number),
+                _ => Exits::Nowhere,
+            };
+        }
+        let node = &mut self.nodes[gate.node];
+        match node.ways.len() {
+            2 => Exits::One(1 - gate.number),
+            _ => node.switch.forward(at, gate.number, frame),
+        }
+    }
+}
+
+impl Node {
+    fn ways(&self, exits: Exits) -> impl Iterator<Item = Way> {
+        let all = self.ways.iter().enumerate();
+        let leaves = move |number| match exits {
+            Exits::Nowhere => false,
+            Exits::One(gate) => number == gate,
+            Exits::Others(gate) => number != gate,
+        };
+        all.filter(move |(number, _)| leaves(*number))
+            .map(|(_, way)| *way)
+    }
+}
+
+/// By node and interface: the number of the gate that leads to it. The nodes are a tree.
+fn towards(nodes: &[Node], ends: &[Gate], interfaces: usize) -> Vec<Vec<usize>> {
+    /// Fills in what lies behind a gate.
+    fn mark(nodes: &[Node], ends: &[Gate], gate: Gate, of: (usize, usize), all: &mut [Vec<usize>]) {
+        match nodes[gate.node].ways[gate.number] {
+            Way::Interface(i) => all[of.0][i] = of.1,
+            Way::Span([_, to]) => {
+                let far = ends[to.0 as usize];
+                let others = (0..nodes[far.node].ways.len()).filter(|&n| n != far.number);
+                for number in others {
+                    let node = far.node;
+                    mark(nodes, ends, Gate { node, number }, of, all);
+                }
+            }
+        }
+    }
+    let mut all = vec![vec![0; interfaces]; nodes.len()];
+    for (node, ways) in nodes.iter().enumerate() {
+        for number in 0..ways.ways.len() {
+            mark(nodes, ends, Gate { node, number }, (node, number), &mut all);
+        }
+    }
+    all
+}
+
+impl Inside {
+    /// A frame enters a span, whatever it contains. Its size excludes the link-layer header, because link rates count
+    /// network-layer bytes.
+    fn cross(
+        &mut self,
+        world: &mut World,
+        table: &mut Table,
+        at: Time,
+        [from, to]: [Port; 2],
+        origin: usize,
+        wire: &Wire<'_>,
+    ) {
+        let start = network(wire.header);
+        let header = start.and_then(|n| Header::of(&wire.header[n..]));
+        let bucket = header.as_ref().map_or(0, bucket);
+        let Some(flow) = table.flow(world, from, to, bucket, tag(true)) else {
+            // Unreachable: the ports of a span are at opposite ends of its path.
+            return;
+        };
+        let whole = wire.header.len() + wire.payload.len();
+        let arrival = Arrival {
+            at,
+            from,
+            to,
+            bucket,
+            size: u16::try_from(whole - start.unwrap_or(ETHERNET).min(whole)).unwrap_or(u16::MAX),
+            ecn: header.map_or(0, |h| h.ecn),
+        };
+        self.inject(world, flow, &arrival, origin, wire);
+    }
+}
