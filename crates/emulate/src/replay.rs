@@ -109,7 +109,8 @@ pub fn first_difference(recorded: &[Entry], repeated: &[Entry]) -> Option<[Optio
         of.sort_by_key(|&(at, number, _)| (at, number));
         of
     };
-    let (a, b) = (sorted(recorded), sorted(repeated));
+    let known = without_later(recorded, repeated);
+    let (a, b) = (sorted(&known), sorted(repeated));
     let end = recorded.iter().rev().find_map(|e| match e {
         Entry::End { at } => Some(*at),
         _ => None,
@@ -117,6 +118,22 @@ pub fn first_difference(recorded: &[Entry], repeated: &[Entry]) -> Option<[Optio
     (0..a.len().max(b.len()))
         .map(|i| [a.get(i).map(|e| e.2), b.get(i).map(|e| e.2)])
         .find(|[x, y]| x != y && !past(*x, end) && !past(*y, end))
+}
+
+/// The entries of a record without drops that became known only after its end. A link decides on the losses of its wire
+/// at its next event, and a journal of a killed run is cut at the instant of an arrival. What was written after that
+/// arrival may be such a drop, unless the repetition knows it, too.
+fn without_later(recorded: &[Entry], repeated: &[Entry]) -> Vec<Entry> {
+    let arrives = |e: &Entry| matches!(e, Entry::Arrival { .. });
+    let last = recorded.iter().rposition(arrives).unwrap_or(0);
+    let cut = matches!(recorded, [.., Entry::End { at }] if *at == recorded[last].at());
+    let later = |i: usize, e: &Entry| {
+        cut && i > last && matches!(e, Entry::Drop { .. }) && !repeated.contains(e)
+    };
+    let each = recorded.iter().enumerate();
+    each.filter(|&(i, e)| !later(i, e))
+        .map(|(_, e)| *e)
+        .collect()
 }
 
 /// Whether an entry lies after the end of the run. A queue can decide on a drop before the instant of the drop, so

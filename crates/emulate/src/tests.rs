@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use swell_base::{Direction, Dur, Rate, Tag, Time};
+use swell_base::{Direction, DropReason, Dur, Rate, Tag, Time};
 use swell_path::{Discipline, LinkConfig, Loss};
 use swell_tcp::Config;
 use swell_workload::{Access, Greedy, GreedyConfig};
-use swell_world::World;
+use swell_world::{Port, World};
 
 use super::*;
 use swell_host::{Checksum, Wire};
@@ -219,6 +219,42 @@ fn recorded_and_repeated(pace: Pace) {
     }
     // How much is reliable depends on how the machine was interrupted.
     assert!(longest > 0);
+}
+
+/// The wire lost a packet before the instant of the cut, and the link decided on it afterwards.
+#[test]
+fn what_became_known_after_a_cut_is_no_difference() {
+    let arrival = |ms| Entry::Arrival {
+        at: Time::ZERO + Dur::from_millis(ms),
+        from: Port(0),
+        to: Port(1),
+        bucket: 0,
+        size: 100,
+        ecn: 0,
+    };
+    let lost = Entry::Drop {
+        at: Time::ZERO + Dur::from_millis(8),
+        number: 0,
+        reason: DropReason::Loss,
+    };
+    let end = |ms| Entry::End {
+        at: Time::ZERO + Dur::from_millis(ms),
+    };
+    let (first, last) = (arrival(1), arrival(10));
+    let repeated = [first, last, end(10)];
+    assert_eq!(
+        first_difference(&[first, last, lost, end(10)], &repeated),
+        None
+    );
+    // It was known before the cut, or the journal is whole.
+    let before = [first, lost, last, end(10)];
+    let difference = Some([Some(lost), None]);
+    assert_eq!(first_difference(&before, &repeated), difference);
+    let whole = [first, last, lost, end(11)];
+    assert_eq!(first_difference(&whole, &repeated), difference);
+    // The repetition must not invent one.
+    let invented = first_difference(&repeated, &[first, last, lost, end(10)]);
+    assert_eq!(invented, Some([None, Some(lost)]));
 }
 
 /// Settings that are changed during a run.
