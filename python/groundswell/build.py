@@ -94,6 +94,7 @@ __all__ = [
     "Pairing",
     "ParkingLotPreset",
     "Peer",
+    "PeerLink",
     "PieDelay",
     "PieQdisc",
     "Place",
@@ -124,6 +125,8 @@ __all__ = [
     "Spacing",
     "Stack",
     "StreamForeground",
+    "SwarmBackground",
+    "SwarmForeground",
     "TcpProfile",
     "TcpSettings",
     "Tool",
@@ -958,6 +961,58 @@ class GreedyBackground(Table):
 
 
 @dataclass(kw_only=True)
+class SwarmBackground(Table):
+    """A client of a file-sharing swarm, and its peers: blocks both ways."""
+
+    access: Sequence[PeerLink] | None = None
+    """Access links of the peers. Each peer draws one, and divides its `up` evenly among `slots`."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
+
+    delay: Delays | None = None
+    """One-way delay of the peers' access paths: of all, a list that they take in turn, or `{ from, to
+    }` between which each draws its own. The client's own is 5ms; as a foreground, what makes the
+    network's `rtt`."""
+
+    download: Rate | None = None
+    """Cap on the blocks that the client requests. Default: none."""
+
+    kind: Literal["swarm"] = "swarm"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
+    peers: int | None = None
+    """Peers to which the client has a connection. Default: 40."""
+
+    pipeline: int | None = None
+    """Requests for blocks of 16 kB that are under way on a connection. Default: 20."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
+
+    seeds: float | None = None
+    """Share of the peers that have the whole file: they send and never request. Default: 0.0."""
+
+    slots: int | None = None
+    """Peers that the client, and each of its peers, unchokes at a time: those that gave most in 20 s,
+    and an optimistic one. Default: 4."""
+
+    tcp: TcpSettings | None = None
+    """The TCP of all peers; `congestion = "ledbat"` for clients that yield."""
+
+    upload: Rate | None = None
+    """Cap on the blocks that the client sends. Default: none."""
+
+
+@dataclass(kw_only=True)
 class OnOffBackground(Table):
     """Packets of many on/off sources: self-similar together."""
 
@@ -1617,6 +1672,58 @@ class GreedyForeground(Table):
 
 
 @dataclass(kw_only=True)
+class SwarmForeground(Table):
+    """A client of a file-sharing swarm, and its peers: blocks both ways."""
+
+    access: Sequence[PeerLink] | None = None
+    """Access links of the peers. Each peer draws one, and divides its `up` evenly among `slots`."""
+
+    active: Active | None = None
+    """When it sends. Default: always."""
+
+    delay: Delays | None = None
+    """One-way delay of the peers' access paths: of all, a list that they take in turn, or `{ from, to
+    }` between which each draws its own. The client's own is 5ms; as a foreground, what makes the
+    network's `rtt`."""
+
+    download: Rate | None = None
+    """Cap on the blocks that the client requests. Default: none."""
+
+    kind: Literal["swarm"] = "swarm"
+    """Which kind; it decides what other keys there are."""
+
+    name: str
+    """The name it goes by in tables and pictures."""
+
+    path: Sequence[str] | None = None
+    """Names of the links that its traffic crosses, from the clients' end to the servers'. A link that
+    is crossed from its right end to its left is written `NAME reversed`. Default: all links in the
+    order of the file."""
+
+    peers: int | None = None
+    """Peers to which the client has a connection. Default: 40."""
+
+    pipeline: int | None = None
+    """Requests for blocks of 16 kB that are under way on a connection. Default: 20."""
+
+    reversed: bool | None = None
+    """The clients are at the far end of the path, and the servers at the near one."""
+
+    seeds: float | None = None
+    """Share of the peers that have the whole file: they send and never request. Default: 0.0."""
+
+    slots: int | None = None
+    """Peers that the client, and each of its peers, unchokes at a time: those that gave most in 20 s,
+    and an optimistic one. Default: 4."""
+
+    tcp: TcpSettings | None = None
+    """The TCP of all peers; `congestion = "ledbat"` for clients that yield."""
+
+    upload: Rate | None = None
+    """Cap on the blocks that the client sends. Default: none."""
+
+
+@dataclass(kw_only=True)
 class OnOffForeground(Table):
     """Packets of many on/off sources: self-similar together."""
 
@@ -2145,6 +2252,20 @@ class Peer(Table):
 
 
 @dataclass(kw_only=True)
+class PeerLink(Table):
+    """An access link of peers and how many have it."""
+
+    down: Rate
+    """Capacity to the peer."""
+
+    share: float
+    """Share of the peers."""
+
+    up: Rate
+    """Capacity from the peer."""
+
+
+@dataclass(kw_only=True)
 class ParkingLotPreset(Table):
     """Links in a chain, `link1`, `link2` and so on, for flows that cross all and cross traffic on
     each. Keys of a link under `[network]` are those of every link. Default: 10 Mbit/s and 10ms
@@ -2615,6 +2736,7 @@ Background: TypeAlias = (
     | ImitationBackground
     | ReplayBackground
     | GreedyBackground
+    | SwarmBackground
     | OnOffBackground
     | VoiceBackground
     | PageBackground
@@ -2630,6 +2752,7 @@ Foreground: TypeAlias = (
     | CbrForeground
     | ReplayForeground
     | GreedyForeground
+    | SwarmForeground
     | OnOffForeground
     | VoiceForeground
     | StreamForeground

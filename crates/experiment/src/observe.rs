@@ -249,7 +249,7 @@ pub struct Scale {
 /// A background connection or datagram flow, or one of a foreground of packets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
-    /// Application class of the model; `replay`, `greedy`, `on-off` or, of CBR and Poisson,
+    /// Application class of the model; `replay`, `greedy`, `swarm`, `on-off` or, of CBR and Poisson,
     /// `parametric`; of a foreground, `foreground`.
     pub class: String,
     /// Start, seconds since the start of the run.

@@ -16,6 +16,7 @@
 //! | [`Replay`] | background: the packets of a trace at their own times |
 //! | [`Replay`] of [`OnOff`] packets | background: on/off sources, self-similar in aggregate |
 //! | [`Sessions`] | background: sessions of files and datagram sources of a flow-level model |
+//! | [`Swarm`] | connections to the peers of a file-sharing swarm |
 //! | [`Structural`] | background: users, sessions and exchanges of a learnt traffic model |
 //! | [`Windows`] | any of these, in given time windows only |
 //! | [`Clocked`] | any of these, with more energy at one timescale |
@@ -73,6 +74,7 @@ mod sessions;
 mod sources;
 mod stream;
 mod structural;
+mod swarm;
 mod web;
 mod windows;
 
@@ -91,6 +93,7 @@ pub use sessions::{Sessions, SessionsConfig};
 pub use sources::Sources;
 pub use stream::{Stream, StreamConfig, measures as stream_measures};
 pub use structural::Structural;
+pub use swarm::{Remote, Swarm, SwarmConfig};
 pub use swell_traffic::{Wire, WireEnd};
 pub use web::{Web, WebConfig};
 pub use windows::{Window, Windows};

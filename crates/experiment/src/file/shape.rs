@@ -181,9 +181,13 @@ impl<'s> Shape<'s> {
                     let direction = name.get_ref().split_once(['_', '-']).filter(|(own, way)| {
                         ["up", "down"].contains(way) && known.contains(own) && known.contains(way)
                     });
-                    let hint = match direction {
-                        Some((own, way)) => format!("write `{way} = {{ {own} = ... }}`"),
-                        None => suggest(name.get_ref(), &known, "known keys"),
+                    let hint = match (direction, schema["properties"]["kind"]["const"].as_str()) {
+                        (Some((own, way)), _) => format!("write `{way} = {{ {own} = ... }}`"),
+                        (None, Some(kind)) if name.get_ref() == "rate" => format!(
+                            "kind = \"{kind}\" has no rate to set; known keys: {}",
+                            known.join(", ")
+                        ),
+                        _ => suggest(name.get_ref(), &known, "known keys"),
                     };
                     self.add(
                         name.span(),

@@ -4,6 +4,7 @@ mod links;
 mod mistakes;
 mod programs;
 mod rates;
+mod swarm;
 
 use super::*;
 use swell_base::{Bytes, QueueLimit, Rate};

@@ -92,6 +92,35 @@ impl Delays {
             Delays::Uniform { to, .. } => *to,
         }
     }
+
+    /// The delay of each of `count` connections.
+    pub(super) fn of(&self, count: u32, mut draws: Stream) -> Vec<Dur> {
+        let count = count as usize;
+        match self {
+            Delays::Same(delay) => vec![*delay; count],
+            Delays::InTurn(list) => list.iter().copied().cycle().take(count).collect(),
+            Delays::Uniform { from, to } => {
+                let wide = to.saturating_sub(*from);
+                let mut one = |_| *from + wide.scale(draws.uniform());
+                (0..count).map(&mut one).collect()
+            }
+        }
+    }
+
+    /// Rejects delays that no connection can have.
+    pub(super) fn check(&self, key: String, found: &mut Findings) {
+        match self {
+            Delays::InTurn(list) if list.is_empty() => {
+                found.add(key, "a list of no delays", "write at least one");
+            }
+            Delays::Uniform { from, to } if from > to => found.add(
+                key,
+                format!("there is nothing from {from} to {to}"),
+                "write the shorter one first",
+            ),
+            _ => {}
+        }
+    }
 }
 
 impl Default for Delays {
@@ -148,20 +177,8 @@ impl Keys for Greedy {
                 "write less than `run.duration`",
             );
         }
-        match self.delay.as_ref() {
-            None | Some(Delays::Same(_)) => {}
-            Some(Delays::InTurn(list)) if list.is_empty() => {
-                found.add(at.key("delay"), "a list of no delays", "write at least one");
-            }
-            Some(Delays::InTurn(_)) => {}
-            Some(Delays::Uniform { from, to }) if from > to => {
-                found.add(
-                    at.key("delay"),
-                    format!("there is nothing from {from} to {to}"),
-                    "write the shorter one first",
-                );
-            }
-            Some(Delays::Uniform { .. }) => {}
+        if let Some(delay) = &self.delay {
+            delay.check(at.key("delay"), found);
         }
         found.access(at.key("access"), self.access);
         found.tcp(&at.key("tcp"), &self.tcp);
@@ -232,19 +249,8 @@ impl Plays for Greedy {
                 .collect(),
             false => vec![first; connections as usize],
         };
-        let mut draws = Stream::new(seed, "greedy-delay");
-        let (delay, delays) = match &self.delay.clone().unwrap_or_default() {
-            Delays::Same(delay) => (*delay, Vec::new()),
-            Delays::InTurn(list) => {
-                let turns = list.iter().copied().cycle().take(connections as usize);
-                (Dur::ZERO, turns.collect())
-            }
-            Delays::Uniform { from, to } => {
-                let wide = to.saturating_sub(*from);
-                let mut one = |_| *from + wide.scale(draws.uniform());
-                (*from, (0..connections).map(&mut one).collect())
-            }
-        };
+        let delays = self.delay.clone().unwrap_or_default();
+        let delays = delays.of(connections, Stream::new(seed, "greedy-delay"));
         let config = GreedyConfig {
             connections,
             from_right: self.direction == Direction::Down,
@@ -252,8 +258,8 @@ impl Plays for Greedy {
             stagger: self.stagger,
             later,
             delays,
-            sender: path(delay, self.access),
-            receiver: path(delay, self.access),
+            sender: path(Dur::ZERO, self.access),
+            receiver: path(Dur::ZERO, self.access),
         };
         let machine = match self.direction {
             Direction::Both => swell_workload::Greedy::both_ways(config),

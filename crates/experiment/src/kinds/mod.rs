@@ -24,6 +24,7 @@ mod program;
 mod replay;
 mod sessions;
 mod stream;
+mod swarm;
 mod voice;
 mod web;
 
@@ -57,6 +58,7 @@ pub(crate) use replay::significant;
 pub use replay::{Replay, ReplayTraffic, Trace};
 pub use sessions::{Sessions, SessionsTraffic};
 pub use stream::{MediaStream, StreamTraffic};
+pub use swarm::{PeerLink, Swarm, SwarmTraffic};
 pub use voice::{Codec, Voice, VoiceTraffic};
 pub use web::{ConnectionUse, Objects, Web, WebTraffic};
 
@@ -149,6 +151,8 @@ kinds! {
     Replay = "replay", Either, Replay => ReplayTraffic;
     /// Endless connections.
     Greedy = "greedy", Either, Greedy => Greedy;
+    /// A client of a file-sharing swarm, and its peers: blocks both ways.
+    Swarm = "swarm", Either, Swarm => SwarmTraffic;
     /// Packets of many on/off sources: self-similar together.
     OnOff = "on-off", Either, OnOff => OnOff;
     /// Voice calls, rated by the E-model.

@@ -16,6 +16,7 @@ mod probe;
 mod replay;
 mod sessions;
 mod stream;
+mod swarm;
 mod synchrony;
 mod voice;
 mod waterfall;

@@ -207,7 +207,7 @@ rows! {
 rows! {
     Flow in "flows":
     class => column(
-        "class", Text, "", "Application class of the model; `replay`, `greedy`, `on-off` or, of CBR and Poisson, `parametric`; of a foreground, `foreground`.",
+        "class", Text, "", "Application class of the model; `replay`, `greedy`, `swarm`, `on-off` or, of CBR and Poisson, `parametric`; of a foreground, `foreground`.",
     );
     start => column("start_s", F64, "s", "Start, since the start of the run.");
     end => column("end_s", OptionalF64, "s", "End; null where it was still open when the run ended.");

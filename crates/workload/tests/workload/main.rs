@@ -2,5 +2,6 @@
 
 mod common;
 mod structural;
+mod swarm;
 mod web;
 mod wild;
