@@ -327,8 +327,14 @@ fn a_silent_part_of_a_mix_is_told() {
         let bursts = run.observed.parts.last_mut().unwrap();
         (bursts.arrived, bursts.departed) = (2_500_000, 2_500_000);
     }
-    let v = judged(&results);
-    let of = |name: &str| v.backgrounds.iter().find(|b| b.background == name).unwrap();
+    let beside = judged(&results);
+    let of = |name: &str| {
+        beside
+            .backgrounds
+            .iter()
+            .find(|b| b.background == name)
+            .unwrap()
+    };
     assert_eq!(of("learnt").withheld, [""; 0]);
     assert!(of("poisson").withheld[0].contains("was to carry"));
 }

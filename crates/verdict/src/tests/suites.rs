@@ -78,8 +78,8 @@ fn no_candidate_is_judged_by_a_target_of_another_load() {
         ..swell_experiment::store::Measured::default()
     };
     results.manifest.measured.insert("learnt".into(), alone);
-    let sufficient = |results: &Results| {
-        let v = Verdict::of(results).foregrounds.remove(0);
+    let sufficient = |all: &Results| {
+        let v = Verdict::of(all).foregrounds.remove(0);
         v.suite.unwrap().candidates.remove(1).sufficient
     };
     assert_eq!(sufficient(&results), Answer::Yes);
