@@ -87,7 +87,10 @@ impl Switch {
             return;
         }
         if let Some(seen) = self.known.get_mut(&sender) {
-            *seen = Seen { gate, at };
+            // Frames that come from a link are looked at after some that came in later.
+            if at >= seen.at {
+                *seen = Seen { gate, at };
+            }
             return;
         }
         if self.known.len() >= MOST && self.swept.is_none_or(|last| at.since(last) >= SWEEP) {
@@ -143,6 +146,16 @@ mod tests {
             Exits::Others(2)
         );
         assert_eq!(switch.forward(at(2), 1, &plain(a, b)), Exits::One(2));
+    }
+
+    #[test]
+    fn an_older_frame_does_not_move_a_host_back() {
+        let mut switch = Switch::default();
+        let hello = frame(EVERYBODY, host(1), &[8, 6]);
+        switch.forward(at(5), 2, &hello);
+        switch.forward(at(4), 0, &hello);
+        let to = frame(host(1), host(2), &[8, 0]);
+        assert_eq!(switch.forward(at(6), 1, &to), Exits::One(2));
     }
 
     #[test]

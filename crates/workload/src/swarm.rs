@@ -373,8 +373,11 @@ impl Swarm {
                         Work::Serve => half.queued > 0,
                     }
             };
+            if limit.waits {
+                return;
+            }
             let mut turns = (limit.next..limit.links.end).chain(limit.links.start..limit.next);
-            let Some(i) = turns.find(ready).filter(|_| !limit.waits) else {
+            let Some(i) = turns.find(ready) else {
                 return;
             };
             if limit.free > now {
@@ -432,12 +435,12 @@ impl Swarm {
         }
     }
 
-    fn record(&mut self, i: usize, info: Info) {
+    fn record(&mut self, i: usize, info: Info, end: Option<Time>) {
         let link = &self.links[i];
         self.records.push(Record::Flow(FlowRecord {
             class: 0,
             start: link.start,
-            end: None,
+            end,
             up: link.received[1],
             down: link.received[0],
             min_rtt: info.min_rtt,
@@ -475,15 +478,11 @@ impl Workload for Swarm {
             }
             Event::Reset(conn, _) => {
                 if let Some(i) = self.link(conn) {
-                    self.record(i, Info::default());
+                    self.record(i, Info::default(), Some(now));
                     let link = &mut self.links[i];
                     link.conn = None;
-                    for half in &mut link.ends {
-                        *half = Half {
-                            interested: half.interested,
-                            ..Half::default()
-                        };
-                    }
+                    // It wants nothing any more, so that it takes no slot.
+                    link.ends = Default::default();
                     actions.push(Action::Timer(RETRY, token(BEGIN, i)));
                 }
             }
@@ -504,7 +503,7 @@ impl Workload for Swarm {
     fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {
         for i in 0..self.links.len() {
             if let Some(conn) = self.links[i].conn {
-                self.record(i, info(conn));
+                self.record(i, info(conn), None);
             }
         }
     }

@@ -42,6 +42,8 @@ pub struct Bridge<'b> {
     pub changed: &'b dyn Fn(&str, bool),
 }
 
+/// What the kernel says of an interface that does not exist: ENODEV, errno(3).
+const NO_DEVICE: i32 = rustix::io::Errno::NODEV.raw_os_error();
 /// Interval of the check that the interfaces still exist.
 const ASK: Duration = Duration::from_secs(1);
 
@@ -91,7 +93,12 @@ impl Bridge<'_> {
     fn look(&self, indices: &mut [Option<u32>], running: &Running) -> Result<(), RunError> {
         for (i, facts) in self.interfaces.iter().enumerate() {
             let name = &facts.name;
-            let now = InterfaceFacts::of(name).ok();
+            let now = match InterfaceFacts::of(name) {
+                Ok(now) => Some(now),
+                Err(e) if e.raw_os_error() == Some(NO_DEVICE) => None,
+                // This process may lack descriptors for a moment, so nothing is known.
+                Err(_) => continue,
+            };
             if indices[i].is_some() && indices[i] != now.as_ref().map(|n| n.index) {
                 indices[i] = None;
                 let place = self.layout.interfaces[i];

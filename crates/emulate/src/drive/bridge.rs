@@ -174,8 +174,10 @@ impl Emulation {
             return;
         }
         while let Some(due) = self.world.ports_due() {
-            // Everything up to now has happened already.
-            let due = due.max(self.world.now() + Dur::from_nanos(1));
+            // Everything up to now has happened already, and nothing leaves before the next event. For a link that
+            // changes, `ports_due` goes by its shortest delay and may lie long before.
+            let next = self.world.poll_at().unwrap_or(until);
+            let due = due.max(next).max(self.world.now() + Dur::from_nanos(1));
             if due > until {
                 break;
             }
@@ -238,11 +240,10 @@ impl Emulation {
         bridge.unflushed |= local;
         inside.counts.entered += u64::from(crosses);
         inside.counts.local += u64::from(local);
-        let flooded = matches!(exits, Exits::Others(_)) && !is_for_a_group(header);
         let counts = &mut bridge.counts[packet.host];
         counts.received += 1;
         counts.local += u64::from(local);
-        counts.flooded += u64::from(flooded);
+        counts.flooded += u64::from(floods(exits, header));
         counts.filtered += u64::from(exits == Exits::Nowhere);
     }
 
@@ -274,6 +275,9 @@ impl Emulation {
         }
         let gate = bridge.ends[d.port.0 as usize];
         let exits = bridge.exits(d.at, gate, &place.bytes);
+        let counts = &mut bridge.counts[place.origin];
+        counts.flooded += u64::from(floods(exits, &place.bytes));
+        counts.filtered += u64::from(exits == Exits::Nowhere);
         let node = &bridge.nodes[gate.node];
         let (number, checksum, origin) = (place.number, place.checksum, place.origin);
         if bridge.chained {
@@ -319,7 +323,9 @@ impl Emulation {
                 let host = &mut self.hosts[to];
                 host.refused += host.nic.write(&place.bytes, place.checksum);
                 bridge.counts[to].sent += 1;
-                if let Some(packets) = &mut inside.packets {
+                if let Some(packets) = &mut inside.packets
+                    && network(&place.bytes).is_some()
+                {
                     let parts = [&place.bytes[..], &[]];
                     packets.add(d.at, to, Heading::Inbound, parts, place.checksum);
                 }
@@ -380,6 +386,11 @@ impl Node {
         all.filter(move |(number, _)| leaves(*number))
             .map(|(_, way)| *way)
     }
+}
+
+/// Whether a frame leaves by several gates because nobody knows where its destination is.
+fn floods(exits: Exits, frame: &[u8]) -> bool {
+    matches!(exits, Exits::Others(_)) && !is_for_a_group(frame)
 }
 
 /// By node and interface: the number of the gate that leads to it. The nodes are a tree.

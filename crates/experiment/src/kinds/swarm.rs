@@ -16,8 +16,10 @@ use crate::file::{Route, TcpSettings};
 use crate::measure::{GOODPUT, Measure};
 use crate::simulate::transport::tcp;
 
-/// Largest number of peers, slots and requests under way.
+/// Largest number of peers and of requests under way.
 const MOST: u32 = 10_000;
+/// Largest number of slots. Each peer has rivals for all of them.
+const SLOTS: u32 = 100;
 
 /// A client of a file-sharing swarm (BitTorrent): connections to many peers, which choke and unchoke each other
 /// and exchange blocks both ways. It begins in steady state. As a foreground it begins with the run and not after
@@ -179,17 +181,17 @@ impl Keys for Swarm {
             "write backend = \"simulated\", make it the background, or run a real client (experiments/programs/bittorrent.toml)",
             found,
         );
-        for (key, n) in [
-            ("peers", self.peers),
-            ("slots", self.slots),
-            ("pipeline", self.pipeline),
+        for (key, n, most) in [
+            ("peers", self.peers, MOST),
+            ("slots", self.slots, SLOTS),
+            ("pipeline", self.pipeline, MOST),
         ] {
             found.within(
                 at.key(key),
-                1..=MOST,
+                1..=most,
                 n,
                 format!("{n} {key} are out of range"),
-                "write 1 to 10000",
+                &format!("write 1 to {most}"),
             );
         }
         found.probability(at.key("seeds"), self.seeds);

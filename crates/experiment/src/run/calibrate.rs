@@ -115,6 +115,8 @@ struct Job<'p> {
     shaped: bool,
     /// How many whole runs are measured.
     runs: usize,
+    /// What the draw of each replication offers in a whole run, by the pace.
+    offers: Vec<(Option<f64>, Vec<Option<Offered>>)>,
     search: Search,
 }
 
@@ -157,7 +159,7 @@ pub(super) fn calibrate(
         }
         let mut found = Vec::with_capacity(jobs.len());
         for job in jobs {
-            found.extend(site.end(job)?);
+            found.extend(site.end(&job));
         }
         for (name, measured, warnings) in found {
             calibration.measured.insert(name, measured);
@@ -201,6 +203,7 @@ fn begin<'p>(plan: &'p Plan, background: &'p Part, measured: &Rates) -> Job<'p> 
         unyielding: background.is_open_loop() || plan.is_mostly_datagrams(background),
         shaped: false,
         runs: whole::first(plan.file.run.replications),
+        offers: Vec::new(),
         search: Search {
             target,
             offered: background.load() == LoadBasis::Offered,
@@ -231,20 +234,29 @@ impl Site<'_> {
     /// One round of all unfinished searches. `seen` has the pieces of earlier rounds. `None` if it was cancelled.
     fn round(&self, jobs: &mut [Job<'_>], seen: &mut Seen) -> Result<Option<()>, Failure> {
         let (n, settle, length) = self.pieces;
-        self.look_for_busy(jobs)?;
-        let whole = |job: &Job<'_>| self.whole(job);
-        let mut runs: Vec<(usize, u32)> = Vec::new();
-        for (i, job) in jobs.iter().enumerate().filter(|(_, job)| !job.search.done) {
-            let replications = match whole(job) {
-                true => whole::sample(&self.drawn(job.background, job.search.pace)?, job.runs),
-                false => (0..n).collect(),
-            };
-            runs.extend(replications.into_iter().map(|r| (i, r)));
+        if self.draw(jobs)?.is_none() {
+            return Ok(None);
         }
+        self.look_for_busy(jobs);
+        let whole = |job: &Job<'_>| self.whole(job);
         let path = |&(i, replication): &(usize, u32)| {
             let job = &jobs[i];
             (self.dir).measurement(job.index, replication, job.search.pace, whole(job))
         };
+        let mut runs: Vec<(usize, u32)> = Vec::new();
+        for (i, job) in jobs.iter().enumerate().filter(|(_, job)| !job.search.done) {
+            let mut replications: Vec<u32> = match whole(job) {
+                true => self.sample(job),
+                false => (0..n).collect(),
+            };
+            // A smaller sample may have had others.
+            let known =
+                (0..self.plan.file.run.replications).filter(|&r| seen.contains_key(&path(&(i, r))));
+            replications.extend(known);
+            replications.sort_unstable();
+            replications.dedup();
+            runs.extend(replications.into_iter().map(|r| (i, r)));
+        }
         let missing = runs.iter().filter(|j| !seen.contains_key(&path(j)));
         let missing: Vec<(usize, u32)> = missing.copied().collect();
         (self.events)(Event::Stage {
@@ -263,7 +275,10 @@ impl Site<'_> {
                 cell: spec.cell.clone(),
                 reason,
             };
-            let offered = self.backend.offered(&spec).map_err(failed)?;
+            let offered = match whole(job) {
+                true => job.offered(job.search.pace)[which.1 as usize],
+                false => self.backend.offered(&spec).map_err(failed)?,
+            };
             let place = path(which);
             let replication = which.1;
             if let Ok(text) = fs::read(&place)
@@ -310,15 +325,9 @@ impl Site<'_> {
             if mine.is_empty() {
                 continue;
             }
-            // The runs' own draw may have more or less traffic than the mean over all draws.
-            if job.background.as_keys().is_one_draw() {
-                let drawn = self.drawn(job.background, job.search.pace)?;
-                if let Some(drawn) = drawn.into_iter().collect::<Option<Vec<[f64; 2]>>>() {
-                    let mean = |d: usize| drawn.iter().map(|r| r[d]).sum::<f64>();
-                    let mean = [mean(0), mean(1)].map(|sum| sum / drawn.len().max(1) as f64);
-                    let offered = mine.iter_mut().filter_map(|p| p.offered.as_mut());
-                    offered.for_each(|o| o.mean = mean);
-                }
+            if let Some(mean) = job.mean() {
+                let offered = mine.iter_mut().filter_map(|p| p.offered.as_mut());
+                offered.for_each(|o| o.mean = mean);
             }
             match self.whole(job) {
                 true => job.learn_runs(&mine, self.plan.file.run.replications),
@@ -333,34 +342,38 @@ impl Site<'_> {
         (self.plan).alone(background, replication, pace, self.known)
     }
 
-    /// The rates that the draw of each replication offers in a whole run, if known.
-    fn drawn(
-        &self,
-        background: &Part,
-        pace: Option<f64>,
-    ) -> Result<Vec<Option<[f64; 2]>>, Failure> {
-        let of = |replication| {
-            let spec = self.alone(background, replication, pace);
-            let offered = self.backend.offered(&spec).map_err(|reason| Failure::Run {
-                cell: spec.cell.clone(),
-                reason,
-            })?;
-            Ok(offered.map(|o| o.drawn))
-        };
-        (0..self.plan.file.run.replications).map(of).collect()
+    /// Draws the whole runs of all unfinished searches at their present pace. `None` if it was cancelled.
+    fn draw(&self, jobs: &mut [Job<'_>]) -> Result<Option<()>, Failure> {
+        for job in jobs.iter_mut().filter(|job| !job.search.done) {
+            let pace = job.search.pace;
+            if !job.offered(pace).is_empty() {
+                continue;
+            }
+            let replications: Vec<u32> = (0..self.plan.file.run.replications).collect();
+            let draw = |_: usize, &replication: &u32| {
+                let spec = self.alone(job.background, replication, pace);
+                self.backend.offered(&spec).map_err(|reason| Failure::Run {
+                    cell: spec.cell.clone(),
+                    reason,
+                })
+            };
+            let all = pool::over_cores(self.threads, &replications, &draw, self.cancelled)?;
+            let Some(all) = all.into_iter().collect() else {
+                return Ok(None);
+            };
+            job.offers.push((pace, all));
+        }
+        Ok(Some(()))
     }
 
     /// The result of a finished search: the background's name, the rates that its runs will carry, and doubts about
     /// them.
-    fn end(&self, job: Job<'_>) -> Result<Option<(String, Measured, Vec<Warning>)>, Failure> {
-        let Some(best) = job.search.best() else {
-            return Ok(None);
-        };
+    fn end(&self, job: &Job<'_>) -> Option<(String, Measured, Vec<Warning>)> {
+        let best = job.search.best()?;
         let mut each = [Vec::new(), Vec::new()];
-        let all = self.drawn(job.background, best.pace)?;
-        for (replication, drawn) in (0..).zip(all) {
+        for (replication, offered) in (0..).zip(job.offered(best.pace)) {
             let seen = best.each.get(&replication);
-            let carried = drawn.map(|drawn| [0, 1].map(|d| best.lines[d].at(drawn[d])));
+            let carried = offered.map(|o| [0, 1].map(|d| best.lines[d].at(o.drawn[d])));
             let rates = seen.copied().or(carried).unwrap_or(best.rate);
             (0..2).for_each(|d| each[d].push(rates[d]));
         }
@@ -388,7 +401,25 @@ impl Site<'_> {
             ));
         }
         warnings.extend(best_doubts(name, &measured));
-        Ok(Some((name.into(), measured, warnings)))
+        Some((name.into(), measured, warnings))
+    }
+}
+
+impl Job<'_> {
+    /// What the draw of each replication offers at this pace, if it was drawn.
+    fn offered(&self, pace: Option<f64>) -> &[Option<Offered>] {
+        let found = self.offers.iter().find(|(at, _)| *at == pace);
+        found.map_or(&[], |(_, offers)| offers)
+    }
+
+    /// The mean rates that are to be carried at the present pace: over all draws, or over the runs' own ones where there
+    /// are no others. With per-seed rates, the means of the replications differ. `None` where a rate is unknown.
+    fn mean(&self) -> Option<[f64; 2]> {
+        let one = self.background.as_keys().is_one_draw();
+        let rates = |o: Offered| if one { o.drawn } else { o.mean };
+        let all = self.offered(self.search.pace).iter();
+        let all: Vec<[f64; 2]> = all.map(|o| o.map(rates)).collect::<Option<_>>()?;
+        Some([0, 1].map(|d| all.iter().map(|r| r[d]).sum::<f64>() / all.len().max(1) as f64))
     }
 }
 

@@ -78,7 +78,7 @@ pub struct Measured {
     pub up_bps: f64,
     /// Down direction, likewise.
     pub down_bps: f64,
-    /// Up direction of each replication.
+    /// Up direction of each replication: measured, or told by what its draw offers where only a sample was measured.
     #[serde(default)]
     pub up_bps_each: Vec<f64>,
     /// Down direction of each replication.

@@ -70,12 +70,23 @@ pub(super) fn of_file(
         Fail::usage(format!("{name}: {e}")).hint("give its `rate`, or name another background")
     })?;
     let spec = offered.ok_or_else(|| Fail::failed("the experiment has no run"))?;
+    if spec.background_stack != Stack::default() {
+        // Its hosts would need namespaces of their own.
+        let message = format!("{name}: a background over kernel sockets cannot be in a bridge");
+        return Err(Fail::usage(message).hint("remove `background_stack`"));
+    }
     let longest = DAY.saturating_sub(spec.warmup);
+    let duration = duration.unwrap_or(longest);
+    if duration > longest {
+        return Err(Fail::usage(
+            "a bridge stands for a day at most, its warm-up included",
+        ));
+    }
     let spec = RunSpec {
-        duration: spec.warmup + duration.unwrap_or(longest),
+        duration: spec.warmup + duration,
         bins: spec.bins.max(BINS),
-        // Hosts of a background over kernel sockets would need namespaces of their own.
-        background_stack: Stack::default(),
+        // Hosts send real packets instead of foregrounds.
+        beside: Vec::new(),
         flows: false,
         waits: false,
         delays: false,
@@ -89,4 +100,48 @@ pub(super) fn of_file(
         spec,
         plan,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two foregrounds run together, beside packets of a fixed rate.
+    const FILE: &str = r#"
+name = "lab"
+network = { rate = "20Mbit", rtt = "40ms" }
+foreground = [
+    { name = "page", kind = "web", object = "100kB" },
+    { name = "bulk", kind = "greedy" },
+]
+background = [{ name = "packets", kind = "cbr", rate = "2Mbit" }]
+run = { replications = 1, warmup = "2s", duration = "22s", together = true }
+"#;
+
+    fn network(text: &str, duration: Option<Dur>) -> Result<Network, Fail> {
+        let scratch = tempfile::tempdir().unwrap();
+        let file = scratch.path().join("lab.toml");
+        std::fs::write(&file, text).unwrap();
+        of_file(&file, "packets", duration)
+    }
+
+    #[test]
+    fn no_foreground_of_a_file_is_played() {
+        let spec = network(FILE, None).unwrap().spec;
+        assert!(spec.beside.is_empty());
+        assert_eq!((spec.background.len(), spec.duration), (1, DAY));
+        let hour = network(FILE, Some(Dur::from_secs(3600))).unwrap().spec;
+        assert_eq!(hour.duration, Dur::from_secs(3602));
+    }
+
+    #[test]
+    fn what_a_bridge_cannot_do_is_refused() {
+        assert!(network(FILE, Some(DAY)).is_err());
+        let emulated = FILE.replace("name = \"lab\"", "name = \"lab\"\nbackend = \"emulated\"");
+        let emulated = emulated.replace("    { name = \"bulk\", kind = \"greedy\" },\n", "");
+        let kernel = emulated.replace("together = true", "background_stack = \"kernel\"");
+        assert!(network(&kernel, None).is_err());
+        let simulated = emulated.replace(", together = true", "");
+        assert!(network(&simulated, None).is_ok());
+    }
 }

@@ -6,7 +6,7 @@
 //! Whole runs cost as much as those of the experiment. What a run carries mostly follows from what its draw offers, so
 //! a sample of the replications is enough where the others can be told from it.
 
-use super::{Failure, Job, LITTLE, Piece, Search, Site, Try};
+use super::{Job, LITTLE, Piece, Search, Site, Try};
 use crate::backend::{Offered, RunSpec};
 
 /// Above this mean utilization of a link, bursts often fill it, and whole runs are measured.
@@ -39,21 +39,27 @@ impl Site<'_> {
     }
 
     /// Looks for backgrounds that would load a link so much that pieces need not be tried.
-    pub(super) fn look_for_busy(&self, jobs: &mut [Job<'_>]) -> Result<(), Failure> {
+    pub(super) fn look_for_busy(&self, jobs: &mut [Job<'_>]) {
         for job in jobs.iter_mut().filter(|job| !job.search.done) {
             if self.whole(job) {
                 continue;
             }
             let spec = self.alone(job.background, 0, job.search.pace);
-            let offered = self.backend.offered(&spec).map_err(|reason| Failure::Run {
-                cell: spec.cell.clone(),
-                reason,
-            })?;
+            let offered = job.offered(job.search.pace).first().copied().flatten();
             if offered.is_some_and(|offered| utilization(&spec, &offered) > BUSY) {
                 job.measure_runs();
             }
         }
-        Ok(())
+    }
+
+    /// The replications of a job to measure. The phase of a delivery trace differs by seed, whatever the draw.
+    pub(super) fn sample(&self, job: &Job<'_>) -> Vec<u32> {
+        let offered = job.offered(job.search.pace);
+        let drawn: Vec<Option<[f64; 2]>> = offered.iter().map(|o| o.map(|o| o.drawn)).collect();
+        match self.plan.deliveries.is_empty() {
+            true => sample(&drawn, job.runs),
+            false => (0..self.plan.file.run.replications).collect(),
+        }
     }
 }
 
@@ -83,7 +89,7 @@ pub(super) fn first(replications: u32) -> usize {
 
 /// The replications to measure, `n` at least: evenly spaced by what their draws offer, with the smallest and the largest
 /// draw, so that the others are not outside of what was measured. All where the draws are not known or not alike.
-pub(super) fn sample(drawn: &[Option<[f64; 2]>], n: usize) -> Vec<u32> {
+fn sample(drawn: &[Option<[f64; 2]>], n: usize) -> Vec<u32> {
     let all = 0..drawn.len() as u32;
     let Some(mut ranked) = (all.clone().zip(drawn))
         .map(|(r, rates)| rates.map(|[up, down]| (up + down, r)))
