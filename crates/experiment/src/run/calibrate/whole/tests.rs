@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use swell_base::{Dur, Stream};
@@ -8,6 +9,7 @@ use crate::made_up::MadeUp;
 use crate::observe::Observations;
 use crate::plan::Plan;
 use crate::run::{Ended, Options, run};
+use crate::store::Measured;
 use crate::test_support::{experiment, model};
 
 /// A run that carries `carried` of `drawn`, where all draws offer 8 on average.
@@ -155,12 +157,11 @@ fn a_sample_is_enough_only_where_it_tells_the_rest() {
     assert!(room == 20 && between < 20 && noisy == 0, "{small:?}");
 }
 
-/// A network that carries what is offered, but for losses of up to `uneven`, by seed. It keeps the lengths of the
-/// measured runs.
-#[derive(Default)]
+/// A network that carries what is offered, but for this share of learnt traffic, by replication. It keeps the lengths of
+/// the measured runs.
 struct Clear {
     lengths: Mutex<Vec<Dur>>,
-    uneven: f64,
+    lost: fn(u32) -> f64,
 }
 
 impl Backend for Clear {
@@ -185,7 +186,10 @@ impl Backend for Clear {
     ) -> Result<MeasuredRates, RunError> {
         self.lengths.lock().unwrap().push(spec.duration);
         let offered = self.offered(spec)?.unwrap();
-        let share = 1.0 - self.uneven * Stream::new(spec.cell.replication.into(), "loss").uniform();
+        let share = match &*spec.cell.background {
+            "learnt" => 1.0 - (self.lost)(spec.cell.replication),
+            _ => 1.0,
+        };
         Ok(MeasuredRates {
             up_bps: share * offered.drawn[0],
             down_bps: share * offered.drawn[1],
@@ -194,11 +198,11 @@ impl Backend for Clear {
     }
 }
 
-/// The lengths of all measured runs, seconds.
-fn measured(link: &str, replications: u32, uneven: f64) -> Vec<f64> {
+/// Calibrates on a network that loses these shares of learnt traffic. Returns what was measured, and the lengths of all
+/// measured runs in seconds.
+fn calibrated(text: &str, lost: fn(u32) -> f64) -> (BTreeMap<String, Measured>, Vec<f64>) {
     let scratch = tempfile::tempdir().unwrap();
     std::fs::write(scratch.path().join("tiny.json"), model(20_000_000)).unwrap();
-    let text = experiment(replications).replace("20Mbit", link);
     let text = text.replace("duration = \"22s\"", "duration = \"100s\"");
     let plan = Plan::resolve(&text, "x.toml", scratch.path()).unwrap();
     let options = Options {
@@ -207,30 +211,52 @@ fn measured(link: &str, replications: u32, uneven: f64) -> Vec<f64> {
         fresh: false,
         shard: None,
     };
-    let clear = Clear {
-        uneven,
-        ..Clear::default()
-    };
+    let lengths = Mutex::default();
+    let clear = Clear { lengths, lost };
     let ended = run(&plan, &clear, &options, &|_| {}, &|| false).unwrap();
-    assert!(matches!(ended, Ended::Complete(_)));
+    let Ended::Complete(results) = ended else {
+        panic!("nobody cancelled it");
+    };
     let lengths = clear.lengths.into_inner().unwrap();
-    lengths.into_iter().map(Dur::as_secs_f64).collect()
+    let lengths = lengths.into_iter().map(Dur::as_secs_f64).collect();
+    (results.manifest.measured.clone(), lengths)
+}
+
+/// The rate of each replication is that of learnt traffic, which carries less in six of sixteen. All are scaled alike,
+/// and not by a sample of four in which two carry less.
+#[test]
+fn rates_by_seed_are_scaled_by_the_mean_of_all() {
+    let text = experiment(16).replace(
+        "rate = \"match:learnt\"",
+        "rate = \"match:learnt\"\nmatch = \"per-seed\"\ntransport = \"tcp\"\nload = \"carried\"",
+    );
+    let (measured, _) = calibrated(&text, |r| if r.is_multiple_of(3) { 0.4 } else { 0.0 });
+    let [learnt, poisson] = ["learnt", "poisson"].map(|name| &measured[name]);
+    assert!(learnt.down_bps_each[0] < 0.7 * learnt.down_bps_each[1]);
+    assert_eq!(poisson.factor, Some(1.0));
+    for (a, b) in poisson.down_bps_each.iter().zip(&learnt.down_bps_each) {
+        assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
+    }
 }
 
 #[test]
 fn pieces_are_short_only_where_the_link_has_room() {
+    let lengths = |link: &str, replications: u32, lost: fn(u32) -> f64| {
+        calibrated(&experiment(replications).replace("20Mbit", link), lost).1
+    };
     // 8 of 20 Mbit/s.
-    assert_eq!(measured("20Mbit", 4, 0.0), [100.0; 4]);
+    assert_eq!(lengths("20Mbit", 4, |_| 0.0), [100.0; 4]);
     // What the others carry follows from four.
-    assert_eq!(measured("20Mbit", 12, 0.0), [100.0; 4]);
+    assert_eq!(lengths("20Mbit", 12, |_| 0.0), [100.0; 4]);
     // Here it does not, so all are measured, each once a round.
-    let runs = measured("20Mbit", 12, 0.5);
+    let uneven = |r: u32| 0.5 * Stream::new(r.into(), "loss").uniform();
+    let runs = lengths("20Mbit", 12, uneven);
     assert!(runs.len().is_multiple_of(12), "{runs:?}");
     // 8 of 1000 Mbit/s: a quarter of the runs' time at most. There are three backgrounds.
-    let lengths = measured("1Gbit", 4, 0.0);
+    let short = lengths("1Gbit", 4, |_| 0.0);
     let all = 3.0 * 4.0 * 100.0;
     assert!(
-        !lengths.is_empty() && lengths.iter().sum::<f64>() <= all / 4.0,
-        "{lengths:?}"
+        !short.is_empty() && short.iter().sum::<f64>() <= all / 4.0,
+        "{short:?}"
     );
 }
