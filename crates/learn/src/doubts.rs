@@ -31,6 +31,9 @@ pub(crate) struct Counts {
     pub(crate) one_sided_bytes: u64,
     /// Connections with gaps that the capture never fills, and the bytes in them.
     pub(crate) gaps: u64,
+    /// Connections of unknown RTT with pauses that may be their application's or the network's, their bytes, and
+    /// the number of these pauses.
+    pub(crate) unclear: [u64; 3],
     pub(crate) gap_bytes: u64,
     pub(crate) concurrent: u64,
     pub(crate) with_data: u64,
@@ -56,6 +59,13 @@ impl Counts {
         let missing: u64 = t.halves.iter().map(|h| h.missing).sum();
         self.gaps += u64::from(missing > 0);
         self.gap_bytes += missing;
+        if t.chunks.unclear >= SEVERAL {
+            let [up, down] = t.chunks.bytes();
+            let own = [1, up + down, u64::from(t.chunks.unclear)];
+            for (sum, own) in self.unclear.iter_mut().zip(own) {
+                *sum += own;
+            }
+        }
         self.duplicates += t.halves.iter().map(|h| h.duplicates).sum::<u64>();
         self.jumps += t.halves.iter().map(|h| h.jumps).sum::<u64>();
         self.with_data += u64::from(!t.chunks.is_empty());
@@ -63,6 +73,9 @@ impl Counts {
         self.merged += u64::from(t.chunks.merged > 0);
     }
 }
+
+/// Fewer pauses of a connection make no stream.
+const SEVERAL: u32 = 10;
 
 /// Share of one number in another, in per cent.
 fn percent(part: f64, whole: f64) -> f64 {
@@ -267,13 +280,28 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     if left > 0.0 {
         let text = format!(
             "{:.1} % of the application bytes belong to connections that began before the trace: \
-             their sizes and pauses are too small",
+             what they carried before is not in the model, and their round trips rest on other connections",
             percent(left, application)
         );
         w.push(if percent(left, application) > 10.0 {
             Warning::warning("left-censored", text)
         } else {
             Warning::note("left-censored", text)
+        });
+    }
+    let [flows, sent, pauses] = c.unclear;
+    if flows > 0 {
+        let share = percent(sent as f64, bytes);
+        let text = format!(
+            "{flows} connections of unknown round trip ({share:.1} % of the bytes) paused {pauses} times: whether \
+             for acknowledgements or for their application, the trace does not tell. They are played without \
+             these pauses, as fast as the link lets them: a live stream becomes a download. A trace with their \
+             handshakes would tell"
+        );
+        w.push(if share > 5.0 {
+            Warning::warning("unclear-pauses", text)
+        } else {
+            Warning::note("unclear-pauses", text)
         });
     }
     if right_sessions > 0 {

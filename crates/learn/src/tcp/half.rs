@@ -3,6 +3,7 @@
 use swell_capture::Tcp as Header;
 
 use super::acks::Acks;
+use super::flight::{Flight, Room};
 use super::sizes::Sizes;
 use super::window::Window;
 use super::{DUPLICATE, News};
@@ -57,6 +58,9 @@ pub(crate) struct Half {
     pub(super) sizes: Sizes,
     /// The other end's ACKs of this direction.
     pub(super) acks: Acks,
+    pub(super) flight: Flight,
+    /// Since when the sender of the last new data could have sent them.
+    pub(super) room: Room,
     holes: Vec<Hole>,
     /// Data packets, and how many were lost before and beyond the tap.
     pub(crate) packets: u64,
@@ -112,6 +116,8 @@ struct Last {
 pub(super) struct Around {
     /// End-to-end RTT, nanoseconds.
     pub(super) round_trip: u64,
+    /// RTT between the tap and its sender, nanoseconds.
+    pub(super) back: u64,
     /// MSS option of the other end.
     pub(super) allowed: Option<u16>,
     /// Shortest spacing that the capture's clock can resolve, nanoseconds.
@@ -144,6 +150,7 @@ impl Half {
         self.acked = 0;
         self.probe = None;
         self.last = None;
+        self.flight = Flight::default();
         self.pairs.interrupted();
         self.holes.clear();
     }
@@ -185,6 +192,11 @@ impl Half {
     /// Offset up to which the other end has acknowledged.
     pub(super) fn acked(&self) -> u64 {
         self.acked
+    }
+
+    /// When the last data packet passed.
+    pub(super) fn last_at(&self) -> Option<u64> {
+        self.last.map(|last| last.at)
     }
 
     pub(super) fn acked_syn(&self) -> bool {
@@ -343,8 +355,11 @@ impl Half {
                 end: offset,
                 since: at,
             });
+            self.flight.lost(end);
         }
         let in_order = offset == self.next;
+        let full = self.sizes.full(allowed);
+        self.room = (self.flight).sent(at, [offset, end], full, around.back);
         let write = self.sizes.segment(h, allowed) && in_order;
         self.acks.data(self.settled(), end, at);
         news.up = (self.pairs)
@@ -372,6 +387,7 @@ impl Half {
             return Seen::Nothing;
         }
         self.packets += 1;
+        self.flight.lost(self.next);
         let filled = self
             .holes
             .iter()
