@@ -15,6 +15,8 @@ pub(crate) struct Counts {
     /// Packets that the capture holds twice.
     pub(crate) repeated: u64,
     pub(crate) icmp: u64,
+    /// Bytes of packets in no flow, left to right and right to left.
+    pub(crate) unmodelled: [u64; 2],
     pub(crate) fragments: u64,
     pub(crate) truncated: u64,
     pub(crate) other: u64,
@@ -76,6 +78,9 @@ impl Counts {
 
 /// Fewer pauses of a connection make no stream.
 const SEVERAL: u32 = 10;
+
+/// Load that a model lacks, in per cent of a direction, above which its traffic is not that of the trace.
+const MUCH_UNMODELLED: f64 = 5.0;
 
 /// Share of one number in another, in per cent.
 fn percent(part: f64, whole: f64) -> f64 {
@@ -410,9 +415,20 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         let share = percent(t.unmodelled_bytes as f64, bytes);
         let text = format!(
             "{} packets ({share:.2} % of the bytes) are in no flow, and are not played: {} ICMP, {} \
-             fragments, {} of other protocols, {} cut too short",
+             fragments without their first, {} of other protocols, {} cut too short",
             t.unmodelled_packets, c.icmp, c.fragments, c.other, c.truncated
         );
+        let [up, down] = [0, 1].map(|way| percent(c.unmodelled[way] as f64, t.bytes[way] as f64));
+        if up.max(down) > MUCH_UNMODELLED {
+            w.push(Warning::warning(
+                "load-left-out",
+                format!(
+                    "{up:.0} % of the bytes left to right and {down:.0} % of those right to left are in no flow and are \
+                     not played: the traffic of this model is lighter than the trace by as much. A replay of the trace \
+                     plays all of it"
+                ),
+            ));
+        }
         w.push(if share > 1.0 {
             Warning::warning("unmodelled", text)
         } else {

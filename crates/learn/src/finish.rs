@@ -12,6 +12,7 @@ use crate::ports::CLASSES;
 impl Learner {
     /// Returns the model of all packets seen.
     pub fn finish(mut self) -> Model {
+        self.end_fragments();
         if self.previewing {
             self.end_preview();
         }
