@@ -163,6 +163,9 @@ impl Splitter {
         } else {
             self.hosts.id(p.dst)
         };
+        if to == NOBODY && !groups(p)[0] {
+            self.hosts.see_sender(p, from);
+        }
         if to != NOBODY && from != to {
             match &p.transport {
                 Transport::Tcp(h) => {

@@ -163,13 +163,17 @@ pub(crate) fn repeated(packets: u64) -> Option<Warning> {
 
 /// Warns that neither the user nor the capture says which side hosts are on.
 pub(crate) fn sides_voted((groups, hosts): (u64, u64)) -> Option<Warning> {
+    let are = match groups {
+        1 => " are".to_owned(),
+        n => format!(" in {n} groups are"),
+    };
     (groups > 0).then(|| {
         Warning::warning(
             "sides-voted",
             format!(
-                "the capture does not say on which side of the tap {hosts} hosts in {groups} groups are; in each \
-                 group those that open connections are taken to be inside: name the networks inside \
-                 (`--inside`), or loads of the two directions may be mixed up"
+                "the capture does not say on which side of the tap {hosts} hosts{are}: those that open connections are \
+                 taken to be inside, and where nobody does, it is a guess. Name the networks inside (`--inside`), or \
+                 loads of the two directions may be exchanged"
             ),
         )
     })

@@ -60,6 +60,8 @@ pub(crate) struct Hosts {
     /// Number of unconnected host groups whose sides were decided by a vote each, and the number of hosts
     /// in them.
     voted: (u64, u64),
+    /// Number of hosts whose sides are told apart, if nothing says which side is inside.
+    unoriented: u64,
     /// The same for hosts that were not among those voted for, and the bytes that they sent.
     guesses: (u64, u64),
     guessed: u64,
@@ -83,6 +85,7 @@ impl Hosts {
             decided: false,
             private_inside: None,
             voted: (0, 0),
+            unoriented: 0,
             guesses: (0, 0),
             guessed: 0,
             v4: Index::new(),
@@ -223,7 +226,11 @@ impl Hosts {
     pub(crate) fn voted(&self, bytes: u64) -> (u64, u64) {
         let many = self.guessed > bytes / 100;
         let (groups, hosts) = if many { self.guesses } else { (0, 0) };
-        (self.voted.0 + groups, self.voted.1 + hosts)
+        let unoriented = u64::from(self.unoriented > 0);
+        (
+            self.voted.0 + groups + unoriented,
+            self.voted.1 + hosts + self.unoriented,
+        )
     }
 
     /// Whether a packet from one host to another goes from inside to outside. `None` if they are on the
@@ -315,6 +322,17 @@ impl Hosts {
         }
     }
 
+    /// Records what a packet from `a` to a multicast or broadcast address says about the side of `a`, before or
+    /// after sides are decided.
+    pub(crate) fn see_sender(&mut self, p: &Packet, a: u32) {
+        if !self.decided {
+            return self.evidence.see_sender(p, a);
+        }
+        let side = self.evidence.tell(p)[0];
+        let fixed = &mut self.hosts[a as usize].fixed;
+        *fixed = fixed.or(side);
+    }
+
     /// Notes that a packet of a flow went from `a` to `b`, so they are on opposite sides.
     pub(crate) fn across(&mut self, a: u32, b: u32) {
         let known = [a, b].map(|id| self.hosts[id as usize].fixed);
@@ -376,6 +394,12 @@ impl Hosts {
                 (0, private) => private >= 0,
                 (openers, _) => openers > 0,
             };
+            // A router to the outside has many hosts behind it.
+            if vote(&|h| h.private) == 0
+                && !(self.hosts.iter().any(|h| h.opens) || self.evidence.one_router)
+            {
+                self.unoriented = sides.iter().flatten().count() as u64;
+            }
             for (h, side) in self.hosts.iter_mut().zip(sides) {
                 h.fixed = side.map(|s| s == inside);
             }

@@ -135,8 +135,13 @@ impl Learner {
     /// Collects evidence about sides from a packet.
     fn look(&mut self, p: &Packet) {
         self.clock.ticks(p.time);
-        if groups(p).contains(&true) || p.src == p.dst {
-            return;
+        match groups(p) {
+            [false, true] => {
+                let from = self.hosts.id(p.src);
+                return self.hosts.see_sender(p, from);
+            }
+            [false, false] if p.src != p.dst => {}
+            _ => return,
         }
         let (a, b) = (self.hosts.id(p.src), self.hosts.id(p.dst));
         match &p.transport {
@@ -243,6 +248,7 @@ impl Learner {
             }
             [false, true] => {
                 let from = self.hosts.id(p.src);
+                self.hosts.see_sender(p, from);
                 let inside = self.hosts.sender(from);
                 self.hosts.sent(from, p.ip_len);
                 inside
@@ -459,6 +465,7 @@ impl Learner {
         let source_is_left = if from_group {
             !self.hosts.inside(dst, false)
         } else if to_group {
+            self.hosts.see_sender(p, src);
             self.hosts.sender(src)
         } else {
             self.hosts.inside(src, client_sent)
