@@ -26,6 +26,9 @@ pub(crate) struct Counts {
     pub(crate) strays: u64,
     /// Flows to multicast or broadcast addresses, or from a host to itself.
     pub(crate) group_flows: u64,
+    /// Resolution of a coarse clock, nanoseconds.
+    pub(crate) tick: Option<u64>,
+    pub(crate) keep_alives: u64,
     pub(crate) duplicates: u64,
     pub(crate) jumps: u64,
     /// Connections with a direction that was inferred from ACKs only, and its bytes.
@@ -64,10 +67,11 @@ impl Counts {
         if t.chunks.unclear >= SEVERAL {
             let [up, down] = t.chunks.bytes();
             let own = [1, up + down, u64::from(t.chunks.unclear)];
-            for (sum, own) in self.unclear.iter_mut().zip(own) {
-                *sum += own;
+            for (sum, more) in self.unclear.iter_mut().zip(own) {
+                *sum += more;
             }
         }
+        self.keep_alives += t.halves.iter().map(|h| h.keep_alives).sum::<u64>();
         self.duplicates += t.halves.iter().map(|h| h.duplicates).sum::<u64>();
         self.jumps += t.halves.iter().map(|h| h.jumps).sum::<u64>();
         self.with_data += u64::from(!t.chunks.is_empty());
@@ -147,6 +151,23 @@ pub(crate) fn leaps(odd: &Oddities, w: &mut Vec<Warning>) {
 
 /// Wasserstein distance of sizes, in octaves, above which a sample is doubtful.
 const MUCH: f64 = 0.1;
+
+/// Resolution of a clock above which nothing is left of round trips, nanoseconds.
+const USELESS: u64 = 100_000_000;
+
+/// Warns of a clock that is too coarse for round trips and pauses.
+pub(crate) fn coarse(tick: Option<u64>) -> Option<Warning> {
+    let tick = tick?;
+    let text = format!(
+        "stamps are whole multiples of {}: shorter round trips and pauses are lost, and packets of one tick are played \
+         at once. Record with microseconds or finer",
+        Dur::from_nanos(tick)
+    );
+    Some(match tick >= USELESS {
+        true => Warning::warning("coarse-clock", text),
+        false => Warning::note("coarse-clock", text),
+    })
+}
 
 /// Warns of packets that a capture holds twice.
 pub(crate) fn repeated(packets: u64) -> Option<Warning> {
@@ -260,6 +281,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         }
     }
     clock(&c.clock, &mut w);
+    w.extend(coarse(c.tick));
     w.extend(repeated(c.repeated));
     let mut left = 0.0;
     let mut udp = 0.0;
@@ -438,6 +460,17 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         } else {
             Warning::note("unmodelled", text)
         });
+    }
+    // Each is answered.
+    let share = percent(2.0 * c.keep_alives as f64, packets);
+    if share > 5.0 {
+        w.push(Warning::note(
+            "keep-alives",
+            format!(
+                "{} keep-alive probes of TCP and their answers, {share:.0} % of the packets, are not played",
+                c.keep_alives
+            ),
+        ));
     }
     let oddities = [
         (c.strays, "connections without SYN and data"),

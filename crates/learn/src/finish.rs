@@ -24,6 +24,7 @@ impl Learner {
             self.take(&leapt);
         }
         self.counts.clock = self.clock.odd;
+        self.counts.tick = self.clock.coarse();
         self.counts.repeated = self.repeats.packets;
         for i in 0..self.table.slots() {
             self.close(i);

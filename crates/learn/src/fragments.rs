@@ -170,7 +170,7 @@ mod tests {
         let mut fragments = Fragments::default();
         let mut out = Vec::new();
         for p in packets {
-            fragments.push(p, &mut |p| out.push((p.time / MS, p.transport)));
+            fragments.push(p, &mut |on| out.push((on.time / MS, on.transport)));
         }
         out.extend(
             fragments
@@ -198,8 +198,8 @@ mod tests {
         // The last fragment first, as old kernels send them: they have the time of the first.
         let mut late = a[0];
         late.time = 3 * MS;
-        let got = passed(&[a[2], a[1], late]);
-        assert_eq!(got, [(3, sizes[0]), (3, sizes[2]), (3, sizes[1])]);
+        let backwards = passed(&[a[2], a[1], late]);
+        assert_eq!(backwards, [(3, sizes[0]), (3, sizes[2]), (3, sizes[1])]);
     }
 
     #[test]
@@ -211,8 +211,8 @@ mod tests {
         let got = passed(&[fragment(0, 1, 0, 1_500), fragment(1, 2, 185, 800), other]);
         assert_eq!(got[1..], [(1, Transport::Fragment); 2]);
         // The identification is used again long after.
-        let got = passed(&[fragment(0, 1, 0, 1_500), fragment(31_000, 1, 185, 800)]);
-        assert_eq!(got[1], (31_000, Transport::Fragment));
+        let again = passed(&[fragment(0, 1, 0, 1_500), fragment(31_000, 1, 185, 800)]);
+        assert_eq!(again[1], (31_000, Transport::Fragment));
         // They do not wait for ever, nor in any number.
         let mut fragments = Fragments::default();
         let mut n = 0;

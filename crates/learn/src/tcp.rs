@@ -354,11 +354,11 @@ impl Tracked {
             }
             self.opened.get_or_insert(at);
         }
-        if !h.has(Header::SYN) {
-            if let Some(shift) = self.shift(from) {
-                let acked = self.halves[to].acked();
-                self.halves[from].window.offered(h.window, shift, acked);
-            }
+        if !h.has(Header::SYN)
+            && let Some(shift) = self.shift(from)
+        {
+            let acked = self.halves[to].acked();
+            self.halves[from].window.offered(h.window, shift, acked);
         }
         let [sent, before, beyond] = self.counted(from);
         news.sent = sent - counted[0];

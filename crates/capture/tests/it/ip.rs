@@ -86,11 +86,11 @@ fn fragments_of_one_datagram_have_a_number_in_common() {
         let header = [17, 0, a, b, 0, 1, 0, id];
         raw(&v6(44, &[&header[..], &udp(b"hello")].concat())).unwrap()
     };
-    let [first, later, other] = [v6_at(1, 9), v6_at(8 * 185, 9), v6_at(1, 8)];
-    assert_eq!(first.transport, UDP);
-    assert!(first.fragment != 0 && first.fragment != other.fragment);
-    assert_eq!(first.fragment, later.fragment);
-    assert_eq!((later.mark >> 48, later.mark >> 32 & 0xffff), (9, 185));
+    let [begins, follows, other] = [v6_at(1, 9), v6_at(8 * 185, 9), v6_at(1, 8)];
+    assert_eq!(begins.transport, UDP);
+    assert!(begins.fragment != 0 && begins.fragment != other.fragment);
+    assert_eq!(begins.fragment, follows.fragment);
+    assert_eq!((follows.mark >> 48, follows.mark >> 32 & 0xffff), (9, 185));
     // A fragment header without fragments (RFC 6946).
     assert_eq!(v6_at(0, 9).fragment, 0);
 }

@@ -278,8 +278,12 @@ fn writes(pushes: impl IntoIterator<Item = (u64, u64, bool, Idle)>) -> Vec<(u64,
 
 #[test]
 fn a_large_write_hides_only_the_one_after_it() {
-    let stream = (0..5).map(|i| (if i == 0 { 20_000 } else { 8_000 }, 33 * i, i > 0, Idle::No));
-    assert_eq!(writes(stream), [(28_000, 66), (8_000, 33), (8_000, 33)]);
+    let first_large =
+        (0..5).map(|i| (if i == 0 { 20_000 } else { 8_000 }, 33 * i, i > 0, Idle::No));
+    assert_eq!(
+        writes(first_large),
+        [(28_000, 66), (8_000, 33), (8_000, 33)]
+    );
     // Large writes are told by idle times of their sender.
     let stream = |idle| (0..4).map(move |i| (25_000, 100 * i, i > 0, idle));
     for idle in [Idle::Written, Idle::Yes, Idle::Perhaps] {

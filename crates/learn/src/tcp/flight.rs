@@ -225,13 +225,13 @@ mod tests {
         assert_eq!((room.segment, room.burst), (Some(10 * MS), None));
         flight.lost(21_001);
         flight.acked(40 * MS, [20_001, u64::MAX], 0);
-        let room = flight.sent(70 * MS, [21_001, 23_001], FULL, 0);
-        assert_eq!((room.segment, room.burst), (None, None));
+        let after = flight.sent(70 * MS, [21_001, 23_001], FULL, 0);
+        assert_eq!((after.segment, after.burst), (None, None));
         // What the loss left in flight counted no more; what was sent since does.
         assert_eq!(flight.most(), 0);
         flight.acked(80 * MS, [23_001, u64::MAX], 0);
-        let room = flight.sent(90 * MS, [23_001, 25_001], FULL, 0);
-        assert_eq!((room.segment, room.burst), (None, None));
+        let later = flight.sent(90 * MS, [23_001, 25_001], FULL, 0);
+        assert_eq!((later.segment, later.burst), (None, None));
         assert_eq!(flight.most(), 2_000);
     }
 }

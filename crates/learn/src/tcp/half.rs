@@ -69,6 +69,8 @@ pub(crate) struct Half {
     /// Number of retransmissions that have not been acknowledged since, and the time of the last. They
     /// count as lost beyond the tap once an ACK shows that the other end is still there.
     again: (u64, u64),
+    /// Keep-alive probes.
+    pub(crate) keep_alives: u64,
     /// Copies made by the capture.
     pub(crate) duplicates: u64,
     /// Implausible jumps in sequence numbers that were ignored.
@@ -322,21 +324,27 @@ impl Half {
             self.fin = true;
         }
         let start = h.seq.wrapping_add(u32::from(syn));
-        if h.payload == 0 {
-            return Seen::Nothing;
-        }
         let Some(mut offset) = self.offset(start) else {
             return Seen::Nothing;
         };
+        // A keep-alive repeats the last byte, or stands where it was (RFC 9293 section 3.8.4).
+        let before_last = offset + 1 == self.next as i64 && self.next > 1;
+        let only_ack = h.flags & (Header::SYN | Header::FIN | Header::RST) == 0;
+        if h.payload <= 1 && before_last && only_ack && self.settled() {
+            self.keep_alives += 1;
+            return Seen::Nothing;
+        }
+        if h.payload == 0 {
+            return Seen::Nothing;
+        }
         if (offset - self.next as i64).abs() > MAX_JUMP {
             self.jumps += 1;
             self.anchor(start, 1);
             offset = 1;
         }
         let end = offset + i64::from(h.payload);
-        // A keep-alive repeats the last byte (RFC 9293 section 3.8.4).
-        let keep_alive = h.payload == 1 && end == self.next as i64;
-        if keep_alive {
+        // The last byte again: a probe that something is still to be acknowledged.
+        if h.payload == 1 && end == self.next as i64 {
             return Seen::Nothing;
         }
         if end <= self.next as i64 {

@@ -231,12 +231,12 @@ fn private_addresses_and_neighbours_decide() {
 
 /// Datagrams between two hosts: from the first, and larger ones back.
 fn between(a: [u8; 4], b: [u8; 4], stations: [u64; 2]) -> Vec<Packet> {
-    let one = |i: i64, [src, dst]: [[u8; 4]; 2], stations, bytes: u32| Packet {
+    let one = |i: i64, [src, dst]: [[u8; 4]; 2], link, bytes: u32| Packet {
         time: i * 1_000_000,
         ip_len: bytes + 28,
         src: IpAddr::from(src),
         dst: IpAddr::from(dst),
-        stations,
+        stations: link,
         transport: Transport::Udp {
             src_port: 4789,
             dst_port: 4789,
