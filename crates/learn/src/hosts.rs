@@ -29,6 +29,8 @@ struct Host {
     opens: bool,
     /// Whether TCP or UDP packets from it or to it were seen.
     flows: bool,
+    /// Whether it was seen with another host, and not only as the sender to group addresses.
+    paired: bool,
     /// Whether nothing told its side when it first sent.
     guessed: bool,
     private: bool,
@@ -120,6 +122,7 @@ impl Hosts {
                 decided: false,
                 opens: false,
                 flows: false,
+                paired: false,
                 guessed: false,
                 private: private(address),
                 passed: [0; 2],
@@ -146,6 +149,7 @@ impl Hosts {
                 fixed: Some(inside),
                 opens,
                 flows: true,
+                paired: true,
                 guessed: false,
                 private,
                 passed: [0; 2],
@@ -297,6 +301,9 @@ impl Hosts {
     /// Records what a packet from `a` to `b` says about sides, before or after they are decided. Neither
     /// address is multicast or broadcast.
     pub(crate) fn see(&mut self, p: &Packet, a: u32, b: u32) {
+        for id in [a, b] {
+            self.hosts[id as usize].paired = true;
+        }
         if !self.decided {
             return self.evidence.see(p, a, b);
         }
@@ -419,7 +426,7 @@ impl Hosts {
     fn tie(&mut self) {
         let all = self.hosts.len() as u32;
         let mut kin: Vec<(u64, u32)> = Vec::new();
-        for id in 0..all {
+        for id in (0..all).filter(|&id| self.hosts[id as usize].paired) {
             kin.push((self.neighbourhoods[id as usize], id));
             if self.hosts[id as usize].private {
                 kin.push((u64::MAX, id));
@@ -517,7 +524,8 @@ impl Hosts {
         }
         let (mut private, mut public) = (0u64, 0u64);
         for id in 0..self.hosts.len() as u32 {
-            if self.hosts[id as usize].private {
+            let h = &self.hosts[id as usize];
+            if h.private && (h.paired || h.fixed.is_some()) {
                 *(if self.inside(id, true) {
                     &mut private
                 } else {
@@ -563,34 +571,10 @@ impl Hosts {
         }
     }
 
-    /// Counts data packets that went from one host to another, those lost before the tap, and those lost
-    /// beyond it.
-    pub(crate) fn losses(&mut self, from: u32, to: u32, packets: u64, before: u64, beyond: u64) {
-        if packets == 0 {
-            return;
-        }
-        let sent = &mut self.hosts[from as usize]
-            .measured
-            .get_or_insert_default()
-            .sent;
-        add(&mut sent[0], packets);
-        add(&mut sent[1], before);
-        let received = &mut self.hosts[to as usize]
-            .measured
-            .get_or_insert_default()
-            .received;
-        add(&mut received[0], packets);
-        add(&mut received[1], beyond);
-    }
-
     /// The measurements of a host.
     pub(crate) fn measured(&self, id: u32) -> Option<&Measured> {
         self.hosts[id as usize].measured.as_deref()
     }
-}
-
-fn add(sum: &mut u32, n: u64) {
-    *sum = sum.saturating_add(u32::try_from(n).unwrap_or(u32::MAX));
 }
 
 #[cfg(test)]

@@ -441,11 +441,7 @@ impl Learner {
             }
             let quiet = self.options.parameters.quiet.as_nanos();
             // Models hold no larger datagrams. Only a jumbogram or a forged length exceeds this.
-            let headers = if p.src.is_ipv4() { 28 } else { 48 };
-            // What other headers there are crosses the link, too.
-            let payload = payload
-                .max(p.ip_len.saturating_sub(headers))
-                .min(MAX_DATAGRAM);
+            let payload = payload.min(MAX_DATAGRAM);
             flow.push(self.now, from_a == s.client_is_a, payload, quiet, around);
         }
         if let Some(place) = s.place {

@@ -113,8 +113,10 @@ struct Heard {
     /// Bit masks of the doors at which packets from the host, and packets to it, were captured.
     sends: u8,
     gets: u8,
-    /// Its station number plus one.
+    /// Its station number plus one, and the same from packets to group addresses. A station sends those from
+    /// addresses of its own, such as link-local ones, so they do not make it a router.
     station: u32,
+    to_groups: u32,
     /// Hop count of its last packet plus one.
     hops: u8,
 }
@@ -227,7 +229,7 @@ impl Evidence {
             self.heard[from as usize].sends |= 1 << door;
         }
         if let Some(station) = self.stations.id(p.stations[0]) {
-            self.heard[from as usize].station = station + 1;
+            self.heard[from as usize].to_groups = station + 1;
         }
     }
 
@@ -279,7 +281,10 @@ impl Evidence {
         self.one_router = one_router;
         self.basis = Basis::Stations;
         let side = |h: &Heard| {
-            let station = h.station.checked_sub(1)?;
+            let station = match h.station {
+                0 => h.to_groups.checked_sub(1)?,
+                n => n - 1,
+            };
             stations.get(station as usize).copied().flatten()
         };
         let sides = self.heard.iter().map(side).collect();

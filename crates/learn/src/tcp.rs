@@ -85,6 +85,8 @@ const BARE_SYN: u32 = 40;
 /// Delay of ACKs by receivers: Linux `TCP_DELACK_MIN`, 40 ms. RFC 1122 section 4.2.3.2 allows 500 ms. With
 /// receivers that delay longer, some network pauses are mistaken for pauses of the application.
 const DELAYED_ACK: u64 = 40_000_000;
+/// Shorter pauses after a short segment are those of an application that writes on and on.
+const LEAST_PAUSE: u64 = 2_000_000;
 /// The largest window scale (RFC 7323 section 2.3).
 const MAX_SHIFT: u8 = 14;
 /// Later answers are no RTT samples. The sender would have retransmitted by then (RFC 2988 section 2.1: 3
@@ -194,31 +196,24 @@ impl Tracked {
         let Some(last) = last else {
             return Idle::No;
         };
-        let mut least = BATCH.max(4 * self.least_gap);
         let known = match self.rtt {
             [Some(server), Some(client)] => Some(server + client),
             _ => None,
         };
-        least = least.max(known.unwrap_or(0) / 8);
+        let jitter = (4 * self.least_gap).max(known.unwrap_or(0) / 8);
         let idle = |room: Option<u64>| room.map_or(0, |since| at.saturating_sub(last.max(since)));
         let room = half.room;
-        if idle(room.segment) <= least {
-            return Idle::No;
-        }
+        let segment = idle(room.segment);
         let full = u64::from(half.sizes.full(self.halves[1 - from].announced));
-        let Some(round_trip) = known else {
-            // Single segments with pauses between are those of a slow link.
-            return match room.before > full {
-                true => Idle::Perhaps,
-                false => Idle::No,
-            };
-        };
         // A paced sender sends two segments at a time when it is slow (Linux `tcp_tso_autosize`).
-        let two = 2 * full;
-        let paced = round_trip.saturating_mul(two) / half.flight.most().max(1);
-        match idle(room.burst) > least.max(2 * paced) {
-            true => Idle::Yes,
-            false => Idle::Written,
+        let paced =
+            |round_trip: u64| round_trip.saturating_mul(2 * full) / half.flight.most().max(1);
+        match known {
+            _ if segment <= LEAST_PAUSE.max(jitter) => Idle::No,
+            Some(rtt) if idle(room.burst) > BATCH.max(jitter).max(2 * paced(rtt)) => Idle::Yes,
+            // Single segments with pauses between are those of a slow link.
+            None if segment > BATCH && room.before > full => Idle::Perhaps,
+            _ => Idle::Written,
         }
     }
 

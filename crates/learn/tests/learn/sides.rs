@@ -280,6 +280,15 @@ fn two_ends_that_are_alike_are_a_guess() {
     many.sort_by_key(|p| p.time);
     assert!(!voted(&many));
     assert_eq!(split(&many, &[]).0, [88_000, 928_000]);
+    // Addresses of its own, from which a host only sends to groups, make it no router.
+    for i in 0..5 {
+        let mut own = between([169, 254, 0, i], [224, 0, 0, 251], [7, 5]);
+        own.retain(|p| p.stations[0] == 7);
+        many.extend(own.into_iter().take(4));
+    }
+    many.sort_by_key(|p| p.time);
+    assert!(!voted(&many));
+    assert_eq!(split(&many, &[]).0, [88_000 + 20 * 88, 928_000]);
 }
 
 /// A source outside sends to a group: its packets come from the router, or in from the interface, as all others
