@@ -15,20 +15,21 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 use swell_base::Warning;
 
+use crate::translated::Translated;
 use crate::{Packet, Transport};
 
 /// Packets at the beginning of a trace that [`Copies::begin`] examines before any is used.
 pub(crate) const OPENING: usize = 4096;
 /// Longest time between a packet and its copy, nanoseconds: what a router takes, with a short queue.
-const WITHIN: u64 = 5_000_000;
+pub(crate) const WITHIN: u64 = 5_000_000;
 /// Buckets of the table of recent packets, and packets in each: altogether those of five milliseconds at three million
 /// packets per second.
-const BUCKETS: usize = 1 << 12;
-const DEEP: usize = 4;
+pub(crate) const BUCKETS: usize = 1 << 12;
+pub(crate) const DEEP: usize = 4;
 /// One packet in so many must be a copy for the capture to be one that doubles packets.
-const SHARE: u32 = 10;
+pub(crate) const SHARE: u32 = 10;
 /// Fewer copies are none.
-const LEAST: u32 = 4;
+pub(crate) const LEAST: u32 = 4;
 /// While there are none, this many packets …
 const LOOK: u32 = 1 << 10;
 /// … of so many are examined.
@@ -42,6 +43,9 @@ const NONE: (u64, i64) = (0, i64::MIN);
 pub(crate) struct Copies {
     /// Whether the capture system doubles packets.
     pub(crate) systematic: bool,
+    translated: Translated,
+    /// Packets of the outer side of an address translator that were found.
+    outer: u64,
     /// Fingerprints of recent packets and their times. A fingerprint of 0 is none.
     recent: Vec<[(u64, i64); DEEP]>,
     turn: u32,
@@ -55,15 +59,15 @@ impl Copies {
     pub(crate) fn begin<'p>(&mut self, packets: impl Iterator<Item = &'p Packet>) {
         self.start();
         packets.for_each(|p| self.examine(p));
-        self.systematic = self.shows();
+        self.decide();
         self.start();
     }
 
     /// Whether the packet is a copy of one before.
     #[inline]
     pub(crate) fn is_copy(&mut self, p: &Packet) -> bool {
-        if self.systematic {
-            return self.finds(p);
+        if self.systematic || self.translated.systematic {
+            return self.leaves_out(p);
         }
         self.turn = (self.turn + 1) % EVERY;
         if self.turn < LOOK {
@@ -72,9 +76,19 @@ impl Copies {
         false
     }
 
-    /// Whether what was examined shows that the capture system makes copies.
-    fn shows(&self) -> bool {
-        self.copies >= LEAST && self.copies * SHARE >= self.seen
+    fn leaves_out(&mut self, p: &Packet) -> bool {
+        if self.systematic && self.finds(p) {
+            return true;
+        }
+        let outer = self.translated.systematic && self.translated.is_outer(p);
+        self.outer += u64::from(outer);
+        outer
+    }
+
+    /// Decides whether what was examined shows that the capture system makes copies.
+    fn decide(&mut self) {
+        self.systematic = self.copies >= LEAST && self.copies * SHARE >= self.seen;
+        self.translated.decide();
     }
 
     fn look(&mut self, p: &Packet) {
@@ -83,7 +97,7 @@ impl Copies {
         }
         self.examine(p);
         if self.turn == LOOK - 1 {
-            self.systematic = self.shows();
+            self.decide();
         }
     }
 
@@ -91,6 +105,7 @@ impl Copies {
         self.recent.clear();
         self.recent.resize(BUCKETS, [NONE; DEEP]);
         (self.seen, self.copies) = (0, 0);
+        self.translated.start();
     }
 
     fn examine(&mut self, p: &Packet) {
@@ -98,6 +113,7 @@ impl Copies {
             self.seen += 1;
             self.copies += u32::from(self.finds(p));
         }
+        self.translated.examine(p);
     }
 
     /// Whether an equal packet is among the recent ones.
@@ -115,18 +131,29 @@ impl Copies {
     }
 }
 
-/// A warning about copies among so many packets.
-pub(crate) fn captured_twice(packets: u64, copies: u64) -> Option<Warning> {
-    (copies > 0).then(|| {
-        Warning::warning(
-            "captured-twice",
-            format!(
+impl Copies {
+    /// A warning about packets left out, of so many in the trace.
+    pub(crate) fn warning(&self, packets: u64, left_out: u64) -> Option<Warning> {
+        let share = |n: u64| 100.0 * n as f64 / packets.max(1) as f64;
+        let copies = left_out.saturating_sub(self.outer);
+        let mut text = Vec::new();
+        if copies > 0 {
+            text.push(format!(
                 "{copies} of {packets} packets ({:.0} %) were captured twice within 5 ms, at a mirror port or on both \
                  sides of a router: the copies are left out",
-                100.0 * copies as f64 / packets as f64
-            ),
-        )
-    })
+                share(copies)
+            ));
+        }
+        if self.outer > 0 {
+            text.push(format!(
+                "{} of {packets} packets ({:.0} %) were captured on both sides of an address translator (NAT): only \
+                 those of its inner side are used; to be sure, capture on the inner interface alone",
+                self.outer,
+                share(self.outer)
+            ));
+        }
+        (!text.is_empty()).then(|| Warning::warning("captured-twice", text.join("; ")))
+    }
 }
 
 /// Whether an equal packet can only be the same one: there is an IPv4 identification, TCP data, or the number of ESP.

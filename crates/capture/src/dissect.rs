@@ -51,6 +51,7 @@ pub(crate) const BLANK: Packet = Packet {
     dst: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
     ttl: 0,
     ecn: 0,
+    fragment: 0,
     mark: 0,
     transport: Transport::Fragment,
 };
@@ -104,7 +105,12 @@ fn v4(ip: &[u8], room: u32, packet: &mut Packet) -> Result<(), Skip> {
     packet.dst = IpAddr::from([h[16], h[17], h[18], h[19]]);
     packet.ttl = h[8];
     packet.ecn = h[1] & 0x03;
-    let fragment_offset = u16::from_be_bytes([h[6], h[7]]) & 0x1fff;
+    let fragmentation = u16::from_be_bytes([h[6], h[7]]);
+    let fragment_offset = fragmentation & 0x1fff;
+    packet.fragment = match fragmentation & (MORE_FRAGMENTS | 0x1fff) {
+        0 => 0,
+        _ => fragment_of(h[9], u32::from(u16::from_be_bytes([h[4], h[5]]))),
+    };
     packet.mark =
         u64::from(u16::from_be_bytes([h[4], h[5]])) << 48 | u64::from(fragment_offset) << 32;
     if fragment_offset != 0 {
@@ -120,6 +126,14 @@ fn v4(ip: &[u8], room: u32, packet: &mut Packet) -> Result<(), Skip> {
         transport::decode(payload, &mut packet.transport);
     }
     Ok(())
+}
+
+/// The flag of IPv4 of all fragments but the last.
+const MORE_FRAGMENTS: u16 = 0x2000;
+
+/// What fragments of one datagram have in common: [`Packet::fragment`].
+fn fragment_of(protocol: u8, identification: u32) -> u64 {
+    1 << 40 | u64::from(protocol) << 32 | u64::from(identification)
 }
 
 /// IPv6 (RFC 8200).
@@ -144,7 +158,7 @@ fn v6(ip: &[u8], room: u32, packet: &mut Packet) -> Result<(), Skip> {
     packet.dst = v6_address(h, 24);
     packet.ttl = h[7];
     packet.ecn = (h[1] >> 4) & 0x03;
-    packet.mark = 0;
+    (packet.mark, packet.fragment) = (0, 0);
     match h[6] {
         // TCP and UDP need no walk and come first.
         protocol @ (6 | 17) => {
@@ -156,13 +170,21 @@ fn v6(ip: &[u8], room: u32, packet: &mut Packet) -> Result<(), Skip> {
             packet.mark = u64::from(transport::mark(&payload));
             transport::decode(payload, &mut packet.transport);
         }
-        first => match walk(first, rest, payload_len) {
-            Ok(payload) => {
-                packet.mark = u64::from(transport::mark(&payload));
-                transport::decode(payload, &mut packet.transport);
+        first => {
+            let mut fragment = None;
+            match walk(first, rest, payload_len, &mut fragment) {
+                Ok(payload) => {
+                    packet.mark = u64::from(transport::mark(&payload));
+                    transport::decode(payload, &mut packet.transport);
+                }
+                Err(transport) => packet.transport = transport,
             }
-            Err(transport) => packet.transport = transport,
-        },
+            if let Some(of) = fragment {
+                packet.fragment = fragment_of(of.protocol, of.identification);
+                packet.mark |=
+                    u64::from(of.identification as u16) << 48 | u64::from(of.offset) << 32;
+            }
+        }
     }
     Ok(())
 }
@@ -201,7 +223,7 @@ pub(crate) fn ip_payload<'a>(frame: &Frame<'a>) -> Option<IpPayload<'a>> {
         0 => ip.len() - 40,
         n => (ip.len() - 40).min(usize::from(n)),
     };
-    let (protocol, data) = match walk(h[6], &ip[40..40 + len], u32::MAX) {
+    let (protocol, data) = match walk(h[6], &ip[40..40 + len], u32::MAX, &mut None) {
         Ok(payload) => (payload.protocol, payload.data),
         Err(Transport::Other(n) | Transport::Truncated(n)) => (n, &[][..]),
         Err(_) => (FRAGMENT, &[][..]),
@@ -243,9 +265,33 @@ fn jumbo_len(next: u8, rest: &[u8]) -> Option<u32> {
     None
 }
 
+/// The fragment header of an IPv6 packet (RFC 8200 section 4.5).
+struct FragmentHeader {
+    protocol: u8,
+    /// In units of 8 bytes.
+    offset: u16,
+    identification: u32,
+}
+
+/// Reads a fragment header; `None` if it is cut, or if the packet is whole (RFC 6946).
+fn fragment_header(data: &[u8]) -> Option<FragmentHeader> {
+    let &[protocol, _, a, b, c, d, e, f] = data.first_chunk()?;
+    let field = u16::from_be_bytes([a, b]);
+    (field & !6 != 0).then(|| FragmentHeader {
+        protocol,
+        offset: field >> 3,
+        identification: u32::from_be_bytes([c, d, e, f]),
+    })
+}
+
 /// Walks the extension headers (RFC 8200 section 4; RFC 4302 for the authentication header). Every step consumes at
 /// least eight bytes, so the walk ends.
-fn walk(mut next: u8, mut data: &[u8], mut len: u32) -> Result<Payload<'_>, Transport> {
+fn walk<'d>(
+    mut next: u8,
+    mut data: &'d [u8],
+    mut len: u32,
+    fragment: &mut Option<FragmentHeader>,
+) -> Result<Payload<'d>, Transport> {
     loop {
         let size = match next {
             // Hop-by-hop, routing, destination options, mobility, HIP, Shim6.
@@ -254,7 +300,10 @@ fn walk(mut next: u8, mut data: &[u8], mut len: u32) -> Result<Payload<'_>, Tran
                 None => return Err(Transport::Truncated(next)),
             },
             // Fragment header.
-            FRAGMENT => match data.get(2..4) {
+            FRAGMENT => match data
+                .get(2..4)
+                .inspect(|_| *fragment = fragment_header(data))
+            {
                 Some(&[a, b]) if u16::from_be_bytes([a, b]) & 0xfff8 != 0 => {
                     return Err(Transport::Fragment);
                 }

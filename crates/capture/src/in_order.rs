@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use swell_base::Warning;
 
-use crate::copies::{Copies, OPENING, captured_twice};
+use crate::copies::{Copies, OPENING};
 use crate::{Error, Packet, Reader};
 
 /// A packet stamped earlier than one before it, by at most this, is put in its place. Cards with several queues and
@@ -263,7 +263,7 @@ impl<'a> InOrder<'a> {
                 ),
             ));
         }
-        doubts.extend(captured_twice(self.read, self.copied));
+        doubts.extend(self.copies.warning(self.read, self.copied));
         doubts
     }
 }

@@ -77,6 +77,7 @@ mod pcapng;
 mod reader;
 mod snoop;
 mod source;
+mod translated;
 mod transport;
 mod window;
 mod writer;

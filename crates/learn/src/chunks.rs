@@ -7,9 +7,13 @@ mod exchange;
 const MAX_CHUNKS: usize = 4096;
 
 /// A write larger than an initial window (RFC 6928 section 2, of 1460-byte segments) takes several round
-/// trips to send, so the time to the next write is partly the network's. Such writes are not separated
-/// from the data that follow.
+/// trips to send, so the time to the next write is partly the network's. Such writes are separated from
+/// the data that follow only if their sender was idle between.
 const AT_ONCE: u64 = 14_600;
+
+/// This many runs of equal size, each followed by an idle time of the sender, are writes. Writes that fill
+/// their segments have a size of their own; what a network puts between pauses varies.
+const EQUAL: u32 = 8;
 
 /// Data of one direction with no pause and no data of the other direction inside. This is the best
 /// estimate of an application data unit.
@@ -38,6 +42,19 @@ enum Begins {
     Nothing,
 }
 
+/// Whether the sender of new data could have sent them earlier, long after its data before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Idle {
+    /// It could not, or nobody knows.
+    No,
+    /// It could have, but may have spread its data over time.
+    Written,
+    /// It could have.
+    Yes,
+    /// It could have if the RTT, which is unknown, is short.
+    Perhaps,
+}
+
 /// New data that pass the tap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Data {
@@ -56,6 +73,7 @@ pub(crate) struct Data {
     /// Earliest time at which the network would have let the sender send these data. This is when the ACK
     /// of the previous data would have passed the tap without queues beyond it. 0 if unknown.
     pub(crate) free: u64,
+    pub(crate) idle: Idle,
 }
 
 /// State of one direction.
@@ -67,6 +85,23 @@ struct Way {
     got: u64,
     /// Bytes of the current write.
     write: u64,
+    /// Bytes since the sender was last idle, bytes between the idle times before, and how many runs of
+    /// equal size there were.
+    run: u64,
+    before: u64,
+    equal: u32,
+}
+
+impl Way {
+    /// Whether the runs of data between idle times are writes, now that another run has ended.
+    fn runs_are_writes(&mut self) -> bool {
+        self.equal = match self.run == self.before {
+            true => self.equal.saturating_add(1),
+            false => 1,
+        };
+        self.before = std::mem::take(&mut self.run);
+        self.equal >= EQUAL && self.before <= AT_ONCE
+    }
 }
 
 /// The data of one connection.
@@ -78,6 +113,8 @@ pub(crate) struct Chunks {
     concurrent: bool,
     /// Number of times the list was halved.
     pub(crate) merged: u32,
+    /// Number of pauses that may be the application's or the network's, as the RTT is unknown.
+    pub(crate) unclear: u32,
     /// Of the client and of the server.
     ways: [Way; 2],
 }
@@ -121,18 +158,29 @@ impl Chunks {
                     && (after > way.got || at.saturating_sub(since) > quiet)
             }
         };
-        let begins = match (fresh, data.write && way.write <= AT_ONCE) {
+        let write = match (data.write, data.idle) {
+            (true, Idle::No) => way.write <= AT_ONCE,
+            (true, _) => true,
+            (false, Idle::Yes) => way.runs_are_writes(),
+            (false, _) => false,
+        };
+        let begins = match (fresh, write) {
             (true, _) => Begins::Unit,
             (false, true) => Begins::Write,
             (false, false) => Begins::Nothing,
         };
+        if begins == Begins::Nothing && data.idle == Idle::Perhaps {
+            self.unclear = self.unclear.saturating_add(1);
+        }
         way.bytes = way.bytes.saturating_add(bytes);
         way.last = Some(at);
         way.got = way.got.max(after);
-        if begins != Begins::Nothing {
-            way.write = 0;
+        // A write ends even where the next is not told from it.
+        if begins != Begins::Nothing || data.write {
+            (way.write, way.run) = (0, 0);
         }
         way.write = way.write.saturating_add(bytes);
+        way.run = way.run.saturating_add(bytes);
         if let Some(last) = self.list.last_mut()
             && last.down == down
             && begins == Begins::Nothing
@@ -164,6 +212,7 @@ impl Chunks {
             let way = &mut self.ways[usize::from(down)];
             way.bytes = way.bytes.saturating_add(bytes);
             way.write = way.write.saturating_add(bytes);
+            way.run = way.run.saturating_add(bytes);
             // During a retransmission, later data wait for TCP, not for the application.
             way.last = Some(at);
             if i + 1 == n {
@@ -178,6 +227,7 @@ impl Chunks {
                 write: false,
                 got: 0,
                 free: 0,
+                idle: Idle::No,
             };
             self.push(&data, 0);
         }

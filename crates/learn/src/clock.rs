@@ -45,11 +45,18 @@ pub(crate) struct Clock {
     behind: u32,
     /// Resolution: the stamps of the preview are multiples of it; 0 before any.
     tick: u64,
+    /// Number of stamps that it was learnt from.
+    stamps: u32,
     pub(crate) odd: Oddities,
 }
 
-/// Known clock resolutions, nanoseconds: 10 ms and 1 ms of old timers, or fine enough.
-const CLOCKS: [u64; 3] = [10_000_000, 1_000_000, 1_000];
+/// Known clock resolutions, nanoseconds: whole seconds and parts of them that a program wrote, 10 ms and 1 ms of
+/// old timers, or fine enough.
+const CLOCKS: [u64; 5] = [1_000_000_000, 100_000_000, 10_000_000, 1_000_000, 1_000];
+/// A coarser clock hides round trips and pauses, nanoseconds.
+const COARSE: u64 = 1_000_000;
+/// Fewer stamps may be round by chance.
+const STAMPS: u32 = 100;
 /// A spacing of this many ticks is accurate to a tenth.
 const TICKS: u64 = 10;
 
@@ -61,6 +68,12 @@ impl Clock {
             coarser && stamp.unsigned_abs().is_multiple_of(*tick)
         };
         self.tick = CLOCKS.into_iter().find(fits).unwrap_or(1);
+        self.stamps = self.stamps.saturating_add(1);
+    }
+
+    /// The clock's resolution in nanoseconds, if it hides round trips and pauses.
+    pub(crate) fn coarse(&self) -> Option<u64> {
+        (self.tick >= COARSE && self.stamps >= STAMPS).then_some(self.tick)
     }
 
     /// The shortest spacing that the stamps can resolve, nanoseconds.
@@ -169,6 +182,19 @@ mod tests {
         assert_eq!(c.now(), 3 * S as u64);
         assert_eq!((c.odd.backward, c.odd.backward_most), (1, S as u64));
         assert_eq!((c.odd.set, c.odd.far_off), (0, 0));
+    }
+
+    #[test]
+    fn a_coarse_clock_is_told_by_its_stamps() {
+        let coarse = |step: i64, n: i64| {
+            let mut c = Clock::default();
+            (0..n).for_each(|i| c.ticks(1_700 * S + i / 3 * step));
+            c.coarse()
+        };
+        assert_eq!(coarse(S, 100), Some(1_000_000_000));
+        assert_eq!(coarse(3_000_000, 100), Some(1_000_000));
+        assert_eq!(coarse(1_000_000, 99), None);
+        assert_eq!(coarse(999_000, 1_000), None);
     }
 
     #[test]

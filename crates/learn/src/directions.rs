@@ -5,13 +5,16 @@ use swell_capture::{Packet, Tcp, Transport};
 
 use crate::addresses::groups;
 use crate::clock::{Clock, Oddities};
-use crate::doubts::{leaps, repeated, sides_voted};
+use crate::doubts::{coarse, leaps, repeated, sides_voted};
 use crate::hosts::Hosts;
 use crate::repeats::Repeats;
 use crate::sides::Network;
 
 /// Longer silences are reported: the clock was set, or captures were joined.
 const SILENCE: Dur = Dur::from_secs(60);
+
+/// Packets whose stamps tell the clock's resolution.
+const PREVIEW: usize = 50_000;
 
 /// The packets of a trace by direction.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,6 +37,8 @@ pub struct Directions {
     /// in them.
     pub voted: (u64, u64),
     clock: Oddities,
+    /// Resolution of a coarse clock, nanoseconds.
+    tick: Option<u64>,
 }
 
 impl Directions {
@@ -81,6 +86,7 @@ impl Directions {
         doubts.extend(sides_voted(self.voted));
         doubts.extend(repeated(self.repeated));
         leaps(&self.clock, &mut doubts);
+        doubts.extend(coarse(self.tick));
         if self.late > 0 {
             doubts.push(Warning::warning(
                 "time-steps-back",
@@ -157,12 +163,18 @@ impl Splitter {
         if self.repeats.again(p) {
             return;
         }
+        if self.packets.len() < PREVIEW {
+            self.clock.ticks(p.time);
+        }
         let from = self.hosts.id(p.src);
         let to = if groups(p)[1] {
             NOBODY
         } else {
             self.hosts.id(p.dst)
         };
+        if to == NOBODY && !groups(p)[0] {
+            self.hosts.see_sender(p, from);
+        }
         if to != NOBODY && from != to {
             match &p.transport {
                 Transport::Tcp(h) => {
@@ -218,6 +230,7 @@ impl Splitter {
             repeated: self.repeats.packets,
             late: self.late,
             clock: self.clock.odd,
+            tick: self.clock.coarse(),
             ..Directions::default()
         };
         let Some(first) = self.packets.first().map(|p| p.time) else {
@@ -375,6 +388,7 @@ mod tests {
             assert_eq!(split(&[group]).doubts()[0].code, "sides-voted");
             // Little of it beside other traffic is no doubt.
             let mut much: Vec<Packet> = (0..200).map(|i| udp(i, a, d, 900)).collect();
+            much.iter_mut().for_each(|p| p.time += 1_000);
             much.push(group);
             assert_eq!(split(&much).doubts(), []);
         }
@@ -391,6 +405,19 @@ mod tests {
         let (a, out) = (ip(10, 1), ip(198, 9));
         let got = split(&[udp(0, a, out, 100), udp(61_000, a, out, 100)]);
         assert_eq!(got.doubts()[0].code, "silence");
+    }
+
+    #[test]
+    fn a_coarse_clock_is_told() {
+        let (a, out) = (ip(10, 1), ip(198, 9));
+        let doubts = |ms: i64| {
+            let packets: Vec<Packet> = (0..200).map(|i| udp(i / 10 * ms, a, out, 100)).collect();
+            let found = split(&packets).doubts();
+            found.first().map(|w| (w.code.clone(), w.severity))
+        };
+        let coarse = |severity| Some(("coarse-clock".to_owned(), severity));
+        assert_eq!(doubts(1_000), coarse(Severity::Warning));
+        assert_eq!(doubts(7), coarse(Severity::Note));
     }
 
     /// Neither a wrong stamp nor a clock that was set stretches the trace over decades.

@@ -15,6 +15,8 @@ pub(crate) struct Counts {
     /// Packets that the capture holds twice.
     pub(crate) repeated: u64,
     pub(crate) icmp: u64,
+    /// Bytes of packets in no flow, left to right and right to left.
+    pub(crate) unmodelled: [u64; 2],
     pub(crate) fragments: u64,
     pub(crate) truncated: u64,
     pub(crate) other: u64,
@@ -24,6 +26,9 @@ pub(crate) struct Counts {
     pub(crate) strays: u64,
     /// Flows to multicast or broadcast addresses, or from a host to itself.
     pub(crate) group_flows: u64,
+    /// Resolution of a coarse clock, nanoseconds.
+    pub(crate) tick: Option<u64>,
+    pub(crate) keep_alives: u64,
     pub(crate) duplicates: u64,
     pub(crate) jumps: u64,
     /// Connections with a direction that was inferred from ACKs only, and its bytes.
@@ -31,6 +36,9 @@ pub(crate) struct Counts {
     pub(crate) one_sided_bytes: u64,
     /// Connections with gaps that the capture never fills, and the bytes in them.
     pub(crate) gaps: u64,
+    /// Connections of unknown RTT with pauses that may be their application's or the network's, their bytes, and
+    /// the number of these pauses.
+    pub(crate) unclear: [u64; 3],
     pub(crate) gap_bytes: u64,
     pub(crate) concurrent: u64,
     pub(crate) with_data: u64,
@@ -56,6 +64,14 @@ impl Counts {
         let missing: u64 = t.halves.iter().map(|h| h.missing).sum();
         self.gaps += u64::from(missing > 0);
         self.gap_bytes += missing;
+        if t.chunks.unclear >= SEVERAL {
+            let [up, down] = t.chunks.bytes();
+            let own = [1, up + down, u64::from(t.chunks.unclear)];
+            for (sum, more) in self.unclear.iter_mut().zip(own) {
+                *sum += more;
+            }
+        }
+        self.keep_alives += t.halves.iter().map(|h| h.keep_alives).sum::<u64>();
         self.duplicates += t.halves.iter().map(|h| h.duplicates).sum::<u64>();
         self.jumps += t.halves.iter().map(|h| h.jumps).sum::<u64>();
         self.with_data += u64::from(!t.chunks.is_empty());
@@ -63,6 +79,12 @@ impl Counts {
         self.merged += u64::from(t.chunks.merged > 0);
     }
 }
+
+/// Fewer pauses of a connection make no stream.
+const SEVERAL: u32 = 10;
+
+/// Load that a model lacks, in per cent of a direction, above which its traffic is not that of the trace.
+const MUCH_UNMODELLED: f64 = 5.0;
 
 /// Share of one number in another, in per cent.
 fn percent(part: f64, whole: f64) -> f64 {
@@ -130,6 +152,23 @@ pub(crate) fn leaps(odd: &Oddities, w: &mut Vec<Warning>) {
 /// Wasserstein distance of sizes, in octaves, above which a sample is doubtful.
 const MUCH: f64 = 0.1;
 
+/// Resolution of a clock above which nothing is left of round trips, nanoseconds.
+const USELESS: u64 = 100_000_000;
+
+/// Warns of a clock that is too coarse for round trips and pauses.
+pub(crate) fn coarse(tick: Option<u64>) -> Option<Warning> {
+    let tick = tick?;
+    let text = format!(
+        "stamps are whole multiples of {}: shorter round trips and pauses are lost, and packets of one tick are played \
+         at once. Record with microseconds or finer",
+        Dur::from_nanos(tick)
+    );
+    Some(match tick >= USELESS {
+        true => Warning::warning("coarse-clock", text),
+        false => Warning::note("coarse-clock", text),
+    })
+}
+
 /// Warns of packets that a capture holds twice.
 pub(crate) fn repeated(packets: u64) -> Option<Warning> {
     (packets > 0).then(|| {
@@ -145,13 +184,17 @@ pub(crate) fn repeated(packets: u64) -> Option<Warning> {
 
 /// Warns that neither the user nor the capture says which side hosts are on.
 pub(crate) fn sides_voted((groups, hosts): (u64, u64)) -> Option<Warning> {
+    let are = match groups {
+        1 => " are".to_owned(),
+        n => format!(" in {n} groups are"),
+    };
     (groups > 0).then(|| {
         Warning::warning(
             "sides-voted",
             format!(
-                "the capture does not say on which side of the tap {hosts} hosts in {groups} groups are; in each \
-                 group those that open connections are taken to be inside: name the networks inside \
-                 (`--inside`), or loads of the two directions may be mixed up"
+                "the capture does not say on which side of the tap {hosts} hosts{are}: those that open connections are \
+                 taken to be inside, and where nobody does, it is a guess. Name the networks inside (`--inside`), or \
+                 loads of the two directions may be exchanged"
             ),
         )
     })
@@ -238,6 +281,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         }
     }
     clock(&c.clock, &mut w);
+    w.extend(coarse(c.tick));
     w.extend(repeated(c.repeated));
     let mut left = 0.0;
     let mut udp = 0.0;
@@ -267,13 +311,28 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     if left > 0.0 {
         let text = format!(
             "{:.1} % of the application bytes belong to connections that began before the trace: \
-             their sizes and pauses are too small",
+             what they carried before is not in the model, and their round trips rest on other connections",
             percent(left, application)
         );
         w.push(if percent(left, application) > 10.0 {
             Warning::warning("left-censored", text)
         } else {
             Warning::note("left-censored", text)
+        });
+    }
+    let [flows, sent, pauses] = c.unclear;
+    if flows > 0 {
+        let share = percent(sent as f64, bytes);
+        let text = format!(
+            "{flows} connections of unknown round trip ({share:.1} % of the bytes) paused {pauses} times: whether \
+             for acknowledgements or for their application, the trace does not tell. They are played without \
+             these pauses, as fast as the link lets them: a live stream becomes a download. A trace with their \
+             handshakes would tell"
+        );
+        w.push(if share > 5.0 {
+            Warning::warning("unclear-pauses", text)
+        } else {
+            Warning::note("unclear-pauses", text)
         });
     }
     if right_sessions > 0 {
@@ -382,14 +441,36 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         let share = percent(t.unmodelled_bytes as f64, bytes);
         let text = format!(
             "{} packets ({share:.2} % of the bytes) are in no flow, and are not played: {} ICMP, {} \
-             fragments, {} of other protocols, {} cut too short",
+             fragments without their first, {} of other protocols, {} cut too short",
             t.unmodelled_packets, c.icmp, c.fragments, c.other, c.truncated
         );
+        let [up, down] = [0, 1].map(|way| percent(c.unmodelled[way] as f64, t.bytes[way] as f64));
+        if up.max(down) > MUCH_UNMODELLED {
+            w.push(Warning::warning(
+                "load-left-out",
+                format!(
+                    "{up:.0} % of the bytes left to right and {down:.0} % of those right to left are in no flow and are \
+                     not played: the traffic of this model is lighter than the trace by as much. A replay of the trace \
+                     plays all of it"
+                ),
+            ));
+        }
         w.push(if share > 1.0 {
             Warning::warning("unmodelled", text)
         } else {
             Warning::note("unmodelled", text)
         });
+    }
+    // Each is answered.
+    let share = percent(2.0 * c.keep_alives as f64, packets);
+    if share > 5.0 {
+        w.push(Warning::note(
+            "keep-alives",
+            format!(
+                "{} keep-alive probes of TCP and their answers, {share:.0} % of the packets, are not played",
+                c.keep_alives
+            ),
+        ));
     }
     let oddities = [
         (c.strays, "connections without SYN and data"),

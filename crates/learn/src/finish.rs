@@ -12,6 +12,7 @@ use crate::ports::CLASSES;
 impl Learner {
     /// Returns the model of all packets seen.
     pub fn finish(mut self) -> Model {
+        self.end_fragments();
         if self.previewing {
             self.end_preview();
         }
@@ -23,6 +24,7 @@ impl Learner {
             self.take(&leapt);
         }
         self.counts.clock = self.clock.odd;
+        self.counts.tick = self.clock.coarse();
         self.counts.repeated = self.repeats.packets;
         for i in 0..self.table.slots() {
             self.close(i);

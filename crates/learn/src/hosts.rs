@@ -29,6 +29,8 @@ struct Host {
     opens: bool,
     /// Whether TCP or UDP packets from it or to it were seen.
     flows: bool,
+    /// Whether it was seen with another host, and not only as the sender to group addresses.
+    paired: bool,
     /// Whether nothing told its side when it first sent.
     guessed: bool,
     private: bool,
@@ -60,6 +62,8 @@ pub(crate) struct Hosts {
     /// Number of unconnected host groups whose sides were decided by a vote each, and the number of hosts
     /// in them.
     voted: (u64, u64),
+    /// Number of hosts whose sides are told apart, if nothing says which side is inside.
+    unoriented: u64,
     /// The same for hosts that were not among those voted for, and the bytes that they sent.
     guesses: (u64, u64),
     guessed: u64,
@@ -83,6 +87,7 @@ impl Hosts {
             decided: false,
             private_inside: None,
             voted: (0, 0),
+            unoriented: 0,
             guesses: (0, 0),
             guessed: 0,
             v4: Index::new(),
@@ -117,6 +122,7 @@ impl Hosts {
                 decided: false,
                 opens: false,
                 flows: false,
+                paired: false,
                 guessed: false,
                 private: private(address),
                 passed: [0; 2],
@@ -143,6 +149,7 @@ impl Hosts {
                 fixed: Some(inside),
                 opens,
                 flows: true,
+                paired: true,
                 guessed: false,
                 private,
                 passed: [0; 2],
@@ -223,7 +230,11 @@ impl Hosts {
     pub(crate) fn voted(&self, bytes: u64) -> (u64, u64) {
         let many = self.guessed > bytes / 100;
         let (groups, hosts) = if many { self.guesses } else { (0, 0) };
-        (self.voted.0 + groups, self.voted.1 + hosts)
+        let unoriented = u64::from(self.unoriented > 0);
+        (
+            self.voted.0 + groups + unoriented,
+            self.voted.1 + hosts + self.unoriented,
+        )
     }
 
     /// Whether a packet from one host to another goes from inside to outside. `None` if they are on the
@@ -290,6 +301,9 @@ impl Hosts {
     /// Records what a packet from `a` to `b` says about sides, before or after they are decided. Neither
     /// address is multicast or broadcast.
     pub(crate) fn see(&mut self, p: &Packet, a: u32, b: u32) {
+        for id in [a, b] {
+            self.hosts[id as usize].paired = true;
+        }
         if !self.decided {
             return self.evidence.see(p, a, b);
         }
@@ -313,6 +327,17 @@ impl Hosts {
                 self.hosts[id as usize].fixed.get_or_insert(own == inside);
             }
         }
+    }
+
+    /// Records what a packet from `a` to a multicast or broadcast address says about the side of `a`, before or
+    /// after sides are decided.
+    pub(crate) fn see_sender(&mut self, p: &Packet, a: u32) {
+        if !self.decided {
+            return self.evidence.see_sender(p, a);
+        }
+        let side = self.evidence.tell(p)[0];
+        let fixed = &mut self.hosts[a as usize].fixed;
+        *fixed = fixed.or(side);
     }
 
     /// Notes that a packet of a flow went from `a` to `b`, so they are on opposite sides.
@@ -376,6 +401,12 @@ impl Hosts {
                 (0, private) => private >= 0,
                 (openers, _) => openers > 0,
             };
+            // A router to the outside has many hosts behind it.
+            if vote(&|h| h.private) == 0
+                && !(self.hosts.iter().any(|h| h.opens) || self.evidence.one_router)
+            {
+                self.unoriented = sides.iter().flatten().count() as u64;
+            }
             for (h, side) in self.hosts.iter_mut().zip(sides) {
                 h.fixed = side.map(|s| s == inside);
             }
@@ -395,7 +426,7 @@ impl Hosts {
     fn tie(&mut self) {
         let all = self.hosts.len() as u32;
         let mut kin: Vec<(u64, u32)> = Vec::new();
-        for id in 0..all {
+        for id in (0..all).filter(|&id| self.hosts[id as usize].paired) {
             kin.push((self.neighbourhoods[id as usize], id));
             if self.hosts[id as usize].private {
                 kin.push((u64::MAX, id));
@@ -493,7 +524,8 @@ impl Hosts {
         }
         let (mut private, mut public) = (0u64, 0u64);
         for id in 0..self.hosts.len() as u32 {
-            if self.hosts[id as usize].private {
+            let h = &self.hosts[id as usize];
+            if h.private && (h.paired || h.fixed.is_some()) {
                 *(if self.inside(id, true) {
                     &mut private
                 } else {
@@ -539,34 +571,10 @@ impl Hosts {
         }
     }
 
-    /// Counts data packets that went from one host to another, those lost before the tap, and those lost
-    /// beyond it.
-    pub(crate) fn losses(&mut self, from: u32, to: u32, packets: u64, before: u64, beyond: u64) {
-        if packets == 0 {
-            return;
-        }
-        let sent = &mut self.hosts[from as usize]
-            .measured
-            .get_or_insert_default()
-            .sent;
-        add(&mut sent[0], packets);
-        add(&mut sent[1], before);
-        let received = &mut self.hosts[to as usize]
-            .measured
-            .get_or_insert_default()
-            .received;
-        add(&mut received[0], packets);
-        add(&mut received[1], beyond);
-    }
-
     /// The measurements of a host.
     pub(crate) fn measured(&self, id: u32) -> Option<&Measured> {
         self.hosts[id as usize].measured.as_deref()
     }
-}
-
-fn add(sum: &mut u32, n: u64) {
-    *sum = sum.saturating_add(u32::try_from(n).unwrap_or(u32::MAX));
 }
 
 #[cfg(test)]

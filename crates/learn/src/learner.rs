@@ -7,6 +7,7 @@ use swell_traffic::{Thinner, Totals};
 use crate::addresses::groups;
 use crate::clock::Clock;
 use crate::doubts::Counts;
+use crate::fragments::Fragments;
 use crate::hosts::{Hosts, Sample};
 use crate::load::Bins;
 use crate::options::Options;
@@ -36,6 +37,7 @@ pub struct Learner {
     pub(crate) previewing: bool,
     pub(crate) clock: Clock,
     pub(crate) repeats: Repeats,
+    fragments: Fragments,
     /// A packet stamped far ahead of the packets before it, held until the next one confirms its time.
     pub(crate) leapt: Option<Box<Packet>>,
     pub(crate) now: u64,
@@ -70,6 +72,7 @@ impl Learner {
             previewing: options.preview > 0,
             clock: Clock::default(),
             repeats: Repeats::new(),
+            fragments: Fragments::default(),
             leapt: None,
             now: 0,
             table: Table::new(),
@@ -92,6 +95,23 @@ impl Learner {
         if self.repeats.again(packet) {
             return;
         }
+        if self.fragments.idle(packet) {
+            self.accept(packet);
+        } else {
+            self.gather(packet);
+        }
+    }
+
+    /// Gives fragments the transport header of the first of their datagram.
+    #[cold]
+    fn gather(&mut self, packet: &Packet) {
+        let mut fragments = std::mem::take(&mut self.fragments);
+        fragments.push(packet, &mut |p| self.accept(p));
+        self.fragments = fragments;
+    }
+
+    #[inline]
+    fn accept(&mut self, packet: &Packet) {
         if !self.previewing {
             return self.process(packet);
         }
@@ -115,8 +135,13 @@ impl Learner {
     /// Collects evidence about sides from a packet.
     fn look(&mut self, p: &Packet) {
         self.clock.ticks(p.time);
-        if groups(p).contains(&true) || p.src == p.dst {
-            return;
+        match groups(p) {
+            [false, true] => {
+                let from = self.hosts.id(p.src);
+                return self.hosts.see_sender(p, from);
+            }
+            [false, false] if p.src != p.dst => {}
+            _ => return,
         }
         let (a, b) = (self.hosts.id(p.src), self.hosts.id(p.dst));
         match &p.transport {
@@ -128,6 +153,13 @@ impl Learner {
             }
             Transport::Udp { .. } => self.hosts.flow(p, a, b),
             _ => self.hosts.other(p, a, b),
+        }
+    }
+
+    /// Takes the fragments that have waited for their first in vain.
+    pub(crate) fn end_fragments(&mut self) {
+        for p in self.fragments.finish() {
+            self.accept(&p);
         }
     }
 
@@ -195,12 +227,19 @@ impl Learner {
     fn unmodelled(&mut self, p: &Packet, transport: &Transport) -> bool {
         self.totals.unmodelled_packets += 1;
         self.totals.unmodelled_bytes += u64::from(p.ip_len);
+        let left = self.unmodelled_left(p);
+        self.counts.unmodelled[usize::from(!left)] += u64::from(p.ip_len);
         match transport {
             Transport::Icmp => self.counts.icmp += 1,
             Transport::Fragment => self.counts.fragments += 1,
             Transport::Truncated(_) => self.counts.truncated += 1,
             _ => self.counts.other += 1,
         }
+        left
+    }
+
+    /// Whether a packet without a flow goes left to right.
+    fn unmodelled_left(&mut self, p: &Packet) -> bool {
         match groups(p) {
             [true, true] => true,
             [true, false] => {
@@ -209,6 +248,7 @@ impl Learner {
             }
             [false, true] => {
                 let from = self.hosts.id(p.src);
+                self.hosts.see_sender(p, from);
                 let inside = self.hosts.sender(from);
                 self.hosts.sent(from, p.ip_len);
                 inside
@@ -425,6 +465,7 @@ impl Learner {
         let source_is_left = if from_group {
             !self.hosts.inside(dst, false)
         } else if to_group {
+            self.hosts.see_sender(p, src);
             self.hosts.sender(src)
         } else {
             self.hosts.inside(src, client_sent)

@@ -61,6 +61,7 @@ mod directions;
 mod doubts;
 mod finish;
 mod flows;
+mod fragments;
 mod hosts;
 mod index;
 pub mod isi;

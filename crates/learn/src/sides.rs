@@ -113,8 +113,10 @@ struct Heard {
     /// Bit masks of the doors at which packets from the host, and packets to it, were captured.
     sends: u8,
     gets: u8,
-    /// Its station number plus one.
+    /// Its station number plus one, and the same from packets to group addresses. A station sends those from
+    /// addresses of its own, such as link-local ones, so they do not make it a router.
     station: u32,
+    to_groups: u32,
     /// Hop count of its last packet plus one.
     hops: u8,
 }
@@ -133,6 +135,9 @@ pub(crate) struct Evidence {
     /// The maximum hop count of the near side and whether that side is inside, if hop counts decided.
     near_inside: Option<(usize, bool)>,
     pub(crate) basis: Basis,
+    /// After the decision: whether one station has more hosts behind it than any other, which makes it the router to
+    /// the outside.
+    pub(crate) one_router: bool,
 }
 
 #[derive(Debug)]
@@ -207,12 +212,30 @@ impl Evidence {
         })
     }
 
+    fn make_room(&mut self, host: u32) {
+        let hosts = host as usize + 1;
+        if self.heard.len() < hosts {
+            self.heard.resize(hosts, Heard::default());
+        }
+    }
+
+    /// Records a packet from host `from` to a multicast or broadcast address. It says where its sender is. Its time to
+    /// live says nothing: applications set it (RFC 1112 section 6.1).
+    pub(crate) fn see_sender(&mut self, p: &Packet, from: u32) {
+        self.make_room(from);
+        if let Some(door) = self.door(p)
+            && door < MOST_DOORS
+        {
+            self.heard[from as usize].sends |= 1 << door;
+        }
+        if let Some(station) = self.stations.id(p.stations[0]) {
+            self.heard[from as usize].to_groups = station + 1;
+        }
+    }
+
     /// Records a packet from host `from` to host `to`. Neither is a multicast or broadcast address.
     pub(crate) fn see(&mut self, p: &Packet, from: u32, to: u32) {
-        let most = from.max(to) as usize;
-        if self.heard.len() <= most {
-            self.heard.resize(most + 1, Heard::default());
-        }
+        self.make_room(from.max(to));
         if let Some(door) = self.door(p)
             && door < MOST_DOORS
         {
@@ -254,10 +277,14 @@ impl Evidence {
             self.door_inside = doors;
             return Some(sides);
         }
-        let stations = self.divide_stations()?;
+        let (stations, one_router) = self.divide_stations()?;
+        self.one_router = one_router;
         self.basis = Basis::Stations;
         let side = |h: &Heard| {
-            let station = h.station.checked_sub(1)?;
+            let station = match h.station {
+                0 => h.to_groups.checked_sub(1)?,
+                n => n - 1,
+            };
             stations.get(station as usize).copied().flatten()
         };
         let sides = self.heard.iter().map(side).collect();
@@ -345,8 +372,8 @@ impl Evidence {
     }
 
     /// The station with the most hosts is taken to be a router, and stations that exchange packets with it
-    /// are on the other side. Rejected if most packets do not go through it.
-    fn divide_stations(&self) -> Option<Vec<Option<bool>>> {
+    /// are on the other side. Rejected if most packets do not go through it. Also whether no other has as many hosts.
+    fn divide_stations(&self) -> Option<(Vec<Option<bool>>, bool)> {
         let stations = &self.stations;
         let mut hosts = vec![0u64; stations.count as usize];
         for station in self.heard.iter().filter_map(|h| h.station.checked_sub(1)) {
@@ -371,7 +398,9 @@ impl Evidence {
                 sides[(if a == router { b } else { a }) as usize] = Some(true);
             }
         }
-        (2 * by > all).then_some(sides)
+        let most = hosts[router as usize];
+        let one = hosts.iter().filter(|&&n| n == most).count() == 1;
+        (2 * by > all).then_some((sides, one))
     }
 
     /// Turns sides into inside and outside, once it is known which side is inside.

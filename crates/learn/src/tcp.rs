@@ -8,14 +8,16 @@ use swell_capture::Tcp as Header;
 
 use swell_traffic::{Wire, WireEnd};
 
-use crate::chunks::{Chunks, Data};
+use crate::chunks::{Chunks, Data, Idle};
 use crate::passed::Passed;
 
 mod acks;
+mod flight;
 mod half;
 mod sizes;
 mod window;
 
+use flight::BATCH;
 use half::{Around, By};
 pub(crate) use half::{Half, Seen};
 
@@ -83,6 +85,10 @@ const BARE_SYN: u32 = 40;
 /// Delay of ACKs by receivers: Linux `TCP_DELACK_MIN`, 40 ms. RFC 1122 section 4.2.3.2 allows 500 ms. With
 /// receivers that delay longer, some network pauses are mistaken for pauses of the application.
 const DELAYED_ACK: u64 = 40_000_000;
+/// Shorter pauses after a short segment are those of an application that writes on and on.
+const LEAST_PAUSE: u64 = 2_000_000;
+/// The largest window scale (RFC 7323 section 2.3).
+const MAX_SHIFT: u8 = 14;
 /// Later answers are no RTT samples. The sender would have retransmitted by then (RFC 2988 section 2.1: 3
 /// s before any measurement; RFC 6298: 1 s), so the capture lacks a packet.
 const LONGEST_RTT: u64 = 3_000_000_000;
@@ -175,6 +181,42 @@ impl Tracked {
         }
     }
 
+    /// By how many bits the windows of end `from` are shifted; `None` if the SYNs were not seen.
+    fn shift(&self, from: usize) -> Option<u8> {
+        match (&self.halves[0].window_scale, &self.halves[1].window_scale) {
+            (Some(Some(a)), Some(Some(b))) => Some([*a, *b][from]),
+            (Some(_), Some(_)) => Some(0),
+            _ => None,
+        }
+    }
+
+    /// Whether end `from` could have sent its data earlier than at time `at`, well after its `last`.
+    fn idle(&self, from: usize, at: u64, last: Option<u64>) -> Idle {
+        let half = &self.halves[from];
+        let Some(last) = last else {
+            return Idle::No;
+        };
+        let known = match self.rtt {
+            [Some(server), Some(client)] => Some(server + client),
+            _ => None,
+        };
+        let jitter = (4 * self.least_gap).max(known.unwrap_or(0) / 8);
+        let idle = |room: Option<u64>| room.map_or(0, |since| at.saturating_sub(last.max(since)));
+        let room = half.room;
+        let segment = idle(room.segment);
+        let full = u64::from(half.sizes.full(self.halves[1 - from].announced));
+        // A paced sender sends two segments at a time when it is slow (Linux `tcp_tso_autosize`).
+        let paced =
+            |round_trip: u64| round_trip.saturating_mul(2 * full) / half.flight.most().max(1);
+        match known {
+            _ if segment <= LEAST_PAUSE.max(jitter) => Idle::No,
+            Some(rtt) if idle(room.burst) > BATCH.max(jitter).max(2 * paced(rtt)) => Idle::Yes,
+            // Single segments with pauses between are those of a slow link.
+            None if segment > BATCH && room.before > full => Idle::Perhaps,
+            _ => Idle::Written,
+        }
+    }
+
     /// Handles a packet from end `from` (0 client, 1 server) at time `at`.
     pub(crate) fn packet(
         &mut self,
@@ -211,6 +253,16 @@ impl Tracked {
                 least_gap: self.least_gap,
             };
             let unseen = self.halves[to].acknowledged(h.ack, at, &by, &mut news);
+            if !h.has(Header::SYN) {
+                let acked = self.halves[to].acked();
+                // A scale that is not known may be any.
+                let edge = match self.shift(from) {
+                    Some(shift) => acked + (u64::from(h.window) << shift.min(MAX_SHIFT)),
+                    None => u64::MAX,
+                };
+                let back = self.rtt[from].unwrap_or(0);
+                self.halves[to].flight.acked(at, [acked, edge], back);
+            }
             if let Some(sample) = self.halves[to].take_sample()
                 && sample <= LONGEST_RTT
             {
@@ -227,6 +279,7 @@ impl Tracked {
                     write: false,
                     got: 0,
                     free: 0,
+                    idle: Idle::No,
                 };
                 self.chunks.push(&data, quiet);
                 news.data = true;
@@ -238,11 +291,13 @@ impl Tracked {
         let other_next = self.halves[to].data_next();
         let around = Around {
             round_trip,
+            back: self.rtt[to].unwrap_or(0),
             allowed: self.halves[to].announced,
             least_gap: self.least_gap,
             passed: self.passed,
         };
         let half = &mut self.halves[from];
+        let last = half.last_at();
         let settled = half.settled() && settled_by_tap && half.knew(h.options.timestamps);
         match half.segment(at, ip_len, h, &around, &mut news) {
             Seen::Nothing => {}
@@ -263,6 +318,7 @@ impl Tracked {
                     false => 0,
                 };
                 let receiver = self.rtt[from].unwrap_or(0);
+                let idle = self.idle(from, at, last);
                 let data = Data {
                     down,
                     bytes,
@@ -271,6 +327,7 @@ impl Tracked {
                     write,
                     got,
                     free: self.halves[from].acked_at.saturating_sub(receiver),
+                    idle,
                 };
                 self.chunks.push(&data, quiet);
                 news.data = true;
@@ -292,16 +349,11 @@ impl Tracked {
             }
             self.opened.get_or_insert(at);
         }
-        if !h.has(Header::SYN) {
-            let shift = match (&self.halves[0].window_scale, &self.halves[1].window_scale) {
-                (Some(Some(a)), Some(Some(b))) => Some([*a, *b][from]),
-                (Some(_), Some(_)) => Some(0),
-                _ => None,
-            };
-            if let Some(shift) = shift {
-                let acked = self.halves[to].acked();
-                self.halves[from].window.offered(h.window, shift, acked);
-            }
+        if !h.has(Header::SYN)
+            && let Some(shift) = self.shift(from)
+        {
+            let acked = self.halves[to].acked();
+            self.halves[from].window.offered(h.window, shift, acked);
         }
         let [sent, before, beyond] = self.counted(from);
         news.sent = sent - counted[0];

@@ -201,6 +201,9 @@ pub(crate) fn doubts(results: &Results, verdict: &Verdict) {
     }
 }
 
+/// Doubts about models that are printed beside the verdict in full.
+const GRAVE: [&str; 2] = ["load-left-out", "unclear-pauses"];
+
 /// The doubts about a model.
 #[derive(Default)]
 struct OfModel<'d> {
@@ -223,7 +226,9 @@ fn folded(
             let end = |w: &Warning| format!("background {background}: {}", w.message);
             (model.warnings.iter()).any(|w| doubt.message.ends_with(&end(w)))
         });
-        let Some((background, model)) = of else {
+        // What says that the traffic is not that of the trace is always read.
+        let grave = GRAVE.contains(&doubt.code.as_str()) && doubt.severity == Severity::Warning;
+        let Some((background, model)) = of.filter(|_| !grave) else {
             rest.push(doubt.clone());
             continue;
         };
@@ -276,6 +281,7 @@ mod tests {
             warnings: vec![
                 Warning::warning("thinned", "few sessions"),
                 Warning::note("one-way", "one side"),
+                Warning::warning("load-left-out", "a third"),
             ],
         };
         let models = BTreeMap::from([
@@ -295,7 +301,7 @@ mod tests {
             doubts.extend(model.warnings.iter().map(|w| about(background, w)));
         }
         let (rest, lines) = folded(&models, &doubts);
-        assert_eq!(rest.len(), 1);
+        assert_eq!(rest.len(), 4);
         assert_eq!(
             lines,
             [

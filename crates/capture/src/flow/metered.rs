@@ -6,7 +6,7 @@ use swell_base::Warning;
 
 use super::draft::one_packet;
 use super::{FlowCounts, FlowRecord, FlowSkip, Metering, MeteringProcess};
-use crate::copies::{Copies, OPENING, captured_twice};
+use crate::copies::{Copies, OPENING};
 use crate::{Error, Packet, Reader};
 
 pub(super) struct Metered<'a> {
@@ -57,7 +57,8 @@ impl<'a> Metered<'a> {
 
     /// A warning about copies that were left out.
     pub(super) fn captured_twice(&self) -> Option<Warning> {
-        captured_twice(self.meter.counts().frames + self.copied, self.copied)
+        let packets = self.meter.counts().frames + self.copied;
+        self.copies.warning(packets, self.copied)
     }
 
     fn open(&mut self, counts: &mut FlowCounts) {

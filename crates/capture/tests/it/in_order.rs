@@ -260,3 +260,60 @@ fn what_a_sender_repeats_is_kept() {
     });
     assert_eq!(some.2, 0);
 }
+
+/// A UDP packet between these ends, each the last two bytes of an address of 10.1/16 and a port.
+fn between(ident: u16, from: ([u8; 2], u16), to: ([u8; 2], u16)) -> Vec<u8> {
+    let mut ip = udp(ident, 64, from.1, 0);
+    ip[13..16].copy_from_slice(&[1, from.0[0], from.0[1]]);
+    ip[16..20].copy_from_slice(&[10, 1, to.0[0], to.0[1]]);
+    ip[22..24].copy_from_slice(&to.1.to_be_bytes());
+    ip
+}
+
+/// A gateway that translates addresses, captured on both interfaces: what it forwards is used on the inner side only,
+/// whoever begins, and what it sends itself is used.
+#[test]
+fn one_side_of_an_address_translator_is_used() {
+    let (gateway, far) = ([9, 9], ([7, 7], 443));
+    for inward in [false, true] {
+        let mut all: Vec<(i64, Vec<u8>)> = Vec::new();
+        let mut inner = Vec::new();
+        for i in 0..6_000i64 {
+            let (at, ident) = (1_000 * i, i as u16 + 1);
+            let own = ([0, (i % 7) as u8], 5_000);
+            let outer = (gateway, 6_000 + (i % 7) as u16);
+            // Out: inside first. In: outside first. Each 60 us apart.
+            let out = [between(ident, own, far), between(ident, outer, far)];
+            let back = [between(!ident, far, outer), between(!ident, far, own)];
+            let [first, second] = if inward { [back, out] } else { [out, back] };
+            for (start, pair) in [(at, first), (at + 300, second)] {
+                let outward = inward == (start != at);
+                inner.push(if outward { start } else { start + 60 });
+                all.extend([start, start + 60].into_iter().zip(pair));
+            }
+            if i % 10 == 0 {
+                inner.push(at + 700);
+                all.push((at + 700, between(ident + 30_000, (gateway, 123), far)));
+            }
+        }
+        inner.sort_unstable();
+        let (times, _, copied, codes) = read(&file(all));
+        assert!(times == inner, "{inward}: {copied}");
+        assert_eq!((copied, codes), (12_000, vec!["captured-twice".to_owned()]));
+    }
+}
+
+/// Hosts that send alike packets to one server at the same time are several.
+#[test]
+fn hosts_that_send_alike_are_no_translation() {
+    let all = (0..5_000i64).flat_map(|i| {
+        (0..8u8).map(move |host| {
+            // Each host counts its own packets, from a number of its own.
+            let ident = (i as u16).wrapping_add(u16::from(host) * 7_919).max(1);
+            let sent = between(ident, ([0, host], 5_000), ([7, 7], 53));
+            (1_000 * i + i64::from(host), sent)
+        })
+    });
+    let (times, _, copied, codes) = read(&file(all));
+    assert_eq!((times.len(), copied, codes.len()), (40_000, 0, 0));
+}

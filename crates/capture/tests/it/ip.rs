@@ -69,6 +69,32 @@ fn a_first_fragment_has_a_transport_header_and_later_ones_have_none() {
     );
 }
 
+/// The protocol and the identification, with which the first fragment and later ones find each other.
+#[test]
+fn fragments_of_one_datagram_have_a_number_in_common() {
+    let v4 = |flags: u16| raw(&v4_with(17, flags, &[], &udp(b"hello"))).unwrap();
+    let [whole, first, later, last] = [0x4000, 0x2000, 0x2001, 0x0003].map(v4);
+    assert_eq!(whole.fragment, 0);
+    assert!(first.fragment != 0);
+    assert_eq!([later.fragment, last.fragment], [first.fragment; 2]);
+    assert_eq!(
+        [first, later, last].map(|p| p.mark >> 32 & 0xffff),
+        [0, 1, 3]
+    );
+    let v6_at = |field: u16, id: u8| {
+        let [a, b] = field.to_be_bytes();
+        let header = [17, 0, a, b, 0, 1, 0, id];
+        raw(&v6(44, &[&header[..], &udp(b"hello")].concat())).unwrap()
+    };
+    let [begins, follows, other] = [v6_at(1, 9), v6_at(8 * 185, 9), v6_at(1, 8)];
+    assert_eq!(begins.transport, UDP);
+    assert!(begins.fragment != 0 && begins.fragment != other.fragment);
+    assert_eq!(begins.fragment, follows.fragment);
+    assert_eq!((follows.mark >> 48, follows.mark >> 32 & 0xffff), (9, 185));
+    // A fragment header without fragments (RFC 6946).
+    assert_eq!(v6_at(0, 9).fragment, 0);
+}
+
 #[test]
 fn a_first_fragment_carries_the_bytes_of_the_fragment_not_of_the_datagram() {
     let mut datagram = udp(b"hello");

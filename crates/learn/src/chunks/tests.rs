@@ -16,6 +16,7 @@ fn push(c: &mut Chunks, down: bool, bytes: u64, at: u64, settled: bool) {
         write: false,
         got: u64::MAX,
         free: 0,
+        idle: Idle::No,
     };
     c.push(&data, QUIET);
 }
@@ -90,6 +91,7 @@ fn a_queue_beyond_the_tap_splits_no_unit() {
             write: false,
             got: 0,
             free,
+            idle: Idle::No,
         };
         c.push(&data, QUIET);
         let Exchange::Sequential(turns) = c.exchange(0).0 else {
@@ -155,6 +157,7 @@ fn concurrent_data_becomes_two_chains() {
                 write: false,
                 got: 0,
                 free: 0,
+                idle: Idle::No,
             };
             c.push(&data, QUIET);
         }
@@ -191,6 +194,7 @@ fn units_of_a_chain_wait_for_what_their_sender_had_got() {
             write: false,
             got,
             free: 0,
+            idle: Idle::No,
         };
         c.push(&data, QUIET);
     }
@@ -223,6 +227,7 @@ fn writes_inside_a_unit_keep_their_places() {
             write,
             got: 0,
             free: 0,
+            idle: Idle::No,
         };
         c.push(&data, QUIET);
     }
@@ -236,6 +241,7 @@ fn writes_inside_a_unit_keep_their_places() {
             write,
             got: 0,
             free: 0,
+            idle: Idle::No,
         };
         c.push(&data, QUIET);
     }
@@ -246,6 +252,65 @@ fn writes_inside_a_unit_keep_their_places() {
         gap: ms(gap),
     };
     assert_eq!(writes, [vec![], vec![place(300, 5), place(2_986, 5)]]);
+}
+
+/// Data of the server as (bytes, milliseconds, whether the segment before was short, whether the sender was
+/// idle), and where writes begin: after so many bytes, at which time since the write before.
+fn writes(pushes: impl IntoIterator<Item = (u64, u64, bool, Idle)>) -> Vec<(u64, u64)> {
+    let mut c = Chunks::default();
+    for (bytes, at, write, idle) in pushes {
+        let data = Data {
+            down: true,
+            bytes,
+            at: at * MS,
+            settled: false,
+            write,
+            got: 0,
+            free: 0,
+            idle,
+        };
+        c.push(&data, QUIET);
+    }
+    let (_, [_, writes]) = c.exchange(0);
+    let place = |w: Write| (w.after, w.gap.as_nanos() / MS);
+    writes.into_iter().map(place).collect()
+}
+
+#[test]
+fn a_large_write_hides_only_the_one_after_it() {
+    let first_large =
+        (0..5).map(|i| (if i == 0 { 20_000 } else { 8_000 }, 33 * i, i > 0, Idle::No));
+    assert_eq!(
+        writes(first_large),
+        [(28_000, 66), (8_000, 33), (8_000, 33)]
+    );
+    // Large writes are told by idle times of their sender.
+    let stream = |idle| (0..4).map(move |i| (25_000, 100 * i, i > 0, idle));
+    for idle in [Idle::Written, Idle::Yes, Idle::Perhaps] {
+        assert_eq!(writes(stream(idle)), [(25_000, 100); 3]);
+    }
+    assert_eq!(writes(stream(Idle::No)), []);
+}
+
+#[test]
+fn writes_that_fill_their_segments_are_told_by_equal_runs() {
+    let stream = |idle, size: fn(u64) -> u64| {
+        (0..24).flat_map(move |i| {
+            let rest = (1..size(i)).map(move |_| (1_460, 33 * i, false, Idle::No));
+            std::iter::once((1_460, 33 * i, false, idle)).chain(rest)
+        })
+    };
+    // The first run is not known to begin after an idle time.
+    let found = writes(stream(Idle::Yes, |_| 6));
+    assert_eq!(
+        (found.len(), found[0], found[1]),
+        (16, (70_080, 264), (8_760, 33))
+    );
+    assert_eq!(writes(stream(Idle::Written, |_| 6)), []);
+    assert_eq!(writes(stream(Idle::Perhaps, |_| 6)), []);
+    // What arrives between pauses of the network differs, or is more than a window.
+    assert_eq!(writes(stream(Idle::Yes, |i| 6 + i % 2)), []);
+    assert_eq!(writes(stream(Idle::Yes, |_| 32)), []);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Measurements of the path to a host.
 
+use super::Hosts;
 use swell_base::Stream;
 
 /// Number of samples kept of each measured quantity of a host.
@@ -106,4 +107,30 @@ pub(crate) enum Sample {
     Up,
     /// Capacity from the dispersion of the host's ACKs, kbit/s.
     Down,
+}
+
+impl Hosts {
+    /// Counts data packets that went from one host to another, those lost before the tap, and those lost
+    /// beyond it.
+    pub(crate) fn losses(&mut self, from: u32, to: u32, packets: u64, before: u64, beyond: u64) {
+        if packets == 0 {
+            return;
+        }
+        let sent = &mut self.hosts[from as usize]
+            .measured
+            .get_or_insert_default()
+            .sent;
+        add(&mut sent[0], packets);
+        add(&mut sent[1], before);
+        let received = &mut self.hosts[to as usize]
+            .measured
+            .get_or_insert_default()
+            .received;
+        add(&mut received[0], packets);
+        add(&mut received[1], beyond);
+    }
+}
+
+fn add(sum: &mut u32, n: u64) {
+    *sum = sum.saturating_add(u32::try_from(n).unwrap_or(u32::MAX));
 }

@@ -3,6 +3,7 @@
 use swell_capture::Tcp as Header;
 
 use super::acks::Acks;
+use super::flight::{Flight, Room};
 use super::sizes::Sizes;
 use super::window::Window;
 use super::{DUPLICATE, News};
@@ -57,6 +58,9 @@ pub(crate) struct Half {
     pub(super) sizes: Sizes,
     /// The other end's ACKs of this direction.
     pub(super) acks: Acks,
+    pub(super) flight: Flight,
+    /// Since when the sender of the last new data could have sent them.
+    pub(super) room: Room,
     holes: Vec<Hole>,
     /// Data packets, and how many were lost before and beyond the tap.
     pub(crate) packets: u64,
@@ -65,6 +69,8 @@ pub(crate) struct Half {
     /// Number of retransmissions that have not been acknowledged since, and the time of the last. They
     /// count as lost beyond the tap once an ACK shows that the other end is still there.
     again: (u64, u64),
+    /// Keep-alive probes.
+    pub(crate) keep_alives: u64,
     /// Copies made by the capture.
     pub(crate) duplicates: u64,
     /// Implausible jumps in sequence numbers that were ignored.
@@ -112,6 +118,8 @@ struct Last {
 pub(super) struct Around {
     /// End-to-end RTT, nanoseconds.
     pub(super) round_trip: u64,
+    /// RTT between the tap and its sender, nanoseconds.
+    pub(super) back: u64,
     /// MSS option of the other end.
     pub(super) allowed: Option<u16>,
     /// Shortest spacing that the capture's clock can resolve, nanoseconds.
@@ -144,6 +152,7 @@ impl Half {
         self.acked = 0;
         self.probe = None;
         self.last = None;
+        self.flight = Flight::default();
         self.pairs.interrupted();
         self.holes.clear();
     }
@@ -185,6 +194,11 @@ impl Half {
     /// Offset up to which the other end has acknowledged.
     pub(super) fn acked(&self) -> u64 {
         self.acked
+    }
+
+    /// When the last data packet passed.
+    pub(super) fn last_at(&self) -> Option<u64> {
+        self.last.map(|last| last.at)
     }
 
     pub(super) fn acked_syn(&self) -> bool {
@@ -310,21 +324,27 @@ impl Half {
             self.fin = true;
         }
         let start = h.seq.wrapping_add(u32::from(syn));
-        if h.payload == 0 {
-            return Seen::Nothing;
-        }
         let Some(mut offset) = self.offset(start) else {
             return Seen::Nothing;
         };
+        // A keep-alive repeats the last byte, or stands where it was (RFC 9293 section 3.8.4).
+        let before_last = offset + 1 == self.next as i64 && self.next > 1;
+        let only_ack = h.flags & (Header::SYN | Header::FIN | Header::RST) == 0;
+        if h.payload <= 1 && before_last && only_ack && self.settled() {
+            self.keep_alives += 1;
+            return Seen::Nothing;
+        }
+        if h.payload == 0 {
+            return Seen::Nothing;
+        }
         if (offset - self.next as i64).abs() > MAX_JUMP {
             self.jumps += 1;
             self.anchor(start, 1);
             offset = 1;
         }
         let end = offset + i64::from(h.payload);
-        // A keep-alive repeats the last byte (RFC 9293 section 3.8.4).
-        let keep_alive = h.payload == 1 && end == self.next as i64;
-        if keep_alive {
+        // The last byte again: a probe that something is still to be acknowledged.
+        if h.payload == 1 && end == self.next as i64 {
             return Seen::Nothing;
         }
         if end <= self.next as i64 {
@@ -343,8 +363,11 @@ impl Half {
                 end: offset,
                 since: at,
             });
+            self.flight.lost(end);
         }
         let in_order = offset == self.next;
+        let full = self.sizes.full(allowed);
+        self.room = (self.flight).sent(at, [offset, end], full, around.back);
         let write = self.sizes.segment(h, allowed) && in_order;
         self.acks.data(self.settled(), end, at);
         news.up = (self.pairs)
@@ -372,6 +395,7 @@ impl Half {
             return Seen::Nothing;
         }
         self.packets += 1;
+        self.flight.lost(self.next);
         let filled = self
             .holes
             .iter()

@@ -61,6 +61,43 @@ fn sequence_numbers_wrap() {
     assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (0, 0));
 }
 
+/// Bursts of `segments` full segments from the server every 33 ms, each acknowledged when it has reached
+/// the client. Returns the writes learnt, and the number of pauses that are not clear.
+fn paced(mut t: Tracked, bursts: u32, segments: u32, window: u16) -> (Vec<(u64, u64)>, u32) {
+    let acked = |i: u32| header(Header::ACK, 1, 10 + i * 1_460 * segments, 0);
+    for i in 0..bursts {
+        let at = 40 * MS + u64::from(i) * 33 * MS;
+        for j in 0..segments {
+            data(&mut t, 9, (i * segments + j) * 1_460, 1_460, at);
+        }
+        let ack = Header {
+            window,
+            ..acked(i + 1)
+        };
+        t.packet(0, at + 4 * MS, 52, &ack, QUIET);
+    }
+    let (exchange, [_, writes]) = t.chunks.exchange(0);
+    assert_eq!(exchange.bytes()[1], u64::from(bursts * segments) * 1_460);
+    let place = |w: &swell_traffic::Write| (w.after, w.gap.as_nanos() / MS);
+    (writes.iter().map(place).collect(), t.chunks.unclear)
+}
+
+#[test]
+fn writes_that_fill_their_segments_are_told_by_what_was_in_flight() {
+    // The RTT is 34 ms, so two writes are in flight.
+    let (writes, unclear) = paced(open(0, 9), 60, 6, 1_000);
+    assert!(writes.len() > 45 && unclear == 0, "{writes:?}");
+    assert!(writes[1..].iter().all(|w| *w == (8_760, 33)), "{writes:?}");
+    // The receiver's window has room for one (8760 of 8832 bytes): each waits for an ACK.
+    assert_eq!(paced(open(0, 9), 60, 6, 69), (vec![], 0));
+    // Without a handshake the pauses may be round trips.
+    let mut began = Tracked::new(0);
+    data(&mut began, 9, 0, 1_460, 0);
+    let (none, pauses) = paced(began, 60, 6, 1_000);
+    assert_eq!(none, []);
+    assert!(pauses > 50, "{pauses}");
+}
+
 #[test]
 fn windows_are_scaled() {
     let t = open(5, 5);
@@ -209,7 +246,20 @@ fn copies_and_keep_alives_are_not_losses() {
     data(&mut t, 9, 0, 1_000, 40 * MS + 20_000);
     assert_eq!((t.halves[1].duplicates, t.halves[1].lost_beyond), (1, 0));
     data(&mut t, 9, 999, 1, 10_000 * MS);
-    assert_eq!(t.halves[1].lost_beyond, 0);
+    assert_eq!((t.halves[1].lost_beyond, t.halves[1].keep_alives), (0, 0));
+    // With and without the last byte, once it is acknowledged.
+    t.packet(0, 10_004 * MS, 52, &header(Header::ACK, 2, 1_010, 0), QUIET);
+    for (i, len) in [(2, 1), (3, 0), (4, 0)] {
+        data(&mut t, 9, 999, len, 10_000 * i * MS);
+        t.packet(
+            0,
+            (10_000 * i + 4) * MS,
+            52,
+            &header(Header::ACK, 2, 1_010, 0),
+            QUIET,
+        );
+    }
+    assert_eq!([0, 1].map(|i| t.halves[i].keep_alives), [0, 3]);
     assert_eq!(t.chunks.exchange(0).0.bytes(), [0, 1_000]);
 }
 

@@ -28,8 +28,7 @@ pub(crate) struct Window {
 impl Window {
     /// This end offers `window` bytes (scaled by `shift`) and has acknowledged everything before `acked`.
     pub(super) fn offered(&mut self, window: u16, shift: u8, acked: u64) {
-        // RFC 7323 section 2.3: at most 14.
-        let shift = shift.min(14);
+        let shift = shift.min(super::MAX_SHIFT);
         let bytes = u32::from(window) << shift;
         self.potential = 0xffff << shift;
         if bytes > self.largest {

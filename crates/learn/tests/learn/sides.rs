@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::synth::{Exchanges, Host, Tap};
 use swell_base::Dur;
-use swell_capture::{Heading, Packet};
+use swell_capture::{Heading, Packet, Transport};
 use swell_learn::{Learner, Options, Splitter};
 use swell_traffic::Model;
 
@@ -227,4 +227,107 @@ fn private_addresses_and_neighbours_decide() {
     let mut got = m.totals.bytes;
     got.sort_by_key(|&b| std::cmp::Reverse(b));
     assert_eq!(got, want);
+}
+
+/// Datagrams between two hosts: from the first, and larger ones back.
+fn between(a: [u8; 4], b: [u8; 4], stations: [u64; 2]) -> Vec<Packet> {
+    let one = |i: i64, [src, dst]: [[u8; 4]; 2], link, bytes: u32| Packet {
+        time: i * 1_000_000,
+        ip_len: bytes + 28,
+        src: IpAddr::from(src),
+        dst: IpAddr::from(dst),
+        stations: link,
+        transport: Transport::Udp {
+            src_port: 4789,
+            dst_port: 4789,
+            payload: bytes,
+        },
+        ..Packet::default()
+    };
+    let [near, far] = stations;
+    let pair = |i| {
+        [
+            one(i, [a, b], [near, far], 60),
+            one(i, [b, a], [far, near], 900),
+        ]
+    };
+    (0..500).flat_map(pair).collect()
+}
+
+/// If both ends of a tunnel are alike, the side that is inside is a guess, whatever tells the two apart.
+#[test]
+fn two_ends_that_are_alike_are_a_guess() {
+    let voted = |packets: &[Packet]| {
+        let m = learn(packets, &[]);
+        let warned = m.warnings.iter().any(|w| w.code == "sides-voted");
+        assert_eq!(warned, split(packets, &[]).1);
+        warned
+    };
+    let (a, b) = ([198, 18, 0, 1], [198, 18, 0, 2]);
+    for stations in [[0, 0], [7, 9]] {
+        assert!(voted(&between(a, b, stations)), "{stations:?}");
+        // A private address is inside.
+        assert!(!voted(&between([10, 0, 0, 1], b, stations)), "{stations:?}");
+    }
+    let mut headed = between(a, b, [0, 0]);
+    for p in &mut headed {
+        p.interface = u32::from(p.src == IpAddr::from(a));
+    }
+    assert!(voted(&headed));
+    // Several hosts behind one router are outside.
+    let mut many = between(a, b, [7, 9]);
+    many.extend(between(a, [203, 0, 113, 5], [7, 9]));
+    many.sort_by_key(|p| p.time);
+    assert!(!voted(&many));
+    assert_eq!(split(&many, &[]).0, [88_000, 928_000]);
+    // Addresses of its own, from which a host only sends to groups, make it no router.
+    for i in 0..5 {
+        let mut own = between([169, 254, 0, i], [224, 0, 0, 251], [7, 5]);
+        own.retain(|p| p.stations[0] == 7);
+        many.extend(own.into_iter().take(4));
+    }
+    many.sort_by_key(|p| p.time);
+    assert!(!voted(&many));
+    assert_eq!(split(&many, &[]).0, [88_000 + 20 * 88, 928_000]);
+}
+
+/// A source outside sends to a group: its packets come from the router, or in from the interface, as all others
+/// from outside.
+#[test]
+fn sources_of_groups_are_where_their_packets_come_from() {
+    let group = [239, 1, 1, 1];
+    for heading in [false, true] {
+        let mut packets = between([198, 51, 100, 1], [192, 0, 2, 1], [7, 9]);
+        packets.extend(between([198, 51, 100, 2], [192, 0, 2, 3], [8, 9]));
+        let mut stream = between([203, 0, 113, 9], group, [9, 5]);
+        stream.retain(|p| p.dst == IpAddr::from(group));
+        let own = between([198, 51, 100, 3], group, [6, 5]);
+        stream.extend(
+            own.into_iter()
+                .filter(|p| p.dst == IpAddr::from(group))
+                .take(10),
+        );
+        packets.extend(stream);
+        packets.sort_by_key(|p| p.time);
+        for p in &mut packets {
+            if heading {
+                let inbound = p.stations[0] == 9;
+                p.heading = [Heading::Outbound, Heading::Inbound][usize::from(inbound)];
+                p.stations = [0; 2];
+            }
+        }
+        // 1000 requests and 10 datagrams out; 1000 answers and the stream in.
+        let want = [1_010 * 88, 1_000 * 928 + 500 * 88];
+        // Without stations nobody knows which side is inside.
+        let sorted = |mut bytes: [u64; 2]| {
+            bytes.sort_unstable();
+            bytes
+        };
+        assert_eq!(sorted(learn(&packets, &[]).totals.bytes), want, "{heading}");
+        assert_eq!(sorted(split(&packets, &[]).0), want, "{heading}");
+        if !heading {
+            assert_eq!(learn(&packets, &[]).totals.bytes, want);
+            assert_eq!(split(&packets, &[]).0, want);
+        }
+    }
 }

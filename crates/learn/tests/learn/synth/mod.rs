@@ -231,6 +231,7 @@ impl Wire<'_> {
             interface: 0,
             heading: swell_capture::Heading::Unknown,
             stations: [0; 2],
+            fragment: 0,
             mark: 0,
             src: self.hosts[from].address,
             dst: self.hosts[1 - from].address,
