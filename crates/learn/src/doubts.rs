@@ -445,7 +445,8 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             t.unmodelled_packets, c.icmp, c.fragments, c.other, c.truncated
         );
         let [up, down] = [0, 1].map(|way| percent(c.unmodelled[way] as f64, t.bytes[way] as f64));
-        if up.max(down) > MUCH_UNMODELLED {
+        // One direction may have next to nothing but answers of ICMP.
+        if share > 1.0 && up.max(down) > MUCH_UNMODELLED {
             w.push(Warning::warning(
                 "load-left-out",
                 format!(

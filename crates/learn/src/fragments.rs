@@ -35,6 +35,8 @@ struct First {
 pub(crate) struct Fragments {
     firsts: Vec<Option<First>>,
     waiting: VecDeque<Packet>,
+    /// Time of the last packet. Fragments that waited come after it.
+    latest: i64,
 }
 
 impl Fragments {
@@ -50,13 +52,15 @@ impl Fragments {
         while let Some(oldest) = self.waiting.front()
             && (p.time.saturating_sub(oldest.time) > WAIT || self.waiting.len() >= MOST)
         {
+            // The time of `p` has yet to be confirmed.
             let late = Packet {
-                time: p.time,
+                time: self.latest,
                 ..*oldest
             };
             self.waiting.pop_front();
             pass(&late);
         }
+        self.latest = p.time;
         if p.fragment == 0 {
             return pass(p);
         }
@@ -90,7 +94,9 @@ impl Fragments {
 
     /// The fragments whose first has not come.
     pub(crate) fn finish(&mut self) -> VecDeque<Packet> {
-        std::mem::take(&mut self.waiting)
+        let time = self.latest;
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        waiting.map(|p| Packet { time, ..p }).collect()
     }
 }
 
@@ -224,7 +230,10 @@ mod tests {
             time: 200 * MS,
             ..Packet::default()
         };
-        fragments.push(&whole, &mut |p| assert_eq!(p.time, 200 * MS));
+        // Their own time is over, and that of the packet that tells so may be wrong.
+        let mut times = Vec::new();
+        fragments.push(&whole, &mut |p| times.push(p.time));
+        assert_eq!(times, [&[0; MOST][..], &[200 * MS]].concat());
         assert!(fragments.idle(&whole));
     }
 

@@ -95,7 +95,8 @@ impl Learner {
         if self.repeats.again(packet) {
             return;
         }
-        if self.fragments.idle(packet) {
+        // What waits, and for how long, depends on other sessions' fragments.
+        if self.options.apart || self.fragments.idle(packet) {
             self.accept(packet);
         } else {
             self.gather(packet);

@@ -392,6 +392,7 @@ impl Tracked {
         let half = &mut self.halves[from];
         half.window_scale.get_or_insert(h.options.window_scale);
         half.announced = h.options.mss.filter(|&mss| mss > 0).or(half.announced);
+        half.sizes.own = half.announced;
         // Options cut off by a short snap length look absent; the IP length tells the difference.
         let bare = ip_len <= h.payload + BARE_SYN;
         if bare || h.options.mss.is_some() {

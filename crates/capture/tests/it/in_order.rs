@@ -262,8 +262,8 @@ fn what_a_sender_repeats_is_kept() {
 }
 
 /// A UDP packet between these ends, each the last two bytes of an address of 10.1/16 and a port.
-fn between(ident: u16, from: ([u8; 2], u16), to: ([u8; 2], u16)) -> Vec<u8> {
-    let mut ip = udp(ident, 64, from.1, 0);
+fn between(ident: u16, ttl: u8, from: ([u8; 2], u16), to: ([u8; 2], u16)) -> Vec<u8> {
+    let mut ip = udp(ident, ttl, from.1, 0);
     ip[13..16].copy_from_slice(&[1, from.0[0], from.0[1]]);
     ip[16..20].copy_from_slice(&[10, 1, to.0[0], to.0[1]]);
     ip[22..24].copy_from_slice(&to.1.to_be_bytes());
@@ -283,8 +283,11 @@ fn one_side_of_an_address_translator_is_used() {
             let own = ([0, (i % 7) as u8], 5_000);
             let outer = (gateway, 6_000 + (i % 7) as u16);
             // Out: inside first. In: outside first. Each 60 us apart.
-            let out = [between(ident, own, far), between(ident, outer, far)];
-            let back = [between(!ident, far, outer), between(!ident, far, own)];
+            let out = [between(ident, 64, own, far), between(ident, 63, outer, far)];
+            let back = [
+                between(!ident, 55, far, outer),
+                between(!ident, 54, far, own),
+            ];
             let [first, second] = if inward { [back, out] } else { [out, back] };
             for (start, pair) in [(at, first), (at + 300, second)] {
                 let outward = inward == (start != at);
@@ -293,7 +296,7 @@ fn one_side_of_an_address_translator_is_used() {
             }
             if i % 10 == 0 {
                 inner.push(at + 700);
-                all.push((at + 700, between(ident + 30_000, (gateway, 123), far)));
+                all.push((at + 700, between(ident + 30_000, 64, (gateway, 123), far)));
             }
         }
         inner.sort_unstable();
@@ -310,10 +313,43 @@ fn hosts_that_send_alike_are_no_translation() {
         (0..8u8).map(move |host| {
             // Each host counts its own packets, from a number of its own.
             let ident = (i as u16).wrapping_add(u16::from(host) * 7_919).max(1);
-            let sent = between(ident, ([0, host], 5_000), ([7, 7], 53));
+            let sent = between(ident, 64, ([0, host], 5_000), ([7, 7], 53));
             (1_000 * i + i64::from(host), sent)
         })
     });
     let (times, _, copied, codes) = read(&file(all));
     assert_eq!((times.len(), copied, codes.len()), (40_000, 0, 0));
+}
+
+/// A traffic generator gives all packets one identification, and no router lies between them.
+#[test]
+fn equal_identifications_are_no_translation() {
+    let all = (0..5_000i64).flat_map(|i| {
+        (0..8u8).map(move |host| {
+            let sent = between(1, 64, ([0, host], 5_000 + i as u16), ([7, 7], 53));
+            (1_000 * i + i64::from(host), sent)
+        })
+    });
+    let (times, _, copied, codes) = read(&file(all));
+    assert_eq!((times.len(), copied, codes.len()), (40_000, 0, 0));
+}
+
+/// Files of two interfaces that were merged have the outer packet first where stamps are equal.
+#[test]
+fn the_order_of_equal_stamps_does_not_matter() {
+    let (gateway, own, far) = ([9, 9], ([0, 1], 5_000), ([7, 7], 443));
+    let all = (0..6_000i64).flat_map(|i| {
+        let (at, ident) = (1_000 * i, i as u16 + 1);
+        let outer = (gateway, 6_000);
+        let out = [between(ident, 63, outer, far), between(ident, 64, own, far)];
+        let back = [
+            between(!ident, 55, far, outer),
+            between(!ident, 54, far, own),
+        ];
+        let each = out.into_iter().map(move |p| (at, p));
+        each.chain(back.into_iter().map(move |p| (at + 300, p)))
+    });
+    let (times, _, copied, codes) = read(&file(all));
+    assert_eq!((times.len(), copied), (12_000, 12_000));
+    assert_eq!(codes, ["captured-twice"]);
 }

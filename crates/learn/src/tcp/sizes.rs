@@ -7,12 +7,18 @@ use swell_capture::Tcp as Header;
 const LEAST_MSS: u32 = 536;
 /// Bytes that timestamps take in every segment, padding included (RFC 7323 appendix A).
 const TIMESTAMPS: u32 = 12;
+/// Payload of a full segment on Ethernet. Larger ones are several segments, or of jumbo frames.
+const ETHERNET_MSS: u32 = 1460;
+/// Smaller segments are not full on any path that carries IPv6 (RFC 8200 section 5, less 60 bytes of headers).
+const LEAST_FULL: u32 = 1220;
 
 /// The segments of one direction.
 #[derive(Debug, Default)]
 pub(crate) struct Sizes {
     /// Whether the last segment seen, SYN or not, carried timestamps.
     pub(crate) timestamps: Option<bool>,
+    /// The sender's own MSS option, which tells its MTU.
+    pub(super) own: Option<u16>,
     /// Payload of the largest segment, and how many had that size.
     largest: u32,
     largest_seen: u32,
@@ -25,16 +31,17 @@ impl Sizes {
     /// option, `allowed`), or the largest seen if the path carries less. Captures taken before
     /// segmentation or after reassembly by the hardware show larger ones.
     pub(super) fn full(&self, allowed: Option<u16>) -> u32 {
-        let allowed = allowed.map(|a| {
+        let payload = |mss: u16| {
             let timestamps = if self.timestamps == Some(true) {
                 TIMESTAMPS
             } else {
                 0
             };
-            u32::from(a).saturating_sub(timestamps).max(1)
-        });
-        match allowed {
-            Some(a) if self.largest < LEAST_MSS.min(a) || self.largest > a => a,
+            u32::from(mss).saturating_sub(timestamps).max(1)
+        };
+        match allowed.map(payload) {
+            Some(a) if self.largest < LEAST_MSS.min(a) => a,
+            Some(a) if self.largest > a => self.own.map_or(a, |own| payload(own).min(a)),
             Some(_) => self.largest,
             None => self.largest.max(LEAST_MSS),
         }
@@ -46,7 +53,11 @@ impl Sizes {
             (self.largest, self.largest_seen) = (h.payload, 0);
         }
         self.largest_seen += u32::from(h.payload == self.largest);
-        let ended = !h.payload.is_multiple_of(self.full(allowed));
+        let ended = match allowed {
+            // Several segments in one packet, of a size that nobody knows.
+            None if self.largest > ETHERNET_MSS => h.payload < LEAST_FULL,
+            _ => !h.payload.is_multiple_of(self.full(allowed)),
+        };
         std::mem::replace(&mut self.ended, ended)
     }
 
@@ -64,5 +75,36 @@ impl Sizes {
             _ => self.full(allowed),
         };
         u16::try_from(full).unwrap_or(u16::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::tests::header;
+
+    /// Whether each of these segments begins a write.
+    fn begin(sizes: &mut Sizes, payloads: &[u32], allowed: Option<u16>) -> Vec<bool> {
+        let begins = |&payload| sizes.segment(&header(Header::ACK, 1, 1, payload), allowed);
+        payloads.iter().map(begins).collect()
+    }
+
+    /// The receiver would take 1460 bytes, and the sender's MTU leaves it 1420.
+    #[test]
+    fn super_packets_have_segments_of_the_smaller_mss() {
+        let mut sizes = Sizes {
+            own: Some(1420),
+            ..Sizes::default()
+        };
+        let bulk = [14_200, 28_400, 42_600, 14_200, 1_000, 14_200];
+        let begun = begin(&mut sizes, &bulk, Some(1460));
+        assert_eq!(begun, [false, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn super_packets_of_unknown_segments_end_no_write() {
+        let bulk = [14_080, 28_160, 1_408, 14_080, 700, 14_080];
+        let begun = begin(&mut Sizes::default(), &bulk, None);
+        assert_eq!(begun, [false, false, false, false, false, true]);
     }
 }

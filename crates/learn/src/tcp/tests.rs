@@ -5,7 +5,7 @@ use super::*;
 const MS: u64 = 1_000_000;
 const QUIET: u64 = 500 * MS;
 
-fn header(flags: u8, seq: u32, ack: u32, payload: u32) -> Header {
+pub(super) fn header(flags: u8, seq: u32, ack: u32, payload: u32) -> Header {
     Header {
         seq,
         ack,
