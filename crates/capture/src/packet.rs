@@ -45,9 +45,9 @@ pub struct Packet {
     /// What fragments of one datagram have in common beside addresses, the first included: protocol and
     /// identification, and a bit that makes it differ from 0. 0 if the packet is whole.
     pub fragment: u64,
-    /// What tells it from other packets of its flow, as no router changes it: the IPv4 identification (of a fragment over
-    /// IPv6, the lower half of its identification) and fragment offset in units of 8 bytes (upper half), and the checksum of TCP, UDP or ICMP, or the sequence number of ESP (lower half). 0 if it
-    /// has none of these.
+    /// What tells it from other packets of its flow, as no router changes it. The upper half has the IPv4 identification
+    /// (of a fragment over IPv6, the lower half of its identification), and the fragment offset in units of 8 bytes. The
+    /// lower half has the checksum of TCP, UDP or ICMP, or the sequence number of ESP. 0 if it has none of these.
     pub mark: u64,
     /// The transport header.
     pub transport: Transport,
