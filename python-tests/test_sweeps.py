@@ -104,12 +104,24 @@ def test_a_cell_never_has_more_replications_than_asked_for(most):
     plan = _Plan(_experiment.Source.of(TEXT), 0.1, None, most)
     for widest in (0.11, 0.3, math.inf):
         _, n = plan.first({})
-        while more := plan.next(SimpleNamespace(replications=n, widest=widest)):
+        while more := plan.next(SimpleNamespace(replications=n, widest=widest), n):
             # A batch has at least two replications unless only one is left.
             assert more >= 2 or n + more == most
             n += more
         assert n == most
-    assert plan.next(SimpleNamespace(replications=1, widest=0.1)) == 0
+    assert plan.next(SimpleNamespace(replications=1, widest=0.1), 1) == 0
+
+
+@pytest.mark.parametrize("counted", [0, 1, 5])
+def test_a_cell_ends_even_if_the_verdict_leaves_out_runs(counted):
+    from types import SimpleNamespace
+
+    from groundswell._sweep import _Plan
+
+    plan, ran = _Plan(_experiment.Source.of(TEXT), 0.1, None, 100), 5
+    while more := plan.next(SimpleNamespace(replications=counted, widest=math.inf), ran):
+        ran += more
+    assert ran == (100 if counted else 5)
 
 
 def test_long_cells_are_first():

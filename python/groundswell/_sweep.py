@@ -242,14 +242,15 @@ class _Plan:
         own = settings.get("run.replications", run.get("replications", 10))
         return seed, int(own) if self.replications is None else self.replications  # pyright: ignore[reportArgumentType]
 
-    def next(self, verdict: Verdict) -> int:
-        """How many more replications the cell needs; 0 if it has enough."""
+    def next(self, verdict: Verdict, ran: int) -> int:
+        """How many more replications a cell needs after `ran`; 0 if it has enough. The verdict may have fewer than ran,
+        because it leaves out late runs."""
         n = verdict.replications
-        if self.until is None or verdict.widest <= self.until or n >= self.most:
+        if self.until is None or verdict.widest <= self.until:
             return 0
         # Intervals narrow with the square root of the replications. An estimate from few may at most double them.
         wanted = 2 * n if math.isinf(verdict.widest) else math.ceil(n * (verdict.widest / self.until) ** 2)
-        return min(max(wanted, n + 2), 2 * n, self.most) - n
+        return min(min(max(wanted, n + 2), 2 * n) - n, self.most - ran)
 
 
 def _drive(
@@ -295,8 +296,9 @@ def _drive(
                     cell.error = error
             else:
                 cell.directories.sort(key=_first_seed)
-                cell.verdict = cell.run.verdict
-                more = plan.next(cell.verdict)
+                # Not `cell.run`, which has the verdict of the batches before.
+                cell.verdict = Run(*cell.directories).verdict
+                more = plan.next(cell.verdict, seed + count - plan.first(cell.settings)[0])
                 cell.done = more == 0
                 if on_result is not None:
                     on_result(cell)
