@@ -131,6 +131,8 @@ impl Tcp {
     pub const PSH: u8 = 0x08;
     /// ACK flag.
     pub const ACK: u8 = 0x10;
+    /// CWR flag: the congestion window was reduced (RFC 3168).
+    pub const CWR: u8 = 0x80;
 
     /// Whether all of `flags` are set.
     pub const fn has(&self, flags: u8) -> bool {

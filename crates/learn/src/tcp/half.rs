@@ -365,6 +365,10 @@ impl Half {
             });
             self.flight.lost(end);
         }
+        // The sender reduced its window although nothing was lost (RFC 3168 section 6.1.2).
+        if h.has(Header::CWR) && !syn {
+            self.flight.lost(end);
+        }
         let in_order = offset == self.next;
         let full = self.sizes.full(allowed);
         self.room = (self.flight).sent(at, [offset, end], full, around.back);

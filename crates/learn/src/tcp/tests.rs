@@ -99,6 +99,23 @@ fn writes_that_fill_their_segments_are_told_by_what_was_in_flight() {
 }
 
 #[test]
+fn marks_make_the_window_unknown_as_losses_do() {
+    let most = |flags: u8| {
+        let mut t = open(0, 9);
+        for i in 0..16 {
+            data(&mut t, 9, i * 1_460, 1_460, 40 * MS);
+        }
+        let acked = header(Header::ACK, 1, 10 + 16 * 1_460, 0);
+        t.packet(0, 44 * MS, 52, &acked, QUIET);
+        let next = header(Header::ACK | flags, 10 + 16 * 1_460, 1, 1_460);
+        t.packet(1, 80 * MS, 1_500, &next, QUIET);
+        t.halves[1].flight.most()
+    };
+    assert_eq!(most(0), 16 * 1_460);
+    assert_eq!(most(Header::CWR), 0);
+}
+
+#[test]
 fn windows_are_scaled() {
     let t = open(5, 5);
     assert_eq!(t.halves[0].window.cap(), 0xffff << 7);
