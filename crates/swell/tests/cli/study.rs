@@ -5,7 +5,8 @@ use crate::{Scratch, run, text};
 #[test]
 fn a_first_look_leaves_ledger_pictures_and_runs() {
     let dir = Scratch::new("study");
-    let first = run(&dir, &["study", "burstiness", "--quick"]);
+    let file = shortened(&dir, "burstiness", "5s");
+    let first = run(&dir, &["study", "file", &file, "--quick"]);
     assert!(first.status.success(), "{}", text(&first.stderr));
     let said = text(&first.stdout);
     for expected in [
@@ -34,7 +35,7 @@ fn a_first_look_leaves_ledger_pictures_and_runs() {
 
     // No run is repeated, nothing changes, and the JSON has the same content.
     let runs = std::fs::read(study.join("runs.csv")).unwrap();
-    let again = run(&dir, &["study", "burstiness", "--quick", "--json"]);
+    let again = run(&dir, &["study", "file", &file, "--quick", "--json"]);
     assert!(
         text(&again.stderr).contains("runs are there"),
         "{}",
@@ -51,9 +52,21 @@ fn a_first_look_leaves_ledger_pictures_and_runs() {
 
     // A foreign table is not overwritten.
     std::fs::write(study.join("runs.csv"), "a,b\n").unwrap();
-    let other = run(&dir, &["study", "burstiness", "--quick"]);
+    let other = run(&dir, &["study", "file", &file, "--quick"]);
     assert_eq!(other.status.code(), Some(2));
     assert!(text(&other.stderr).contains("line 1") && text(&other.stderr).contains("--fresh"));
+}
+
+/// Writes the files of a bundled study whose quick runs take 40 s, and makes them shorter. Returns the name of the file.
+pub(super) fn shortened(dir: &Scratch, name: &str, duration: &str) -> String {
+    let out = run(dir, &["study", name, "--write", "short"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let path = dir.0.join("short/study.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let short = text.replace("run.duration=40s", &format!("run.duration={duration}"));
+    assert_ne!(short, text);
+    std::fs::write(path, short).unwrap();
+    "short/study.toml".into()
 }
 
 /// Writes an experiment of a second and a study of it.

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
+use super::study::shortened;
 use super::under::emulates;
 use super::{Scratch, run, swell, text};
 
@@ -121,10 +122,11 @@ fn a_page_follows_what_others_do_in_a_run_directory() {
 #[test]
 fn a_page_follows_a_study_to_its_report() {
     let dir = Scratch::new("watch-study");
+    let file = shortened(&dir, "buffers", "25s");
     let study = |more: &[&str]| {
         let done = run(
             &dir,
-            &[&["study", "buffers", "--quick", "-o", "one"], more].concat(),
+            &[&["study", "file", &file, "--quick", "-o", "one"], more].concat(),
         );
         assert!(done.status.success(), "{}", text(&done.stderr));
     };
