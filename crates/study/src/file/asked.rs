@@ -58,7 +58,7 @@ impl<'f> Asked<'f> {
         filter: Option<&'f str>,
     ) -> Result<Asked<'f>, Wrong> {
         let mut engine = source.compiled.asker();
-        results::register(source.compiled, source.numbers, column, &mut engine);
+        source.views.register(column, &mut engine);
         let mut asked = Asked {
             engine,
             filter: None,

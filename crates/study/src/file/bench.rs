@@ -20,7 +20,7 @@ use super::error::StudyError;
 use super::facade::FileStudy;
 use super::group::Group;
 use super::reference::Numbers;
-use super::results;
+use super::results::Views;
 use super::script::Trouble;
 use super::template;
 
@@ -257,7 +257,7 @@ pub(super) fn late(
 ) -> Result<Group, StudyError> {
     let list = &compiled.file.line[group.line].late;
     let mut engine = compiled.asker();
-    results::register(compiled, numbers, group.column, &mut engine);
+    Views::of(compiled, numbers).register(group.column, &mut engine);
     let mut known = scope(&compiled.file, (group.column, group.line), &group.axes);
     let mut set = Vec::new();
     for (i, text) in list.iter().enumerate() {

@@ -8,7 +8,7 @@ use super::compiled::Compiled;
 use super::format::{Claim, Column, StudyFile};
 use super::origin::Place;
 use super::reference::Numbers;
-use super::results;
+use super::results::{self, Views};
 use super::script::{self, Trouble};
 use super::units::written;
 use crate::{Entry, Estimate, Finding, Ledger, Verdict};
@@ -42,14 +42,15 @@ pub(super) fn ledgers(
     doubts: &mut Vec<Warning>,
 ) -> Vec<Ledger> {
     let study = &compiled.file;
+    let views = Views::of(compiled, ours);
+    let theirs = reference.map(|r| Views::of(compiled, r));
     let engines: Vec<Asked<'_>> = (0..study.column.len())
         .map(|c| {
-            let of = |numbers: &Numbers| asking(compiled, numbers, reference, c);
-            // A rule may be vacuously true of no runs.
-            let run = |r: &&Numbers| r.rows.iter().any(|row| row.place.0 == c);
+            let of = |views: &Views| asking(compiled, views, theirs.as_ref(), c);
             Asked {
-                here: of(ours),
-                there: reference.filter(run).map(of),
+                here: of(&views),
+                // A rule may be vacuously true of no runs.
+                there: theirs.as_ref().filter(|t| t.has_runs(c)).map(of),
                 lacking: lacking(study, ours, c),
             }
         })
@@ -166,8 +167,9 @@ fn judged(claim: &Claim, column: &Column, asked: &Asked<'_>, doubts: &mut Vec<Wa
 
 /// Evaluates every claim on made-up numbers. Missing runs are not an error.
 pub(super) fn rehearse(compiled: &Compiled, numbers: &Numbers) -> Result<(), Problems> {
+    let views = Views::of(compiled, numbers);
     for (i, column) in compiled.file.column.iter().enumerate() {
-        let engine = asking(compiled, numbers, Some(numbers), i);
+        let engine = asking(compiled, &views, Some(&views), i);
         for (claim, place) in &compiled.claims {
             let drawn = |name: &&String| compiled.file.figure.iter().any(|f| f.name == **name);
             if let Some(name) = claim.figures.iter().find(|name| !drawn(name)) {
@@ -200,17 +202,12 @@ fn check(engine: &Engine, claim: &Claim, place: &Place) -> Result<(), Problems> 
 }
 
 /// An engine that knows the runs of a column and the reference's numbers for them.
-fn asking(
-    compiled: &Compiled,
-    numbers: &Numbers,
-    reference: Option<&Numbers>,
-    column: usize,
-) -> Engine {
+fn asking(compiled: &Compiled, views: &Views, reference: Option<&Views>, column: usize) -> Engine {
     let mut engine = compiled.asker();
-    results::register(compiled, numbers, column, &mut engine);
+    views.register(column, &mut engine);
     let theirs = match (&compiled.file.reference, reference) {
         (None, _) => Err("the study has no [reference]"),
-        (_, theirs) => Ok(theirs.map(|r| r.view(compiled, column))),
+        (_, theirs) => Ok(theirs.map(|r| r.column(column))),
     };
     results::register_reference(theirs, &mut engine);
     engine

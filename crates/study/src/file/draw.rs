@@ -10,8 +10,7 @@ use super::compiled::Compiled;
 use super::format::{By, Column, Figure, StudyFile};
 use super::lists;
 use super::origin::Place;
-use super::reference::{Numbers, Row};
-use super::results;
+use super::reference::Row;
 use super::script::{self, Trouble};
 use super::source::{Source, Wrong, chosen};
 use super::units::Units;
@@ -205,7 +204,7 @@ fn draw(source: &Source<'_>, figure: &Figure) -> Result<Vec<Picture>, Wrong> {
             pictures.push(picture(figure, suffix, all));
         }
     };
-    let curve = |c: usize, measured: &[Line]| reference(compiled, numbers, figure, c, measured);
+    let curve = |c: usize, measured: &[Line]| reference(source, figure, c, measured);
     match figure.by {
         By::Line if !figure.points.is_empty() => {
             for &c in &columns {
@@ -289,8 +288,7 @@ fn picture(figure: &Figure, column: Option<&Column>, lines: Vec<Line>) -> Pictur
 
 /// The reference curve over the range of the lines; `None` if it needs runs that do not exist.
 fn reference(
-    compiled: &Compiled,
-    numbers: &Numbers,
+    source: &Source<'_>,
     figure: &Figure,
     column: usize,
     lines: &[Line],
@@ -298,8 +296,8 @@ fn reference(
     let Some(text) = &figure.reference else {
         return Ok(None);
     };
-    let mut engine = compiled.asker();
-    results::register(compiled, numbers, column, &mut engine);
+    let mut engine = source.compiled.asker();
+    source.views.register(column, &mut engine);
     let ast = script::compile(&engine, text).map_err(|t| ("reference", t))?;
     let xs = lines.iter().flat_map(|l| &l.points).map(|p| p.0);
     let low = xs.clone().fold(f64::INFINITY, f64::min);

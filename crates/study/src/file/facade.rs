@@ -13,6 +13,7 @@ use super::format;
 use super::group::Group;
 use super::kept::{Kept, Points};
 use super::reference::{self, Numbers};
+use super::results::Views;
 use super::source::{Source, Wrong};
 use super::tables::Tables;
 use super::units::written;
@@ -218,6 +219,7 @@ impl FileStudy {
         let source = Source {
             compiled: &self.compiled,
             numbers: &ours,
+            views: &Views::of(&self.compiled, &ours),
             points: &points,
         };
         let mut sections = draw::sections(&source, &mut doubts);

@@ -15,6 +15,7 @@ use super::format::{Claim, ClaimsFile, Column, Line, StudyFile};
 use super::group::Group;
 use super::origin::{Origin, Place};
 use super::reference::{self, Numbers};
+use super::results::Views;
 use super::script::{self, Trouble};
 use super::source::Source;
 use super::texts::{Texts, quoted};
@@ -200,6 +201,7 @@ impl FileStudy {
         let source = Source {
             compiled,
             numbers: &numbers,
+            views: &Views::of(compiled, &numbers),
             points: &made_up,
         };
         draw::rehearse(&source)?;

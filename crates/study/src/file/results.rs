@@ -49,7 +49,7 @@ impl Numbers {
     }
 
     /// The view of one column for claims: a map for each of its combinations.
-    pub(super) fn view(&self, compiled: &Compiled, column: usize) -> View {
+    fn view(&self, compiled: &Compiled, column: usize) -> View {
         let study = &compiled.file;
         let mine = self.rows.iter().filter(|r| r.place.0 == column);
         let runs = mine
@@ -87,12 +87,37 @@ fn row(
     }
 }
 
-/// Registers the runs of a column with the engine, and those of all columns by name.
-pub(super) fn register(compiled: &Compiled, numbers: &Numbers, column: usize, engine: &mut Engine) {
-    numbers.view(compiled, column).register(engine);
-    let columns = compiled.file.column.iter().enumerate();
-    let views = columns.map(|(c, own)| (own.name.clone(), numbers.view(compiled, c)));
-    View::register_all(views.collect(), engine);
+/// The views of all columns. Every engine that asks for runs shares them.
+pub(super) struct Views {
+    /// In the order of the file.
+    columns: Vec<Arc<View>>,
+    named: Arc<BTreeMap<String, Arc<View>>>,
+}
+
+impl Views {
+    pub(super) fn of(compiled: &Compiled, numbers: &Numbers) -> Views {
+        let names = compiled.file.column.iter().map(|c| c.name.clone());
+        let columns = (0..names.len()).map(|c| Arc::new(numbers.view(compiled, c)));
+        let columns: Vec<_> = columns.collect();
+        Views {
+            named: Arc::new(names.zip(columns.iter().cloned()).collect()),
+            columns,
+        }
+    }
+
+    pub(super) fn column(&self, column: usize) -> Arc<View> {
+        Arc::clone(&self.columns[column])
+    }
+
+    pub(super) fn has_runs(&self, column: usize) -> bool {
+        !self.columns[column].runs.is_empty()
+    }
+
+    /// Registers the runs of a column with the engine, and those of all columns by name.
+    pub(super) fn register(&self, column: usize, engine: &mut Engine) {
+        View::register(&self.columns[column], engine);
+        View::register_all(&self.named, engine);
+    }
 }
 
 /// All variables of a row: values, axes, names, measures. A measure without a number is absent.
@@ -149,13 +174,12 @@ impl View {
 
     /// Registers the functions for the runs of all columns: `run_in(column, line)`, `run_in(column, line, #{...})`,
     /// `runs_in(column, line)`.
-    fn register_all(columns: BTreeMap<String, View>, engine: &mut Engine) {
-        let all = Arc::new(columns);
-        let view = |views: &BTreeMap<String, View>, column: &str| match views.get(column) {
-            Some(view) => Ok(view.clone()),
+    fn register_all(all: &Arc<BTreeMap<String, Arc<View>>>, engine: &mut Engine) {
+        let view = |views: &BTreeMap<String, Arc<View>>, column: &str| match views.get(column) {
+            Some(view) => Ok(Arc::clone(view)),
             None => script::wrong(format!("no column is called `{column}`")),
         };
-        let [of, only, one] = std::array::from_fn(|_| Arc::clone(&all));
+        let [of, only, one] = std::array::from_fn(|_| Arc::clone(all));
         engine.register_fn(
             "runs_in",
             move |column: ImmutableString, line: ImmutableString| view(&of, &column)?.of(&line),
@@ -175,9 +199,8 @@ impl View {
     }
 
     /// Registers the functions for runs: `runs()`, `runs(line)`, `run(line)`, `run(line, #{...})`.
-    fn register(self, engine: &mut Engine) {
-        let all = Arc::new(self);
-        let [every, of, only, one] = std::array::from_fn(|_| Arc::clone(&all));
+    fn register(all: &Arc<View>, engine: &mut Engine) {
+        let [every, of, only, one] = std::array::from_fn(|_| Arc::clone(all));
         engine.register_fn("runs", move || -> Array {
             every
                 .runs
@@ -196,7 +219,7 @@ impl View {
 }
 
 /// The reference's numbers: `None` if they are not compared, an error if the study has no reference.
-pub(super) type Theirs = std::result::Result<Option<View>, &'static str>;
+pub(super) type Theirs = std::result::Result<Option<Arc<View>>, &'static str>;
 
 /// Registers the functions for the reference's numbers: `reference(line)`, `reference(line, #{...})`, like `run`.
 pub(super) fn register_reference(theirs: Theirs, engine: &mut Engine) {

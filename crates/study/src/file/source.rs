@@ -3,6 +3,7 @@
 use super::compiled::Compiled;
 use super::kept::Points;
 use super::reference::Numbers;
+use super::results::Views;
 use super::script::Trouble;
 
 /// The faulty key of a figure or table, and the reason.
@@ -12,6 +13,7 @@ pub(super) type Wrong = (&'static str, Trouble);
 pub(super) struct Source<'a> {
     pub compiled: &'a Compiled,
     pub numbers: &'a Numbers,
+    pub views: &'a Views,
     /// The points of an expression for the tables of a row's first run.
     pub points: &'a dyn Fn(usize, &str) -> Result<Points, Wrong>,
 }

@@ -1,6 +1,7 @@
 //! Tests the rules of the burstiness study on ns-2's numbers, whose verdicts are known, and on made-up ones.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use super::super::claims;
 use super::super::reference::Numbers;
@@ -8,10 +9,14 @@ use super::*;
 use crate::bundled::Bundled;
 use crate::{Estimate, Ledger, Verdict};
 
-fn burstiness() -> FileStudy {
-    let bundled = Bundled::named("burstiness").expect("it is carried");
-    let study = bundled.study(&Overrides::default());
-    study.unwrap_or_else(|e| panic!("{e}"))
+/// The study, which takes seconds to read.
+fn burstiness() -> &'static FileStudy {
+    static STUDY: LazyLock<FileStudy> = LazyLock::new(|| {
+        let bundled = Bundled::named("burstiness").expect("it is carried");
+        let study = bundled.study(&Overrides::default());
+        study.unwrap_or_else(|e| panic!("{e}"))
+    });
+    &STUDY
 }
 
 fn ns2(study: &FileStudy) -> Numbers {
@@ -57,7 +62,7 @@ pub(super) fn their_verdicts_stand_beside(study: &FileStudy) {
 #[test]
 fn ns2_was_run_on_every_line_of_the_paper() {
     let study = burstiness();
-    let ns2 = ns2(&study);
+    let ns2 = ns2(study);
     // Six lines in two columns at twelve numbers of clients; four queues, two transports and five numbers of added
     // clients in two columns. Three seeds each.
     assert_eq!(ns2.rows.len(), 6 * 2 * 12 + 4 * 2 * 5 * 2);
@@ -74,7 +79,7 @@ fn ns2_was_run_on_every_line_of_the_paper() {
 fn what_the_rules_say_of_ns2() {
     use Verdict::{DoesNotHold as No, Holds, InPart, NotTested};
     let study = burstiness();
-    let ledgers = ledgers(&study, &ns2(&study));
+    let ledgers = ledgers(study, &ns2(study));
     let got = verdicts(&ledgers[..1]);
     // Read off ns-2's means by hand: excess, deliveries and losses by number of clients.
     let expected = [
@@ -110,7 +115,7 @@ fn what_the_rules_say_of_ns2() {
         assert_eq!(verdicts[0], verdict, "{id}");
     }
     assert_eq!(ledgers[2].columns, ["era", "modern"]);
-    their_verdicts_stand_beside(&study);
+    their_verdicts_stand_beside(study);
 }
 
 /// Numbers for every run and measure; `f` gets the line, the clients, the added clients and the measure's name.
@@ -134,7 +139,7 @@ fn made_up(study: &FileStudy, f: impl Fn(&str, f64, f64, &str) -> Estimate) -> N
 fn a_world_without_congestion_control_refutes_the_paper() {
     use Verdict::{DoesNotHold as No, Holds};
     let study = burstiness();
-    let world = made_up(&study, |_, clients, others, measure| {
+    let world = made_up(study, |_, clients, others, measure| {
         let value = match measure {
             "cov" | "cov_warm" => 1.0 / (10.0 * (clients + others)).sqrt(),
             "loss" | "loss_warm" | "background_loss" => 0.3,
@@ -143,7 +148,7 @@ fn a_world_without_congestion_control_refutes_the_paper() {
         };
         Estimate::known(value, 0.0, 3)
     });
-    let got = verdicts(&ledgers(&study, &world));
+    let got = verdicts(&ledgers(study, &world));
     for (id, verdict) in [
         ("S2.1", Holds),
         ("S2.2", Holds),
@@ -172,8 +177,8 @@ fn a_world_without_congestion_control_refutes_the_paper() {
 fn a_bar_of_the_paper_is_the_bar_of_its_rule() {
     let study = burstiness();
     let verdict = |excess, sd| {
-        let world = made_up(&study, |_, _, _, _| Estimate::known(excess, sd, 5));
-        verdicts(&ledgers(&study, &world))["S2.3a"][0]
+        let world = made_up(study, |_, _, _, _| Estimate::known(excess, sd, 5));
+        verdicts(&ledgers(study, &world))["S2.3a"][0]
     };
     assert_eq!(verdict(0.45, 0.0), Verdict::Holds);
     assert_eq!(verdict(0.45, 0.2), Verdict::InPart);
@@ -185,8 +190,8 @@ fn an_interval_that_crosses_the_bar_does_not_hold() {
     let study = burstiness();
     let verdict = |sd| {
         // 150 % above Poisson.
-        let world = made_up(&study, |_, _, _, _| Estimate::known(1.5, sd, 5));
-        verdicts(&ledgers(&study, &world))["S2.4a"][0]
+        let world = made_up(study, |_, _, _, _| Estimate::known(1.5, sd, 5));
+        verdicts(&ledgers(study, &world))["S2.4a"][0]
     };
     assert_eq!(verdict(0.0), Verdict::Holds);
     assert_eq!(verdict(0.2), Verdict::InPart);
@@ -196,7 +201,7 @@ fn an_interval_that_crosses_the_bar_does_not_hold() {
 fn what_was_not_run_is_not_tested() {
     let study = burstiness();
     let nothing = Numbers { rows: Vec::new() };
-    let ledgers = ledgers(&study, &nothing);
+    let ledgers = ledgers(study, &nothing);
     for entry in ledgers.iter().flat_map(|l| &l.entries) {
         let mut findings = entry.findings.iter();
         // The tenth anchor is about runs that other rules leave out.
@@ -209,7 +214,7 @@ fn what_was_not_run_is_not_tested() {
 #[test]
 fn no_rule_looks_where_ns2_is_no_reference() {
     let study = burstiness();
-    let reference = ns2(&study);
+    let reference = ns2(study);
     let mut changed = reference.clone();
     let measures = &study.compiled.file.measure;
     let mut touched = 0;
@@ -228,5 +233,5 @@ fn no_rule_looks_where_ns2_is_no_reference() {
         }
     }
     assert!(touched > 50, "{touched}");
-    assert_eq!(ledgers(&study, &changed), ledgers(&study, &reference));
+    assert_eq!(ledgers(study, &changed), ledgers(study, &reference));
 }
