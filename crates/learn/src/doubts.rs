@@ -335,6 +335,19 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             Warning::note("unclear-pauses", text)
         });
     }
+    w.extend(m.in_step().map(|found| {
+        Warning::warning(
+            "sessions-in-step",
+            format!(
+                "sessions send at the same times: bursts of {} to {} have {:.1} times the energy that sessions with \
+                 times of their own would give them. Played, each session has times of its own, so these bursts are \
+                 missing; a replay of the trace keeps them",
+                found.bin,
+                ["servers", "clients"][found.direction],
+                found.factor
+            ),
+        )
+    }));
     if right_sessions > 0 {
         w.push(Warning::note(
             "right-censored",

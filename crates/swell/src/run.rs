@@ -202,7 +202,7 @@ pub(crate) fn doubts(results: &Results, verdict: &Verdict) {
 }
 
 /// Doubts about models that are printed beside the verdict in full.
-const GRAVE: [&str; 2] = ["load-left-out", "unclear-pauses"];
+const GRAVE: [&str; 3] = ["load-left-out", "sessions-in-step", "unclear-pauses"];
 
 /// The doubts about a model.
 #[derive(Default)]

@@ -370,6 +370,9 @@ impl Schedule {
 }
 
 mod acks;
+mod in_step;
+pub use in_step::InStep;
+
 #[cfg(test)]
 mod laws;
 #[cfg(test)]

@@ -235,3 +235,26 @@ fn the_silent_end_of_a_capture_counts() {
     let ratio = unsaid.rates()[0] / said.rates()[0];
     assert!((ratio / 4.0 - 1.0).abs() < 0.01, "{ratio}");
 }
+
+/// Programs that poll by the clock lose their common bursts, because each is played with times of its own.
+#[test]
+fn programs_that_poll_by_the_clock_are_told() {
+    let told = |apart: u64| {
+        let mut tap = Tap::new();
+        for (i, poll) in (0..20_u8).flat_map(|i| (0..12_u64).map(move |k| (i, k))) {
+            let (client, server) = (
+                Host::client(i + 1, Dur::from_millis(2)),
+                Host::server(1, Dur::from_millis(40)),
+            );
+            let what = Exchanges {
+                turns: vec![(200, Dur::from_millis(5), 20_000, Dur::ZERO)],
+                ..Exchanges::default()
+            };
+            let at = Dur::from_millis(500 + 10_000 * poll + apart * u64::from(i));
+            tap.connection(at, client, server, &what);
+        }
+        codes(&learn(tap.packets())).contains(&"sessions-in-step")
+    };
+    assert!(told(0));
+    assert!(!told(490));
+}
