@@ -346,6 +346,15 @@ def test_commands_to_run_under_traffic_are_lists_or_lines(monkeypatch, here):
         assert called[-1] == expected
     with pytest.raises(groundswell.UsageError, match="no command"):
         groundswell.under("access-link", "")
+    with pytest.raises(groundswell.UsageError, match="No closing quotation"):
+        groundswell.under("access-link", "echo 'a")
+    with pytest.raises(groundswell.UsageError, match="no trace"):
+        groundswell.learn([])
+    (here / "file").write_text("")
+    with pytest.raises(groundswell.UsageError, match="File exists|Not a directory"):
+        groundswell.run(TEXT, output="file/below/run")
+    with pytest.raises(groundswell.UsageError, match="None is no value"):
+        groundswell.run(TEXT, network__rate=None)
 
 
 def test_a_command_without_comparison_has_an_exit_code_of_its_own(monkeypatch, here):
