@@ -197,6 +197,31 @@ def test_progress_is_reported_and_ends_with_all_runs(here):
     assert seen[-1].stage == "running"
 
 
+def test_an_exception_of_progress_stops_the_program_and_reaches_the_caller(here):
+    class Wrong(Exception):
+        pass
+
+    def wrong(_progress):
+        raise Wrong
+
+    began = time.monotonic()
+    with pytest.raises(Wrong):
+        groundswell.run(LONG, output="long", progress=wrong)
+    assert time.monotonic() - began < 60
+    # The program is at its end: nobody holds the directory.
+    assert groundswell.run(TEXT, output="long", fresh=True).verdict.replications == 2
+
+
+def test_a_run_is_found_from_another_directory_and_is_never_stale(here, monkeypatch):
+    run = groundswell.run(TEXT, output="here")
+    before = run.verdict.raw
+    (here / "below").mkdir()
+    monkeypatch.chdir(here / "below")
+    assert run.requests.collect().height > 0 and run.verdict.raw is before
+    groundswell.run(TEXT, output=run.directory, fresh=True, run__replications=3)
+    assert run.verdict.replications == 3 and len(run.manifest["cells"]) == 2 * 3
+
+
 LONG = TEXT.replace('duration = "5s"', 'duration = "2000s"').replace("replications = 2", "replications = 50")
 
 
