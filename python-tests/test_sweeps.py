@@ -1,5 +1,6 @@
 """Sweeps of the package `groundswell`: their numbers, executors, stopping, and what they refuse."""
 import concurrent.futures
+import contextlib
 import math
 import os
 import pathlib
@@ -260,6 +261,24 @@ def test_batches_of_a_cell_have_the_same_model(here):
         )
 
 
+def test_cells_of_a_sweep_have_the_same_model(here):
+    class Now(concurrent.futures.Executor):
+        models = iter(["calls", "streaming"])
+
+        def submit(self, fn, /, *args):
+            use(next(self.models))
+            future = concurrent.futures.Future()
+            future.set_result(fn(*args))
+            return future
+
+    (here / "mine.toml").write_text(LEARNT)
+    with pytest.raises(groundswell.SweepError, match="mine.json.zst has changed") as failed:
+        groundswell.sweep("mine.toml", {"network.delay": ["5ms", "6ms"]}, Now(), output="sweep")
+    assert len(failed.value.errors) == 1
+    with pytest.raises(groundswell.SweepError, match="model of poisson: there"):
+        groundswell.sweep("mine.toml", {"network.delay": ["5ms", "6ms"]}, output="sweep")
+
+
 LONG = TEXT.replace('duration = "5s"', 'duration = "20000s"').replace('"poisson"\nrate', '"poisson"\npacket = "100B"\nrate')
 
 SWEEP = """
@@ -275,19 +294,22 @@ def programs(place):
     return [line for line in lines if str(place) in line and "--events" in line and not line.startswith("Z")]
 
 
-@pytest.mark.parametrize("kind", ["threads", "processes"])
-def test_ctrl_c_stops_a_sweep_and_its_workers(here, kind):
+@pytest.mark.parametrize(("kind", "who"), [("threads", os.kill), ("processes", os.kill), ("processes", os.killpg)])
+def test_ctrl_c_stops_a_sweep_and_its_workers(here, kind, who):
+    # A terminal sends the signal to all processes of the group.
     (here / "script.py").write_text(SWEEP.format(text=LONG))
-    with subprocess.Popen([sys.executable, "script.py", kind], stderr=subprocess.PIPE, text=True) as child:
+    command = [sys.executable, "script.py", kind]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as child:
         try:
             until = time.monotonic() + 60
             while not programs(here / "long") and time.monotonic() < until:
                 time.sleep(0.1)
             assert programs(here / "long")
-            child.send_signal(signal.SIGINT)
+            who(child.pid, signal.SIGINT)
             _, said = child.communicate(timeout=60)
         finally:
-            child.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
     assert "KeyboardInterrupt" in said and child.returncode != 0
     assert not programs(here / "long") and not list(here.glob("long/cell-*/.seeds-*"))
 
@@ -399,6 +421,8 @@ def test_cells_that_fail_do_not_hide_the_others(here):
         groundswell.sweep(TEXT, {"network.delay": ["5ms", "5x", "6ms"]}, output="sweep")
     there = failed.value.sweep
     assert [cell.done for cell in there] == [True, False, True] and list(failed.value.errors) == [1]
+    with pytest.raises(groundswell.UsageError, match="cell 1 has no runs"):
+        there[1].run
     assert there.results["network.delay"].unique(maintain_order=True).to_list() == ["5ms", "6ms"]
     assert pickle.loads(pickle.dumps(failed.value)).sweep.results.equals(there.results)
     # Without that cell, and with others, the same directory goes on.

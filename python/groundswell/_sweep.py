@@ -73,7 +73,9 @@ class Cell:
 
     @property
     def run(self) -> Run:
-        """Its runs, all batches combined."""
+        """Its runs, all batches combined. Raises `UsageError` if it has none."""
+        if not self.directories:
+            raise UsageError(f"cell {self.index} has no runs", "its `error` says why", 2)
         # The verdict is known, and need not be computed again to join tables.
         return Run.known(self.verdict, *self.directories)
 
@@ -322,6 +324,7 @@ def _drive(
 ) -> None:
     """Submits batches until every cell is done."""
     pending: dict[concurrent.futures.Future[str], tuple[Cell, int, int, int]] = {}
+    inputs: dict[str, str] = {}
 
     def submit(cell: Cell, seed: int, count: int, left: int) -> None:
         cell.attempts += 1
@@ -340,8 +343,14 @@ def _drive(
         anew = plan.until is not None and _matches_means(place)
         directories = [place] if anew else sorted([*cell.directories, place], key=_first_seed)
         # Not `cell.run`, which has the verdict of the batches before. The program refuses batches of unlike inputs.
-        cell.verdict = Run(*directories).verdict
-        cell.directories = directories
+        verdict = Run(*directories).verdict
+        # Nor can cells be compared if they are of unlike inputs.
+        manifest = Run(place).manifest
+        files = {m["source"]: m["hash"] for m in manifest["models"].values() if m["source"] != "bundled"}
+        for what, found in {**files, "the version of the program": manifest["version"]}.items():
+            if inputs.setdefault(what, found) != found:
+                raise UsageError(f"{what} has changed during the sweep", "the same call says which batches are old", 2)
+        cell.verdict, cell.directories = verdict, directories
         first = plan.first(cell.settings)[0]
         more = plan.next(cell.verdict, seed + count - first, anew)
         if anew and more:
