@@ -197,6 +197,25 @@ def test_progress_is_reported_and_ends_with_all_runs(here):
     assert seen[-1].stage == "running"
 
 
+def test_an_exception_of_progress_stops_the_program_and_reaches_the_caller(here):
+    # In a process of its own, which can be ended if it hangs.
+    script = f"import groundswell\ngroundswell.run({LONG!r}, output='long', progress=lambda p: 1 / 0)"
+    done = subprocess.run([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
+    # The program has ended: nobody holds the directory.
+    assert groundswell.run(TEXT, output="long", fresh=True).verdict.replications == 2
+
+
+def test_a_run_is_found_from_another_directory_and_is_never_stale(here, monkeypatch):
+    run = groundswell.run(TEXT, output="here")
+    before = run.verdict.raw
+    (here / "below").mkdir()
+    monkeypatch.chdir(here / "below")
+    assert run.requests.collect().height > 0 and run.verdict.raw is before
+    groundswell.run(TEXT, output=run.directory, fresh=True, run__replications=3)
+    assert run.verdict.replications == 3 and len(run.manifest["cells"]) == 2 * 3
+
+
 LONG = TEXT.replace('duration = "5s"', 'duration = "2000s"').replace("replications = 2", "replications = 50")
 
 
@@ -346,6 +365,15 @@ def test_commands_to_run_under_traffic_are_lists_or_lines(monkeypatch, here):
         assert called[-1] == expected
     with pytest.raises(groundswell.UsageError, match="no command"):
         groundswell.under("access-link", "")
+    with pytest.raises(groundswell.UsageError, match="No closing quotation"):
+        groundswell.under("access-link", "echo 'a")
+    with pytest.raises(groundswell.UsageError, match="no trace"):
+        groundswell.learn([])
+    (here / "file").write_text("")
+    with pytest.raises(groundswell.UsageError, match="File exists|Not a directory"):
+        groundswell.run(TEXT, output="file/below/run")
+    with pytest.raises(groundswell.UsageError, match="None is no value"):
+        groundswell.run(TEXT, network__rate=None)
 
 
 def test_a_command_without_comparison_has_an_exit_code_of_its_own(monkeypatch, here):

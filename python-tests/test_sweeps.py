@@ -1,10 +1,16 @@
 """Sweeps of the package `groundswell`: their numbers, executors, stopping, and what they refuse."""
 import concurrent.futures
+import contextlib
 import math
 import os
 import pathlib
+import pickle
+import shutil
 import signal
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 
@@ -12,6 +18,7 @@ import groundswell
 from groundswell import _experiment
 from small import TEXT
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 GRID = {"background.poisson.rate": ["2Mbit", "8Mbit"], "network.delay": ["2ms", "20ms"]}
 
 
@@ -33,7 +40,7 @@ def test_a_sweep_over_processes_has_the_numbers_of_single_runs(here):
     assert again.results.equals(results)
     assert stamps == {p: p.stat().st_mtime_ns for p in pathlib.Path("sweep").glob("cell-*/*/manifest.json")}
     with pytest.raises(groundswell.UsageError, match="another sweep"):
-        groundswell.sweep(TEXT, {"network.delay": ["9ms"]}, output="sweep")
+        groundswell.sweep(TEXT.replace("20kB", "30kB"), GRID, output="sweep")
 
 
 def test_underscores_in_a_grid_are_dots(here):
@@ -48,13 +55,13 @@ def test_underscores_in_a_grid_are_dots(here):
         def __init__(self):
             self.changes = []
 
-        def submit(self, fn, /, text, path, cwd, changes, place):
+        def submit(self, fn, /, text, path, cwd, changes, place, token):
             self.changes.append((sorted(c for c in changes if c.startswith("run.")), pathlib.Path(place).name))
             raise concurrent.futures.BrokenExecutor
 
     source, pool = _experiment.Source.of(TEXT), Records()
     cells = [SweepCell(i, settings) for i, settings in enumerate(_points({"run__seed": [5, 77]}))]
-    _drive(pool, _Job(TEXT, None, "."), _Plan(source, None, 3, 100), here, cells, 0, None)
+    _drive(pool, _Job(TEXT, None, ".", "token"), _Plan(source, None, 3, 100), here, cells, 0, None)
     seeds = {next(c for c in changes if c.startswith("run.seed")) for changes, _ in pool.changes}
     assert seeds == {"run.seed=5", "run.seed=77"}
     assert {name for _, name in pool.changes} == {"seeds-5-7", "seeds-77-79"}
@@ -221,7 +228,232 @@ def test_what_is_no_executor_is_refused(here):
         groundswell.sweep(TEXT, GRID, "four", output="none")
 
 
+# Inputs that change, and interruptions.
+
+LEARNT = TEXT.replace('kind = "poisson"\nrate = "6Mbit"', 'kind = "learnt"\nmodel = "mine.json.zst"').replace("5s", "2s")
+
+
+def use(model):
+    shutil.copy(ROOT / "models" / f"{model}.json.zst", "mine.json.zst")
+
+
+def test_batches_of_another_model_are_refused(here):
+    (here / "mine.toml").write_text(LEARNT)
+    use("calls")
+    first = groundswell.sweep("mine.toml", {"network.delay": ["5ms"]}, output="sweep")
+    assert groundswell.sweep("mine.toml", {"network.delay": ["5ms"]}, output="sweep").results.equals(first.results)
+    use("streaming")
+    with pytest.raises(groundswell.SweepError, match="model of poisson: there") as stale:
+        groundswell.sweep("mine.toml", {"network.delay": ["5ms"]}, output="sweep")
+    [error] = stale.value.errors.values()
+    assert "or delete" in error.hint and "fresh" not in error.hint
+    shutil.rmtree(first[0].directories[0])
+    fresh = groundswell.sweep("mine.toml", {"network.delay": ["5ms"]}, output="sweep")
+    assert not fresh.results.equals(first.results)
+
+
+def test_batches_of_a_cell_have_the_same_model(here):
+    (here / "mine.toml").write_text(LEARNT)
+    use("calls")
+    with pytest.raises(groundswell.SweepError, match="its model differs"):
+        groundswell.sweep(
+            "mine.toml", {"network.delay": ["5ms"]}, output="sweep", until=0.001, most=10, on_result=lambda _: use("streaming")
+        )
+
+
+def test_cells_of_a_sweep_have_the_same_model(here):
+    class Now(concurrent.futures.Executor):
+        models = iter(["calls", "streaming"])
+
+        def submit(self, fn, /, *args):
+            use(next(self.models))
+            future = concurrent.futures.Future()
+            future.set_result(fn(*args))
+            return future
+
+    (here / "mine.toml").write_text(LEARNT)
+    with pytest.raises(groundswell.SweepError, match="mine.json.zst has changed") as failed:
+        groundswell.sweep("mine.toml", {"network.delay": ["5ms", "6ms"]}, Now(), output="sweep")
+    assert len(failed.value.errors) == 1
+    with pytest.raises(groundswell.SweepError, match="model of poisson: there"):
+        groundswell.sweep("mine.toml", {"network.delay": ["5ms", "6ms"]}, output="sweep")
+
+
+LONG = TEXT.replace('duration = "5s"', 'duration = "20000s"').replace('"poisson"\nrate', '"poisson"\npacket = "100B"\nrate')
+
+SWEEP = """
+import concurrent.futures, sys, groundswell
+if __name__ == "__main__":
+    pool = concurrent.futures.ProcessPoolExecutor(2) if sys.argv[1] == "processes" else None
+    groundswell.sweep({text!r}, {{"network.delay": ["1ms", "2ms", "3ms", "4ms"]}}, pool, output="long")
+"""
+
+
+def programs(place):
+    lines = subprocess.run(["ps", "-ww", "-eo", "stat=,args="], capture_output=True, text=True).stdout.splitlines()
+    return [line for line in lines if str(place) in line and "--events" in line and not line.startswith("Z")]
+
+
+@pytest.mark.parametrize(("kind", "who"), [("threads", os.kill), ("processes", os.kill), ("processes", os.killpg)])
+def test_ctrl_c_stops_a_sweep_and_its_workers(here, kind, who):
+    # A terminal sends the signal to all processes of the group.
+    (here / "script.py").write_text(SWEEP.format(text=LONG))
+    command = [sys.executable, "script.py", kind]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as child:
+        try:
+            until = time.monotonic() + 60
+            while not programs(here / "long") and time.monotonic() < until:
+                time.sleep(0.1)
+            assert programs(here / "long")
+            who(child.pid, signal.SIGINT)
+            _, said = child.communicate(timeout=60)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+    assert "KeyboardInterrupt" in said and child.returncode != 0
+    assert not programs(here / "long") and not list(here.glob("long/cell-*/.seeds-*"))
+
+
+def test_an_exception_of_on_result_stops_the_sweep(here):
+    class Wrong(Exception):
+        pass
+
+    def wrong(_cell):
+        raise Wrong
+
+    # The second cell would take very long.
+    with pytest.raises(Wrong):
+        groundswell.sweep(LONG, {"run.duration": ["2s", "20000s"]}, 2, output="sweep", on_result=wrong)
+    assert not programs(here / "sweep") and not list(here.glob("sweep/.stop-*"))
+
+
+def test_only_what_is_surely_left_behind_is_removed(here):
+    from groundswell._sweep import DAY, _sweep_up
+
+    own, other, old = (here / "cell-1" / f".seeds-1-5.{name}" for name in ("own.1", "other.2", "other.3"))
+    for path in (own, other, old):
+        (path / "cells").mkdir(parents=True)
+    before = time.time() - 2 * DAY
+    for path in (old, old / "cells", other):
+        os.utime(path, (before, before))
+    _sweep_up(here, "own")
+    # Another sweep is at work in `other`: it finished a run a moment ago.
+    assert not own.exists() and other.exists() and not old.exists()
+
+
+def test_a_cell_that_matches_mean_rates_is_one_run(here):
+    text = TEXT.replace('kind = "poisson"\nrate = "6Mbit"', 'kind = "learnt"\nmodel = "access-link"').replace("5s", "3s")
+    text = text.replace("[run]", '[[background]]\nname = "cbr"\nkind = "cbr"\nrate = "match:poisson"\n[run]')
+    grid = {"background.cbr.match": ["mean", "per-seed"]}
+    mean, each = groundswell.sweep(text, grid, output="sweep", until=0.001, most=7)
+    alone = groundswell.run(text, output="alone", run__replications=7)
+    assert mean.replications == each.replications == 7
+    measured = mean.run.manifest["measured"]
+    assert measured == alone.manifest["measured"] and len(measured["poisson"]["down_bps_each"]) == 7
+    assert mean.verdict.raw["foregrounds"][0]["backgrounds"] == alone.verdict.raw["foregrounds"][0]["backgrounds"]
+    # Rates of the same seed do not depend on the batch.
+    assert len(mean.directories) == 1 and len(each.directories) == 2
+
+
+def test_emulated_runs_do_not_disturb_each_other(here, monkeypatch):
+    workers = []
+
+    class Records(concurrent.futures.Executor):
+        def __init__(self, count):
+            workers.append(count)
+
+        def submit(self, *_):
+            raise concurrent.futures.BrokenExecutor
+
+    monkeypatch.setattr(concurrent.futures, "ThreadPoolExecutor", Records)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    for text, grid, executor in (
+        (TEXT, GRID, None),
+        ('backend = "emulated"' + TEXT, GRID, None),
+        (TEXT, {"backend": ["simulated", "emulated"]}, None),
+        ('backend = "emulated"' + TEXT, GRID, 2),
+    ):
+        with pytest.raises(groundswell.SweepError):
+            groundswell.sweep(text, grid, executor, output=f"sweep-{len(workers)}")
+    assert workers == [8, 1, 1, 2]
+
+
+# Charts.
+
+
+def test_a_chart_has_a_panel_for_each_value_of_other_settings_and_each_application(here):
+    text = TEXT.replace("[[background]]", '[[foreground]]\nname = "bulk"\nkind = "web"\nobject = "200kB"\n[[background]]', 1)
+    grid = {"network.delay": ["2ms", "20ms"], "background.poisson.rate": ["2Mbit", "8Mbit"], "network.rate": ["10Mbit", "20Mbit"]}
+    sweep = groundswell.sweep(text, grid, output="sweep")
+
+    def rows(**options):
+        return sweep.chart("network.delay", "background__poisson__rate", percentile=0.5, **options).to_dict()
+
+    def values(chart):
+        [data] = chart["datasets"].values()
+        return data
+
+    every = rows()
+    places = {(r["network.delay"], r["background.poisson.rate"], r["background"], r["panel"]) for r in values(every)}
+    assert len(places) == len(values(every)) == 8 * 2
+    assert every["facet"]["row"]["field"] == "panel"
+    assert {r["panel"] for r in values(rows(foreground="bulk"))} == {"network.rate = 10Mbit", "network.rate = 20Mbit"}
+    for wrong, name in (
+        ({"percentile": 0.51}, "there are: .*0.5, "),
+        ({"background": "nobody"}, "there are: none, poisson"),
+        ({"foreground": "nobody"}, "there are: page, bulk"),
+        ({"background": "none"}, "no slowdown"),
+    ):
+        with pytest.raises(groundswell.UsageError, match=name):
+            sweep.chart("network.delay", "network.rate", **{"percentile": 0.5, **wrong})
+    with pytest.raises(groundswell.UsageError, match="there are: network.delay, background.poisson.rate, network.rate"):
+        sweep.chart("network.delay", "network.dealy")
+    twice = groundswell.sweep(TEXT, [{"network.delay": "2ms"}] * 2, output="twice")
+    with pytest.raises(groundswell.UsageError, match="hide another"):
+        twice.chart("network.delay", "network.delay")
+
+
 # Mistakes.
+
+
+def test_cells_that_fail_do_not_hide_the_others(here):
+    with pytest.raises(groundswell.SweepError) as failed:
+        groundswell.sweep(TEXT, {"network.delay": ["5ms", "5x", "6ms"]}, output="sweep")
+    there = failed.value.sweep
+    assert [cell.done for cell in there] == [True, False, True] and list(failed.value.errors) == [1]
+    with pytest.raises(groundswell.UsageError, match="cell 1 has no runs"):
+        there[1].run
+    assert there.results["network.delay"].unique(maintain_order=True).to_list() == ["5ms", "6ms"]
+    assert pickle.loads(pickle.dumps(failed.value)).sweep.results.equals(there.results)
+    # Without that cell, and with others, the same directory goes on.
+    stamps = {p: p.stat().st_mtime_ns for p in here.glob("sweep/cell-*/*/manifest.json")}
+    more = groundswell.sweep(TEXT, {"network.delay": ["7ms", "5ms", "6ms"]}, output="sweep")
+    assert len(stamps) == 2 and all(cell.done for cell in more)
+    after = {p: p.stat().st_mtime_ns for p in here.glob("sweep/cell-*/*/manifest.json")}
+    assert len(after) == 3 and stamps.items() <= after.items()
+
+
+def test_settings_called_as_results_and_of_several_kinds_have_columns(here):
+    lists = [
+        [{"name": "none", "kind": "none"}, {"name": "p", "kind": "poisson", "rate": rate}] for rate in ("3Mbit", "6Mbit")
+    ]
+    sweep = groundswell.sweep(TEXT, {"background": lists}, output="lists")
+    assert set(sweep.results["background"]) == {"none", "p"}
+    assert '"3Mbit"' in sweep.results["settings.background"][0]
+    assert sweep.chart("background", "background", percentile=0.5).to_dict()["datasets"]
+    red = TEXT.replace("[[foreground]]", 'qdisc = {kind = "red"}\n[[foreground]]')
+    mixed = groundswell.sweep(red, {"network.qdisc.weight": [0.002, "one-second"]}, output="mixed")
+    assert mixed.results["network.qdisc.weight"].unique(maintain_order=True).to_list() == ["0.002", "one-second"]
+
+
+def test_numbers_of_numpy_are_numbers(here):
+    numpy = pytest.importorskip("numpy")
+    text = TEXT.replace("[[foreground]]", 'loss = {kind = "independent", p = 0.1}\n[[foreground]]')
+    sweep = groundswell.sweep(text, {"network.loss.p": numpy.linspace(0.001, 0.01, 2), "run.seed": numpy.arange(1, 2)}, output="sweep")
+    assert sweep.results["network.loss.p"].unique(maintain_order=True).to_list() == [0.001, 0.01]
+    assert sweep[0].settings == {"network.loss.p": 0.001, "run.seed": 1}
+    assert _experiment.value({"p": [numpy.float64(0.25), numpy.bool_(True)]}) == '{"p" = [0.25, true]}'
+
 
 
 def test_results_of_cells_with_different_keys_have_nulls(here):
@@ -237,7 +469,21 @@ def test_what_a_sweep_cannot_do_is_refused_before_it_runs(here):
         ({"replications": 0}, "less than 1"),
         ({"until": 0.1, "most": 0}, "less than 1"),
         ({"until": 0.1, "replications": 5}, "both say how many"),
+        ({"executor": 0}, "less than 1"),
+        ({"grid": []}, "no cells"),
+        ({"grid": {"network.delay": []}}, "no cells"),
+        ({"grid": {"network.delay": [None]}}, "network.delay to None"),
+        ({"grid": {"network.delay": 5}}, "no list of values"),
     ):
         with pytest.raises(groundswell.UsageError, match=message):
-            groundswell.sweep(TEXT, GRID, output="sweep", **arguments)
+            groundswell.sweep(TEXT, output="sweep", **{"grid": GRID, **arguments})
     assert not (here / "sweep").exists()
+    with pytest.raises(groundswell.UsageError, match="many.* is no whole number"):
+        groundswell.sweep(TEXT, {"run.seed": ["many"]}, output="sweep")
+    (here / "file").write_text("")
+    with pytest.raises(groundswell.UsageError, match="Not a directory|File exists"):
+        groundswell.sweep(TEXT, GRID, output="file/sweep")
+    for damaged in ("{", "[]", '{"cells": {}}'):
+        (here / "sweep" / "sweep.json").write_text(damaged)
+        with pytest.raises(groundswell.UsageError, match="sweep.json is damaged"):
+            groundswell.sweep(TEXT, GRID, output="sweep")

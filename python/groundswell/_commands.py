@@ -61,7 +61,7 @@ def run(
     if output is None:
         output = Path("runs") / f"{source.name()}-{source.fingerprint(sorted(changed), quick, packets, *([suite] if suite else []))}"
     directory = Path(output)
-    directory.parent.mkdir(parents=True, exist_ok=True)
+    _make(directory.parent)
     arguments: list[str] = ["run", *source.arguments(), "--json", "--output", str(directory)]
     arguments += [flag for flag, on in (("--quick", quick), ("--fresh", fresh), ("--packets", packets)) if on]
     if suite:
@@ -94,11 +94,14 @@ def under(
 
     `options` are those of `swell under`, with underscores: `rate="20Mbit"`, `delay="20ms"`, `server="python3 -m http.server"`.
     """
-    words = shlex.split(command) if isinstance(command, str) else list(command)
+    try:
+        words = shlex.split(command) if isinstance(command, str) else list(command)
+    except ValueError as error:
+        raise UsageError(f"{command!r} does not split into words: {error}", "or give a list of words", 2) from error
     if not words:
         raise UsageError("there is no command to run", code=2)
     directory = Path(output) if output is not None else Path("runs") / f"under-{Path(words[0]).name}"
-    directory.parent.mkdir(parents=True, exist_ok=True)
+    _make(directory.parent)
     arguments: list[str] = ["under", os.fspath(background), "--json", "--output", str(directory)]
     if compare is not False:
         arguments += ["--compare"] if compare is True else ["--compare", str(compare)]
@@ -122,6 +125,8 @@ def learn(
     `options` are those of `swell learn`, with underscores: `name="campus"`, `note="CC BY 4.0"`, `inside=["192.0.2.0/24"]`,
     `flows=True`. The model is written to `output`, or to `NAME.json.zst` after the first trace."""
     files = as_list(traces)
+    if not files:
+        raise UsageError("there is no trace to learn from", code=2)
     if output is None:
         output = Path(f"{Path(files[0]).name.split('.')[0]}.json.zst")
     with _progress.shown(progress) as report:
@@ -143,7 +148,7 @@ def study(
     called = os.fspath(name)
     bundled = not called.endswith(".toml")
     directory = Path(output) if output is not None else Path("runs") / f"study-{Path(called).stem}{'-quick' * quick}"
-    directory.parent.mkdir(parents=True, exist_ok=True)
+    _make(directory.parent)
     arguments = ["study", called] if bundled else ["study", "file", called]
     arguments += ["--json", "--output", str(directory), *_options(options)]
     arguments += ["--quick"] if quick else []
@@ -179,6 +184,13 @@ def models() -> pl.DataFrame:
         for m in listed
     ]
     return pl.DataFrame(rows)
+
+
+def _make(directory: Path) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{error.filename or directory}: {error.strerror}", code=2) from error
 
 
 def _options(options: dict[str, object]) -> list[str]:

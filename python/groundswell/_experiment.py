@@ -80,8 +80,10 @@ def _is_text(given: str) -> bool:
 
 
 def value(given: object) -> str:
-    """A value in the form for `--set`: TOML on one line."""
+    """A value in the form for `--set`: TOML on one line. Raises `UsageError` for None."""
     given = plain(given)
+    if given is None:
+        raise UsageError("None is no value of a key", "leave the key out, and it keeps the experiment's value", 2)
     if isinstance(given, bool):
         return "true" if given else "false"
     if isinstance(given, Mapping):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from groundswell.errors import BinaryNotFound, GroundswellError, UsageError, of_event
+from groundswell.errors import BinaryNotFound, GroundswellError, Interrupted, UsageError, of_event
 
 ANSWERS = (0, 3, 4, 5)
 """Exit codes that are verdicts, not failures."""
@@ -27,8 +27,8 @@ HOW = "`pip install groundswell` brings the program; or set the variable SWELL t
 PATIENCE = 20.0
 """Seconds that an interrupted command has to keep what is finished."""
 
-_running: set[subprocess.Popen[str]] = set()
-_lock = threading.Lock()
+STEP = 0.02
+"""Seconds between two looks at a running command."""
 
 
 def binary() -> str:
@@ -88,13 +88,6 @@ class Finished:
             raise GroundswellError(message, f"is it `swell`? {HOW}") from error
 
 
-def interrupt_all() -> None:
-    """Sends Ctrl-C to every running command."""
-    with _lock:
-        for process in _running:
-            _signal(process, signal.SIGINT)
-
-
 def _signal(process: subprocess.Popen[str], number: signal.Signals) -> None:
     try:
         process.send_signal(number)
@@ -110,9 +103,11 @@ def call(
     cwd: str | os.PathLike[str] | None = None,
     accept: Sequence[int] | None = (0,),
     environment: Mapping[str, str] | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> Finished:
     """Runs the program and waits for it. Raises an exception on failure. Ctrl-C first ends the program, which keeps
-    completed runs. `accept` lists the exit codes that are no failure; None is any of them without an error."""
+    completed runs; so does an exception of `progress`, which is raised here, and a true answer of `stop`, which raises
+    `Interrupted`. `accept` lists the exit codes that are no failure; None is any of them without an error."""
     program = binary()
     try:
         process = subprocess.Popen(
@@ -132,24 +127,30 @@ def call(
         if cwd is not None and not os.path.isdir(cwd):
             raise GroundswellError(f"{os.fspath(cwd)} is no directory") from error
         raise BinaryNotFound(f"{program} cannot be started: {error.strerror}", HOW) from error
-    with _lock:
-        _running.add(process)
     ended = Finished(0, "")
     failures: list[Mapping[str, Any]] = []
     said: list[str] = []
+    raised: list[BaseException] = []
+
+    def hear(line: str) -> None:
+        event = _event(line)
+        if event is None:
+            said.append(line.rstrip("\n"))
+        elif event["event"] == "error":
+            failures.append(event)
+        elif event["event"] == "message":
+            ended.messages.append(str(event["text"]))
+        elif event["event"] == "progress" and progress is not None and not raised:
+            progress(Progress(event["stage"], event["done"], int(event["runs"]), event["seconds"]))
 
     def listen() -> None:
         assert process.stderr is not None
         for line in process.stderr:
-            event = _event(line)
-            if event is None:
-                said.append(line.rstrip("\n"))
-            elif event["event"] == "error":
-                failures.append(event)
-            elif event["event"] == "message":
-                ended.messages.append(str(event["text"]))
-            elif event["event"] == "progress" and progress is not None:
-                progress(Progress(event["stage"], event["done"], int(event["runs"]), event["seconds"]))
+            try:
+                hear(line)
+            except BaseException as error:
+                # Go on reading: a program that nobody listens to would wait for ever.
+                raised.append(error)
 
     def feed() -> None:
         assert process.stdout is not None
@@ -167,7 +168,11 @@ def call(
     try:
         # Wait in short steps: the signal of Ctrl-C may wake another thread, but only the main thread handles it.
         while process.poll() is None:
-            time.sleep(0.02)
+            if raised:
+                raise raised[0]
+            if stop is not None and stop():
+                raise Interrupted("stopped", code=130)
+            time.sleep(STEP)
         ended.code = process.returncode
     except BaseException:
         _end(process)
@@ -175,11 +180,11 @@ def call(
     finally:
         for helper in helpers:
             helper.join(timeout=5)
-        with _lock:
-            _running.discard(process)
         for pipe, helper in ((process.stderr, helpers[0]), (process.stdout, helpers[1])):
             if pipe is not None and not helper.is_alive():
                 pipe.close()
+    if raised:
+        raise raised[0]
     if not failures if accept is None else ended.code in accept:
         ended.messages += said
         return ended

@@ -217,22 +217,41 @@ class Run:
     def __init__(
         self, directory: str | os.PathLike[str], *more: str | os.PathLike[str], messages: Iterable[str] = ()
     ) -> None:
-        self.directories = (Path(directory), *map(Path, more))
+        # Absolute: the current directory may change.
+        self.directories = tuple(Path(path).absolute() for path in (directory, *more))
         self.directory = self.directories[0]
         self.messages = list(messages)
+        self._kept: dict[str, tuple[list[int], Any]] = {}
         for path in self.directories:
             if not (path / "manifest.json").is_file():
                 raise UsageError(f"{path} is no run directory: there is no manifest.json in it", code=2)
 
-    @cached_property
+    @staticmethod
+    def known(verdict: Verdict | None, *directories: Path) -> Run:
+        """Run directories with this verdict, until they change."""
+        run = Run(*directories)
+        if verdict is not None:
+            run._keep("verdict", lambda: verdict)
+        return run
+
+    def _keep(self, name: str, make: Callable[[], Any]) -> Any:
+        """What `make` returns, which is kept until the directories have other runs."""
+        files = [path / "manifest.json" for path in self.directories]
+        state = [file.stat().st_mtime_ns if file.is_file() else 0 for file in files]
+        if name not in self._kept or self._kept[name][0] != state:
+            self._kept[name] = (state, make())
+        return self._kept[name][1]
+
+    @property
     def manifest(self) -> dict[str, Any]:
         """What was run, with which versions and models, and the doubts."""
-        return json.loads((self.directory / "manifest.json").read_text(encoding="utf-8"))
+        path = self.directory / "manifest.json"
+        return self._keep("manifest", lambda: json.loads(path.read_text(encoding="utf-8")))
 
-    @cached_property
+    @property
     def verdict(self) -> Verdict:
         """What the runs say."""
-        return Verdict(call(["show", *self.directories, "--json"]).json()["verdict"])
+        return self._keep("verdict", lambda: Verdict(call(["show", *self.directories, "--json"]).json()["verdict"]))
 
     def slowdown(self) -> pl.DataFrame:
         """Request times and slowdowns with their intervals: the numbers of the report."""
@@ -359,7 +378,7 @@ class Run:
             if not path.is_file():
                 call(["report", self.directory])
             return Page(path)
-        path = Path(output) if output is not None else self.directory / "report-joined.html"
+        path = Path(output).absolute() if output is not None else self.directory / "report-joined.html"
         call(["show", *self.directories, "--html", path, "--json"])
         return Page(path)
 
@@ -386,7 +405,7 @@ class Comparison:
     """Everything, as `swell compare --json` prints it. An end of an interval that is not known is `None`."""
 
     def __init__(self, directories: Sequence[str | os.PathLike[str]], by: str | None = None) -> None:
-        self.directories = tuple(map(Path, directories))
+        self.directories = tuple(Path(path).absolute() for path in directories)
         self._arguments: list[str | os.PathLike[str]] = ["compare", *self.directories, "--json"]
         self._arguments += [] if by is None else ["--by", by]
         self.raw = call(self._arguments, accept=ANSWERS).json()
@@ -436,7 +455,7 @@ class Comparison:
     def report(self, output: str | os.PathLike[str]) -> Page:
         """Writes the page with the figures of all runs, superimposed."""
         call([*self._arguments, "--html", output], accept=ANSWERS)
-        return Page(Path(output))
+        return Page(Path(output).absolute())
 
     def _repr_html_(self) -> str:
         with tempfile.TemporaryDirectory() as place:
@@ -458,7 +477,9 @@ class Model:
 
     def __init__(self, source: str | os.PathLike[str]) -> None:
         self.source = os.fspath(source)
-        if not Path(self.source).is_file():
+        if Path(self.source).is_file():
+            self.source = str(Path(self.source).absolute())
+        else:
             # The program knows the names of bundled models, and refuses others.
             _ = self.summary
 
@@ -479,7 +500,7 @@ class Model:
     def report(self, output: str | os.PathLike[str]) -> Page:
         """A page with all its pictures."""
         call(["show", self.source, "--html", output, "--json"])
-        return Page(Path(output))
+        return Page(Path(output).absolute())
 
     def __repr__(self) -> str:
         return f"<Model {self.source}>"
@@ -494,7 +515,7 @@ class Study:
     """Everything, as `swell study --json` prints it."""
 
     def __init__(self, directory: Path, raw: dict[str, Any]) -> None:
-        self.directory, self.raw = directory, raw
+        self.directory, self.raw = directory.absolute(), raw
 
     @property
     def ledger(self) -> pl.DataFrame:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
+import hashlib
 import itertools
 import json
 import math
 import os
 import re
 import shutil
+import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import polars as pl
 import tomli
@@ -23,16 +26,30 @@ from groundswell._executors import adapt
 from groundswell._experiment import ExperimentLike, Source, assignments
 from groundswell._results import Run, Verdict
 from groundswell._show import altair_chart
+from groundswell._table import plain
 from groundswell.errors import GroundswellError, SweepError, UsageError
 
 if TYPE_CHECKING:
     import altair as alt
 
-Grid = Mapping[str, Sequence[object]] | Sequence[Mapping[str, object]]
+Grid = Mapping[str, Iterable[object]] | Iterable[Mapping[str, object]]
 """Values by key, every one with every other; or the cells themselves."""
 
 BATCH = 5
 """Replications of a first batch: the fewest of which intervals are what they claim."""
+
+LOOK = 0.1
+"""Seconds between two looks at the futures. Without a limit, `wait` does not notice Ctrl-C where another thread of the
+process receives the signal, as those of polars do."""
+
+ASK = 0.5
+"""Seconds between two looks of a worker whether the sweep was interrupted."""
+
+LEAVE = 5.0
+"""Seconds for workers of foreign executors to notice that."""
+
+DAY = 86400.0
+"""Seconds after which files that an earlier sweep left behind are removed."""
 
 
 @dataclass
@@ -56,12 +73,17 @@ class Cell:
 
     @property
     def run(self) -> Run:
-        """Its runs, all batches combined."""
-        run = Run(*self.directories)
-        if self.verdict is not None:
-            # It is known, and need not be computed again to join tables.
-            run.verdict = self.verdict
-        return run
+        """Its runs, all batches combined. Raises `UsageError` if it has none."""
+        if not self.directories:
+            raise UsageError(f"cell {self.index} has no runs", "its `error` says why", 2)
+        # The verdict is known, and need not be computed again to join tables.
+        return Run.known(self.verdict, *self.directories)
+
+    @property
+    def name(self) -> str:
+        """The name of its directory: the same settings have the same in every grid."""
+        settings = "\n".join(sorted(assignments(self.settings)))
+        return f"cell-{hashlib.sha256(settings.encode()).hexdigest()[:10]}"
 
     @property
     def replications(self) -> int:
@@ -96,41 +118,75 @@ class Sweep(Sequence[Cell]):
     @property
     def results(self) -> pl.DataFrame:
         """The results: a row for each cell, application, background and percentile, with the cell's settings. A setting
-        that a cell leaves to the experiment is null."""
-        # Cells that are given one by one need not set the same keys.
-        keys = list(dict.fromkeys(key for cell in self._cells for key in cell.settings))
+        that a cell leaves to the experiment is null. One that is called as a column of results is `settings.NAME`: a grid
+        of whole lists of backgrounds is in `settings.background`."""
+        columns = self._columns()
+        settings = {
+            # One kind of value for all cells, so that their rows can be joined.
+            column: pl.Series(column, _alike([cell.settings.get(key) for cell in self._cells]), strict=False)
+            for key, column in columns.items()
+        }
         frames = [
             cell.verdict.slowdown().select(
                 pl.lit(cell.index).alias("cell"),
-                *(pl.lit(_literal(cell.settings.get(key))).alias(key) for key in keys),
+                *(pl.lit(series[place], dtype=series.dtype).alias(column) for column, series in settings.items()),
                 pl.all(),
             )
-            for cell in self._cells
+            for place, cell in enumerate(self._cells)
             if cell.verdict is not None
         ]
         return pl.concat(frames, how="vertical_relaxed") if frames else pl.DataFrame()
+
+    def _columns(self) -> dict[str, str]:
+        """The column of each setting. Cells that are given one by one need not set the same keys."""
+        keys = dict.fromkeys(key for cell in self._cells for key in cell.settings)
+        taken = {"cell", *Verdict({"foregrounds": []}).slowdown().columns}
+        return {key: f"settings.{key}" if key in taken else key for key in keys}
 
     @property
     def replications(self) -> int:
         """Replications of all cells."""
         return sum(cell.replications for cell in self._cells)
 
-    def chart(self, x: str, y: str, *, percentile: float = 0.95, background: str | None = None) -> alt.TopLevelMixin:
-        """A heat map of the slowdown over two settings, with a panel for each background and the answer in each field."""
-        x, y = x.replace("__", "."), y.replace("__", ".")
-        rows = self.results.filter((pl.col("percentile") == percentile) & pl.col("slowdown").is_not_null())
-        if background is not None:
-            rows = rows.filter(pl.col("background") == background)
+    def chart(
+        self, x: str, y: str, *, percentile: float = 0.95, background: str | None = None, foreground: str | None = None
+    ) -> alt.TopLevelMixin:
+        """A heat map of the slowdown over two settings, with the answer in each field. There is a column of panels for
+        each background, and a row for each application and each value of the other settings.
+
+        Raises `UsageError` for what is not in the results, or if there is nothing to draw."""
+        rows, columns = self.results, self._columns()
+        if rows.is_empty():
+            raise UsageError("no cell has results to draw", code=2)
+        axes = [_one_of("setting", name.replace("__", "."), list(columns)) for name in (x, y)]
+        for column, wanted in (("percentile", percentile), ("background", background), ("foreground", foreground)):
+            if wanted is not None:
+                there = rows[column].unique(maintain_order=True).to_list()
+                rows = rows.filter(pl.col(column) == _one_of(column, wanted, there))
+        rows = rows.filter(pl.col("slowdown").is_not_null())
+        if rows.is_empty():
+            raise UsageError("there is no slowdown to draw", "the first background is what others are compared with", 2)
+        others = ["foreground", *(column for key, column in columns.items() if key not in axes)]
+        varied = [column for column in others if rows[column].n_unique() > 1]
+        labels = [pl.lit(f"{column} = ") + pl.col(column).cast(pl.String).fill_null("null") for column in varied]
+        rows = rows.with_columns((pl.concat_str(labels, separator=", ") if labels else pl.lit("")).alias("panel"))
+        places = [columns[axis] for axis in axes]
+        rows = rows.select(list(dict.fromkeys([*places, "background", "panel", "slowdown", "matters"])))
+        if rows.select(set([*places, "background", "panel"])).is_duplicated().any():
+            raise UsageError("several cells have the same settings: one would hide another", code=2)
         title = f"p{percentile * 100:g} against none"
         where = {
-            axis: {"field": _escaped(name), "type": "ordinal", "title": name, "sort": None}
-            for axis, name in (("x", x), ("y", y))
+            axis: {"field": _escaped(column), "type": "ordinal", "title": name, "sort": None}
+            for axis, column, name in zip("xy", places, axes)
         }
         shade = {"field": "slowdown", "type": "quantitative", "title": title, "scale": {"type": "log", "scheme": "blues"}}
+        facet: dict[str, Any] = {"column": {"field": "background", "type": "nominal", "sort": None}}
+        if labels:
+            facet["row"] = {"field": "panel", "type": "nominal", "title": None, "sort": None}
         return altair_chart(
             {
                 "data": {"values": rows.to_dicts()},
-                "facet": {"column": {"field": "background", "type": "nominal"}},
+                "facet": facet,
                 "spec": {
                     "width": {"step": 70},
                     "height": {"step": 34},
@@ -168,51 +224,51 @@ def sweep(
 
     `executor` is a `concurrent.futures` executor, such as a pool of processes or Dask's `client.get_executor()`, an
     executor of submitit, or the module `ray`. A number means that many concurrent runs on this machine; the default is
-    the number of processors. Workers on other machines need this package and the same `output` directory.
+    the number of processors, and one if anything is emulated: emulated runs at once would disturb each other. Workers on
+    other machines need this package and the same `output` directory.
 
     With `until="±10 %"`, or `until=0.1`, a cell runs in batches until the widest interval that affects the verdict is
     that narrow, or it has `most` replications. Otherwise it has `replications` (default: the experiment's own number).
+    If a background matches the mean rate of another over all replications, batches would match different rates; such a
+    cell runs anew with more replications.
 
     A failed batch is retried up to `retries` times, even if its worker died. Long cells come first. `on_result` is
-    called with a cell whenever it has a new verdict. Completed batches are kept: the same call continues from there.
+    called with a cell whenever it has a new verdict. Completed batches are kept: the same call continues from there, and
+    so does one with other cells of the same experiment. Batches of other models, traces or versions of the program are
+    refused. Ctrl-C stops the workers, too.
 
-    Raises `SweepError` at the end if cells failed permanently."""
+    Raises `SweepError` at the end if cells failed permanently; it has the `sweep` with the results of the others."""
     source = Source.of(experiment)
     cells = [Cell(index, settings) for index, settings in enumerate(_points(grid))]
+    if not cells:
+        raise UsageError("the grid has no cells", "a key has no values, or the list is empty", 2)
     if output is None:
-        output = Path("runs") / f"sweep-{source.name()}-{source.fingerprint([c.settings for c in cells])}"
+        output = Path("runs") / f"sweep-{source.name()}-{source.fingerprint()}"
     directory = Path(output).absolute()
     _no_conflict(cells, replications, until)
-    for name, number in (("replications", replications), ("most", most)):
-        if number is not None and number < 1:
+    for name, number in (("replications", replications), ("most", most), ("executor", executor)):
+        if isinstance(number, int) and number < 1:
             raise UsageError(f"{name}={number} is less than 1", code=2)
     plan = _Plan(source, _narrow(until), replications, most)
-    _open(directory, source, cells)
-    job = _Job(source.text, str(source.path) if source.path else None, os.getcwd())
-    owned = executor is None or isinstance(executor, int)
-    workers = (os.cpu_count() or 1) if executor is None else executor
+    workers = (1 if _emulated(source, cells) else os.cpu_count() or 1) if executor is None else executor
+    owned = isinstance(workers, int)
     # The program runs in its own process, so threads suffice to wait for it.
     pool = concurrent.futures.ThreadPoolExecutor(workers) if isinstance(workers, int) else adapt(workers)
+    _open(directory, source, cells)
+    job = _Job(source.text, str(source.path) if source.path else None, os.getcwd(), uuid.uuid4().hex[:8])
     try:
         _drive(pool, job, plan, directory, cells, retries, on_result)
-    except BaseException:
-        if owned:
-            pool.shutdown(wait=False, cancel_futures=True)
-            _process.interrupt_all()
-        raise
     finally:
         if owned:
-            pool.shutdown()
-    for cell in cells:
-        if cell.done:
-            # Incomplete results of attempts whose worker died.
-            for left in (directory / f"cell-{cell.index:05}").glob(".seeds-*"):
-                shutil.rmtree(left, ignore_errors=True)
+            pool.shutdown(cancel_futures=True)
+            _stop_file(directory, job.token).unlink(missing_ok=True)
+    _sweep_up(directory, job.token)
+    sweep = Sweep(directory, cells)
     failed = {cell.index: cell.error for cell in cells if cell.error is not None}
     if failed:
         first = next(iter(failed.values()))
-        raise SweepError(f"{len(failed)} of {len(cells)} cells failed; the first: {first}", failed)
-    return Sweep(directory, cells)
+        raise SweepError(f"{len(failed)} of {len(cells)} cells failed; the first: {first}", failed, sweep)
+    return sweep
 
 
 @dataclass(frozen=True)
@@ -222,6 +278,8 @@ class _Job:
     text: str
     path: str | None
     cwd: str
+    token: str
+    """Distinguishes this sweep from others in the same directory."""
 
 
 @dataclass(frozen=True)
@@ -236,21 +294,23 @@ class _Plan:
     def first(self, settings: Mapping[str, object]) -> tuple[int, int]:
         """The first seed of a cell and the size of its first batch."""
         run = _run_table(self.source)
-        seed = int(settings.get("run.seed", run.get("seed", 1)))  # pyright: ignore[reportArgumentType]
+        seed = _whole("run.seed", settings.get("run.seed", run.get("seed", 1)))
         if self.until is not None:
             return seed, min(BATCH, self.most)
         own = settings.get("run.replications", run.get("replications", 10))
-        return seed, int(own) if self.replications is None else self.replications  # pyright: ignore[reportArgumentType]
+        return seed, _whole("run.replications", own) if self.replications is None else self.replications
 
-    def next(self, verdict: Verdict, ran: int) -> int:
+    def next(self, verdict: Verdict, ran: int, anew: bool = False) -> int:
         """How many more replications a cell needs after `ran`; 0 if it has enough. The verdict may have fewer than ran,
-        because it leaves out late runs."""
+        because it leaves out late runs. `anew` says that those that there are have to run again."""
         n = verdict.replications
         if self.until is None or verdict.widest <= self.until:
             return 0
         # Intervals narrow with the square root of the replications. An estimate from few may at most double them.
         wanted = 2 * n if math.isinf(verdict.widest) else math.ceil(n * (verdict.widest / self.until) ** 2)
-        return min(min(max(wanted, n + 2), 2 * n) - n, self.most - ran)
+        # Where all run again, small steps would cost much more than they save.
+        least = math.ceil(1.5 * n) if anew else n + 2
+        return min(min(max(wanted, least), 2 * n) - n, self.most - ran)
 
 
 def _drive(
@@ -264,66 +324,134 @@ def _drive(
 ) -> None:
     """Submits batches until every cell is done."""
     pending: dict[concurrent.futures.Future[str], tuple[Cell, int, int, int]] = {}
+    inputs: dict[str, str] = {}
 
     def submit(cell: Cell, seed: int, count: int, left: int) -> None:
         cell.attempts += 1
         sets = {**cell.settings, "run.seed": seed, "run.replications": count}
-        place = str(directory / f"cell-{cell.index:05}" / f"seeds-{seed}-{seed + count - 1}")
+        place = str(directory / cell.name / f"seeds-{seed}-{seed + count - 1}")
         try:
-            future = pool.submit(work, job.text, job.path, job.cwd, assignments(sets), place)
+            future = pool.submit(work, job.text, job.path, job.cwd, assignments(sets), place, job.token)
         except concurrent.futures.BrokenExecutor as error:
             # No worker is left to run it.
             cell.error = error
             return
         pending[future] = (cell, seed, count, left)
 
-    for cell in sorted(cells, key=lambda c: -cost(plan.source, c.settings)):
-        seed, count = plan.first(cell.settings)
-        submit(cell, seed, count, retries)
-    while pending:
-        finished, _ = concurrent.futures.wait(pending, return_when=concurrent.futures.FIRST_COMPLETED)
-        for future in finished:
-            cell, seed, count, left = pending.pop(future)
-            try:
-                cell.directories.append(Path(future.result()))
-            except UsageError as error:
-                # A retry would fail the same way.
-                cell.error = error
-            except Exception as error:
-                if left > 0 and not isinstance(error, concurrent.futures.BrokenExecutor):
-                    submit(cell, seed, count, left - 1)
-                else:
+    def judge(cell: Cell, place: Path, seed: int, count: int) -> tuple[int, int]:
+        """Takes a batch into account. Returns the first seed and the size of the next one; its size is 0 after the last."""
+        anew = plan.until is not None and _matches_means(place)
+        directories = [place] if anew else sorted([*cell.directories, place], key=_first_seed)
+        # Not `cell.run`, which has the verdict of the batches before. The program refuses batches of unlike inputs.
+        verdict = Run(*directories).verdict
+        # Nor can cells be compared if they are of unlike inputs.
+        manifest = Run(place).manifest
+        files = {m["source"]: m["hash"] for m in manifest["models"].values() if m["source"] != "bundled"}
+        for what, found in {**files, "the version of the program": manifest["version"]}.items():
+            if inputs.setdefault(what, found) != found:
+                raise UsageError(f"{what} has changed during the sweep", "the same call says which batches are old", 2)
+        cell.verdict, cell.directories = verdict, directories
+        first = plan.first(cell.settings)[0]
+        more = plan.next(cell.verdict, seed + count - first, anew)
+        if anew and more:
+            return first, seed + count - first + more
+        return seed + count, more
+
+    try:
+        for cell in sorted(cells, key=lambda c: -cost(plan.source, c.settings)):
+            seed, count = plan.first(cell.settings)
+            submit(cell, seed, count, retries)
+        while pending:
+            finished, _ = concurrent.futures.wait(pending, LOOK, concurrent.futures.FIRST_COMPLETED)
+            for future in finished:
+                cell, seed, count, left = pending.pop(future)
+                try:
+                    then, more = judge(cell, Path(future.result()), seed, count)
+                except UsageError as error:
+                    # A retry would fail the same way.
                     cell.error = error
-            else:
-                cell.directories.sort(key=_first_seed)
-                # Not `cell.run`, which has the verdict of the batches before.
-                cell.verdict = Run(*cell.directories).verdict
-                more = plan.next(cell.verdict, seed + count - plan.first(cell.settings)[0])
-                cell.done = more == 0
-                if on_result is not None:
-                    on_result(cell)
-                if more:
-                    submit(cell, seed + count, more, retries)
+                except Exception as error:
+                    if left > 0 and not isinstance(error, concurrent.futures.BrokenExecutor):
+                        submit(cell, seed, count, left - 1)
+                    else:
+                        cell.error = error
+                else:
+                    cell.done = more == 0
+                    if on_result is not None:
+                        on_result(cell)
+                    if more:
+                        submit(cell, then, more, retries)
+    except BaseException:
+        _abandon(pending, _stop_file(directory, job.token))
+        raise
 
 
-def work(text: str, path: str | None, cwd: str, changes: Sequence[str], place: str) -> str:
-    """The task of a worker: runs a batch in a temporary directory and renames that when complete. Returns the final path."""
+def _abandon(pending: Iterable[concurrent.futures.Future[str]], stop: Path) -> None:
+    """Cancels what has not begun, and asks workers to stop, wherever they are."""
+    with contextlib.suppress(OSError):
+        stop.touch()
+    for future in pending:
+        future.cancel()
+    until = time.monotonic() + LEAVE
+    while time.monotonic() < until and not all(future.done() for future in pending):
+        time.sleep(LOOK)
+
+
+def _stop_file(directory: Path, token: str) -> Path:
+    """The file that tells workers of a sweep to stop."""
+    return directory / f".stop-{token}"
+
+
+def _sweep_up(directory: Path, token: str) -> None:
+    """Removes what attempts left behind whose worker died: those of this sweep, and old ones. Others may be at work."""
+    before = time.time() - DAY
+    for left in [*directory.glob(".stop-*"), *directory.glob("cell-*/.seeds-*")]:
+        with contextlib.suppress(OSError):
+            written = max(path.stat().st_mtime for path in (left, left / "cells") if path.exists())
+            if left.name.startswith(".stop-"):
+                if written < before:
+                    left.unlink()
+            elif f".{token}." in left.name or written < before:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def work(text: str, path: str | None, cwd: str, changes: Sequence[str], place: str, token: str) -> str:
+    """The task of a worker: runs a batch in a temporary directory and renames that when complete. Returns the final path.
+
+    The program decides whether a batch that is there is of the same inputs and version. Raises `UsageError` if not."""
     final = Path(place)
+    partial = final.with_name(f".{final.name}.{token}.{uuid.uuid4().hex[:8]}")
+    stop = _stop_file(final.parent.parent, token)
+    looked, stopped = -math.inf, False
+
+    def stops() -> bool:
+        nonlocal looked, stopped
+        if time.monotonic() >= looked + ASK:
+            looked, stopped = time.monotonic(), stop.exists()
+        return stopped
+
+    def run(output: Path) -> None:
+        arguments = ["run", path or "-", "--json", "--threads", "1", "--output", str(output)]
+        for change in changes:
+            arguments += ["--set", change]
+        _process.call(arguments, stdin=None if path else text, cwd=cwd, accept=_process.ANSWERS, stop=stops)
+
     if (final / "manifest.json").is_file():
+        try:
+            run(final)
+        except UsageError as error:
+            raise UsageError(error.message, f"name another output, or delete {final} to run it again", 2) from error
         return place
     final.parent.mkdir(parents=True, exist_ok=True)
-    partial = final.with_name(f".{final.name}.{uuid.uuid4().hex[:8]}")
-    arguments = ["run", path or "-", "--json", "--threads", "1", "--output", str(partial)]
-    for change in changes:
-        arguments += ["--set", change]
     try:
-        _process.call(arguments, stdin=None if path else text, cwd=cwd, accept=_process.ANSWERS)
+        run(partial)
         try:
             partial.rename(final)
         except OSError:
-            # Another attempt finished first with the same runs.
+            # Another attempt finished first; its runs are the same if its inputs are.
             if not (final / "manifest.json").is_file():
                 raise
+            run(final)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return place
@@ -376,17 +504,19 @@ def _dotted(settings: Mapping[str, object]) -> dict[str, object]:
         name = key.replace("__", ".")
         if name in dotted:
             raise UsageError(f"the grid has {name} twice", "write it once, with dots or with two underscores", 2)
-        dotted[name] = value
+        if value is None:
+            raise UsageError(f"the grid sets {name} to None", "a cell that leaves the key out has the experiment's value", 2)
+        dotted[name] = plain(value)
     return dotted
 
 
 def _cells(grid: Grid) -> list[dict[str, object]]:
     if isinstance(grid, Mapping):
-        keys = list(grid)
-        for key, values in grid.items():
-            if isinstance(values, str):
-                raise UsageError(f"grid[{key!r}] is no list of values", f"write [{values!r}]", 2)
-        return [dict(zip(keys, values)) for values in itertools.product(*grid.values())]
+        values = cast("Mapping[str, Iterable[object]]", grid)
+        for key, given in values.items():
+            if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise UsageError(f"grid[{key!r}] is no list of values", f"write [{given!r}]", 2)
+        return [dict(zip(values, cell)) for cell in itertools.product(*values.values())]
     return [dict(cell) for cell in grid]
 
 
@@ -401,32 +531,84 @@ def _no_conflict(cells: Sequence[Cell], replications: int | None, until: str | f
 
 
 def _open(directory: Path, source: Source, cells: Sequence[Cell]) -> None:
-    """Creates the directory of a sweep; raises an error if it belongs to another sweep."""
-    directory.mkdir(parents=True, exist_ok=True)
-    here = {"experiment": source.text, "cells": [dict(c.settings) for c in cells]}
+    """Creates the directory of a sweep; raises an error if it belongs to another experiment, or cannot be written."""
     note = directory / "sweep.json"
-    if note.is_file():
-        there = json.loads(note.read_text(encoding="utf-8"))
-        if there != json.loads(json.dumps(here, default=str)):
-            raise UsageError(f"{directory} holds another sweep", "name another output", 2)
-    partial = note.with_name(f".sweep.{uuid.uuid4().hex[:8]}")
-    partial.write_text(json.dumps(here, default=str, indent=1), encoding="utf-8")
-    partial.replace(note)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        there: dict[str, Any] = {"experiment": source.text, "cells": {}}
+        if note.is_file():
+            there = json.loads(note.read_text(encoding="utf-8"))
+        if there["experiment"] != source.text:
+            raise UsageError(f"{directory} holds another sweep: one of another experiment", "name another output", 2)
+        there["cells"].update((cell.name, dict(cell.settings)) for cell in cells)
+        partial = note.with_name(f".sweep.{uuid.uuid4().hex[:8]}")
+        partial.write_text(json.dumps(there, default=str, indent=1), encoding="utf-8")
+        partial.replace(note)
+    except OSError as error:
+        raise UsageError(f"{error.filename or directory}: {error.strerror}", code=2) from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UsageError(f"{note} is damaged", "name another output, or delete that file", 2) from error
+
+
+def _emulated(source: Source, cells: Sequence[Cell]) -> bool:
+    """Whether any run is emulated, in real time."""
+    own = _table(source).get("backend")
+    return any(cell.settings.get("backend", own) == "emulated" for cell in cells)
+
+
+def _matches_means(directory: Path) -> bool:
+    """Whether a run has a background whose rate is the mean of another over all replications."""
+
+    def walk(value: object) -> bool:
+        if isinstance(value, list):
+            return any(map(walk, cast("list[object]", value)))
+        if not isinstance(value, dict):
+            return False
+        table = cast("dict[str, object]", value)
+        if str(table.get("rate", "")).startswith("match:") and table.get("match", "mean") == "mean":
+            return True
+        return any(map(walk, table.values()))
+
+    return walk(tomli.loads((directory / "experiment.toml").read_text(encoding="utf-8")))
+
+
+def _table(source: Source) -> Mapping[str, Any]:
+    try:
+        return tomli.loads(source.text)
+    except tomli.TOMLDecodeError as error:
+        raise GroundswellError(f"the experiment does not read: {error}", code=2) from error
 
 
 def _run_table(source: Source) -> Mapping[str, Any]:
+    run: object = _table(source).get("run")
+    return cast("dict[str, Any]", run) if isinstance(run, dict) else {}
+
+
+def _whole(key: str, given: object) -> int:
     try:
-        return tomli.loads(source.text).get("run", {})
-    except tomli.TOMLDecodeError as error:
-        raise GroundswellError(f"the experiment does not read: {error}", code=2) from error
+        return int(given)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{key}={given!r} is no whole number", code=2) from error
 
 
 def _first_seed(directory: Path) -> int:
     return int(directory.name.split("-")[1])
 
 
-def _literal(given: object) -> Any:
-    return given if given is None or isinstance(given, (bool, int, float, str)) else json.dumps(given, default=str)
+def _alike(given: Sequence[object]) -> list[Any]:
+    """Values of a column: numbers stay numbers and flags stay flags if there is nothing else, all others are text."""
+    there = [value for value in given if value is not None]
+    flags = [isinstance(value, bool) for value in there]
+    if all(flags) or (not any(flags) and all(isinstance(value, (int, float)) for value in there)):
+        return list(given)
+    return [v if v is None or isinstance(v, str) else json.dumps(v, default=str) for v in given]
+
+
+def _one_of(what: str, wanted: Any, there: Sequence[Any]) -> Any:
+    """`wanted`, if it is there."""
+    if wanted not in there:
+        raise UsageError(f"no result has the {what} {wanted}", f"there are: {', '.join(map(str, there)) or 'none'}", 2)
+    return wanted
 
 
 def _escaped(name: str) -> str:

@@ -18,7 +18,10 @@ def plain(value: object) -> Any:
         return {key: plain(item) for key, item in items if item is not None}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in cast("list[object]", value)]
-    return value
+    # Numbers and arrays of NumPy have this method, and TOML knows neither. A `float64` is a `float` as well, but its
+    # `repr` is not that of one.
+    convert = getattr(value, "tolist", None)
+    return convert() if callable(convert) else value
 
 
 class Table:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from groundswell._sweep import Sweep
 
 __all__ = [
     "BinaryNotFound",
@@ -87,17 +90,20 @@ class ExperimentError(UsageError):
 
 
 class SweepError(GroundswellError):
-    """Cells of a sweep failed permanently; the others are in the sweep's directory."""
+    """Cells of a sweep failed permanently. The others are in `sweep` and in its directory; the same call continues with
+    all, and with a grid without those that cannot work."""
 
     errors: Mapping[int, BaseException]
     """What happened, by the number of the cell."""
+    sweep: Sweep | None
+    """The sweep with all its cells. Those that failed have the `error`, and may lack a verdict."""
 
-    def __init__(self, message: str, errors: Mapping[int, BaseException]) -> None:
+    def __init__(self, message: str, errors: Mapping[int, BaseException], sweep: Sweep | None = None) -> None:
         super().__init__(message)
-        self.errors = dict(errors)
+        self.errors, self.sweep = dict(errors), sweep
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self.message, self.errors))
+        return (type(self), (self.message, self.errors, self.sweep))
 
 
 ARGUMENTS = {"-o DIR": "another `output`", "--fresh": "`fresh=True`", "--by": "`by`"}
