@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use swell_base::Warning;
+
 use super::{Measured, Results, RunWarning};
 
 /// Why two run directories cannot be merged.
@@ -100,6 +102,9 @@ impl Results {
         });
         self.manifest.cells = self.runs.iter().map(|r| r.cell.clone()).collect();
         for (background, theirs) in other.manifest.measured {
+            let unlike = (self.manifest.measured.get(&background))
+                .and_then(|ours| matched_apart(&background, ours, &theirs));
+            self.manifest.warnings.extend(unlike);
             let ours = self.manifest.measured.entry(background).or_default();
             let (n, m) = (f64::from(before), f64::from(after));
             *ours = together((ours, n), (&theirs, m));
@@ -117,6 +122,25 @@ impl Results {
     }
 }
 
+/// Rates to which one background was matched differ by more than this share in runs that are not of one load.
+const ALIKE: f64 = 0.1;
+
+/// A warning if both directories matched a background to rates of their own that are not alike.
+fn matched_apart(background: &str, ours: &Measured, theirs: &Measured) -> Option<Warning> {
+    let [a, b] = [ours.target_bps?, theirs.target_bps?];
+    ((a - b).abs() > ALIKE * a.min(b)).then(|| {
+        Warning::warning(
+            "matched-apart",
+            format!(
+                "background {background} was matched to {:.3} Mbit/s in one directory and to {:.3} in another, so their \
+                 replications have unlike loads; one run of all seeds has one, and match = \"per-seed\" one for each seed",
+                a / 1e6,
+                b / 1e6
+            ),
+        )
+    })
+}
+
 /// Means over the replications of both directories.
 fn together((a, n): (&Measured, f64), (b, m): (&Measured, f64)) -> Measured {
     let mean = |x: f64, y: f64| (x * n + y * m) / (n + m);
@@ -127,7 +151,7 @@ fn together((a, n): (&Measured, f64), (b, m): (&Measured, f64)) -> Measured {
         up_bps_each: [&a.up_bps_each[..], &b.up_bps_each].concat(),
         down_bps_each: [&a.down_bps_each[..], &b.down_bps_each].concat(),
         expected_bps: both(a.expected_bps, b.expected_bps),
-        target_bps: a.target_bps,
+        target_bps: both(a.target_bps, b.target_bps),
         speed: both(a.speed, b.speed),
         sessions: both(a.sessions, b.sessions),
         factor: both(a.factor, b.factor),
@@ -189,6 +213,33 @@ duration = "6s"
         let text = |results: &Results| format!("{:?}", results.runs);
         assert!(text(&joined) == text(&whole));
         assert_eq!(joined.manifest.cells, whole.manifest.cells);
+    }
+
+    #[test]
+    fn batches_that_were_matched_to_unlike_rates_are_told() {
+        let scratch = tempfile::tempdir().unwrap();
+        let [one, other] = [results(scratch.path(), 1, 1), results(scratch.path(), 2, 1)];
+        let joined = |rate: f64| {
+            let [mut one, mut other] = [one.clone(), other.clone()];
+            for (results, bps) in [(&mut one, 5e6), (&mut other, rate)] {
+                let measured = results
+                    .manifest
+                    .measured
+                    .entry("poisson".into())
+                    .or_default();
+                measured.target_bps = Some(bps);
+            }
+            one.join(other).unwrap().manifest
+        };
+        let codes = |rate: f64| {
+            joined(rate)
+                .warnings
+                .iter()
+                .filter(|w| w.code == "matched-apart")
+                .count()
+        };
+        assert_eq!((codes(5.4e6), codes(5.6e6), codes(4.5e6)), (0, 1, 1));
+        assert_eq!(joined(6e6).measured["poisson"].target_bps, Some(5.5e6));
     }
 
     #[test]
