@@ -41,6 +41,11 @@ pub(super) struct Source {
 }
 
 impl Source {
+    /// Whether it has exchanges left.
+    pub fn goes_on(&self) -> bool {
+        self.next.is_some()
+    }
+
     /// The next datagram of the current exchange, if there is one: its stamp and its payload length in bytes.
     fn datagram(&mut self, exchange: &Exchange, client: u16) -> Option<(Stamp, u32)> {
         // Answers are requested by the client's own datagrams. If there are too few of these, small ones are added.
@@ -80,7 +85,7 @@ impl Worker {
         let mut random = Stream::indexed(playing.seed(), "generate/load", change);
         let mut over = Vec::new();
         let mut copies = Vec::new();
-        for token in playing.sources.tokens(|s| s.next.is_some()) {
+        for token in playing.sources.tokens(|s| s.goes_on()) {
             let Some(source) = playing.sources.get_mut(token) else {
                 continue;
             };

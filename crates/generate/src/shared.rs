@@ -20,7 +20,10 @@ use swell_host::clock::monotonic;
 #[derive(Clone)]
 pub(super) enum Command {
     Start,
+    /// Other traffic.
     Plan(SharedPlan),
+    /// Another load of the same model.
+    Load(SharedPlan),
     Stop,
 }
 

@@ -404,6 +404,7 @@ impl Worker {
             match command {
                 Command::Start => self.start(),
                 Command::Plan(plan) => self.set_plan(&plan),
+                Command::Load(plan) => self.set_load(&plan),
                 Command::Stop => self.stopping = true,
             }
         }

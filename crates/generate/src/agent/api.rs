@@ -145,7 +145,7 @@ pub struct TargetPart {
 }
 
 /// The traffic that a client generates.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TrafficPart {
     /// A flow-level model.
@@ -162,7 +162,7 @@ pub enum TrafficPart {
 }
 
 /// A flow-level model and its parameters.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelPart {
     /// The text of the model's file.
@@ -372,6 +372,14 @@ impl TrafficPart {
                 let seed = part.seed;
                 Ok(std::sync::Arc::new(Model { plan, seed }))
             }
+        }
+    }
+
+    /// Whether `other` is the same model, with the same settings except for the load.
+    pub(super) fn is_load_of(&self, other: &TrafficPart) -> bool {
+        match other {
+            TrafficPart::Model(part) => self.loaded(part.load).is_ok_and(|same| same == *other),
+            TrafficPart::Closed { .. } => false,
         }
     }
 
