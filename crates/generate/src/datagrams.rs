@@ -161,6 +161,7 @@ impl Worker {
             },
         };
         let token = playing.sources.insert(source);
+        self.counts.sources_begun += 1;
         let at = begun + next.map_or(law.at, |e| e.at).since(Time::ZERO);
         if let Some(new) = playing.sources.get_mut(token)
             && let Err(error) = watch(&self.epoll, &new.fd, token | SOURCE)
@@ -271,6 +272,7 @@ impl Worker {
     pub fn source_over(&mut self, token: u64) {
         let source = self.playing.as_mut().and_then(|p| p.sources.remove(token));
         if let Some(source) = source {
+            self.counts.sources_ended += 1;
             let flow = source.flow;
             let outcome = match source.next {
                 Some(_) => Outcome::Unfinished,

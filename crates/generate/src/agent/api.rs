@@ -152,7 +152,7 @@ pub enum TrafficPart {
     Model(ModelPart),
     /// Sessions that repeat the same transfer, each as soon as the previous one has ended.
     Closed {
-        /// Number of sessions, at most 1048576.
+        /// Number of sessions, 1 to 1048576.
         sessions: u32,
         /// Bytes to the server.
         up: u64,
@@ -360,6 +360,7 @@ impl TrafficPart {
             TrafficPart::Closed { sessions, .. } if *sessions > MOST_SESSIONS => Err(format!(
                 "closed: {sessions} sessions are more than {MOST_SESSIONS}"
             )),
+            TrafficPart::Closed { sessions: 0, .. } => Err("closed: at least one session".into()),
             TrafficPart::Closed { sessions, up, down } => Ok(std::sync::Arc::new(Closed {
                 sessions: u64::from(*sessions),
                 up: *up,

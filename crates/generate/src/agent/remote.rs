@@ -32,6 +32,14 @@ pub enum RemoteError {
         /// What went wrong.
         reason: String,
     },
+    /// It is not on this host, and nothing says how to know it.
+    #[error(
+        "{agent}: plain HTTP is for loopback addresses alone: say whom to trust by --fingerprint or --ca"
+    )]
+    Untrusted {
+        /// The agent.
+        agent: String,
+    },
     /// It refused.
     #[error("{agent}: {message} ({status})")]
     Refused {
@@ -45,6 +53,13 @@ pub enum RemoteError {
     /// The parameters for authenticating it are invalid.
     #[error(transparent)]
     Tls(#[from] TlsError),
+}
+
+impl RemoteError {
+    /// Whether the agent permits this to nobody.
+    pub(super) fn is_forbidden(&self) -> bool {
+        matches!(self, RemoteError::Refused { status: 403, .. })
+    }
 }
 
 /// How a controller authenticates agents.
@@ -210,9 +225,8 @@ impl Remote {
         let peer: SocketAddr = stream.peer_addr().map_err(|e| self.away(e))?;
         self.address = Some(peer.ip().to_canonical());
         if tls.is_none() && !peer.ip().is_loopback() {
-            let how = "plain HTTP is for loopback addresses alone: say whom to trust by \
-                       --fingerprint or --ca";
-            return Err(self.away(how));
+            let agent = self.name.clone();
+            return Err(RemoteError::Untrusted { agent });
         }
         stream.set_nonblocking(true).map_err(|e| self.away(e))?;
         let stream = tokio::net::TcpStream::from_std(stream).map_err(|e| self.away(e))?;

@@ -113,7 +113,7 @@ fn load_changes_and_other_traffic_take_effect_while_it_runs() {
 }
 
 /// 200 sources that send a datagram every 100 ms, each for minutes.
-fn steady() -> FlowModel {
+pub fn steady() -> FlowModel {
     let of = |value: u64| {
         let mut histogram = Histogram::default();
         histogram.add_many(value, 200);
