@@ -32,6 +32,14 @@ pub enum RemoteError {
         /// What went wrong.
         reason: String,
     },
+    /// It answers, but TLS with it fails.
+    #[error("{agent}: {reason}")]
+    Secret {
+        /// The agent.
+        agent: String,
+        /// Why.
+        reason: String,
+    },
     /// It is not on this host, and nothing says how to know it.
     #[error(
         "{agent}: plain HTTP is for loopback addresses alone: say whom to trust by --fingerprint or --ca"
@@ -235,7 +243,10 @@ impl Remote {
         let sender = match tls {
             Some((connector, host)) => {
                 let shaken = connector.connect(host, stream).await;
-                let secret = shaken.map_err(|e| self.away(tls::failure(&e)))?;
+                let secret = shaken.map_err(|e| RemoteError::Secret {
+                    agent: self.name.clone(),
+                    reason: tls::failure(&e),
+                })?;
                 let greeted = http1::handshake(TokioIo::new(secret)).await;
                 let (sender, connection) = greeted.map_err(|e| self.away(e))?;
                 tokio::spawn(connection);

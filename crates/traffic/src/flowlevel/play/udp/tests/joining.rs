@@ -126,10 +126,11 @@ fn who_joins_later_plays_the_rest_of_the_sources_in_progress() {
             times.sort();
             times
         };
-        let (a, b) = (times(&from_the_start), times(&joined));
-        assert_eq!(a.len(), b.len(), "{cycle} {at}");
-        let late = |(a, b): (&Time, &Time)| a.since(*b).max(b.since(*a));
-        assert!(a.iter().zip(&b).map(late).all(|d| d < Dur::from_micros(1)));
+        let (planned, played) = (times(&from_the_start), times(&joined));
+        assert_eq!(planned.len(), played.len(), "{cycle} {at}");
+        let moved = |(one, other): (&Time, &Time)| one.since(*other).max(other.since(*one));
+        let mut pairs = planned.iter().zip(&played);
+        assert!(pairs.all(|pair| moved(pair) < Dur::from_micros(1)));
     }
 }
 
