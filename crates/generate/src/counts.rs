@@ -197,12 +197,12 @@ impl Statistics {
         if c.congestion_refused > 0 {
             let names = self.congestion.join(", ");
             let modules: Vec<String> = self.congestion.iter().map(|n| format!("tcp_{n}")).collect();
-            let text = format!(
+            let missing = format!(
                 "connections did not get a congestion control that was asked for ({names}): `modprobe -a {}`, or add \
                  it to net.ipv4.tcp_allowed_congestion_control",
                 modules.join(" ")
             );
-            doubts.push(Warning::warning("congestion-control-missing", text));
+            doubts.push(Warning::warning("congestion-control-missing", missing));
         }
         doubts
     }

@@ -92,8 +92,8 @@ pub(super) fn doubts(agents: &Agents) -> Vec<Warning> {
             }
         }
     }
-    all.extend(own.into_iter().map(|(code, message, agents)| {
-        Warning::warning(code, format!("{}: {message}", agents.join(", ")))
+    all.extend(own.into_iter().map(|(code, message, who)| {
+        Warning::warning(code, format!("{}: {message}", who.join(", ")))
     }));
     all
 }
@@ -109,7 +109,7 @@ mod tests {
     fn agent(name: &str, counts: serde_json::Value) -> Standing {
         let mut all: serde_json::Map<String, serde_json::Value> = serde_json::Map::new();
         let names = swell_generate::Counts::default();
-        all.extend(names.each().map(|(name, n)| (name.to_owned(), n.into())));
+        all.extend(names.each().map(|(count, n)| (count.to_owned(), n.into())));
         all.extend(counts.as_object().unwrap().clone());
         let statistics = serde_json::json!({
             "run": {
