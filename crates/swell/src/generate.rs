@@ -132,9 +132,10 @@ fn announced(options: &Options) -> String {
         ),
         TrafficPart::Model(_) => options.name.clone(),
     };
-    let end = match options.duration.or(options.length) {
-        Some(time) => format!("for {time}"),
-        None => "until Ctrl-C".into(),
+    let end = match (options.duration, options.length) {
+        (Some(time), length) if length.is_none_or(|l| time < l) => format!("for {time}"),
+        (_, Some(length)) => format!("for {:.1} s", length.as_secs_f64()),
+        _ => "until Ctrl-C".into(),
     };
     let order = &options.order;
     format!(
