@@ -24,6 +24,13 @@ macro_rules! counts {
                 $(self.$name += other.$name;)*
             }
 
+            /// Transfers and datagram sources in progress.
+            pub fn in_progress(&self) -> u64 {
+                let ended = self.done + self.failed + self.unfinished;
+                let sources = self.sources_begun.saturating_sub(self.sources_ended);
+                self.begun.saturating_sub(ended) + sources
+            }
+
             /// Name and value of each counter.
             pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*].into_iter()
@@ -52,6 +59,10 @@ counts! {
     sent_bytes,
     /// TCP payload that arrived, bytes.
     received_bytes,
+    /// Datagram sources begun.
+    sources_begun,
+    /// Datagram sources that ended.
+    sources_ended,
     /// Datagrams handed to the kernel.
     datagrams_sent,
     /// Their payload, bytes.
@@ -89,6 +100,8 @@ pub struct Statistics {
     pub late: Late,
     /// Parties with a valid lease.
     pub parties: u64,
+    /// The congestion controls that were asked for.
+    pub congestion: Vec<String>,
     /// Indices of parties without one, at most 16.
     pub absent: Vec<u16>,
     /// Why connections were refused because of their addresses, at most eight reasons.
@@ -131,20 +144,21 @@ impl Statistics {
     pub fn doubts(&self) -> Vec<Warning> {
         let c = &self.counts;
         let mut doubts = Vec::new();
+        let ms = |late: Dur| late.as_secs_f64() * 1e3;
+        let late = format!(
+            "the generator is behind its schedule: one start in a hundred was {:.1} ms late or more, the \
+             latest {:.1} ms; give it more processors, less to do or real-time priority (--precise)",
+            ms(self.late.p99),
+            ms(self.late.max)
+        );
+        if self.is_behind() {
+            doubts.push(Warning::warning("generator-behind", late));
+        }
         let mut say = |n: u64, code: &str, what: String| {
             if n > 0 {
                 doubts.push(Warning::warning(code, format!("{n} {what}")));
             }
         };
-        let behind = u64::from(self.is_behind());
-        let ms = |late: Dur| late.as_secs_f64() * 1e3;
-        let late = format!(
-            "generator is behind its schedule: one start in a hundred was {:.1} ms late or more, the \
-             latest {:.1} ms; give it more processors, less to do or real-time priority (--precise)",
-            ms(self.late.p99),
-            ms(self.late.max)
-        );
-        say(behind, "generator-behind", late);
         for (&number, &times) in &self.failures {
             let error = Errno::from_raw_os_error(number);
             let text = format!("transfers failed: {error}{}", hint(error));
@@ -165,7 +179,10 @@ impl Statistics {
         say(
             c.lost_parties,
             "lost-parties",
-            "parties of the run went away before its end".into(),
+            match c.lost_parties {
+                1 => "other agent of the run went away before its end".into(),
+                _ => "other agents of the run went away before its end".into(),
+            },
         );
         let refused = datagrams_refused(None);
         say(c.datagrams_refused, refused.0, refused.1);
@@ -177,13 +194,16 @@ impl Statistics {
         );
         let unknown = strangers("connections or datagrams");
         say(c.strangers, unknown.0, unknown.1);
-        say(
-            c.congestion_refused,
-            "congestion-control-missing",
-            "sockets did not get the congestion control that was asked for: `modprobe tcp_NAME`, or \
-             add it to net.ipv4.tcp_allowed_congestion_control"
-                .into(),
-        );
+        if c.congestion_refused > 0 {
+            let names = self.congestion.join(", ");
+            let modules: Vec<String> = self.congestion.iter().map(|n| format!("tcp_{n}")).collect();
+            let missing = format!(
+                "connections did not get a congestion control that was asked for ({names}): `modprobe -a {}`, or add \
+                 it to net.ipv4.tcp_allowed_congestion_control",
+                modules.join(" ")
+            );
+            doubts.push(Warning::warning("congestion-control-missing", missing));
+        }
         doubts
     }
 }
@@ -191,6 +211,39 @@ impl Statistics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn doubts_name_the_congestion_controls_and_agree_in_number() {
+        let mut statistics = Statistics {
+            congestion: vec!["bbr".into(), "vegas".into()],
+            ..Statistics::default()
+        };
+        statistics.counts.congestion_refused = 7;
+        statistics.counts.lost_parties = 1;
+        let texts: Vec<String> = statistics.doubts().into_iter().map(|d| d.message).collect();
+        assert!(
+            texts[0].starts_with("1 other agent of the run went"),
+            "{texts:?}"
+        );
+        assert!(
+            texts[1].contains("`modprobe -a tcp_bbr tcp_vegas`"),
+            "{texts:?}"
+        );
+    }
+
+    #[test]
+    fn what_has_begun_and_not_ended_is_in_progress() {
+        let counts = Counts {
+            begun: 9,
+            done: 3,
+            failed: 2,
+            unfinished: 1,
+            sources_begun: 5,
+            sources_ended: 1,
+            ..Counts::default()
+        };
+        assert_eq!(counts.in_progress(), 7);
+    }
 
     #[test]
     fn more_threads_are_advised_only_where_they_help() {

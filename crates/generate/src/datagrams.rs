@@ -41,6 +41,11 @@ pub(super) struct Source {
 }
 
 impl Source {
+    /// Whether it has exchanges left.
+    pub fn goes_on(&self) -> bool {
+        self.next.is_some()
+    }
+
     /// The next datagram of the current exchange, if there is one: its stamp and its payload length in bytes.
     fn datagram(&mut self, exchange: &Exchange, client: u16) -> Option<(Stamp, u32)> {
         // Answers are requested by the client's own datagrams. If there are too few of these, small ones are added.
@@ -80,7 +85,7 @@ impl Worker {
         let mut random = Stream::indexed(playing.seed(), "generate/load", change);
         let mut over = Vec::new();
         let mut copies = Vec::new();
-        for token in playing.sources.tokens(|s| s.next.is_some()) {
+        for token in playing.sources.tokens(|s| s.goes_on()) {
             let Some(source) = playing.sources.get_mut(token) else {
                 continue;
             };
@@ -156,6 +161,7 @@ impl Worker {
             },
         };
         let token = playing.sources.insert(source);
+        self.counts.sources_begun += 1;
         let at = begun + next.map_or(law.at, |e| e.at).since(Time::ZERO);
         if let Some(new) = playing.sources.get_mut(token)
             && let Err(error) = watch(&self.epoll, &new.fd, token | SOURCE)
@@ -266,6 +272,7 @@ impl Worker {
     pub fn source_over(&mut self, token: u64) {
         let source = self.playing.as_mut().and_then(|p| p.sources.remove(token));
         if let Some(source) = source {
+            self.counts.sources_ended += 1;
             let flow = source.flow;
             let outcome = match source.next {
                 Some(_) => Outcome::Unfinished,

@@ -174,6 +174,7 @@ impl Worker {
                         return;
                     }
                     Ok(n) if bytes[..n].contains(&BYE[0]) => {
+                        self.shared.hear_bye(party);
                         self.drop_lease(token);
                         return;
                     }

@@ -57,11 +57,7 @@ pub struct Model {
 
 impl Plan for Model {
     fn part(&self, share: Share, now: Time) -> Box<dyn Traffic> {
-        let mut player = Player::new(self.plan.clone(), self.seed, share);
-        if now > Time::ZERO {
-            player.change(self.plan.clone(), now);
-        }
-        Box::new(player)
+        Box::new(Player::joining(self.plan.clone(), self.seed, share, now))
     }
 
     fn seed(&self) -> u64 {

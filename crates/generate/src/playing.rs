@@ -157,37 +157,68 @@ impl Playing {
 }
 
 impl Worker {
-    /// Switches to another plan, at once or when the traffic starts.
+    /// Switches to other traffic, at once or when the traffic starts. Running datagram sources end.
     pub fn set_plan(&mut self, plan: &SharedPlan) {
-        if let Some(playing) = &mut self.playing {
-            playing.client.plan = Arc::clone(plan);
+        let Some(playing) = &mut self.playing else {
+            return;
+        };
+        playing.client.plan = Arc::clone(plan);
+        let running = playing.sources.tokens(|s| s.goes_on());
+        if self.shared.begun().is_some() {
+            self.begin_plan();
+            for token in running {
+                self.source_over(token);
+            }
         }
-        self.start();
     }
 
-    /// Starts the traffic, or switches to the current plan.
+    /// Changes the load: `plan` is of the same model.
+    pub fn set_load(&mut self, plan: &SharedPlan) {
+        let Some(begun) = self.shared.begun() else {
+            return self.set_plan(plan);
+        };
+        let now = Time::ZERO + self.now().since(begun);
+        let Some(playing) = &mut self.playing else {
+            return;
+        };
+        let growth = plan.model().and_then(|model| {
+            let traffic = playing.traffic.as_mut();
+            traffic.and_then(|t| t.change(model, now))
+        });
+        let Some(growth) = growth else {
+            return self.set_plan(plan);
+        };
+        playing.client.plan = Arc::clone(plan);
+        self.unplayed();
+        self.scale_sources(growth, now, begun);
+    }
+
+    /// Starts the traffic, unless a plan has started it.
     pub fn start(&mut self) {
+        if self.playing.as_ref().is_some_and(|p| p.traffic.is_none()) {
+            self.begin_plan();
+        }
+    }
+
+    fn unplayed(&self) {
+        self.shared.played[usize::from(self.number)].store(false, Ordering::Release);
+    }
+
+    /// Begins the current plan.
+    fn begin_plan(&mut self) {
         let Some(begun) = self.shared.begun() else {
             return;
         };
         let now = Time::ZERO + self.now().since(begun);
         let threads = u32::from(self.shared.config.threads);
         let number = self.number;
+        self.unplayed();
         let Some(playing) = &mut self.playing else {
             return;
         };
-        self.shared.played[usize::from(number)].store(false, Ordering::Release);
         let Playing {
             client, traffic, ..
         } = playing;
-        let growth = client.plan.model().and_then(|model| {
-            let traffic = traffic.as_mut();
-            traffic.and_then(|t| t.change(model, now))
-        });
-        if let Some(growth) = growth {
-            self.scale_sources(growth, now, begun);
-            return;
-        }
         let share = Share {
             // Distributes sessions evenly over the clients, even if there are few.
             index: u32::from(number) * u32::from(client.of) + u32::from(client.index),

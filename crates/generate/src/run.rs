@@ -137,9 +137,16 @@ impl Run {
         begun.map_or(Dur::ZERO, |b| self.shared.now().since(b))
     }
 
-    /// Switches to another plan: another load of the same model, or other traffic. Transfers in progress continue.
+    /// Switches to other traffic, at the point where it would be if it had begun with the run. Transfers in progress
+    /// continue, and datagram sources end.
     pub fn set_plan(&self, plan: SharedPlan) {
         self.shared.tell(&Command::Plan(plan));
+    }
+
+    /// Changes the load: `plan` is of the model that is played. Transfers in progress continue, and running datagram
+    /// sources become more or fewer.
+    pub fn set_load(&self, plan: SharedPlan) {
+        self.shared.tell(&Command::Load(plan));
     }
 
     /// Extends the run's lease to `span` from now.

@@ -20,7 +20,10 @@ use swell_host::clock::monotonic;
 #[derive(Clone)]
 pub(super) enum Command {
     Start,
+    /// Other traffic.
     Plan(SharedPlan),
+    /// Another load of the same model.
+    Load(SharedPlan),
     Stop,
 }
 
@@ -65,6 +68,8 @@ pub(super) struct Party {
     /// Number of agreements with it. Only the latest counts: a host that was cut off may agree again before the
     /// connection of its earlier lease breaks.
     agreements: AtomicU64,
+    /// It has announced the regular end of its part.
+    bye: AtomicBool,
     /// The address that its lease came from.
     address: Mutex<Option<IpAddr>>,
 }
@@ -187,6 +192,7 @@ impl Shared {
             parties.map(|i| i as u16).partition(|&i| self.is_here(i));
         all.parties = here.len() as u64;
         all.absent = absent.into_iter().take(ABSENT).collect();
+        all.congestion.clone_from(&self.config.congestion);
         all.refused = lock(&self.refused).iter().cloned().collect();
         all.one_table = self.one_table.load(Ordering::Acquire);
         all
@@ -223,7 +229,23 @@ impl Shared {
     /// Records an agreement with a party and returns the number of the agreement.
     pub fn agree(&self, party: u16) -> u64 {
         let party = self.parties.get(usize::from(party));
-        party.map_or(0, |p| p.agreements.fetch_add(1, Ordering::AcqRel) + 1)
+        party.map_or(0, |p| {
+            p.bye.store(false, Ordering::Release);
+            p.agreements.fetch_add(1, Ordering::AcqRel) + 1
+        })
+    }
+
+    /// Records that a party has announced the regular end of its part.
+    pub fn hear_bye(&self, party: u16) {
+        if let Some(party) = self.parties.get(usize::from(party)) {
+            party.bye.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether a party has announced the regular end of its part, and has not agreed since.
+    pub fn has_ended(&self, party: u16) -> bool {
+        let party = self.parties.get(usize::from(party));
+        party.is_some_and(|p| p.bye.load(Ordering::Acquire))
     }
 
     /// Whether this is the latest agreement with a party.
@@ -295,6 +317,7 @@ impl Party {
         Party {
             heard: AtomicU64::new(0),
             agreements: AtomicU64::new(0),
+            bye: AtomicBool::new(false),
             address: Mutex::default(),
         }
     }

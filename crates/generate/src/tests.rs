@@ -17,7 +17,7 @@ use crate::patience::until;
 mod datagrams;
 mod ends;
 mod loss;
-mod models;
+pub mod models;
 mod strangers;
 mod transfers;
 

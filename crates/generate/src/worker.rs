@@ -129,6 +129,9 @@ pub(super) struct Worker {
     pub playing: Option<Playing>,
     pub answerer: Option<Answerer>,
     pub leases: super::lease::Leases,
+    /// Server: the parties of transfers that broke, and when. Whether one failed, or was cut off by the end of its client's
+    /// part, is known once the announcement of the end must have arrived.
+    broken: VecDeque<(Time, u16)>,
     /// Connections that wait until the rate limit allows sending again.
     pub waiting: VecDeque<u64>,
     /// A timer for them is set.
@@ -159,6 +162,8 @@ const AT_A_LOOK: usize = 10_000;
 const EARLY: Dur = Dur::from_micros(100);
 /// Interval of the periodic check of leases, stalled connections and statistics.
 const LOOK: Dur = Dur::from_millis(200);
+/// The announcement of the end of a client's part may arrive this much later than the resets of its connections.
+const BYE_PATIENCE: Dur = Dur::from_millis(100);
 /// A connection without progress for this many seconds has failed (the released program's 30 s).
 const STALLED: u32 = 30;
 /// A connection without a complete header after this many seconds belongs to a stranger.
@@ -189,6 +194,7 @@ impl Worker {
             playing: None,
             answerer: None,
             leases: super::lease::Leases::default(),
+            broken: VecDeque::new(),
             waiting: VecDeque::new(),
             room_due: false,
             stopping: false,
@@ -404,6 +410,7 @@ impl Worker {
             match command {
                 Command::Start => self.start(),
                 Command::Plan(plan) => self.set_plan(&plan),
+                Command::Load(plan) => self.set_load(&plan),
                 Command::Stop => self.stopping = true,
             }
         }
@@ -429,11 +436,15 @@ impl Worker {
         for token in self.conns.next_tokens(&mut self.looked, AT_A_LOOK, gone) {
             self.drop_conn(token, Outcome::Failed, Some(Errno::TIMEDOUT));
         }
+        self.count_broken(Time::from_nanos(
+            now.as_nanos().saturating_sub(BYE_PATIENCE.as_nanos()),
+        ));
         self.publish();
     }
 
     /// Ends a connection that did not complete.
     pub fn drop_conn(&mut self, token: u64, outcome: Outcome, error: Option<Errno>) {
+        let now = self.now();
         let Some(conn) = self.conns.get_mut(token) else {
             return;
         };
@@ -451,7 +462,7 @@ impl Worker {
             State::Taking | State::Giving => {
                 match outcome {
                     Outcome::Unfinished => self.counts.unfinished += 1,
-                    _ => self.counts.failed += 1,
+                    _ => self.broken.push_back((now, conn.party)),
                 }
                 self.forget(token);
             }
@@ -465,6 +476,19 @@ impl Worker {
     pub fn forget(&mut self, token: u64) -> Option<Conn> {
         self.partial.remove(&token);
         self.conns.remove(token)
+    }
+
+    /// Counts the transfers that broke before `until`.
+    fn count_broken(&mut self, until: Time) {
+        while let Some(&(at, party)) = self.broken.front()
+            && at <= until
+        {
+            self.broken.pop_front();
+            match self.shared.has_ended(party) {
+                true => self.counts.unfinished += 1,
+                false => self.counts.failed += 1,
+            }
+        }
     }
 
     /// Publishes the statistics.
@@ -488,6 +512,7 @@ impl Worker {
         for token in self.conns.tokens(|_| true) {
             self.drop_conn(token, Outcome::Unfinished, None);
         }
+        self.count_broken(Time::MAX);
         self.publish();
     }
 }

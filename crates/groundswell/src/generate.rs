@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use swell_base::{Dur, Severity, Warning};
+use swell_base::{Dur, Warning};
 use swell_experiment::bundled;
 pub use swell_generate::agent::{
-    Address, Controller, ModelPart, Order, OrderError, Refusals, Rendezvous, Standing,
+    Address, Controller, ModelPart, Order, OrderError, Refusals, RemoteError, Rendezvous, Standing,
     StatisticsView, TrafficPart, Trust, kept,
 };
 use swell_traffic::flowlevel::FlowModel;
@@ -15,14 +15,16 @@ use swell_traffic::flowlevel::FlowModel;
 use crate::Error;
 use crate::files::may_be_made;
 
+mod doubts;
 mod fleet;
 mod keep;
 mod local;
 
 pub use crate::files::PROGRESS;
-pub use fleet::Fleet;
+pub use fleet::{Fleet, is_address};
 pub use local::Local;
 
+use doubts::{doubts, drained, refused};
 use keep::Keeper;
 
 /// How often agents are polled for their state.
@@ -165,6 +167,8 @@ pub enum Event<'e> {
     Loaded(f64, f64),
     /// A load that could not be set, the reason, and the current load.
     Refused(f64, &'e dyn std::fmt::Display, f64),
+    /// The traffic is over, but so many transfers and datagram sources are still in progress.
+    Draining(u64),
 }
 
 /// The final state of all agents.
@@ -175,14 +179,18 @@ pub struct Agents {
     pub servers: Vec<Standing>,
     /// Names of the agents that were lost and did not return.
     pub lost: Vec<String>,
+    /// Whether every transfer was to have a row.
+    logged: bool,
 }
 
 /// The results.
 pub struct Played {
     /// Why it ended.
     pub ended: Ended,
-    /// How long clients generated traffic, in seconds.
+    /// How long clients generated traffic, in seconds, with the time for which they waited for the last transfers.
     pub seconds: f64,
+    /// The same without that time.
+    pub planned: f64,
     /// Number of flows kept.
     pub flows: u64,
     /// The final state of the agents.
@@ -209,13 +217,7 @@ pub fn generate(
         let message = format!("two agents have the address {address}");
         return Err(Error::usage(message));
     }
-    let mut controller = Controller::new_unless(order, cancelled).map_err(|e| match e {
-        OrderError::Cancelled => Error::interrupted(e),
-        _ => {
-            let fail = Error::failed(e);
-            fail.hint("`swell agent` runs on every host; see docs/generate.md")
-        }
-    })?;
+    let mut controller = Controller::new_unless(order, cancelled).map_err(not_begun)?;
     let ends = [options.length, options.duration.or(options.length)];
     let begun = Keeper::new(&options.dir, &options.name, order, ends)
         .and_then(|keeper| controller.start().map_err(Error::failed).map(|()| keeper));
@@ -248,26 +250,69 @@ pub fn generate(
     let refusals = controller.refusals();
     controller.end();
     let ended = *kept.as_ref().unwrap_or(&Ended::Gone);
-    let mut doubts = doubts(&clients, &servers, &lost);
-    doubts.extend(refused(refusals));
     let agents = Agents {
         clients,
         servers,
         lost,
+        logged: order.flows,
     };
+    let mut doubts = doubts(&agents);
+    doubts.extend(refused(refusals));
+    let seconds = agents.seconds();
+    let planned = options.length.map_or(f64::INFINITY, Dur::as_secs_f64);
+    doubts.extend(drained(seconds, planned));
     let finished = keeper.finish(ended, &agents, &doubts);
     kept?;
-    let totals = finished?;
+    let flows = finished?;
     Ok(Played {
         ended,
-        seconds: totals.seconds,
-        flows: totals.flows,
+        seconds,
+        planned: seconds.min(planned),
+        flows,
         agents,
         doubts,
     })
 }
 
+/// Why no traffic was generated.
+fn not_begun(error: OrderError) -> Error {
+    match &error {
+        OrderError::Cancelled => Error::interrupted(error),
+        OrderError::Nobody
+        | OrderError::NoRendezvous(_)
+        | OrderError::Unrecognized { .. }
+        | OrderError::Remote(RemoteError::Tls(_) | RemoteError::Untrusted { .. }) => {
+            Error::usage(error)
+        }
+        OrderError::Remote(RemoteError::Refused { status: 401, .. }) => {
+            Error::failed(error).hint("--token-file: the agent has another token")
+        }
+        OrderError::Remote(RemoteError::Away { .. }) => {
+            let fail = Error::failed(error);
+            fail.hint("`swell agent` runs on every host; see docs/generate.md")
+        }
+        _ => Error::failed(error),
+    }
+}
+
 impl Agents {
+    /// How long clients generated traffic, in seconds.
+    fn seconds(&self) -> f64 {
+        let elapsed = self.clients.iter().flat_map(|c| &c.statistics);
+        elapsed.map(|s| s.run.elapsed_s).fold(0.0, f64::max)
+    }
+
+    /// Transfers and datagram sources that were in progress when the client was lost or started anew, so that they have no
+    /// row.
+    fn cut_off(&self, s: &Standing) -> u64 {
+        let client = self.clients.iter().any(|c| c.agent == s.agent);
+        let gone = s.returns > 0 || self.lost.contains(&s.agent);
+        match &s.statistics {
+            Some(statistics) if self.logged && client && gone => statistics.counts.in_progress(),
+            _ => 0,
+        }
+    }
+
     /// The agents as JSON: clients, then servers.
     pub fn to_json(&self) -> [serde_json::Value; 2] {
         [&self.clients, &self.servers].map(|all| all.iter().map(|s| self.agent(s)).collect())
@@ -277,7 +322,7 @@ impl Agents {
         serde_json::json!({
             "agent": s.agent,
             "statistics": s.statistics,
-            "flows_lost": s.lost + s.waiting,
+            "flows_lost": s.lost + s.waiting + self.cut_off(s),
             "lost": self.lost.contains(&s.agent),
             "away_s": s.away.as_secs_f64(),
             "returns": s.returns,
@@ -308,6 +353,7 @@ fn play(
         TrafficPart::Model(part) => part.load,
         TrafficPart::Closed { .. } => 1.0,
     };
+    let mut draining = false;
     loop {
         let round = Instant::now();
         for _ in 0..FETCHES {
@@ -330,6 +376,14 @@ fn play(
             }
         }
         let over = |limit: Dur| begun.elapsed().as_secs_f64() >= limit.as_secs_f64();
+        if !draining && options.length.is_some_and(over) && !controller.is_over() {
+            draining = true;
+            let (clients, _) = controller.standing();
+            let counts = clients.iter().flat_map(|c| &c.statistics);
+            events(Event::Draining(
+                counts.map(|s| s.counts.in_progress()).sum(),
+            ));
+        }
         if cancelled() {
             return Ok(Ended::Interrupted);
         }
@@ -353,58 +407,42 @@ fn play(
     }
 }
 
-/// Warnings about connections that were refused where agents dial in.
-fn refused(refusals: Refusals) -> Vec<Warning> {
-    let twice = refusals.twice.into_values();
-    let mut all: Vec<Warning> = twice
-        .map(|text| Warning::warning("agent-twice", text))
-        .collect();
-    if let Some(last) = refusals.last {
-        let text = format!(
-            "{} connections were refused where agents dial in; the last, {last}",
-            refusals.count
-        );
-        all.push(Warning::note("dial-in-refused", text));
-    }
-    all
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Reasons to distrust the results, agent by agent.
-fn doubts(clients: &[Standing], servers: &[Standing], lost: &[String]) -> Vec<Warning> {
-    let mut all = Vec::new();
-    for standing in clients.iter().chain(servers) {
-        let agent = &standing.agent;
-        if lost.contains(agent) {
-            let text = "was lost: it did not answer for as long as its lease, and plays nothing";
-            all.push(Warning::warning("agent-lost", format!("{agent} {text}")));
-        } else if standing.returns > 0 {
-            let text = format!(
-                "{agent} played nothing for {:.1} s: it was cut off or started anew, and came back \
-                 (times: {})",
-                standing.away.as_secs_f64(),
-                standing.returns
-            );
-            all.push(Warning::warning("agent-returned", text));
-        }
-        if let Some(trouble) = &standing.trouble {
-            let text = format!("{agent} could not be asked at times: {trouble}");
-            all.push(Warning::warning("agent-away", text));
-        }
-        for (flows, why) in [
-            (standing.lost, "it had no more room for them"),
-            (standing.waiting, "it could not be asked for them any more"),
-        ] {
-            if flows > 0 {
-                let text = format!("{flows} flows of {agent} are lost: {why}");
-                all.push(Warning::warning("flows-lost", text));
-            }
-        }
-        let own = standing.statistics.iter().flat_map(|s| &s.warnings);
-        all.extend(own.map(|w| Warning {
-            code: w.code.clone(),
-            severity: Severity::Warning,
-            message: format!("{agent}: {}", w.message),
-        }));
+    #[test]
+    fn wrong_usage_is_told_from_agents_that_do_not_answer() {
+        let kind = |error| {
+            let fail = not_begun(error);
+            (
+                fail.kind,
+                fail.hint.is_some_and(|h| h.contains("runs on every host")),
+            )
+        };
+        let agent = || "a:1".to_owned();
+        let untrusted = RemoteError::Untrusted { agent: agent() };
+        assert_eq!(kind(untrusted.into()), (crate::Kind::Usage, false));
+        let away = RemoteError::Away {
+            agent: agent(),
+            reason: "refused".into(),
+        };
+        assert_eq!(kind(away.into()), (crate::Kind::Failed, true));
+        let forbidden = RemoteError::Refused {
+            agent: agent(),
+            status: 403,
+            message: "this agent plays 22:00-06:00 UTC only".into(),
+        };
+        assert_eq!(kind(forbidden.into()), (crate::Kind::Failed, false));
+        let secret = RemoteError::Secret {
+            agent: agent(),
+            reason: "its certificate has the fingerprint 00, which is none of those given".into(),
+        };
+        assert_eq!(kind(secret.into()), (crate::Kind::Failed, false));
+        let tls = swell_generate::agent::is_fingerprint("beef").unwrap_err();
+        assert_eq!(
+            kind(RemoteError::Tls(tls).into()),
+            (crate::Kind::Usage, false)
+        );
     }
-    all
 }

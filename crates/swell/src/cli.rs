@@ -210,7 +210,7 @@ pub(crate) struct GenerateArgs {
     /// Authorities that vouch for the agents' certificates (PEM).
     #[arg(long, value_name = "FILE", conflicts_with = "fingerprint")]
     pub ca: Option<PathBuf>,
-    /// How long. Default: until the model is over.
+    /// How long. Default: until the model is over, or with --closed until Ctrl-C.
     #[arg(long, value_name = "TIME")]
     pub duration: Option<swell_base::Dur>,
     /// Sessions and sources per one of the model's.
@@ -235,10 +235,10 @@ pub(crate) struct GenerateArgs {
     /// hosts and network.
     #[arg(long, value_name = "SESSIONS", conflicts_with = "model")]
     pub closed: Option<u32>,
-    /// Bytes to the server of each transfer of --closed.
+    /// Bytes to the server of each transfer of --closed. Default: 100B.
     #[arg(long, value_name = "SIZE", requires = "closed")]
     pub up: Option<swell_base::Bytes>,
-    /// Bytes to the client of each transfer of --closed.
+    /// Bytes to the client of each transfer of --closed. Default: 0B.
     #[arg(long, value_name = "SIZE", requires = "closed")]
     pub down: Option<swell_base::Bytes>,
     /// Keep connections for the next transfer of their session between the same hosts.
@@ -256,7 +256,7 @@ pub(crate) struct GenerateArgs {
     /// Threads of every agent.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub threads: u16,
-    /// Everything ends when agents have not heard of this command, or of each other, for so long.
+    /// Everything ends when agents have not heard of this command, or of each other, for so long: 500ms to 60s.
     #[arg(long, default_value = "5s", value_name = "TIME")]
     pub lease: swell_base::Dur,
     /// The directory for the results. Default: runs/generate.

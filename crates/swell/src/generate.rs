@@ -11,7 +11,8 @@ use groundswell::generate::{
     Rendezvous, StatisticsView, Traffic, TrafficPart, Trust, kept,
 };
 use indicatif::ProgressBar;
-use swell_base::Dur;
+use swell_base::{Bytes, Dur};
+use swell_generate::agent::is_fingerprint;
 use swell_host::Rights;
 
 use crate::cli::GenerateArgs;
@@ -23,6 +24,7 @@ pub(crate) fn generate(
     rights: Option<&Rights>,
     json: bool,
 ) -> Result<(), Fail> {
+    check(args)?;
     let traffic = traffic(args)?;
     out::warnings(&traffic.doubts);
     let program = std::env::current_exe().map_err(Fail::failed)?;
@@ -43,6 +45,9 @@ pub(crate) fn generate(
             "agents dial in to {address}; its fingerprint: {fingerprint}"
         ));
     }
+    if !args.quiet {
+        out::say(&announced(&options));
+    }
     interrupt::wishes();
     let line = Line::new(args.duration.or(traffic.length), args.quiet || json);
     let loads = typed_loads(!args.quiet && !json);
@@ -54,6 +59,9 @@ pub(crate) fn generate(
         Event::Refused(load, error, playing) => {
             say(format!("load {load}: {error}; it may still be {playing}"));
         }
+        Event::Draining(n) => say(format!(
+            "the model is over; waiting for {n} transfers and datagram sources in progress"
+        )),
     };
     let played = generate::generate(&options, &loads, &events, &interrupt::wished);
     line.bar.finish_and_clear();
@@ -68,7 +76,10 @@ pub(crate) fn generate(
     match played.ended {
         Ended::Played | Ended::Duration if lost.len() > args.allow_loss => {
             let names = lost.join(", ");
-            let fail = Fail::failed(format!("{} agents were lost: {names}", lost.len()));
+            let fail = Fail::failed(match lost.len() {
+                1 => format!("an agent was lost: {names}"),
+                n => format!("{n} agents were lost: {names}"),
+            });
             Err(fail.hint("--allow-loss N takes the loss of N; what there is is kept"))
         }
         Ended::Played | Ended::Duration => Ok(()),
@@ -78,6 +89,66 @@ pub(crate) fn generate(
         Ended::Gone => Err(Fail::failed(
             "every client is gone; what there is so far is kept",
         )),
+    }
+}
+
+/// Shortest and longest lease of an agent, seconds.
+const LEASES: std::ops::RangeInclusive<f64> = 0.5..=60.0;
+
+/// Checks numbers and addresses that the parser of arguments accepts.
+fn check(args: &GenerateArgs) -> Result<(), Fail> {
+    if args.closed == Some(0) {
+        let fail = Fail::usage("--closed 0: no session would play anything");
+        return Err(fail.hint("at least --closed 1"));
+    }
+    if args.duration == Some(Dur::ZERO) {
+        let fail = Fail::usage("--duration 0s: nothing would be played");
+        return Err(fail
+            .hint("without --duration, a model is played to its end, and --closed until Ctrl-C"));
+    }
+    if !LEASES.contains(&args.lease.as_secs_f64()) {
+        let fail = Fail::usage(format!("--lease {}: too short or too long", args.lease));
+        return Err(fail.hint("500ms to 60s"));
+    }
+    for (option, addresses) in [("--clients", &args.clients), ("--servers", &args.servers)] {
+        for address in addresses {
+            generate::is_address(address).map_err(|e| Fail::usage(format!("{option} {e}")))?;
+        }
+    }
+    for print in &args.fingerprint {
+        is_fingerprint(print).map_err(|e| Fail::usage(format!("--fingerprint: {e}")))?;
+    }
+    Ok(())
+}
+
+/// What is going to be played, in a sentence.
+fn announced(options: &Options) -> String {
+    let what = match &options.order.traffic {
+        TrafficPart::Closed { sessions, up, down } => format!(
+            "{} of one transfer after the other, {} up and {} down",
+            number(*sessions as usize, "session"),
+            Bytes(*up),
+            Bytes(*down)
+        ),
+        TrafficPart::Model(_) => options.name.clone(),
+    };
+    let end = match (options.duration, options.length) {
+        (Some(time), length) if length.is_none_or(|l| time < l) => format!("for {time}"),
+        (_, Some(length)) => format!("for {:.1} s", length.as_secs_f64()),
+        _ => "until Ctrl-C".into(),
+    };
+    let order = &options.order;
+    format!(
+        "playing {what}, {end}, from {} to {}",
+        number(order.clients.len(), "client"),
+        number(order.servers.len(), "server")
+    )
+}
+
+fn number(n: usize, what: &str) -> String {
+    match n {
+        1 => format!("1 {what}"),
+        _ => format!("{n} {what}s"),
     }
 }
 
@@ -308,7 +379,7 @@ fn show(dir: &Path, played: &Played, how: Said) {
     if how == Said::Doubts {
         return;
     }
-    out::data(&tables::agents::list_of(played.seconds, agents));
+    out::data(&tables::agents::list_of(played.planned, agents));
     out::data(&format!("kept: {} ({} flows)", dir.display(), played.flows));
 }
 

@@ -145,14 +145,14 @@ pub struct TargetPart {
 }
 
 /// The traffic that a client generates.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TrafficPart {
     /// A flow-level model.
     Model(ModelPart),
     /// Sessions that repeat the same transfer, each as soon as the previous one has ended.
     Closed {
-        /// Number of sessions, at most 1048576.
+        /// Number of sessions, 1 to 1048576.
         sessions: u32,
         /// Bytes to the server.
         up: u64,
@@ -162,7 +162,7 @@ pub enum TrafficPart {
 }
 
 /// A flow-level model and its parameters.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelPart {
     /// The text of the model's file.
@@ -360,6 +360,7 @@ impl TrafficPart {
             TrafficPart::Closed { sessions, .. } if *sessions > MOST_SESSIONS => Err(format!(
                 "closed: {sessions} sessions are more than {MOST_SESSIONS}"
             )),
+            TrafficPart::Closed { sessions: 0, .. } => Err("closed: at least one session".into()),
             TrafficPart::Closed { sessions, up, down } => Ok(std::sync::Arc::new(Closed {
                 sessions: u64::from(*sessions),
                 up: *up,
@@ -372,6 +373,14 @@ impl TrafficPart {
                 let seed = part.seed;
                 Ok(std::sync::Arc::new(Model { plan, seed }))
             }
+        }
+    }
+
+    /// Whether `other` is the same model, with the same settings except for the load.
+    pub(super) fn is_load_of(&self, other: &TrafficPart) -> bool {
+        match other {
+            TrafficPart::Model(part) => self.loaded(part.load).is_ok_and(|same| same == *other),
+            TrafficPart::Closed { .. } => false,
         }
     }
 

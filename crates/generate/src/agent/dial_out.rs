@@ -8,9 +8,13 @@ use std::error::Error as _;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use axum::http::StatusCode;
+use axum::middleware::map_response;
+use axum::response::Response;
 use futures_util::future::join_all;
 use rustix::net::sockopt;
 use rustls::pki_types::ServerName;
@@ -172,7 +176,16 @@ impl Dialler {
 
     /// Answers requests until the connection ends; returns the reason.
     async fn answer(&self, secret: TlsStream<TcpStream>, router: &axum::Router) -> String {
-        let mut talking = pin!(talk(secret, router.clone(), IDLE));
+        // Whether the last answer said that the controller has another token.
+        let refused = Arc::new(AtomicBool::new(false));
+        let note = Arc::clone(&refused);
+        let noting = map_response(move |answer: Response| {
+            let unauthorized = answer.status() == StatusCode::UNAUTHORIZED;
+            note.store(unauthorized, Ordering::Release);
+            std::future::ready(answer)
+        });
+        let router = router.clone().layer(noting);
+        let mut talking = pin!(talk(secret, router, IDLE));
         let ended = match tokio::time::timeout(REFUSED, &mut talking).await {
             Ok(ended) => ended,
             Err(_) => {
@@ -180,6 +193,9 @@ impl Dialler {
                 talking.await
             }
         };
+        if refused.load(Ordering::Acquire) {
+            return "it has another token than this agent".into();
+        }
         let Err(error) = ended else {
             return "it ended the connection".into();
         };

@@ -47,4 +47,4 @@ pub use party::Standing;
 pub use remote::{Dial, RemoteError, Trust};
 pub use rendezvous::{Refusals, Rendezvous};
 pub use routes::FLOWS;
-pub use tls::{Identity, TlsError, fingerprint};
+pub use tls::{Identity, TlsError, fingerprint, is_fingerprint};

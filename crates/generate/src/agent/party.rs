@@ -29,6 +29,8 @@ pub struct Standing {
     pub lost: u64,
     /// Flows of it that have not been fetched yet.
     pub waiting: u64,
+    /// Whether it refuses to play, such as outside its hours. The reason is in `trouble`.
+    pub refuses: bool,
     /// Whether it is not sending because its lease expired or it does not answer.
     pub missing: bool,
     /// Total time for which it has been missing.
@@ -80,6 +82,8 @@ struct Seen {
     /// The last statistics of that run.
     statistics: Option<StatisticsView>,
     trouble: Option<String>,
+    /// It answered that it does not permit what was asked.
+    refuses: bool,
     heard: Instant,
     /// It answered that it does not have the run.
     unknown: bool,
@@ -141,6 +145,7 @@ impl Party {
                 run: None,
                 statistics: None,
                 trouble: None,
+                refuses: false,
                 heard: Instant::now(),
                 unknown: false,
                 clock: Clock::default(),
@@ -159,6 +164,7 @@ impl Party {
         };
         Standing {
             agent: self.remote.name.clone(),
+            refuses: seen.refuses,
             statistics: both,
             trouble: seen.trouble.clone(),
             lost: self.lost,
@@ -256,6 +262,7 @@ impl Party {
             seen.run = Some((made.id, made.instance.clone()));
             seen.statistics = None;
             seen.unknown = false;
+            seen.refuses = false;
             seen.heard = Instant::now();
             seen.clock.forget();
         }
@@ -269,7 +276,9 @@ impl Party {
     }
 
     pub fn note_trouble(&self, why: &OrderError) {
-        lock(&self.seen).trouble = Some(why.to_string());
+        let mut seen = lock(&self.seen);
+        seen.trouble = Some(why.to_string());
+        seen.refuses = matches!(why, OrderError::Remote(error) if error.is_forbidden());
     }
 
     /// Records another load, for parts that it gets later.
@@ -482,7 +491,11 @@ async fn visit(remote: &mut Remote, change: &Change, seen: &Mutex<Seen>) -> bool
         }
         Ok(_) => {}
         Err(error) => {
-            lock(seen).trouble = Some(error.to_string());
+            {
+                let mut seen = lock(seen);
+                seen.trouble = Some(error.to_string());
+                seen.refuses = error.is_forbidden();
+            }
             match error {
                 RemoteError::Refused { status: 404, .. } => {
                     unknown(seen, id);

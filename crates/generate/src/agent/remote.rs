@@ -32,6 +32,22 @@ pub enum RemoteError {
         /// What went wrong.
         reason: String,
     },
+    /// It answers, but TLS with it fails.
+    #[error("{agent}: {reason}")]
+    Secret {
+        /// The agent.
+        agent: String,
+        /// Why.
+        reason: String,
+    },
+    /// It is not on this host, and nothing says how to know it.
+    #[error(
+        "{agent}: plain HTTP is for loopback addresses alone: say whom to trust by --fingerprint or --ca"
+    )]
+    Untrusted {
+        /// The agent.
+        agent: String,
+    },
     /// It refused.
     #[error("{agent}: {message} ({status})")]
     Refused {
@@ -45,6 +61,13 @@ pub enum RemoteError {
     /// The parameters for authenticating it are invalid.
     #[error(transparent)]
     Tls(#[from] TlsError),
+}
+
+impl RemoteError {
+    /// Whether the agent permits this to nobody.
+    pub(super) fn is_forbidden(&self) -> bool {
+        matches!(self, RemoteError::Refused { status: 403, .. })
+    }
 }
 
 /// How a controller authenticates agents.
@@ -210,9 +233,8 @@ impl Remote {
         let peer: SocketAddr = stream.peer_addr().map_err(|e| self.away(e))?;
         self.address = Some(peer.ip().to_canonical());
         if tls.is_none() && !peer.ip().is_loopback() {
-            let how = "plain HTTP is for loopback addresses alone: say whom to trust by \
-                       --fingerprint or --ca";
-            return Err(self.away(how));
+            let agent = self.name.clone();
+            return Err(RemoteError::Untrusted { agent });
         }
         stream.set_nonblocking(true).map_err(|e| self.away(e))?;
         let stream = tokio::net::TcpStream::from_std(stream).map_err(|e| self.away(e))?;
@@ -221,7 +243,10 @@ impl Remote {
         let sender = match tls {
             Some((connector, host)) => {
                 let shaken = connector.connect(host, stream).await;
-                let secret = shaken.map_err(|e| self.away(tls::failure(&e)))?;
+                let secret = shaken.map_err(|e| RemoteError::Secret {
+                    agent: self.name.clone(),
+                    reason: tls::failure(&e),
+                })?;
                 let greeted = http1::handshake(TokioIo::new(secret)).await;
                 let (sender, connection) = greeted.map_err(|e| self.away(e))?;
                 tokio::spawn(connection);

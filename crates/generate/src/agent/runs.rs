@@ -306,9 +306,12 @@ impl Runs {
             let state = one.state();
             return Err(Refusal::Conflict(format!("run {id} is {state}")));
         }
-        if let Some(plan) = plan {
-            run.set_plan(plan);
-            one.traffic = traffic;
+        if let (Some(plan), Some(new)) = (plan, traffic) {
+            match one.traffic.as_ref().is_some_and(|old| old.is_load_of(&new)) {
+                true => run.set_load(plan),
+                false => run.set_plan(plan),
+            }
+            one.traffic = Some(new);
         }
         if let Some(lease) = lease {
             run.renew(lease);

@@ -215,8 +215,18 @@ pub(super) fn failure(error: &io::Error) -> String {
         )) => format!(
             "{error}: enrol its host again, for certificates of both ends (`swell agent enrol`)"
         ),
+        // Our own sentences, which would be called an "unexpected error".
+        Some(rustls::Error::General(text)) => text.clone(),
         _ => error.to_string(),
     }
+}
+
+/// Checks that a text is a fingerprint: 64 hexadecimal digits, colons aside.
+///
+/// # Errors
+/// If it is none.
+pub fn is_fingerprint(text: &str) -> Result<(), TlsError> {
+    pin(text).map(|_| ())
 }
 
 pub(super) fn pin(text: &str) -> Result<[u8; 32], TlsError> {

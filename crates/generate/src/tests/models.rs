@@ -101,7 +101,7 @@ fn load_changes_and_other_traffic_take_effect_while_it_runs() {
     assert_eq!(client.statistics().sessions, 0, "not before the start");
     client.start();
     for (load, sessions) in [(1.0, 10), (2.5, 25), (0.3, 3), (1.0, 10)] {
-        client.set_plan(loaded(load));
+        client.set_load(loaded(load));
         until(|| client.statistics().sessions == sessions);
     }
     client.set_plan(Arc::new(Script(Vec::new())));
@@ -113,7 +113,7 @@ fn load_changes_and_other_traffic_take_effect_while_it_runs() {
 }
 
 /// 200 sources that send a datagram every 100 ms, each for minutes.
-fn steady() -> FlowModel {
+pub fn steady() -> FlowModel {
     let of = |value: u64| {
         let mut histogram = Histogram::default();
         histogram.add_many(value, 200);
@@ -176,7 +176,7 @@ fn a_new_load_changes_the_rate_of_running_sources() {
         (0.25, 200.0, 800.0),
         (1.0, 800.0, 3_200.0),
     ] {
-        client.set_plan(loaded(load));
+        client.set_load(loaded(load));
         let mut before = now();
         until(|| {
             std::thread::sleep(Duration::from_secs(1));
@@ -191,6 +191,65 @@ fn a_new_load_changes_the_rate_of_running_sources() {
     let flows = client.flows(0, usize::MAX).flows;
     let ended = flows.iter().filter(|f| f.outcome == Outcome::Unfinished);
     assert!(ended.count() > 100, "the lower load ends sources");
+}
+
+/// A running client of this plan.
+fn playing(server: &Run, plan: Arc<Model>, elapsed: Dur) -> Run {
+    let role = Role::Client(Client {
+        plan,
+        ..client_of(vec![target(server)], Script(Vec::new()), Play::default())
+    });
+    let client = Run::new(Config {
+        elapsed,
+        ..config(role)
+    });
+    let client = client.unwrap();
+    for run in [&client, server] {
+        run.renew(Dur::from_secs(600));
+    }
+    agreed(&client);
+    client.start();
+    client
+}
+
+/// The client that joins after 50 s sends 200 times ten datagrams a second, all of sources that began before.
+#[test]
+fn a_part_that_joins_later_plays_the_sources_in_progress() {
+    let server = server();
+    let plan = plan(&steady(), Playback::default());
+    let client = playing(&server, plan, Dur::from_secs(50));
+    // Nearly none begins meanwhile: one each two seconds.
+    until(|| client.statistics().counts.datagrams_sent > 1_000);
+    let sent = client.stop().counts.datagrams_sent;
+    let rate = sent as f64 / (client.elapsed().as_secs_f64() - 50.0);
+    assert!(rate < 2_200.0, "{rate}");
+}
+
+/// Other traffic ends the sources of the earlier one, and its own are in progress at once.
+#[test]
+fn other_traffic_replaces_running_sources() {
+    let server = server();
+    let (one, mut other) = (steady(), steady());
+    let mut of = Histogram::default();
+    of.add_many(333, 200);
+    other.udp[0].datagrams = of;
+    let client = playing(&server, plan(&one, Playback::default()), Dur::ZERO);
+    let bytes = |run: &Run| run.statistics().counts.datagram_bytes_sent;
+    until(|| bytes(&client) > 50_000);
+    client.set_plan(plan(&other, Playback::default()));
+    let flows = |run: &Run| run.flows_logged();
+    until(|| flows(&client) >= 200);
+    let before = client.statistics().counts;
+    until(|| client.statistics().counts.datagrams_sent > before.datagrams_sent + 500);
+    let after = client.stop().counts;
+    let sent = after.datagrams_sent - before.datagrams_sent;
+    assert_eq!(
+        after.datagram_bytes_sent - before.datagram_bytes_sent,
+        sent * 333
+    );
+    let ended = client.flows(0, usize::MAX).flows;
+    let earlier = ended.iter().filter(|f| f.up % 100 == 0 && f.up % 333 != 0);
+    assert!(earlier.count() > 150);
 }
 
 #[test]

@@ -78,10 +78,7 @@ impl Fleet {
                 return Err(format!("two agents are called {}", member.name()));
             }
             if let Some(address) = &member.address {
-                let port = address.rsplit_once(':').map(|(_, p)| p.parse::<u16>());
-                if !matches!(port, Some(Ok(1..))) {
-                    return Err(format!("{address}: an address is HOST:PORT"));
-                }
+                is_address(address)?;
             }
         }
         if let Some(address) = twice(self.agents.iter().flat_map(|a| a.address.as_deref())) {
@@ -125,6 +122,28 @@ impl Fleet {
     }
 }
 
+/// Checks that a text is `HOST:PORT`, with an IPv6 address in brackets.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn is_address(text: &str) -> Result<(), String> {
+    let bare = text.parse::<std::net::Ipv6Addr>().is_ok();
+    match text.rsplit_once(':') {
+        _ if bare => Err(format!(
+            "{text}: an address is HOST:PORT, with IPv6 addresses in brackets: [{text}]:8471"
+        )),
+        None => Err(format!(
+            "{text}: `:PORT` is missing: an address is HOST:PORT, and agents listen on port 8471 by default"
+        )),
+        Some((host, port)) => match port.parse::<u16>() {
+            Ok(1..) if !host.is_empty() => Ok(()),
+            _ => Err(format!(
+                "{text}: an address is HOST:PORT, with a port from 1 to 65535"
+            )),
+        },
+    }
+}
+
 /// The first address that was there before, if any. Host names have no case (RFC 4343).
 pub(super) fn twice<'a>(addresses: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let mut seen = BTreeSet::new();
@@ -158,6 +177,25 @@ mod tests {
         let fleet: Fleet = toml::from_str(text).map_err(|e| e.to_string())?;
         fleet.check()?;
         Ok(fleet)
+    }
+
+    #[test]
+    fn an_address_has_a_host_and_a_port() {
+        for good in ["a:1", "10.0.0.1:8471", "[::1]:65535"] {
+            assert_eq!(is_address(good), Ok(()));
+        }
+        for (bad, says) in [
+            ("a", "`:PORT` is missing"),
+            ("10.0.0.1", "`:PORT` is missing"),
+            ("fd09::1", "[fd09::1]:8471"),
+            ("a:", "1 to 65535"),
+            ("a:0", "1 to 65535"),
+            ("a:65536", "1 to 65535"),
+            (":1", "1 to 65535"),
+        ] {
+            let said = is_address(bad).unwrap_err();
+            assert!(said.starts_with(bad) && said.contains(says), "{said}");
+        }
     }
 
     #[test]

@@ -26,12 +26,6 @@ const MOST_ROWS: usize = 100_000;
 /// Maximum number of points of the time series for `swell watch`; beyond it, every second point is dropped.
 const COURSE: usize = 600;
 
-/// The totals of a run.
-pub(super) struct Totals {
-    pub seconds: f64,
-    pub flows: u64,
-}
-
 pub(super) struct Keeper {
     dir: PathBuf,
     name: String,
@@ -203,16 +197,24 @@ impl Keeper {
         Ok(())
     }
 
-    /// Writes the remaining data and the manifest.
+    /// Writes a part without rows if there is no other, so that the table can be read.
+    fn never_empty(&mut self) -> Result<(), Error> {
+        if self.parts > 0 {
+            return Ok(());
+        }
+        let path = self.dir.join("flows/00000.parquet");
+        whole(&path, |to| write_live_flows(to, &self.name, &[]))
+    }
+
+    /// Writes the remaining data and the manifest. Returns the number of flows.
     pub fn finish(
         mut self,
         ended: Ended,
         agents: &Agents,
         doubts: &[Warning],
-    ) -> Result<Totals, Error> {
-        let written = self.write();
-        let elapsed = agents.clients.iter().flat_map(|c| &c.statistics);
-        let seconds = elapsed.map(|s| s.run.elapsed_s).fold(0.0, f64::max);
+    ) -> Result<u64, Error> {
+        let written = self.write().and_then(|()| self.never_empty());
+        let seconds = agents.seconds();
         self.show(
             self.begun.elapsed(),
             &rows(Duration::ZERO, &agents.clients, &agents.servers),
@@ -236,10 +238,7 @@ impl Keeper {
         let saved = self.save();
         written?;
         saved?;
-        Ok(Totals {
-            seconds,
-            flows: self.total,
-        })
+        Ok(self.total)
     }
 
     fn save(&self) -> Result<(), Error> {

@@ -5,15 +5,18 @@ use swell_generate::agent::Standing;
 use super::{list, mega, shortened, significant};
 use groundswell::generate::Agents;
 
-/// One line per agent; includes how long agents were inactive, if any was.
+/// One line per agent; includes unfinished transfers and how long agents were inactive, if there are any. `seconds` is the
+/// time to which rates relate.
 pub(crate) fn list_of(seconds: f64, agents: &Agents) -> String {
     let all = [("client", &agents.clients), ("server", &agents.servers)];
     let all = || all.iter().flat_map(|(p, s)| s.iter().map(move |s| (p, s)));
     let lost = |s: &Standing| agents.lost.contains(&s.agent);
     let any_away = all().any(|(_, s)| s.returns > 0 || lost(s));
-    let mut head = vec![
-        "agent", "done", "failed", "per s", "MB up", "MB down", "late p99", "latest",
-    ];
+    let unfinished = |s: &Standing| s.statistics.as_ref().map_or(0, |s| s.counts.unfinished);
+    let any_unfinished = all().any(|(_, s)| unfinished(s) > 0);
+    let mut head = vec!["agent", "done", "failed"];
+    head.extend(any_unfinished.then_some("unfinished"));
+    head.extend(["per s", "MB up", "MB down", "late p99", "latest"]);
     head.extend(any_away.then_some("away"));
     let mut table = list(&head);
     for (part, standing) in all() {
@@ -39,12 +42,15 @@ pub(crate) fn list_of(seconds: f64, agents: &Agents) -> String {
             shortened(&name, 24),
             c.done.to_string(),
             c.failed.to_string(),
+        ];
+        row.extend(any_unfinished.then(|| c.unfinished.to_string()));
+        row.extend([
             significant(c.done as f64 / seconds.max(1e-9)),
             mega(up),
             mega(down),
             late(s.late.p99_us),
             late(s.late.max_us),
-        ];
+        ]);
         if any_away {
             row.push(match (lost(standing), standing.returns) {
                 (true, _) => "lost".into(),

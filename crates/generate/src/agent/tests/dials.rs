@@ -228,8 +228,10 @@ fn an_authority_vouches_for_both_ends_and_names_decide() {
     // The right certificate, without the token.
     let right = enrolled(&ours, "a.example");
     {
-        let (_agent, _) = dialling_with("0123456789abcdeg", &right, at.address(), all.clone());
+        let (_agent, said) = dialling_with("0123456789abcdeg", &right, at.address(), all.clone());
         until(|| last().contains("does not accept the token"));
+        let says = |s: &String| s.contains("it has another token than this agent");
+        until(|| said.lock().unwrap().iter().any(says));
     }
     assert_eq!(lobby.refusals().last.unwrap().find("127.0.0.1: "), Some(0));
     // An agent that does not trust the controller sends nothing.

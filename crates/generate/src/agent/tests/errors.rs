@@ -27,6 +27,29 @@ fn what_the_machine_lacks_is_no_fault_of_the_request() {
 }
 
 #[test]
+fn no_session_at_all_is_no_traffic() {
+    let refused = |sessions| {
+        let closed = TrafficPart::Closed {
+            sessions,
+            up: 1,
+            down: 1,
+        };
+        closed.plan().err()
+    };
+    assert_eq!(refused(0).as_deref(), Some("closed: at least one session"));
+    assert_eq!(refused(1), None);
+    let other = |load| TrafficPart::Closed {
+        sessions: 1,
+        up: load,
+        down: 1,
+    };
+    assert!(
+        !other(1).is_load_of(&other(2)),
+        "closed sessions have no load"
+    );
+}
+
+#[test]
 fn every_error_is_json_and_says_what_is_wrong() {
     let agent = Running::new(None);
     let said = |status: u16, answer: (u16, String)| {

@@ -125,6 +125,42 @@ fn agents_that_are_started_anew_play_again() {
     controller.end();
 }
 
+/// The datagram sources of a client that is started again are in progress at once. Those of its earlier life have no row.
+#[test]
+fn sources_in_progress_are_played_after_a_restart() {
+    let (mut one, server) = (Running::new(None), Running::new(None));
+    let part = json!({ "model": { "model": crate::tests::models::steady().to_json() } });
+    let order = Order {
+        traffic: serde_json::from_value(part).unwrap(),
+        ..order(&[&one], &[&server], Trust::Loopback)
+    };
+    let mut controller = Controller::new(&order).unwrap();
+    controller.start().unwrap();
+    let counts = |c: &Controller| {
+        client(c, 0)
+            .statistics
+            .map_or_else(Default::default, |s| s.counts)
+    };
+    until(|| counts(&controller).datagrams_sent > 1_000);
+    let address = one.address;
+    one.end();
+    one = Running::at(address, None);
+    let mut flows = Vec::new();
+    go_on(&mut controller, &mut flows, |c| client(c, 0).returns == 1);
+    let before = counts(&controller);
+    // 200 sources send ten datagrams a second each. One begins in two seconds.
+    go_on(&mut controller, &mut flows, |c| {
+        counts(c).datagrams_sent > before.datagrams_sent + 2_000
+    });
+    let begun = counts(&controller).sources_begun;
+    assert!((390..450).contains(&begun), "{begun}");
+    controller.stop();
+    let without_row = counts(&controller).in_progress();
+    assert!((190..210).contains(&without_row), "{without_row}");
+    drop(one);
+    controller.end();
+}
+
 #[test]
 fn another_controllers_run_of_the_same_number_is_left_alone() {
     let (mut one, server) = (Running::new(None), Running::new(None));

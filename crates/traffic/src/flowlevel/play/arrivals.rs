@@ -154,19 +154,28 @@ impl Arrivals {
         (i as f64 + inside.clamp(0.0, 1.0)) / CELLS as f64
     }
 
-    /// Interval, number and place of all selected sources that the end of a round cuts off.
-    pub(super) fn cut_off<'a>(
+    /// The selected sources of a round of this seed that are in progress at `at`, relative to the start of the round. It
+    /// may be after its end: the sources that last longer.
+    pub(super) fn in_progress<'a>(
         &'a self,
         plan: &'a Plan,
         seed: u64,
+        at: Dur,
         mine: impl Fn(u64) -> bool + 'a,
-    ) -> impl Iterator<Item = (usize, u64, Place)> + 'a {
-        let round = plan.round();
+    ) -> impl Iterator<Item = u64> + 'a {
+        let longest = Dur::from_nanos((self.lifetimes.quantile(1.0).min(self.round) * 1e3) as u64);
+        // Rounding must not leave one out.
+        let longest = longest + Dur::from_micros(1);
         (0..self.upto.len())
+            .take_while(move |&index| begin_of(plan, index) < at)
+            .filter(move |&index| begin_of(plan, index + 1) + longest > at)
             .flat_map(move |index| self.of(index).map(move |number| (index, number)))
             .filter(move |&(_, number)| mine(number))
-            .map(move |(index, number)| (index, number, self.place(plan, index, number, seed)))
-            .filter(move |(.., place)| place.at + place.lasts > round)
+            .filter(move |&(index, number)| {
+                let place = self.place(plan, index, number, seed);
+                place.at < at && place.at + place.lasts > at
+            })
+            .map(|(_, number)| number)
     }
 }
 

@@ -109,10 +109,13 @@ enum Event {
     Source { kind: u16, place: u32, serial: u32 },
     /// Draw the starts of the next block of individually arriving sources of this kind, from `number` on.
     Block { kind: u16, serial: u32, number: u32 },
-    /// An individually arriving source of this kind begins.
-    Arrival { kind: u16, serial: u32, number: u32 },
-    /// The part of a source that the end of the round cuts off is played at the beginning of the round.
-    Rest { kind: u16, serial: u32, number: u32 },
+    /// An individually arriving source of this kind begins, or is in progress: one of this round, or of the one `before`.
+    Arrival {
+        kind: u16,
+        serial: u32,
+        number: u32,
+        before: bool,
+    },
     /// The next stream of a source with several begins.
     Stream { place: u32 },
 }
@@ -173,6 +176,20 @@ impl Player {
             plan,
         };
         player.choose_files(0);
+        player
+    }
+
+    /// Plays `share` of `plan` from `now` on, as if it had been played until then. Sources in progress that arrive
+    /// individually are played for the rest of their time: the ones that [`Player::new`] would have begun. Sessions, and
+    /// sources that follow one another in slots, are as many, with other draws. Transfers in progress are left out.
+    pub fn joining(plan: Plan, seed: u64, share: Share, now: Time) -> Player {
+        let mut player = Player::new(plan.clone(), seed, share);
+        if now > Time::ZERO {
+            player.change(plan, now);
+            for kind in 0..player.udp.len() {
+                player.enter(kind, now);
+            }
+        }
         player
     }
 
@@ -408,12 +425,8 @@ impl Player {
                 kind,
                 serial,
                 number,
-            } => self.arrival(at, kind, serial, number, false),
-            Event::Rest {
-                kind,
-                serial,
-                number,
-            } => self.arrival(at, kind, serial, number, true),
+                before,
+            } => self.arrival(at, kind, serial, number, before),
             Event::Stream { place } => self.stream(place),
         }
     }

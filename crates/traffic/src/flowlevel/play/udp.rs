@@ -126,11 +126,13 @@ impl UdpSource {
     /// What is left of it after `now`, as a source of its own; `None` if there is nothing.
     pub fn rest(&self, now: Time) -> Option<UdpSource> {
         let at = now.max(self.at);
-        let part = self.until.since(at).as_secs_f64();
-        let share = part / self.until.since(self.at).as_secs_f64().max(1e-9);
+        let lasts = self.until.since(self.at);
+        let left = self
+            .exchanges
+            .map(|n| exchanges_in(n, lasts, [at.since(self.at), lasts]));
         let rest = UdpSource {
-            at,
-            exchanges: self.exchanges.map(|n| (n as f64 * share + 0.5) as u64),
+            at: at + left.map_or(Dur::ZERO, |(_, wait)| wait),
+            exchanges: left.map(|(n, _)| n),
             ..*self
         };
         (rest.until > at && rest.exchanges != Some(0)).then_some(rest)
@@ -228,15 +230,16 @@ impl Spread {
     }
 }
 
-/// The part of a source that is played.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Piece {
-    /// All of it.
-    Whole,
-    /// This share of its duration.
-    Until(f64),
-    /// Everything after this share of its duration.
-    From(f64),
+/// How many of `n` evenly spaced exchanges, the first at the beginning of a time `lasts`, are in a part of it, and how
+/// long after the beginning of that part its first one is.
+fn exchanges_in(n: u64, lasts: Dur, [from, to]: [Dur; 2]) -> (u64, Dur) {
+    let [all, from, to] = [lasts, from, to].map(|d| u128::from(d.as_nanos()));
+    let before = |t: u128| (u128::from(n) * t).div_ceil(all.max(1)).min(n.into()) as u64;
+    let first = before(from);
+    let at = all * u128::from(first) / u128::from(n.max(1));
+    // It is at most `lasts`.
+    let wait = Dur::from_nanos(at.saturating_sub(from) as u64);
+    (before(to).saturating_sub(first), wait)
 }
 
 /// A kind of sources prepared for playback.
@@ -427,13 +430,13 @@ impl UdpPlan {
         }
     }
 
-    /// Draws an individually arriving source that starts at `at`, or the `piece` of it, if that has an
+    /// Draws an individually arriving source, and of it the `part` of its time that begins at `at`, if that has an
     /// exchange. The same `stream` gives the same source.
     pub(super) fn draw_one(
         &self,
         place: &Place,
         at: Time,
-        piece: Piece,
+        part: [Dur; 2],
         stream: &mut Stream,
     ) -> Option<UdpSource> {
         let volume = self.volumes.quantile(place.rank) * place.part;
@@ -451,18 +454,10 @@ impl UdpPlan {
             datagrams,
             payload: self.payload(each, relative),
         });
-        // Both pieces round at the same point, so that together they have every exchange once.
-        let rounding = stream.uniform();
-        let before_cut = |share: f64| ((exchanges as f64 * share + rounding) as u64).min(exchanges);
-        let (exchanges, lasts) = match piece {
-            Piece::Whole => (exchanges, place.lasts),
-            Piece::Until(share) => (before_cut(share), place.lasts.scale(share)),
-            Piece::From(share) => (
-                exchanges - before_cut(share),
-                place.lasts.scale(1.0 - share),
-            ),
-        };
-        let until = at + lasts.max(Dur::from_nanos(1));
+        let (exchanges, wait) = exchanges_in(exchanges, place.lasts, part);
+        let end = at + part[1].saturating_sub(part[0]);
+        let at = at + wait;
+        let until = end.max(at + Dur::from_nanos(1));
         (exchanges > 0).then(|| UdpSource {
             kind: UdpKind::Other,
             at,

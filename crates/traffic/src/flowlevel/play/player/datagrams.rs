@@ -6,7 +6,7 @@ use swell_base::{Dur, Stream, Time, derived};
 
 use super::super::UdpSource;
 use super::super::arrivals::BLOCK;
-use super::super::udp::{Piece, Streams};
+use super::super::udp::Streams;
 use super::{Due, Event, Player};
 use crate::flowlevel::randomly;
 
@@ -77,7 +77,7 @@ impl Player {
     }
 
     /// Schedules the sources that arrive individually in interval `index`, from `at` on. At time zero, it
-    /// also schedules what the end of the round cuts off.
+    /// also schedules those that are in progress.
     pub(super) fn begin_arrivals(&mut self, kind: usize, index: u64, at: Time) {
         let state = &mut self.udp[kind];
         state.serial = state.serial.wrapping_add(1);
@@ -86,11 +86,10 @@ impl Player {
             return;
         }
         let serial = state.serial;
-        let (interval, seed) = self.arrivals_of(kind, index);
         let arrivals = &self.plan.udp[kind].arrivals;
         // There are at most 25 kinds, and less than 2^32 sources of each.
         let number = kind as u16;
-        let begun = arrivals.of(interval);
+        let begun = arrivals.of((index % self.plan.sessions.len() as u64) as usize);
         if !begun.is_empty() {
             let event = Event::Block {
                 kind: number,
@@ -99,25 +98,48 @@ impl Player {
             };
             self.queue.push(at, event);
         }
-        if at > Time::ZERO {
-            return;
-        }
-        let share = self.share;
-        for (_, source, _) in arrivals.cut_off(&self.plan, seed, |n| share.holds(n)) {
-            let event = Event::Rest {
-                kind: number,
-                serial,
-                number: source as u32,
-            };
-            self.queue.push(at, event);
+        if at == Time::ZERO {
+            self.enter(kind, at);
         }
     }
 
-    /// Position of `index` in its round, and the seed of that round's individually arriving sources.
-    fn arrivals_of(&self, kind: usize, index: u64) -> (usize, u64) {
+    /// Schedules the rest of the individually arriving sources that are in progress at `at`: of this round, and of the one
+    /// before. Before the first round there was one like it.
+    pub(super) fn enter(&mut self, kind: usize, at: Time) {
+        let state = &self.udp[kind];
+        let (index, serial) = (state.index, state.serial);
+        if self.plan.is_over(index) {
+            return;
+        }
+        let (share, number) = (self.share, kind as u16);
+        let arrivals = &self.plan.udp[kind].arrivals;
+        for before in [true, false] {
+            let since = at.since(self.round_of(index));
+            let since = since + self.plan.round() * u64::from(before);
+            let seed = self.seed_of(kind, index, before);
+            for source in arrivals.in_progress(&self.plan, seed, since, |n| share.holds(n)) {
+                let event = Event::Arrival {
+                    kind: number,
+                    serial,
+                    number: source as u32,
+                    before,
+                };
+                self.queue.push(at, event);
+            }
+        }
+    }
+
+    /// Start of the round of interval `index`.
+    fn round_of(&self, index: u64) -> Time {
         let n = self.plan.sessions.len() as u64;
-        let seed = derived(derived(self.seed, index / n + 1), kind as u64 + 8);
-        ((index % n) as usize, seed)
+        self.plan.starts_at(index / n * n)
+    }
+
+    /// Seed of the individually arriving sources of the round of interval `index`, or of the round `before`.
+    fn seed_of(&self, kind: usize, index: u64, before: bool) -> u64 {
+        let round = index / self.plan.sessions.len() as u64;
+        let round = round.saturating_sub(u64::from(before));
+        derived(derived(self.seed, round + 1), kind as u64 + 8)
     }
 
     /// Draws the starts of a block of sources; starts before `now` are dropped.
@@ -127,8 +149,9 @@ impl Player {
             return;
         };
         let index = state.index;
-        let (interval, seed) = self.arrivals_of(which, index);
-        let round = self.plan.starts_at(index - interval as u64);
+        let seed = self.seed_of(which, index, false);
+        let round = self.round_of(index);
+        let interval = (index % self.plan.sessions.len() as u64) as usize;
         let arrivals = &self.plan.udp[which].arrivals;
         let first = u64::from(number);
         let end = arrivals.of(interval).end;
@@ -139,6 +162,7 @@ impl Player {
                 kind,
                 serial,
                 number: source as u32,
+                before: false,
             };
             if at >= now {
                 self.queue.push(at, event);
@@ -179,59 +203,53 @@ impl Player {
                 serial,
             },
         );
-        Some(self.name(drawn))
+        let hosts = [self.stream.uniform(), self.stream.uniform()];
+        Some(self.name(drawn, hosts))
     }
 
-    /// Starts an individually arriving source, or the `rest` of one that the end of the round cuts off.
+    /// Starts an individually arriving source of this round or of the one `before`, or the rest of it if it is in progress
+    /// at `at`. What it sends, and between which hosts, follows from its number and the seed alone.
     pub(super) fn arrival(
         &mut self,
         at: Time,
         kind: u16,
         serial: u32,
         number: u32,
-        rest: bool,
+        before: bool,
     ) -> Option<Due> {
         let which = usize::from(kind);
         let state = self.udp.get(which).filter(|s| s.serial == serial)?;
         let index = state.index;
+        let seed = self.seed_of(which, index, before);
         let plan = &self.plan.udp[which];
-        let (of_now, seed) = self.arrivals_of(which, index);
         let number = u64::from(number);
-        let interval = match rest {
-            true => plan.arrivals.interval_of(number),
-            false => of_now,
-        };
+        let interval = plan.arrivals.interval_of(number);
         let place = plan.arrivals.place(&self.plan, interval, number, seed);
-        // The part of its duration before the end of the round.
-        let before_end = self.plan.round().saturating_sub(place.at).as_secs_f64();
-        let share = before_end / place.lasts.as_secs_f64().max(1e-9);
-        let piece = match (rest, self.plan.cycle) {
-            (true, _) => Piece::From(share),
-            (false, false) if share < 1.0 => Piece::Until(share),
-            _ => Piece::Whole,
+        let round = self.plan.round();
+        let since = at.since(self.round_of(index)) + round * u64::from(before);
+        let from = since.saturating_sub(place.at);
+        let to = match before || self.plan.cycle {
+            true => place.lasts,
+            false => place.lasts.min(round.saturating_sub(place.at)),
         };
+        let mut hosts = Stream::indexed(seed, "hosts", number);
+        let hosts = [hosts.uniform(), hosts.uniform()];
         if plan.is_stream() {
             let source = plan.draw_stream(&place, at, number, seed);
-            let cut = place.lasts.scale(share.min(1.0));
-            let part = match piece {
-                Piece::Whole => [Dur::ZERO, place.lasts],
-                Piece::Until(_) => [Dur::ZERO, cut],
-                Piece::From(_) => [cut, place.lasts],
-            };
             let later = plan.streams(place.lasts, Stream::indexed(seed, "streams", number));
             let waiting = Waiting {
-                source: self.named(source),
+                source: self.named(source, hosts),
                 next: [at; 2],
                 later,
-                part,
+                part: [from, to],
                 at,
             };
             self.wait(waiting.advance());
             return None;
         }
         let mut stream = Stream::indexed(seed, "source", number);
-        let drawn = plan.draw_one(&place, at, piece, &mut stream)?;
-        Some(self.name(drawn))
+        let drawn = plan.draw_one(&place, at, [from, to], &mut stream)?;
+        Some(self.name(drawn, hosts))
     }
 
     /// Keeps a source until its next stream.
@@ -286,19 +304,19 @@ impl Player {
         (until > at).then_some(Due::Datagrams(due))
     }
 
-    fn name(&mut self, drawn: UdpSource) -> Due {
+    fn name(&mut self, drawn: UdpSource, hosts: [f64; 2]) -> Due {
         self.sources += 1;
         Due::Datagrams(UdpSource {
             number: self.share.number(self.sources - 1),
-            ..self.named(drawn)
+            ..self.named(drawn, hosts)
         })
     }
 
-    /// The source with hosts.
-    fn named(&mut self, drawn: UdpSource) -> UdpSource {
+    /// The source with hosts, chosen by uniform numbers.
+    fn named(&self, drawn: UdpSource, hosts: [f64; 2]) -> UdpSource {
         UdpSource {
-            source: self.plan.sources.choose(self.stream.uniform()),
-            destination: self.plan.destinations.choose(self.stream.uniform()),
+            source: self.plan.sources.choose(hosts[0]),
+            destination: self.plan.destinations.choose(hosts[1]),
             ..drawn
         }
     }

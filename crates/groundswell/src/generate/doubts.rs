@@ -1,0 +1,203 @@
+//! Reasons to distrust the results of generated traffic.
+
+use swell_base::Warning;
+
+use super::{Agents, Refusals};
+
+/// A note says so if the last transfers took this many seconds longer than the traffic.
+const DRAINED: f64 = 2.0;
+
+/// A note if the last transfers took much longer than the traffic that was planned, in seconds.
+pub(super) fn drained(seconds: f64, planned: f64) -> Option<Warning> {
+    (seconds > planned + DRAINED).then(|| {
+        let text = format!(
+            "the model was over after {planned:.1} s, but the last transfer in progress ended {:.1} s later; rates are \
+             those of the time before",
+            seconds - planned
+        );
+        Warning::note("drained", text)
+    })
+}
+
+/// Warnings about connections that were refused where agents dial in.
+pub(super) fn refused(refusals: Refusals) -> Vec<Warning> {
+    let twice = refusals.twice.into_values();
+    let mut all: Vec<Warning> = twice
+        .map(|text| Warning::warning("agent-twice", text))
+        .collect();
+    if let Some(last) = refusals.last {
+        let text = format!(
+            "{} connections were refused where agents dial in; the last, {last}",
+            refusals.count
+        );
+        all.push(Warning::note("dial-in-refused", text));
+    }
+    all
+}
+
+/// Reasons to distrust the results, agent by agent.
+pub(super) fn doubts(agents: &Agents) -> Vec<Warning> {
+    let mut all = Vec::new();
+    // Agents that give the same warning give it together.
+    let mut own: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    for standing in agents.clients.iter().chain(&agents.servers) {
+        let agent = &standing.agent;
+        let lost = agents.lost.contains(agent);
+        let trouble = standing.trouble.as_deref();
+        if lost && standing.refuses {
+            let why = trouble.unwrap_or("no reason given");
+            all.push(Warning::warning(
+                "agent-lost",
+                format!("{agent} plays no longer, and refuses to: {why}"),
+            ));
+        } else if lost {
+            let text = "was lost: it did not answer for as long as its lease, and plays nothing";
+            all.push(Warning::warning("agent-lost", format!("{agent} {text}")));
+        } else if standing.returns > 0 {
+            let text = format!(
+                "{agent} played nothing for {:.1} s: it was cut off or started anew, and came back \
+                 (times: {})",
+                standing.away.as_secs_f64(),
+                standing.returns
+            );
+            all.push(Warning::warning("agent-returned", text));
+        }
+        if let Some(trouble) = trouble.filter(|_| !(lost && standing.refuses)) {
+            let text = format!("{agent} could not be asked at times: {trouble}");
+            all.push(Warning::warning("agent-away", text));
+        }
+        for (flows, why) in [
+            (
+                standing.lost,
+                "the agent was started anew, or had no more room",
+            ),
+            (standing.waiting, "the agent no longer answered"),
+            (
+                agents.cut_off(standing),
+                "the agent was lost or started anew in the middle",
+            ),
+        ] {
+            if flows > 0 {
+                let text = match flows {
+                    1 => format!("1 flow of {agent} has no row: {why}"),
+                    _ => format!("{flows} flows of {agent} have no row: {why}"),
+                };
+                all.push(Warning::warning("flows-lost", text));
+            }
+        }
+        for w in standing.statistics.iter().flat_map(|s| &s.warnings) {
+            match own.iter_mut().find(|o| o.0 == w.code && o.1 == w.message) {
+                Some(known) => known.2.push(agent),
+                None => own.push((&w.code, &w.message, vec![agent])),
+            }
+        }
+    }
+    all.extend(own.into_iter().map(|(code, message, who)| {
+        Warning::warning(code, format!("{}: {message}", who.join(", ")))
+    }));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::Standing;
+    use super::*;
+
+    /// An agent with these counts.
+    fn agent(name: &str, counts: serde_json::Value) -> Standing {
+        let mut all: serde_json::Map<String, serde_json::Value> = serde_json::Map::new();
+        let names = swell_generate::Counts::default();
+        all.extend(names.each().map(|(count, n)| (count.to_owned(), n.into())));
+        all.extend(counts.as_object().unwrap().clone());
+        let statistics = serde_json::json!({
+            "run": {
+                "id": 1, "part": "client", "instance": "", "state": "playing", "port": 0, "datagrams": 0, "elapsed_s": 9.0,
+            },
+            "counts": all, "sessions": 0, "open": 0, "parties": 1, "absent": [], "refused": [],
+            "late": { "count": 0, "p50_us": 0.0, "p99_us": 0.0, "p999_us": 0.0, "max_us": 0.0 },
+            "failures": {}, "flows": 0, "warnings": [{ "code": "c", "message": "the same of all" }],
+        });
+        Standing {
+            agent: name.into(),
+            statistics: serde_json::from_value(statistics).unwrap(),
+            trouble: None,
+            refuses: false,
+            lost: 0,
+            waiting: 0,
+            missing: false,
+            away: Duration::ZERO,
+            returns: 0,
+            beginning: None,
+        }
+    }
+
+    fn all(clients: Vec<Standing>, servers: Vec<Standing>, lost: &[&str]) -> Agents {
+        Agents {
+            clients,
+            servers,
+            lost: lost.iter().map(|&n| n.to_owned()).collect(),
+            logged: true,
+        }
+    }
+
+    fn of<'d>(doubts: &'d [Warning], code: &str) -> Vec<&'d str> {
+        let own = doubts.iter().filter(|d| d.code == code);
+        own.map(|d| d.message.as_str()).collect()
+    }
+
+    #[test]
+    fn what_was_in_progress_at_a_restart_has_no_row() {
+        let counts =
+            serde_json::json!({ "begun": 5, "done": 3, "sources_begun": 12, "sources_ended": 6 });
+        let steady = agent("a", counts.clone());
+        let mut back = agent("b", counts);
+        back.returns = 1;
+        let agents = all(vec![steady, back], vec![], &[]);
+        let doubts = doubts(&agents);
+        let lost = of(&doubts, "flows-lost");
+        assert_eq!(
+            lost,
+            ["8 flows of b have no row: the agent was lost or started anew in the middle"]
+        );
+        let [clients, _] = agents.to_json();
+        assert_eq!(
+            (&clients[0]["flows_lost"], &clients[1]["flows_lost"]),
+            (&0.into(), &8.into())
+        );
+        let counts_only = Agents {
+            logged: false,
+            ..agents
+        };
+        assert!(of(&super::doubts(&counts_only), "flows-lost").is_empty());
+    }
+
+    #[test]
+    fn an_agent_whose_hours_are_over_was_heard_and_refuses() {
+        let mut over = agent("a", serde_json::json!({}));
+        over.refuses = true;
+        over.trouble = Some("a: this agent plays 22:00-06:00 UTC only (403)".into());
+        let silent = agent("b", serde_json::json!({}));
+        let doubts = doubts(&all(vec![over], vec![silent], &["a", "b"]));
+        let [refuses, lost] = of(&doubts, "agent-lost")[..] else {
+            panic!("{doubts:?}")
+        };
+        assert!(
+            refuses.ends_with("22:00-06:00 UTC only (403)") && !refuses.contains("did not answer")
+        );
+        assert!(lost.starts_with("b was lost: it did not answer"));
+        assert!(of(&doubts, "agent-away").is_empty());
+        assert_eq!(of(&doubts, "c"), ["a, b: the same of all"]);
+    }
+
+    #[test]
+    fn a_long_wait_for_the_last_transfers_is_noted() {
+        assert!(drained(61.0, 60.0).is_none() && drained(1e9, f64::INFINITY).is_none());
+        let note = drained(95.2, 60.0).unwrap();
+        assert!(
+            note.message.contains("60.0 s") && note.message.contains("35.2 s later"),
+            "{note:?}"
+        );
+    }
+}
