@@ -487,3 +487,16 @@ def test_what_a_sweep_cannot_do_is_refused_before_it_runs(here):
         (here / "sweep" / "sweep.json").write_text(damaged)
         with pytest.raises(groundswell.UsageError, match="sweep.json is damaged"):
             groundswell.sweep(TEXT, GRID, output="sweep")
+
+
+def test_a_file_that_changes_during_a_sweep_is_refused(here):
+    file = here / "mine.toml"
+    file.write_text(TEXT)
+
+    def edited(_):
+        file.write_text(TEXT.replace("20kB", "21kB"))
+
+    with pytest.raises(groundswell.SweepError, match="has changed since the sweep began") as failed:
+        groundswell.sweep(file, GRID, 1, output="sweep", on_result=edited)
+    # One more may have begun before.
+    assert sum(cell.done for cell in failed.value.sweep) in (1, 2)

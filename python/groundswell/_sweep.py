@@ -27,7 +27,7 @@ from groundswell._experiment import ExperimentLike, Source, assignments
 from groundswell._results import Run, Verdict
 from groundswell._show import altair_chart
 from groundswell._table import plain
-from groundswell.errors import GroundswellError, SweepError, UsageError
+from groundswell.errors import ExperimentError, GroundswellError, SweepError, UsageError
 
 if TYPE_CHECKING:
     import altair as alt
@@ -386,8 +386,14 @@ def _drive(
         raise
 
 
+_ABANDONED: set[Path] = set()
+"""The stop files of sweeps of this process that were abandoned."""
+
+
 def _abandon(pending: Iterable[concurrent.futures.Future[str]], stop: Path) -> None:
     """Cancels what has not begun, and asks workers to stop, wherever they are."""
+    # Threads of this process need no file, which cannot be made on a full disk.
+    _ABANDONED.add(stop)
     with contextlib.suppress(OSError):
         stop.touch()
     for future in pending:
@@ -427,10 +433,12 @@ def work(text: str, path: str | None, cwd: str, changes: Sequence[str], place: s
     def stops() -> bool:
         nonlocal looked, stopped
         if time.monotonic() >= looked + ASK:
-            looked, stopped = time.monotonic(), stop.exists()
+            looked, stopped = time.monotonic(), stop in _ABANDONED or stop.exists()
         return stopped
 
     def run(output: Path) -> None:
+        if path is not None and Source.of(path).text != text:
+            raise UsageError(f"{path} has changed since the sweep began", "name another output for the new text", 2)
         arguments = ["run", path or "-", "--json", "--threads", "1", "--output", str(output)]
         for change in changes:
             arguments += ["--set", change]
@@ -439,6 +447,8 @@ def work(text: str, path: str | None, cwd: str, changes: Sequence[str], place: s
     if (final / "manifest.json").is_file():
         try:
             run(final)
+        except ExperimentError:
+            raise
         except UsageError as error:
             raise UsageError(error.message, f"name another output, or delete {final} to run it again", 2) from error
         return place

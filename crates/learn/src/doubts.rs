@@ -335,15 +335,16 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             Warning::note("unclear-pauses", text)
         });
     }
-    w.extend(m.in_step().map(|found| {
+    let tick = Dur::from_nanos(c.tick.unwrap_or(0));
+    w.extend(m.in_step(tick).map(|found| {
         Warning::warning(
             "sessions-in-step",
             format!(
-                "sessions send at the same times: bursts of {} to {} have {:.1} times the energy that sessions with \
+                "sessions send at the same times: bursts of {} to the {} have {:.1} times the energy that sessions with \
                  times of their own would give them. Played, each session has times of its own, so these bursts are \
                  missing; a replay of the trace keeps them",
                 found.bin,
-                ["servers", "clients"][found.direction],
+                ["right", "left"][found.direction],
                 found.factor
             ),
         )

@@ -214,6 +214,11 @@ pub(crate) trait Keys {
         None
     }
 
+    /// Whether each replication has the rate of the matched background's replication of the same seed.
+    fn is_per_seed(&self) -> bool {
+        false
+    }
+
     /// Whether it is open-loop: what it sends does not depend on the network.
     fn is_open_loop(&self) -> bool {
         false

@@ -233,6 +233,11 @@ impl Part {
         self.rate().is_some() && (!exact || self.load() == LoadBasis::Carried)
     }
 
+    /// Whether each replication has the rate of the matched background's replication of the same seed.
+    pub fn is_per_seed(&self) -> bool {
+        self.keys().is_per_seed()
+    }
+
     /// Whether it is open-loop: what it sends does not depend on the network.
     pub fn is_open_loop(&self) -> bool {
         self.keys().is_open_loop()

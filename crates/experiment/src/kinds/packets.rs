@@ -301,6 +301,10 @@ macro_rules! kind {
                 self.0.load
             }
 
+            fn is_per_seed(&self) -> bool {
+                self.0.pairing == Pairing::PerSeed
+            }
+
             fn is_open_loop(&self) -> bool {
                 self.0.transport == Transport::Udp
             }

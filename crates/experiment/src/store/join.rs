@@ -67,6 +67,7 @@ impl Results {
             });
         }
 
+        let unlike = matched_apart(&self, &other);
         let before = self.experiment.run.replications;
         let after = other.experiment.run.replications;
         self.experiment.run.replications = before + after;
@@ -102,13 +103,11 @@ impl Results {
         });
         self.manifest.cells = self.runs.iter().map(|r| r.cell.clone()).collect();
         for (background, theirs) in other.manifest.measured {
-            let unlike = (self.manifest.measured.get(&background))
-                .and_then(|ours| matched_apart(&background, ours, &theirs));
-            self.manifest.warnings.extend(unlike);
             let ours = self.manifest.measured.entry(background).or_default();
             let (n, m) = (f64::from(before), f64::from(after));
             *ours = together((ours, n), (&theirs, m));
         }
+        self.manifest.warnings.extend(unlike);
         for doubt in other.manifest.warnings {
             if !self.manifest.warnings.contains(&doubt) {
                 self.manifest.warnings.push(doubt);
@@ -122,23 +121,34 @@ impl Results {
     }
 }
 
-/// Rates to which one background was matched differ by more than this share in runs that are not of one load.
+/// Mean rates that differ by more than this share do not make one load.
 const ALIKE: f64 = 0.1;
 
-/// A warning if both directories matched a background to rates of their own that are not alike.
-fn matched_apart(background: &str, ours: &Measured, theirs: &Measured) -> Option<Warning> {
-    let [a, b] = [ours.target_bps?, theirs.target_bps?];
-    ((a - b).abs() > ALIKE * a.min(b)).then(|| {
-        Warning::warning(
-            "matched-apart",
-            format!(
-                "background {background} was matched to {:.3} Mbit/s in one directory and to {:.3} in another, so their \
-                 replications have unlike loads; one run of all seeds has one, and match = \"per-seed\" one for each seed",
+/// Warnings of backgrounds that take the mean rate of another, where both directories measured rates that are not
+/// alike.
+fn matched_apart(ours: &Results, theirs: &Results) -> Vec<Warning> {
+    let mut apart = Vec::new();
+    for background in &ours.experiment.background {
+        let Some(taken) = background.matches().filter(|_| !background.is_per_seed()) else {
+            continue;
+        };
+        let rate = |r: &Results| r.manifest.measured.get(taken).map(|m| m.down_bps);
+        let (Some(a), Some(b)) = (rate(ours), rate(theirs)) else {
+            continue;
+        };
+        if (a - b).abs() > ALIKE * a.min(b) {
+            let text = format!(
+                "background {} has the mean rate of {taken}, which is {:.3} Mbit/s in some of these directories and \
+                 {:.3} in another, so its replications have unlike loads; one run of all seeds has one mean, and \
+                 match = \"per-seed\" a rate for each seed",
+                background.name(),
                 a / 1e6,
                 b / 1e6
-            ),
-        )
-    })
+            );
+            apart.push(Warning::warning("matched-apart", text));
+        }
+    }
+    apart
 }
 
 /// Means over the replications of both directories.
@@ -188,7 +198,11 @@ duration = "6s"
 "#;
 
     fn results(dir: &Path, seed: u64, replications: u32) -> Results {
-        let text = format!("{EXPERIMENT}seed = {seed}\nreplications = {replications}\n");
+        results_of(EXPERIMENT, dir, seed, replications)
+    }
+
+    fn results_of(experiment: &str, dir: &Path, seed: u64, replications: u32) -> Results {
+        let text = format!("{experiment}seed = {seed}\nreplications = {replications}\n");
         let plan = Plan::resolve(&text, "test", Path::new("")).unwrap();
         let options = Options {
             dir: dir.join(format!("{seed}-{replications}")),
@@ -218,28 +232,36 @@ duration = "6s"
     #[test]
     fn batches_that_were_matched_to_unlike_rates_are_told() {
         let scratch = tempfile::tempdir().unwrap();
-        let [one, other] = [results(scratch.path(), 1, 1), results(scratch.path(), 2, 1)];
-        let joined = |rate: f64| {
-            let [mut one, mut other] = [one.clone(), other.clone()];
-            for (results, bps) in [(&mut one, 5e6), (&mut other, rate)] {
-                let measured = results
-                    .manifest
-                    .measured
-                    .entry("poisson".into())
-                    .or_default();
-                measured.target_bps = Some(bps);
-            }
-            one.join(other).unwrap().manifest
+        let matched = |more: &str| {
+            let text = EXPERIMENT.replace(
+                "[run]",
+                &format!("[[background]]\nname = \"cbr\"\nkind = \"cbr\"\nrate = \"match:poisson\"\n{more}\n[run]"),
+            );
+            let dir = scratch
+                .path()
+                .join(if more.is_empty() { "mean" } else { "each" });
+            [1, 2].map(|seed| results_of(&text, &dir, seed, 1))
         };
-        let codes = |rate: f64| {
-            joined(rate)
-                .warnings
+        let told = |runs: &[Results; 2], share: f64| {
+            let [one, mut other] = runs.clone();
+            let measured = other
+                .manifest
+                .measured
+                .get_mut("poisson")
+                .expect("it is matched");
+            measured.down_bps = one.manifest.measured["poisson"].down_bps * share;
+            let warnings = one.join(other).unwrap().manifest.warnings;
+            warnings
                 .iter()
                 .filter(|w| w.code == "matched-apart")
                 .count()
         };
-        assert_eq!((codes(5.4e6), codes(5.6e6), codes(4.5e6)), (0, 1, 1));
-        assert_eq!(joined(6e6).measured["poisson"].target_bps, Some(5.5e6));
+        let runs = matched("");
+        assert_eq!(
+            [1.08, 1.12, 0.88].map(|share| told(&runs, share)),
+            [0, 1, 1]
+        );
+        assert_eq!(told(&matched("match = \"per-seed\""), 2.0), 0);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use swell_base::{Dur, Stream};
 
-use super::{Model, Network, Piece, Session};
+use super::{Model, Network, Session};
 
 /// Width of the finest bins, seconds.
 const FINE: f64 = 0.02;
@@ -38,8 +38,9 @@ pub struct InStep {
 impl Model {
     /// Bursts that vanish when each session starts at a time of its own, as all are played. `None` if there are none,
     /// or if chance explains them. The energy is that of Haar wavelets, which do not see trends of the load; the
-    /// octave with the largest factor is returned. Times are estimated over a network that delays nothing.
-    pub fn in_step(&self) -> Option<InStep> {
+    /// octave with the largest factor is returned. Times are estimated over a network that delays nothing. `tick` is the
+    /// resolution of the clock that recorded them: bursts shorter than four of it may be the clock's.
+    pub fn in_step(&self, tick: Dur) -> Option<InStep> {
         let seconds = self.duration.as_secs_f64();
         let mut fine = FINE;
         while seconds / fine > MOST_BINS {
@@ -50,17 +51,16 @@ impl Model {
             return None;
         }
         let network = Network::default();
+        let mut total = [0.0; 2];
         let sessions = self.sessions.iter();
         let sessions: Vec<Sparse> = sessions
-            .map(|s| sparse(self, s, &network, fine, bins))
+            .map(|s| sparse(self, s, &network, fine, bins, &mut total))
             .collect();
         let recorded = energies(&sessions, bins, |_| 0);
         let mut rng = Stream::new(1, "in-step");
         let draws: Vec<_> = (0..DRAWS)
             .map(|_| energies(&sessions, bins, |_| rng.below(bins)))
             .collect();
-        let total = sessions.iter().flat_map(BTreeMap::values);
-        let total = total.fold([0.0; 2], |sum, b| [sum[0] + b[0], sum[1] + b[1]]);
         let mut found: Option<InStep> = None;
         for direction in 0..2 {
             for (octave, energy) in recorded.iter().enumerate() {
@@ -72,8 +72,9 @@ impl Model {
                 let burst = (energy[direction] / pairs.max(1.0)).sqrt();
                 let load = total[direction] / bins as f64 * width as f64;
                 let chance = energy[direction] < (MUCH[0] * mean).max(MUCH[1] * most);
+                let clock = fine * (width as f64) < 4.0 * tick.as_secs_f64();
                 // Fewer than eight pairs of bins tell nothing.
-                if mean <= 0.0 || chance || pairs < 8.0 || burst < LEAST_BURST * load {
+                if mean <= 0.0 || chance || clock || pairs < 8.0 || burst < LEAST_BURST * load {
                     continue;
                 }
                 let factor = energy[direction] / mean;
@@ -90,28 +91,44 @@ impl Model {
     }
 }
 
-/// The bytes of a session in bins of the trace.
-fn sparse(model: &Model, session: &Session, network: &Network, fine: f64, bins: u64) -> Sparse {
+/// The bytes of a session in bins of the trace; `total` gets all its bytes.
+fn sparse(
+    model: &Model,
+    session: &Session,
+    network: &Network,
+    fine: f64,
+    bins: u64,
+    total: &mut [f64; 2],
+) -> Sparse {
     let mut sparse = Sparse::new();
     let begin = session.start.as_secs_f64();
     for (start, piece) in session.pieces(model, network) {
-        let at = |t: Dur| begin + start + t.as_secs_f64();
-        let [first, last] = [at(piece.from), at(piece.to)].map(|t| (t / fine) as u64);
-        if last - first > SMOOTH {
-            continue;
-        }
-        for bin in first..=last.min(bins - 1) {
-            let bytes = bytes(&piece, begin + start, bin, fine);
-            let sum = sparse.entry(bin).or_default();
-            (0..2).for_each(|d| sum[d] += bytes[d]);
+        let start = begin + start;
+        let [from, to] = [piece.from, piece.to].map(|t| start + t.as_secs_f64());
+        let [first, last] = [from, to].map(|t| (t / fine) as u64);
+        let mut add = |bin: u64, bytes: [f64; 2]| {
+            if bin < bins {
+                let sum = sparse.entry(bin).or_default();
+                (0..2).for_each(|d| sum[d] += bytes[d]);
+            }
+        };
+        (0..2).for_each(|d| total[d] += piece.bytes[d]);
+        if first == last {
+            add(first, piece.bytes);
+        } else if u64::from(piece.instants) > 1 && last - first >= u64::from(piece.instants) {
+            // Packets with more than a bin between them.
+            let n = piece.instants;
+            let gap = (to - from) / f64::from(n - 1);
+            let bytes = piece.bytes.map(|b| b / f64::from(n));
+            (0..n).for_each(|i| add(((from + gap * f64::from(i)) / fine) as u64, bytes));
+        } else if last - first <= SMOOTH {
+            for bin in first..=last {
+                let at = bin as f64 * fine - start;
+                add(bin, piece.between(at, at + fine));
+            }
         }
     }
     sparse
-}
-
-fn bytes(piece: &Piece, start: f64, bin: u64, fine: f64) -> [f64; 2] {
-    let from = bin as f64 * fine;
-    piece.between(from - start, from + fine - start)
 }
 
 /// Energy by octave and direction of all sessions, each later by a number of bins; what leaves at the end comes back
@@ -163,18 +180,39 @@ mod tests {
 
     #[test]
     fn programs_that_poll_together_are_told() {
-        let found = polls(20, 0).in_step().expect("they are in step");
+        let found = polls(20, 0).in_step(Dur::ZERO).expect("they are in step");
         assert_eq!(found.direction, 1);
         // All are there at once, where random times have each alone.
         assert!((10.0..40.0).contains(&found.factor), "{found:?}");
+        // A clock of whole seconds puts together what was not, up to four of them.
+        let coarse = polls(20, 0).in_step(Dur::from_secs(1)).map(|f| f.bin);
+        assert!(
+            coarse.is_none_or(|bin| bin >= Dur::from_secs(4)),
+            "{coarse:?}"
+        );
     }
 
     #[test]
     fn programs_with_times_of_their_own_are_not() {
         // The times are spread evenly over the ten seconds.
-        assert_eq!(polls(20, 497).in_step(), None);
-        assert_eq!(polls(1, 0).in_step(), None);
-        // Two that meet once in a while do so by chance, too.
-        assert_eq!(model(Dur::from_secs(300), Vec::new()).in_step(), None);
+        assert_eq!(polls(20, 497).in_step(Dur::ZERO), None);
+        assert_eq!(polls(1, 0).in_step(Dur::ZERO), None);
+        // Without a session there is nothing to compare.
+        assert_eq!(
+            model(Dur::from_secs(300), Vec::new()).in_step(Dur::ZERO),
+            None
+        );
+    }
+
+    #[test]
+    fn bursts_that_the_load_hides_harm_nobody() {
+        // A hundred times as much in one download that lasts as long.
+        let mut m = polls(20, 0);
+        let download = Session {
+            start: Dur::from_secs(1),
+            ..one(datagrams(&[(1, false, 65_000); 280_000]))
+        };
+        m.sessions.push(download);
+        assert_eq!(m.in_step(Dur::ZERO), None);
     }
 }
