@@ -412,25 +412,24 @@ fn shared(
         .enumerate()
         .flat_map(|(d, way)| way.into_iter().map(move |at| (d, at)));
     let both = each.filter(|(_, at)| crossed.contains(at));
+    let runs = || results.of(foreground, mix.unwrap_or(background).name());
     let of = |(d, (link, direction)): (usize, (String, u8))| {
-        let runs = results.of(foreground, mix.unwrap_or(background).name());
-        let rate = capacity(runs, |l| (&*l.link, l.direction) == (&*link, direction));
+        let rate = capacity(runs(), |l| (&*l.link, l.direction) == (&*link, direction));
         // A transfer in one direction also displaces acknowledgements in the other.
-        let foreground = [0, 1].map(|direction| {
-            let runs = results.of(foreground, mix.unwrap_or(background).name());
-            let rows = runs.flat_map(|run| &run.observed.links);
-            let rows = rows.filter(|l| (&*l.link, l.direction) == (&*link, direction));
+        let beside = [0, 1].map(|way| {
+            let rows = runs().flat_map(|run| &run.observed.links);
+            let rows = rows.filter(|l| (&*l.link, l.direction) == (&*link, way));
             let (bytes, seconds) = rows.fold((0, 0.0), |(bytes, seconds), l| {
                 (bytes + l.departed[0], seconds + l.duration)
             });
             bytes as f64 * 8.0 / f64::max(seconds, f64::MIN_POSITIVE)
         });
         Shared {
+            rate: rate.unwrap_or(0.0),
+            foreground: beside[0].max(beside[1]),
             link,
             direction,
             own: d,
-            rate: rate.unwrap_or(0.0),
-            foreground: foreground[0].max(foreground[1]),
         }
     };
     both.map(of).collect()

@@ -154,12 +154,12 @@ fn a_larger_change_that_cannot_count_is_named() {
     let named = "A larger one is left out: learnt, where the median request takes 3";
     let why = "(1 of 5 runs were late, and 4 are too few)";
     assert!(text.contains(named) && text.contains(why), "{text}");
-    let text = said(1.0);
+    let small = said(1.0);
     assert!(
-        text.contains("the largest change is with poisson"),
-        "{text}"
+        small.contains("the largest change is with poisson"),
+        "{small}"
     );
-    assert!(!text.contains("left out"), "{text}");
+    assert!(!small.contains("left out"), "{small}");
 }
 
 /// Nothing finishes anywhere, or only without traffic.
@@ -178,8 +178,8 @@ fn what_does_not_finish_without_traffic_either_is_no_evidence() {
     };
     let text = said(false);
     assert!(text.contains("not one of 600 requests finished"), "{text}");
-    let text = said(true);
-    assert!(!text.contains("not one of"), "{text}");
+    let both = said(true);
+    assert!(!both.contains("not one of"), "{both}");
 }
 
 /// A program of which runs were timed, and which sent packets in `sent` of its 30 runs.
