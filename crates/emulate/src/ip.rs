@@ -179,29 +179,28 @@ mod tests {
 
     #[test]
     fn only_first_fragments_have_ports() {
-        let fragment = |id, first| Some(Fragment { id, first });
-        let mut p = vec![0; 60];
-        p[..10].copy_from_slice(&[0x45, 0, 0, 60, 1, 2, 0x20, 0, 64, UDP]);
-        p[20..24].copy_from_slice(&[0, 53, 1, 0]);
-        let h = Header::of(&p).unwrap();
-        assert_eq!((h.ports, h.fragment), ([53, 256], fragment(0x0102, true)));
-        p[6..8].copy_from_slice(&[0, 1]);
-        let h = Header::of(&p).unwrap();
-        assert_eq!((h.ports, h.fragment), ([0; 2], fragment(0x0102, false)));
+        let read = |packet: &[u8]| {
+            let h = Header::of(packet).unwrap();
+            let fragment = h.fragment.map(|f| (f.id, f.first));
+            (h.protocol, h.transport, h.ports, fragment)
+        };
+        let ports = [53, 256];
+        let mut v4 = vec![0; 60];
+        v4[..10].copy_from_slice(&[0x45, 0, 0, 60, 1, 2, 0x20, 0, 64, UDP]);
+        v4[20..24].copy_from_slice(&[0, 53, 1, 0]);
+        assert_eq!(read(&v4), (UDP, 20, ports, Some((0x0102, true))));
+        v4[6..8].copy_from_slice(&[0, 1]);
+        assert_eq!(read(&v4), (UDP, 20, [0; 2], Some((0x0102, false))));
         // "Do not fragment" makes no fragment.
-        p[6..8].copy_from_slice(&[0x40, 0]);
-        assert_eq!(Header::of(&p).unwrap().fragment, None);
+        v4[6..8].copy_from_slice(&[0x40, 0]);
+        assert_eq!(read(&v4), (UDP, 20, ports, None));
 
-        let mut p = vec![0; 60];
-        (p[0], p[6]) = (0x60, FRAGMENT);
-        p[40..52].copy_from_slice(&[UDP, 0, 0, 1, 1, 2, 3, 4, 0, 53, 1, 0]);
-        let h = Header::of(&p).unwrap();
-        assert_eq!((h.protocol, h.transport, h.ports), (UDP, 48, [53, 256]));
-        assert_eq!(h.fragment, fragment(0x0102_0304, true));
-        p[43] = 8;
-        let h = Header::of(&p).unwrap();
-        assert_eq!((h.protocol, h.ports), (UDP, [0; 2]));
-        assert_eq!(h.fragment, fragment(0x0102_0304, false));
+        let mut v6 = vec![0; 60];
+        (v6[0], v6[6]) = (0x60, FRAGMENT);
+        v6[40..52].copy_from_slice(&[UDP, 0, 0, 1, 1, 2, 3, 4, 0, 53, 1, 0]);
+        assert_eq!(read(&v6), (UDP, 48, ports, Some((0x0102_0304, true))));
+        v6[43] = 8;
+        assert_eq!(read(&v6), (UDP, 48, [0; 2], Some((0x0102_0304, false))));
     }
 
     #[test]
