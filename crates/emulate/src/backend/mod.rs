@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swell_base::{Dur, Time};
+use swell_base::{Dur, Time, Warning};
 use swell_experiment::backend::{Backend, MeasuredRates, RunError};
 use swell_experiment::observe::Observations;
 use swell_experiment::stage::RunParts;
@@ -48,7 +48,8 @@ pub struct Settings {
     pub stretch: f64,
     /// A run whose packets were too late is repeated with more stretch, up to this value.
     pub stretch_to: f64,
-    /// How often such a run is repeated when time cannot be stretched any further.
+    /// How often such a run is repeated at once when time cannot be stretched any further. Zero: it is not repeated
+    /// after the other runs either.
     pub repeats: u32,
     /// Keep a journal of each run, with which the run can be repeated in virtual time.
     pub record: bool,
@@ -163,6 +164,11 @@ impl Backend for Emulator {
             repeats += u32::from(!stretchable);
             stretch = (stretch * 2.0).min(self.settings.stretch_to.max(stretch));
         }
+    }
+
+    fn is_spoilt(&self, observed: &Observations) -> bool {
+        let late = |w: &Warning| w.code == observe::LATE;
+        self.settings.repeats > 0 && observed.warnings.iter().any(late)
     }
 
     /// A background alone has no real program, so it is measured in virtual time.
