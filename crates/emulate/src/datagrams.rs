@@ -25,6 +25,9 @@ const ACKNOWLEDGEMENT: u64 = 60;
 /// A flow that was silent for longer than this is not listed as open.
 const SILENCE: Dur = Dur::from_millis(5000);
 
+/// At most so many fragmented datagrams are remembered.
+const FRAGMENTED: usize = 1 << 16;
+
 /// Flows and echoes beyond this number are counted but not followed.
 const MOST: usize = 1 << 20;
 
@@ -41,6 +44,8 @@ pub struct Datagrams {
     open: Vec<usize>,
     /// Number of flows that were not followed.
     pub unfollowed: u64,
+    /// Datagrams of which a first fragment was sent.
+    fragmented: BTreeMap<(IpAddr, IpAddr, u32), Datagram>,
     crossing: Dur,
     /// Packets that enter before this time may have waited unread while the loop was stalled, without a kernel time
     /// stamp.
@@ -84,11 +89,14 @@ pub struct Conversation {
     pub exchanges: Vec<Exchange>,
 }
 
-/// The fields of a datagram that the emulator needs.
+/// The fields of a datagram, or of a fragment of one, that the emulator needs.
+#[derive(Clone, Copy, Debug)]
 struct Datagram {
     ends: Ends,
     /// It is an echo reply.
     reply: bool,
+    /// It is a fragment after the first one.
+    rest: bool,
     len: u64,
 }
 
@@ -101,6 +109,7 @@ impl Datagram {
             UDP if header.ports != [0; 2] => Some(Datagram {
                 ends: (UDP, source, header.ports[0], destination, header.ports[1]),
                 reply: false,
+                rest: false,
                 len: payload,
             }),
             ICMP | ICMP_V6 => {
@@ -115,6 +124,7 @@ impl Datagram {
                 Some(Datagram {
                     ends: (header.protocol, source, id, destination, sequence),
                     reply,
+                    rest: false,
                     len: payload,
                 })
             }
@@ -168,11 +178,33 @@ impl Datagrams {
         })
     }
 
+    /// The datagram of a packet. A fragment after the first one has the ends of the first, which hosts send before.
+    fn datagram(&self, header: &Header, packet: &[u8], size: usize) -> Option<Datagram> {
+        match header.fragment.filter(|f| !f.first) {
+            None => Datagram::of(header, packet, size),
+            Some(f) => {
+                let whole = (header.source, header.destination, f.id);
+                Some(Datagram {
+                    rest: true,
+                    len: size.saturating_sub(header.transport) as u64,
+                    ..*self.fragmented.get(&whole)?
+                })
+            }
+        }
+    }
+
     /// A host sent a packet. `packet` begins with its headers; `size` is the whole length.
     pub(crate) fn sent(&mut self, at: Time, header: &Header, packet: &[u8], size: usize) {
-        let Some(datagram) = Datagram::of(header, packet, size) else {
+        let Some(datagram) = self.datagram(header, packet, size) else {
             return;
         };
+        if let Some(f) = header.fragment.filter(|f| f.first) {
+            if self.fragmented.len() >= FRAGMENTED {
+                self.fragmented.clear();
+            }
+            let whole = (header.source, header.destination, f.id);
+            self.fragmented.insert(whole, datagram);
+        }
         if let Some(&index) = self.flows.get(&datagram.back()) {
             self.all[index].packets[1] += u64::from(at < self.catching_up);
             return;
@@ -182,7 +214,7 @@ impl Datagrams {
         }
         let echo = datagram.ends.0 != UDP;
         if let Some(&index) = self.flows.get(&datagram.ends)
-            && !echo
+            && (!echo || datagram.rest)
         {
             self.reopen(index);
             let flow = &mut self.all[index];
@@ -191,6 +223,9 @@ impl Datagrams {
             if flow.counts(datagram.len) {
                 flow.turns.asked(at, datagram.len, Received::All);
             }
+            return;
+        }
+        if datagram.rest {
             return;
         }
         if self.all.len() >= MOST {
@@ -228,7 +263,7 @@ impl Datagrams {
 
     /// A packet reached a host. Returns the index of its flow, for [`left_late`](Self::left_late).
     pub(crate) fn received(&mut self, at: Time, header: &Header, packet: &[u8]) -> Option<usize> {
-        let datagram = Datagram::of(header, packet, packet.len())?;
+        let datagram = self.datagram(header, packet, packet.len())?;
         if !datagram.reply
             && let Some(&index) = self.flows.get(&datagram.ends)
         {

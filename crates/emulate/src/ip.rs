@@ -5,6 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Protocol numbers (IANA, "Protocol Numbers").
 pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
+/// The fragment header of IPv6 (RFC 8200 section 4.5), and its length.
+const FRAGMENT: u8 = 44;
+const FRAGMENT_LENGTH: usize = 8;
 
 /// The header fields that determine a packet's route and queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,13 +21,24 @@ pub(crate) struct Header {
     pub ports: [u16; 2],
     /// The ECN field (RFC 3168).
     pub ecn: u8,
+    /// Set if this is a fragment. Only the first one has a transport header.
+    pub fragment: Option<Fragment>,
+}
+
+/// Which fragment a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fragment {
+    /// Identification, the same in all fragments of a datagram between two addresses.
+    pub id: u32,
+    /// It is the first one.
+    pub first: bool,
 }
 
 impl Header {
     /// Parses a header; `None` if this is not an IP packet.
     pub fn of(packet: &[u8]) -> Option<Header> {
         let first = *packet.first()?;
-        let (source, destination, protocol, transport, ecn, whole) = match first >> 4 {
+        let (source, destination, protocol, transport, ecn, fragment) = match first >> 4 {
             4 => {
                 let fixed: &[u8; 20] = packet.first_chunk()?;
                 let address = |i: usize| {
@@ -36,15 +50,19 @@ impl Header {
                     ))
                 };
                 let transport = usize::from(first & 15) * 4;
-                // RFC 791, flags and fragment offset: only the first fragment has ports.
-                let fragment = u16::from_be_bytes([fixed[6], fixed[7]]) & 0x1fff;
+                // RFC 791: flags and fragment offset. A fragment has an offset or the flag "more fragments".
+                let flags = u16::from_be_bytes([fixed[6], fixed[7]]);
+                let fragment = (flags & 0x3fff != 0).then(|| Fragment {
+                    id: u16::from_be_bytes([fixed[4], fixed[5]]).into(),
+                    first: flags & 0x1fff == 0,
+                });
                 (
                     address(12),
                     address(16),
                     fixed[9],
                     transport,
                     fixed[1] & 3,
-                    fragment == 0,
+                    fragment,
                 )
             }
             6 => {
@@ -54,20 +72,26 @@ impl Header {
                     octets.copy_from_slice(&fixed[i..i + 16]);
                     IpAddr::V6(Ipv6Addr::from(octets))
                 };
-                // Ports after extension headers are not read; such flows are identified by their addresses alone.
-                (
-                    address(8),
-                    address(24),
-                    fixed[6],
-                    40,
-                    fixed[1] >> 4 & 3,
-                    true,
-                )
+                // Ports after other extension headers than this are not read; such flows are identified by their
+                // addresses alone.
+                let extension: Option<&[u8; FRAGMENT_LENGTH]> = packet[40..].first_chunk();
+                let (protocol, transport, fragment) = match extension {
+                    Some(e) if fixed[6] == FRAGMENT => {
+                        let fragment = Fragment {
+                            id: u32::from_be_bytes([e[4], e[5], e[6], e[7]]),
+                            first: u16::from_be_bytes([e[2], e[3]]) & 0xfff8 == 0,
+                        };
+                        (e[0], 40 + FRAGMENT_LENGTH, Some(fragment))
+                    }
+                    _ => (fixed[6], 40, None),
+                };
+                let ecn = fixed[1] >> 4 & 3;
+                (address(8), address(24), protocol, transport, ecn, fragment)
             }
             _ => return None,
         };
         let mut ports = [0; 2];
-        if whole
+        if fragment.is_none_or(|f| f.first)
             && (protocol == TCP || protocol == UDP)
             && let Some(p) = packet.get(transport..transport + 4)
         {
@@ -83,6 +107,7 @@ impl Header {
             transport,
             ports,
             ecn,
+            fragment,
         })
     }
 }
@@ -150,6 +175,32 @@ mod tests {
         let h = Header::of(&p).unwrap();
         assert_eq!((h.ecn, h.ports, h.transport), (3, [53, 256], 40));
         assert_eq!(h.destination, "::2".parse::<IpAddr>().unwrap());
+    }
+
+    #[test]
+    fn only_first_fragments_have_ports() {
+        let read = |packet: &[u8]| {
+            let h = Header::of(packet).unwrap();
+            let fragment = h.fragment.map(|f| (f.id, f.first));
+            (h.protocol, h.transport, h.ports, fragment)
+        };
+        let ports = [53, 256];
+        let mut v4 = vec![0; 60];
+        v4[..10].copy_from_slice(&[0x45, 0, 0, 60, 1, 2, 0x20, 0, 64, UDP]);
+        v4[20..24].copy_from_slice(&[0, 53, 1, 0]);
+        assert_eq!(read(&v4), (UDP, 20, ports, Some((0x0102, true))));
+        v4[6..8].copy_from_slice(&[0, 1]);
+        assert_eq!(read(&v4), (UDP, 20, [0; 2], Some((0x0102, false))));
+        // "Do not fragment" makes no fragment.
+        v4[6..8].copy_from_slice(&[0x40, 0]);
+        assert_eq!(read(&v4), (UDP, 20, ports, None));
+
+        let mut v6 = vec![0; 60];
+        (v6[0], v6[6]) = (0x60, FRAGMENT);
+        v6[40..52].copy_from_slice(&[UDP, 0, 0, 1, 1, 2, 3, 4, 0, 53, 1, 0]);
+        assert_eq!(read(&v6), (UDP, 48, ports, Some((0x0102_0304, true))));
+        v6[43] = 8;
+        assert_eq!(read(&v6), (UDP, 48, [0; 2], Some((0x0102_0304, false))));
     }
 
     #[test]

@@ -84,12 +84,14 @@ pub(crate) fn tag(observed: bool) -> Tag {
     }
 }
 
-/// The bucket of a packet, the same in both directions. The hash is FNV-1a (Fowler, Noll and Vo; RFC 9923).
+/// The bucket of a packet, the same in both directions. All fragments of a datagram have the same, without ports, as in
+/// Linux (net/core/flow_dissector.c). The hash is FNV-1a (Fowler, Noll and Vo; RFC 9923).
 pub(crate) fn bucket(header: &Header) -> u16 {
-    let mut ends = [
-        (header.source, header.ports[0]),
-        (header.destination, header.ports[1]),
-    ];
+    let ports = match header.fragment {
+        None => header.ports,
+        Some(_) => [0; 2],
+    };
+    let mut ends = [(header.source, ports[0]), (header.destination, ports[1])];
     ends.sort();
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut add = |bytes: &[u8]| {

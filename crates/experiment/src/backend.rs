@@ -39,6 +39,12 @@ pub trait Backend: Sync {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Observations, RunError>;
 
+    /// Whether the conditions of a run spoilt its result. It is then repeated when all other runs are finished, because
+    /// what disturbed it may have ended by then.
+    fn is_spoilt(&self, _observed: &Observations) -> bool {
+        false
+    }
+
     /// Mean rates of the background alone on the network (`spec.foreground` is `None`), from the network-layer bytes
     /// that left the slowest link of its path after the warm-up. Of several parts it is the sum, each at the slowest
     /// link of its own path and in its own directions.

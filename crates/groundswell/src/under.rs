@@ -227,7 +227,7 @@ impl Session {
                 let results = self.with_request(*results)?;
                 let Seen { exits, conditions } = std::mem::take(&mut *lock(&seen));
                 Ok(Done {
-                    verdict: Verdict::of(&results),
+                    verdict: self.with_load(Verdict::of(&results)),
                     results,
                     exits,
                     conditions,
@@ -242,6 +242,20 @@ impl Session {
                 ..Error::failed(failure)
             }),
         }
+    }
+
+    /// Adds the requested load to a verdict on runs whose background was not measured alone.
+    fn with_load(&self, mut verdict: Verdict) -> Verdict {
+        let link = &self.options.link;
+        let (title, load) = (link.title(), link.load.map(|load| load.bps() as f64));
+        let all = verdict
+            .foregrounds
+            .iter_mut()
+            .flat_map(|f| &mut f.backgrounds);
+        for b in all.filter(|b| b.background == title) {
+            b.requested_bps[1] = b.requested_bps[1].or(load);
+        }
+        verdict
     }
 
     /// Adds the requested load to the results, so that the verdict can compare it with the actual one. The experiment

@@ -45,6 +45,7 @@ mod interface;
 mod lateness;
 mod merge;
 mod netlink;
+mod orphans;
 mod pressure;
 mod program;
 mod rights;
@@ -162,6 +163,15 @@ impl Host {
     pub fn spawn(&self, program: Program) -> Result<Process, Error> {
         let name = program.name();
         self.start(program).map_err(|e| program_failed(&name, e))
+    }
+
+    /// Names of the processes in the host whose starter has ended, and of what they started: daemons and background
+    /// jobs of programs that have ended.
+    ///
+    /// # Errors
+    /// If /proc cannot be read.
+    pub fn orphans(&self) -> io::Result<Vec<String>> {
+        orphans::descendants(self.init.id())
     }
 
     /// Runs `work` on a thread in the host's network namespace. Sockets created there remain the host's wherever they

@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError};
 use clap::Args;
 use groundswell::under::Background;
 use serde::Serialize;
+use swell_base::Warning;
 use swell_emulate::backend::{Bridge, Settings};
 use swell_emulate::{FaultTally, Faults};
 use swell_host::InterfaceFacts;
@@ -70,6 +71,8 @@ struct Shown<'s> {
     #[serde(flatten)]
     emulation: Emulation,
     ports: Vec<ports::Shown<'s>>,
+    /// Doubts about the machine, as in `swell under`.
+    warnings: Vec<Warning>,
 }
 
 pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
@@ -144,9 +147,11 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
         let shown = Shown {
             emulation: Emulation::of(&conditions),
             ports,
+            warnings: conditions.doubts(),
         };
         out::json(&serde_json::to_value(shown).map_err(Fail::failed)?);
     } else if !args.quiet {
+        out::warnings(&conditions.doubts());
         out::say(&tables::under::emulator(&conditions));
         out::say(&ports::table(&ports));
         if faults != Faults::default() {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use groundswell::files;
 use groundswell::run::Event;
 use groundswell::under::{Done, Session};
-use swell_emulate::backend::{Exit, Settings};
+use swell_emulate::backend::{Exit, Input, Settings};
 use swell_experiment::Results;
 use swell_host::Rights;
 use swell_host::scratch::Scratch;
@@ -51,7 +51,13 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
         args.quiet || json || args.compare.is_none(),
     ));
     let compared = args.compare.is_some();
+    let input = Input::of_this_process();
+    if compared && !args.quiet {
+        // The runs warn, too, but only when all is over.
+        out::warnings(input.doubt().as_slice());
+    }
     let settings = Settings {
+        input,
         packets: args.pcap.clone().filter(|_| !compared),
         // A comparison needs an unchanged network, so `swell set` is not offered.
         control: (!compared).then(|| control::serve(scratch.path(), &args.link.link().title())),

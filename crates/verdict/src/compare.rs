@@ -15,8 +15,9 @@ use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS};
 use super::judge::{self, Judgement};
 use super::loads::Loads;
 use super::numbers::percent;
+use super::side::{Side, paragraph};
 use super::validity::Warned;
-use super::words::{Paragraph, Side, paragraph};
+use super::words::Paragraph;
 use super::{
     Answer, Asked, Condition, MARGIN, PERCENTILES, any, drift, own, slowdown, validity, values,
 };

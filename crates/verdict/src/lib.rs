@@ -55,6 +55,7 @@ mod packets;
 mod parametric;
 mod ratios;
 mod requests;
+mod side;
 mod streams;
 mod suite;
 mod validity;
@@ -388,6 +389,9 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
         })
         .collect();
     parametric::decide(&mut comparisons);
+    if asked.is_idle(results.runs.iter().filter(|r| r.cell.foreground == name)) {
+        validity::nothing_sent(name, &mut backgrounds, &mut comparisons);
+    }
 
     let target = file.run.suite.as_deref();
     let target = target.and_then(|t| conditions.iter().find(|c| c.background.name() == t));

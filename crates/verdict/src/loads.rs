@@ -68,6 +68,8 @@ struct Shared {
     own: usize,
     /// What the link could carry in the runs, on average.
     rate: f64,
+    /// What foregrounds carried over the link, in the direction in which they carried more.
+    foreground: f64,
 }
 
 impl Loads {
@@ -314,8 +316,9 @@ impl Loads {
     }
 
     /// The first shared link where two backgrounds that carry the same alone carried different rates beside the
-    /// foreground, and these rates, if most of the difference is what the lower one carried less than alone, and that
-    /// one responds to the network.
+    /// foreground, and these rates, if most of the difference is what the lower one carried less than alone, that
+    /// one responds to the network, and the foreground carried as much. In short runs bursty traffic may carry less by
+    /// chance.
     pub fn yielded(loads: [&Loads; 2]) -> Option<(String, [f64; 2])> {
         let equal = unequal(loads, Loads::own_at).is_empty();
         let beside = unequal(loads, Loads::carried_at);
@@ -323,7 +326,11 @@ impl Loads {
         let lower = usize::from(carried[1] < carried[0]);
         let lost = loads[lower].own_at(at)? - carried[lower];
         let gap = carried[1 - lower] - carried[lower];
-        (!loads[lower].open_loop && lost > gap / 2.0).then_some((on, carried))
+        let here = |s: &&Shared| (&s.link, s.direction) == (&at.link, at.direction);
+        let mut places = loads[lower].each().flat_map(|l| &l.shared);
+        let displaced = places.find(here)?.foreground;
+        let gives_way = !loads[lower].open_loop && lost > gap / 2.0 && displaced > lost / 2.0;
+        gives_way.then_some((on, carried))
     }
 
     /// Sum of the `own` rates of the parts that cross this direction of a link; `None` where one is unknown.
@@ -405,14 +412,24 @@ fn shared(
         .enumerate()
         .flat_map(|(d, way)| way.into_iter().map(move |at| (d, at)));
     let both = each.filter(|(_, at)| crossed.contains(at));
+    let runs = || results.of(foreground, mix.unwrap_or(background).name());
     let of = |(d, (link, direction)): (usize, (String, u8))| {
-        let runs = results.of(foreground, mix.unwrap_or(background).name());
-        let rate = capacity(runs, |l| (&*l.link, l.direction) == (&*link, direction));
+        let rate = capacity(runs(), |l| (&*l.link, l.direction) == (&*link, direction));
+        // A transfer in one direction also displaces acknowledgements in the other.
+        let beside = [0, 1].map(|way| {
+            let rows = runs().flat_map(|run| &run.observed.links);
+            let rows = rows.filter(|l| (&*l.link, l.direction) == (&*link, way));
+            let (bytes, seconds) = rows.fold((0, 0.0), |(bytes, seconds), l| {
+                (bytes + l.departed[0], seconds + l.duration)
+            });
+            bytes as f64 * 8.0 / f64::max(seconds, f64::MIN_POSITIVE)
+        });
         Shared {
+            rate: rate.unwrap_or(0.0),
+            foreground: beside[0].max(beside[1]),
             link,
             direction,
             own: d,
-            rate: rate.unwrap_or(0.0),
         }
     };
     both.map(of).collect()

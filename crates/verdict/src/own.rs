@@ -120,6 +120,17 @@ fn own<'r>(run: &'r RunResult, (link, direction): &(String, u8)) -> Option<Own<'
 }
 
 impl Asked {
+    /// Whether this is a program that sent nothing over the network in any of these runs.
+    pub(super) fn is_idle<'r>(&self, mut runs: impl Iterator<Item = &'r RunResult>) -> bool {
+        let quiet = |run: &RunResult| {
+            let mut sent = [0, 1].into_iter().flat_map(|d| self.way(run, d));
+            let mut requests = run.observed.requests.iter();
+            sent.all(|own| own.arrived_packets == 0)
+                && requests.all(|r| r.bytes == 0 && r.first_byte.is_nan())
+        };
+        self.program && runs.all(quiet)
+    }
+
     /// Counts of a run's foreground in the direction `down` (0 is up, 1 is down), in the order of the links on its path.
     pub(super) fn way<'r>(&self, run: &'r RunResult, down: usize) -> Vec<Own<'r>> {
         let at = self.ways[down].iter();

@@ -7,7 +7,7 @@ use swell_stats::{MIN_REPLICATIONS, mean, quantile_name};
 use super::judge::{Judgement, Statistic};
 use super::loads::Loads;
 use super::values::Found;
-use super::{Answer, Condition, DECISIVE, MARGIN, values};
+use super::{Answer, BackgroundVerdict, Comparison, Condition, DECISIVE, MARGIN, values};
 use swell_experiment::measure::Better;
 use swell_experiment::observe::Outcome;
 use swell_experiment::store::{Results, RunResult};
@@ -133,6 +133,25 @@ pub(super) fn against(
     }
     reasons.extend(loads.missed());
     reasons
+}
+
+/// Withholds every answer about an application that sent nothing over the network, with this as the only reason for it.
+pub(super) fn nothing_sent(
+    foreground: &str,
+    backgrounds: &mut [BackgroundVerdict],
+    comparisons: &mut [Comparison],
+) {
+    let reason = vec![format!(
+        "{foreground} sent no packet in any run, so nothing of the network was measured"
+    )];
+    for b in backgrounds.iter_mut().filter(|b| b.matters.is_some()) {
+        b.matters = Some(Answer::Unclear);
+        b.withheld.clone_from(&reason);
+    }
+    for c in comparisons {
+        c.enough = Answer::Unclear;
+        c.withheld.clone_from(&reason);
+    }
 }
 
 /// Reasons why `learnt` and `parametric`, with these loads, cannot be compared at equal load.

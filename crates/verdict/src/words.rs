@@ -1,5 +1,4 @@
-//! The verdict in plain English: a short answer to each question. Where its evidence does not fit into one sentence, a
-//! line for each background follows.
+//! The verdict in plain English: a short answer to each question.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,7 +7,8 @@ use swell_stats::quantile_name;
 use super::judge::{Judgement, Statistic};
 use super::numbers::{count, digits, mega, percent, quantity, times};
 use super::ratios::Known;
-use super::{Answer, BackgroundVerdict, Comparison, ForegroundVerdict, MARGIN, Suite, validity};
+use super::side::{Side, paragraph};
+use super::{Answer, BackgroundVerdict, Comparison, ForegroundVerdict, MARGIN, Suite};
 use swell_experiment::measure::{Better, COMPLETION_TIME};
 
 /// An answer, and a line for each background that it rests on, where the answer does not name them.
@@ -19,9 +19,6 @@ pub struct Paragraph {
     /// Empty where the text says everything.
     pub lines: Vec<String>,
 }
-
-/// Maximum length of a single-sentence paragraph, characters: four lines of a terminal.
-const SENTENCE: usize = 320;
 
 /// A paragraph for each question: does it matter, is a parametric one enough, which is the cheapest, how sure are we.
 pub(super) fn paragraphs(v: &ForegroundVerdict) -> Vec<Paragraph> {
@@ -46,160 +43,6 @@ pub(super) fn paragraphs(v: &ForegroundVerdict) -> Vec<Paragraph> {
     said
 }
 
-/// What sentences and lines need to know about a comparison: a background with its reference, or two backgrounds.
-pub(super) struct Side<'v> {
-    /// Whether the two sides of the comparison differ.
-    pub answer: Answer,
-    pub judged: &'v [Judgement],
-    pub withheld: &'v [String],
-    pub open: &'v [String],
-    /// For example "with learnt".
-    pub with: String,
-    /// The carried load, in parentheses.
-    pub load: String,
-    /// Text before the figures.
-    pub first: String,
-    /// For example "without it".
-    pub than: String,
-    /// Beginning of the line, for example "learnt matters".
-    pub line: String,
-}
-
-impl Side<'_> {
-    /// The figures for a sentence.
-    fn figures(&self) -> String {
-        let all: Vec<&Judgement> = self.judged.iter().collect();
-        format!("{} {}", phrases(&telling(&all)), self.than)
-    }
-
-    /// The clause about it in a sentence.
-    fn clause(&self) -> String {
-        let with = format!("{}{}{}", self.with, self.load, self.first);
-        if !self.withheld.is_empty() {
-            return format!("{with} it cannot be told: {}", self.withheld.join(", "));
-        }
-        if self.judged.is_empty() {
-            return format!("{with} nothing could be compared{}", self.reasons());
-        }
-        let figures = format!("{with} {}", self.figures());
-        match self.answer {
-            Answer::Yes => figures,
-            Answer::No => format!(
-                "{figures}, which is within {}{}",
-                percent(MARGIN),
-                validity::judged_up_to(self.judged)
-            ),
-            Answer::Unclear => format!("{figures}, which settles nothing{}", self.reasons()),
-        }
-    }
-
-    /// Its own line.
-    fn line(&self) -> String {
-        let mut text = self.line.clone();
-        if !self.withheld.is_empty() {
-            return format!("{text}: {}", self.withheld.join(", "));
-        }
-        if self.answer == Answer::No {
-            text += &validity::judged_up_to(self.judged);
-        }
-        if self.judged.is_empty() {
-            return format!("{text}: nothing could be compared{}", self.reasons());
-        }
-        let all: Vec<&Judgement> = self.judged.iter().collect();
-        let figures: Vec<String> = telling(&all).into_iter().map(short).collect();
-        let reasons = match self.answer {
-            Answer::Unclear => self.reasons(),
-            _ => String::new(),
-        };
-        format!("{text}:{} {}{reasons}", self.first, figures.join(", "))
-    }
-
-    fn reasons(&self) -> String {
-        match self.open {
-            [] => String::new(),
-            open => format!(": {}", open.join(", ")),
-        }
-    }
-
-    /// The judgement to quote for its answer: the strongest of those that show a difference or, if none does, of all.
-    fn strongest(&self) -> Option<&Judgement> {
-        let differs = self.judged.iter().any(Judgement::differs);
-        let shown = self.judged.iter().filter(|j| !differs || j.differs());
-        shown.max_by(|a, b| weightier(a, b))
-    }
-}
-
-/// Size of a difference, as a logarithm: for a shown difference, the end of its interval that is nearer to one.
-fn strength(j: &Judgement) -> f64 {
-    let known = match (j.differs(), j.ratio.value > 1.0) {
-        _ if j.never() => return -1.0,
-        (true, true) => j.ratio.low,
-        (true, false) => j.ratio.high,
-        (false, _) => j.ratio.value,
-    };
-    known.ln().abs()
-}
-
-/// What is worse comes first: where answers come late, fewer requests are made in a jam, and their percentiles may fall.
-fn weightier(a: &Judgement, b: &Judgement) -> std::cmp::Ordering {
-    (a.worse().cmp(&b.worse())).then(strength(a).total_cmp(&strength(b)))
-}
-
-/// The paragraph about `sides`, of which there is at least one. If one sentence for all of them is too long, the
-/// paragraph states the answer with its strongest figure and adds a line for each side.
-pub(super) fn paragraph(
-    sides: &[Side<'_>],
-    answer: Answer,
-    [claim, open]: [&str; 2],
-    tally: Option<String>,
-) -> Paragraph {
-    let each: Vec<String> = sides.iter().map(Side::clause).collect();
-    let whole = format!("{claim}: {}.", each.join("; "));
-    if whole.chars().count() <= SENTENCE || sides.len() == 1 {
-        return Paragraph {
-            text: whole,
-            lines: Vec::new(),
-        };
-    }
-    let reasons = |s: &Side<'_>| [s.withheld, s.open].concat().join(", ");
-    // A side that is open for a stated reason is explained by that reason, not by its figure.
-    let most = sides
-        .iter()
-        .filter(|s| s.answer == answer && (answer != Answer::Unclear || reasons(s).is_empty()))
-        .filter_map(|s| Some((s, s.strongest()?)))
-        .max_by(|a, b| weightier(a.1, b.1));
-    let undecided = || sides.iter().filter(|s| s.answer == Answer::Unclear);
-    let first = undecided()
-        .map(|s| (s, reasons(s)))
-        .find(|r| !r.1.is_empty());
-    let mut text = match (answer, most) {
-        (Answer::Unclear, None) => match first {
-            Some((_, reason)) if undecided().all(|s| reasons(s) == reason) => {
-                format!("{claim}: {reason}.")
-            }
-            Some((side, reason)) => format!("{claim}: {}, {reason}.", side.with),
-            None => format!("{claim}."),
-        },
-        (Answer::Yes, Some((side, j))) => {
-            format!("{claim}: {} {} {}.", side.with, phrases(&[j]), side.than)
-        }
-        (_, Some((side, j))) => format!(
-            "{claim}: {open} is {}, where {} {}.",
-            side.with,
-            phrases(&[j]),
-            side.than
-        ),
-        (_, None) => format!("{claim}."),
-    };
-    if let Some(tally) = tally {
-        text += &format!(" {tally}");
-    }
-    Paragraph {
-        text,
-        lines: sides.iter().map(Side::line).collect(),
-    }
-}
-
 fn matters(v: &ForegroundVerdict) -> Paragraph {
     let name = &v.foreground;
     let alone = |text| Paragraph {
@@ -211,11 +54,13 @@ fn matters(v: &ForegroundVerdict) -> Paragraph {
             "Whether background traffic matters to {name} cannot be told: there is no background of kind none to compare with."
         ));
     }
+    let mut all = v.backgrounds.iter();
+    let reference = all.find(|b| Some(&b.background) == v.reference.as_ref());
     // Sides that give the overall answer come first; the sort is stable, so the order of the file remains.
     let mut sides: Vec<Side<'_>> = v
         .backgrounds
         .iter()
-        .filter_map(|b| Some(side(b, b.matters?)))
+        .filter_map(|b| Some(side(b, b.matters?, reference)))
         .collect();
     sides.sort_by_key(|s| s.answer != v.matters);
     if v.application_failed && sides.is_empty() {
@@ -269,8 +114,18 @@ fn tally(sides: &[Side<'_>], yes: [&str; 2], no: [&str; 2]) -> Option<String> {
     })
 }
 
-fn side(b: &BackgroundVerdict, answer: Answer) -> Side<'_> {
-    let nothing = b.requests > 0 && b.unfinished + b.failed == b.requests;
+/// Whether there were requests and none finished.
+fn none_finished(b: &BackgroundVerdict) -> bool {
+    b.requests > 0 && b.unfinished + b.failed == b.requests
+}
+
+fn side<'v>(
+    b: &'v BackgroundVerdict,
+    answer: Answer,
+    reference: Option<&BackgroundVerdict>,
+) -> Side<'v> {
+    // What holds without it, too, is no evidence against it.
+    let nothing = none_finished(b) && !reference.is_some_and(none_finished);
     let said = match answer {
         Answer::Yes => "matters",
         Answer::No => "does not matter",
@@ -336,7 +191,7 @@ fn load(b: &BackgroundVerdict) -> String {
 
 /// The smallest and the largest ratio among those that show a difference or, if none does, among all. Both are needed:
 /// with responsive traffic the median may improve while the tail gets worse.
-fn telling<'j>(judged: &[&'j Judgement]) -> Vec<&'j Judgement> {
+pub(super) fn telling<'j>(judged: &[&'j Judgement]) -> Vec<&'j Judgement> {
     let differs = judged.iter().any(|j| j.differs());
     // Also report large ratios in the opposite direction, even if they are not significant.
     let better = |j: &Judgement| (j.ratio.value < 1.0) == (j.better == Better::Lower);
@@ -366,7 +221,7 @@ fn telling<'j>(judged: &[&'j Judgement]) -> Vec<&'j Judgement> {
 }
 
 /// For example "the median request takes 1.2 times (1.1 to 1.3) and the p90 takes 2 times (1.8 to 2.2) as long as".
-fn phrases(judged: &[&Judgement]) -> String {
+pub(super) fn phrases(judged: &[&Judgement]) -> String {
     let last = judged.len().saturating_sub(1);
     let each: Vec<String> = judged
         .iter()
@@ -405,7 +260,7 @@ fn subject(j: &Judgement) -> String {
 }
 
 /// For example "p90 ×2.53 (2.30–2.77)".
-fn short(j: &Judgement) -> String {
+pub(super) fn short(j: &Judgement) -> String {
     let name = match j.statistic {
         Statistic::Percentile(0.5) if is_time(j) => "median".into(),
         Statistic::Percentile(p) if is_time(j) => quantile_name(p),

@@ -2,6 +2,7 @@
 //! runs in real time.
 
 mod bridge;
+mod input;
 mod kernel;
 mod machine;
 mod observe;
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swell_base::{Dur, Time};
+use swell_base::{Dur, Time, Warning};
 use swell_experiment::backend::{Backend, MeasuredRates, RunError};
 use swell_experiment::observe::Observations;
 use swell_experiment::stage::RunParts;
@@ -27,6 +28,7 @@ use crate::{Control, Counts, Entry, Late, Pace, Snapshot};
 use swell_host::{HostLoss, Offload, Precision, Pressure, Rights};
 
 pub use bridge::Bridge;
+pub use input::Input;
 pub use place::{CLIENT, SERVER};
 pub use programs::Exit;
 
@@ -46,12 +48,15 @@ pub struct Settings {
     pub stretch: f64,
     /// A run whose packets were too late is repeated with more stretch, up to this value.
     pub stretch_to: f64,
-    /// How often such a run is repeated when time cannot be stretched any further.
+    /// How often such a run is repeated at once when time cannot be stretched any further. Zero: it is not repeated
+    /// after the other runs either.
     pub repeats: u32,
     /// Keep a journal of each run, with which the run can be repeated in virtual time.
     pub record: bool,
     /// The client uses this process's standard input and output; otherwise its output is kept in files.
     pub terminal: bool,
+    /// What clients without that terminal read from their standard input.
+    pub input: Input,
     /// Where to write the packets of the programs; otherwise the run's specification decides.
     pub packets: Option<PathBuf>,
     /// Lets a controller change and observe a run.
@@ -152,9 +157,18 @@ impl Backend for Emulator {
             if !played.conditions.too_late || (repeats >= self.settings.repeats && !stretchable) {
                 return observe::observe(spec, foreground, played);
             }
+            // Programs append to files there, and what a late attempt reported must not count.
+            if let Some(dir) = &spec.output {
+                place::emptied(dir).map_err(play::failed)?;
+            }
             repeats += u32::from(!stretchable);
             stretch = (stretch * 2.0).min(self.settings.stretch_to.max(stretch));
         }
+    }
+
+    fn is_spoilt(&self, observed: &Observations) -> bool {
+        let late = |w: &Warning| w.code == observe::LATE;
+        self.settings.repeats > 0 && observed.warnings.iter().any(late)
     }
 
     /// A background alone has no real program, so it is measured in virtual time.

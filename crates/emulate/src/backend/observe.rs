@@ -15,6 +15,9 @@ use super::requests::{self, is_client};
 use crate::{Connection, Conversations, Ending};
 use swell_host::Offload;
 
+/// Code of the warning about runs whose results lateness may have changed.
+pub(super) const LATE: &str = "emulator-late";
+
 pub(super) fn observe(
     spec: &RunSpec,
     foreground: &Traffic,
@@ -32,15 +35,16 @@ pub(super) fn observe(
         .run_parts
         .observe(&mut played.world, &spec, &at_end)?;
     let conversations = played.conversations;
-    if played.conditions.too_late {
+    observed.warnings.extend(played.conditions.doubts());
+    if conversations.unfollowed > 0 {
         observed.warnings.push(Warning::warning(
-            "emulator-late",
-            "packets left so late that requests, or packets of streams, may have taken over a twentieth longer for it, or a generator's timers were late: the machine was too busy for this network; run fewer things beside it, or stretch time (--stretch-to). Such runs decide nothing",
+            "unfollowed-connections",
+            format!(
+                "{} connections beyond the first million are in no table",
+                conversations.unfollowed
+            ),
         ));
     }
-    observed
-        .warnings
-        .extend(doubts(&played.conditions, conversations.unfollowed));
     observed.warnings.extend(played.doubts);
     observed.measures = played.measures;
     match (foreground.program(), played.done) {
@@ -176,8 +180,21 @@ fn received(connections: &[Connection], exit: &Exit) -> u64 {
     during.map(|c| c.bytes[1]).sum()
 }
 
-fn doubts(conditions: &Conditions, unfollowed: u64) -> Vec<Warning> {
+impl Conditions {
+    /// Warnings about this machine, and about what its kernel did to packets.
+    pub fn doubts(&self) -> Vec<Warning> {
+        doubts(self)
+    }
+}
+
+fn doubts(conditions: &Conditions) -> Vec<Warning> {
     let mut doubts = conditions.late.doubts();
+    if conditions.too_late {
+        doubts.push(Warning::warning(
+            LATE,
+            "packets left so late that requests, or packets of streams, may have taken over a twentieth longer for it, or a generator's timers were late: the machine was too busy for this network; run fewer things beside it, or stretch time (--stretch-to). Such runs decide nothing",
+        ));
+    }
     let mut count = |n: u64, code: &str, what: &str| {
         if n > 0 {
             doubts.push(Warning::warning(code, format!("{n} {what}")));
@@ -193,11 +210,6 @@ fn doubts(conditions: &Conditions, unfollowed: u64) -> Vec<Warning> {
         c.refused,
         "refused-packets",
         "packets had crossed the network and were not taken by the host that they were for",
-    );
-    count(
-        unfollowed,
-        "unfollowed-connections",
-        "connections beyond the first million are in no table",
     );
     for (host, losses) in &conditions.losses {
         for loss in losses {
@@ -311,4 +323,41 @@ fn pressure(conditions: &Conditions) -> Vec<Warning> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn what_the_machine_lacked_is_told() {
+        let quiet = Conditions {
+            late: crate::Late::default(),
+            too_late: false,
+            counts: crate::Counts::default(),
+            precision: swell_host::Precision::Fair,
+            offload: Offload::Segment,
+            stretch: 1.0,
+            wall: Duration::from_secs(14),
+            gave_way: Dur::ZERO,
+            waited: Dur::ZERO,
+            pressure: swell_host::Pressure::default(),
+            losses: Vec::new(),
+        };
+        let codes = |conditions: &Conditions| -> Vec<String> {
+            conditions
+                .doubts()
+                .into_iter()
+                .map(|d| d.code.to_string())
+                .collect()
+        };
+        assert!(codes(&quiet).is_empty());
+        let busy = Conditions {
+            too_late: true,
+            waited: Dur::from_millis(1820),
+            ..quiet
+        };
+        assert_eq!(codes(&busy), [LATE, "waited-for-processor"]);
+    }
 }

@@ -1,14 +1,17 @@
-//! Addresses and ports of the hosts of a run.
+//! Addresses and ports of the hosts of a run, and its directory.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use swell_base::Rate;
 use swell_experiment::RunSpec;
 use swell_experiment::file;
 use swell_experiment::kinds::Traffic;
+use swell_host::scratch::Scratch;
 use swell_workload::Access;
 use swell_world::{PathId, PortConfig};
 
@@ -111,4 +114,60 @@ pub(super) fn filled(text: &str, placeholders: &BTreeMap<String, String>) -> Str
         text = text.replace(name, value);
     }
     text
+}
+
+/// The run's own directory, or a temporary one.
+pub(super) enum Place {
+    Kept(PathBuf),
+    Passing(Scratch),
+}
+
+impl Place {
+    pub fn new(kept: Option<&Path>) -> io::Result<Place> {
+        match kept {
+            // Programs may run in other working directories, so the path must be absolute.
+            Some(path) => path.canonicalize().map(Place::Kept),
+            None => Scratch::new().map(Place::Passing),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        match self {
+            Place::Kept(path) => path,
+            Place::Passing(scratch) => scratch.path(),
+        }
+    }
+}
+
+/// Removes everything in a directory. Links are removed, not what they point to.
+pub(super) fn emptied(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_emptied_and_what_links_point_to_stays() {
+        let [scratch, elsewhere] = [(); 2].map(|()| Scratch::new().unwrap());
+        let (dir, other) = (scratch.path(), elsewhere.path());
+        fs::write(dir.join("measures.jsonl"), "{\"m\": 9}\n").unwrap();
+        fs::create_dir_all(dir.join("logs/old")).unwrap();
+        fs::write(dir.join("logs/old/a"), "x").unwrap();
+        fs::write(other.join("kept"), "x").unwrap();
+        std::os::unix::fs::symlink(other, dir.join("link")).unwrap();
+        std::os::unix::fs::symlink("nowhere", dir.join("dangling")).unwrap();
+        emptied(dir).unwrap();
+        assert_eq!(fs::read_dir(dir).unwrap().count(), 0);
+        assert!(other.join("kept").exists());
+        assert!(emptied(&dir.join("absent")).is_err());
+    }
 }

@@ -1,7 +1,6 @@
 //! One emulated run: hosts, world and clock.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
@@ -17,12 +16,11 @@ use swell_tcp::Config;
 use swell_world::{PathId, World};
 
 use super::kernel::{KernelBackground, Playing};
-use super::place::{Addresses, everybody, ports};
-use super::programs::{Exit, Programs, Server, ended_early};
+use super::place::{Addresses, Place, everybody, ports};
+use super::programs::{Exit, Programs, Server, ended_early, left_behind};
 use super::requests;
-use super::{Conditions, JOURNAL, Settings, beginning, machine};
+use super::{Conditions, Input, JOURNAL, Settings, beginning, machine};
 use crate::{Conversations, Emulation, HostUpdates, Options, Packets, Running, Urgency};
-use swell_host::scratch::Scratch;
 use swell_host::{Device, Host, HostConfig, Precision, Pressure, Rights, be_punctual};
 
 /// How often a run checks its progress.
@@ -101,6 +99,11 @@ impl Play<'_> {
             (Some((programs, _)), Done::Exits(exits)) => programs.reported(exits, self.stretch),
             _ => (Vec::new(), Vec::new()),
         };
+        let of_client = match &done {
+            Done::Exits(exits) => left_behind(&hosts[0], exits),
+            Done::Machine(..) => None,
+        };
+        let input = (!self.settings.terminal).then_some(self.settings.input);
         let mut doubts = programs.map_or_else(Vec::new, |(_, servers)| ended_early(servers));
         if let Some(background) = background {
             let (records, warnings) = background.finish()?;
@@ -109,6 +112,8 @@ impl Play<'_> {
         }
         let ended = running.stop().map_err(failed)?;
         doubts.extend(unread);
+        doubts.extend(of_client);
+        doubts.extend(input.and_then(Input::doubt));
         if let Ok(ledgers) = reports.warm.try_recv() {
             run_parts.was_warm(ledgers);
         }
@@ -322,29 +327,6 @@ pub(super) fn least_delay(spec: &RunSpec, hop: &Hop) -> Dur {
     let changes = link.changes.iter().flatten().filter_map(|c| c.delay);
     let delays = link.directions.iter().map(|l| l.delay).chain(changes);
     delays.min().unwrap_or(Dur::ZERO)
-}
-
-/// The run's own directory, or a temporary one.
-enum Place {
-    Kept(PathBuf),
-    Passing(Scratch),
-}
-
-impl Place {
-    fn new(kept: Option<&Path>) -> io::Result<Place> {
-        match kept {
-            // Programs may run in other working directories, so the path must be absolute.
-            Some(path) => path.canonicalize().map(Place::Kept),
-            None => Scratch::new().map(Place::Passing),
-        }
-    }
-
-    fn path(&self) -> &Path {
-        match self {
-            Place::Kept(path) => path,
-            Place::Passing(scratch) => scratch.path(),
-        }
-    }
 }
 
 pub(super) fn failed(e: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> RunError {

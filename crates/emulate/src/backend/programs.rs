@@ -149,6 +149,7 @@ impl<'p> Programs<'p> {
                 program.stdout = Stream::Inherit;
                 program.stderr = Stream::Inherit;
             } else {
+                program.stdin = settings.input.stream().map_err(failed)?;
                 let file = |stream: &str| {
                     let name = format!("client-{}.{stream}", exits.len());
                     File::create(self.directory.join(name))
@@ -239,6 +240,26 @@ pub(super) struct Started {
     name: String,
     /// File with its output.
     log: PathBuf,
+}
+
+/// A warning if the client ended by itself and processes of its host go on, such as daemons.
+pub(super) fn left_behind(client: &Host, exits: &[Exit]) -> Option<Warning> {
+    let by_itself = exits.last().is_some_and(|e| e.status.is_some());
+    let names = client
+        .orphans()
+        .ok()
+        .filter(|n| by_itself && !n.is_empty())?;
+    let processes = match names.len() {
+        1 => "a process".to_owned(),
+        n => format!("{n} processes"),
+    };
+    Some(Warning::warning(
+        "left-behind",
+        format!(
+            "the client left {processes} behind ({}), and the end of the run ended what still ran: what came after the client was not measured",
+            names.join(", ")
+        ),
+    ))
 }
 
 /// Warnings, with their last output, about servers that failed while the client ran. A server that exited with status

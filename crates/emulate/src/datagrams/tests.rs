@@ -255,6 +255,36 @@ fn acknowledgements_of_quic_neither_begin_nor_end_anything() {
 }
 
 /// Packets without ports belong to no flow: later fragments and ICMP errors.
+/// A datagram or echo of `whole` as two fragments over IPv4; `id` is its identification.
+fn fragments(mut whole: Vec<u8>, id: u8) -> [Vec<u8>; 2] {
+    whole[5] = id;
+    let mut rest = whole[..20].to_vec();
+    // Its payload must not be taken for a header.
+    rest.extend([ECHO[0]; 100]);
+    (whole[6], rest[7]) = (0x20, 100);
+    [whole, rest]
+}
+
+/// Both fragments of a query cross, and the second fragment of its answer comes late.
+#[test]
+fn fragments_are_one_datagram() {
+    for (query, answer) in [
+        (datagram(true, 4000, 40), datagram(false, 4000, 120)),
+        (echo(true, 7, 1), echo(false, 7, 1)),
+    ] {
+        let mut tap = Tap::new();
+        for (part, at) in fragments(query, 1).iter().zip([0, 1]) {
+            tap.crosses(at, part);
+        }
+        for (part, at) in fragments(answer, 1).iter().zip([12, 17]) {
+            tap.crosses(at, part);
+        }
+        let all = tap.finish(2000);
+        assert_eq!(all.len(), 1);
+        assert_eq!(times(&all[0]), [(0, Some(27), Outcome::Answered)]);
+    }
+}
+
 #[test]
 fn fragments_and_errors_belong_to_no_flow() {
     let mut tap = Tap::new();

@@ -54,7 +54,7 @@ pub struct Options {
 
 /// Events while a plan runs. The callback is called from several threads.
 pub enum Event<'e> {
-    /// A stage begins: `measuring` or `running`.
+    /// A stage begins: `measuring`, `running`, or `repeating` for runs that are spoilt ([`Backend::is_spoilt`]).
     Stage {
         /// Its name.
         name: &'static str,
@@ -201,7 +201,9 @@ pub fn run(
         finished: own.len() - todo.len(),
     });
     let progress = pool::Progress::new(own.len() - todo.len(), todo.len(), events);
-    let work = |slot: usize, &(index, cell): &(usize, &Cell)| -> Result<(), Failure> {
+    let threads = options.threads.min(backend.at_once());
+    // True if the run is spoilt.
+    let attempt = |shares: &pool::Progress<'_>, slot: usize, index: usize, cell: &Cell| {
         let failed = |reason| Failure::Run {
             cell: cell.clone(),
             reason,
@@ -218,7 +220,7 @@ pub fn run(
         };
         let started = Instant::now();
         let observed = backend
-            .run(&spec, &|share| progress.share(slot, share), cancelled)
+            .run(&spec, &|share| shares.share(slot, share), cancelled)
             .map_err(failed)?;
         if let (Some(from), Some(to)) = (partial, packets) {
             // The emulator writes one packet file, of the programs; the simulator writes one for each link.
@@ -233,13 +235,41 @@ pub fn run(
         let records = dir.root.join(RECORDS).join(name(index, cell));
         exporter::keep(&observed.exported, &records.with_extension("ipfix"))
             .map_err(at(&records))?;
+        let spoilt = backend.is_spoilt(&observed);
         dir.keep(index, cell, observed, started.elapsed().as_secs_f64())?;
-        progress.share(slot, 1.0);
-        events(Event::Finished(cell));
-        Ok(())
+        shares.share(slot, 1.0);
+        Ok(spoilt)
     };
-    let threads = options.threads.min(backend.at_once());
-    match pool::over_cores(threads, &todo, &work, cancelled) {
+    let first = |slot: usize, &(index, cell): &(usize, &Cell)| {
+        let spoilt = attempt(&progress, slot, index, cell)?;
+        events(Event::Finished(cell));
+        Ok(spoilt)
+    };
+    let repeat = |spoilt: Vec<(usize, &Cell)>| {
+        if spoilt.is_empty() {
+            return Ok(Vec::new());
+        }
+        events(Event::Stage {
+            name: "repeating",
+            runs: spoilt.len(),
+            finished: 0,
+        });
+        let repeats = pool::Progress::new(0, spoilt.len(), events);
+        let again = |slot: usize, &(index, cell): &(usize, &Cell)| {
+            dir.forget(index)?;
+            attempt(&repeats, slot, index, cell)
+        };
+        pool::over_cores(threads, &spoilt, &again, cancelled)
+    };
+    let ran = pool::over_cores(threads, &todo, &first, cancelled).and_then(|results| {
+        let all = todo.iter().zip(&results);
+        let spoilt = all.filter(|(_, spoilt)| **spoilt == Some(true));
+        match results.iter().all(Option::is_some) {
+            true => repeat(spoilt.map(|(run, _)| *run).collect()),
+            false => Ok(results),
+        }
+    });
+    match ran {
         Ok(results) if results.iter().all(Option::is_some) => {}
         Ok(_)
         | Err(Failure::Run {
@@ -459,6 +489,12 @@ impl<'d> Directory<'d> {
             }
             done => done.map_err(at(&partial)),
         }
+    }
+
+    /// Removes a finished run, which is then to be done again.
+    fn forget(&self, index: usize) -> Result<(), StoreError> {
+        let path = self.cell(index);
+        fs::remove_dir_all(&path).map_err(at(&path))
     }
 
     /// Joins the finished runs into the tables and completes the manifest.

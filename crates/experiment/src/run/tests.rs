@@ -1,4 +1,5 @@
 mod shards;
+mod spoilt;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

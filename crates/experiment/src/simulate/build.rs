@@ -114,8 +114,8 @@ fn network_doubts(spec: &RunSpec) -> Vec<Warning> {
         doubts.push(Warning::warning(
             "change-after-end",
             format!(
-                "the network is to change at {at}; the run of {} is over by then",
-                spec.duration
+                "the network is to change at {at}; the run of {} s is over by then",
+                significant(spec.duration.as_secs_f64())
             ),
         ));
     }
@@ -135,8 +135,8 @@ fn network_doubts(spec: &RunSpec) -> Vec<Warning> {
             doubts.push(Warning::note(
                 "deliveries-repeat",
                 format!(
-                    "a run of {} is longer than the {} s of the delivery trace `{}`: it begins again",
-                    spec.duration,
+                    "a run of {} s is longer than the {} s of the delivery trace `{}`: it begins again",
+                    significant(spec.duration.as_secs_f64()),
                     significant(period.as_secs_f64()),
                     name.to_string_lossy()
                 ),

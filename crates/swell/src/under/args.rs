@@ -45,7 +45,7 @@ pub(crate) struct UnderArgs {
     #[arg(long, value_name = "TIME")]
     pub duration: Option<Dur>,
     /// Run the command under no background, Poisson packets and the background in turn, N times each,
-    /// and say what the background changes.
+    /// and say what the background changes. Each run reads the file that is standard input.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "5", value_parser = clap::value_parser!(u32).range(1..))]
     pub compare: Option<u32>,
     /// With --compare: a measure that the program reports itself, as 'NAME (UNIT): PATTERN', such as

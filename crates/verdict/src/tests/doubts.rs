@@ -63,8 +63,13 @@ fn a_missed_load_is_no_basis_for_an_answer() {
 }
 
 /// Runs in which `learnt` carries `learnt` bits per second and Poisson packets carry 8 Mbit/s. Alone, both are said to
-/// carry `alone`.
+/// carry `alone`. The application carries 4 Mbit/s.
 fn beside(learnt: f64, alone: f64) -> ForegroundVerdict {
+    beside_load(learnt, alone, 4e6)
+}
+
+/// The same with another rate of the application.
+fn beside_load(learnt: f64, alone: f64, own: f64) -> ForegroundVerdict {
     let mut results = results(10, |_, _| 1.0);
     for name in ["learnt", "poisson"] {
         let measured = swell_experiment::store::Measured {
@@ -80,6 +85,7 @@ fn beside(learnt: f64, alone: f64) -> ForegroundVerdict {
             link.departed[1] = (learnt / 8.0 * link.duration) as u64;
         }
         link.arrived[1] = link.departed[1];
+        link.departed[0] = (own / 8.0 * link.duration) as u64;
     }
     Verdict::of(&results).foregrounds.remove(0)
 }
@@ -107,6 +113,95 @@ fn only_what_carries_less_than_alone_gives_way() {
     assert!(!yields(&beside(9.6e6, 8e6)));
     // It carries less than the packets do, and still what it carries alone.
     assert!(!yields(&beside(6.5e6, 6.5e6)));
+    // The application is too small to have displaced 1.5 Mbit/s.
+    assert!(!yields(&beside_load(6.5e6, 8e6, 0.6e6)));
+}
+
+/// Runs with a late one beside learnt traffic, so that four are left, and with unequal slowdowns beside Poisson packets.
+#[test]
+fn a_larger_change_that_cannot_count_is_named() {
+    let said = |learnt: f64| {
+        let mut results = results(5, |kind, _| match kind {
+            "none" => 1.0,
+            "poisson" => 1.08,
+            _ => learnt,
+        });
+        for run in results.runs.iter_mut() {
+            if run.cell.background == "poisson" {
+                let factor = [0.9, 1.25, 1.0, 1.2, 0.95][run.cell.replication as usize];
+                for r in &mut run.observed.requests {
+                    r.last_byte = r.start + (r.last_byte - r.start) * factor;
+                }
+            }
+        }
+        let late = results.of("web", "learnt").next().unwrap().cell.clone();
+        results
+            .manifest
+            .run_warnings
+            .push(swell_experiment::store::RunWarning {
+                cell: late,
+                warning: Warning::warning("emulator-late", "late"),
+            });
+        let v = Verdict::of(&results).foregrounds.remove(0);
+        assert_eq!(v.matters, Answer::Unclear);
+        v.paragraphs[0].text.clone()
+    };
+    let text = said(3.0);
+    assert!(
+        text.contains("the largest change is with poisson"),
+        "{text}"
+    );
+    let named = "A larger one is left out: learnt, where the median request takes 3";
+    let why = "(1 of 5 runs were late, and 4 are too few)";
+    assert!(text.contains(named) && text.contains(why), "{text}");
+    let small = said(1.0);
+    assert!(
+        small.contains("the largest change is with poisson"),
+        "{small}"
+    );
+    assert!(!small.contains("left out"), "{small}");
+}
+
+/// Nothing finishes anywhere, or only without traffic.
+#[test]
+fn what_does_not_finish_without_traffic_either_is_no_evidence() {
+    let said = |also_alone: bool| {
+        let mut results = results(6, |kind, _| if kind == "none" { 1.0 } else { 2.0 });
+        for run in &mut results.runs {
+            if run.cell.background != "none" || also_alone {
+                for r in &mut run.observed.requests {
+                    r.outcome = Outcome::Unfinished;
+                }
+            }
+        }
+        full_text(&Verdict::of(&results).foregrounds.remove(0))
+    };
+    let text = said(false);
+    assert!(text.contains("not one of 600 requests finished"), "{text}");
+    let both = said(true);
+    assert!(!both.contains("not one of"), "{both}");
+}
+
+/// A program of which runs were timed, and which sent packets in `sent` of its 30 runs.
+#[test]
+fn a_program_that_sends_nothing_is_told_first() {
+    let judged = |sent: usize| {
+        let mut results = results(10, |kind, _| if kind == "none" { 1.0 } else { 2.0 });
+        super::open::program(&mut results, &[]);
+        for (i, run) in results.runs.iter_mut().enumerate() {
+            for r in &mut run.observed.requests {
+                (r.bytes, r.first_byte) = (0, f64::NAN);
+            }
+            run.observed.links[0].arrived_packets[0] = u64::from(i < sent);
+        }
+        Verdict::of(&results).foregrounds.remove(0)
+    };
+    let v = judged(0);
+    assert_eq!(v.matters, Answer::Unclear);
+    let said = "Whether background traffic matters to web is not settled: web sent no packet in any run, so nothing of the network was measured.";
+    assert_eq!(v.paragraphs[0].text, said);
+    assert_eq!(v.parametric_enough, Some(Answer::Unclear));
+    assert_eq!(judged(1).matters, Answer::Yes);
 }
 
 #[test]

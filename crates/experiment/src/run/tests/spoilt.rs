@@ -1,0 +1,78 @@
+//! Runs that their conditions spoil.
+
+use std::sync::Mutex;
+
+use super::*;
+use crate::observe::Observations;
+
+/// Spoils the first `attempts` attempts at the run of one replication beside `poisson`.
+struct Disturbed {
+    attempts: usize,
+    /// The runs in their order: background and replication.
+    seen: Mutex<Vec<(String, u32)>>,
+}
+
+const SPOILT: (&str, u32) = ("poisson", 1);
+
+impl Backend for Disturbed {
+    fn name(&self) -> &'static str {
+        MadeUp::NAME
+    }
+
+    fn run(
+        &self,
+        spec: &RunSpec,
+        progress: &dyn Fn(f64),
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Observations, RunError> {
+        let mut observed = MadeUp::default().run(spec, progress, cancelled)?;
+        let cell = (spec.cell.background.clone(), spec.cell.replication);
+        let mut seen = self.seen.lock().unwrap();
+        seen.push(cell.clone());
+        let before = seen.iter().filter(|c| **c == cell).count();
+        if (&*cell.0, cell.1) == SPOILT && before <= self.attempts {
+            observed.warnings.push(Warning::warning("spoilt", ""));
+        }
+        Ok(observed)
+    }
+
+    fn is_spoilt(&self, observed: &Observations) -> bool {
+        observed.warnings.iter().any(|w| w.code == "spoilt")
+    }
+
+    fn measure(
+        &self,
+        spec: &RunSpec,
+        progress: &dyn Fn(f64),
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<crate::backend::MeasuredRates, RunError> {
+        MadeUp::default().measure(spec, progress, cancelled)
+    }
+}
+
+#[test]
+fn a_spoilt_run_is_repeated_once_after_all_others() {
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = plan(&scratch, &experiment(2));
+    let whole = options(&scratch, "whole", 1);
+    complete(&plan, &whole);
+    for (attempts, repeated, still) in [(0, 0, false), (1, 1, false), (2, 1, true)] {
+        let options = options(&scratch, &format!("s{attempts}"), 1);
+        let backend = Disturbed {
+            attempts,
+            seen: Mutex::default(),
+        };
+        let ended = run(&plan, &backend, &options, &|_| {}, &|| false).unwrap();
+        let Ended::Complete(results) = ended else {
+            panic!("{ended:?}")
+        };
+        let seen = backend.seen.into_inner().unwrap();
+        assert_eq!(seen.len(), plan.cells.len() + repeated);
+        if repeated > 0 {
+            assert_eq!(*seen.last().unwrap(), (SPOILT.0.to_owned(), SPOILT.1));
+        }
+        let warned = &results.manifest.run_warnings;
+        assert_eq!(warned.iter().any(|w| w.warning.code == "spoilt"), still);
+        assert!(tables(&whole.dir) == tables(&options.dir));
+    }
+}
