@@ -45,7 +45,7 @@ pub struct Datagrams {
     /// Number of flows that were not followed.
     pub unfollowed: u64,
     /// Datagrams of which a first fragment was sent.
-    fragmented: BTreeMap<(IpAddr, IpAddr, u32), Datagram>,
+    fragmented: BTreeMap<(IpAddr, IpAddr, u32), Parts>,
     crossing: Dur,
     /// Packets that enter before this time may have waited unread while the loop was stalled, without a kernel time
     /// stamp.
@@ -87,6 +87,17 @@ pub struct Conversation {
     pub stream: [u64; 2],
     /// Its requests. All echoes of one process to one address form one conversation.
     pub exchanges: Vec<Exchange>,
+}
+
+/// The fragments of a datagram.
+#[derive(Clone, Copy, Debug)]
+struct Parts {
+    first: Datagram,
+    /// How many were sent and how many arrived, and the payload bytes that arrived. The receiver has the datagram when
+    /// all are there (RFC 791 section 3.2, RFC 8200 section 4.5).
+    sent: u32,
+    arrived: u32,
+    bytes: u64,
 }
 
 /// The fields of a datagram, or of a fragment of one, that the emulator needs.
@@ -187,7 +198,7 @@ impl Datagrams {
                 Some(Datagram {
                     rest: true,
                     len: size.saturating_sub(header.transport) as u64,
-                    ..*self.fragmented.get(&whole)?
+                    ..self.fragmented.get(&whole)?.first
                 })
             }
         }
@@ -198,12 +209,23 @@ impl Datagrams {
         let Some(datagram) = self.datagram(header, packet, size) else {
             return;
         };
-        if let Some(f) = header.fragment.filter(|f| f.first) {
-            if self.fragmented.len() >= FRAGMENTED {
-                self.fragmented.clear();
-            }
+        if let Some(f) = header.fragment {
             let whole = (header.source, header.destination, f.id);
-            self.fragmented.insert(whole, datagram);
+            if f.first {
+                if self.fragmented.len() >= FRAGMENTED {
+                    self.fragmented.clear();
+                }
+                let parts = Parts {
+                    first: datagram,
+                    sent: 0,
+                    arrived: 0,
+                    bytes: 0,
+                };
+                self.fragmented.insert(whole, parts);
+            }
+            if let Some(parts) = self.fragmented.get_mut(&whole) {
+                parts.sent += 1;
+            }
         }
         if let Some(&index) = self.flows.get(&datagram.back()) {
             self.all[index].packets[1] += u64::from(at < self.catching_up);
@@ -264,6 +286,7 @@ impl Datagrams {
     /// A packet reached a host. Returns the index of its flow, for [`left_late`](Self::left_late).
     pub(crate) fn received(&mut self, at: Time, header: &Header, packet: &[u8]) -> Option<usize> {
         let datagram = self.datagram(header, packet, packet.len())?;
+        let whole = self.whole(header, datagram.len);
         if !datagram.reply
             && let Some(&index) = self.flows.get(&datagram.ends)
         {
@@ -277,10 +300,22 @@ impl Datagrams {
         let flow = &mut self.all[index];
         flow.bytes[1] += datagram.len;
         flow.last = at;
-        if flow.counts(datagram.len) {
-            flow.turns.answered(at, datagram.len);
+        if let Some(len) = whole.filter(|&len| flow.counts(len)) {
+            flow.turns.answered(at, len);
         }
         Some(index)
+    }
+
+    /// The payload bytes of a datagram of which a packet with `len` bytes arrived; `None` while fragments are missing.
+    fn whole(&mut self, header: &Header, len: u64) -> Option<u64> {
+        let Some(f) = header.fragment else {
+            return Some(len);
+        };
+        let whole = (header.source, header.destination, f.id);
+        let parts = self.fragmented.get_mut(&whole)?;
+        parts.arrived += 1;
+        parts.bytes += len;
+        (parts.arrived >= parts.sent).then_some(parts.bytes)
     }
 
     /// A packet of flow `index` entered at `entered`, was due at `at` and left later by `by`.

@@ -389,12 +389,19 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
         })
         .collect();
     parametric::decide(&mut comparisons);
-    if asked.is_idle(results.runs.iter().filter(|r| r.cell.foreground == name)) {
+    let idle = asked.is_idle(results.runs.iter().filter(|r| r.cell.foreground == name))
+        // Packets for unknown addresses were sent, too.
+        && !results.manifest.run_warnings.iter().any(|w| {
+            w.cell.foreground == name && w.warning.code == "unroutable-packets"
+        });
+    if idle {
         validity::nothing_sent(name, &mut backgrounds, &mut comparisons);
     }
 
     let target = file.run.suite.as_deref();
     let target = target.and_then(|t| conditions.iter().find(|c| c.background.name() == t));
+    // Nothing suffices for a program that was not measured.
+    let target = target.filter(|_| !idle);
     let suite = target.map(|target| suite::of(results, name, &asked, &conditions, target));
     let matters = any(backgrounds.iter().filter_map(|b| b.matters));
     let parametric_enough = parametric::enough(&comparisons);

@@ -20,7 +20,7 @@ pub enum Input {
     /// This process's standard input, which is a file, from this offset on. Every client reads all of it. The offset of
     /// this process stays, so a shell can read on.
     File(u64),
-    /// Nothing, although this process's standard input is a pipe or a socket. To read it once for all clients could take
+    /// Nothing, although this process's standard input is a pipe, a socket, or a file that it may not open again. To read it once for all clients could take
     /// for ever, because job runners leave such pipes open. It could also take the rest of a script from a shell.
     Withheld,
 }
@@ -33,8 +33,11 @@ impl Input {
         };
         let mut stdin = File::from(stdin);
         match stdin.metadata().map(|m| m.file_type()) {
-            Ok(kind) if kind.is_file() => Input::File(stdin.stream_position().unwrap_or(0)),
-            Ok(kind) if kind.is_fifo() || kind.is_socket() => Input::Withheld,
+            // A file of somebody else may be open and yet not to be opened again.
+            Ok(kind) if kind.is_file() && File::open(AGAIN).is_ok() => {
+                Input::File(stdin.stream_position().unwrap_or(0))
+            }
+            Ok(kind) if kind.is_file() || kind.is_fifo() || kind.is_socket() => Input::Withheld,
             _ => Input::Nothing,
         }
     }
@@ -45,7 +48,7 @@ impl Input {
         (self == Input::Withheld && waiting()).then(|| {
             Warning::warning(
                 "input-not-read",
-                "standard input is a pipe with something in it, and the program got none of it: runs would have to share it. Give a file (<FILE), or write sh -c '... <FILE'",
+                "standard input is a pipe, or a file of somebody else, with something in it, and the program got none of it: runs would have to share it. Give a file (<FILE), or write sh -c '... <FILE'",
             )
         })
     }

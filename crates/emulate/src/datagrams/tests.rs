@@ -285,6 +285,22 @@ fn fragments_are_one_datagram() {
     }
 }
 
+/// A host that gets one fragment of two has no answer.
+#[test]
+fn an_answer_without_one_of_its_fragments_is_none() {
+    for lost in [0, 1] {
+        let mut tap = Tap::new();
+        tap.crosses(0, &datagram(true, 4000, 40));
+        let answer = fragments(datagram(false, 4000, 120), 1);
+        for part in &answer {
+            tap.sent(12, part);
+        }
+        tap.received(22, &answer[1 - lost]);
+        let all = tap.finish(2000);
+        assert_ne!(times(&all[0])[0].2, Outcome::Answered, "lost {lost}");
+    }
+}
+
 #[test]
 fn fragments_and_errors_belong_to_no_flow() {
     let mut tap = Tap::new();

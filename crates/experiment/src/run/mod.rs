@@ -493,8 +493,16 @@ impl<'d> Directory<'d> {
 
     /// Removes a finished run, which is then to be done again.
     fn forget(&self, index: usize) -> Result<(), StoreError> {
+        // Under another name first: a run of which a part is removed must not look finished.
         let path = self.cell(index);
-        fs::remove_dir_all(&path).map_err(at(&path))
+        let partial = format!("{index:05}.{}", self.partial);
+        let partial = self.root.join("cells").join(partial);
+        match fs::rename(&path, &partial) {
+            // Another process has joined it, or does it again.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(at(&path)(e)),
+            Ok(()) => fs::remove_dir_all(&partial).map_err(at(&partial)),
+        }
     }
 
     /// Joins the finished runs into the tables and completes the manifest.
