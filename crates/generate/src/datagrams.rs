@@ -154,7 +154,8 @@ impl Worker {
                 datagrams: true,
                 session: u32::try_from(law.number).unwrap_or(u32::MAX),
                 due: law.at.as_nanos(),
-                begun: now,
+                // A source that is entered in its middle begins with its next exchange.
+                begun: now.max(law.at.as_nanos()),
                 source: from.unwrap_or(Flow::default().source),
                 destination: to.ip(),
                 ..Flow::default()

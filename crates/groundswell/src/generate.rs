@@ -260,7 +260,10 @@ pub fn generate(
     doubts.extend(refused(refusals));
     let seconds = agents.seconds();
     let planned = options.length.map_or(f64::INFINITY, Dur::as_secs_f64);
-    doubts.extend(drained(seconds, planned));
+    // Whatever else ended the play, or an agent that was waited for, is told elsewhere.
+    if ended == Ended::Played && agents.lost.is_empty() {
+        doubts.extend(drained(seconds, planned));
+    }
     let finished = keeper.finish(ended, &agents, &doubts);
     kept?;
     let flows = finished?;

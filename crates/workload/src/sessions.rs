@@ -164,7 +164,8 @@ impl Sessions {
             SOURCE | u64::from(conn.0),
         ));
         self.flows.push(Some(Box::new(Live {
-            start: now,
+            // A source that is entered in its middle begins with its next exchange.
+            start: now.max(source.at),
             received: [0; 2],
             what: What::Source {
                 source: Box::new(source),
