@@ -44,6 +44,7 @@ const BY_WEIGHT: [&str; 31] = [
     "no-request",
     "no-connection",
     "rate-missed",
+    "matched-apart",
     "up-exceeds-down",
     "open-loop-loss",
     "narrow-access",
