@@ -46,7 +46,7 @@ pub(super) fn ledgers(
     let theirs = reference.map(|r| Views::of(compiled, r));
     let engines: Vec<Asked<'_>> = (0..study.column.len())
         .map(|c| {
-            let of = |views: &Views| asking(compiled, views, theirs.as_ref(), c);
+            let of = |runs: &Views| asking(compiled, runs, theirs.as_ref(), c);
             Asked {
                 here: of(&views),
                 // A rule may be vacuously true of no runs.
