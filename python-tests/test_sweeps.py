@@ -44,12 +44,13 @@ def test_a_sweep_over_processes_has_the_numbers_of_single_runs(here):
 
 
 def test_underscores_in_a_grid_are_dots(here):
-    from groundswell._sweep import _drive, _Job, _Plan, _points
+    from groundswell._grid import points
     from groundswell._sweep import Cell as SweepCell
+    from groundswell._sweep import _drive, _Job, _Plan
 
-    assert _points({"run__seed": [5], "network.rate": ["1Mbit"]}) == [{"run.seed": 5, "network.rate": "1Mbit"}]
+    assert points({"run__seed": [5], "network.rate": ["1Mbit"]}) == [{"run.seed": 5, "network.rate": "1Mbit"}]
     with pytest.raises(groundswell.UsageError, match="run.seed twice"):
-        _points([{"run__seed": 5, "run.seed": 6}])
+        points([{"run__seed": 5, "run.seed": 6}])
 
     class Records(concurrent.futures.Executor):
         def __init__(self):
@@ -60,7 +61,7 @@ def test_underscores_in_a_grid_are_dots(here):
             raise concurrent.futures.BrokenExecutor
 
     source, pool = _experiment.Source.of(TEXT), Records()
-    cells = [SweepCell(i, settings) for i, settings in enumerate(_points({"run__seed": [5, 77]}))]
+    cells = [SweepCell(i, settings) for i, settings in enumerate(points({"run__seed": [5, 77]}))]
     _drive(pool, _Job(TEXT, None, ".", "token"), _Plan(source, None, 3, 100), here, cells, 0, None)
     seeds = {next(c for c in changes if c.startswith("run.seed")) for changes, _ in pool.changes}
     assert seeds == {"run.seed=5", "run.seed=77"}
@@ -70,7 +71,7 @@ def test_underscores_in_a_grid_are_dots(here):
             groundswell.sweep(TEXT, {"run__replications": [5]}, output="both", **arguments)
 
 
-def test_sequential_stopping_ends_where_intervals_are_narrow(here):
+def test_sequential_stopping_ends_where_intervals_arenarrow(here):
     until = 0.2
     sweep = groundswell.sweep(TEXT, GRID, output="sweep", until=f"±{until * 100:g} %", most=12)
     for cell in sweep:
@@ -94,12 +95,12 @@ def test_sequential_stopping_takes_a_third_of_the_runs_of_a_fixed_number(here):
 
 
 def test_widths_are_read_and_others_refused():
-    from groundswell._sweep import _narrow
+    from groundswell._grid import narrow
 
-    assert _narrow("±10 %") == _narrow("10%") == _narrow(0.1) == 0.1
+    assert narrow("±10 %") == narrow("10%") == narrow(0.1) == 0.1
     for wrong in ("ten", "±0 %", -1.0):
         with pytest.raises(groundswell.UsageError):
-            _narrow(wrong)
+            narrow(wrong)
 
 
 @pytest.mark.parametrize("most", [*range(1, 15), 100])
@@ -133,7 +134,7 @@ def test_a_cell_ends_even_if_the_verdict_leaves_out_runs(counted):
 
 def test_long_cells_are_first():
     source = _experiment.Source.of(TEXT)
-    from groundswell._sweep import cost
+    from groundswell._grid import cost
 
     slow = cost(source, {"network.rate": "1Gbit", "run.duration": "5min"})
     assert slow > cost(source, {"network.rate": "1Gbit"}) > cost(source, {}) > cost(source, {"network.rate": "64kbit"})
@@ -328,7 +329,7 @@ def test_an_exception_of_on_result_stops_the_sweep(here):
 
 
 def test_only_what_is_surely_left_behind_is_removed(here):
-    from groundswell._sweep import DAY, _sweep_up
+    from groundswell._worker import DAY, sweep_up
 
     own, other, old = (here / "cell-1" / f".seeds-1-5.{name}" for name in ("own.1", "other.2", "other.3"))
     for path in (own, other, old):
@@ -336,7 +337,7 @@ def test_only_what_is_surely_left_behind_is_removed(here):
     before = time.time() - 2 * DAY
     for path in (old, old / "cells", other):
         os.utime(path, (before, before))
-    _sweep_up(here, "own")
+    sweep_up(here, "own")
     # Another sweep is at work in `other`: it finished a run a moment ago.
     assert not own.exists() and other.exists() and not old.exists()
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import hashlib
-import itertools
 import json
 import math
 import os
 import re
-import shutil
-import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
@@ -21,36 +17,19 @@ from typing import TYPE_CHECKING, Any, cast, overload
 import polars as pl
 import tomli
 
-from groundswell import _process
 from groundswell._executors import adapt
 from groundswell._experiment import ExperimentLike, Source, assignments
+from groundswell._grid import Grid, cost, narrow, points
 from groundswell._results import Run, Verdict
 from groundswell._show import altair_chart
-from groundswell._table import plain
-from groundswell.errors import ExperimentError, GroundswellError, SweepError, UsageError
+from groundswell._worker import LOOK, abandon, stop_file, sweep_up, work
+from groundswell.errors import GroundswellError, SweepError, UsageError
 
 if TYPE_CHECKING:
     import altair as alt
 
-Grid = Mapping[str, Iterable[object]] | Iterable[Mapping[str, object]]
-"""Values by key, every one with every other; or the cells themselves."""
-
 BATCH = 5
 """Replications of a first batch: the fewest of which intervals are what they claim."""
-
-LOOK = 0.1
-"""Seconds between two looks at the futures. Without a limit, `wait` does not notice Ctrl-C where another thread of the
-process receives the signal, as those of polars do."""
-
-ASK = 0.5
-"""Seconds between two looks of a worker whether the sweep was interrupted."""
-
-LEAVE = 5.0
-"""Seconds for workers of foreign executors to notice that."""
-
-DAY = 86400.0
-"""Seconds after which files that an earlier sweep left behind are removed."""
-
 
 @dataclass
 class Cell:
@@ -239,7 +218,7 @@ def sweep(
 
     Raises `SweepError` at the end if cells failed permanently; it has the `sweep` with the results of the others."""
     source = Source.of(experiment)
-    cells = [Cell(index, settings) for index, settings in enumerate(_points(grid))]
+    cells = [Cell(index, settings) for index, settings in enumerate(points(grid))]
     if not cells:
         raise UsageError("the grid has no cells", "a key has no values, or the list is empty", 2)
     if output is None:
@@ -249,7 +228,7 @@ def sweep(
     for name, number in (("replications", replications), ("most", most), ("executor", executor)):
         if isinstance(number, int) and number < 1:
             raise UsageError(f"{name}={number} is less than 1", code=2)
-    plan = _Plan(source, _narrow(until), replications, most)
+    plan = _Plan(source, narrow(until), replications, most)
     workers = (1 if _emulated(source, cells) else os.cpu_count() or 1) if executor is None else executor
     owned = isinstance(workers, int)
     # The program runs in its own process, so threads suffice to wait for it.
@@ -261,8 +240,8 @@ def sweep(
     finally:
         if owned:
             pool.shutdown(cancel_futures=True)
-            _stop_file(directory, job.token).unlink(missing_ok=True)
-    _sweep_up(directory, job.token)
+            stop_file(directory, job.token).unlink(missing_ok=True)
+    sweep_up(directory, job.token)
     sweep = Sweep(directory, cells)
     failed = {cell.index: cell.error for cell in cells if cell.error is not None}
     if failed:
@@ -382,152 +361,8 @@ def _drive(
                     if more:
                         submit(cell, then, more, retries)
     except BaseException:
-        _abandon(pending, _stop_file(directory, job.token))
+        abandon(pending, stop_file(directory, job.token))
         raise
-
-
-_ABANDONED: set[Path] = set()
-"""The stop files of sweeps of this process that were abandoned."""
-
-
-def _abandon(pending: Iterable[concurrent.futures.Future[str]], stop: Path) -> None:
-    """Cancels what has not begun, and asks workers to stop, wherever they are."""
-    # Threads of this process need no file, which cannot be made on a full disk.
-    _ABANDONED.add(stop)
-    with contextlib.suppress(OSError):
-        stop.touch()
-    for future in pending:
-        future.cancel()
-    until = time.monotonic() + LEAVE
-    while time.monotonic() < until and not all(future.done() for future in pending):
-        time.sleep(LOOK)
-
-
-def _stop_file(directory: Path, token: str) -> Path:
-    """The file that tells workers of a sweep to stop."""
-    return directory / f".stop-{token}"
-
-
-def _sweep_up(directory: Path, token: str) -> None:
-    """Removes what attempts left behind whose worker died: those of this sweep, and old ones. Others may be at work."""
-    before = time.time() - DAY
-    for left in [*directory.glob(".stop-*"), *directory.glob("cell-*/.seeds-*")]:
-        with contextlib.suppress(OSError):
-            written = max(path.stat().st_mtime for path in (left, left / "cells") if path.exists())
-            if left.name.startswith(".stop-"):
-                if written < before:
-                    left.unlink()
-            elif f".{token}." in left.name or written < before:
-                shutil.rmtree(left, ignore_errors=True)
-
-
-def work(text: str, path: str | None, cwd: str, changes: Sequence[str], place: str, token: str) -> str:
-    """The task of a worker: runs a batch in a temporary directory and renames that when complete. Returns the final path.
-
-    The program decides whether a batch that is there is of the same inputs and version. Raises `UsageError` if not."""
-    final = Path(place)
-    partial = final.with_name(f".{final.name}.{token}.{uuid.uuid4().hex[:8]}")
-    stop = _stop_file(final.parent.parent, token)
-    looked, stopped = -math.inf, False
-
-    def stops() -> bool:
-        nonlocal looked, stopped
-        if time.monotonic() >= looked + ASK:
-            looked, stopped = time.monotonic(), stop in _ABANDONED or stop.exists()
-        return stopped
-
-    def run(output: Path) -> None:
-        if path is not None and Source.of(path).text != text:
-            raise UsageError(f"{path} has changed since the sweep began", "name another output for the new text", 2)
-        arguments = ["run", path or "-", "--json", "--threads", "1", "--output", str(output)]
-        for change in changes:
-            arguments += ["--set", change]
-        _process.call(arguments, stdin=None if path else text, cwd=cwd, accept=_process.ANSWERS, stop=stops)
-
-    if (final / "manifest.json").is_file():
-        try:
-            run(final)
-        except ExperimentError:
-            raise
-        except UsageError as error:
-            raise UsageError(error.message, f"name another output, or delete {final} to run it again", 2) from error
-        return place
-    final.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        run(partial)
-        try:
-            partial.rename(final)
-        except OSError:
-            # Another attempt finished first; its runs are the same if its inputs are.
-            if not (final / "manifest.json").is_file():
-                raise
-            run(final)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return place
-
-
-def cost(source: Source, settings: Mapping[str, object]) -> float:
-    """Approximate cost of a run of a cell in arbitrary units: the bits that the link can carry meanwhile."""
-    try:
-        table: dict[str, Any] = tomli.loads(source.text)
-    except tomli.TOMLDecodeError:
-        return 0.0
-    rate = settings.get("network.rate", table.get("network", {}).get("rate", "10Mbit"))
-    duration = settings.get("run.duration", table.get("run", {}).get("duration", "120s"))
-    return _number(rate, {"k": 1e3, "M": 1e6, "G": 1e9}) * _number(duration, {"m": 1e-3, "min": 60, "h": 3600})
-
-
-def _number(text: object, factors: Mapping[str, float]) -> float:
-    found = re.match(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(min|h|[kMGm])?", str(text))
-    if found is None:
-        return 1.0
-    try:
-        return float(found[1]) * factors.get(found[2] or "", 1.0)
-    except ValueError:
-        return 1.0
-
-
-def _narrow(until: str | float | None) -> float | None:
-    """`±10 %` as a number."""
-    if until is None:
-        return None
-    if isinstance(until, str):
-        found = re.fullmatch(r"\s*(?:±|\+-|\+/-)?\s*([0-9.]+)\s*%\s*", until)
-        if found is None:
-            raise UsageError(f"until={until!r} is no width", 'write until="±10 %"', 2)
-        until = float(found[1]) / 100
-    if not 0 < until < 1:
-        wrong = f"until={until!r} is a width of {until * 100:g} %, not one between 0 and 100 %"
-        raise UsageError(wrong, 'until="±10 %" and until=0.1 are the same', 2)
-    return until
-
-
-def _points(grid: Grid) -> list[dict[str, object]]:
-    """The settings of each cell. Two underscores stand for a dot, as in `groundswell.run`."""
-    return [_dotted(cell) for cell in _cells(grid)]
-
-
-def _dotted(settings: Mapping[str, object]) -> dict[str, object]:
-    dotted: dict[str, object] = {}
-    for key, value in settings.items():
-        name = key.replace("__", ".")
-        if name in dotted:
-            raise UsageError(f"the grid has {name} twice", "write it once, with dots or with two underscores", 2)
-        if value is None:
-            raise UsageError(f"the grid sets {name} to None", "a cell that leaves the key out has the experiment's value", 2)
-        dotted[name] = plain(value)
-    return dotted
-
-
-def _cells(grid: Grid) -> list[dict[str, object]]:
-    if isinstance(grid, Mapping):
-        values = cast("Mapping[str, Iterable[object]]", grid)
-        for key, given in values.items():
-            if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise UsageError(f"grid[{key!r}] is no list of values", f"write [{given!r}]", 2)
-        return [dict(zip(values, cell)) for cell in itertools.product(*values.values())]
-    return [dict(cell) for cell in grid]
 
 
 def _no_conflict(cells: Sequence[Cell], replications: int | None, until: str | float | None) -> None:

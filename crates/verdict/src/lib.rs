@@ -465,6 +465,9 @@ fn background(
     let loads = Loads::of(results, foreground, with);
     if let Some(alone) = alone {
         found.open.extend(loads.gave_way());
+        found
+            .open
+            .extend(validity::lacking(results, with.background));
         found.open.extend(drift::of([results; 2], [with, alone]));
     }
     BackgroundVerdict {

@@ -25,6 +25,7 @@ pub(super) fn compare(
     found
         .open
         .extend(drift::of([results; 2], [learnt, parametric]));
+    (found.open).extend(validity::lacking(results, learnt.background));
     Comparison {
         learnt: learnt.background.name().into(),
         parametric: parametric.background.name().into(),

@@ -64,6 +64,9 @@ pub(super) fn of(
     let mut candidates: Vec<Candidate> = others
         .map(|c| {
             let mut found = values::judgements(asked, target, c);
+            found
+                .open
+                .extend(validity::lacking(results, target.background));
             let withheld = if c.background.is_none() {
                 // No traffic is sufficient exactly if the target does not matter, so the same objections apply.
                 found.open.extend(own.gave_way());

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use swell_base::Severity;
 use swell_stats::{MIN_REPLICATIONS, mean, quantile_name};
 
 use super::judge::{Judgement, Statistic};
 use super::loads::Loads;
 use super::values::Found;
 use super::{Answer, BackgroundVerdict, Comparison, Condition, DECISIVE, MARGIN, values};
+use swell_experiment::kinds::Part;
 use swell_experiment::measure::Better;
 use swell_experiment::observe::Outcome;
 use swell_experiment::store::{Results, RunResult};
@@ -114,6 +116,31 @@ pub(super) fn weighed(answer: Answer, withheld: &[String], open: &[String]) -> A
     } else {
         answer
     }
+}
+
+/// Codes of warnings of a model that lacks harm which its trace does: load, or bursts of sessions together.
+const LACKING: [&str; 2] = ["load-left-out", "sessions-in-step"];
+
+/// Reasons why nobody may say that the traffic of these models does no harm: they lack some that their traces do.
+pub(super) fn lacking(results: &Results, background: &Part) -> Vec<String> {
+    let leaves = results.experiment.leaves(background);
+    let models = leaves
+        .iter()
+        .filter_map(|leaf| results.manifest.models.get(leaf.name()));
+    let warnings = models.flat_map(|model| model.warnings.iter().map(move |w| (model, w)));
+    warnings
+        .filter(|(_, w)| w.severity == Severity::Warning && LACKING.contains(&w.code.as_str()))
+        .map(|(model, w)| {
+            let lacks = match w.code == LACKING[0] {
+                true => "some of the load",
+                false => "the common bursts",
+            };
+            format!(
+                "the model {} lacks {lacks} of its trace ({})",
+                model.name, w.code
+            )
+        })
+        .collect()
 }
 
 /// Reasons to withhold an answer about `with` compared with `alone`.

@@ -549,3 +549,36 @@ fn first_bytes_are_judged_where_pages_have_them() {
     }
     assert_eq!(judged(&results).matters, Answer::Yes);
 }
+
+/// A model that lacks harm of its trace does not show that there is none; what it does harm remains true.
+#[test]
+fn a_model_that_lacks_traffic_of_its_trace_leaves_no_open() {
+    let answers = |code: &str, slower: f64| {
+        let mut results = results(10, |kind, _| if kind == "learnt" { slower } else { 1.0 });
+        let facts = swell_experiment::store::ModelFacts {
+            name: "polls".into(),
+            warnings: vec![swell_base::Warning::warning(code, "text")],
+            ..Default::default()
+        };
+        results.manifest.models.insert("learnt".into(), facts);
+        results.experiment.run.suite = Some("learnt".into());
+        let v = judged(&results);
+        let own = v.backgrounds.iter().find(|b| b.background == "learnt");
+        let cheapest = v.suite.as_ref().unwrap().cheapest.clone();
+        (own.unwrap().matters, cheapest, full_text(&v))
+    };
+    let (matters, cheapest, _) = answers("short-trace", 1.0);
+    assert_eq!(
+        (matters, cheapest.as_deref()),
+        (Some(Answer::No), Some("none"))
+    );
+    for code in ["load-left-out", "sessions-in-step"] {
+        let (unclear, nothing, text) = answers(code, 1.0);
+        assert_eq!((unclear, nothing), (Some(Answer::Unclear), None), "{text}");
+        assert!(
+            text.contains("the model polls lacks") && text.contains(code),
+            "{text}"
+        );
+        assert_eq!(answers(code, 2.0).0, Some(Answer::Yes));
+    }
+}

@@ -1,0 +1,109 @@
+"""The workers of a sweep: a batch of runs, and how it is stopped."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import math
+import shutil
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from groundswell import _process
+from groundswell._experiment import Source
+from groundswell.errors import ExperimentError, UsageError
+
+LOOK = 0.1
+"""Seconds between two looks at the futures. Without a limit, `wait` does not notice Ctrl-C where another thread of the
+process receives the signal, as those of polars do."""
+
+ASK = 0.5
+"""Seconds between two looks of a worker whether the sweep was interrupted."""
+
+LEAVE = 5.0
+"""Seconds for workers of foreign executors to notice that."""
+
+DAY = 86400.0
+"""Seconds after which files that an earlier sweep left behind are removed."""
+
+_ABANDONED: set[Path] = set()
+"""The stop files of sweeps of this process that were abandoned."""
+
+
+def abandon(pending: Iterable[concurrent.futures.Future[str]], stop: Path) -> None:
+    """Cancels what has not begun, and asks workers to stop, wherever they are."""
+    # Threads of this process need no file, which cannot be made on a full disk.
+    _ABANDONED.add(stop)
+    with contextlib.suppress(OSError):
+        stop.touch()
+    for future in pending:
+        future.cancel()
+    until = time.monotonic() + LEAVE
+    while time.monotonic() < until and not all(future.done() for future in pending):
+        time.sleep(LOOK)
+
+
+def stop_file(directory: Path, token: str) -> Path:
+    """The file that tells workers of a sweep to stop."""
+    return directory / f".stop-{token}"
+
+
+def sweep_up(directory: Path, token: str) -> None:
+    """Removes what attempts left behind whose worker died: those of this sweep, and old ones. Others may be at work."""
+    before = time.time() - DAY
+    for left in [*directory.glob(".stop-*"), *directory.glob("cell-*/.seeds-*")]:
+        with contextlib.suppress(OSError):
+            written = max(path.stat().st_mtime for path in (left, left / "cells") if path.exists())
+            if left.name.startswith(".stop-"):
+                if written < before:
+                    left.unlink()
+            elif f".{token}." in left.name or written < before:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def work(text: str, path: str | None, cwd: str, changes: Sequence[str], place: str, token: str) -> str:
+    """The task of a worker: runs a batch in a temporary directory and renames that when complete. Returns the final path.
+
+    The program decides whether a batch that is there is of the same inputs and version. Raises `UsageError` if not."""
+    final = Path(place)
+    partial = final.with_name(f".{final.name}.{token}.{uuid.uuid4().hex[:8]}")
+    stop = stop_file(final.parent.parent, token)
+    looked, stopped = -math.inf, False
+
+    def stops() -> bool:
+        nonlocal looked, stopped
+        if time.monotonic() >= looked + ASK:
+            looked, stopped = time.monotonic(), stop in _ABANDONED or stop.exists()
+        return stopped
+
+    def run(output: Path) -> None:
+        if path is not None and Source.of(path).text != text:
+            raise UsageError(f"{path} has changed since the sweep began", "name another output for the new text", 2)
+        arguments = ["run", path or "-", "--json", "--threads", "1", "--output", str(output)]
+        for change in changes:
+            arguments += ["--set", change]
+        _process.call(arguments, stdin=None if path else text, cwd=cwd, accept=_process.ANSWERS, stop=stops)
+
+    if (final / "manifest.json").is_file():
+        try:
+            run(final)
+        except ExperimentError:
+            raise
+        except UsageError as error:
+            raise UsageError(error.message, f"name another output, or delete {final} to run it again", 2) from error
+        return place
+    final.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        run(partial)
+        try:
+            partial.rename(final)
+        except OSError:
+            # Another attempt finished first; its runs are the same if its inputs are.
+            if not (final / "manifest.json").is_file():
+                raise
+            run(final)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return place
