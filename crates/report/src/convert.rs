@@ -151,7 +151,7 @@ fn condition(results: &Results, foreground: &str, verdict: &BackgroundVerdict) -
     let bootstrap = Bootstrap::seeded(results.experiment.run.seed);
     let shown = shown(&results.experiment, foreground, background);
     let mut condition = Condition {
-        replications: verdict.replications,
+        replications: runs.len(),
         samples: verdict.requests,
         unfinished: verdict.unfinished,
         failed: verdict.failed,

@@ -12,6 +12,9 @@
 //! replications are then merged until the quantile of every group is known, as long as [`MIN_REPLICATIONS`] groups
 //! remain. If that does not help, bounds are used as quantiles and the ratio itself is a bound: [`Known`].
 //!
+//! **Few observations.** A run of ten requests has no 95th percentile but their largest. For tails, replications are
+//! merged in the same way until every group is expected to have an observation beyond the quantile.
+//!
 //! **Decisions.** One-sided p-values for "the ratio is above" and "below a threshold", and Hommel's correction for
 //! several of them ([`hommel`]; G. Hommel, Biometrika 75 (1988)). Equivalence is shown by two one-sided tests (D. J.
 //! Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15 (1987)): an interval of level 1 - 2 alpha inside
@@ -52,6 +55,12 @@ pub struct PairedRatio {
     known: Known,
 }
 
+/// Standard errors of logarithms below this are those of rounding.
+const ROUNDING: f64 = 1e-9;
+
+/// The largest probability that a pair of independent values, each one of two, lies apart in a given way.
+const ALIKE: f64 = 0.25;
+
 /// Larger numbers of replications are not recommended to the user.
 const MOST_REPLICATIONS: usize = 10_000;
 
@@ -77,10 +86,11 @@ impl PairedRatio {
         if n == 0 || n != without.len() {
             return None;
         }
-        // The smallest groups in which every quantile is known; single replications if there is no such size.
+        // The smallest groups in which every quantile is known; those of the least size if there is none.
         let largest = (n / MIN_REPLICATIONS).max(1);
+        let least = least_size(with, p).max(least_size(without, p));
         let mut found = None;
-        for size in 1..=largest {
+        for size in least..=largest {
             let over = quantiles(with, p, n / size)?;
             let under = quantiles(without, p, n / size)?;
             let done = exact(&over) && exact(&under);
@@ -108,7 +118,7 @@ impl PairedRatio {
         let smallest = |of: &[Vec<Observation>]| {
             let largest = (of.len() / MIN_REPLICATIONS).max(1);
             let mut found = None;
-            for size in 1..=largest {
+            for size in least_size(of, p)..=largest {
                 let values = quantiles(of, p, of.len() / size)?;
                 let done = exact(&values);
                 if done || found.is_none() {
@@ -252,13 +262,12 @@ impl PairedRatio {
             return 1.0;
         }
         let error = self.error();
-        if error == 0.0 {
-            // Nothing varies, so the value is the truth. Two values are often equal by chance: of those that take one
-            // of two values, every second pair.
-            return if distance > 0.0 && self.groups > 2 {
-                0.0
-            } else {
-                1.0
+        if error < ROUNDING {
+            // Nothing varies, so the value seems to be the truth. But where values are often one of two, all pairs may
+            // lie apart in the same way by chance.
+            return match distance > 0.0 {
+                true => libm::pow(ALIKE, self.groups as f64),
+                false => 1.0,
             };
         }
         1.0 - t_cdf(distance / error, self.freedom)
@@ -326,6 +335,27 @@ impl PairedRatio {
     }
 }
 
+/// The number of neighbouring replications that are merged at least, so that each group has an observation beyond quantile
+/// `p`; as many as leave [`MIN_REPLICATIONS`] groups if none does. Every replication has a median.
+fn least_size(of: &[Vec<Observation>], p: f64) -> usize {
+    let largest = (of.len() / MIN_REPLICATIONS).max(1);
+    // `1 - p` is not exact.
+    let wanted = (1.0 / p.min(1.0 - p) - 1e-6).ceil() as usize;
+    let plenty = |size: &usize| {
+        let mut all = groups(of, of.len() / size);
+        all.all(|own| own.iter().map(Vec::len).sum::<usize>() >= wanted)
+    };
+    match p == 0.5 {
+        true => 1,
+        false => (1..largest).find(plenty).unwrap_or(largest),
+    }
+}
+
+/// `number` groups of neighbouring replications of about equal size.
+fn groups(of: &[Vec<Observation>], number: usize) -> impl Iterator<Item = &[Vec<Observation>]> {
+    (0..number).map(move |g| &of[g * of.len() / number..(g + 1) * of.len() / number])
+}
+
 fn exact(values: &[Value]) -> bool {
     values.iter().all(|v| matches!(v, Value::Exact(_)))
 }
@@ -347,12 +377,11 @@ fn known(over: &[Value], under: &[Value]) -> Option<Known> {
     }
 }
 
-/// The quantiles of `groups` groups of neighbouring replications of about equal size; `None` if a replication has no
+/// The quantiles of `number` groups of neighbouring replications of about equal size; `None` if a replication has no
 /// observations.
-fn quantiles(of: &[Vec<Observation>], p: f64, groups: usize) -> Option<Vec<Value>> {
-    (0..groups)
-        .map(|g| {
-            let own = &of[g * of.len() / groups..(g + 1) * of.len() / groups];
+fn quantiles(of: &[Vec<Observation>], p: f64, number: usize) -> Option<Vec<Value>> {
+    groups(of, number)
+        .map(|own| {
             // Replications have equal weight, so each needs observations.
             if own.iter().any(Vec::is_empty) {
                 return None;

@@ -67,12 +67,13 @@ proptest! {
         }
     }
 
-    /// Pairs may come in any order, if the percentile of every run is known.
+    /// Pairs may come in any order, if the percentile of every run is known. Twenty observations have a tail.
     #[test]
     fn the_order_of_replications_does_not_matter((with, without) in both(), p in percentile(), turn in 0usize..12) {
         let complete = |of: &[Vec<Observation>]| -> Vec<Vec<Observation>> {
             let one = |o: &Observation| Observation::complete(o.value);
-            of.iter().map(|run| run.iter().map(one).collect()).collect()
+            let four_times = |run: &Vec<Observation>| run.repeat(4).iter().map(one).collect();
+            of.iter().map(four_times).collect()
         };
         let (mut over, mut under) = (complete(&with), complete(&without));
         let a = PairedRatio::of(&over, &under, p).expect("all is complete");

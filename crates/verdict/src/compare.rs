@@ -19,7 +19,8 @@ use super::side::{Side, paragraph};
 use super::validity::Warned;
 use super::words::Paragraph;
 use super::{
-    Answer, Asked, Condition, MARGIN, PERCENTILES, any, drift, own, slowdown, validity, values,
+    Answer, Asked, Condition, MARGIN, PERCENTILES, any, drift, own, pooled, slowdown, validity,
+    values,
 };
 use swell_experiment::file::Foreground;
 use swell_experiment::made_up::MadeUp;
@@ -159,6 +160,8 @@ fn condition(
         let mut side = Condition::new(results, name, background, &bootstrap);
         if let Some(order) = order {
             side.runs = order[i].iter().map(|&k| side.runs[k]).collect();
+            side.times = order[i].iter().map(|&k| side.times[k].clone()).collect();
+            side.seconds = pooled(&bootstrap, &side.times, &PERCENTILES);
             side.warned = Warned::of(results, name, side.background.name(), |k| {
                 order[i].contains(&k)
             });
@@ -214,6 +217,14 @@ fn condition(
     }
     let drift = drift::of([runs[1], runs[0]], [&second, &first]);
     judged.open.extend(drift);
+    for (run, side) in runs.into_iter().zip([&first, &second]) {
+        let lacking = validity::lacking(run, side.background);
+        let new: Vec<String> = lacking
+            .into_iter()
+            .filter(|l| !judged.open.contains(l))
+            .collect();
+        judged.open.extend(new);
+    }
     let unlike = |measure: &String| format!("{measure} is not measured in the same way in both");
     judged.open.extend(apart.iter().map(unlike));
     let ratio = |p: f64| slowdown(&second, &first, p, asked.end);

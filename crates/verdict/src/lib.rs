@@ -152,7 +152,7 @@ pub struct BackgroundVerdict {
     pub unfinished: usize,
     /// Requests that failed.
     pub failed: usize,
-    /// Replications.
+    /// Replications that may decide: without late ones.
     pub replications: usize,
     /// Mean rate of the background that left the bottleneck beside the foreground: up and down,
     /// bits per second.
@@ -476,7 +476,10 @@ fn background(
         requests: times.samples(),
         unfinished: count(Outcome::Unfinished),
         failed: count(Outcome::Failed),
-        replications: times.count(),
+        replications: match alone {
+            Some(alone) => values::pairs(with, alone).len(),
+            None => with.runs.iter().flatten().count(),
+        },
         load_bps: loads.carried,
         offered_bps: loads.offered,
         requested_bps: loads.requested,

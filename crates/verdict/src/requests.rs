@@ -4,6 +4,7 @@ use swell_stats::{Observation, cov};
 
 use super::values::Pairs;
 use super::{DECISIVE, MARGIN};
+use swell_experiment::measure::Measure;
 use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::RunResult;
 
@@ -73,23 +74,82 @@ pub(super) fn completed(requests: &[Request]) -> f64 {
     times.len() as f64 + parts.sum::<f64>()
 }
 
+/// The share of time that requests of both conditions took which did not finish, of those that took longer than
+/// `longer_than` seconds: with the background, and without.
+fn unfinished_shares(pairs: &Pairs<'_>, longer_than: f64) -> [f64; 2] {
+    [&pairs.over, &pairs.under].map(|runs| {
+        let took = |wanted: &[Outcome], least: f64| -> f64 {
+            let all = runs.iter().flat_map(|r| &r.observed.requests);
+            let own = all.filter(|r| wanted.contains(&r.outcome));
+            let times = own.map(|r| r.observed_until - r.start);
+            times.filter(|&t| t > least).sum()
+        };
+        let all = took(&[Outcome::Unfinished, Outcome::Done], 0.0);
+        took(&[Outcome::Unfinished], longer_than) / all.max(f64::MIN_POSITIVE)
+    })
+}
+
 /// The mean time counts a request that did not finish as if it ended then. If the shares of time that such requests
 /// took differ by more than the margin, so may the true means.
 pub(super) fn most_is_unfinished(pairs: &Pairs<'_>) -> Option<String> {
-    let share = |runs: &[&RunResult]| {
-        let took = |wanted: &[Outcome]| -> f64 {
-            let all = runs.iter().flat_map(|r| &r.observed.requests);
-            let own = all.filter(|r| wanted.contains(&r.outcome));
-            own.map(|r| r.observed_until - r.start).sum()
-        };
-        took(&[Outcome::Unfinished]) / took(&[Outcome::Unfinished, Outcome::Done])
-    };
-    let (with, without) = (share(&pairs.over), share(&pairs.under));
+    let [with, without] = unfinished_shares(pairs, 0.0);
     ((with - without).abs() > MARGIN).then(|| {
         format!(
             "unfinished requests took {:.0} % of the time with it and {:.0} % without, so mean times are lower bounds",
             100.0 * with,
             100.0 * without
+        )
+    })
+}
+
+/// The reason why nobody may say that nothing differs, where requests that no judged percentile covers did not finish
+/// and took more than the margin of the time: a large download beside small requests, for example. Also whether they did
+/// so under both conditions, so that nothing but what they carried can differ.
+pub(super) fn long_is_unfinished(
+    pairs: &Pairs<'_>,
+    groups: [&[Vec<Observation>]; 2],
+) -> Option<(String, bool)> {
+    let mut all: Vec<f64> = groups
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|o| o.value)
+        .collect();
+    all.sort_by(f64::total_cmp);
+    let covered = *all.get((all.len() as f64 * DECISIVE[2]) as usize)?;
+    let [with, without] = unfinished_shares(pairs, covered.min(f64::MAX) * ALMOST);
+    (with.max(without) > MARGIN).then(|| {
+        let reason = format!(
+            "the longest requests did not finish; they took {:.0} % of the time with it and {:.0} % without",
+            100.0 * with,
+            100.0 * without
+        );
+        (reason, with.min(without) > MARGIN)
+    })
+}
+
+/// Requests that are about as long as a percentile are not covered by it.
+const ALMOST: f64 = 0.999;
+
+/// The reason why nobody may say that nothing differs, where a program reports a measure more often in one condition: each
+/// stall, for example. Neither the mean nor percentiles of its values say how many there are.
+pub(super) fn numbers_differ(measure: &Measure, pairs: &Pairs<'_>) -> Option<String> {
+    let number = |run: &&RunResult| {
+        let all = run.observed.measures.iter();
+        all.filter(|s| s.measure == measure.name).count()
+    };
+    // Elsewhere, runs without any value are the reason.
+    if pairs.all().any(|run| number(&run) == 0) {
+        return None;
+    }
+    let [with, without] = [&pairs.over, &pairs.under].map(|runs| {
+        let all: usize = runs.iter().map(number).sum();
+        all as f64 / runs.len().max(1) as f64
+    });
+    ((with - without).abs() > MARGIN * with.max(without)).then(|| {
+        format!(
+            "{} has {with:.1} values in a run with it and {without:.1} without, and no measure says how many there are",
+            measure.name
         )
     })
 }

@@ -3,6 +3,7 @@ use swell_experiment::file;
 use swell_experiment::observe::{Cell, LinkTotals, Observations, Request};
 use swell_experiment::store::{Manifest, RunResult};
 
+mod counts;
 mod covered;
 mod doubts;
 mod equal;
@@ -551,4 +552,28 @@ fn parametric_traffic_is_enough_where_it_is_for_every_learnt_one() {
     let each: Vec<Answer> = v.comparisons.iter().map(|c| c.enough).collect();
     assert_eq!(each, [Answer::Yes, Answer::No]);
     assert_eq!(v.parametric_enough, Some(Answer::No), "{}", full_text(&v));
+
+    // Only what is said of the right ones is said.
+    let tried = |learnt: &str, kind, enough| Comparison {
+        learnt: learnt.into(),
+        kind,
+        enough,
+        ..v.comparisons[0].clone()
+    };
+    use Answer::{No, Yes};
+    let each_its_own = [
+        tried("a", "poisson", Yes),
+        tried("a", "cbr", No),
+        tried("b", "poisson", No),
+        tried("b", "cbr", Yes),
+    ];
+    assert!(words::kinds(&each_its_own, Yes).is_empty());
+    let one_of_both = [
+        tried("a", "poisson", Yes),
+        tried("a", "cbr", Yes),
+        tried("b", "cbr", Yes),
+    ];
+    assert_eq!(words::kinds(&one_of_both, Yes), ["CBR"]);
+    let not_for_all = [tried("a", "cbr", No), tried("b", "poisson", Yes)];
+    assert_eq!(words::kinds(&not_for_all, No), ["CBR"]);
 }

@@ -11,8 +11,8 @@ use swell_stats::{
 use super::judge::{Judgement, Statistic, enough, over_runs};
 use super::own::Ways;
 use super::requests::{
-    bytes_differ, completed, durations_are_constant, few_take_most, more_are_cut_off,
-    most_is_unfinished, waits,
+    bytes_differ, completed, durations_are_constant, few_take_most, long_is_unfinished,
+    more_are_cut_off, most_is_unfinished, numbers_differ, waits,
 };
 use super::streams::{
     are_exchanges, most_bytes_are_in_no_request, most_bytes_pass_during_requests, paces_itself,
@@ -28,6 +28,9 @@ use swell_experiment::store::RunResult;
 
 /// What the names of the times of requests of one size begin with.
 pub(super) const TIME_OF: &str = "time of ";
+
+/// What stands for no goodput: this share of the largest in any run.
+const NO_GOODPUT: f64 = 0.01;
 
 /// More sizes than this are not judged one by one.
 const MOST_SIZES: usize = 4;
@@ -166,17 +169,22 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
                     found.mean(measure, &pairs, value);
                 }
             }
-            Source::Samples => match distributions(measure, &pairs) {
-                Values::Many([over, under]) => {
-                    let own = [&over, &under].map(|of| levels(asked, measure, of));
-                    found.percentiles(measure, &over, &under, |i| own.each_ref().map(|l| l[i]));
+            Source::Samples => {
+                if asked.program {
+                    found.open.extend(numbers_differ(measure, &pairs));
                 }
-                Values::NotPositive(odd) => {
-                    found.open.push(odd);
-                    found.mean(measure, &pairs, value);
+                match distributions(measure, &pairs) {
+                    Values::Many([over, under]) => {
+                        let own = [&over, &under].map(|of| levels(asked, measure, of));
+                        found.percentiles(measure, &over, &under, |i| own.each_ref().map(|l| l[i]));
+                    }
+                    Values::NotPositive(odd) => {
+                        found.open.push(odd);
+                        found.mean(measure, &pairs, value);
+                    }
+                    Values::Few => found.mean(measure, &pairs, value),
                 }
-                Values::Few => found.mean(measure, &pairs, value),
-            },
+            }
             Source::Delays => found.delays(asked, measure, &pairs, [with, without]),
             Source::Loss => found.each_way(asked, measure, &pairs, |run, d| asked.loss(run, d)),
             Source::Goodput if pairs.all().all(|run| run.observed.requests.is_empty()) => {
@@ -288,6 +296,12 @@ fn request_times_of(
             mean(&took)
         });
     }
+    if let Some((reason, both)) = long_is_unfinished(pairs, [over, under]) {
+        found.open.push(reason);
+        if both && !found.judged.iter().any(|j| j.measure == GOODPUT.name) {
+            found.mean(&GOODPUT, pairs, value);
+        }
+    }
     each_size(asked, pairs, found);
     // Levels are pooled over all runs, as in tables and figures.
     found.percentiles(&COMPLETION_TIME, over, under, |i| {
@@ -320,9 +334,7 @@ fn each_size(asked: &Asked, pairs: &Pairs<'_>, found: &mut Found) {
         measure.name = format!("{TIME_OF}{size}").into();
         let levels = [&over, &under].map(|of| levels(asked, &measure, of));
         // The tail of all requests together is asked for; that of a rare size cannot be.
-        let open = found.open.len();
-        found.percentiles(&measure, &over, &under, |i| levels.each_ref().map(|l| l[i]));
-        found.open.truncate(open);
+        found.quantiles(&measure, &over, &under, |i| levels.each_ref().map(|l| l[i]));
     }
 }
 
@@ -336,7 +348,7 @@ pub(super) fn asked_for(measure: &Measure) -> [f64; DECISIVE.len()] {
 
 impl Found {
     /// Judges the median and the bad tail of a measure with many values per run. `levels(i)` gives the `i`-th
-    /// percentile under each of the two conditions.
+    /// percentile under each of the two conditions. Without the tail nobody may say that nothing differs.
     fn percentiles(
         &mut self,
         measure: &Measure,
@@ -344,6 +356,25 @@ impl Found {
         under: &[Vec<Observation>],
         levels: impl Fn(usize) -> [Option<Estimate>; 2],
     ) {
+        let [median, tail] = self.quantiles(measure, over, under, levels);
+        // `validity::judged_up_to` tells how far it was judged.
+        if median && !tail {
+            let reason = tail_is_missing(measure, [over, under]);
+            // Two measures of the same requests lack the same tail.
+            if !self.open.contains(&reason) {
+                self.open.push(reason);
+            }
+        }
+    }
+
+    /// The same without that reason. Returns whether the median was judged, and any of the tail.
+    fn quantiles(
+        &mut self,
+        measure: &Measure,
+        over: &[Vec<Observation>],
+        under: &[Vec<Observation>],
+        levels: impl Fn(usize) -> [Option<Estimate>; 2],
+    ) -> [bool; 2] {
         let (mut median, mut tail) = (false, false);
         for (i, p) in asked_for(measure).into_iter().enumerate() {
             if !enough(over, p) || !enough(under, p) {
@@ -368,14 +399,7 @@ impl Found {
                 None => {}
             }
         }
-        // Without the tail nobody may say that nothing differs. `validity::judged_up_to` tells how far it was judged.
-        if median && !tail {
-            let reason = tail_is_missing(measure, [over, under]);
-            // Two measures of the same requests lack the same tail.
-            if !self.open.contains(&reason) {
-                self.open.push(reason);
-            }
-        }
+        [median, tail]
     }
 
     /// Judges a measure that has one value per run.
@@ -417,6 +441,14 @@ impl Found {
             self.open.push(format!("{name} is zero in every run"));
             return;
         }
+        // Nothing at all beside traffic is the clearest of all differences, and no ratio can say so without a floor.
+        let measure = &match measure.source {
+            Source::Goodput if known.contains(&0.0) && !nothing => Measure {
+                floor: NO_GOODPUT * known.iter().copied().fold(0.0, f64::max),
+                ..measure.clone()
+            },
+            _ => measure.clone(),
+        };
         let floored = |x: &f64| if nothing { 1.0 } else { x + measure.floor };
         let halves: [&[f64]; 2] = known.split_at(pairs.over.len()).into();
         let [over, under] = halves.map(|own| -> Vec<f64> { own.iter().map(floored).collect() });

@@ -293,28 +293,54 @@ fn parametric(v: &ForegroundVerdict, enough: Answer) -> Paragraph {
     let mut sides: Vec<(Side<'_>, &Comparison)> =
         v.comparisons.iter().map(|c| (compared(c), c)).collect();
     sides.sort_by_key(|s| s.1.enough != enough);
-    let mut kinds: Vec<&str> = v
-        .comparisons
-        .iter()
-        .filter(|c| enough != Answer::Yes || c.enough == Answer::Yes)
-        .map(|c| kind(c.kind))
-        .collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    let kinds = kinds.join(" or ");
+    let kinds = kinds(&v.comparisons, enough);
     let claim = match enough {
-        Answer::Yes => format!(
-            "{kinds} traffic of the same mean rate is enough here, within {}",
-            percent(MARGIN)
+        Answer::Yes => match kinds.is_empty() {
+            false => format!(
+                "{} traffic of the same mean rate is enough here, within {}",
+                kinds.join(" or "),
+                percent(MARGIN)
+            ),
+            true => format!(
+                "For each learnt background a parametric one of the same mean rate is enough, within {}, but no kind is for all",
+                percent(MARGIN)
+            ),
+        },
+        Answer::No => format!(
+            "{} traffic of the same mean rate is not enough",
+            kinds.join(" or ")
         ),
-        Answer::No => format!("{kinds} traffic of the same mean rate is not enough"),
-        Answer::Unclear => {
-            format!("Whether {kinds} traffic of the same mean rate is enough is not settled")
-        }
+        Answer::Unclear => format!(
+            "Whether {} traffic of the same mean rate is enough is not settled",
+            kinds.join(" or ")
+        ),
     };
     let sides: Vec<Side<'_>> = sides.into_iter().map(|s| s.0).collect();
     let differ = enough.inverted();
     paragraph(&sides, differ, [&claim, "the largest difference"], None)
+}
+
+/// The kinds of parametric backgrounds that an answer is about: those that are enough for every learnt background, or
+/// else all that were tried for those learnt ones for which none is enough.
+pub(super) fn kinds(comparisons: &[Comparison], enough: Answer) -> Vec<&'static str> {
+    let served = |learnt: &str, by: Option<&str>| {
+        let mut own = comparisons.iter().filter(|c| c.learnt == learnt);
+        own.any(|c| c.enough == Answer::Yes && by.is_none_or(|by| c.kind == by))
+    };
+    let concerned = |c: &&Comparison| match enough {
+        Answer::Yes => comparisons
+            .iter()
+            .all(|other| served(&other.learnt, Some(c.kind))),
+        _ => !served(&c.learnt, None),
+    };
+    let mut kinds: Vec<&str> = comparisons
+        .iter()
+        .filter(concerned)
+        .map(|c| kind(c.kind))
+        .collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
 }
 
 /// The side for a comparison.
@@ -442,7 +468,7 @@ fn sure(v: &ForegroundVerdict) -> String {
     }
 }
 
-fn kind(kind: &str) -> &str {
+fn kind(kind: &'static str) -> &'static str {
     match kind {
         "poisson" => "Poisson",
         "cbr" => "CBR",

@@ -1,0 +1,194 @@
+use super::*;
+
+fn read(text: &str) -> Result<Threshold, Unreadable> {
+    text.parse()
+}
+
+#[test]
+fn thresholds_read() {
+    let t = read("p95.slowdown.high > 1.5").unwrap();
+    assert_eq!((t.of.clone(), t.end), (Of::Slowdown(3), End::High));
+    assert!(t.holds(1.6) && t.holds(f64::INFINITY) && !t.holds(1.5));
+    let named = read("my:back:p50.seconds<=0.25").unwrap();
+    assert_eq!(named.name.as_deref(), Some("my:back"));
+    assert!(named.holds(0.25) && !named.holds(0.26) && named.end == End::Value);
+    let of = |text: &str| read(text).map(|own| (own.of, own.end)).unwrap();
+    let p99 = || "p99".to_owned();
+    assert_eq!(of("p99.value > 5"), (Of::Value(p99(), None), End::Value));
+    assert_eq!(
+        of("p99.ratio.high > 5"),
+        (Of::Ratio(p99(), None), End::High)
+    );
+    assert_eq!(
+        of("x:frame rate.p5.value.low < 24"),
+        (Of::Value("frame rate".into(), Some(0.05)), End::Low)
+    );
+    assert_eq!(
+        of("v1.2 errors.ratio.value > 2"),
+        (Of::Ratio("v1.2 errors".into(), None), End::Value)
+    );
+}
+
+/// Runs without the traffic that was asked for pass no threshold, whatever their numbers are.
+#[test]
+fn numbers_of_no_experiment_pass_nothing() {
+    let estimate = |value: f64| Estimate {
+        value,
+        low: value,
+        high: value,
+        level: LEVEL,
+        replications: 5,
+    };
+    let verdict = |withheld: &[&str]| {
+        let quantile = |&p: &f64| swell_verdict::Quantile {
+            p,
+            seconds: Some(estimate(0.2)),
+            slowdown: Some(estimate(1.0)),
+        };
+        let background = BackgroundVerdict {
+            background: "learnt".into(),
+            kind: "learnt",
+            requests: 100,
+            unfinished: 0,
+            failed: 0,
+            replications: 5,
+            load_bps: [0.0; 2],
+            offered_bps: [0.0; 2],
+            requested_bps: [None; 2],
+            quantiles: PERCENTILES.iter().map(quantile).collect(),
+            judged: Vec::new(),
+            beside: Vec::new(),
+            withheld: withheld.iter().map(|&w| w.into()).collect(),
+            open: Vec::new(),
+            matters: Some(swell_verdict::Answer::Unclear),
+        };
+        Verdict {
+            foregrounds: vec![ForegroundVerdict {
+                foreground: "page".into(),
+                reference: Some("none".into()),
+                backgrounds: vec![background],
+                comparisons: Vec::new(),
+                matters: swell_verdict::Answer::Unclear,
+                application_failed: false,
+                parametric_enough: None,
+                suite: None,
+                sureness: swell_verdict::Sureness {
+                    replications: 5,
+                    widest: None,
+                    warnings: 0,
+                    replications_wanted: None,
+                },
+                sentence: String::new(),
+                paragraphs: Vec::new(),
+                doubts: Vec::new(),
+            }],
+            doubts: Vec::new(),
+            margin: 0.1,
+        }
+    };
+    let crossed = |text: &str, withheld: &[&str]| read(text).unwrap().crossed(&verdict(withheld));
+    for fine in ["p95.slowdown.high > 1.5", "p95.seconds > 1"] {
+        assert!(crossed(fine, &[]).is_empty());
+        let lines = crossed(fine, &["learnt sent nothing"]);
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].ends_with("learnt sent nothing"), "{lines:?}");
+    }
+    let lines = crossed("p95.slowdown > 0.5", &["learnt sent nothing"]);
+    assert!(lines[0].contains("has 1"), "{lines:?}");
+}
+
+#[test]
+fn names_that_do_not_exist_are_refused_before_the_runs() {
+    let file = "name = 'x'\n[network]\nrate = '10Mbit'\n[[foreground]]\nname = 'page'\nkind = 'web'\nobject = '1kB'\n\
+         [[background]]\nname = 'none'\nkind = 'none'\n[[background]]\nname = 'learnt'\nkind = 'poisson'\nrate = '1Mbit'";
+    let file = swell_experiment::file::read(file, "x").unwrap();
+    let check = |text: &str| check_names(&[read(text).unwrap()], &file);
+    for fine in ["", "page:", "learnt:", "page:learnt:", "page : learnt :"] {
+        check(&format!("{fine}p90.slowdown > 1")).unwrap();
+    }
+    for (wrong, hint) in [
+        ("lernt", "did you mean `learnt`?"),
+        ("page:lernt", "did you mean `page:learnt`?"),
+        ("nothing", "there are: none, learnt, page"),
+    ] {
+        let fail = check(&format!("{wrong}:p90.slowdown > 1")).unwrap_err();
+        assert_eq!(crate::fail::code(&fail), 2);
+        assert!(fail.to_string().contains(&format!("`{wrong}`")), "{fail}");
+        assert_eq!(fail.hint.as_deref(), Some(hint));
+    }
+    for reference in ["none", "page:none"] {
+        let fail = check(&format!("{reference}:p90.slowdown > 1")).unwrap_err();
+        assert!(
+            fail.to_string().contains("`none` is what the others"),
+            "{fail}"
+        );
+        check(&format!("{reference}:p90.seconds > 1")).unwrap();
+    }
+}
+
+/// A background without one failed request, whose p95 is only known to be at least `low` times as long.
+fn bound(low: f64) -> BackgroundVerdict {
+    let at_least = Estimate {
+        value: low,
+        low,
+        high: f64::INFINITY,
+        level: LEVEL,
+        replications: 2,
+    };
+    let quantile = |p| swell_verdict::Quantile {
+        p,
+        seconds: Some(at_least),
+        slowdown: Some(at_least),
+    };
+    BackgroundVerdict {
+        background: "learnt".into(),
+        kind: "learnt",
+        requests: 100,
+        unfinished: 100,
+        failed: 0,
+        replications: 2,
+        load_bps: [0.0; 2],
+        offered_bps: [0.0; 2],
+        requested_bps: [None; 2],
+        quantiles: PERCENTILES.map(quantile).into(),
+        judged: Vec::new(),
+        beside: Vec::new(),
+        withheld: Vec::new(),
+        open: Vec::new(),
+        matters: Some(Answer::Yes),
+    }
+}
+
+#[test]
+fn what_is_only_a_bound_never_passes_for_a_number() {
+    let tested = |text: &str, b: &BackgroundVerdict| read(text).unwrap().tested(b);
+    // Two runs in which nothing finished: "at least 0.14 times".
+    let hang = bound(0.14);
+    assert_eq!(tested("p95.slowdown > 3", &hang), Tested::Unknown);
+    assert_eq!(tested("p95.slowdown < 0.1", &hang), Tested::Passes);
+    assert_eq!(
+        tested("p95.slowdown.high > 3", &hang),
+        Tested::Holds(f64::INFINITY)
+    );
+    assert_eq!(tested("p95.slowdown > 3", &bound(5.0)), Tested::Holds(5.0));
+    assert_eq!(tested("p95.slowdown < 9", &bound(5.0)), Tested::Unknown);
+    assert_eq!(tested("p95.slowdown < 4", &bound(5.0)), Tested::Passes);
+    // Where none failed, the number is known.
+    assert_eq!(tested("failures.value > 0.05", &hang), Tested::Passes);
+    assert_eq!(tested("failures.ratio.high > 1.5", &hang), Tested::Passes);
+}
+
+#[test]
+fn mistakes_are_told_with_their_column() {
+    let column = |text: &str| read(text).unwrap_err().column;
+    assert_eq!(column("p95.slowdown"), 13);
+    assert_eq!(column("p99.slowdown > 1"), 1);
+    assert_eq!(column("p95.speed > 1"), 5);
+    assert_eq!(column("p95 > 1"), 5);
+    assert_eq!(column("p95.slowdown.mid > 1"), 14);
+    assert_eq!(column("p95.slowdown > many"), 15);
+    assert_eq!(column(".ratio > 1"), 1);
+    assert_eq!(column("p99.ratio.low.er > 1"), 15);
+    assert_eq!(column(""), 1);
+    assert_eq!(column("é: p95.slowdown > NaN"), 19);
+}

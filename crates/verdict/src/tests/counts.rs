@@ -1,0 +1,128 @@
+//! What neither percentiles nor means tell: how many there are, and what did not end.
+
+use super::open::{judged, program};
+use super::*;
+use swell_experiment::observe::MeasureSample;
+
+/// Twenty small requests, then a download that the end of the run cuts off. Traffic halves what it receives.
+#[test]
+fn a_download_that_never_ends_is_judged_by_what_it_carries() {
+    let cut_off = |bytes: fn(&str) -> u64| {
+        let mut results = results(10, |_, _| 1.0);
+        program(&mut results, &[]);
+        for run in &mut results.runs {
+            let requests = &mut run.observed.requests;
+            requests.truncate(21);
+            for r in requests.iter_mut() {
+                (r.start, r.last_byte) = (2.0, 2.05 + f64::from(r.index) / 1e3);
+                r.observed_until = r.last_byte;
+            }
+            let bulk = &mut requests[20];
+            (bulk.outcome, bulk.observed_until) = (Outcome::Unfinished, 22.0);
+            bulk.bytes = bytes(&run.cell.background);
+        }
+        judged(&results)
+    };
+    let halved = cut_off(|b| if b == "none" { 10_000_000 } else { 5_000_000 });
+    assert_eq!(halved.matters, Answer::Yes, "{}", full_text(&halved));
+    assert!(
+        full_text(&halved).contains("goodput"),
+        "{}",
+        full_text(&halved)
+    );
+    // Nobody knows how long it would have taken.
+    let equal = cut_off(|_| 10_000_000);
+    assert_eq!(equal.matters, Answer::Unclear, "{}", full_text(&equal));
+    let said = "the longest requests did not finish";
+    assert!(full_text(&equal).contains(said), "{}", full_text(&equal));
+}
+
+/// Of objects of two sizes, one never ends.
+#[test]
+fn a_size_that_never_ends_leaves_the_answer_open() {
+    let mut results = results(10, |_, _| 1.0);
+    let text = experiment(10).replace("\"100kB\"", "[\"100kB\", \"1GB\"]");
+    results.experiment = file::read(&text, "x").unwrap();
+    for r in results
+        .runs
+        .iter_mut()
+        .flat_map(|r| &mut r.observed.requests)
+    {
+        if r.index == 99 {
+            // So short that it takes little of the time.
+            (r.start, r.outcome, r.observed_until) = (21.9, Outcome::Unfinished, 22.0);
+        } else if r.index % 2 == 1 {
+            r.index -= 1;
+        }
+    }
+    let v = judged(&results);
+    assert_eq!(v.matters, Answer::Unclear, "{}", full_text(&v));
+    let said = "the median of time of 1GB is beyond what was watched";
+    assert!(full_text(&v).contains(said), "{}", full_text(&v));
+}
+
+/// A player reports each stall: two alone and ten beside traffic, all of the same length.
+#[test]
+fn events_are_counted() {
+    let stalls = |number: fn(&str) -> u32| {
+        let mut results = results(10, |_, _| 1.0);
+        program(&mut results, &["stall"]);
+        for run in &mut results.runs {
+            run.observed.measures = (0..number(&run.cell.background))
+                .map(|i| MeasureSample {
+                    measure: "stall".into(),
+                    value: 0.4,
+                    at: 2.0 + f64::from(i),
+                })
+                .collect();
+        }
+        judged(&results)
+    };
+    assert_eq!(stalls(|_| 2).matters, Answer::No);
+    for (few, many) in [(2, 10), (20, 100)] {
+        let v = match few {
+            2 => stalls(|b| if b == "none" { 2 } else { 10 }),
+            _ => stalls(|b| if b == "none" { 20 } else { 100 }),
+        };
+        assert_eq!(v.matters, Answer::Unclear, "{}", full_text(&v));
+        let said = format!("stall has {many}.0 values in a run with it and {few}.0 without");
+        assert!(full_text(&v).contains(&said), "{}", full_text(&v));
+    }
+}
+
+/// An application that gets nothing beside traffic.
+#[test]
+fn starvation_is_a_difference() {
+    let mut results = results(5, |_, _| 1.0);
+    program(&mut results, &[]);
+    for run in &mut results.runs {
+        run.observed.requests.truncate(1);
+        let r = &mut run.observed.requests[0];
+        (r.start, r.outcome) = (2.0, Outcome::Unfinished);
+        (r.last_byte, r.observed_until) = (22.0, 22.0);
+        r.bytes = if run.cell.background == "none" {
+            25_000_000
+        } else {
+            0
+        };
+    }
+    let v = judged(&results);
+    assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
+    assert!(full_text(&v).contains("goodput"), "{}", full_text(&v));
+}
+
+/// The late run of a background is no replication of it.
+#[test]
+fn late_runs_are_not_counted_as_replications() {
+    let mut results = results(20, |_, _| 1.0);
+    for run in results.runs.iter().filter(|r| r.cell.replication < 12) {
+        let warning = swell_experiment::store::RunWarning {
+            cell: run.cell.clone(),
+            warning: Warning::warning("emulator-late", "late"),
+        };
+        results.manifest.run_warnings.push(warning);
+    }
+    let v = judged(&results);
+    assert_eq!(v.sureness.replications, 8);
+    assert!(v.backgrounds.iter().all(|b| b.replications == 8));
+}
