@@ -158,7 +158,8 @@ impl Worker {
         }
         // Bounded, because a message is a header and a few bytes.
         for _ in 0..64 {
-            let Some((stage, party)) = self.leases.all.get(&token).map(|l| (l.stage, l.party))
+            let now = self.leases.all.get(&token);
+            let Some((stage, party, agreement)) = now.map(|l| (l.stage, l.party, l.agreement))
             else {
                 return;
             };
@@ -174,7 +175,7 @@ impl Worker {
                         return;
                     }
                     Ok(n) if bytes[..n].contains(&BYE[0]) => {
-                        self.shared.hear_bye(party);
+                        self.shared.hear_bye(party, agreement);
                         self.drop_lease(token);
                         return;
                     }

@@ -18,6 +18,8 @@ use super::worker::Worker;
 /// Delay after a transfer failed or was withheld, before its session tries again. It applies to sessions that wait
 /// for the end of their transfers.
 const WITHHELD: Dur = Dur::from_millis(100);
+/// Most events that are played before the load changes.
+const ENTERED: usize = 100_000;
 
 /// The traffic of one thread.
 pub(super) struct Playing {
@@ -177,6 +179,13 @@ impl Worker {
         let Some(begun) = self.shared.begun() else {
             return self.set_plan(plan);
         };
+        // Sources that a part enters in their middle are due at once, and would be lost with the old load. This is bounded,
+        // because traffic that is more than this thread can play is always due.
+        for _ in 0..ENTERED {
+            if !self.play(1) {
+                break;
+            }
+        }
         let now = Time::ZERO + self.now().since(begun);
         let Some(playing) = &mut self.playing else {
             return;

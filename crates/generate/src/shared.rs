@@ -235,9 +235,11 @@ impl Shared {
         })
     }
 
-    /// Records that a party has announced the regular end of its part.
-    pub fn hear_bye(&self, party: u16) {
-        if let Some(party) = self.parties.get(usize::from(party)) {
+    /// Records that a party has announced the regular end of its part, by the lease of its latest agreement.
+    pub fn hear_bye(&self, party: u16, agreement: u64) {
+        if self.is_latest(party, agreement)
+            && let Some(party) = self.parties.get(usize::from(party))
+        {
             party.bye.store(true, Ordering::Release);
         }
     }
@@ -320,5 +322,28 @@ impl Party {
             bye: AtomicBool::new(false),
             address: Mutex::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{config, pool};
+    use super::*;
+    use crate::config::Server;
+
+    /// A party that came back has not ended because the bye of its earlier connection arrives late.
+    #[test]
+    fn a_bye_ends_only_its_own_agreement() {
+        let role = Role::Server(Server {
+            clients: vec![pool("127.0.0.0/8")],
+            ..Server::default()
+        });
+        let shared = Shared::new(config(role)).unwrap();
+        let first = shared.agree(0);
+        let second = shared.agree(0);
+        shared.hear_bye(0, first);
+        assert!(!shared.has_ended(0));
+        shared.hear_bye(0, second);
+        assert!(shared.has_ended(0));
     }
 }

@@ -23,7 +23,7 @@ mod transfers;
 
 const KEY: Key = Key::new([7; 16]);
 
-fn config(role: Role) -> Config {
+pub fn config(role: Role) -> Config {
     Config {
         key: KEY,
         lease: Dur::from_secs(2),
@@ -37,7 +37,7 @@ fn config(role: Role) -> Config {
     }
 }
 
-fn pool(text: &str) -> Addresses {
+pub fn pool(text: &str) -> Addresses {
     Addresses::parse(&[text]).unwrap()
 }
 

@@ -162,8 +162,9 @@ const AT_A_LOOK: usize = 10_000;
 const EARLY: Dur = Dur::from_micros(100);
 /// Interval of the periodic check of leases, stalled connections and statistics.
 const LOOK: Dur = Dur::from_millis(200);
-/// The announcement of the end of a client's part may arrive this much later than the resets of its connections.
-const BYE_PATIENCE: Dur = Dur::from_millis(100);
+/// The announcement of the end of a client's part may arrive this much later than the resets of its connections: it may
+/// be lost and sent again, once or twice (RFC 6298 section 2: a time-out is at least 1 s, and doubles).
+const BYE_PATIENCE: Dur = Dur::from_secs(3);
 /// A connection without progress for this many seconds has failed (the released program's 30 s).
 const STALLED: u32 = 30;
 /// A connection without a complete header after this many seconds belongs to a stranger.

@@ -123,10 +123,11 @@ fn quiet_beginning(model: &FlowModel, part: &ModelPart) -> Option<Warning> {
     })
 }
 
-/// The directory for the results, by default `runs/generate`. `fresh` deletes an earlier run in it.
+/// The directory for the results, by default `runs/generate`. With `fresh` it may hold an earlier run; see
+/// [`Options::fresh`].
 ///
 /// # Errors
-/// If its parent does not exist, or the directory is not empty.
+/// If its parent does not exist, or the directory is not empty, or holds something that is no run.
 pub fn directory(output: Option<&Path>, fresh: bool) -> Result<PathBuf, Error> {
     if let Some(dir) = output {
         may_be_made(dir)?;
@@ -138,7 +139,7 @@ pub fn directory(output: Option<&Path>, fresh: bool) -> Result<PathBuf, Error> {
         return Err(fail.hint("--fresh throws it away, -o DIR keeps it"));
     }
     if used {
-        keep::remove_run(&dir)?;
+        keep::is_run(&dir)?;
     }
     Ok(dir)
 }
@@ -147,6 +148,8 @@ pub fn directory(output: Option<&Path>, fresh: bool) -> Result<PathBuf, Error> {
 pub struct Options {
     /// The directory of the results, from [`directory`].
     pub dir: PathBuf,
+    /// Throw away an earlier run in it, once all agents have answered.
+    pub fresh: bool,
     /// The order for the agents.
     pub order: Order,
     /// The name of the traffic in tables.
@@ -219,7 +222,12 @@ pub fn generate(
     }
     let mut controller = Controller::new_unless(order, cancelled).map_err(not_begun)?;
     let ends = [options.length, options.duration.or(options.length)];
-    let begun = Keeper::new(&options.dir, &options.name, order, ends)
+    let room = match options.fresh && options.dir.join(keep::MANIFEST).exists() {
+        true => keep::remove_run(&options.dir),
+        false => Ok(()),
+    };
+    let begun = room
+        .and_then(|()| Keeper::new(&options.dir, &options.name, order, ends))
         .and_then(|keeper| controller.start().map_err(Error::failed).map(|()| keeper));
     let mut keeper = match begun {
         Ok(keeper) => keeper,

@@ -105,6 +105,7 @@
 //! let traffic = Traffic::of_model("flows.json".as_ref(), part)?;
 //! let options = Options {
 //!     dir: generate::directory(None, false)?,
+//!     fresh: false,
 //!     name: traffic.name,
 //!     length: traffic.length,
 //!     duration: Some(Dur::from_secs(60)),

@@ -32,8 +32,8 @@ pub(crate) fn generate(
     let local = local.transpose()?;
     let options = Options {
         order: order(args, traffic.part, local.as_ref())?,
-        // Last: --fresh throws away what is there.
         dir: generate::directory(args.output.as_deref(), args.fresh)?,
+        fresh: args.fresh,
         name: traffic.name,
         length: traffic.length,
         duration: args.duration,
@@ -59,6 +59,7 @@ pub(crate) fn generate(
         Event::Refused(load, error, playing) => {
             say(format!("load {load}: {error}; it may still be {playing}"));
         }
+        Event::Draining(0) => say("the model is over; waiting for its last transfers".into()),
         Event::Draining(n) => say(format!(
             "the model is over; waiting for {n} transfers and datagram sources in progress"
         )),

@@ -135,7 +135,9 @@ impl Bridge<'_> {
         let nics = self.open_all()?;
         let route = self.route()?;
         // The background warms up before any host can send.
-        let (world, ..) = beginning(self.spec)?;
+        let (mut world, ..) = beginning(self.spec)?;
+        // Nobody analyses a bridge's traffic by millisecond, and it may stand for weeks.
+        world.meter(Dur::from_secs(1), Dur::from_secs(3_600));
         let begin = world.now();
         let names: Vec<&str> = self.interfaces.iter().map(|i| &*i.name).collect();
         let packets = self.settings.packets.as_ref();

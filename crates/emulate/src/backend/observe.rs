@@ -192,7 +192,7 @@ fn doubts(conditions: &Conditions) -> Vec<Warning> {
     if conditions.too_late {
         doubts.push(Warning::warning(
             LATE,
-            "packets left so late that requests, or packets of streams, may have taken over a twentieth longer for it, or a generator's timers were late: the machine was too busy for this network; run fewer things beside it, or stretch time (--stretch-to). Such runs decide nothing",
+            "packets left so late that requests, or packets of streams, may have taken over a twentieth longer for it, or a generator's timers were late: the machine was too busy for this network; run fewer things beside it, or, in runs, stretch time (--stretch-to). Such runs decide nothing",
         ));
     }
     let mut count = |n: u64, code: &str, what: &str| {

@@ -203,45 +203,47 @@ pub fn run(
     let progress = pool::Progress::new(own.len() - todo.len(), todo.len(), events);
     let threads = options.threads.min(backend.at_once());
     // True if the run is spoilt.
-    let attempt = |shares: &pool::Progress<'_>, slot: usize, index: usize, cell: &Cell| {
-        let failed = |reason| Failure::Run {
-            cell: cell.clone(),
-            reason,
-        };
-        let Some(spec) = plan.spec(cell, &manifest.measured) else {
-            return Err(failed(RunError::Failed("no such run in the plan".into())));
-        };
-        let packets = dir.packets(plan, index, cell)?;
-        let partial = packets.as_ref().map(|p| p.with_extension(&dir.partial));
-        let spec = RunSpec {
-            packets: partial.clone(),
-            output: dir.output(backend.writes(&spec), index, cell)?,
-            ..spec
-        };
-        let started = Instant::now();
-        let observed = backend
-            .run(&spec, &|share| shares.share(slot, share), cancelled)
-            .map_err(failed)?;
-        if let (Some(from), Some(to)) = (partial, packets) {
-            // The emulator writes one packet file, of the programs; the simulator writes one for each link.
-            let each = spec.links.iter().map(|link| &*link.name);
-            let each = each.map(|link| [&from, &to].map(|path| beside(path, link)));
-            for [written, kept] in std::iter::once([from.clone(), to.clone()]).chain(each) {
-                if written.exists() {
-                    fs::rename(&written, &kept).map_err(at(&kept))?;
+    let attempt =
+        |shares: &pool::Progress<'_>, slot: usize, index: usize, cell: &Cell, last: bool| {
+            let failed = |reason| Failure::Run {
+                cell: cell.clone(),
+                reason,
+            };
+            let Some(spec) = plan.spec(cell, &manifest.measured) else {
+                return Err(failed(RunError::Failed("no such run in the plan".into())));
+            };
+            let packets = dir.packets(plan, index, cell)?;
+            let partial = packets.as_ref().map(|p| p.with_extension(&dir.partial));
+            let spec = RunSpec {
+                packets: partial.clone(),
+                output: dir.output(backend.writes(&spec), index, cell)?,
+                ..spec
+            };
+            let started = Instant::now();
+            let observed = backend
+                .run(&spec, &|share| shares.share(slot, share), cancelled)
+                .map_err(failed)?;
+            if let (Some(from), Some(to)) = (partial, packets) {
+                // The emulator writes one packet file, of the programs; the simulator writes one for each link.
+                let each = spec.links.iter().map(|link| &*link.name);
+                let each = each.map(|link| [&from, &to].map(|path| beside(path, link)));
+                for [written, kept] in std::iter::once([from.clone(), to.clone()]).chain(each) {
+                    if written.exists() {
+                        fs::rename(&written, &kept).map_err(at(&kept))?;
+                    }
                 }
             }
-        }
-        let records = dir.root.join(RECORDS).join(name(index, cell));
-        exporter::keep(&observed.exported, &records.with_extension("ipfix"))
-            .map_err(at(&records))?;
-        let spoilt = backend.is_spoilt(&observed);
-        dir.keep(index, cell, observed, started.elapsed().as_secs_f64())?;
-        shares.share(slot, 1.0);
-        Ok(spoilt)
-    };
+            let records = dir.root.join(RECORDS).join(name(index, cell));
+            exporter::keep(&observed.exported, &records.with_extension("ipfix"))
+                .map_err(at(&records))?;
+            let spoilt = backend.is_spoilt(&observed);
+            let wall_s = started.elapsed().as_secs_f64();
+            dir.keep(index, cell, observed, wall_s, spoilt && !last)?;
+            shares.share(slot, 1.0);
+            Ok(spoilt)
+        };
     let first = |slot: usize, &(index, cell): &(usize, &Cell)| {
-        let spoilt = attempt(&progress, slot, index, cell)?;
+        let spoilt = attempt(&progress, slot, index, cell, false)?;
         events(Event::Finished(cell));
         Ok(spoilt)
     };
@@ -257,15 +259,15 @@ pub fn run(
         let repeats = pool::Progress::new(0, spoilt.len(), events);
         let again = |slot: usize, &(index, cell): &(usize, &Cell)| {
             dir.forget(index)?;
-            attempt(&repeats, slot, index, cell)
+            attempt(&repeats, slot, index, cell, true)
         };
         pool::over_cores(threads, &spoilt, &again, cancelled)
     };
     let ran = pool::over_cores(threads, &todo, &first, cancelled).and_then(|results| {
-        let all = todo.iter().zip(&results);
-        let spoilt = all.filter(|(_, spoilt)| **spoilt == Some(true));
+        // Those of an interrupted call, too.
+        let spoilt = own.iter().filter(|&&i| dir.is_to_repeat(i));
         match results.iter().all(Option::is_some) {
-            true => repeat(spoilt.map(|(run, _)| *run).collect()),
+            true => repeat(spoilt.map(|&i| (i, &plan.cells[i])).collect()),
             false => Ok(results),
         }
     });
@@ -350,6 +352,8 @@ struct CellFacts {
 }
 
 const CELL_FACTS: &str = "run.json";
+/// Marks a finished run that is to be repeated.
+const TO_REPEAT: &str = "to-repeat";
 /// Directory of packet traces.
 const PACKETS: &str = "packets";
 const RECORDS: &str = "records";
@@ -459,6 +463,7 @@ impl<'d> Directory<'d> {
         cell: &Cell,
         observed: crate::observe::Observations,
         wall_s: f64,
+        to_repeat: bool,
     ) -> Result<(), StoreError> {
         let partial = format!("{index:05}.{}", self.partial);
         let partial = self.root.join("cells").join(partial);
@@ -482,6 +487,10 @@ impl<'d> Directory<'d> {
             source,
         })?;
         write_atomically(&path, &text)?;
+        if to_repeat {
+            let mark = partial.join(TO_REPEAT);
+            fs::write(&mark, []).map_err(at(&mark))?;
+        }
         match fs::rename(&partial, self.cell(index)) {
             // With another number of shards, two of them may own the same run. Keep the first result.
             Err(_) if self.cell(index).exists() => {
@@ -489,6 +498,11 @@ impl<'d> Directory<'d> {
             }
             done => done.map_err(at(&partial)),
         }
+    }
+
+    /// Whether a finished run was spoilt and has not been repeated.
+    fn is_to_repeat(&self, index: usize) -> bool {
+        self.cell(index).join(TO_REPEAT).exists()
     }
 
     /// Removes a finished run, which is then to be done again.

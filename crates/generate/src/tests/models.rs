@@ -225,6 +225,25 @@ fn a_part_that_joins_later_plays_the_sources_in_progress() {
     assert!(rate < 2_200.0, "{rate}");
 }
 
+/// A load that is set before the sources in progress have been entered does not lose them.
+#[test]
+fn a_load_set_at_once_keeps_the_sources_in_progress() {
+    let server = server();
+    let loaded = |load| {
+        let playback = Playback {
+            load,
+            ..Playback::default()
+        };
+        plan(&steady(), playback)
+    };
+    let client = playing(&server, loaded(1.0), Dur::from_secs(50));
+    client.set_load(loaded(2.0));
+    until(|| client.statistics().counts.datagrams_sent > 2_000);
+    let sent = client.stop().counts.datagrams_sent;
+    let rate = sent as f64 / (client.elapsed().as_secs_f64() - 50.0);
+    assert!((3_000.0..4_400.0).contains(&rate), "{rate}");
+}
+
 /// Other traffic ends the sources of the earlier one, and its own are in progress at once.
 #[test]
 fn other_traffic_replaces_running_sources() {

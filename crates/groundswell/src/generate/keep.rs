@@ -14,6 +14,9 @@ use super::{Agents, Ended};
 use crate::Error;
 use crate::files::{PROGRESS, write};
 
+/// Describes a run.
+pub(super) const MANIFEST: &str = "manifest.json";
+
 /// Maximum number of flows in a part of the table.
 const PART: usize = 200_000;
 /// Interval between parts: a twentieth of the elapsed time, but at least `SOON` and at most `LATE`. A run that is
@@ -243,7 +246,7 @@ impl Keeper {
 
     fn save(&self) -> Result<(), Error> {
         let text = format!("{:#}\n", self.manifest);
-        write(&self.dir.join("manifest.json"), text.as_bytes())
+        write(&self.dir.join(MANIFEST), text.as_bytes())
     }
 }
 
@@ -285,15 +288,21 @@ fn thin(rows: &mut Vec<AgentRow>) {
     });
 }
 
+/// Fails unless the directory holds a run.
+pub(super) fn is_run(dir: &Path) -> Result<(), Error> {
+    if dir.join(MANIFEST).exists() {
+        return Ok(());
+    }
+    let fail = Error::usage(format!("{} holds something that is no run", dir.display()));
+    Err(fail.hint("-o DIR puts the run elsewhere"))
+}
+
 /// Removes the files of an earlier run and nothing else.
 pub(super) fn remove_run(dir: &Path) -> Result<(), Error> {
-    if !dir.join("manifest.json").exists() {
-        let fail = Error::usage(format!("{} holds something that is no run", dir.display()));
-        return Err(fail.hint("-o DIR puts the run elsewhere"));
-    }
+    is_run(dir)?;
     let fail = |e: std::io::Error| Error::failed(format!("{}: {e}", dir.display()));
     let _ = std::fs::remove_dir_all(dir.join("flows"));
-    for name in ["agents.parquet", PROGRESS, "manifest.json"] {
+    for name in ["agents.parquet", PROGRESS, MANIFEST] {
         match std::fs::remove_file(dir.join(name)) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(fail(e)),
             _ => {}

@@ -527,6 +527,9 @@ fn a_fleet_is_a_file_and_an_authority_vouches_for_its_agents() {
     ] {
         dir.write("wrong.toml", &fleet(print, ca));
         assert_eq!(play("wrong.toml").status.code(), Some(1), "{wrong}");
+        // --fresh throws nothing away for a run that does not begin.
+        let kept = manifest(&dir.0.join("runs/generate"));
+        assert_eq!(kept["complete"], true, "{wrong}");
     }
     // A key that others can read is rejected.
     done(&[&enrolled[..], &["c"]].concat());

@@ -76,3 +76,35 @@ fn a_spoilt_run_is_repeated_once_after_all_others() {
         assert!(tables(&whole.dir) == tables(&options.dir));
     }
 }
+
+/// The call that did the spoilt run was interrupted before the repeats; the next one repeats it, once.
+#[test]
+fn a_spoilt_run_of_an_interrupted_call_is_repeated() {
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = plan(&scratch, &experiment(2));
+    let whole = options(&scratch, "whole", 1);
+    complete(&plan, &whole);
+    let options = options(&scratch, "cut", 1);
+    let backend = Disturbed {
+        attempts: 1,
+        seen: Mutex::default(),
+    };
+    let times = |backend: &Disturbed| {
+        let seen = backend.seen.lock().unwrap();
+        let own = seen.iter().filter(|c| (&*c.0, c.1) == SPOILT);
+        own.count()
+    };
+    let ended = run(&plan, &backend, &options, &|_| {}, &|| times(&backend) == 1).unwrap();
+    assert!(matches!(ended, Ended::Interrupted { .. }), "{ended:?}");
+    assert_eq!(times(&backend), 1);
+    for _ in 0..2 {
+        let ended = run(&plan, &backend, &options, &|_| {}, &|| false).unwrap();
+        let Ended::Complete(results) = ended else {
+            panic!("{ended:?}")
+        };
+        assert_eq!(times(&backend), 2);
+        let warned = &results.manifest.run_warnings;
+        assert!(warned.iter().all(|w| w.warning.code != "spoilt"));
+        assert!(tables(&whole.dir) == tables(&options.dir));
+    }
+}

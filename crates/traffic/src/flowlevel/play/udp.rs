@@ -520,6 +520,17 @@ pub(super) struct Streams {
     lasts: Dur,
 }
 
+impl Streams {
+    /// Skips to `at`, where the next stream begins; false if the next one is not before it.
+    pub(super) fn begin_at(&mut self, at: Dur) -> bool {
+        let skips = self.at < at;
+        if skips {
+            self.at = at;
+        }
+        skips
+    }
+}
+
 impl Iterator for Streams {
     type Item = [Dur; 2];
 

@@ -29,13 +29,20 @@ struct Waiting {
     at: Time,
 }
 
+/// Most streams before the part that is played which are drawn to find its first one.
+const MOST_BEFORE: usize = 10_000;
+
 impl Waiting {
-    /// The next stream within the part that is played.
+    /// The next stream within the part that is played. A source that has had very many streams before begins anew there:
+    /// streams of microseconds would otherwise be drawn for minutes.
     fn advance(mut self) -> Option<Waiting> {
         let [from, to] = self.part;
-        let [begin, end] = self
-            .later
-            .find(|s| s[1] > from || (s[1] == from && from == Dur::ZERO))?;
+        let within = |s: &[Dur; 2]| s[1] > from || (s[1] == from && from == Dur::ZERO);
+        let found = self.later.by_ref().take(MOST_BEFORE).find(within);
+        let [begin, end] = match found {
+            None if self.later.begin_at(from) => self.later.find(within)?,
+            found => found?,
+        };
         if begin > to || (begin == to && to > Dur::ZERO) {
             return None;
         }

@@ -1,6 +1,6 @@
 //! A player that joins later plays what one from the beginning would have played from then on.
 
-use super::super::super::super::Record;
+use super::super::super::super::{Histogram, Record};
 use super::*;
 
 /// Calls of ten minutes, streams with silences, and sources of no known kind that last minutes.
@@ -158,4 +158,27 @@ fn the_rest_of_a_source_begins_with_its_next_exchange() {
     assert_eq!(times(whole.rest(seconds(13))), [14, 16, 18]);
     assert_eq!(times(whole.rest(seconds(14))), [14, 16, 18]);
     assert_eq!(whole.rest(seconds(19)), None);
+}
+
+/// Streams and silences of a microsecond: 300 million of them before the join would take half a minute for each source.
+#[test]
+fn who_joins_after_very_many_streams_finds_the_next_one() {
+    let mut model = model();
+    model.udp.retain(|u| u.kind == UdpKind::OnOff);
+    for u in &mut model.udp {
+        let mut instant = Histogram::default();
+        instant.add_many(1, 100);
+        u.durations = instant.clone();
+        u.pauses = instant;
+        // As many datagrams as it takes for the same number of sources.
+        u.bytes *= 10_000_000;
+    }
+    let plan = Plan::new(&model, &Playback::default()).unwrap();
+    let now = seconds(300);
+    let mut player = Player::joining(plan, 3, Share::ALL, now);
+    let soon = now + Dur::from_micros(2);
+    let Some(Due::Datagrams(source)) = player.pop(soon) else {
+        panic!("no source is in progress")
+    };
+    assert!(source.at >= now && source.at <= soon, "{source:?}");
 }
