@@ -72,6 +72,7 @@ mod record;
 mod replay;
 mod sessions;
 mod sources;
+mod starts;
 mod stream;
 mod structural;
 mod swarm;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use lane::{Arrival, HELLO, Lane};
 use swell_base::{Dur, Time};
 
+use crate::starts::Starts;
 use crate::{
     Access, Action, Conn, End, Event, Info, Open, Outcome, Record, RequestRecord, Workload,
 };
@@ -98,6 +99,7 @@ pub struct Page {
     browsers: Vec<Browser>,
     lines: Vec<Line>,
     records: Vec<Record>,
+    starts: Starts,
 }
 
 #[derive(Debug, Default)]
@@ -194,7 +196,16 @@ impl Page {
             config,
             lines: Vec::new(),
             records: Vec::new(),
+            starts: Starts::default(),
         }
+    }
+
+    /// Clients that begin at independent times, uniform within `over` of the configured start, and not all at once.
+    /// Traffic of many people is like that.
+    #[must_use]
+    pub fn spread(mut self, over: Dur, seed: u64) -> Self {
+        self.starts = Starts::spread(over, seed);
+        self
     }
 
     fn begin(&mut self, now: Time, b: u32, actions: &mut Vec<Action>) {
@@ -482,7 +493,8 @@ impl Workload for Page {
         match event {
             Event::Start => {
                 for b in 0..u64::from(self.config.clients) {
-                    actions.push(Action::Timer(self.config.start, BEGIN | b));
+                    let start = self.config.start + self.starts.of(b);
+                    actions.push(Action::Timer(start, BEGIN | b));
                 }
             }
             Event::Timer(token) => self.due(now, token, actions),

@@ -2,6 +2,7 @@
 
 use swell_base::{Bytes, Dur, Time};
 
+use crate::starts::Starts;
 use crate::{
     Access, Action, Conn, End, Event, Info, Open, Outcome, Record, RequestRecord, Workload,
 };
@@ -39,6 +40,7 @@ pub struct Web {
     /// Client of each connection, indexed by connection number.
     owner: Vec<u32>,
     records: Vec<Record>,
+    starts: Starts,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -74,7 +76,16 @@ impl Web {
             clients,
             owner: Vec::new(),
             records: Vec::new(),
+            starts: Starts::default(),
         }
+    }
+
+    /// Clients that begin at independent times, uniform within `over` of the configured start, and not all at once.
+    /// Traffic of many people is like that.
+    #[must_use]
+    pub fn spread(mut self, over: Dur, seed: u64) -> Self {
+        self.starts = Starts::spread(over, seed);
+        self
     }
 
     fn fetch(&mut self, now: Time, c: u32, actions: &mut Vec<Action>) {
@@ -164,7 +175,8 @@ impl Workload for Web {
         match event {
             Event::Start => {
                 for c in 0..self.config.clients {
-                    actions.push(Action::Timer(self.config.start, NEXT | u64::from(c)));
+                    let start = self.config.start + self.starts.of(u64::from(c));
+                    actions.push(Action::Timer(start, NEXT | u64::from(c)));
                 }
             }
             Event::Timer(token) if token & ANSWER != 0 => {

@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use swell_base::{Bytes, Dur, QueueLimit, Rate};
 
 use super::{BackendKind, File, Loss, RateSpec, TcpSettings};
-use crate::kinds::{Role, Slot};
+use crate::kinds::{Foreground, Role, Slot};
 
 /// An impossible value.
 pub(super) struct Impossible {
@@ -313,6 +313,13 @@ fn loss(key: impl Fn(&str) -> String, loss: Loss, found: &mut Findings) {
     }
 }
 
+/// How long a foreground is measured in one piece: after the warm-up, in one of its windows if it has any.
+fn watched_for(file: &File, foreground: &Foreground) -> Dur {
+    let after = file.run.duration.saturating_sub(file.run.warmup);
+    let window = foreground.active().and_then(|active| active.on);
+    window.map_or(after, |on| on.min(after))
+}
+
 fn foregrounds(file: &File, found: &mut Findings) {
     for (i, foreground) in file.foreground.iter().enumerate() {
         let key = |name: &str| format!("foreground[{i}].{name}");
@@ -321,6 +328,7 @@ fn foregrounds(file: &File, found: &mut Findings) {
             backend: file.backend,
             stack: file.run.background_stack,
             duration: file.run.duration,
+            measured: watched_for(file, foreground),
             key: &key,
         };
         foreground.as_keys().check(&at, found);

@@ -67,8 +67,10 @@ pub(crate) struct Slot<'f> {
     pub backend: BackendKind,
     /// The endpoints of the backgrounds.
     pub stack: Stack,
-    /// Length of a run.
+    /// Length of a run, warm-up included.
     pub duration: Dur,
+    /// The part of a run in which a foreground begins and is measured; of a background, the whole run.
+    pub measured: Dur,
     /// Returns the full key for one of its own keys.
     pub key: &'f dyn Fn(&str) -> String,
 }

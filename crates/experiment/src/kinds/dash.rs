@@ -161,11 +161,14 @@ impl Keys for Dash {
             found.add(at.key("length"), "is less than a segment", "");
         }
         let watched = self.config(Dur::ZERO, Dur::ZERO).watched();
-        if watched > at.duration {
+        if watched > at.measured {
             found.add(
                 at.key("length"),
-                format!("it is watched for {watched}, longer than a run"),
-                "make it shorter, or run.duration longer",
+                format!(
+                    "it is watched for {watched}, and a run has {} for it",
+                    at.measured
+                ),
+                "make it shorter, or run.duration longer: that includes the warm-up",
             );
         }
         if self.every.is_some_and(|every| every < Dur::from_secs(1)) {

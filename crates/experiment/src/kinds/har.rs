@@ -45,6 +45,9 @@ struct Entry {
     /// The object that referred to this one, as recorded by Chromium.
     #[serde(default, rename = "_initiator")]
     initiator: Initiator,
+    /// Where it was, instead of being fetched, as recorded by Chromium.
+    #[serde(default, rename = "_fromCache")]
+    from_cache: Option<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
@@ -66,7 +69,7 @@ struct Response {
     body_size: i64,
     /// Bytes on the wire, as recorded by Chromium.
     #[serde(default, rename = "_transferSize")]
-    transfer_size: i64,
+    transfer_size: Option<i64>,
     #[serde(default)]
     content: Content,
 }
@@ -106,8 +109,10 @@ pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
     let archive: Archive = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let mut entries: Vec<(f64, Entry)> = Vec::new();
     for entry in archive.log.entries {
-        // Only HTTP requests were fetched, not data: URLs or WebSocket connections, for example.
-        if entry.request.url.starts_with("http") {
+        // Only HTTP requests were fetched, not data: URLs or WebSocket connections, for example. Nor were objects from a
+        // cache, of which the archive has the size all the same.
+        let cached = entry.from_cache.is_some() || entry.response.transfer_size == Some(0);
+        if entry.request.url.starts_with("http") && !cached {
             let start = milliseconds(&entry.started_date_time)
                 .ok_or_else(|| format!("`{}` is no time", entry.started_date_time))?;
             entries.push((start, entry));
@@ -159,7 +164,7 @@ impl Entry {
 impl Response {
     fn size(&self) -> u64 {
         match self.transfer_size {
-            n if n > 0 => n as u64,
+            Some(n) if n > 0 => n as u64,
             _ => {
                 let body = if self.body_size > 0 {
                     self.body_size
@@ -240,6 +245,28 @@ mod tests {
             ]
         );
         assert!(found.iter().all(|o| (o.size, o.request) == (1200, 400)));
+    }
+
+    /// The archive of a second visit has the sizes of what came from the cache.
+    #[test]
+    fn what_came_from_a_cache_was_not_fetched() {
+        let by = r#", "_initiator": {"url": "https://a/cached.js"}"#;
+        let sizes = |of: &str| entry("https://a/cached.js", "00.120", 80, of);
+        let cached = [
+            sizes(r#", "_fromCache": "disk""#),
+            sizes("").replace("\"response\": {", "\"response\": {\"_transferSize\": 0, "),
+        ];
+        for cached in cached {
+            let found = read(&[
+                entry("https://a/", "00.000", 100, ""),
+                cached,
+                entry("https://a/late.png", "00.400", 50, by),
+            ])
+            .expect("an archive");
+            let parents: Vec<_> = found.iter().map(|o| o.parent).collect();
+            assert_eq!(parents, [None, Some(0)]);
+            assert_eq!(found[1].wait, Dur::from_millis(300));
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot,
     access, reads,
 };
+use super::packets::own_seed;
 use super::{Active, Fetches, Traffic, har};
 use crate::backend::RunError;
 use crate::file::check::Findings;
@@ -316,11 +317,11 @@ impl PageTraffic {
         }
     }
 
-    /// The workload, whose first page begins at `start`.
-    fn browsers(&self, start: Dur) -> Machine {
+    /// The browsers, whose first page begins at `start`.
+    fn browsers(&self, start: Dur) -> swell_workload::Page {
         let (page, access) = (&self.page, access(self.delay));
         let streams = page.protocol != Protocol::Http1;
-        let machine = swell_workload::Page::new(PageConfig {
+        swell_workload::Page::new(PageConfig {
             objects: Arc::clone(&self.objects),
             connections: if streams { 1 } else { page.connections },
             streams,
@@ -333,26 +334,34 @@ impl PageTraffic {
             start,
             client: access,
             server: access,
-        });
-        let transport = match page.protocol {
-            Protocol::Http3 => quic(&page.tcp),
-            Protocol::Http1 | Protocol::Http2 => tcp(&page.tcp),
+        })
+    }
+
+    fn over_its_transport(&self, browsers: swell_workload::Page) -> Machine {
+        let transport = match self.page.protocol {
+            Protocol::Http3 => quic(&self.page.tcp),
+            Protocol::Http1 | Protocol::Http2 => tcp(&self.page.tcp),
         };
-        (Box::new(machine), transport)
+        (Box::new(browsers), transport)
     }
 }
 
 impl Plays for PageTraffic {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
-        Ok(Some(self.browsers(match at.role {
-            Role::Foreground => at.warmup,
-            Role::Background => Dur::ZERO,
-        })))
+        let browsers = match at.role {
+            Role::Foreground => self.browsers(at.warmup),
+            Role::Background => {
+                let between = self.page.every.unwrap_or(self.page.think);
+                self.browsers(Dur::ZERO).spread(between, own_seed(at))
+            }
+        };
+        Ok(Some(self.over_its_transport(browsers)))
     }
 
     fn over_sockets(&self, start: Dur) -> Option<Machine> {
         // The kernel has no QUIC.
-        (self.page.protocol != Protocol::Http3).then(|| self.browsers(start))
+        let sockets = self.page.protocol != Protocol::Http3;
+        sockets.then(|| self.over_its_transport(self.browsers(start)))
     }
 
     fn hello(&self) -> [u64; 2] {

@@ -177,11 +177,14 @@ impl Keys for MediaStream {
             return;
         }
         let watched = self.config(Dur::ZERO, Dur::ZERO).watched();
-        if watched > at.duration {
+        if watched > at.measured {
             found.add(
                 at.key("length"),
-                format!("a stream is watched for {watched}, longer than a run"),
-                "make it shorter, or run.duration longer",
+                format!(
+                    "a stream is watched for {watched}, and a run has {} for it",
+                    at.measured
+                ),
+                "make it shorter, or run.duration longer: that includes the warm-up",
             );
         }
         if self.every.is_some_and(|every| every < Dur::from_secs(1)) {

@@ -11,6 +11,7 @@ use swell_workload::WebConfig;
 use super::contract::{
     Fetches, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
 };
+use super::packets::own_seed;
 use super::{Active, Traffic};
 use crate::backend::RunError;
 use crate::file::check::Findings;
@@ -222,17 +223,11 @@ impl Keys for Web {
     }
 }
 
-impl Plays for WebTraffic {
-    fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
-        Ok(self.over_sockets(match at.role {
-            Role::Foreground => at.warmup,
-            Role::Background => Dur::ZERO,
-        }))
-    }
-
-    fn over_sockets(&self, start: Dur) -> Option<Machine> {
+impl WebTraffic {
+    /// The clients, whose first requests are sent at `start`.
+    fn clients(&self, start: Dur) -> swell_workload::Web {
         let (web, access) = (&self.web, access(self.delay));
-        let config = WebConfig {
+        swell_workload::Web::new(WebConfig {
             clients: web.clients,
             objects: web.object.sizes().to_vec(),
             request: web.request,
@@ -243,9 +238,21 @@ impl Plays for WebTraffic {
             start,
             client: access,
             server: access,
+        })
+    }
+}
+
+impl Plays for WebTraffic {
+    fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
+        let clients = match at.role {
+            Role::Foreground => self.clients(at.warmup),
+            Role::Background => self.clients(Dur::ZERO).spread(self.web.think, own_seed(at)),
         };
-        let machine = swell_workload::Web::new(config);
-        Some((Box::new(machine), tcp(&web.tcp)))
+        Ok(Some((Box::new(clients), tcp(&self.web.tcp))))
+    }
+
+    fn over_sockets(&self, start: Dur) -> Option<Machine> {
+        Some((Box::new(self.clients(start)), tcp(&self.web.tcp)))
     }
 
     fn class(&self, _: u32) -> String {

@@ -94,3 +94,28 @@ fn what_the_end_of_the_run_cuts_off_is_recorded_as_unfinished() {
         (Outcome::Unfinished, None)
     );
 }
+
+/// People do not begin at the same instant, and not at the same ones in every run.
+#[test]
+fn clients_begin_at_independent_times() {
+    let starts = |seed| -> Vec<u64> {
+        let clients = WebConfig {
+            clients: 200,
+            count: Some(1),
+            ..config()
+        };
+        let web = Web::new(clients).spread(Dur::from_secs(30), seed);
+        let got = requests(Ideal::new(web, Dur::from_millis(10)).run(Dur::from_secs(40)));
+        let mut starts: Vec<u64> = got.iter().map(|r| ms(Some(r.start))).collect();
+        starts.sort_unstable();
+        starts
+    };
+    let (one, other) = (starts(1), starts(2));
+    assert_eq!((one.len(), &one), (200, &starts(1)));
+    assert!(one != other);
+    assert!(one[0] >= 1_000 && one[199] < 31_000);
+    // Uniform: Kolmogorov-Smirnov at 1 % is 0.115 for 200.
+    let far = |(i, &s): (usize, &u64)| ((s - 1_000) as f64 / 30e3 - i as f64 / 200.0).abs();
+    let largest = one.iter().enumerate().map(far).fold(0.0, f64::max);
+    assert!(largest < 0.12, "{largest}");
+}

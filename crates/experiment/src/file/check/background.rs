@@ -16,6 +16,7 @@ pub(super) fn backgrounds(file: &File, found: &mut Findings) {
             backend: file.backend,
             stack: file.run.background_stack,
             duration: file.run.duration,
+            measured: file.run.duration,
             key: &key,
         };
         let keys = background.as_keys();

@@ -394,3 +394,37 @@ fn what_quic_does_not_have_is_refused_in_words() {
     let said = problems("", "incremental = true");
     assert!(said.contains("one answer at a time"), "{said}");
 }
+
+/// Browsers in the background load their pages at times of their own, which the seed decides.
+#[test]
+fn background_pages_do_not_begin_together() {
+    let sent = |seed: u64| -> Vec<u64> {
+        let text = format!(
+            r#"
+name = "pages"
+network = {{ rate = "100Mbit", rtt = "20ms" }}
+foreground = [{{ name = "web", kind = "web", object = "10kB", think = "1s" }}]
+run = {{ replications = 1, warmup = "0s", duration = "12s", seed = {seed} }}
+[[background]]
+name = "pages"
+kind = "page"
+page = "article"
+clients = 20
+every = "10s"
+"#
+        );
+        let plan = Plan::resolve(&text, "test.toml", std::path::Path::new(".")).expect("a file");
+        let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).expect("a cell");
+        let observed = Simulator.run(&spec, &|_| {}, &|| false).expect("a run");
+        let down = observed.bins.iter().filter(|b| b.direction == 1);
+        down.map(|b| b.arrived[1]).collect()
+    };
+    let (one, other) = (sent(1), sent(2));
+    assert!(one != other);
+    for sent in [one, other] {
+        // Twenty pages in ten seconds; a page takes a part of a second.
+        let bins = sent.len() * 10 / 12;
+        let busy = sent[..bins].iter().filter(|&&bytes| bytes > 0).count();
+        assert!(2 * busy > bins, "{sent:?}");
+    }
+}

@@ -521,6 +521,11 @@ pub(super) struct Streams {
 }
 
 impl Streams {
+    /// Draws what follows by another seed, as of another source.
+    pub(super) fn draw_anew(&mut self, seed: u64) {
+        self.stream = Stream::new(seed, "streams");
+    }
+
     /// Skips to `at`, where the next stream begins; false if the next one is not before it.
     pub(super) fn begin_at(&mut self, at: Dur) -> bool {
         let skips = self.at < at;

@@ -276,20 +276,24 @@ impl Player {
     /// Ends a part of the sources that are between two streams, or copies them, so that their number changes by the factor
     /// `growth`.
     pub(super) fn scale_waiting(&mut self, growth: f64) {
-        let places = 0..self.streaming.places.len();
-        for place in places {
-            if self.streaming.places[place].is_none() {
-                continue;
-            }
+        let mut copies = Vec::new();
+        for place in &mut self.streaming.places {
+            let Some(waiting) = place else { continue };
             let number = randomly(growth, &mut self.stream);
             for _ in 1..number {
-                let copy = self.streaming.places[place].clone();
-                self.wait(copy);
+                copies.push(waiting.clone());
             }
             if number == 0 {
                 // Its place is free once its event has come.
-                self.streaming.places[place] = None;
+                *place = None;
             }
+        }
+        // Afterwards, so that no copy is copied.
+        for mut copy in copies {
+            let hosts = [self.stream.uniform(), self.stream.uniform()];
+            copy.source = self.named(copy.source, hosts);
+            copy.later.draw_anew(self.stream.bits());
+            self.wait(Some(copy));
         }
     }
 

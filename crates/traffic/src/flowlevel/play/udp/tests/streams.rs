@@ -123,6 +123,36 @@ fn a_new_load_changes_the_streams_of_sources_that_have_begun() {
     }
 }
 
+/// The copies of sources that a higher load makes go their own ways.
+#[test]
+fn copies_of_sources_are_not_in_step() {
+    let model = on_and_off(1);
+    let plan = |load| {
+        let playback = Playback {
+            load,
+            ..Playback::default()
+        };
+        Plan::new(&model, &playback).unwrap()
+    };
+    let (mut all, mut together) = (0, 0);
+    for seed in 1..=10 {
+        let mut player = Player::new(plan(1.0), seed, Share::ALL);
+        while player.pop(seconds(900)).is_some() {}
+        player.change(plan(2.0), seconds(900));
+        let due = std::iter::from_fn(|| player.pop(seconds(1_700)));
+        let starts = due.filter_map(|due| match due {
+            Due::Datagrams(source) => Some(source.at),
+            Due::Transfer(_) => None,
+        });
+        let mut starts: Vec<Time> = starts.collect();
+        starts.sort();
+        all += starts.len();
+        together += starts.windows(2).filter(|w| w[0] == w[1]).count();
+    }
+    // Only the first stream of a copy begins with that of its source.
+    assert!(10 * together < all, "{together} of {all}");
+}
+
 /// 15 s on and 15 s off: so it is played, whatever the interval.
 #[test]
 fn a_source_that_is_on_half_of_the_time_is_silent_the_other_half() {
