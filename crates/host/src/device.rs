@@ -126,8 +126,8 @@ impl Device {
         Ok(lost + self.overflown.get())
     }
 
-    /// Number of super-packets that could not be segmented because of an invalid header. Zero, unless the host uses
-    /// raw sockets.
+    /// Number of super-packets that could not be segmented. Zero, unless the host uses raw sockets or forwards what
+    /// other devices have merged.
     pub fn malformed(&self) -> u64 {
         self.malformed
     }
@@ -153,6 +153,12 @@ impl Nic for Device {
                 }
                 Err(Errno::AGAIN) => return Ok(0),
                 Err(Errno::INTR) => continue,
+                // The kernel discards a super-packet that a virtio header cannot describe (net/packet/af_packet.c,
+                // `packet_rcv_vnet`; drivers/net/tun.c, `tun_put_user`).
+                Err(Errno::INVAL) => {
+                    self.malformed += 1;
+                    continue;
+                }
                 Err(e) => return Err(e.into()),
             };
             let Some((virtio, frame)) = self.buffer[..length].split_first_chunk() else {
@@ -221,10 +227,10 @@ impl Nic for Device {
         if written.is_ok() { 0 } else { count }
     }
 
-    /// As [`Device::dropped`].
+    /// As [`Device::dropped`], and super-packets that could not be segmented.
     fn lost(&self) -> u64 {
         // The netlink socket belongs to this device, so it answers as long as the process lives.
-        self.dropped().unwrap_or(0)
+        self.dropped().unwrap_or(0) + self.malformed
     }
 
     fn stamp(&self) -> Option<u64> {

@@ -165,15 +165,6 @@ impl Host {
         self.start(program).map_err(|e| program_failed(&name, e))
     }
 
-    /// Names of the processes in the host whose starter has ended, and of what they started: daemons and background
-    /// jobs of programs that have ended.
-    ///
-    /// # Errors
-    /// If /proc cannot be read.
-    pub fn orphans(&self) -> io::Result<Vec<String>> {
-        orphans::descendants(self.init.id())
-    }
-
     /// Runs `work` on a thread in the host's network namespace. Sockets created there remain the host's wherever they
     /// are used. Only the network differs: files and names are those outside.
     pub fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> io::Result<R> {

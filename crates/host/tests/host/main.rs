@@ -22,9 +22,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 use swell_host::clock::epoch;
 use swell_host::doctor::{State, examine};
+use swell_host::sys::features;
 use swell_host::{Checksum, Nic};
 use swell_host::{
-    DeviceKind, Error, Host, HostConfig, Offload, Process, Program, Rights, Stream, helper_main,
+    DEVICE_NAME, DeviceKind, Error, Host, HostConfig, Offload, Process, Program, Rights, Stream,
+    helper_main,
 };
 
 /// Time limit for operations that should take milliseconds.
@@ -55,6 +57,14 @@ const TESTS: &[(&str, Test)] = &[
     (
         "a_program_that_is_not_there_is_named",
         programs::a_missing_program,
+    ),
+    (
+        "programs_end_with_what_they_started",
+        programs::programs_end_with_what_they_started,
+    ),
+    (
+        "tunnels_are_segmented_by_the_kernel",
+        tunnels_are_segmented_by_the_kernel,
     ),
     (
         "the_end_of_a_host_ends_what_runs_there",
@@ -108,6 +118,23 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     again_as_nobody(&arguments)
+}
+
+/// A virtio header does not describe TCP in a tunnel, nor SCTP. The device must not be given such super-packets.
+fn tunnels_are_segmented_by_the_kernel(rights: &Rights) {
+    let (host, _device) = Host::create(rights, &client()).expect("a host");
+    let active = || features::active(DEVICE_NAME);
+    let active = host.enter(active).expect("a thread").expect("features");
+    assert!(
+        active.iter().any(|f| f == "tx-tcp-segmentation"),
+        "{active:?}"
+    );
+    let wrong = |f: &&String| {
+        let words = ["gre", "ipxip", "udp_tnl", "tunnel", "sctp-seg", "esp-seg"];
+        f.starts_with("tx-") && words.iter().any(|w| f.contains(w))
+    };
+    let wrong: Vec<&String> = active.iter().filter(wrong).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 /// The same tests as an unprivileged user.
