@@ -79,6 +79,16 @@ impl Way {
         })
     }
 
+    /// Reads and writes as a TUN device does, over another descriptor.
+    #[cfg(test)]
+    pub fn over(socket: OwnedFd) -> Way {
+        Way {
+            socket,
+            addresses: None,
+            other: None,
+        }
+    }
+
     /// A veth pair in the calling thread's network namespace.
     pub fn veth(netlink: &mut Netlink, mtu: u16, queue: u32) -> io::Result<Way> {
         netlink.add_pair(DEVICE_NAME, OTHER_NAME, None)?;

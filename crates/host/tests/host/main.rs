@@ -476,6 +476,13 @@ fn a_prefix_is_a_hundred_nodes(rights: &Rights) {
             drop(connection);
         }
     }
+    // A host without a prefix has its own addresses only.
+    let (plain, _device) = Host::create(rights, &server()).expect("a host");
+    for address in ["10.1.0.1", "fd01::1"] {
+        let bound = plain.enter(|| UdpSocket::bind((ip(address), 0)));
+        let error = bound.expect("enter").expect_err(address);
+        assert_eq!(error.kind(), io::ErrorKind::AddrNotAvailable);
+    }
 }
 
 fn connect_from(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
