@@ -38,6 +38,13 @@ fn datagram(up: bool, port: u16, len: usize) -> Vec<u8> {
     packet(up, UDP, head, len)
 }
 
+/// The same with a long header of QUIC version 1 in front.
+fn quic(up: bool, port: u16, len: usize) -> Vec<u8> {
+    let mut p = datagram(up, port, len);
+    p[28..33].copy_from_slice(&[0xc3, 0, 0, 0, 1]);
+    p
+}
+
 /// An echo by the client's process `id`, or its reply.
 fn echo(up: bool, id: u16, sequence: u16) -> Vec<u8> {
     let mut head = [0; 8];
@@ -57,12 +64,14 @@ impl Tap {
 
     fn sent(&mut self, at: u64, packet: &[u8]) {
         let header = Header::of(packet).unwrap();
-        self.0.sent(ms(at), &header, packet, packet.len());
+        self.0.sent(ms(at), &header, packet, &[]);
     }
 
+    /// It was sent one crossing before.
     fn received(&mut self, at: u64, packet: &[u8]) -> Option<usize> {
         let header = Header::of(packet).unwrap();
-        self.0.received(ms(at), &header, packet)
+        let entered = ms(at.saturating_sub(10));
+        self.0.received(ms(at), entered, &header, packet)
     }
 
     /// The packet is sent at `at` and received one crossing later.
@@ -233,8 +242,8 @@ fn a_stream_towards_the_client_is_one_answer() {
 #[test]
 fn acknowledgements_of_quic_neither_begin_nor_end_anything() {
     let mut tap = Tap::new();
-    tap.crosses(0, &datagram(true, 4000, 1200));
-    tap.crosses(15, &datagram(false, 4000, 1200));
+    tap.crosses(0, &quic(true, 4000, 1200));
+    tap.crosses(15, &quic(false, 4000, 1200));
     tap.crosses(100, &datagram(true, 4000, 400));
     tap.crosses(112, &datagram(false, 4000, 1200));
     tap.crosses(113, &datagram(false, 4000, 900));
@@ -252,6 +261,205 @@ fn acknowledgements_of_quic_neither_begin_nor_end_anything() {
     other.crosses(0, &datagram(true, 4000, 35));
     other.crosses(15, &datagram(false, 4000, 35));
     assert_eq!(times(&other.finish(100)[0]), [(0, Some(25), answered)]);
+}
+
+/// A program keeps two queries outstanding. It sends the third after the first answer, and the second answer arrives
+/// sooner than any could to that.
+#[test]
+fn queries_that_overlap_are_timed_as_one() {
+    let mut tap = Tap::new();
+    tap.crosses(0, &datagram(true, 4000, 40));
+    tap.crosses(5, &datagram(true, 4000, 41));
+    tap.crosses(10, &datagram(false, 4000, 120));
+    tap.sent(15, &datagram(false, 4000, 121));
+    tap.crosses(21, &datagram(true, 4000, 42));
+    tap.received(25, &datagram(false, 4000, 121));
+    tap.crosses(31, &datagram(false, 4000, 122));
+    tap.crosses(500, &datagram(true, 4000, 43));
+    tap.crosses(510, &datagram(false, 4000, 123));
+    let all = tap.finish(1000);
+    let answered = Outcome::Answered;
+    assert_eq!(
+        times(&all[0]),
+        [(0, Some(41), answered), (500, Some(520), answered)]
+    );
+    let labels: Vec<Label> = all[0].exchanges.iter().map(|e| e.label).collect();
+    assert_eq!(labels, [Label::Merged, Label::Request]);
+    let merged = &all[0].exchanges[0];
+    assert_eq!((merged.bytes, merged.pieces), ([123, 363], 3));
+    assert_eq!(merged.first_byte, Some(ms(20)));
+}
+
+/// A long queue delays the second query by more than the propagation. An answer that was sent before it came is not its
+/// own.
+#[test]
+fn an_answer_that_was_sent_before_the_query_came_belongs_to_the_one_before() {
+    for (sent, merged) in [(99, true), (100, false)] {
+        let mut tap = Tap::new();
+        tap.crosses(0, &datagram(true, 4000, 40));
+        tap.crosses(10, &datagram(false, 4000, 120));
+        let second = datagram(true, 4000, 41);
+        tap.sent(30, &second);
+        let header = Header::of(&second).unwrap();
+        tap.0.received(ms(100), ms(30), &header, &second);
+        tap.crosses(sent, &datagram(false, 4000, 121));
+        let all = tap.finish(1000);
+        let is = all[0].exchanges[0].label == Label::Merged;
+        assert_eq!((is, all[0].exchanges.len() == 1), (merged, merged));
+    }
+}
+
+/// Both parts of a request that turned out to be one may have been late.
+#[test]
+fn lateness_of_both_parts_counts_where_requests_are_joined() {
+    let mut tap = Tap::new();
+    tap.crosses(0, &datagram(true, 4000, 40));
+    let index = tap.received(10, &datagram(true, 4000, 40)).unwrap();
+    tap.0.left_late(index, ms(0), ms(10), Dur::from_millis(3));
+    tap.crosses(10, &datagram(false, 4000, 120));
+    tap.sent(15, &datagram(false, 4000, 121));
+    tap.crosses(21, &datagram(true, 4000, 42));
+    let index = tap.received(25, &datagram(false, 4000, 121)).unwrap();
+    tap.0.left_late(index, ms(15), ms(25), Dur::from_millis(2));
+    let all = tap.finish(1000);
+    assert_eq!(all[0].exchanges.len(), 1);
+    assert_eq!(all[0].exchanges[0].late, Dur::from_millis(5));
+}
+
+/// A download over QUIC of which datagrams are lost. Acknowledgements of 80 bytes report them, the last one when
+/// everything has come.
+#[test]
+fn acknowledgements_that_report_losses_do_not_cut_a_download() {
+    for request in [400, 90] {
+        let mut tap = Tap::new();
+        tap.crosses(0, &quic(true, 4000, 1200));
+        tap.crosses(15, &quic(false, 4000, 1200));
+        tap.crosses(100, &datagram(true, 4000, 400));
+        for k in 110..160 {
+            match k {
+                120..130 => tap.sent(k, &datagram(false, 4000, 1200)),
+                _ => tap.crosses(k, &datagram(false, 4000, 1200)),
+            }
+            if k > 140 {
+                tap.crosses(k, &datagram(true, 4000, 80));
+            }
+        }
+        tap.crosses(170, &datagram(true, 4000, 80));
+        // The next request is small, too.
+        tap.crosses(2000, &datagram(true, 4000, request));
+        tap.crosses(2010, &datagram(false, 4000, 1200));
+        // The last one has no answer.
+        tap.crosses(3000, &datagram(true, 4000, request));
+        let all = tap.finish(3100);
+        let answered = Outcome::Answered;
+        assert_eq!(
+            times(&all[0]),
+            [
+                (0, Some(25), answered),
+                (100, Some(169), answered),
+                (2000, Some(2020), answered),
+                (3000, None, Outcome::CutOff)
+            ]
+        );
+    }
+}
+
+/// With a small window, the server goes on only when an acknowledgement has come.
+#[test]
+fn acknowledgements_do_not_cut_a_download_with_a_small_window() {
+    let mut tap = Tap::new();
+    tap.crosses(0, &quic(true, 4000, 1200));
+    tap.crosses(15, &quic(false, 4000, 1200));
+    tap.crosses(100, &datagram(true, 4000, 400));
+    for k in 0..10 {
+        let at = 110 + 20 * k;
+        tap.sent(at, &datagram(false, 4000, 1200));
+        tap.crosses(at, &datagram(false, 4000, 1200));
+        tap.crosses(at + 10, &datagram(true, 4000, 64));
+    }
+    // A request right after it, larger than an acknowledgement of ten losses.
+    tap.crosses(301, &datagram(true, 4000, 101));
+    tap.crosses(311, &datagram(false, 4000, 1200));
+    // Its packet is acknowledged, and the losses before it are no longer reported.
+    tap.crosses(322, &datagram(true, 4000, 90));
+    tap.crosses(332, &datagram(false, 4000, 1200));
+    let all = tap.finish(1000);
+    let answered = Outcome::Answered;
+    assert_eq!(
+        times(&all[0]),
+        [
+            (0, Some(25), answered),
+            (100, Some(300), answered),
+            (301, Some(321), answered),
+            (322, Some(342), answered)
+        ]
+    );
+    let labels: Vec<Label> = all[0].exchanges.iter().map(|e| e.label).collect();
+    assert_eq!(labels[1], Label::Merged);
+}
+
+/// Large datagrams alone do not make QUIC: this is a stream with a report at its end, as iperf 2 sends.
+#[test]
+fn a_stream_of_large_datagrams_is_not_quic() {
+    for (first, initial) in [
+        ([0u8, 0, 0, 0, 1], false),
+        // RTP (RFC 3550 section 5.1) and a version that nobody speaks.
+        ([0x80, 96, 0, 0, 1], false),
+        ([0xc0, 9, 9, 9, 9], false),
+        ([0xc0, 0, 0, 0, 1], true),
+        ([0xd3, 0x6b, 0x33, 0x43, 0xcf], true),
+        ([0xff, 0x1a, 0x2a, 0xfa, 0x0a], true),
+    ] {
+        let mut tap = Tap::new();
+        for k in 0..300 {
+            let mut p = datagram(true, 4000, 1470);
+            p[28..33].copy_from_slice(&first);
+            tap.crosses(10 * k, &p);
+            // A server of QUIC acknowledges.
+            if initial && k % 2 == 1 {
+                tap.crosses(10 * k + 10, &datagram(false, 4000, 35));
+            }
+        }
+        tap.crosses(3010, &datagram(false, 4000, 1470));
+        let all = tap.finish(4000);
+        let label = match initial {
+            true => Label::Request,
+            false => Label::OneWay,
+        };
+        let labels: Vec<Label> = all[0].exchanges.iter().map(|e| e.label).collect();
+        assert_eq!(labels, [label], "{first:x?}");
+    }
+    // The device gave headers and payload apart.
+    let mut all = Datagrams::new(CROSSING);
+    let p = quic(true, 4000, 1200);
+    let (head, rest) = p.split_at(28);
+    all.sent(ms(0), &Header::of(&p).unwrap(), head, rest);
+    assert_eq!(all.all[0].kind, Kind::Quic);
+}
+
+/// A script asks one query after the other, each from a new port.
+#[test]
+fn a_query_whose_client_went_on_without_an_answer_has_failed() {
+    let mut tap = Tap::new();
+    let asks = |tap: &mut Tap, at, port, answered| {
+        tap.crosses(at, &datagram(true, port, 40));
+        if answered {
+            tap.crosses(at + 10, &datagram(false, port, 120));
+        }
+    };
+    asks(&mut tap, 0, 4000, true);
+    asks(&mut tap, 1000, 4001, false);
+    asks(&mut tap, 3000, 4002, true);
+    // These still wait: the first flow asked again after the last one that was answered had begun.
+    asks(&mut tap, 3500, 4000, false);
+    asks(&mut tap, 4000, 4003, false);
+    let all = tap.finish(5000);
+    let last: Vec<Outcome> = all
+        .iter()
+        .map(|c| c.exchanges.last().unwrap().outcome)
+        .collect();
+    use Outcome::{Answered, CutOff, Failed};
+    assert_eq!(last, [CutOff, Failed, Answered, CutOff]);
 }
 
 /// Packets without ports belong to no flow: later fragments and ICMP errors.
@@ -334,7 +542,10 @@ fn packets_of_a_stream_are_judged_each() {
     for (port, size, up) in flows {
         let mut tap = Tap::new();
         for k in 0..100 {
-            let packet = datagram(k < up, port, size);
+            let packet = match size {
+                1200 => quic(k < up, port, size),
+                _ => datagram(k < up, port, size),
+            };
             tap.sent(k, &packet);
             let index = tap.received(k + 10, &packet).unwrap();
             // A twentieth of 10 ms is 500 us.
@@ -447,8 +658,9 @@ proptest! {
         }
         if let Some(header) = Header::of(&p) {
             let mut all = Datagrams::new(CROSSING);
-            all.sent(ms(0), &header, &p, p.len());
-            all.received(ms(1), &header, &p);
+            let (head, rest) = p.split_at(p.len().min(28));
+            all.sent(ms(0), &header, head, rest);
+            all.received(ms(1), ms(0), &header, &p);
             all.finish(ms(2));
         }
     }
