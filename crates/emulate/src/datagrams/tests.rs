@@ -364,6 +364,21 @@ fn acknowledgements_that_report_losses_do_not_cut_a_download() {
     }
 }
 
+#[test]
+fn an_acknowledgement_is_not_open_at_the_end() {
+    let mut tap = Tap::new();
+    tap.crosses(0, &quic(true, 4000, 1200));
+    for k in 0..20 {
+        tap.sent(15 + k, &datagram(false, 4000, 1200));
+    }
+    tap.crosses(35, &datagram(false, 4000, 1200));
+    tap.crosses(46, &datagram(true, 4000, 80));
+    assert_eq!(
+        times(&tap.finish(1000)[0]),
+        [(0, Some(45), Outcome::Answered)]
+    );
+}
+
 /// With a small window, the server goes on only when an acknowledgement has come.
 #[test]
 fn acknowledgements_do_not_cut_a_download_with_a_small_window() {

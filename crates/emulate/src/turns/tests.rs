@@ -405,6 +405,19 @@ fn what_the_server_sends_unasked_is_no_part_of_the_answer() {
 }
 
 #[test]
+fn a_reply_to_what_came_unasked_is_not_open_at_the_end() {
+    let mut script = Script::opened(0);
+    script.ask(&asked(300, 3000));
+    script.now += 20_000_000_000;
+    script.message(false, 6, |_| false);
+    script.message(true, 6, |_| false);
+    script.now += 3_000_000_000;
+    let seen = script.seen();
+    assert_eq!(times(&seen), script.truth);
+    assert_eq!(seen.exchanges[0].outcome, Outcome::Answered);
+}
+
+#[test]
 fn a_request_after_what_came_unasked_is_one() {
     // A notice, which the client answers with a small request, whose answer takes its time.
     let mut script = Script::opened(0);
@@ -462,6 +475,17 @@ fn a_slow_answer_is_one() {
     let seen = script.seen();
     assert_eq!(times(&seen), [(start, last)]);
     assert_eq!(seen.unasked, [0, 0]);
+    // The client's window closes in the middle of an answer.
+    let mut script = Script::opened(0);
+    let start = script.now;
+    script.message(true, 300, |_| false);
+    let seq = script.next[1];
+    script.put(script.now, false, seq, ACK, 1000, 1);
+    script.now += 5_000_000_000;
+    let last = script.put(script.now, false, seq.wrapping_add(1000), ACK | PSH, 20, 1);
+    script.now = last;
+    let seen = script.seen();
+    assert_eq!((times(&seen), seen.unasked), (vec![(start, last)], [0, 0]));
     // Much data after a silence: nothing shows whether it was asked for, and this is told.
     let mut script = Script::opened(0);
     script.ask(&asked(300, 3000));
