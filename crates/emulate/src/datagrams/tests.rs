@@ -1,5 +1,7 @@
 //! Scripted datagram flows, observed at both hosts.
 
+mod quic;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -239,30 +241,6 @@ fn a_stream_towards_the_client_is_one_answer() {
     assert_eq!(all[0].exchanges[0].bytes, [4, 200 * 1400]);
 }
 
-#[test]
-fn acknowledgements_of_quic_neither_begin_nor_end_anything() {
-    let mut tap = Tap::new();
-    tap.crosses(0, &quic(true, 4000, 1200));
-    tap.crosses(15, &quic(false, 4000, 1200));
-    tap.crosses(100, &datagram(true, 4000, 400));
-    tap.crosses(112, &datagram(false, 4000, 1200));
-    tap.crosses(113, &datagram(false, 4000, 900));
-    // The client acknowledges; much later, the server acknowledges an old packet.
-    tap.crosses(124, &datagram(true, 4000, 35));
-    tap.crosses(400, &datagram(false, 4000, 35));
-    let all = tap.finish(1000);
-    let answered = Outcome::Answered;
-    assert_eq!(
-        times(&all[0]),
-        [(0, Some(25), answered), (100, Some(123), answered)]
-    );
-    // In other protocols, small datagrams count as data.
-    let mut other = Tap::new();
-    other.crosses(0, &datagram(true, 4000, 35));
-    other.crosses(15, &datagram(false, 4000, 35));
-    assert_eq!(times(&other.finish(100)[0]), [(0, Some(25), answered)]);
-}
-
 /// A program keeps two queries outstanding. It sends the third after the first answer, and the second answer arrives
 /// sooner than any could to that.
 #[test]
@@ -314,160 +292,35 @@ fn an_answer_that_was_sent_before_the_query_came_belongs_to_the_one_before() {
 fn lateness_of_both_parts_counts_where_requests_are_joined() {
     let mut tap = Tap::new();
     tap.crosses(0, &datagram(true, 4000, 40));
-    let index = tap.received(10, &datagram(true, 4000, 40)).unwrap();
-    tap.0.left_late(index, ms(0), ms(10), Dur::from_millis(3));
+    let first = tap.received(10, &datagram(true, 4000, 40)).unwrap();
+    tap.0.left_late(first, ms(0), ms(10), Dur::from_millis(3));
     tap.crosses(10, &datagram(false, 4000, 120));
     tap.sent(15, &datagram(false, 4000, 121));
     tap.crosses(21, &datagram(true, 4000, 42));
-    let index = tap.received(25, &datagram(false, 4000, 121)).unwrap();
-    tap.0.left_late(index, ms(15), ms(25), Dur::from_millis(2));
+    let second = tap.received(25, &datagram(false, 4000, 121)).unwrap();
+    tap.0.left_late(second, ms(15), ms(25), Dur::from_millis(2));
     let all = tap.finish(1000);
     assert_eq!(all[0].exchanges.len(), 1);
     assert_eq!(all[0].exchanges[0].late, Dur::from_millis(5));
-}
-
-/// A download over QUIC of which datagrams are lost. Acknowledgements of 80 bytes report them, the last one when
-/// everything has come.
-#[test]
-fn acknowledgements_that_report_losses_do_not_cut_a_download() {
-    for request in [400, 90] {
-        let mut tap = Tap::new();
-        tap.crosses(0, &quic(true, 4000, 1200));
-        tap.crosses(15, &quic(false, 4000, 1200));
-        tap.crosses(100, &datagram(true, 4000, 400));
-        for k in 110..160 {
-            match k {
-                120..130 => tap.sent(k, &datagram(false, 4000, 1200)),
-                _ => tap.crosses(k, &datagram(false, 4000, 1200)),
-            }
-            if k > 140 {
-                tap.crosses(k, &datagram(true, 4000, 80));
-            }
-        }
-        tap.crosses(170, &datagram(true, 4000, 80));
-        // The next request is small, too.
-        tap.crosses(2000, &datagram(true, 4000, request));
-        tap.crosses(2010, &datagram(false, 4000, 1200));
-        // The last one has no answer.
-        tap.crosses(3000, &datagram(true, 4000, request));
-        let all = tap.finish(3100);
-        let answered = Outcome::Answered;
-        assert_eq!(
-            times(&all[0]),
-            [
-                (0, Some(25), answered),
-                (100, Some(169), answered),
-                (2000, Some(2020), answered),
-                (3000, None, Outcome::CutOff)
-            ]
-        );
-    }
-}
-
-#[test]
-fn an_acknowledgement_is_not_open_at_the_end() {
-    let mut tap = Tap::new();
-    tap.crosses(0, &quic(true, 4000, 1200));
-    for k in 0..20 {
-        tap.sent(15 + k, &datagram(false, 4000, 1200));
-    }
-    tap.crosses(35, &datagram(false, 4000, 1200));
-    tap.crosses(46, &datagram(true, 4000, 80));
-    assert_eq!(
-        times(&tap.finish(1000)[0]),
-        [(0, Some(45), Outcome::Answered)]
-    );
-}
-
-/// With a small window, the server goes on only when an acknowledgement has come.
-#[test]
-fn acknowledgements_do_not_cut_a_download_with_a_small_window() {
-    let mut tap = Tap::new();
-    tap.crosses(0, &quic(true, 4000, 1200));
-    tap.crosses(15, &quic(false, 4000, 1200));
-    tap.crosses(100, &datagram(true, 4000, 400));
-    for k in 0..10 {
-        let at = 110 + 20 * k;
-        tap.sent(at, &datagram(false, 4000, 1200));
-        tap.crosses(at, &datagram(false, 4000, 1200));
-        tap.crosses(at + 10, &datagram(true, 4000, 64));
-    }
-    // A request right after it, larger than an acknowledgement of ten losses.
-    tap.crosses(301, &datagram(true, 4000, 101));
-    tap.crosses(311, &datagram(false, 4000, 1200));
-    // Its packet is acknowledged, and the losses before it are no longer reported.
-    tap.crosses(322, &datagram(true, 4000, 90));
-    tap.crosses(332, &datagram(false, 4000, 1200));
-    let all = tap.finish(1000);
-    let answered = Outcome::Answered;
-    assert_eq!(
-        times(&all[0]),
-        [
-            (0, Some(25), answered),
-            (100, Some(300), answered),
-            (301, Some(321), answered),
-            (322, Some(342), answered)
-        ]
-    );
-    let labels: Vec<Label> = all[0].exchanges.iter().map(|e| e.label).collect();
-    assert_eq!(labels[1], Label::Merged);
-}
-
-/// Large datagrams alone do not make QUIC: this is a stream with a report at its end, as iperf 2 sends.
-#[test]
-fn a_stream_of_large_datagrams_is_not_quic() {
-    for (first, initial) in [
-        ([0u8, 0, 0, 0, 1], false),
-        // RTP (RFC 3550 section 5.1) and a version that nobody speaks.
-        ([0x80, 96, 0, 0, 1], false),
-        ([0xc0, 9, 9, 9, 9], false),
-        ([0xc0, 0, 0, 0, 1], true),
-        ([0xd3, 0x6b, 0x33, 0x43, 0xcf], true),
-        ([0xff, 0x1a, 0x2a, 0xfa, 0x0a], true),
-    ] {
-        let mut tap = Tap::new();
-        for k in 0..300 {
-            let mut p = datagram(true, 4000, 1470);
-            p[28..33].copy_from_slice(&first);
-            tap.crosses(10 * k, &p);
-            // A server of QUIC acknowledges.
-            if initial && k % 2 == 1 {
-                tap.crosses(10 * k + 10, &datagram(false, 4000, 35));
-            }
-        }
-        tap.crosses(3010, &datagram(false, 4000, 1470));
-        let all = tap.finish(4000);
-        let label = match initial {
-            true => Label::Request,
-            false => Label::OneWay,
-        };
-        let labels: Vec<Label> = all[0].exchanges.iter().map(|e| e.label).collect();
-        assert_eq!(labels, [label], "{first:x?}");
-    }
-    // The device gave headers and payload apart.
-    let mut all = Datagrams::new(CROSSING);
-    let p = quic(true, 4000, 1200);
-    let (head, rest) = p.split_at(28);
-    all.sent(ms(0), &Header::of(&p).unwrap(), head, rest);
-    assert_eq!(all.all[0].kind, Kind::Quic);
 }
 
 /// A script asks one query after the other, each from a new port.
 #[test]
 fn a_query_whose_client_went_on_without_an_answer_has_failed() {
     let mut tap = Tap::new();
-    let asks = |tap: &mut Tap, at, port, answered| {
+    // The last two still wait: the first flow asks again after the last one that is answered has begun.
+    for (at, port, answered) in [
+        (0, 4000, true),
+        (1000, 4001, false),
+        (3000, 4002, true),
+        (3500, 4000, false),
+        (4000, 4003, false),
+    ] {
         tap.crosses(at, &datagram(true, port, 40));
         if answered {
             tap.crosses(at + 10, &datagram(false, port, 120));
         }
-    };
-    asks(&mut tap, 0, 4000, true);
-    asks(&mut tap, 1000, 4001, false);
-    asks(&mut tap, 3000, 4002, true);
-    // These still wait: the first flow asked again after the last one that was answered had begun.
-    asks(&mut tap, 3500, 4000, false);
-    asks(&mut tap, 4000, 4003, false);
+    }
     let all = tap.finish(5000);
     let last: Vec<Outcome> = all
         .iter()
@@ -477,7 +330,6 @@ fn a_query_whose_client_went_on_without_an_answer_has_failed() {
     assert_eq!(last, [CutOff, Failed, Answered, CutOff]);
 }
 
-/// Packets without ports belong to no flow: later fragments and ICMP errors.
 /// A datagram or echo of `whole` as two fragments over IPv4; `id` is its identification.
 fn fragments(mut whole: Vec<u8>, id: u8) -> [Vec<u8>; 2] {
     whole[5] = id;
@@ -524,6 +376,7 @@ fn an_answer_without_one_of_its_fragments_is_none() {
     }
 }
 
+/// Packets without ports belong to no flow: later fragments and ICMP errors.
 #[test]
 fn fragments_and_errors_belong_to_no_flow() {
     let mut tap = Tap::new();

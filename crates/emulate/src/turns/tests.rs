@@ -1,6 +1,8 @@
 //! Scripted conversations over a network that loses and reorders packets, observed at both hosts. The script defines
 //! when every request begins and ends.
 
+mod unasked;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -365,136 +367,6 @@ fn a_server_that_speaks_first_is_timed_from_the_opening() {
         (1, greeted)
     );
     assert_eq!(times(&seen)[1], script.truth[0]);
-}
-
-/// The server closes a connection that is kept alive, or asks whether the client is there.
-#[test]
-fn what_the_server_sends_unasked_is_no_part_of_the_answer() {
-    let mut script = Script::opened(0);
-    script.ask(&asked(300, 3000));
-    script.now += 5_000_000_000;
-    script.message(false, 24, |_| false);
-    script.close(false);
-    let seen = script.seen();
-    assert_eq!(times(&seen), script.truth);
-    assert_eq!(seen.exchanges[0].bytes, [300, 3000]);
-    assert_eq!(
-        (seen.unasked, seen.exchanges[0].outcome),
-        ([1, 0], Outcome::Answered)
-    );
-
-    // Pings and pongs every 20 s, then a real request long after the last of them.
-    let mut script = Script::opened(0);
-    script.ask(&asked(300, 3000));
-    for _ in 0..4 {
-        script.now += 20_000_000_000;
-        script.message(false, 6, |_| false);
-        script.message(true, 6, |_| false);
-    }
-    script.now += 7_000_000_000;
-    script.ask(&asked(300, 3000));
-    // The run ends while the next ping is on its way.
-    script.now += 20_000_000_000;
-    script.message(false, 6, |_| false);
-    script.segments.pop();
-    let seen = script.seen();
-    assert_eq!(times(&seen), script.truth);
-    let all = |e: &Exchange| e.outcome == Outcome::Answered && e.bytes == [300, 3000];
-    assert!(seen.exchanges.iter().all(all), "{seen:#?}");
-    assert_eq!(seen.unasked, [4, 0]);
-}
-
-#[test]
-fn a_reply_to_what_came_unasked_is_not_open_at_the_end() {
-    let mut script = Script::opened(0);
-    script.ask(&asked(300, 3000));
-    script.now += 20_000_000_000;
-    script.message(false, 6, |_| false);
-    script.message(true, 6, |_| false);
-    script.now += 3_000_000_000;
-    let seen = script.seen();
-    assert_eq!(times(&seen), script.truth);
-    assert_eq!(seen.exchanges[0].outcome, Outcome::Answered);
-}
-
-#[test]
-fn a_request_after_what_came_unasked_is_one() {
-    // A notice, which the client answers with a small request, whose answer takes its time.
-    let mut script = Script::opened(0);
-    script.ask(&asked(300, 3000));
-    script.now += 5_000_000_000;
-    script.message(false, 60, |_| false);
-    script.ask(&Asked {
-        waits: [600_000_000, 0],
-        ..asked(100, 3000)
-    });
-    let seen = script.seen();
-    assert_eq!(times(&seen), script.truth);
-    assert_eq!(seen.exchanges[1].bytes, [100, 3000]);
-    // One that is sent while a notice is on its way.
-    let mut script = Script::opened(0);
-    script.ask(&asked(300, 3000));
-    script.now += 5_000_000_000;
-    let sent = script.now;
-    script.message(false, 60, |_| false);
-    script.now = sent + CROSSING / 2;
-    script.ask(&asked(100, 3000));
-    let seen = script.seen();
-    assert_eq!(times(&seen), script.truth);
-    // One without an answer.
-    let mut script = Script::opened(0);
-    script.ask(&asked(300, 3000));
-    script.now += 5_000_000_000;
-    script.message(false, 60, |_| false);
-    script.message(true, 100, |_| false);
-    script.now += 500_000_000;
-    let last = script.seen().exchanges.pop().unwrap();
-    assert_eq!((last.bytes, last.outcome), ([100, 0], Outcome::CutOff));
-}
-
-#[test]
-fn a_slow_answer_is_one() {
-    // The client waits for a small answer.
-    let mut script = Script::opened(0);
-    script.ask(&asked(300, 3000));
-    script.ask(&Asked {
-        waits: [8_000_000_000, 0],
-        ..asked(100, 20)
-    });
-    let seen = script.seen();
-    assert_eq!((times(&seen), seen.unasked), (script.truth, [0, 0]));
-    // The small last part of an answer is lost for more than a second. It was sent at once.
-    let mut script = Script::opened(0);
-    let start = script.now;
-    script.message(true, 300, |_| false);
-    script.message(false, 3000, |_| false);
-    let seq = script.next[1];
-    let last = script.put(script.now + 100_000, false, seq, ACK | PSH, 20, 8);
-    script.next[1] = seq.wrapping_add(20);
-    script.now = last + 1;
-    let seen = script.seen();
-    assert_eq!(times(&seen), [(start, last)]);
-    assert_eq!(seen.unasked, [0, 0]);
-    // The client's window closes in the middle of an answer.
-    let mut script = Script::opened(0);
-    let start = script.now;
-    script.message(true, 300, |_| false);
-    let seq = script.next[1];
-    script.put(script.now, false, seq, ACK, 1000, 1);
-    script.now += 5_000_000_000;
-    let last = script.put(script.now, false, seq.wrapping_add(1000), ACK | PSH, 20, 1);
-    script.now = last;
-    let seen = script.seen();
-    assert_eq!((times(&seen), seen.unasked), (vec![(start, last)], [0, 0]));
-    // Much data after a silence: nothing shows whether it was asked for, and this is told.
-    let mut script = Script::opened(0);
-    script.ask(&asked(300, 3000));
-    script.now += 5_000_000_000;
-    script.message(false, 4000, |_| false);
-    let end = script.now;
-    let seen = script.seen();
-    assert_eq!(times(&seen), [(script.truth[0].0, end)]);
-    assert_eq!((seen.unasked, seen.exchanges[0].bytes[1]), ([0, 1], 7000));
 }
 
 /// Like `echo q | nc -N server`: the client closes its side together with its request.

@@ -53,9 +53,9 @@ impl Device {
 
     fn names(&self) -> io::Result<Vec<String>> {
         // `struct ethtool_sset_info`: the set is a bit of a number of 64 bits.
-        let [a, b, c, d, e, f, g, h] = (1u64 << FEATURES).to_ne_bytes();
-        let set = [[a, b, c, d], [e, f, g, h]].map(u32::from_ne_bytes);
-        let mut info = [COUNT_STRINGS, 0, set[0], set[1], 0];
+        let set = (1u64 << FEATURES).to_ne_bytes();
+        let half = |from: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| set[from + i]));
+        let mut info = [COUNT_STRINGS, 0, half(0), half(4), 0];
         // SAFETY: the kernel writes one number after the set.
         unsafe { self.call(&mut info)? };
         let count = info[4].min(MOST);

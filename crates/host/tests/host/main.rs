@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "a test program reports on stdout")]
 
 mod ferry;
+mod network;
 mod programs;
 
 use ferry::pair;
@@ -22,11 +23,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 use swell_host::clock::epoch;
 use swell_host::doctor::{State, examine};
-use swell_host::sys::features;
 use swell_host::{Checksum, Nic};
 use swell_host::{
-    DEVICE_NAME, DeviceKind, Error, Host, HostConfig, Offload, Process, Program, Rights, Stream,
-    helper_main,
+    DeviceKind, Error, Host, HostConfig, Offload, Process, Program, Rights, Stream, helper_main,
 };
 
 /// Time limit for operations that should take milliseconds.
@@ -48,7 +47,10 @@ const TESTS: &[(&str, Test)] = &[
     ),
     ("the_machine_is_out_of_reach", the_machine_is_out_of_reach),
     ("two_emulations_do_not_see_each_other", two_emulations),
-    ("a_prefix_is_a_hundred_nodes", a_prefix_is_a_hundred_nodes),
+    (
+        "a_prefix_is_a_hundred_nodes",
+        network::a_prefix_is_a_hundred_nodes,
+    ),
     (
         "the_congestion_control_is_what_was_asked_for",
         congestion_control,
@@ -64,7 +66,7 @@ const TESTS: &[(&str, Test)] = &[
     ),
     (
         "tunnels_are_segmented_by_the_kernel",
-        tunnels_are_segmented_by_the_kernel,
+        network::tunnels_are_segmented_by_the_kernel,
     ),
     (
         "the_end_of_a_host_ends_what_runs_there",
@@ -118,23 +120,6 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     again_as_nobody(&arguments)
-}
-
-/// A virtio header does not describe TCP in a tunnel, nor SCTP. The device must not be given such super-packets.
-fn tunnels_are_segmented_by_the_kernel(rights: &Rights) {
-    let (host, _device) = Host::create(rights, &client()).expect("a host");
-    let active = || features::active(DEVICE_NAME);
-    let active = host.enter(active).expect("a thread").expect("features");
-    assert!(
-        active.iter().any(|f| f == "tx-tcp-segmentation"),
-        "{active:?}"
-    );
-    let wrong = |f: &&String| {
-        let words = ["gre", "ipxip", "udp_tnl", "tunnel", "sctp-seg", "esp-seg"];
-        f.starts_with("tx-") && words.iter().any(|w| f.contains(w))
-    };
-    let wrong: Vec<&String> = active.iter().filter(wrong).collect();
-    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 /// The same tests as an unprivileged user.
@@ -445,57 +430,6 @@ fn two_emulations(rights: &Rights) {
         .expect("listen");
     assert_eq!(ask(&a1, &["connect", "10.9.0.2:80"]), "connected");
     assert_eq!(ask(&a2, &["connect", "10.9.0.2:80"]), "ConnectionRefused");
-}
-
-fn a_prefix_is_a_hundred_nodes(rights: &Rights) {
-    let (mut nodes, mut servers) = (client(), server());
-    nodes.local = ["10.1.0.0/16", "fd01::/64"]
-        .map(|p| p.parse().expect("a prefix"))
-        .into();
-    servers.local = ["10.2.0.0/16", "fd02::/64"]
-        .map(|p| p.parse().expect("a prefix"))
-        .into();
-    let (a, b, _ferry) = pair(rights, &nodes, &servers);
-    let listener = b
-        .enter(|| TcpListener::bind("[::]:80"))
-        .expect("enter")
-        .expect("listen");
-    for k in 1..=50u8 {
-        for (from, to) in [
-            (format!("10.1.0.{k}"), format!("10.2.0.{k}")),
-            (format!("fd01::{k}"), format!("fd02::{k}")),
-        ] {
-            let connection = a
-                .enter(|| connect_from(ip(&from), SocketAddr::new(ip(&to), 80)))
-                .expect("enter")
-                .unwrap_or_else(|e| panic!("{from} to {to}: {e}"));
-            let (accepted, peer) = listener.accept().expect("a connection");
-            let local = accepted.local_addr().expect("an address");
-            assert_eq!(peer.ip().to_canonical(), ip(&from));
-            assert_eq!(local.ip().to_canonical(), ip(&to));
-            drop(connection);
-        }
-    }
-    // A host without a prefix has its own addresses only.
-    let (plain, _device) = Host::create(rights, &server()).expect("a host");
-    for address in ["10.1.0.1", "fd01::1"] {
-        let bound = plain.enter(|| UdpSocket::bind((ip(address), 0)));
-        let error = bound.expect("enter").expect_err(address);
-        assert_eq!(error.kind(), io::ErrorKind::AddrNotAvailable);
-    }
-}
-
-fn connect_from(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
-    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
-    let family = if from.is_ipv4() {
-        AddressFamily::INET
-    } else {
-        AddressFamily::INET6
-    };
-    let socket = socket(family, SocketType::STREAM, None)?;
-    bind(&socket, &SocketAddr::new(from, 0))?;
-    connect(&socket, &to)?;
-    Ok(socket.into())
 }
 
 fn congestion_control(rights: &Rights) {
