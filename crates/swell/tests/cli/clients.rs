@@ -226,7 +226,8 @@ kind = "none"
         .args(["--json", "run", "two.toml", "-o", "kept"])
         .output()
         .unwrap();
-    let said: Value = serde_json::from_slice(&out.stdout).expect(&text(&out.stderr));
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let said: Value = serde_json::from_slice(&out.stdout).unwrap();
     let left = warned(&said, "left-behind").expect("a warning");
     assert!(left.contains("a process behind (sleep)"), "{left}");
     assert!(left.contains("ran beside it"), "{left}");
