@@ -7,7 +7,7 @@ use swell_base::{Dur, Time};
 
 use super::control::OpenFlow;
 use super::ip::{Header, TCP};
-use super::turns::{End, Exchange, Received, Turns};
+use super::turns::{End, Exchange, Received, Turns, silence};
 
 /// Bits of the TCP flags (RFC 9293 section 3.1).
 const FIN: u8 = 1;
@@ -15,6 +15,9 @@ const SYN: u8 = 2;
 const RST: u8 = 4;
 const PSH: u8 = 8;
 const ACK: u8 = 16;
+
+/// At most so many pieces of data beyond a gap are remembered, more than a receive window of 64 MiB has segments.
+const PIECES: usize = 1 << 16;
 
 /// Connections beyond this number are counted but not followed.
 const MOST: usize = 1 << 20;
@@ -59,12 +62,20 @@ pub struct Connection {
     pub until: Time,
     /// The requests inside it. The first includes the time of the handshake, but not the pause after it.
     pub exchanges: Vec<Exchange>,
+    /// How often the server sent after a long silence, without being asked: small data, which is in no request, and
+    /// more data, which was taken for the rest of an answer.
+    pub unasked: [u32; 2],
 }
 
 impl Connection {
     /// Whether neither side had begun to close it when the run ended.
     pub fn is_open(&self) -> bool {
         self.ending == Ending::Open
+    }
+
+    /// How long its opening took: a round-trip time, unless packets were lost.
+    fn opening(&self) -> Option<Dur> {
+        self.connected.map(|at| at.since(self.start))
     }
 }
 
@@ -92,6 +103,9 @@ struct Inside {
     pushed: u64,
     /// When the client closed or reset it.
     closed: Option<Time>,
+    /// Data in the client's SYN (TCP Fast Open, RFC 7413 section 2), and how much of it the server accepted.
+    in_syn: u64,
+    accepted: u64,
 }
 
 /// One direction of a connection. Offsets count from the byte after the SYN.
@@ -103,7 +117,7 @@ struct Half {
     sent: u64,
     /// Offset after the last byte received without a gap.
     received: u64,
-    /// Data received beyond a gap: end offset by start offset.
+    /// Data received beyond a gap: end offset by start offset. Adjacent pieces are one.
     beyond: BTreeMap<u64, u64>,
     /// Offset of the FIN.
     fin: Option<u64>,
@@ -120,8 +134,14 @@ impl Half {
 
     /// Records the arrival of bytes from offset `from` up to `to`.
     fn take(&mut self, from: u64, to: u64) {
-        let longest = self.beyond.entry(from).or_insert(to);
-        *longest = to.max(*longest);
+        let full = self.beyond.len() >= PIECES;
+        match self.beyond.range_mut(..=from).next_back() {
+            Some((_, end)) if *end >= from => *end = to.max(*end),
+            _ if full && from > self.received => {}
+            _ => {
+                self.beyond.insert(from, to);
+            }
+        }
         while let Some((&begin, &end)) = self.beyond.first_key_value()
             && begin <= self.received
         {
@@ -211,9 +231,17 @@ impl Connections {
             (true, false) => Received::Unconfirmed,
             (false, _) => Received::NotAll,
         };
+        // All data so far has arrived, and the server had ended its last write.
+        let idle = client.sent == client.received
+            && server.sent == server.received
+            && server.received == inside.pushed;
         let half = &mut inside.halves[way];
         if segment.flags & SYN != 0 {
             half.base = Some(segment.seq.wrapping_add(1));
+            match way {
+                0 => inside.in_syn = inside.in_syn.max(segment.len),
+                _ => self.accept(index, segment.ack),
+            }
             return;
         }
         let Some(from) = half.offset(segment.seq) else {
@@ -231,6 +259,15 @@ impl Connections {
             half.sent = half.sent.max(to);
             if way == 0 && new > 0 {
                 inside.turns.asked(at, new, received);
+            }
+            if way == 1 && new > 0 && idle {
+                let silence = silence(self.all[index].opening().unwrap_or(Dur::ZERO));
+                if self.all[index]
+                    .last_byte
+                    .is_some_and(|last| at.since(last) > silence)
+                {
+                    inside.turns.wakes(at, silence);
+                }
             }
         }
         if segment.flags & FIN != 0 {
@@ -342,6 +379,8 @@ impl Connections {
             confirmed: 0,
             pushed: 0,
             closed: None,
+            in_syn: 0,
+            accepted: 0,
         });
         self.all.push(Connection {
             client: ends[0],
@@ -355,7 +394,26 @@ impl Connections {
             ending: Ending::Open,
             until: at,
             exchanges: Vec::new(),
+            unasked: [0; 2],
         });
+    }
+
+    /// The server's SYN acknowledges `ack`. What it does not acknowledge of the data in the client's SYN is sent again
+    /// after the opening (RFC 7413 section 4.2).
+    fn accept(&mut self, index: usize, ack: u32) {
+        let (connection, inside) = (&mut self.all[index], &mut self.inside[index]);
+        let client = &mut inside.halves[0];
+        let accepted = client.offset(ack).unwrap_or(0).min(inside.in_syn);
+        if client.sent > 0 || accepted == 0 {
+            return;
+        }
+        client.sent = accepted;
+        client.take(0, accepted);
+        connection.bytes[0] = accepted;
+        inside.accepted = accepted;
+        inside
+            .turns
+            .asked(connection.start, accepted, Received::All);
     }
 
     /// The connection of a packet, and its direction: 0 to the server, 1 to the client.
@@ -378,18 +436,21 @@ impl Connections {
         let (connection, inside) = (&mut self.all[index], &mut self.inside[index]);
         let [_, server] = &inside.halves;
         let pushed = [0, server.received].contains(&inside.pushed);
-        let opening = connection.connected.map(|c| c.since(connection.start));
+        let opening = connection.opening();
         inside.turns.finish(End {
             at,
             // A sender whose window closes in the middle of an answer sets no PSH there.
             whole: server.finished || (server.sent == server.received && pushed),
             broken: connection.ending == Ending::ResetByServer,
+            closing: connection.ending == Ending::Closing,
             too_late: inside.closed.zip(opening).map(|(closed, rtt)| closed - rtt),
         });
         connection.until = at;
         connection.exchanges = inside.turns.take();
+        connection.unasked = inside.turns.unasked_times();
         if let (Some(first), Some(opening)) = (connection.exchanges.first_mut(), opening)
             && first.bytes[0] > 0
+            && inside.accepted == 0
         {
             first.start = first.start - opening;
         }
@@ -405,123 +466,4 @@ fn ends(header: &Header) -> ((IpAddr, u16), (IpAddr, u16)) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A TCP packet over IPv4 with this many bytes of payload.
-    fn packet(to_server: bool, seq: u32, flags: u8, len: usize) -> Vec<u8> {
-        let mut p = vec![0; 40 + len];
-        p[0] = 0x45;
-        p[9] = TCP;
-        let (from, to) = if to_server { (1, 2) } else { (2, 1) };
-        p[12..20].copy_from_slice(&[10, 0, 0, from, 10, 0, 0, to]);
-        let ports = if to_server { [5000u16, 80] } else { [80, 5000] };
-        p[20..22].copy_from_slice(&ports[0].to_be_bytes());
-        p[22..24].copy_from_slice(&ports[1].to_be_bytes());
-        p[24..28].copy_from_slice(&seq.to_be_bytes());
-        p[32] = 0x50;
-        p[33] = flags;
-        p
-    }
-
-    struct Line {
-        seen: Connections,
-        now: u64,
-    }
-
-    impl Line {
-        fn new() -> Line {
-            Line {
-                seen: Connections::default(),
-                now: 0,
-            }
-        }
-        fn sends(&mut self, p: &[u8]) {
-            self.now += 1;
-            let at = Time::from_nanos(self.now);
-            self.seen.sent(at, &Header::of(p).unwrap(), p, p.len());
-        }
-        fn arrives(&mut self, p: &[u8]) {
-            self.now += 1;
-            let at = Time::from_nanos(self.now);
-            self.seen.received(at, &Header::of(p).unwrap(), p);
-        }
-        fn both(&mut self, p: &[u8]) {
-            self.sends(p);
-            self.arrives(p);
-        }
-    }
-
-    /// Sequence numbers wrap during the transfer.
-    const CLIENT: u32 = u32::MAX - 50;
-    const SERVER: u32 = u32::MAX - 2000;
-
-    fn opened() -> Line {
-        let mut line = Line::new();
-        line.both(&packet(true, CLIENT, SYN, 0));
-        line.both(&packet(false, SERVER, SYN | ACK, 0));
-        line.both(&packet(true, CLIENT.wrapping_add(1), ACK, 100));
-        line
-    }
-
-    #[test]
-    fn a_transfer_with_a_loss_is_complete_when_the_hole_is_filled() {
-        let mut line = opened();
-        let seg = |i: u32| packet(false, SERVER.wrapping_add(1 + i * 1000), ACK, 1000);
-        line.sends(&seg(0));
-        line.both(&seg(1));
-        line.both(&seg(2));
-        line.both(&packet(false, SERVER.wrapping_add(3001), ACK | FIN, 0));
-        line.both(&seg(0));
-        let filled = line.now;
-        line.both(&packet(false, SERVER.wrapping_add(3001), ACK | FIN, 0));
-        line.both(&packet(true, CLIENT.wrapping_add(101), ACK | FIN, 0));
-        let all = line.seen.finish(Time::from_nanos(line.now));
-        let c = &all[0];
-        assert_eq!(
-            (all.len(), c.bytes, c.retransmissions),
-            (1, [100, 3000], [0, 1])
-        );
-        assert_eq!(c.last_byte, Some(Time::from_nanos(filled)));
-        assert_eq!(
-            (c.start, c.connected),
-            (Time::from_nanos(1), Some(Time::from_nanos(4)))
-        );
-        assert_eq!(c.ending, Ending::Closed);
-    }
-
-    #[test]
-    fn a_reset_and_a_second_connection_from_the_same_port() {
-        let mut line = opened();
-        line.both(&packet(false, SERVER.wrapping_add(1), RST, 0));
-        line.both(&packet(true, 7, SYN, 0));
-        line.both(&packet(true, 7, SYN, 0));
-        let all = line.seen.finish(Time::from_nanos(line.now));
-        assert_eq!(all.len(), 2);
-        assert_eq!(
-            [all[0].ending, all[1].ending],
-            [Ending::ResetByServer, Ending::Open]
-        );
-        assert_eq!(all[1].connected, None);
-    }
-
-    #[test]
-    fn noise_does_not_panic() {
-        let mut rng = swell_base::Stream::new(2, "noise");
-        let mut line = opened();
-        for _ in 0..50_000 {
-            let len = rng.below(50) as usize;
-            let p = packet(
-                rng.chance(0.5),
-                rng.below(1 << 32) as u32,
-                rng.below(256) as u8,
-                len,
-            );
-            if rng.chance(0.5) {
-                line.sends(&p);
-            } else {
-                line.arrives(&p);
-            }
-        }
-    }
-}
+mod tests;

@@ -21,6 +21,13 @@ const INITIAL: u64 = 1200;
 /// ACK frame with a few ranges, and the authentication tag (RFC 9000 sections 17.3.1 and 19.3). Datagrams up to this
 /// length neither begin a request nor end an answer.
 const ACKNOWLEDGEMENT: u64 = 60;
+/// A range of an ACK frame takes at most this many bytes: a gap and a length below 16 384 (RFC 9000 section 19.3.1).
+const RANGE: u64 = 4;
+/// An ACK frame has at most this many ranges. Receivers limit them (RFC 9000 section 13.2.3), common ones to 32 or 64.
+const RANGES: u64 = 64;
+/// An acknowledgement leaves at most this long after the packet that it answers: 25 ms (RFC 9000 section 18.2,
+/// max_ack_delay) and the granularity of a timer (RFC 9002 section 6.1.2).
+const ACK_DELAY: Dur = Dur::from_millis(26);
 
 /// A flow that was silent for longer than this is not listed as open.
 const SILENCE: Dur = Dur::from_millis(5000);
@@ -55,6 +62,7 @@ pub struct Datagrams {
 #[derive(Debug)]
 struct Flow {
     client: IpAddr,
+    server: (IpAddr, u16),
     kind: Kind,
     turns: Turns,
     bytes: [u64; 2],
@@ -63,6 +71,12 @@ struct Flow {
     /// When it began, and when a datagram last arrived.
     start: Time,
     last: Time,
+    /// Datagrams that the server sent since the client had all and sent data, those that arrived, and when the last did.
+    answers: [u64; 2],
+    heard: Option<Time>,
+    /// When the server sent its last datagram, and whether that has arrived.
+    served: Time,
+    settled: bool,
     /// It is listed as open.
     open: bool,
 }
@@ -108,12 +122,27 @@ struct Datagram {
     reply: bool,
     /// It is a fragment after the first one.
     rest: bool,
+    /// Its payload begins as a QUIC client's first datagram does.
+    initial: bool,
     len: u64,
 }
 
+/// Whether payload begins with a long header of QUIC (RFC 9000 section 17.2) of version 1, version 2 (RFC 9369), a draft,
+/// or one that is reserved to make servers negotiate (RFC 9000 section 15).
+fn is_long_header(payload: &[u8]) -> bool {
+    let Some(&[first, version @ ..]) = payload.first_chunk::<5>() else {
+        return false;
+    };
+    let version = u32::from_be_bytes(version);
+    let known = matches!(version, 1 | 0x6b33_43cf | 0xff00_0001..=0xff00_00ff);
+    first & 0xc0 == 0xc0 && (known || version & 0x0f0f_0f0f == 0x0a0a_0a0a)
+}
+
 impl Datagram {
-    fn of(header: &Header, packet: &[u8], size: usize) -> Option<Datagram> {
+    /// `packet` begins with the headers; `rest` is what follows it.
+    fn of(header: &Header, packet: &[u8], rest: &[u8]) -> Option<Datagram> {
         let body = packet.get(header.transport..)?;
+        let size = packet.len() + rest.len();
         let payload = size.saturating_sub(header.transport + 8) as u64;
         let (source, destination) = (header.source, header.destination);
         match header.protocol {
@@ -121,6 +150,11 @@ impl Datagram {
                 ends: (UDP, source, header.ports[0], destination, header.ports[1]),
                 reply: false,
                 rest: false,
+                initial: payload >= INITIAL
+                    && is_long_header(match body.get(8..) {
+                        Some(data @ [_, ..]) => data,
+                        _ => rest,
+                    }),
                 len: payload,
             }),
             ICMP | ICMP_V6 => {
@@ -136,6 +170,7 @@ impl Datagram {
                     ends: (header.protocol, source, id, destination, sequence),
                     reply,
                     rest: false,
+                    initial: false,
                     len: payload,
                 })
             }
@@ -190,23 +225,23 @@ impl Datagrams {
     }
 
     /// The datagram of a packet. A fragment after the first one has the ends of the first, which hosts send before.
-    fn datagram(&self, header: &Header, packet: &[u8], size: usize) -> Option<Datagram> {
+    fn datagram(&self, header: &Header, packet: &[u8], rest: &[u8]) -> Option<Datagram> {
         match header.fragment.filter(|f| !f.first) {
-            None => Datagram::of(header, packet, size),
+            None => Datagram::of(header, packet, rest),
             Some(f) => {
                 let whole = (header.source, header.destination, f.id);
                 Some(Datagram {
                     rest: true,
-                    len: size.saturating_sub(header.transport) as u64,
+                    len: (packet.len() + rest.len()).saturating_sub(header.transport) as u64,
                     ..self.fragmented.get(&whole)?.first
                 })
             }
         }
     }
 
-    /// A host sent a packet. `packet` begins with its headers; `size` is the whole length.
-    pub(crate) fn sent(&mut self, at: Time, header: &Header, packet: &[u8], size: usize) {
-        let Some(datagram) = self.datagram(header, packet, size) else {
+    /// A host sent a packet. `packet` begins with its headers; `rest` is what follows it.
+    pub(crate) fn sent(&mut self, at: Time, header: &Header, packet: &[u8], rest: &[u8]) {
+        let Some(datagram) = self.datagram(header, packet, rest) else {
             return;
         };
         if let Some(f) = header.fragment {
@@ -228,7 +263,10 @@ impl Datagrams {
             }
         }
         if let Some(&index) = self.flows.get(&datagram.back()) {
-            self.all[index].packets[1] += u64::from(at < self.catching_up);
+            let flow = &mut self.all[index];
+            flow.packets[1] += u64::from(at < self.catching_up);
+            flow.answers[0] += 1;
+            (flow.served, flow.settled) = (at, false);
             return;
         }
         if datagram.reply {
@@ -241,9 +279,15 @@ impl Datagrams {
             self.reopen(index);
             let flow = &mut self.all[index];
             flow.packets[1] += u64::from(at < self.catching_up);
-            // Only the direction counts: without sequence numbers, nothing shows whether more data is in flight.
-            if flow.counts(datagram.len) {
+            // Without sequence numbers, nothing shows whether more data is on its way. What arrives will show it.
+            if flow.may_acknowledge(at, datagram.len) {
+                flow.turns.asked_or_acknowledged(at, datagram.len);
+            } else if flow.counts(datagram.len) {
                 flow.turns.asked(at, datagram.len, Received::All);
+                // What is acknowledged with it need not be acknowledged again (RFC 9000 section 13.2.4).
+                if flow.settled {
+                    flow.answers = [0; 2];
+                }
             }
             return;
         }
@@ -257,14 +301,15 @@ impl Datagrams {
         // An echo that reuses a sequence number starts a new request.
         self.flows.insert(datagram.ends, self.all.len());
         self.open.push(self.all.len());
-        let (_, client, id, server, _) = datagram.ends;
+        let (_, client, id, server, port) = datagram.ends;
         let mut turns = Turns::of_datagrams(at, self.crossing);
         turns.asked(at, datagram.len, Received::All);
         self.all.push(Flow {
             client,
+            server: (server, port),
             kind: match echo {
                 true => Kind::Echo(server, id),
-                false if datagram.len >= INITIAL => Kind::Quic,
+                false if datagram.initial => Kind::Quic,
                 false => Kind::Udp,
             },
             turns,
@@ -272,6 +317,10 @@ impl Datagrams {
             packets: [0; 2],
             start: at,
             last: at,
+            answers: [0; 2],
+            heard: None,
+            served: at,
+            settled: true,
             open: true,
         });
     }
@@ -283,9 +332,16 @@ impl Datagrams {
         }
     }
 
-    /// A packet reached a host. Returns the index of its flow, for [`left_late`](Self::left_late).
-    pub(crate) fn received(&mut self, at: Time, header: &Header, packet: &[u8]) -> Option<usize> {
-        let datagram = self.datagram(header, packet, packet.len())?;
+    /// A packet that entered at `entered` reached a host. Returns the index of its flow, for
+    /// [`left_late`](Self::left_late).
+    pub(crate) fn received(
+        &mut self,
+        at: Time,
+        entered: Time,
+        header: &Header,
+        packet: &[u8],
+    ) -> Option<usize> {
+        let datagram = self.datagram(header, packet, &[])?;
         let whole = self.whole(header, datagram.len);
         if !datagram.reply
             && let Some(&index) = self.flows.get(&datagram.ends)
@@ -293,6 +349,9 @@ impl Datagrams {
             let flow = &mut self.all[index];
             flow.bytes[0] += datagram.len;
             flow.last = at;
+            if whole.is_some() {
+                flow.turns.reached(at, entered);
+            }
             return Some(index);
         }
         let index = *self.flows.get(&datagram.back())?;
@@ -300,8 +359,11 @@ impl Datagrams {
         let flow = &mut self.all[index];
         flow.bytes[1] += datagram.len;
         flow.last = at;
+        flow.answers[1] += 1;
+        flow.settled |= entered >= flow.served;
+        flow.heard = Some(at);
         if let Some(len) = whole.filter(|&len| flow.counts(len)) {
-            flow.turns.answered(at, len);
+            flow.turns.answered_from(at, entered, len);
         }
         Some(index)
     }
@@ -351,15 +413,21 @@ impl Datagrams {
     pub fn finish(self, end: Time) -> Vec<Conversation> {
         let mut all: Vec<Conversation> = Vec::new();
         let mut echoes: BTreeMap<(IpAddr, IpAddr, u16), usize> = BTreeMap::new();
+        let mut given_up = GivenUp::default();
         for mut flow in self.all {
             flow.turns.finish(End {
                 at: end,
                 whole: true,
                 broken: false,
+                closing: false,
                 too_late: None,
             });
-            let exchanges = flow.turns.take();
+            let mut exchanges = flow.turns.take();
+            if flow.kind == Kind::Udp {
+                streams(&mut exchanges);
+            }
             let Kind::Echo(server, id) = flow.kind else {
+                given_up.flow(&flow, &exchanges, all.len());
                 all.push(Conversation {
                     client: flow.client,
                     bytes: flow.bytes,
@@ -382,7 +450,49 @@ impl Datagrams {
         for &index in echoes.values() {
             lost(&mut all[index].exchanges);
         }
+        for index in given_up.all() {
+            if let Some(last) = all[index].exchanges.last_mut() {
+                last.outcome = Outcome::Failed;
+            }
+        }
         all
+    }
+}
+
+/// The address of a client, and a server's address and port.
+type Pair = (IpAddr, (IpAddr, u16));
+
+/// Finds the flows whose last request was never answered, while a flow that the client opened later to the same port
+/// was.
+#[derive(Default)]
+struct GivenUp {
+    /// When the last answered flow between the two began.
+    answered: BTreeMap<Pair, Time>,
+    /// The unanswered requests, each with its beginning and the index of its conversation.
+    waiting: Vec<(Pair, Time, usize)>,
+}
+
+impl GivenUp {
+    fn flow(&mut self, flow: &Flow, exchanges: &[Exchange], index: usize) {
+        let ends = (flow.client, flow.server);
+        if exchanges.iter().any(|e| e.first_byte.is_some()) {
+            // Flows come in the order in which they began.
+            self.answered.insert(ends, flow.start);
+        }
+        if let Some(last) = exchanges.last()
+            && last.first_byte.is_none()
+            && last.label.waits()
+        {
+            self.waiting.push((ends, last.start, index));
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = usize> {
+        let waiting = self.waiting.iter();
+        waiting.filter_map(|(ends, start, index)| {
+            let began = self.answered.get(ends)?;
+            (began > start).then_some(*index)
+        })
     }
 }
 
@@ -399,9 +509,32 @@ impl Flow {
         [all, late.min(all)]
     }
 
+    /// Whether a datagram that the client sent at `at` can be an acknowledgement that reports losses.
+    fn may_acknowledge(&self, at: Time, len: u64) -> bool {
+        let missing = self.answers[0].saturating_sub(self.answers[1]);
+        let most = ACKNOWLEDGEMENT + RANGE * missing.min(RANGES);
+        let prompt = self.heard.is_some_and(|heard| at.since(heard) <= ACK_DELAY);
+        self.kind == Kind::Quic && prompt && ACKNOWLEDGEMENT < len && len <= most
+    }
+
     /// Whether a datagram with this payload length can be part of a request or an answer.
     fn counts(&self, len: u64) -> bool {
         self.kind != Kind::Quic || len > ACKNOWLEDGEMENT
+    }
+}
+
+/// A client that sends many datagrams for longer than this waits for none of them to be answered.
+const WAITS: Dur = Dur::from_secs(1);
+
+/// Labels streams that were answered only at their end, as by a report of what arrived.
+fn streams(exchanges: &mut [Exchange]) {
+    for e in exchanges {
+        let late = e
+            .first_byte
+            .is_some_and(|first| first.since(e.start) > WAITS);
+        if late && e.pieces > STREAM && e.label != Label::Merged {
+            e.label = Label::OneWay;
+        }
     }
 }
 

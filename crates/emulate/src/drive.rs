@@ -358,7 +358,7 @@ impl Emulation {
                     inside.counts.marked += 1;
                 }
                 if d.port.0 < inside.programs {
-                    tracked = inside.tracker.received(d.at, &header, &place.bytes);
+                    tracked = (inside.tracker).received(d.at, place.entered, &header, &place.bytes);
                 }
             }
             let host = &mut self.hosts[self.ports[d.port.0 as usize]];

@@ -120,6 +120,8 @@ pub struct Counts {
     pub unroutable: u64,
     /// Packets to a multicast group, which are discarded: no host is a member.
     pub multicast: u64,
+    /// Those among them that are a program's datagrams, and not of a protocol that finds names or services.
+    pub groups: u64,
     /// Packets that are not IP.
     pub strange: u64,
     /// Packets that the kernel of the receiving host refused.

@@ -347,12 +347,18 @@ fn who_asks_for_an_address_that_nobody_has_is_told() {
     let mut group = packet(1, 9, 60, 6);
     group[16..20].copy_from_slice(&[224, 0, 0, 251]);
     one.send(&group).unwrap();
+    // Only the first of these is a program's own: the others ask for names (mDNS) and for neighbours.
+    group[22..24].copy_from_slice(&5353u16.to_be_bytes());
+    one.send(&group).unwrap();
+    group[9] = 58;
+    one.send(&group).unwrap();
     std::thread::sleep(Duration::from_millis(100));
     let counts = running.stop().unwrap().counts;
     assert_eq!(
         (counts.unroutable, counts.multicast, counts.entered),
-        (1, 1, 0)
+        (1, 3, 0)
     );
+    assert_eq!(counts.groups, 1);
 }
 
 #[test]

@@ -64,16 +64,22 @@ impl Tracker {
         self.connections.open_flows().chain(datagrams).collect()
     }
 
-    /// A host sent a packet. `packet` begins with its headers; `size` is the whole length.
-    pub(crate) fn sent(&mut self, at: Time, header: &Header, packet: &[u8], size: usize) {
+    /// A host sent a packet. `packet` begins with its headers; `rest` is what follows it.
+    pub(crate) fn sent(&mut self, at: Time, header: &Header, packet: &[u8], rest: &[u8]) {
         match header.protocol {
-            TCP => self.connections.sent(at, header, packet, size),
-            _ => self.datagrams.sent(at, header, packet, size),
+            TCP => (self.connections).sent(at, header, packet, packet.len() + rest.len()),
+            _ => self.datagrams.sent(at, header, packet, rest),
         }
     }
 
-    /// A packet reached a host.
-    pub(crate) fn received(&mut self, at: Time, header: &Header, packet: &[u8]) -> Option<Tracked> {
+    /// A packet that entered at `entered` reached a host.
+    pub(crate) fn received(
+        &mut self,
+        at: Time,
+        entered: Time,
+        header: &Header,
+        packet: &[u8],
+    ) -> Option<Tracked> {
         let tracked = match header.protocol {
             TCP => self
                 .connections
@@ -81,7 +87,7 @@ impl Tracker {
                 .map(Tracked::Connection),
             _ => self
                 .datagrams
-                .received(at, header, packet)
+                .received(at, entered, header, packet)
                 .map(Tracked::Datagrams),
         };
         Some(tracked.unwrap_or(Tracked::Other))

@@ -5,6 +5,9 @@
 //! traffic is timed like any other. Overlapping requests (pipelining, HTTP/2, QUIC) merge into one, which is labelled
 //! as merged if the overlap is visible.
 //!
+//! Data that the server sends after a long silence, without being asked, is not part of the answer if it is small:
+//! servers announce that they close a connection, or ask whether the client is alive.
+//!
 //! TCP connections and datagram flows share this module. It sees new data only: the caller removes retransmissions by
 //! their sequence numbers.
 
@@ -120,6 +123,8 @@ pub struct End {
     pub whole: bool,
     /// Whether the server reset the conversation.
     pub broken: bool,
+    /// Whether only one side had closed it.
+    pub closing: bool,
     /// Data first sent after this instant could not have been answered before the client closed.
     pub too_late: Option<Time>,
 }
@@ -135,6 +140,15 @@ pub enum Received {
     Unconfirmed,
 }
 
+/// Data that the server sends after a silence, without being asked.
+#[derive(Clone, Copy, Debug)]
+struct Unasked {
+    /// Bytes that have arrived.
+    bytes: u64,
+    /// The shortest silence that counts as one.
+    silence: Dur,
+}
+
 /// The requests of one conversation.
 #[derive(Clone, Debug)]
 pub struct Turns {
@@ -144,6 +158,16 @@ pub struct Turns {
     lateness: Chain,
     /// Unanswered streams may follow answered requests, as RTP follows its negotiation.
     streams: bool,
+    /// When data of the current exchange first reached the server. Only datagram flows know.
+    reached: Option<Time>,
+    /// The current exchange may be no request: if it has no answer by this instant, it was none.
+    tentative: Option<Time>,
+    /// The current exchange began with what may be an acknowledgement.
+    acknowledges: bool,
+    /// The server has begun to send unasked.
+    unasked: Option<Unasked>,
+    /// How often the server sent unasked: left out of every exchange, taken for more of an answer.
+    unasked_times: [u32; 2],
 }
 
 impl Turns {
@@ -155,6 +179,11 @@ impl Turns {
             done: Vec::new(),
             lateness: Chain::new(crossing),
             streams: false,
+            reached: None,
+            tentative: None,
+            acknowledges: false,
+            unasked: None,
+            unasked_times: [0; 2],
         }
     }
 
@@ -178,31 +207,127 @@ impl Turns {
             .is_some_and(|e| e.first_byte.is_some())
     }
 
+    /// How often the server sent after a silence, without being asked: small data, which is in no exchange, and more
+    /// data, which extended an answer.
+    pub fn unasked_times(&self) -> [u32; 2] {
+        self.unasked_times
+    }
+
     /// The client sent new data.
     pub fn asked(&mut self, at: Time, bytes: u64, received: Received) {
-        let answered = |e: &Exchange| e.first_byte.is_some();
-        if received == Received::All && self.current.as_ref().is_some_and(answered) {
+        let unasked = self.unasked.take();
+        // The answer before was complete when the server sent unasked, and when the client sent what was no request.
+        let complete = self.withdraw(at) || unasked.is_some();
+        let received = if complete { Received::All } else { received };
+        let unasked = unasked.filter(|u| u.bytes > 0);
+        self.unasked_times[0] += u32::from(unasked.is_some());
+        if received == Received::All && self.has_answer() {
             self.end(Outcome::Answered);
         }
+        let begins = self.current.is_none();
         let current = self.current.get_or_insert_with(|| {
             self.lateness.restart();
             Exchange::new(at)
         });
-        if answered(current) || (received == Received::NotAll && current.pieces > 0) {
+        if current.first_byte.is_some() || (received == Received::NotAll && current.pieces > 0) {
             current.label = Label::Merged;
         }
         current.bytes[0] += bytes;
         current.pieces = current.pieces.saturating_add(1);
+        if begins {
+            (self.reached, self.acknowledges) = (None, false);
+            // It may only say that the client is alive.
+            let reply = unasked.filter(|_| bytes <= TINY);
+            self.tentative = reply.map(|u| at + u.silence);
+        }
+    }
+
+    /// The client sent a datagram that may be nothing but an acknowledgement. If an answer comes before the client sends
+    /// again, the server may have gone on, or answered: both exchanges are one. Otherwise it was no request.
+    pub fn asked_or_acknowledged(&mut self, at: Time, bytes: u64) {
+        self.withdraw(at);
+        let begins = self.current.is_none() || self.has_answer();
+        self.asked(at, bytes, Received::All);
+        if begins {
+            (self.tentative, self.acknowledges) = (Some(at), true);
+        }
+    }
+
+    /// A datagram that the client sent at `sent` reached the server.
+    pub fn reached(&mut self, at: Time, sent: Time) {
+        if self.current.as_ref().is_some_and(|e| sent >= e.start) {
+            self.reached.get_or_insert(at);
+        }
+    }
+
+    /// A datagram that the server sent at `sent` arrived. If no data of the current exchange had reached the server by
+    /// then, it belongs to the exchange before, and both are one.
+    pub fn answered_from(&mut self, at: Time, sent: Time, bytes: u64) {
+        let before = self.acknowledges || self.reached.is_none_or(|reached| sent < reached);
+        if !self.has_answer() && before {
+            self.join();
+        }
+        self.answered(at, bytes);
+    }
+
+    /// The server sends at `at`, after a silence longer than `silence`, and all earlier data of both directions has
+    /// arrived.
+    pub fn wakes(&mut self, at: Time, silence: Dur) {
+        self.withdraw(at);
+        if self.has_answer() {
+            let before = self.unasked.replace(Unasked { bytes: 0, silence });
+            self.unasked_times[0] += u32::from(before.is_some_and(|u| u.bytes > 0));
+        }
     }
 
     /// New data from the server arrived, and all data before it.
     pub fn answered(&mut self, at: Time, bytes: u64) {
+        let mut bytes = bytes;
+        if let Some(unasked) = &mut self.unasked {
+            unasked.bytes += bytes;
+            if unasked.bytes <= TINY {
+                return;
+            }
+            bytes = unasked.bytes;
+            self.unasked = None;
+            self.unasked_times[1] += 1;
+        }
+        self.tentative = None;
         let opened = self.opened;
         let current = self.current.get_or_insert_with(|| Exchange::new(opened));
         current.first_byte.get_or_insert(at);
         current.last_byte = Some(at);
         current.bytes[1] += bytes;
         current.late = self.lateness.total();
+    }
+
+    /// The current exchange was part of the one before, if there is one.
+    fn join(&mut self) {
+        let Some(mut whole) = self.done.pop() else {
+            return;
+        };
+        if let Some(part) = self.current.take() {
+            whole.bytes[0] += part.bytes[0];
+            whole.pieces = whole.pieces.saturating_add(part.pieces);
+            whole.retransmissions += part.retransmissions;
+        }
+        whole.label = Label::Merged;
+        self.lateness.before += whole.late;
+        self.current = Some(whole);
+        (self.tentative, self.acknowledges) = (None, false);
+    }
+
+    /// Forgets the current exchange if by now it has turned out to be no request. Then the one before is the current
+    /// one again.
+    fn withdraw(&mut self, now: Time) -> bool {
+        let none = self.tentative.is_some_and(|until| now >= until) && !self.has_answer();
+        if none {
+            (self.tentative, self.acknowledges) = (None, false);
+            self.current = self.done.pop();
+            self.lateness.restart();
+            self.lateness.before = self.current.as_ref().map_or(Dur::ZERO, |e| e.late);
+        }
+        none
     }
 
     /// The server retransmitted a segment.
@@ -223,15 +348,26 @@ impl Turns {
 
     /// The conversation ended.
     pub fn finish(&mut self, end: End) {
+        let mut whole = end.whole;
+        // The answer before what was no request is complete.
+        whole |= self.withdraw(end.at);
+        if let Some(unasked) = self.unasked.take() {
+            self.unasked_times[0] += u32::from(unasked.bytes > 0);
+            whole = true;
+        }
+        let first = self.done.is_empty();
         let Some(current) = &mut self.current else {
             return;
         };
         let outcome = match (current.first_byte, end.broken) {
-            (Some(_), _) if end.whole => Outcome::Answered,
+            (Some(_), _) if whole => Outcome::Answered,
             (_, true) => Outcome::Failed,
             _ => Outcome::CutOff,
         };
-        if current.first_byte.is_none() && end.too_late.is_some_and(|t| current.start >= t) {
+        // A client may close its side together with its only request, and then waits for the answer.
+        let waits = first && (end.broken || end.closing);
+        let too_late = end.too_late.is_some_and(|t| current.start >= t);
+        if current.first_byte.is_none() && too_late && !waits {
             current.label = Label::Farewell;
         }
         current.until = end.at;
@@ -270,10 +406,16 @@ impl Turns {
 /// More pieces than this without an answer are a stream, not a request.
 pub(crate) const STREAM: u32 = 8;
 
-/// A heartbeat has at most this much payload each way.
+/// A heartbeat has at most this much payload each way, and so has what a server sends unasked.
 const TINY: u64 = 128;
 /// Heartbeats are at least this far apart.
 const PERIOD: Dur = Dur::from_secs(1);
+
+/// How long a server is silent before it sends unasked, over a network with this round-trip time. A slow answer takes
+/// longer with the round-trip time, as long as the kernel probes and retransmits.
+pub(crate) fn silence(round_trip: Dur) -> Dur {
+    PERIOD.max(round_trip * 4)
+}
 /// At least this many in a row at equal intervals are heartbeats.
 const HEARTBEATS: usize = 3;
 

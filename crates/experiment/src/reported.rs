@@ -124,56 +124,58 @@ pub fn check(reported: &Reported) -> Result<(), Wrong> {
 }
 
 /// The output of one client process.
-pub struct Output<'o> {
+pub struct Output {
     /// Standard output.
-    pub stdout: &'o str,
+    pub stdout: String,
     /// Standard error.
-    pub stderr: &'o str,
+    pub stderr: String,
     /// When the client ended, seconds since the start of the run.
     pub at: f64,
 }
 
-/// The values in the outputs of a run's clients and in `lines`, the text of [`LINES`], with doubts about them.
-/// `stretch` is the number of seconds on the program's clock for one second of network time.
+/// The values in the outputs of a run's clients and in `lines`, the text of [`LINES`], with doubts about them. Outputs
+/// are taken one at a time, because they may be large. `stretch` is the number of seconds on the program's clock for one second of network time.
 pub fn values(
     all: &[Reported],
-    outputs: &[Output<'_>],
+    outputs: impl IntoIterator<Item = Output>,
     lines: &str,
     stretch: f64,
 ) -> (Vec<MeasureSample>, Vec<Warning>) {
-    let end = outputs.iter().map(|o| o.at).fold(0.0, f64::max);
-    let (mut samples, mut doubts) = (Vec::new(), Vec::new());
-    for reported in all {
-        // The check of the experiment has already rejected malformed definitions.
-        let Ok(source) = Source::of(reported) else {
-            continue;
-        };
-        let mut found = Values {
+    // The check of the experiment has already rejected malformed definitions.
+    let sources = all.iter().filter_map(|reported| {
+        let found = Values {
             reported,
             values: Vec::new(),
             unread: None,
         };
-        match &source {
-            Source::Pattern(regex) => {
-                for output in outputs {
-                    found.matches(regex, output);
-                }
-            }
-            Source::Json(path) => {
-                for output in outputs {
-                    for document in documents(output.stdout) {
+        Some((Source::of(reported).ok()?, found))
+    });
+    let mut sources: Vec<(Source, Values<'_>)> = sources.collect();
+    let mut end: f64 = 0.0;
+    for output in outputs {
+        end = end.max(output.at);
+        for (source, found) in &mut sources {
+            match source {
+                Source::Pattern(regex) => found.matches(regex, &output),
+                Source::Json(path) => {
+                    for document in documents(&output.stdout) {
                         for value in path.query(&document) {
                             found.value(value, output.at);
                         }
                     }
                 }
+                Source::Lines => {}
             }
-            Source::Lines => {
-                for line in lines.lines() {
-                    let object = serde_json::from_str::<Value>(line).ok();
-                    if let Some(value) = object.as_ref().and_then(|o| o.get(&reported.name)) {
-                        found.value(value, end);
-                    }
+        }
+    }
+    let (mut samples, mut doubts) = (Vec::new(), Vec::new());
+    for (source, mut found) in sources {
+        let reported = found.reported;
+        if let Source::Lines = source {
+            for line in lines.lines() {
+                let object = serde_json::from_str::<Value>(line).ok();
+                if let Some(value) = object.as_ref().and_then(|o| o.get(&reported.name)) {
+                    found.value(value, end);
                 }
             }
         }
@@ -207,8 +209,8 @@ struct Values<'r> {
 }
 
 impl Values<'_> {
-    fn matches(&mut self, regex: &Regex, output: &Output<'_>) {
-        for text in [output.stdout, output.stderr] {
+    fn matches(&mut self, regex: &Regex, output: &Output) {
+        for text in [&output.stdout, &output.stderr] {
             for groups in regex.captures_iter(text) {
                 let number = groups.get(1).map_or("", |g| g.as_str());
                 let unit = groups.get(2).map_or("", |g| g.as_str());

@@ -260,6 +260,8 @@ impl Nic for Interface {
                         self.cutter.show(bytes, received.tag, each)
                     }
                     Err(Errno::INTR) => continue,
+                    // The kernel discards a super-packet that a virtio header cannot describe.
+                    Err(Errno::INVAL) => None,
                     // The frame that the ring announced should be there.
                     Err(Errno::AGAIN) if self.ring.is_some() => None,
                     // The interface is down: nothing arrives until it is up again.

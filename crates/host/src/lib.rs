@@ -165,15 +165,6 @@ impl Host {
         self.start(program).map_err(|e| program_failed(&name, e))
     }
 
-    /// Names of the processes in the host whose starter has ended, and of what they started: daemons and background
-    /// jobs of programs that have ended.
-    ///
-    /// # Errors
-    /// If /proc cannot be read.
-    pub fn orphans(&self) -> io::Result<Vec<String>> {
-        orphans::descendants(self.init.id())
-    }
-
     /// Runs `work` on a thread in the host's network namespace. Sockets created there remain the host's wherever they
     /// are used. Only the network differs: files and names are those outside.
     pub fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> io::Result<R> {
@@ -430,8 +421,9 @@ impl Drop for Unborn {
 /// Sets up links, addresses, routes and settings of the calling thread's network namespace.
 fn connect_network(config: &HostConfig, netlink: &mut Netlink, device: u32) -> Result<(), Error> {
     let name = config.name.as_str();
-    let has_v6 = config.source(true).is_some() || config.local.iter().any(|p| p.addr().is_ipv6());
-    for (path, value, needed) in settings(has_v6) {
+    let prefix_v6 = config.local.iter().any(|p| p.addr().is_ipv6());
+    let has_v6 = config.source(true).is_some() || prefix_v6;
+    for (path, value, needed) in settings(has_v6, prefix_v6) {
         let step = || format!("write /proc/sys/net/{path}");
         match write_setting(path, value) {
             Err(e) if needed => return Err(e).during(name, step()),
@@ -505,7 +497,7 @@ fn await_addresses(config: &HostConfig, netlink: &mut Netlink) -> Result<(), Err
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Files below /proc/sys/net, their values, and whether the host is unusable without them.
-fn settings(v6: bool) -> Vec<(&'static str, &'static str, bool)> {
+fn settings(v6: bool, prefix_v6: bool) -> Vec<(&'static str, &'static str, bool)> {
     // A new namespace inherits some of these from the machine (net.core.devconf_inherit_init_net).
     let mut all = vec![
         ("ipv4/ip_forward", "0", false),
@@ -520,9 +512,12 @@ fn settings(v6: bool) -> Vec<(&'static str, &'static str, bool)> {
             ("ipv6/conf/all/disable_ipv6", "0", false),
             ("ipv6/conf/swell0/disable_ipv6", "0", false),
             ("ipv6/conf/all/forwarding", "0", false),
-            // Without it no address of a local prefix can be bound; IPv4 does not need it.
-            ("ipv6/ip_nonlocal_bind", "1", true),
         ]);
+    }
+    if prefix_v6 {
+        // Without it no address of a local prefix can be bound; IPv4 does not need it. Other hosts refuse to bind
+        // addresses that they do not have.
+        all.push(("ipv6/ip_nonlocal_bind", "1", true));
     }
     // Only programs may send: no link-local address, so no router solicitations and no multicast reports.
     all.extend([

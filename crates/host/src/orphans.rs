@@ -1,8 +1,16 @@
-//! Processes that go on after the program that started them has ended.
+//! The processes of a host, and those among them that go on after the program that started them has ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::sync::PoisonError;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::Host;
+use super::program::lock;
 
 /// A process as proc_pid_stat(5) shows it.
 struct Known {
@@ -10,12 +18,85 @@ struct Known {
     name: String,
 }
 
-/// Names of the descendants of process `first`, sorted. The first process of a host starts none itself. It becomes the
-/// parent of processes whose parents have ended (pid_namespaces(7)).
-///
-/// # Errors
-/// If /proc cannot be read.
-pub fn descendants(first: u32) -> io::Result<Vec<String>> {
+/// Longest pause between two looks at the processes that are to end.
+const PAUSE: Duration = Duration::from_millis(20);
+/// A process that was killed ends within this time, unless it waits for a disk that does not answer.
+const KILLED: Duration = Duration::from_secs(1);
+
+impl Host {
+    /// Names of the processes in the host whose starter has ended, and of what they started: daemons and background
+    /// jobs of programs that have ended.
+    ///
+    /// # Errors
+    /// If /proc cannot be read.
+    pub fn orphans(&self) -> io::Result<Vec<String>> {
+        let first = self.init.id();
+        // The children of the first process, if the kernel lists them (proc_pid_children(5)). Usually there are none.
+        let children = fs::read_to_string(format!("/proc/{first}/task/{first}/children"));
+        if children.is_ok_and(|c| c.trim().is_empty()) {
+            return Ok(Vec::new());
+        }
+        let all = processes()?;
+        let below = below(&all, first).into_iter();
+        let mut names: Vec<String> = below.map(|pid| all[&pid].name.clone()).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// Ends all programs of the host and everything that they have started, daemons too. Each process gets SIGTERM; those
+    /// that still run after `grace` are killed.
+    ///
+    /// # Errors
+    /// If /proc cannot be read.
+    pub fn end_programs(&self, grace: Duration) -> io::Result<()> {
+        let begun = Instant::now();
+        let mut told = BTreeSet::new();
+        let mut pause = Duration::from_millis(1);
+        let mut gone = 0;
+        while begun.elapsed() < grace + KILLED {
+            let running = self.running()?;
+            // A process whose parent ends while /proc is read may be missing once.
+            gone = if running.is_empty() { gone + 1 } else { 0 };
+            if gone == 2 {
+                break;
+            }
+            let over = begun.elapsed() >= grace;
+            for id in running {
+                let signal = match over {
+                    true => Signal::KILL,
+                    false if told.insert(id) => Signal::TERM,
+                    false => continue,
+                };
+                if let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) {
+                    // It may have ended meanwhile.
+                    let _ = kill_process(pid, signal);
+                }
+            }
+            thread::sleep(pause);
+            pause = (pause * 2).min(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// All processes of the host but the first.
+    fn running(&self) -> io::Result<Vec<u32>> {
+        let all = processes()?;
+        let mut running = below(&all, self.init.id());
+        let programs = self.programs.lock();
+        for program in programs.unwrap_or_else(PoisonError::into_inner).iter() {
+            let mut child = lock(program);
+            // Only until it is reaped, its number is certainly its own.
+            if child.try_wait()?.is_none() {
+                running.extend(all.contains_key(&child.id()).then_some(child.id()));
+                running.extend(below(&all, child.id()));
+            }
+        }
+        Ok(running)
+    }
+}
+
+/// All processes of the machine, by their number.
+fn processes() -> io::Result<BTreeMap<u32, Known>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
@@ -28,20 +109,22 @@ pub fn descendants(first: u32) -> io::Result<Vec<String>> {
             all.insert(pid, known);
         }
     }
-    Ok(below(&all, first))
+    Ok(all)
 }
 
-fn below(all: &BTreeMap<u32, Known>, first: u32) -> Vec<String> {
-    let mut names = Vec::new();
+/// The descendants of process `first`. The first process of a host starts none itself. It becomes the parent of
+/// processes whose parents have ended (pid_namespaces(7)).
+fn below(all: &BTreeMap<u32, Known>, first: u32) -> Vec<u32> {
+    let mut found = Vec::new();
     let mut parents = vec![first];
     while let Some(parent) = parents.pop() {
-        for (&pid, known) in all.iter().filter(|(_, k)| k.parent == parent) {
+        let children = all.iter().filter(|(_, k)| k.parent == parent);
+        for (&pid, _) in children {
             parents.push(pid);
-            names.push(known.name.clone());
+            found.push(pid);
         }
     }
-    names.sort();
-    names
+    found
 }
 
 /// Parses a line of /proc/PID/stat; `None` for a process that has ended and was not reaped. The name may itself hold
@@ -75,11 +158,12 @@ mod tests {
 
     #[test]
     fn children_of_children_count_and_strangers_do_not() {
-        let all = [(2, 1, "d"), (3, 2, "c"), (4, 9, "b"), (5, 1, "a")];
-        let all = all.map(|(pid, parent, name): (u32, u32, &str)| {
-            let name = name.to_owned();
+        let all = [(2, 1), (3, 2), (4, 9), (5, 1)].map(|(pid, parent): (u32, u32)| {
+            let name = String::new();
             (pid, Known { parent, name })
         });
-        assert_eq!(below(&BTreeMap::from(all), 1), ["a", "c", "d"]);
+        let mut found = below(&BTreeMap::from(all), 1);
+        found.sort_unstable();
+        assert_eq!(found, [2, 3, 5]);
     }
 }

@@ -177,17 +177,8 @@ impl Process {
         lock(&self.child).try_wait()
     }
 
-    /// Asks the program, and its process group if it has its own, to terminate (SIGTERM).
-    pub fn terminate(&mut self) -> io::Result<()> {
-        self.signal(Signal::TERM)
-    }
-
     /// Kills the program, and its process group if it has its own (SIGKILL).
     pub fn kill(&mut self) -> io::Result<()> {
-        self.signal(Signal::KILL)
-    }
-
-    fn signal(&self, signal: Signal) -> io::Result<()> {
         // The lock keeps the process ID from being reused meanwhile, because it is free only after the child was
         // reaped.
         let mut child = lock(&self.child);
@@ -195,9 +186,9 @@ impl Process {
             return Ok(());
         }
         let sent = if self.group {
-            rustix::process::kill_process_group(self.pid, signal)
+            rustix::process::kill_process_group(self.pid, Signal::KILL)
         } else {
-            rustix::process::pidfd_send_signal(&self.pidfd, signal)
+            rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL)
         };
         match sent {
             Ok(()) | Err(Errno::SRCH) => Ok(()),

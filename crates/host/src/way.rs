@@ -2,6 +2,7 @@
 
 use super::netlink::Netlink;
 use super::sys::devices as sys;
+use super::sys::features;
 use crate::wire::ETHERNET;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags};
 use rustix::fs::{Mode, OFlags};
@@ -31,6 +32,20 @@ const TUN_F_CSUM: u32 = 0x01;
 const TUN_F_TSO4: u32 = 0x02;
 const TUN_F_TSO6: u32 = 0x04;
 const TUN_F_TSO_ECN: u32 = 0x08;
+
+/// Segmentation offloads of a veth that this process cannot do, because a virtio header does not describe them: TCP
+/// in tunnels, and SCTP. Names of net/ethtool/common.c.
+pub(super) const NOT_SEGMENTED: [&str; 9] = [
+    "tx-gre-segmentation",
+    "tx-gre-csum-segmentation",
+    "tx-ipxip4-segmentation",
+    "tx-ipxip6-segmentation",
+    "tx-udp_tnl-segmentation",
+    "tx-udp_tnl-csum-segmentation",
+    "tx-tunnel-remcsum-segmentation",
+    "tx-sctp-segmentation",
+    "tx-esp-segmentation",
+];
 
 /// EtherTypes (RFC 894, RFC 2464).
 const IPV4: [u8; 2] = [0x08, 0x00];
@@ -64,9 +79,21 @@ impl Way {
         })
     }
 
+    /// Reads and writes as a TUN device does, over another descriptor.
+    #[cfg(test)]
+    pub fn over(socket: OwnedFd) -> Way {
+        Way {
+            socket,
+            addresses: None,
+            other: None,
+        }
+    }
+
     /// A veth pair in the calling thread's network namespace.
     pub fn veth(netlink: &mut Netlink, mtu: u16, queue: u32) -> io::Result<Way> {
         netlink.add_pair(DEVICE_NAME, OTHER_NAME, None)?;
+        // A kernel that does not know one of them does not use it either.
+        let _ = features::turn_off(DEVICE_NAME, &NOT_SEGMENTED);
         let ours = netlink.index(DEVICE_NAME)?;
         let other = netlink.index(OTHER_NAME)?;
         // The other end must not send packets of its own.

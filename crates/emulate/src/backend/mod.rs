@@ -6,6 +6,7 @@ mod input;
 mod kernel;
 mod machine;
 mod observe;
+mod output;
 mod place;
 mod play;
 mod programs;

@@ -11,7 +11,7 @@ use swell_experiment::stage;
 use super::Conditions;
 use super::play::{Done, Played};
 use super::programs::Exit;
-use super::requests::{self, is_client};
+use super::requests::{self, is_client, waited_until};
 use crate::{Connection, Conversations, Ending};
 use swell_host::Offload;
 
@@ -82,13 +82,14 @@ fn programs(
     };
     observed.requests = match program.measure {
         Measure::Requests => {
-            let (rows, warnings) = requests::requests(conversations);
+            let (rows, warnings) = requests::requests(conversations, exits);
             observed.warnings.extend(warnings);
             rows
         }
         Measure::Connections => {
             let all = from_here.iter().enumerate();
-            all.map(|(i, c)| connection(i, c, length.as_secs_f64()))
+            let end = Time::ZERO + length;
+            all.map(|(i, c)| connection(i, c, waited_until(exits, c.start, end)))
                 .collect()
         }
         Measure::Runs => ran(),
@@ -119,8 +120,8 @@ fn programs(
     }
 }
 
-/// The row of a connection in a run that ended at `end`, in seconds.
-fn connection(index: usize, c: &Connection, end: f64) -> Request {
+/// The row of a connection whose client waited until `end` at most.
+fn connection(index: usize, c: &Connection, end: Time) -> Request {
     let seconds = |at: Option<Time>| at.map_or(f64::NAN, Time::as_secs_f64);
     let last_seen = c
         .last_byte
@@ -142,8 +143,8 @@ fn connection(index: usize, c: &Connection, end: f64) -> Request {
         first_byte: seconds(c.first_byte),
         last_byte: seconds(c.last_byte),
         observed_until: match c.ending {
-            // The client was still waiting when the run ended.
-            Ending::Open | Ending::Closing if outcome == Outcome::Unfinished => end,
+            // The client was still waiting then.
+            Ending::Open | Ending::Closing if outcome == Outcome::Unfinished => end.as_secs_f64(),
             _ => last_seen.as_secs_f64(),
         },
         bytes: c.bytes[1],
@@ -204,12 +205,17 @@ fn doubts(conditions: &Conditions) -> Vec<Warning> {
     count(
         c.lost,
         "unintended-loss",
-        "packets were lost before they entered the network, since the machine was too slow: no model asked for that",
+        "packets were lost before they entered the network, since the machine was too slow or could not cut them into packets of the wire: no model asked for that",
     );
     count(
         c.refused,
         "refused-packets",
         "packets had crossed the network and were not taken by the host that they were for",
+    );
+    count(
+        c.groups,
+        "multicast-lost",
+        "datagrams to multicast groups were discarded, since no emulated host is a member of one",
     );
     for (host, losses) in &conditions.losses {
         for loss in losses {

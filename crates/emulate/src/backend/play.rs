@@ -17,7 +17,7 @@ use swell_world::{PathId, World};
 
 use super::kernel::{KernelBackground, Playing};
 use super::place::{Addresses, Place, everybody, ports};
-use super::programs::{Exit, Programs, Server, ended_early, left_behind};
+use super::programs::{Exit, Programs, Server, end_together, ended_early, left_behind};
 use super::requests;
 use super::{Conditions, Input, JOURNAL, Settings, beginning, machine};
 use crate::{Conversations, Emulation, HostUpdates, Options, Packets, Running, Urgency};
@@ -78,7 +78,7 @@ impl Play<'_> {
         let (world, mut run_parts, ways) = beginning(self.spec)?;
         let (kernel, theirs) = KernelBackground::new(self, ways.background)?.unzip();
         let (hosts, mut attached) = self.hosts(ways.foreground)?;
-        let programs = self.programs(&place, &hosts)?;
+        let (programs, mut servers) = self.programs(&place, &hosts)?.unzip();
         attached.extend(theirs.into_iter().flatten());
         let updates = kernel.as_ref().map(KernelBackground::updates);
         let (options, reports) = self.options(&place, world.now(), updates)?;
@@ -90,27 +90,34 @@ impl Play<'_> {
             None => None,
             Some(kernel) => Some(self.warm_up(kernel, &running)?),
         };
-        let done = match &programs {
-            Some((programs, _)) => Done::Exits(programs.clients(&hosts[0], &running)?),
-            None => machine::run(self, [&hosts[0], &hosts[1]], &running)?,
+        let (done, left) = match &programs {
+            Some(programs) => {
+                let (exits, left) = programs.clients(&hosts[0], &running)?;
+                (Done::Exits(exits), left)
+            }
+            None => {
+                let done = machine::run(self, [&hosts[0], &hosts[1]], &running)?;
+                (done, Vec::new())
+            }
         };
         self.wait_for_last_words(&running);
-        let (measures, unread) = match (&programs, &done) {
-            (Some((programs, _)), Done::Exits(exits)) => programs.reported(exits, self.stretch),
-            _ => (Vec::new(), Vec::new()),
-        };
         let of_client = match &done {
-            Done::Exits(exits) => left_behind(&hosts[0], exits),
+            Done::Exits(exits) => left_behind(&hosts[0], exits, left),
             Done::Machine(..) => None,
         };
         let input = (!self.settings.terminal).then_some(self.settings.input);
-        let mut doubts = programs.map_or_else(Vec::new, |(_, servers)| ended_early(servers));
+        let mut doubts = ended_early(servers.as_deref_mut().unwrap_or_default());
         if let Some(background) = background {
             let (records, warnings) = background.finish()?;
             run_parts.played(records);
             doubts.extend(warnings);
         }
+        // Time that servers take to end is no part of the run.
         let ended = running.stop().map_err(failed)?;
+        let (measures, unread) = match (&programs, &done) {
+            (Some(programs), Done::Exits(exits)) => programs.reported(exits, self.stretch),
+            _ => (Vec::new(), Vec::new()),
+        };
         doubts.extend(unread);
         doubts.extend(of_client);
         doubts.extend(input.and_then(Input::doubt));
@@ -126,7 +133,7 @@ impl Play<'_> {
             || requests::behind(doubts.iter().chain(own));
         let losses = hosts.iter().map(|h| Ok((h.name().to_owned(), h.losses()?)));
         let losses: io::Result<Vec<_>> = losses.collect();
-        Ok(Played {
+        let played = Played {
             world: ended.world,
             run_parts,
             conversations,
@@ -148,7 +155,9 @@ impl Play<'_> {
                 losses: losses.map_err(failed)?,
             },
             terminal: self.settings.terminal,
-        })
+        };
+        servers.map(end_together);
+        Ok(played)
     }
 
     /// The named hosts, client and server first, and what the emulation attaches of them.
@@ -217,8 +226,8 @@ impl Play<'_> {
     fn programs<'p>(
         &'p self,
         place: &'p Place,
-        hosts: &[Host],
-    ) -> Result<Option<(Programs<'p>, Vec<Server>)>, RunError> {
+        hosts: &'p [Host],
+    ) -> Result<Option<(Programs<'p>, Vec<Server<'p>>)>, RunError> {
         let Some(program) = self.foreground.program() else {
             return Ok(None);
         };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use swell_experiment::file::{self, CommandLine};
 use swell_experiment::observe::MeasureSample;
 use swell_experiment::reported::{self, Output};
 
+use super::output::{tail, written};
 use super::place::{filled, placeholders};
 use super::play::{LOOK, Play, failed};
 use super::serve::Serving;
@@ -56,7 +57,7 @@ impl<'p> Programs<'p> {
     }
 
     /// Starts the server and waits until it is ready.
-    pub fn serve(&self, host: &Host) -> Result<Server, RunError> {
+    pub fn serve<'h>(&self, host: &'h Host) -> Result<Server<'h>, RunError> {
         let Some(server) = &self.what.server else {
             let serving = Serving::start(host, std::env::current_dir().map_err(failed)?);
             return Ok(Server::Ours(serving.map_err(failed)?));
@@ -65,12 +66,17 @@ impl<'p> Programs<'p> {
     }
 
     /// Starts an additional host's program and waits until it is ready.
-    pub fn peer(&self, host: &Host, index: usize) -> Result<Server, RunError> {
+    pub fn peer<'h>(&self, host: &'h Host, index: usize) -> Result<Server<'h>, RunError> {
         let peer = &self.what.host[index];
         self.start(host, &peer.service(), &peer.name)
     }
 
-    fn start(&self, host: &Host, server: &file::Server, name: &str) -> Result<Server, RunError> {
+    fn start<'h>(
+        &self,
+        host: &'h Host,
+        server: &file::Server,
+        name: &str,
+    ) -> Result<Server<'h>, RunError> {
         let mut program = command(
             &server.command,
             server.directory.as_ref(),
@@ -87,6 +93,7 @@ impl<'p> Programs<'p> {
             self.await_ready(host, name, port, limit, &mut process, &log)?;
         }
         Ok(Server::Theirs(Started {
+            host,
             process,
             name: name.into(),
             log,
@@ -131,12 +138,26 @@ impl<'p> Programs<'p> {
         }
     }
 
-    /// Runs the client once or repeatedly.
-    pub fn clients(&self, host: &Host, running: &Running) -> Result<Vec<Exit>, RunError> {
-        let mut exits = Vec::new();
+    /// Runs the client once or repeatedly. Returns its runs, and the names of the processes that runs before the last
+    /// one left behind.
+    pub fn clients(
+        &self,
+        host: &Host,
+        running: &Running,
+    ) -> Result<(Vec<Exit>, Vec<String>), RunError> {
+        let mut exits: Vec<Exit> = Vec::new();
+        let mut left = Vec::new();
         let (what, settings) = (self.what, self.play.settings);
         let client = &what.client;
         while !running.is_over() && what.count.is_none_or(|n| exits.len() < n as usize) {
+            if exits.last().is_some_and(|e| e.status.is_some()) {
+                let names = lasting_orphans(host).map_err(failed)?;
+                left = if names.len() > left.len() {
+                    names
+                } else {
+                    left
+                };
+            }
             let mut program = command(
                 &client.command,
                 client.directory.as_ref(),
@@ -159,7 +180,7 @@ impl<'p> Programs<'p> {
             }
             let start = running.now();
             let mut process = host.spawn(program).map_err(failed)?;
-            let exit = self.follow(&mut process, start, running)?;
+            let exit = self.follow(host, &mut process, start, running)?;
             if let Some(ended) = &settings.ended {
                 ended(&exit);
             }
@@ -169,7 +190,7 @@ impl<'p> Programs<'p> {
                 std::thread::sleep(Duration::from_nanos(pause.as_nanos()));
             }
         }
-        Ok(exits)
+        Ok((exits, left))
     }
 
     /// Measures that the client's runs reported, and warnings about them.
@@ -178,24 +199,35 @@ impl<'p> Programs<'p> {
         if asked.is_empty() {
             return (Vec::new(), Vec::new());
         }
-        let text = |name: &str| written(&self.directory.join(name));
-        let texts: Vec<[String; 2]> = (0..exits.len())
-            .map(|i| ["out", "err"].map(|stream| text(&format!("client-{i}.{stream}"))))
-            .collect();
-        let outputs = texts
-            .iter()
-            .zip(exits)
-            .map(|([stdout, stderr], exit)| Output {
-                stdout,
-                stderr,
-                at: exit.end.as_secs_f64(),
-            });
-        let outputs: Vec<Output<'_>> = outputs.collect();
-        reported::values(asked, &outputs, &text(reported::LINES), stretch)
+        let mut cut = None;
+        let mut text = |name: String| {
+            let output = written(&self.directory.join(&name));
+            if output.cut && cut.is_none() {
+                cut = Some(name);
+            }
+            output.text
+        };
+        let lines = text(reported::LINES.into());
+        let outputs = exits.iter().enumerate().map(|(i, exit)| Output {
+            stdout: text(format!("client-{i}.out")),
+            stderr: text(format!("client-{i}.err")),
+            at: exit.end.as_secs_f64(),
+        });
+        let (samples, mut doubts) = reported::values(asked, outputs, &lines, stretch);
+        doubts.extend(cut.map(|name| {
+            Warning::warning(
+                "output-cut",
+                format!(
+                    "{name} is so long that only its first and last 32 MiB were searched for measures"
+                ),
+            )
+        }));
+        (samples, doubts)
     }
 
     fn follow(
         &self,
+        host: &Host,
         process: &mut Process,
         start: Time,
         running: &Running,
@@ -213,50 +245,70 @@ impl<'p> Programs<'p> {
                 return Ok(exit(status, false));
             }
             if self.play.look(running) {
-                end(process).map_err(failed)?;
+                host.end_programs(GRACE).map_err(failed)?;
                 return Err(RunError::Cancelled);
             }
             if running.is_over() {
-                end(process).map_err(failed)?;
+                host.end_programs(GRACE).map_err(failed)?;
                 return Ok(exit(None, false));
             }
             if now.since(start) > self.what.timeout {
-                end(process).map_err(failed)?;
+                host.end_programs(GRACE).map_err(failed)?;
                 return Ok(exit(None, true));
             }
         }
     }
 }
 
-/// A running server. Dropping it stops the server.
-pub(super) enum Server {
+/// A running server. Dropping it stops the server, and gives it time to write its last output.
+pub(super) enum Server<'h> {
     Ours(Serving),
-    Theirs(Started),
+    Theirs(Started<'h>),
 }
 
-/// A program that was started to serve.
-pub(super) struct Started {
+/// A program that was started to serve. It has its host for itself.
+pub(super) struct Started<'h> {
+    host: &'h Host,
     process: Process,
     name: String,
     /// File with its output.
     log: PathBuf,
 }
 
-/// A warning if the client ended by itself and processes of its host go on, such as daemons.
-pub(super) fn left_behind(client: &Host, exits: &[Exit]) -> Option<Warning> {
+/// Names of the processes that the client left behind. What ends within a moment was about to end.
+fn lasting_orphans(client: &Host) -> io::Result<Vec<String>> {
+    let names = client.orphans()?;
+    if names.is_empty() {
+        return Ok(names);
+    }
+    std::thread::sleep(LOOK);
+    client.orphans()
+}
+
+/// A warning if processes of the client's host went on after the client had ended by itself, such as daemons. `before`
+/// names those that earlier runs of it left behind.
+pub(super) fn left_behind(client: &Host, exits: &[Exit], before: Vec<String>) -> Option<Warning> {
     let by_itself = exits.last().is_some_and(|e| e.status.is_some());
-    let names = client
-        .orphans()
-        .ok()
-        .filter(|n| by_itself && !n.is_empty())?;
+    let now = client.orphans().ok().filter(|_| by_itself);
+    let now = now.unwrap_or_default();
+    let beside = match before.is_empty() {
+        true => "",
+        false => "; later runs of the client ran beside it",
+    };
+    let names = if now.len() >= before.len() {
+        now
+    } else {
+        before
+    };
     let processes = match names.len() {
+        0 => return None,
         1 => "a process".to_owned(),
         n => format!("{n} processes"),
     };
     Some(Warning::warning(
         "left-behind",
         format!(
-            "the client left {processes} behind ({}), and the end of the run ended what still ran: what came after the client was not measured",
+            "the client left {processes} behind ({}), and the end of the run ended what still ran: what came after the client was not measured{beside}",
             names.join(", ")
         ),
     ))
@@ -264,9 +316,9 @@ pub(super) fn left_behind(client: &Host, exits: &[Exit]) -> Option<Warning> {
 
 /// Warnings, with their last output, about servers that failed while the client ran. A server that exited with status
 /// 0 had finished normally.
-pub(super) fn ended_early(servers: Vec<Server>) -> Vec<Warning> {
-    let doubt = |mut server: Server| {
-        let Server::Theirs(started) = &mut server else {
+pub(super) fn ended_early(servers: &mut [Server<'_>]) -> Vec<Warning> {
+    let doubt = |server: &mut Server<'_>| {
+        let Server::Theirs(started) = server else {
             return None;
         };
         let status = started.process.try_wait().ok()??;
@@ -279,28 +331,28 @@ pub(super) fn ended_early(servers: Vec<Server>) -> Vec<Warning> {
             Warning::warning("server-ended", text)
         })
     };
-    servers.into_iter().filter_map(doubt).collect()
+    servers.iter_mut().filter_map(doubt).collect()
 }
 
-impl Drop for Server {
+/// Ends all servers at once, so that those that ignore SIGTERM cost their time only once.
+pub(super) fn end_together(servers: Vec<Server<'_>>) {
+    std::thread::scope(|scope| {
+        for server in servers {
+            scope.spawn(|| drop(server));
+        }
+    });
+}
+
+impl Drop for Server<'_> {
     fn drop(&mut self) {
         match self {
             Server::Ours(serving) => serving.stop(),
-            // It ends with its host in any case. A signal first gives it time to write its last output.
+            // It ends with its host in any case.
             Server::Theirs(started) => {
-                let _ = end(&mut started.process);
+                let _ = started.host.end_programs(GRACE);
             }
         }
     }
-}
-
-fn end(process: &mut Process) -> io::Result<()> {
-    process.terminate()?;
-    if process.wait_timeout(GRACE)?.is_none() {
-        process.kill()?;
-        process.wait()?;
-    }
-    Ok(())
 }
 
 fn command(
@@ -314,26 +366,4 @@ fn command(
     let pair = |(name, value): (&String, &String)| (name.into(), filled(value, words).into());
     program.env = environment.iter().map(pair).collect();
     program
-}
-
-/// At most this many bytes of output are read.
-const MOST: u64 = 64 << 20;
-
-/// The text that a program wrote to a file; empty if there is none.
-fn written(path: &Path) -> String {
-    let mut bytes = Vec::new();
-    if let Ok(file) = File::open(path) {
-        let _ = file.take(MOST).read_to_end(&mut bytes);
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// The last part of what a program wrote, for a message.
-fn tail(path: &Path) -> String {
-    let text = std::fs::read(path).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text[text.len().saturating_sub(500)..]).into_owned();
-    match text.trim() {
-        "" => String::new(),
-        said => format!("; it said: {said}"),
-    }
 }

@@ -6,6 +6,7 @@ use swell_base::{Dur, Time, Warning};
 use swell_experiment::observe::{Outcome, Request};
 
 use super::place::CLIENT;
+use super::programs::Exit;
 use crate::turns::CHANGED;
 use crate::{Connection, Conversations, Ending, Exchange, Label, Late};
 
@@ -32,9 +33,20 @@ fn exchanges(conversations: &Conversations) -> impl Iterator<Item = (usize, usiz
         .flat_map(|(c, (_, all))| all.iter().enumerate().map(move |(i, e)| (c, i, e)))
 }
 
+/// How long the client can have waited for something that began at `start` and was observed until `until`: at most as
+/// long as the run of it that began it. What runs beside the client, or after it, is observed until its last run ended.
+pub(super) fn waited_until(exits: &[Exit], start: Time, until: Time) -> Time {
+    let own = exits.iter().find(|e| e.start <= start && start <= e.end);
+    let end = own.or(exits.last()).map_or(until, |e| e.end);
+    until.min(end).max(start)
+}
+
 /// The client's requests in the order in which they began, with warnings. Data that needs no answer is not a request.
-/// Heartbeats count as requests only if there are no others.
-pub(super) fn requests(conversations: &Conversations) -> (Vec<Request>, Vec<Warning>) {
+/// Heartbeats count as requests only if there are no others. `exits` are the runs of the client.
+pub(super) fn requests(
+    conversations: &Conversations,
+    exits: &[Exit],
+) -> (Vec<Request>, Vec<Warning>) {
     let all: Vec<_> = exchanges(conversations)
         .filter(|(_, _, e)| e.label.waits())
         .collect();
@@ -43,9 +55,9 @@ pub(super) fn requests(conversations: &Conversations) -> (Vec<Request>, Vec<Warn
     let mut rows: Vec<Request> = all
         .iter()
         .filter(|a| !others || a.2.label != Label::Heartbeat)
-        .map(|&(conversation, index, e)| row(conversation, index, e))
+        .map(|&(conversation, index, e)| row(conversation, index, e, exits))
         .collect();
-    rows.extend(never_opened(conversations));
+    rows.extend(never_opened(conversations, exits));
     rows.sort_by(|a, b| a.start.total_cmp(&b.start));
     let mut doubts = Vec::new();
     if all.iter().any(|a| a.2.label == Label::Merged) {
@@ -60,7 +72,41 @@ pub(super) fn requests(conversations: &Conversations) -> (Vec<Request>, Vec<Warn
             "small periodic exchanges that keep connections alive are not among the requests",
         ));
     }
+    doubts.extend(unasked(conversations));
     (rows, doubts)
+}
+
+/// A doubt about data that servers sent to the client after a long silence, without being asked.
+fn unasked(conversations: &Conversations) -> Option<Warning> {
+    let ours = conversations.connections.iter();
+    let times = ours
+        .filter(|c| is_client(c.client.0))
+        .fold([0u64; 2], |sum, c| {
+            [0, 1].map(|i| sum[i] + u64::from(c.unasked[i]))
+        });
+    if times == [0, 0] {
+        return None;
+    }
+    let cases = |n: u64| match n {
+        1 => "once".to_owned(),
+        n => format!("{n} times"),
+    };
+    let [small, more] = times.map(|n| (n > 0).then(|| cases(n)));
+    let small = small.map(|n| {
+        format!(
+            "{n} it was small, as the announcement of a close or a ping is, and is in no request"
+        )
+    });
+    let more =
+        more.map(|n| format!("{n} it was more, and was taken for the rest of the answer before"));
+    let both: Vec<String> = small.into_iter().chain(more).collect();
+    Some(Warning::note(
+        "unasked-data",
+        format!(
+            "servers sent data after a silence of over a second, without a new request: {}",
+            both.join("; ")
+        ),
+    ))
 }
 
 /// Whether a generator fell so far behind its schedule that it did not generate the configured traffic. Such a run
@@ -97,7 +143,7 @@ pub(super) fn too_late(conversations: &Conversations, late: &Late) -> bool {
         .any(|&[all, changed]| changed as f64 > LATE * all as f64)
 }
 
-fn row(conversation: usize, index: usize, e: &Exchange) -> Request {
+fn row(conversation: usize, index: usize, e: &Exchange, exits: &[Exit]) -> Request {
     let seconds = |at: Option<Time>| at.map_or(f64::NAN, Time::as_secs_f64);
     Request {
         client: conversation as u32,
@@ -106,7 +152,11 @@ fn row(conversation: usize, index: usize, e: &Exchange) -> Request {
         connected: e.start.as_secs_f64(),
         first_byte: seconds(e.first_byte),
         last_byte: seconds(e.last_byte),
-        observed_until: e.until.as_secs_f64(),
+        observed_until: match e.outcome {
+            crate::Outcome::Answered => e.until,
+            _ => waited_until(exits, e.start, e.until),
+        }
+        .as_secs_f64(),
         bytes: e.bytes[1],
         retransmissions: e.retransmissions,
         outcome: match e.outcome {
@@ -136,7 +186,7 @@ fn answered_elsewhere(refused: &Connection, all: &[Connection]) -> bool {
 }
 
 /// Connections that the client could not open. They count as failed requests if refused, else as unfinished ones.
-fn never_opened(conversations: &Conversations) -> impl Iterator<Item = Request> {
+fn never_opened(conversations: &Conversations, exits: &[Exit]) -> impl Iterator<Item = Request> {
     let ours = conversations.connections.iter().enumerate();
     let closed = ours.filter(|(_, c)| {
         is_client(c.client.0)
@@ -151,7 +201,7 @@ fn never_opened(conversations: &Conversations) -> impl Iterator<Item = Request> 
         connected: f64::NAN,
         first_byte: f64::NAN,
         last_byte: f64::NAN,
-        observed_until: c.until.as_secs_f64(),
+        observed_until: waited_until(exits, c.start, c.until).as_secs_f64(),
         bytes: 0,
         retransmissions: 0,
         outcome: match c.ending {
@@ -184,6 +234,7 @@ mod tests {
             },
             until: at + Dur::from_millis(10),
             exchanges: Vec::new(),
+            unasked: [0; 2],
         }
     }
 
@@ -250,6 +301,84 @@ mod tests {
         assert_eq!(judged(vec![], [1000, 25]), [false; 2]);
     }
 
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Dur::from_millis(ms)
+    }
+
+    /// What is still open at the end of the run was waited for no longer than its client ran.
+    #[test]
+    fn a_client_waits_no_longer_than_it_runs() {
+        let exits: Vec<Exit> = [[0, 2000], [2100, 4000], [50_000, 60_000]]
+            .map(|[start, end]| Exit {
+                start: at(start),
+                end: at(end),
+                status: None,
+                timed_out: false,
+            })
+            .into();
+        let waited = |start| waited_until(&exits, at(start), at(62_000));
+        assert_eq!(waited(500), at(2000));
+        assert_eq!(waited(2100), at(4000));
+        // Begun by what a run left behind, and by what the last one did.
+        assert_eq!(waited(5000), at(60_000));
+        assert_eq!(waited(61_000), at(61_000));
+        assert_eq!(waited_until(&exits, at(500), at(700)), at(700));
+        assert_eq!(waited_until(&[], at(500), at(700)), at(700));
+        let exchange = |outcome, last_byte: Option<u64>| Exchange {
+            start: at(100),
+            first_byte: last_byte.map(at),
+            last_byte: last_byte.map(at),
+            until: at(62_000),
+            bytes: [1, 0],
+            pieces: 1,
+            retransmissions: 0,
+            late: Dur::ZERO,
+            outcome,
+            label: Label::Request,
+        };
+        let cut = exchange(crate::Outcome::CutOff, None);
+        let conversations = Conversations {
+            connections: vec![
+                Connection {
+                    exchanges: vec![cut],
+                    ..connection(0, 0, true)
+                },
+                // Its SYN was lost.
+                Connection {
+                    ending: Ending::Open,
+                    until: at(62_000),
+                    ..connection(0, 2500, false)
+                },
+            ],
+            ..Conversations::default()
+        };
+        let (rows, _) = requests(&conversations, &exits);
+        let until: Vec<f64> = rows.iter().map(|r| r.observed_until).collect();
+        assert_eq!(until, [2.0, 4.0]);
+    }
+
+    #[test]
+    fn data_that_came_unasked_is_told() {
+        let told = |unasked| {
+            let conversations = Conversations {
+                connections: vec![Connection {
+                    unasked,
+                    ..connection(0, 0, true)
+                }],
+                ..Conversations::default()
+            };
+            let (_, doubts) = requests(&conversations, &[]);
+            let said = |d: &Warning| d.code == "unasked-data";
+            let told = doubts.into_iter().find(said)?;
+            Some(told.message)
+        };
+        assert_eq!(told([0, 0]), None);
+        let small = told([1, 0]).unwrap();
+        assert!(small.contains("once it was small") && !small.contains("more"));
+        let both = told([2, 3]).unwrap();
+        assert!(both.contains("2 times it was small") && both.contains("3 times it was more"));
+    }
+
     #[test]
     fn a_server_that_is_found_at_its_other_address_has_not_failed() {
         let found = |connections: Vec<Connection>| {
@@ -257,7 +386,7 @@ mod tests {
                 connections,
                 ..Conversations::default()
             };
-            never_opened(&conversations)
+            never_opened(&conversations, &[])
                 .map(|r| r.outcome)
                 .collect::<Vec<_>>()
         };

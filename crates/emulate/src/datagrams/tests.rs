@@ -1,5 +1,7 @@
 //! Scripted datagram flows, observed at both hosts.
 
+mod quic;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -38,6 +40,13 @@ fn datagram(up: bool, port: u16, len: usize) -> Vec<u8> {
     packet(up, UDP, head, len)
 }
 
+/// The same with a long header of QUIC version 1 in front.
+fn quic(up: bool, port: u16, len: usize) -> Vec<u8> {
+    let mut p = datagram(up, port, len);
+    p[28..33].copy_from_slice(&[0xc3, 0, 0, 0, 1]);
+    p
+}
+
 /// An echo by the client's process `id`, or its reply.
 fn echo(up: bool, id: u16, sequence: u16) -> Vec<u8> {
     let mut head = [0; 8];
@@ -57,12 +66,14 @@ impl Tap {
 
     fn sent(&mut self, at: u64, packet: &[u8]) {
         let header = Header::of(packet).unwrap();
-        self.0.sent(ms(at), &header, packet, packet.len());
+        self.0.sent(ms(at), &header, packet, &[]);
     }
 
+    /// It was sent one crossing before.
     fn received(&mut self, at: u64, packet: &[u8]) -> Option<usize> {
         let header = Header::of(packet).unwrap();
-        self.0.received(ms(at), &header, packet)
+        let entered = ms(at.saturating_sub(10));
+        self.0.received(ms(at), entered, &header, packet)
     }
 
     /// The packet is sent at `at` and received one crossing later.
@@ -230,31 +241,95 @@ fn a_stream_towards_the_client_is_one_answer() {
     assert_eq!(all[0].exchanges[0].bytes, [4, 200 * 1400]);
 }
 
+/// A program keeps two queries outstanding. It sends the third after the first answer, and the second answer arrives
+/// sooner than any could to that.
 #[test]
-fn acknowledgements_of_quic_neither_begin_nor_end_anything() {
+fn queries_that_overlap_are_timed_as_one() {
     let mut tap = Tap::new();
-    tap.crosses(0, &datagram(true, 4000, 1200));
-    tap.crosses(15, &datagram(false, 4000, 1200));
-    tap.crosses(100, &datagram(true, 4000, 400));
-    tap.crosses(112, &datagram(false, 4000, 1200));
-    tap.crosses(113, &datagram(false, 4000, 900));
-    // The client acknowledges; much later, the server acknowledges an old packet.
-    tap.crosses(124, &datagram(true, 4000, 35));
-    tap.crosses(400, &datagram(false, 4000, 35));
+    tap.crosses(0, &datagram(true, 4000, 40));
+    tap.crosses(5, &datagram(true, 4000, 41));
+    tap.crosses(10, &datagram(false, 4000, 120));
+    tap.sent(15, &datagram(false, 4000, 121));
+    tap.crosses(21, &datagram(true, 4000, 42));
+    tap.received(25, &datagram(false, 4000, 121));
+    tap.crosses(31, &datagram(false, 4000, 122));
+    tap.crosses(500, &datagram(true, 4000, 43));
+    tap.crosses(510, &datagram(false, 4000, 123));
     let all = tap.finish(1000);
     let answered = Outcome::Answered;
     assert_eq!(
         times(&all[0]),
-        [(0, Some(25), answered), (100, Some(123), answered)]
+        [(0, Some(41), answered), (500, Some(520), answered)]
     );
-    // In other protocols, small datagrams count as data.
-    let mut other = Tap::new();
-    other.crosses(0, &datagram(true, 4000, 35));
-    other.crosses(15, &datagram(false, 4000, 35));
-    assert_eq!(times(&other.finish(100)[0]), [(0, Some(25), answered)]);
+    let labels: Vec<Label> = all[0].exchanges.iter().map(|e| e.label).collect();
+    assert_eq!(labels, [Label::Merged, Label::Request]);
+    let merged = &all[0].exchanges[0];
+    assert_eq!((merged.bytes, merged.pieces), ([123, 363], 3));
+    assert_eq!(merged.first_byte, Some(ms(20)));
 }
 
-/// Packets without ports belong to no flow: later fragments and ICMP errors.
+/// A long queue delays the second query by more than the propagation. An answer that was sent before it came is not its
+/// own.
+#[test]
+fn an_answer_that_was_sent_before_the_query_came_belongs_to_the_one_before() {
+    for (sent, merged) in [(99, true), (100, false)] {
+        let mut tap = Tap::new();
+        tap.crosses(0, &datagram(true, 4000, 40));
+        tap.crosses(10, &datagram(false, 4000, 120));
+        let second = datagram(true, 4000, 41);
+        tap.sent(30, &second);
+        let header = Header::of(&second).unwrap();
+        tap.0.received(ms(100), ms(30), &header, &second);
+        tap.crosses(sent, &datagram(false, 4000, 121));
+        let all = tap.finish(1000);
+        let is = all[0].exchanges[0].label == Label::Merged;
+        assert_eq!((is, all[0].exchanges.len() == 1), (merged, merged));
+    }
+}
+
+/// Both parts of a request that turned out to be one may have been late.
+#[test]
+fn lateness_of_both_parts_counts_where_requests_are_joined() {
+    let mut tap = Tap::new();
+    tap.crosses(0, &datagram(true, 4000, 40));
+    let first = tap.received(10, &datagram(true, 4000, 40)).unwrap();
+    tap.0.left_late(first, ms(0), ms(10), Dur::from_millis(3));
+    tap.crosses(10, &datagram(false, 4000, 120));
+    tap.sent(15, &datagram(false, 4000, 121));
+    tap.crosses(21, &datagram(true, 4000, 42));
+    let second = tap.received(25, &datagram(false, 4000, 121)).unwrap();
+    tap.0.left_late(second, ms(15), ms(25), Dur::from_millis(2));
+    let all = tap.finish(1000);
+    assert_eq!(all[0].exchanges.len(), 1);
+    assert_eq!(all[0].exchanges[0].late, Dur::from_millis(5));
+}
+
+/// A script asks one query after the other, each from a new port.
+#[test]
+fn a_query_whose_client_went_on_without_an_answer_has_failed() {
+    let mut tap = Tap::new();
+    // The last two still wait: the first flow asks again after the last one that is answered has begun.
+    for (at, port, answered) in [
+        (0, 4000, true),
+        (1000, 4001, false),
+        (3000, 4002, true),
+        (3500, 4000, false),
+        (4000, 4003, false),
+    ] {
+        tap.crosses(at, &datagram(true, port, 40));
+        if answered {
+            tap.crosses(at + 10, &datagram(false, port, 120));
+        }
+    }
+    let all = tap.finish(5000);
+    let last: Vec<Outcome> = all
+        .iter()
+        .map(|c| c.exchanges.last().unwrap().outcome)
+        .collect();
+    use Outcome::{Answered, CutOff, Failed};
+    assert_eq!(last, [CutOff, Failed, Answered, CutOff]);
+}
+
 /// A datagram or echo of `whole` as two fragments over IPv4; `id` is its identification.
 fn fragments(mut whole: Vec<u8>, id: u8) -> [Vec<u8>; 2] {
     whole[5] = id;
@@ -301,6 +376,7 @@ fn an_answer_without_one_of_its_fragments_is_none() {
     }
 }
 
+/// Packets without ports belong to no flow: later fragments and ICMP errors.
 #[test]
 fn fragments_and_errors_belong_to_no_flow() {
     let mut tap = Tap::new();
@@ -334,7 +410,10 @@ fn packets_of_a_stream_are_judged_each() {
     for (port, size, up) in flows {
         let mut tap = Tap::new();
         for k in 0..100 {
-            let packet = datagram(k < up, port, size);
+            let packet = match size {
+                1200 => quic(k < up, port, size),
+                _ => datagram(k < up, port, size),
+            };
             tap.sent(k, &packet);
             let index = tap.received(k + 10, &packet).unwrap();
             // A twentieth of 10 ms is 500 us.
@@ -447,8 +526,9 @@ proptest! {
         }
         if let Some(header) = Header::of(&p) {
             let mut all = Datagrams::new(CROSSING);
-            all.sent(ms(0), &header, &p, p.len());
-            all.received(ms(1), &header, &p);
+            let (head, rest) = p.split_at(p.len().min(28));
+            all.sent(ms(0), &header, head, rest);
+            all.received(ms(1), ms(0), &header, &p);
             all.finish(ms(2));
         }
     }

@@ -8,7 +8,7 @@ use swell_world::{Port, World};
 
 use super::{Emulation, Inside};
 use crate::clock::Clock;
-use crate::ip::Header;
+use crate::ip::{Header, UDP};
 use crate::journal::Entry;
 use crate::table::{Table, bucket, tag};
 use crate::unreachable::unreachable;
@@ -16,6 +16,10 @@ use swell_host::{Checksum, Wire};
 
 /// Reads of one device in a row before other devices are read and due packets leave.
 const BATCH: usize = 32;
+
+/// Ports of protocols that find names and services by multicast. Programs do without an answer: mDNS, LLMNR, SSDP,
+/// WS-Discovery (IANA, "Service Name and Transport Protocol Port Number Registry").
+const DISCOVERY: [u16; 4] = [5353, 5355, 1900, 3702];
 
 /// A packet that was read and not yet injected.
 #[derive(Debug, Default)]
@@ -155,6 +159,10 @@ impl Inside {
             if header.destination.is_multicast() {
                 // Kernels look for neighbours and routers by multicast, but the hosts have none.
                 self.counts.multicast += 1;
+                let first = header.fragment.is_none_or(|f| f.first);
+                let program =
+                    first && header.protocol == UDP && !DISCOVERY.contains(&header.ports[1]);
+                self.counts.groups += u64::from(program);
                 return None;
             }
             self.counts.unroutable += 1;
@@ -170,7 +178,7 @@ impl Inside {
         };
         let whole = wire.header.len() + wire.payload.len();
         if observed {
-            self.tracker.sent(at, &header, wire.header, whole);
+            self.tracker.sent(at, &header, wire.header, wire.payload);
         }
         let arrival = Arrival {
             at,

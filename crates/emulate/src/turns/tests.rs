@@ -1,6 +1,8 @@
 //! Scripted conversations over a network that loses and reorders packets, observed at both hosts. The script defines
 //! when every request begins and ends.
 
+mod unasked;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -365,6 +367,46 @@ fn a_server_that_speaks_first_is_timed_from_the_opening() {
         (1, greeted)
     );
     assert_eq!(times(&seen)[1], script.truth[0]);
+}
+
+/// Like `echo q | nc -N server`: the client closes its side together with its request.
+#[test]
+fn a_client_that_closes_its_side_still_waits() {
+    let asks = || {
+        let mut script = Script::opened(0);
+        script.message(true, 20, |_| false);
+        script.now -= CROSSING - 1000;
+        script.one(true, ACK | FIN, 0);
+        script.next[0] = script.next[0].wrapping_add(1);
+        script
+    };
+    let ended = |script: &Script| -> Vec<(Label, Outcome)> {
+        let exchanges = script.seen().exchanges;
+        exchanges.iter().map(|e| (e.label, e.outcome)).collect()
+    };
+    let mut slow = asks();
+    slow.now += 3_000_000_000;
+    assert_eq!(ended(&slow), [(Label::Request, Outcome::CutOff)]);
+    let mut reset = asks();
+    reset.now += 3_000_000_000;
+    reset.one(false, 4 | ACK, 0);
+    assert_eq!(ended(&reset), [(Label::Request, Outcome::Failed)]);
+    let mut quick = asks();
+    quick.message(false, 30, |_| false);
+    assert_eq!(ended(&quick), [(Label::Request, Outcome::Answered)]);
+    // A server that only takes data closes, too.
+    let mut taken = asks();
+    taken.one(false, ACK | FIN, 0);
+    assert_eq!(ended(&taken), [(Label::Farewell, Outcome::CutOff)]);
+    // The last words after an answer are not waited for, and many servers reset the connection then.
+    let mut last = Script::opened(0);
+    last.ask(&asked(100, 100));
+    last.put(last.now, true, last.next[0], ACK | PSH, 31, 1);
+    last.next[0] = last.next[0].wrapping_add(31);
+    last.put(last.now + 1000, true, last.next[0], ACK | FIN, 0, 1);
+    last.now += 2 * CROSSING;
+    last.one(false, 4 | ACK, 0);
+    assert_eq!(ended(&last)[1], (Label::Farewell, Outcome::Failed));
 }
 
 #[test]

@@ -25,11 +25,11 @@ fn read(text: &str) -> Reported {
 /// The values of one measure, and the codes of the doubts.
 fn found(measure: &str, stdout: &str, lines: &str) -> (Vec<f64>, Vec<String>) {
     let output = Output {
-        stdout,
-        stderr: "",
+        stdout: stdout.into(),
+        stderr: String::new(),
         at: 4.0,
     };
-    let (samples, doubts) = values(&[read(measure)], &[output], lines, 1.0);
+    let (samples, doubts) = values(&[read(measure)], [output], lines, 1.0);
     assert!(samples.iter().all(|s| s.at == 4.0));
     let codes = doubts.into_iter().map(|d| d.code).collect();
     (samples.into_iter().map(|s| s.value).collect(), codes)
@@ -113,15 +113,15 @@ fn numbers_are_found_in_what_programs_print() {
 
 #[test]
 fn standard_error_counts_and_so_does_every_run_of_the_client() {
-    let one = |stderr, at| Output {
-        stdout: "",
-        stderr,
+    let one = |stderr: &str, at| Output {
+        stdout: String::new(),
+        stderr: stderr.into(),
         at,
     };
     let measure = [read(r"time_total (s): total (\S+)")];
     let (samples, doubts) = values(
         &measure,
-        &[one("total 0.25\n", 1.0), one("total 1e-1", 2.0)],
+        [one("total 0.25\n", 1.0), one("total 1e-1", 2.0)],
         "",
         1.0,
     );
@@ -198,11 +198,11 @@ fn lines_of_json_are_measures_by_name() {
 fn times_and_rates_are_the_networks_where_time_is_stretched() {
     let says = |measure: &str| {
         let output = Output {
-            stdout: "x 8",
-            stderr: "",
+            stdout: "x 8".into(),
+            stderr: String::new(),
             at: 1.0,
         };
-        let (samples, doubts) = values(&[read(measure)], &[output], "", 2.0);
+        let (samples, doubts) = values(&[read(measure)], [output], "", 2.0);
         (samples[0].value, doubts.len())
     };
     assert_eq!(says(r"a (ms): x (\d)"), (4.0, 0));

@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod datagrams;
 pub(crate) mod devices;
+pub mod features;
 pub(crate) mod ring;
 pub(crate) mod stamps;
 pub mod tcp;

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "a test program reports on stdout")]
 
 mod ferry;
+mod network;
 mod programs;
 
 use ferry::pair;
@@ -46,7 +47,10 @@ const TESTS: &[(&str, Test)] = &[
     ),
     ("the_machine_is_out_of_reach", the_machine_is_out_of_reach),
     ("two_emulations_do_not_see_each_other", two_emulations),
-    ("a_prefix_is_a_hundred_nodes", a_prefix_is_a_hundred_nodes),
+    (
+        "a_prefix_is_a_hundred_nodes",
+        network::a_prefix_is_a_hundred_nodes,
+    ),
     (
         "the_congestion_control_is_what_was_asked_for",
         congestion_control,
@@ -55,6 +59,14 @@ const TESTS: &[(&str, Test)] = &[
     (
         "a_program_that_is_not_there_is_named",
         programs::a_missing_program,
+    ),
+    (
+        "programs_end_with_what_they_started",
+        programs::programs_end_with_what_they_started,
+    ),
+    (
+        "tunnels_are_segmented_by_the_kernel",
+        network::tunnels_are_segmented_by_the_kernel,
     ),
     (
         "the_end_of_a_host_ends_what_runs_there",
@@ -418,50 +430,6 @@ fn two_emulations(rights: &Rights) {
         .expect("listen");
     assert_eq!(ask(&a1, &["connect", "10.9.0.2:80"]), "connected");
     assert_eq!(ask(&a2, &["connect", "10.9.0.2:80"]), "ConnectionRefused");
-}
-
-fn a_prefix_is_a_hundred_nodes(rights: &Rights) {
-    let (mut nodes, mut servers) = (client(), server());
-    nodes.local = ["10.1.0.0/16", "fd01::/64"]
-        .map(|p| p.parse().expect("a prefix"))
-        .into();
-    servers.local = ["10.2.0.0/16", "fd02::/64"]
-        .map(|p| p.parse().expect("a prefix"))
-        .into();
-    let (a, b, _ferry) = pair(rights, &nodes, &servers);
-    let listener = b
-        .enter(|| TcpListener::bind("[::]:80"))
-        .expect("enter")
-        .expect("listen");
-    for k in 1..=50u8 {
-        for (from, to) in [
-            (format!("10.1.0.{k}"), format!("10.2.0.{k}")),
-            (format!("fd01::{k}"), format!("fd02::{k}")),
-        ] {
-            let connection = a
-                .enter(|| connect_from(ip(&from), SocketAddr::new(ip(&to), 80)))
-                .expect("enter")
-                .unwrap_or_else(|e| panic!("{from} to {to}: {e}"));
-            let (accepted, peer) = listener.accept().expect("a connection");
-            let local = accepted.local_addr().expect("an address");
-            assert_eq!(peer.ip().to_canonical(), ip(&from));
-            assert_eq!(local.ip().to_canonical(), ip(&to));
-            drop(connection);
-        }
-    }
-}
-
-fn connect_from(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
-    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
-    let family = if from.is_ipv4() {
-        AddressFamily::INET
-    } else {
-        AddressFamily::INET6
-    };
-    let socket = socket(family, SocketType::STREAM, None)?;
-    bind(&socket, &SocketAddr::new(from, 0))?;
-    connect(&socket, &to)?;
-    Ok(socket.into())
 }
 
 fn congestion_control(rights: &Rights) {

@@ -1,5 +1,7 @@
 //! Programs in hosts, and what is left of them.
 
+use std::os::unix::fs::PermissionsExt;
+
 use super::*;
 
 pub(super) fn programs_end(rights: &Rights) {
@@ -59,6 +61,56 @@ pub(super) fn a_missing_program(rights: &Rights) {
         nowhere.to_string(),
         "cannot start `/bin/true`: its directory `/no/such/directory`: No such file or directory (os error 2)"
     );
+}
+
+/// A shell ends at once, what it runs needs a moment to write its last output, and so does a daemon in a session of its
+/// own. What ignores SIGTERM is killed.
+pub(super) fn programs_end_with_what_they_started(rights: &Rights) {
+    let (host, _device) = Host::create(rights, &client()).expect("a host");
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).expect("it is ours");
+    let place = dir.path().display();
+    let server = |name: &str, trap: &str| {
+        format!("trap '{trap}' TERM; echo >{place}/{name}.up; while :; do sleep 0.02; done")
+    };
+    let write = |name: &str| format!("sleep 0.3; echo bye >{place}/{name}; exit");
+    fs::write(
+        dir.path().join("server"),
+        server("server", &write("server-out")),
+    )
+    .expect("a file");
+    fs::write(
+        dir.path().join("daemon"),
+        server("daemon", &write("daemon-out")),
+    )
+    .expect("a file");
+    let shell = |script: String| Program::new(["/bin/sh", "-c", &script]);
+    let mut leader = host
+        .spawn(shell(format!(
+            "setsid sh {place}/daemon & cd {place} && sh ./server; true"
+        )))
+        .expect("a shell");
+    let up = |name: &str| {
+        let start = Instant::now();
+        while !dir.path().join(format!("{name}.up")).exists() {
+            assert!(start.elapsed() < LONG, "{name} does not start");
+            thread::sleep(Duration::from_millis(5));
+        }
+    };
+    up("server");
+    up("daemon");
+    host.end_programs(LONG).expect("processes");
+    assert!(leader.try_wait().expect("a child").is_some());
+    for name in ["server-out", "daemon-out"] {
+        let said = fs::read_to_string(dir.path().join(name)).unwrap_or_default();
+        assert_eq!(said, "bye\n", "{name}");
+    }
+    assert_eq!(host.orphans().expect("processes"), Vec::<String>::new());
+    let mut deaf = host.spawn(shell(server("deaf", ""))).expect("a shell");
+    up("deaf");
+    host.end_programs(Duration::from_millis(100))
+        .expect("processes");
+    assert_eq!(deaf.wait().expect("a child").signal(), Some(9));
 }
 
 pub(super) fn the_end_of_a_host(rights: &Rights) {

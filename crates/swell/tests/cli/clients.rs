@@ -155,3 +155,80 @@ fn the_load_that_was_requested_of_a_single_run_is_told() {
     assert_eq!(under(&["--load", "9Mbit"]), serde_json::json!([null, 9e6]));
     assert_eq!(under(&[]), serde_json::json!([null, null]));
 }
+
+/// A shell ends at once when it is told to. The server that it runs, and a daemon, write their last output later.
+#[test]
+fn servers_have_time_for_their_last_output() {
+    let dir = Scratch::new("last-output");
+    if !emulates(&dir) {
+        return;
+    }
+    let script = |name: &str| {
+        let text = format!(
+            "trap 'sleep 0.3; echo bye from the {name}; exit' TERM; touch {name}.up; while :; do sleep 0.02; done"
+        );
+        dir.write(name, &text);
+    };
+    script("server");
+    script("daemon");
+    let out = swell(&dir)
+        .args(["--json", "under", "none", "--duration", "30s", "-o", "kept"])
+        .args(["--server", "(setsid sh daemon &); cd . && sh server"])
+        .args(["--", "sh", "-c"])
+        .arg("until test -e server.up && test -e daemon.up; do sleep 0.02; done")
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let outputs = dir.0.join("kept/output");
+    let run = std::fs::read_dir(outputs).unwrap().next().unwrap().unwrap();
+    let said = std::fs::read_to_string(run.path().join("server.out")).unwrap();
+    for name in ["server", "daemon"] {
+        assert!(said.contains(&format!("bye from the {name}")), "{said}");
+    }
+}
+
+/// What an early run of the client leaves behind goes on beside the later ones.
+#[test]
+fn what_any_run_of_a_client_leaves_behind_is_told() {
+    let dir = Scratch::new("left-beside");
+    if !emulates(&dir) {
+        return;
+    }
+    dir.write(
+        "two.toml",
+        r#"name = "two"
+backend = "emulated"
+[run]
+duration = "20s"
+warmup = "0s"
+replications = 1
+[network]
+rate = "10Mbit"
+delay = "5ms"
+[[foreground]]
+name = "clients"
+kind = "program"
+count = 3
+measure = "runs"
+[foreground.client]
+command = ["sh", "-c", """cd {dir}
+n=$(cat runs 2>/dev/null); echo x$n >runs
+case $n in
+"") setsid sleep 30 & echo $! >pid ;;
+xx) kill $(cat pid) ;;
+esac"""]
+[[background]]
+name = "none"
+kind = "none"
+"#,
+    );
+    let out = swell(&dir)
+        .args(["--json", "run", "two.toml", "-o", "kept"])
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let said: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let left = warned(&said, "left-behind").expect("a warning");
+    assert!(left.contains("a process behind (sleep)"), "{left}");
+    assert!(left.contains("ran beside it"), "{left}");
+}

@@ -1,0 +1,173 @@
+//! Scripted segments, observed at both hosts.
+
+use super::*;
+
+/// A TCP packet over IPv4 with this many bytes of payload.
+fn packet(to_server: bool, seq: u32, flags: u8, len: usize) -> Vec<u8> {
+    let mut p = vec![0; 40 + len];
+    p[0] = 0x45;
+    p[9] = TCP;
+    let (from, to) = if to_server { (1, 2) } else { (2, 1) };
+    p[12..20].copy_from_slice(&[10, 0, 0, from, 10, 0, 0, to]);
+    let ports = if to_server { [5000u16, 80] } else { [80, 5000] };
+    p[20..22].copy_from_slice(&ports[0].to_be_bytes());
+    p[22..24].copy_from_slice(&ports[1].to_be_bytes());
+    p[24..28].copy_from_slice(&seq.to_be_bytes());
+    p[32] = 0x50;
+    p[33] = flags;
+    p
+}
+
+struct Line {
+    seen: Connections,
+    now: u64,
+}
+
+impl Line {
+    fn new() -> Line {
+        Line {
+            seen: Connections::default(),
+            now: 0,
+        }
+    }
+    fn sends(&mut self, p: &[u8]) {
+        self.now += 1;
+        let at = Time::from_nanos(self.now);
+        self.seen.sent(at, &Header::of(p).unwrap(), p, p.len());
+    }
+    fn arrives(&mut self, p: &[u8]) {
+        self.now += 1;
+        let at = Time::from_nanos(self.now);
+        self.seen.received(at, &Header::of(p).unwrap(), p);
+    }
+    fn both(&mut self, p: &[u8]) {
+        self.sends(p);
+        self.arrives(p);
+    }
+}
+
+/// Sequence numbers wrap during the transfer.
+const CLIENT: u32 = u32::MAX - 50;
+const SERVER: u32 = u32::MAX - 2000;
+
+fn opened() -> Line {
+    let mut line = Line::new();
+    line.both(&packet(true, CLIENT, SYN, 0));
+    line.both(&packet(false, SERVER, SYN | ACK, 0));
+    line.both(&packet(true, CLIENT.wrapping_add(1), ACK, 100));
+    line
+}
+
+#[test]
+fn a_transfer_with_a_loss_is_complete_when_the_hole_is_filled() {
+    let mut line = opened();
+    let seg = |i: u32| packet(false, SERVER.wrapping_add(1 + i * 1000), ACK, 1000);
+    line.sends(&seg(0));
+    line.both(&seg(1));
+    line.both(&seg(2));
+    line.both(&packet(false, SERVER.wrapping_add(3001), ACK | FIN, 0));
+    line.both(&seg(0));
+    let filled = line.now;
+    line.both(&packet(false, SERVER.wrapping_add(3001), ACK | FIN, 0));
+    line.both(&packet(true, CLIENT.wrapping_add(101), ACK | FIN, 0));
+    let all = line.seen.finish(Time::from_nanos(line.now));
+    let c = &all[0];
+    assert_eq!(
+        (all.len(), c.bytes, c.retransmissions),
+        (1, [100, 3000], [0, 1])
+    );
+    assert_eq!(c.last_byte, Some(Time::from_nanos(filled)));
+    assert_eq!(
+        (c.start, c.connected),
+        (Time::from_nanos(1), Some(Time::from_nanos(4)))
+    );
+    assert_eq!(c.ending, Ending::Closed);
+}
+
+#[test]
+fn a_reset_and_a_second_connection_from_the_same_port() {
+    let mut line = opened();
+    line.both(&packet(false, SERVER.wrapping_add(1), RST, 0));
+    line.both(&packet(true, 7, SYN, 0));
+    line.both(&packet(true, 7, SYN, 0));
+    let all = line.seen.finish(Time::from_nanos(line.now));
+    assert_eq!(all.len(), 2);
+    assert_eq!(
+        [all[0].ending, all[1].ending],
+        [Ending::ResetByServer, Ending::Open]
+    );
+    assert_eq!(all[1].connected, None);
+}
+
+/// TCP Fast Open: data comes with the SYN, and the server takes all of it, a part, or none.
+#[test]
+fn data_in_a_syn_is_part_of_the_request() {
+    for accepted in [100, 40, 0] {
+        let mut line = Line::new();
+        line.both(&packet(true, CLIENT, SYN, 100));
+        let mut answer = packet(false, SERVER, SYN | ACK, 0);
+        let ack = CLIENT.wrapping_add(1 + accepted);
+        answer[28..32].copy_from_slice(&ack.to_be_bytes());
+        line.both(&answer);
+        if accepted < 100 {
+            line.both(&packet(true, ack, ACK, 100 - accepted as usize));
+        }
+        line.both(&packet(false, SERVER.wrapping_add(1), ACK | 8, 500));
+        let end = line.now;
+        line.both(&packet(true, CLIENT.wrapping_add(101), ACK | FIN, 0));
+        line.both(&packet(false, SERVER.wrapping_add(501), ACK | FIN, 0));
+        let c = &line.seen.finish(Time::from_nanos(line.now))[0];
+        assert_eq!((c.bytes, c.ending), ([100, 500], Ending::Closed));
+        assert_eq!(c.exchanges.len(), 1, "{c:?}");
+        let e = &c.exchanges[0];
+        // Data that is sent again after the opening was asked for then, and the opening is added.
+        let start = if accepted > 0 { 1 } else { 2 };
+        assert_eq!(
+            (e.start, e.last_byte, e.bytes),
+            (
+                Time::from_nanos(start),
+                Some(Time::from_nanos(end)),
+                [100, 500]
+            )
+        );
+    }
+}
+
+/// Whatever is missing, memory does not grow with what comes after it.
+#[test]
+fn data_beyond_a_gap_is_one_piece() {
+    let mut half = Half::default();
+    for k in 1..=100_000 {
+        half.take(k * 1000, (k + 1) * 1000);
+    }
+    assert_eq!((half.received, half.beyond.len()), (0, 1));
+    half.take(0, 1000);
+    assert_eq!((half.received, half.beyond.len()), (100_001_000, 0));
+    for k in 0..2 * PIECES as u64 {
+        half.take(200_000_000 + 2 * k, 200_000_000 + 2 * k + 1);
+    }
+    assert_eq!(half.beyond.len(), PIECES);
+    // What fills the gap is taken.
+    half.take(100_001_000, 200_000_000);
+    assert_eq!(half.received, 200_000_001);
+}
+
+#[test]
+fn noise_does_not_panic() {
+    let mut rng = swell_base::Stream::new(2, "noise");
+    let mut line = opened();
+    for _ in 0..50_000 {
+        let len = rng.below(50) as usize;
+        let p = packet(
+            rng.chance(0.5),
+            rng.below(1 << 32) as u32,
+            rng.below(256) as u8,
+            len,
+        );
+        if rng.chance(0.5) {
+            line.sends(&p);
+        } else {
+            line.arrives(&p);
+        }
+    }
+}
