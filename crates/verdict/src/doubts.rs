@@ -28,7 +28,7 @@ fn constant(times: &Replications) -> bool {
 
 /// Codes of doubts, ordered by how much they could change the answer, the most first: invalid runs, wrong loads or
 /// measures, too little data. Every code that this crate gives the severity `warning` is listed; others matter less.
-const BY_WEIGHT: [&str; 32] = [
+const BY_WEIGHT: [&str; 34] = [
     "made-up",
     "no-reference",
     "several-changes",
@@ -36,6 +36,8 @@ const BY_WEIGHT: [&str; 32] = [
     "client-failed",
     "input-not-read",
     "left-behind",
+    "multicast-lost",
+    "output-cut",
     "failed-requests",
     "measure-missing",
     "measure-unread",
