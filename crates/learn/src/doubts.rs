@@ -20,6 +20,10 @@ pub(crate) struct Counts {
     pub(crate) fragments: u64,
     pub(crate) truncated: u64,
     pub(crate) other: u64,
+    /// Bytes of payload in packets that hold several segments or datagrams, and the connections among theirs whose
+    /// segments are of unknown size.
+    pub(crate) joined: u64,
+    pub(crate) joined_unknown: u64,
     /// Packets of connections that had ended.
     pub(crate) stragglers: u64,
     /// Connections without a SYN and without data.
@@ -71,6 +75,10 @@ impl Counts {
                 *sum += more;
             }
         }
+        for (joined, unknown) in t.joined() {
+            self.joined += joined;
+            self.joined_unknown += u64::from(joined > 0 && unknown);
+        }
         self.keep_alives += t.halves.iter().map(|h| h.keep_alives).sum::<u64>();
         self.duplicates += t.halves.iter().map(|h| h.duplicates).sum::<u64>();
         self.jumps += t.halves.iter().map(|h| h.jumps).sum::<u64>();
@@ -87,7 +95,7 @@ const SEVERAL: u32 = 10;
 const MUCH_UNMODELLED: f64 = 5.0;
 
 /// Share of one number in another, in per cent.
-fn percent(part: f64, whole: f64) -> f64 {
+pub(crate) fn percent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 {
         100.0 * part / whole
     } else {
@@ -179,6 +187,22 @@ pub(crate) fn repeated(packets: u64) -> Option<Warning> {
                  they count once"
             ),
         )
+    })
+}
+
+/// Share of the bytes in super-packets, in per cent, above which they are no detail.
+const MUCH_JOINED: f64 = 5.0;
+
+/// Warns of packets that hold several segments: `share` per cent of the bytes. `then` tells what becomes of them.
+pub(crate) fn super_packets(share: f64, then: &str) -> Option<Warning> {
+    let text = format!(
+        "{share:.1} % of the bytes are in packets larger than the link carries: a host recorded its own traffic, before \
+         its network card divided it into segments, or after it joined them (TSO, GRO). {then}. Switch offloads off \
+         while you capture (`ethtool -K DEVICE tso off gso off gro off`), or capture elsewhere"
+    );
+    (share > 0.0).then(|| match share > MUCH_JOINED {
+        true => Warning::warning("super-packets", text),
+        false => Warning::note("super-packets", text),
     })
 }
 
@@ -283,6 +307,18 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     clock(&c.clock, &mut w);
     w.extend(coarse(c.tick));
     w.extend(repeated(c.repeated));
+    let then = match c.joined_unknown {
+        0 => String::new(),
+        n => format!(
+            "; of {n} connections the segments' size is unknown, and they are played with the profile's"
+        ),
+    };
+    w.extend(super_packets(
+        percent(c.joined as f64, bytes),
+        &format!(
+            "Each counts as the segments in it{then}. Capacities measured by them are less exact"
+        ),
+    ));
     let mut left = 0.0;
     let mut udp = 0.0;
     let mut application = 0.0;

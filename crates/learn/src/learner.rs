@@ -14,6 +14,7 @@ use crate::options::Options;
 use crate::ports::{class, quic, server_first};
 use crate::queue::Passing;
 use crate::repeats::Repeats;
+use crate::superpackets::LARGEST_PACKET;
 use crate::table::{Asked, Key, Slot, State, Table, key};
 use crate::tcp::Tracked;
 use crate::udp::{Around, Flow as UdpFlow};
@@ -432,6 +433,9 @@ impl Learner {
         };
         if groups(p)[1] {
             self.hosts.sent(s.hosts[from], p.ip_len);
+        }
+        if p.ip_len > LARGEST_PACKET {
+            self.counts.joined += u64::from(payload);
         }
         if let State::Udp(flow) = &mut s.state {
             if let Some(place) = s.place

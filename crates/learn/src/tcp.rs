@@ -142,6 +142,14 @@ impl Tracked {
         }
     }
 
+    /// Bytes of each end in packets that hold several segments, and whether their size is unknown.
+    pub(crate) fn joined(&self) -> [(u64, bool); 2] {
+        [0, 1].map(|i| {
+            let (sizes, allowed) = (&self.halves[i].sizes, self.halves[1 - i].announced);
+            (sizes.joined(allowed), sizes.mss(allowed) == 0)
+        })
+    }
+
     /// Whether it began before the trace: neither SYN nor SYN/ACK was seen.
     pub(crate) fn left_censored(&self) -> bool {
         self.syns.is_empty() && self.syn_ack.is_none()

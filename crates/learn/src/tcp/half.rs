@@ -62,13 +62,11 @@ pub(crate) struct Half {
     /// Since when the sender of the last new data could have sent them.
     pub(super) room: Room,
     holes: Vec<Hole>,
-    /// Data packets, and how many were lost before and beyond the tap.
+    /// Segments with data, and how many were lost before and beyond the tap.
     pub(crate) packets: u64,
     pub(crate) lost_before: u64,
     pub(crate) lost_beyond: u64,
-    /// Number of retransmissions that have not been acknowledged since, and the time of the last. They
-    /// count as lost beyond the tap once an ACK shows that the other end is still there.
-    again: (u64, u64),
+    again: Again,
     /// Keep-alive probes.
     pub(crate) keep_alives: u64,
     /// Copies made by the capture.
@@ -90,6 +88,16 @@ pub(crate) struct Half {
     /// The last ACK of at least two segments: its time, and the offset that data had reached by then.
     last_ack: Option<(u64, u64)>,
     ack_pairs: u8,
+}
+
+/// Retransmissions that have not been acknowledged since. They count as lost beyond the tap once an ACK shows
+/// that the other end is still there.
+#[derive(Debug, Default)]
+struct Again {
+    /// Number of segments, how many of them were in the last packet, and when that passed.
+    segments: u64,
+    last: u64,
+    at: u64,
 }
 
 /// The segment that carried an ACK.
@@ -238,12 +246,11 @@ impl Half {
             let bytes = offset - self.acked;
             self.acks.acknowledged(offset, bytes, at, by);
         }
-        let (again, last) = std::mem::take(&mut self.again);
+        let again = std::mem::take(&mut self.again);
+        self.lost_beyond += again.segments;
         // An ACK that comes sooner than the path allows answers the first copy.
-        if at.saturating_sub(last) >= by.round_trip / 4 * 3 {
-            self.lost_beyond += again;
-        } else {
-            self.lost_beyond += again.saturating_sub(1);
+        if at.saturating_sub(again.at) < by.round_trip / 4 * 3 {
+            self.lost_beyond -= again.last;
         }
         let before = self.acked;
         self.acked = offset;
@@ -299,11 +306,7 @@ impl Half {
         around: &Around,
         news: &mut News,
     ) -> Seen {
-        let &Around {
-            round_trip,
-            allowed,
-            ..
-        } = around;
+        let allowed = around.allowed;
         let syn = h.has(Header::SYN);
         self.sizes.timestamps = Some(h.options.timestamps.is_some());
         if syn && (!self.known || !self.seen) {
@@ -348,10 +351,10 @@ impl Half {
             return Seen::Nothing;
         }
         if end <= self.next as i64 {
-            return self.old(offset, end, at, round_trip);
+            return self.old(offset, end, at, around);
         }
         let (offset, end) = (offset.max(0) as u64, end as u64);
-        self.packets += 1;
+        self.packets += self.sizes.segments(u64::from(h.payload), allowed);
         self.unacked_packets += 1;
         if offset > self.next && (self.next > 1 || self.syn) {
             if self.holes.len() == MAX_HOLES {
@@ -389,7 +392,7 @@ impl Half {
     }
 
     /// Handles payload that lies entirely before `next`.
-    fn old(&mut self, offset: i64, end: i64, at: u64, round_trip: u64) -> Seen {
+    fn old(&mut self, offset: i64, end: i64, at: u64, around: &Around) -> Seen {
         self.probe = None;
         if let Some(last) = self.last
             && last.end as i64 == end
@@ -398,7 +401,8 @@ impl Half {
             self.duplicates += 1;
             return Seen::Nothing;
         }
-        self.packets += 1;
+        let segments = |bytes: u64| self.sizes.segments(bytes, around.allowed);
+        self.packets += segments((end - offset) as u64);
         self.flight.lost(self.next);
         let filled = self
             .holes
@@ -409,11 +413,11 @@ impl Half {
                 let hole = &mut self.holes[i];
                 // Within an RTT it is reordering; later it is a retransmission of a packet lost before the
                 // tap.
-                if at.saturating_sub(hole.since) > round_trip {
-                    self.lost_before += 1;
-                }
                 let from = hole.start.max(offset.max(0) as u64);
                 let to = hole.end.min(end as u64);
+                if at.saturating_sub(hole.since) > around.round_trip {
+                    self.lost_before += segments(to - from);
+                }
                 // The parts before and after the filled range stay missing. If there are two such parts,
                 // only the later one is remembered.
                 if to < hole.end {
@@ -431,7 +435,12 @@ impl Half {
                 // Retransmitted although it had passed the tap. If it was already acknowledged, the ACK
                 // was lost or the sender timed out too early, so no data packet was lost.
                 if end as u64 > self.acked {
-                    self.again = (self.again.0 + 1, at);
+                    let last = segments(end as u64 - self.acked.max(offset.max(0) as u64));
+                    self.again = Again {
+                        segments: self.again.segments + last,
+                        last,
+                        at,
+                    };
                 }
                 Seen::Again
             }

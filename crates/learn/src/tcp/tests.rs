@@ -151,6 +151,39 @@ fn losses_before_and_beyond_the_tap_and_reordering() {
     assert_eq!(t.halves[1].packets, 8);
 }
 
+/// A host records its own bulk flow: packets of ten segments, of which single ones are retransmitted. The loss
+/// ratio is that of the segments.
+#[test]
+fn super_packets_count_as_their_segments() {
+    let mut t = open(1, 9);
+    let mut at = 40 * MS;
+    for i in 0..100 {
+        at += 10 * MS;
+        data(&mut t, 9, i * 14_600, 14_600, at);
+        // Of every tenth packet one segment is lost beyond the tap.
+        if i % 10 == 0 {
+            at += 40 * MS;
+            data(&mut t, 9, i * 14_600 + 2_920, 1_460, at);
+        }
+        at += 4 * MS;
+        let acked = header(Header::ACK, 2, 10 + (i + 1) * 14_600, 0);
+        t.packet(0, at, 52, &acked, QUIET);
+    }
+    let half = &t.halves[1];
+    assert_eq!((half.packets, half.lost_beyond), (1_010, 10));
+    // Whole packets that come again are lost segment by segment, on either side of the tap.
+    data(&mut t, 9, 101 * 14_600, 14_600, at + 10 * MS);
+    data(&mut t, 9, 100 * 14_600, 14_600, at + 50 * MS);
+    data(&mut t, 9, 101 * 14_600, 14_600, at + 100 * MS);
+    let acked = header(Header::ACK, 2, 10 + 102 * 14_600, 0);
+    t.packet(0, at + 104 * MS, 52, &acked, QUIET);
+    let half = &t.halves[1];
+    assert_eq!(
+        (half.packets, half.lost_before, half.lost_beyond),
+        (1_040, 10, 20)
+    );
+}
+
 #[test]
 fn what_had_arrived_or_is_never_answered_was_not_lost() {
     let mut t = open(1, 9);

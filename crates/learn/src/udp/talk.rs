@@ -10,6 +10,7 @@ use swell_traffic::{Exchange, Turn, Wire, WireEnd};
 
 use super::Around;
 use crate::pairs::Pairs;
+use crate::superpackets::{ETHERNET, Largest};
 
 /// Smallest payload that counts as data. QUIC takes some 30 bytes of a datagram, an ACK frame up to some
 /// 20 (RFC 9000 section 19.3), so shorter datagrams carry no meaningful request.
@@ -41,13 +42,14 @@ struct Part {
 }
 
 impl Part {
-    fn add(&mut self, at: u64, payload: u32) {
+    /// Adds `payload` bytes in a packet of `datagrams` datagrams.
+    fn add(&mut self, at: u64, [payload, datagrams]: [u64; 2]) {
         if self.datagrams == 0 {
             self.first = at;
         }
         self.last = at;
-        self.datagrams += 1;
-        self.bytes += u64::from(payload.saturating_sub(BESIDE));
+        self.datagrams += datagrams;
+        self.bytes += payload.saturating_sub(u64::from(BESIDE) * datagrams);
     }
 }
 
@@ -68,7 +70,7 @@ pub(crate) struct Talk {
     /// Datagrams with data, and without, from the client and from the server; the largest payloads.
     data: [u64; 2],
     short: [u64; 2],
-    largest: [u32; 2],
+    largest: [Largest; 2],
     pairs: [Pairs; 2],
     /// Capacities from the client's and the server's pairs of datagrams, kbit/s, and their times. There are
     /// at most [`MAX_PAIRS`](crate::pairs::MAX_PAIRS) each.
@@ -87,41 +89,44 @@ impl Talk {
         let end = usize::from(!from_client);
         self.time(at, from_client);
         self.initial |= self.turns.is_empty() && from_client && payload >= INITIAL;
-        self.largest[end] = self.largest[end].max(payload);
+        self.largest[end].push(payload);
         if payload < LEAST && self.answered.is_some() {
             self.short[end] += 1;
             return;
         }
-        self.data[end] += 1;
+        // A capture on a host may show several datagrams in one packet.
+        let datagrams = self.largest[end].segments(payload);
+        let more = [u64::from(payload), datagrams];
+        self.data[end] += datagrams;
         let full = self.turns.len() >= MOST;
         let pause = self.pause(quiet);
         let soon = self.rtt[0].map_or(0, |rtt| (SOONER * rtt as f64) as u64);
         let before = self.turns.len().checked_sub(2);
         match self.turns.last_mut() {
-            Some(last) if full => last[end].add(at, payload),
+            Some(last) if full => last[end].add(at, more),
             Some([request, response]) if from_client => {
                 let silent = at.saturating_sub(request.last) > pause;
                 if response.datagrams == 0 && !silent {
-                    request.add(at, payload);
+                    request.add(at, more);
                 } else {
-                    self.begin(at, 0, payload);
+                    self.begin(at, 0, more);
                 }
             }
             Some([request, response]) => {
                 let late = at.saturating_sub(request.last) < soon;
                 if response.datagrams > 0 {
                     if at.saturating_sub(response.last) > pause {
-                        self.begin(at, 1, payload);
+                        self.begin(at, 1, more);
                     } else {
-                        response.add(at, payload);
+                        response.add(at, more);
                     }
                 } else if let Some(before) = before.filter(|_| late) {
-                    self.turns[before][1].add(at, payload);
+                    self.turns[before][1].add(at, more);
                 } else {
-                    response.add(at, payload);
+                    response.add(at, more);
                 }
             }
-            None => self.begin(at, end, payload),
+            None => self.begin(at, end, more),
         }
     }
 
@@ -140,9 +145,9 @@ impl Talk {
         }
     }
 
-    fn begin(&mut self, at: u64, end: usize, payload: u32) {
+    fn begin(&mut self, at: u64, end: usize, more: [u64; 2]) {
         let mut turn = [Part::default(); 2];
-        turn[end].add(at, payload);
+        turn[end].add(at, more);
         self.turns.push(turn);
     }
 
@@ -189,6 +194,16 @@ impl Talk {
         !self.initial && 2 * asked < sent
     }
 
+    /// Payload of a full datagram of an end over TCP; 0 if unknown.
+    fn mss(&self, end: usize) -> u16 {
+        let largest = &self.largest[end];
+        let full = match largest.payload() {
+            one if one <= ETHERNET => one,
+            _ => largest.full().unwrap_or(0),
+        };
+        u16::try_from(full.saturating_sub(BESIDE)).unwrap_or(0)
+    }
+
     /// The exchange, and the properties of its packets over TCP. `None` if it does not consist of requests
     /// and responses. This is the case if both ends talk at once. It is also the case if the server sends
     /// most data without a request, and nothing shows that this is QUIC. QUIC is always under congestion
@@ -224,7 +239,7 @@ impl Talk {
             });
         }
         let end = |i: usize| WireEnd {
-            mss: u16::try_from(self.largest[i].saturating_sub(BESIDE)).unwrap_or(u16::MAX),
+            mss: self.mss(i),
             quick_acks: None,
             ack_every: match self.short[i] {
                 0 => 0,
@@ -299,6 +314,33 @@ mod tests {
         assert_eq!(wire.ends.map(|e| e.mss), [1_200, 1_200]);
         assert_eq!((wire.ends[0].ack_every, wire.timestamps), (2, Some(false)));
         assert_eq!(exchange.bytes(), talk.bytes());
+    }
+
+    /// The same page as a host shows it that sends and receives ten datagrams at once.
+    #[test]
+    fn joined_datagrams_count_one_by_one() {
+        for single in [false, true] {
+            let mut talk = page(&[]);
+            for i in 0..40 {
+                let at = 1_000 * (i + 1) * MS;
+                talk.push(at, true, 312, QUIET);
+                talk.push(at + 55 * MS, false, 12_120, QUIET);
+                talk.push(at + 55 * MS + 1, false, 12_120, QUIET);
+                if single {
+                    talk.push(at + 55 * MS + 2, false, 1_212, QUIET);
+                }
+            }
+            let (exchange, wire) = talk.finish(false).expect("a talk");
+            assert_eq!(wire.ends[1].mss, 1_200);
+            let per_turn = 24_000 + 1_200 * u64::from(single);
+            assert_eq!(exchange.bytes()[1], 2_400 + 40 * per_turn);
+        }
+        // Nothing tells the size of these.
+        let mut talk = Talk::default();
+        talk.push(0, true, 1_212, QUIET);
+        talk.push(40 * MS, false, 12_120, QUIET);
+        let (_, wire) = talk.finish(false).expect("a talk");
+        assert_eq!(wire.ends.map(|e| e.mss), [1_200, 0]);
     }
 
     /// A request during a response: data within an RTT after it still belong to that response.

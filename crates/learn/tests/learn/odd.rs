@@ -258,3 +258,58 @@ fn programs_that_poll_by_the_clock_are_told() {
     assert!(told(0));
     assert!(!told(490));
 }
+
+/// A host records its own download from the middle: packets of 45 segments, of which nothing tells the size. In a
+/// replay the profile's segments carry it.
+#[test]
+fn super_packets_are_told_and_not_played_whole() {
+    let mut tap = Tap::new();
+    let (client, server) = (
+        Host::client(1, Dur::from_millis(2)),
+        Host::server(1, Dur::from_millis(40)),
+    );
+    let page = Exchanges {
+        turns: vec![(300, Dur::from_millis(15), 60_000, Dur::ZERO)],
+        ..Exchanges::default()
+    };
+    tap.connection(Dur::ZERO, client, server, &page);
+    let packets = tap.packets();
+    let learnt = |sizes: &[u32]| {
+        let Some(Transport::Tcp(first)) = packets
+            .iter()
+            .find_map(|p| (p.src > p.dst && p.ip_len > 1_000).then_some(p.transport.clone()))
+        else {
+            panic!("no data");
+        };
+        let down = packets.iter().find(|p| p.src > p.dst).expect("an answer");
+        let mut seq = first.seq;
+        let bulk = (0..).zip(sizes).map(|(i, &payload)| {
+            let h = Tcp {
+                seq,
+                payload,
+                ..first
+            };
+            seq = seq.wrapping_add(payload);
+            Packet {
+                time: down.time + i * 5_000_000,
+                ip_len: payload + 40,
+                transport: Transport::Tcp(h),
+                ..*down
+            }
+        });
+        let m = learn(bulk);
+        let c = m.sessions[0].connections().next().expect("a connection");
+        let told = m.warnings.iter().find(|w| w.code == "super-packets");
+        let told = told.map(|w| (w.severity, w.message.contains("of 1 connections")));
+        (c.wire.ends[1].mss, c.exchange.bytes()[1], told)
+    };
+    let bulk = [65_160; 40];
+    let warning = |unknown| Some((swell_base::Severity::Warning, unknown));
+    assert_eq!(learnt(&bulk), (0, 40 * 65_160, warning(true)));
+    let mut single = bulk;
+    single[3..9].fill(1_448);
+    assert_eq!(learnt(&single).0, 1_448);
+    assert_eq!(learnt(&single).2, warning(false));
+    assert_eq!(learnt(&[8_948; 40]), (8_948, 40 * 8_948, None));
+    assert_eq!(learnt(&[1_448; 40]), (1_448, 40 * 1_448, None));
+}
