@@ -1,7 +1,7 @@
 //! Splits a trace into one packet sequence per direction, as a replay needs.
 
 use swell_base::{Dur, Severity, Warning};
-use swell_capture::{Packet, Tcp, Transport};
+use swell_capture::{Packet, Transport};
 
 use crate::addresses::groups;
 use crate::clock::{Clock, Oddities};
@@ -187,9 +187,7 @@ impl Splitter {
             match &p.transport {
                 Transport::Tcp(h) => {
                     self.hosts.flow(p, from, to);
-                    if h.has(Tcp::SYN) && !h.has(Tcp::ACK) {
-                        self.hosts.opened(from);
-                    }
+                    self.hosts.handshake(from, to, h);
                 }
                 Transport::Udp { .. } => self.hosts.flow(p, from, to),
                 _ => self.hosts.other(p, from, to),
@@ -278,6 +276,8 @@ impl Splitter {
 mod tests {
     use super::*;
     use std::net::IpAddr;
+
+    use swell_capture::Tcp;
 
     fn ip(a: u8, d: u8) -> IpAddr {
         IpAddr::from([a, 0, 0, d])

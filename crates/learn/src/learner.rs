@@ -149,9 +149,7 @@ impl Learner {
         match &p.transport {
             Transport::Tcp(h) => {
                 self.hosts.flow(p, a, b);
-                if h.has(Header::SYN) && !h.has(Header::ACK) {
-                    self.hosts.opened(a);
-                }
+                self.hosts.handshake(a, b, h);
             }
             Transport::Udp { .. } => self.hosts.flow(p, a, b),
             _ => self.hosts.other(p, a, b),
@@ -382,10 +380,6 @@ impl Learner {
         } else {
             State::Tcp(Box::new(Tracked::new(self.now)))
         };
-        let client = s.hosts[0];
-        if h.has(Header::SYN) {
-            self.hosts.opened(client);
-        }
         self.totals.tcp_connections += 1;
         self.begin(i, class(false, client_port, server_port));
         i

@@ -277,7 +277,7 @@ fn super_packets_are_told_and_not_played_whole() {
     let learnt = |sizes: &[u32]| {
         let Some(Transport::Tcp(first)) = packets
             .iter()
-            .find_map(|p| (p.src > p.dst && p.ip_len > 1_000).then_some(p.transport.clone()))
+            .find_map(|p| (p.src > p.dst && p.ip_len > 1_000).then_some(p.transport))
         else {
             panic!("no data");
         };
