@@ -14,6 +14,7 @@ use crate::passed::Passed;
 mod acks;
 mod flight;
 mod half;
+mod holes;
 mod sizes;
 mod window;
 

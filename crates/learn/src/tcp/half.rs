@@ -4,13 +4,12 @@ use swell_capture::Tcp as Header;
 
 use super::acks::Acks;
 use super::flight::{Flight, Room};
+use super::holes::{Hole, Holes};
 use super::sizes::Sizes;
 use super::window::Window;
 use super::{DUPLICATE, News};
 use crate::pairs::{MAX_PAIRS, PAIR_BYTES, Pairs};
 
-/// Maximum number of holes remembered per direction; more than any realistic loss episode leaves at once.
-const MAX_HOLES: usize = 32;
 /// A larger jump in sequence numbers is not a gap in the capture but another numbering (a mangled packet,
 /// a middlebox). Tracking restarts there and the jumped-over bytes are not counted.
 const MAX_JUMP: i64 = 1 << 24;
@@ -61,7 +60,7 @@ pub(crate) struct Half {
     pub(super) flight: Flight,
     /// Since when the sender of the last new data could have sent them.
     pub(super) room: Room,
-    holes: Vec<Hole>,
+    holes: Holes,
     /// Segments with data, and how many were lost before and beyond the tap.
     pub(crate) packets: u64,
     pub(crate) lost_before: u64,
@@ -134,13 +133,6 @@ pub(super) struct Around {
     pub(super) least_gap: u64,
     /// Packets that have passed from its sender and to its receiver, of all connections.
     pub(super) passed: [u32; 2],
-}
-
-#[derive(Debug)]
-struct Hole {
-    start: u64,
-    end: u64,
-    since: u64,
 }
 
 impl Half {
@@ -356,16 +348,16 @@ impl Half {
         let (offset, end) = (offset.max(0) as u64, end as u64);
         self.packets += self.sizes.segments(u64::from(h.payload), allowed);
         self.unacked_packets += 1;
+        // A retransmission may begin before data that have passed, and go on after them.
+        let filled = self.fill([offset, self.next], at, around);
         if offset > self.next && (self.next > 1 || self.syn) {
-            if self.holes.len() == MAX_HOLES {
-                self.holes.remove(0);
-            }
             self.missing += offset - self.next;
-            self.holes.push(Hole {
+            let hole = Hole {
                 start: self.next,
                 end: offset,
                 since: at,
-            });
+            };
+            self.holes.push(hole, self.acked);
             self.flight.lost(end);
         }
         // The sender reduced its window although nothing was lost (RFC 3168 section 6.1.2).
@@ -386,7 +378,7 @@ impl Half {
         if self.unacked_packets == 2 && in_order && ip_len >= PAIR_BYTES {
             self.probe = Some((end, at));
         }
-        let bytes = end - self.next.max(offset).max(1);
+        let bytes = end - self.next.max(offset).max(1) + filled;
         self.next = end;
         Seen::New(bytes, write)
     }
@@ -401,50 +393,40 @@ impl Half {
             self.duplicates += 1;
             return Seen::Nothing;
         }
-        let segments = |bytes: u64| self.sizes.segments(bytes, around.allowed);
-        self.packets += segments((end - offset) as u64);
+        self.packets += (self.sizes).segments((end - offset) as u64, around.allowed);
         self.flight.lost(self.next);
-        let filled = self
-            .holes
-            .iter()
-            .position(|h| offset < h.end as i64 && end > h.start as i64);
-        match filled {
-            Some(i) => {
-                let hole = &mut self.holes[i];
-                // Within an RTT it is reordering; later it is a retransmission of a packet lost before the
-                // tap.
-                let from = hole.start.max(offset.max(0) as u64);
-                let to = hole.end.min(end as u64);
-                if at.saturating_sub(hole.since) > around.round_trip {
-                    self.lost_before += segments(to - from);
-                }
-                // The parts before and after the filled range stay missing. If there are two such parts,
-                // only the later one is remembered.
-                if to < hole.end {
-                    hole.start = to;
-                } else {
-                    hole.end = from;
-                }
-                if hole.start >= hole.end {
-                    self.holes.remove(i);
-                }
-                self.missing = self.missing.saturating_sub(to - from);
-                Seen::Filled(to - from)
-            }
-            None => {
-                // Retransmitted although it had passed the tap. If it was already acknowledged, the ACK
-                // was lost or the sender timed out too early, so no data packet was lost.
-                if end as u64 > self.acked {
-                    let last = segments(end as u64 - self.acked.max(offset.max(0) as u64));
-                    self.again = Again {
-                        segments: self.again.segments + last,
-                        last,
-                        at,
-                    };
-                }
-                Seen::Again
-            }
+        let [start, end] = [offset, end].map(|o| o.max(0) as u64);
+        let filled = self.fill([start, end], at, around);
+        if filled > 0 {
+            return Seen::Filled(filled);
         }
+        // Retransmitted although it had passed the tap. If it was already acknowledged, the ACK was lost or the
+        // sender timed out too early, so no data packet was lost.
+        if end > self.acked {
+            let last = self
+                .sizes
+                .segments(end - self.acked.max(start), around.allowed);
+            self.again = Again {
+                segments: self.again.segments + last,
+                last,
+                at,
+            };
+        }
+        Seen::Again
+    }
+
+    /// Fills holes with data from offset `start` to `end`. Returns the bytes that were missing.
+    fn fill(&mut self, range: [u64; 2], at: u64, around: &Around) -> u64 {
+        let mut bytes = 0;
+        self.holes.fill(range, |missing, since| {
+            bytes += missing;
+            // Within an RTT it is reordering; later it is a retransmission of segments lost before the tap.
+            if at.saturating_sub(since) > around.round_trip {
+                self.lost_before += self.sizes.segments(missing, around.allowed);
+            }
+        });
+        self.missing = self.missing.saturating_sub(bytes);
+        bytes
     }
 
     /// Notes a packet of the other side: it may have triggered the next data packet.

@@ -151,6 +151,63 @@ fn losses_before_and_beyond_the_tap_and_reordering() {
     assert_eq!(t.halves[1].packets, 8);
 }
 
+/// The overshoot of slow start: every second of 500 segments is lost before the tap, and comes an RTT later.
+#[test]
+fn many_holes_are_all_filled() {
+    let mut t = open(1, 9);
+    let lost = |i: &u32| i % 2 == 1;
+    for i in (0..=500).filter(|i| !lost(i)) {
+        data(
+            &mut t,
+            9,
+            i * 1_460,
+            1_460,
+            40 * MS + u64::from(i) * 100_000,
+        );
+    }
+    assert_eq!(t.halves[1].missing, 250 * 1_460);
+    for i in (0..500).filter(lost) {
+        data(
+            &mut t,
+            9,
+            i * 1_460,
+            1_460,
+            140 * MS + u64::from(i) * 100_000,
+        );
+    }
+    t.packet(
+        0,
+        240 * MS,
+        52,
+        &header(Header::ACK, 2, 10 + 501 * 1_460, 0),
+        QUIET,
+    );
+    let half = &t.halves[1];
+    assert_eq!(
+        (half.missing, half.lost_before, half.lost_beyond),
+        (0, 250, 0)
+    );
+    assert_eq!(t.chunks.exchange(0).0.bytes(), [0, 501 * 1_460]);
+}
+
+/// A retransmission may hold several lost segments, with others between that had arrived, and new data after them.
+#[test]
+fn retransmissions_fill_all_holes_that_they_span() {
+    for (len, lost) in [(5_000, 2), (9_000, 3)] {
+        let mut t = open(1, 9);
+        for i in [0, 2, 4, 6] {
+            data(&mut t, 9, i * 1_000, 1_000, 40 * MS);
+        }
+        // From the second to the sixth segment; or to the tenth, three of which are new.
+        data(&mut t, 9, 1_000, len - 1_000, 140 * MS);
+        let half = &t.halves[1];
+        let missing = if len == 5_000 { 1_000 } else { 0 };
+        assert_eq!((half.missing, half.lost_before), (missing, lost));
+        let all = u64::from(len.max(7_000)) - missing;
+        assert_eq!(t.chunks.exchange(0).0.bytes(), [0, all]);
+    }
+}
+
 /// A host records its own bulk flow: packets of ten segments, of which single ones are retransmitted. The loss
 /// ratio is that of the segments.
 #[test]
