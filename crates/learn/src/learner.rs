@@ -275,6 +275,8 @@ impl Learner {
             && self.now.saturating_sub(self.table.get(i).last) > LINGER
         {
             self.look_after(i);
+            // If it was closed just now, its ports may have been remembered long enough, too.
+            self.look_after(i);
             slot = self.table.find(&key);
         }
         let syn = h.has(Header::SYN) && !h.has(Header::ACK);

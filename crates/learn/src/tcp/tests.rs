@@ -198,7 +198,7 @@ fn retransmissions_fill_all_holes_that_they_span() {
         for i in [0, 2, 4, 6] {
             data(&mut t, 9, i * 1_000, 1_000, 40 * MS);
         }
-        // From the second to the sixth segment; or to the tenth, three of which are new.
+        // From the second segment to the fifth; or to the ninth, of which two are new.
         data(&mut t, 9, 1_000, len - 1_000, 140 * MS);
         let half = &t.halves[1];
         let missing = if len == 5_000 { 1_000 } else { 0 };

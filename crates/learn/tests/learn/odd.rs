@@ -313,3 +313,46 @@ fn super_packets_are_told_and_not_played_whole() {
     assert_eq!(learnt(&[8_948; 40]), (8_948, 40 * 8_948, None));
     assert_eq!(learnt(&[1_448; 40]), (1_448, 40 * 1_448, None));
 }
+
+/// A connection on ports that nobody knows goes on after 16 minutes of silence: its first packet then opens another,
+/// with the same client. Whether other hosts send in the meantime makes no difference.
+#[test]
+fn a_time_out_does_not_depend_on_other_traffic() {
+    let (client, server) = (
+        Host::client(1, Dur::from_millis(2)),
+        Host::server(1, Dur::from_millis(40)),
+    );
+    let long = Exchanges {
+        turns: vec![
+            (300, Dur::from_millis(15), 5_000, Dur::from_secs(960)),
+            (400, Dur::from_millis(15), 6_000, Dur::ZERO),
+        ],
+        ..Exchanges::default()
+    };
+    let learnt = |other: u64| {
+        let mut tap = Tap::new();
+        tap.connection(Dur::ZERO, client, server, &long);
+        let far = Host::server(9, Dur::from_millis(9));
+        for i in 0..other {
+            let neighbour = Host::client(2, Dur::from_millis(2));
+            tap.datagram(Dur::from_secs(2 * i), neighbour, far, 5_000, 100);
+        }
+        let mut packets = tap.packets();
+        for p in &mut packets {
+            if let Transport::Tcp(h) = &mut p.transport {
+                for port in [&mut h.src_port, &mut h.dst_port] {
+                    *port = if *port == 80 { 50_123 } else { *port };
+                }
+            }
+        }
+        let m = learn(packets);
+        let tcp = |s: &&swell_traffic::Session| !m.classes[s.class as usize].udp;
+        let own = m.sessions.iter().filter(tcp);
+        own.flat_map(|s| s.connections())
+            .map(|c| c.exchange.bytes())
+            .collect::<Vec<_>>()
+    };
+    let want = [[300, 5_000], [400, 6_000]];
+    assert_eq!(learnt(0), want);
+    assert_eq!(learnt(600), want);
+}
