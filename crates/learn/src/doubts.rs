@@ -24,8 +24,9 @@ pub(crate) struct Counts {
     /// segments are of unknown size.
     pub(crate) joined: u64,
     pub(crate) joined_unknown: u64,
-    /// Packets of connections that had ended.
+    /// Packets of connections that had ended, and their bytes.
     pub(crate) stragglers: u64,
+    pub(crate) straggler_bytes: u64,
     /// Connections without a SYN and without data.
     pub(crate) strays: u64,
     /// Flows to multicast or broadcast addresses, or from a host to itself.
@@ -523,9 +524,12 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             ),
         ));
     }
+    let late = percent(c.straggler_bytes as f64, bytes);
+    let stragglers =
+        format!("packets after the end of their connection ({late:.1} % of the bytes, not played)");
     let oddities = [
         (c.strays, "connections without SYN and data"),
-        (c.stragglers, "packets after the end of their connection"),
+        (c.stragglers, &stragglers),
         (c.duplicates, "segments captured twice"),
         (c.jumps, "implausible jumps in sequence numbers"),
         (c.merged, "connections with too many turns to keep them all"),
@@ -536,7 +540,11 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         .map(|(n, what)| format!("{n} {what}"))
         .collect();
     if !text.is_empty() {
-        w.push(Warning::note("oddities", text.join(", ")));
+        let text = text.join(", ");
+        w.push(match late > 1.0 {
+            true => Warning::warning("oddities", text),
+            false => Warning::note("oddities", text),
+        });
     }
     if let Some(thinning) = m.provenance.thinning {
         let mut stood = [0.0; 2];

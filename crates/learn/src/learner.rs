@@ -280,8 +280,10 @@ impl Learner {
             slot = self.table.find(&key);
         }
         let syn = h.has(Header::SYN) && !h.has(Header::ACK);
+        let mut from_client = None;
         if let Some(i) = slot {
             let s = self.table.get(i);
+            let from = usize::from(from_a != s.client_is_a);
             let other_numbers = |isn: Option<u32>| syn && isn != Some(h.seq);
             let reused = match &s.state {
                 State::Asked(a) => other_numbers(Some(a.header.seq)) && s.client_is_a == from_a,
@@ -290,10 +292,11 @@ impl Learner {
                         // A SYN from the other end of a live connection is no reuse.
                         && (t.closed() || s.client_is_a == from_a)
                 }
-                State::Closed(isn) => other_numbers(*isn),
+                State::Closed(ended) => other_numbers(ended.isn) || ended.goes_on(from, h),
                 _ => false,
             };
             if reused {
+                from_client = Some(from == 0);
                 self.close(i);
                 self.table.release(i);
                 slot = None;
@@ -302,7 +305,7 @@ impl Learner {
         let i = match slot {
             Some(i) => i,
             None => {
-                let i = self.open_tcp(p, h, key, from_a);
+                let i = self.open_tcp(p, h, key, from_a, from_client);
                 if syn {
                     return from_a == self.table.get(i).a_is_left;
                 }
@@ -317,6 +320,7 @@ impl Learner {
         }
         let State::Tcp(t) = &mut s.state else {
             self.counts.stragglers += 1;
+            self.counts.straggler_bytes += u64::from(p.ip_len);
             return left;
         };
         s.last = self.now;
@@ -357,13 +361,22 @@ impl Learner {
         left
     }
 
-    fn open_tcp(&mut self, p: &Packet, h: &Header, key: Key, from_a: bool) -> u32 {
+    /// Opens a connection at its first packet. `from_client`: whether the sender was the client of a connection
+    /// before it on the same ports, if there was one.
+    fn open_tcp(
+        &mut self,
+        p: &Packet,
+        h: &Header,
+        key: Key,
+        from_a: bool,
+        from_client: Option<bool>,
+    ) -> u32 {
         let client_sent = match (h.has(Header::SYN), h.has(Header::ACK)) {
             (true, false) => true,
             (true, true) => false,
             _ => match server_first(false, h.src_port, h.dst_port) {
                 Some(source_is_server) => !source_is_server,
-                None => true,
+                None => from_client.unwrap_or(true),
             },
         };
         let i = self.open_slot(p, key, from_a, client_sent);

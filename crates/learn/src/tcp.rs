@@ -20,7 +20,7 @@ mod window;
 
 use flight::BATCH;
 use half::{Around, By};
-pub(crate) use half::{Half, Seen};
+pub(crate) use half::{Half, MAX_JUMP, Seen};
 
 /// A connection being tracked. Index 0 is the client's direction, 1 the server's.
 #[derive(Debug)]
@@ -36,7 +36,8 @@ pub(crate) struct Tracked {
     /// When the client's ACK of the SYN/ACK passed, or the first data if that ACK was not seen.
     pub(crate) opened: Option<u64>,
     pub(crate) handshake: bool,
-    pub(crate) reset: bool,
+    /// The end that reset it, and when.
+    pub(crate) reset: Option<(usize, u64)>,
     /// Handshake RTTs on the server's and the client's side, nanoseconds.
     pub(crate) rtt: [Option<u64>; 2],
     /// Progress when the user's next group began, if anything passed since.
@@ -105,7 +106,7 @@ impl Tracked {
             syn_acks: 0,
             opened: None,
             handshake: false,
-            reset: false,
+            reset: None,
             rtt: [None, None],
             overtaken: None,
             least_gap: LEAST_GAP,
@@ -163,7 +164,7 @@ impl Tracked {
 
     /// Whether only stragglers can follow.
     pub(crate) fn closed(&self) -> bool {
-        self.reset || self.halves.iter().all(|h| h.fin)
+        self.reset.is_some() || self.halves.iter().all(|h| h.fin)
     }
 
     /// The initial sequence number of the client, if seen.
@@ -237,7 +238,10 @@ impl Tracked {
     ) -> News {
         let mut news = News::default();
         if h.has(Header::RST) {
-            self.reset = true;
+            // Hosts ignore one with a number far from the others (RFC 5961 section 3.2).
+            if self.halves[from].plausible(h.seq) {
+                self.reset = Some((from, at));
+            }
             return news;
         }
         if h.has(Header::SYN) {
@@ -316,6 +320,9 @@ impl Tracked {
                 news.data = true;
             }
             Seen::New(bytes, write) => {
+                // An end that resets a connection sends nothing more, so the RST was not its own.
+                self.reset =
+                    (self.reset).filter(|&(by, then)| by != from || at - then <= round_trip);
                 if h.has(Header::ACK) && self.halves[to].data_beyond(h.ack, other_next) {
                     self.chunks.set_concurrent();
                 }

@@ -12,7 +12,7 @@ use crate::pairs::{MAX_PAIRS, PAIR_BYTES, Pairs};
 
 /// A larger jump in sequence numbers is not a gap in the capture but another numbering (a mangled packet,
 /// a middlebox). Tracking restarts there and the jumped-over bytes are not counted.
-const MAX_JUMP: i64 = 1 << 24;
+pub(crate) const MAX_JUMP: i64 = 1 << 24;
 /// A single ACK that advances by more than this, over data that do not pass the tap, is ignored as
 /// implausible, too.
 const MAX_UNSEEN: u64 = 1 << 20;
@@ -142,6 +142,18 @@ impl Half {
             let expected = self.base.wrapping_add(self.next as u32);
             self.next as i64 + i64::from(seq.wrapping_sub(expected) as i32)
         })
+    }
+
+    /// Whether a segment with this number may belong to the connection.
+    pub(super) fn plausible(&self, seq: u32) -> bool {
+        self.offset(seq)
+            .is_none_or(|o| (o - self.next as i64).abs() <= MAX_JUMP)
+    }
+
+    /// Sequence number after the last byte that passed or was acknowledged; `None` before any is known.
+    pub(crate) fn end(&self) -> Option<u32> {
+        let end = self.next.max(self.acked) as u32;
+        self.known.then(|| self.base.wrapping_add(end))
     }
 
     /// Makes `seq` the number of offset `offset`.

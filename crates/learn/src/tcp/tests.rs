@@ -462,6 +462,28 @@ fn one_direction_is_known_by_its_acknowledgements() {
     assert_eq!(t.halves[1].unseen, 5_840);
 }
 
+/// A RST counts if its number may be the connection's, and if its end then falls silent.
+#[test]
+fn forged_resets_end_nothing() {
+    let reset = |number: u32| {
+        let mut t = open(1, 9);
+        data(&mut t, 9, 0, 1_000, 40 * MS);
+        t.packet(1, 41 * MS, 40, &header(Header::RST, number, 0, 0), QUIET);
+        t
+    };
+    // The next number, one that data behind a gap would have, and one far away.
+    assert!(reset(1_010).closed() && reset(60_000).closed());
+    assert!(!reset(1 << 30).closed() && !reset(0_u32.wrapping_sub(1 << 30)).closed());
+    // Data that were sent before it may pass after it; the other end may not have got it yet.
+    let mut t = reset(1_010);
+    data(&mut t, 9, 1_000, 1_000, 60 * MS);
+    t.packet(0, 90 * MS, 152, &header(Header::ACK, 2, 1_010, 100), QUIET);
+    assert!(t.closed());
+    data(&mut t, 9, 2_000, 1_000, 90 * MS);
+    assert!(!t.closed());
+    assert_eq!(t.chunks.exchange(0).0.bytes(), [100, 3_000]);
+}
+
 #[test]
 fn repeated_syns_give_no_round_trip() {
     let mut t = Tracked::new(0);

@@ -356,3 +356,63 @@ fn a_time_out_does_not_depend_on_other_traffic() {
     assert_eq!(learnt(0), want);
     assert_eq!(learnt(600), want);
 }
+
+/// Packets of a download after a RST and three seconds of silence: `then` changes their numbers, and the RST's. Returns
+/// the exchanges learnt, and the oddities.
+fn after_reset(
+    numbers: impl Fn(u32) -> u32,
+    flags: u8,
+) -> (Vec<[u64; 2]>, Option<swell_base::Warning>) {
+    let (client, server) = (
+        Host::client(1, Dur::from_millis(2)),
+        Host::server(1, Dur::from_millis(40)),
+    );
+    let pages = Exchanges {
+        turns: vec![
+            (300, Dur::from_millis(15), 5_000, Dur::from_secs(3)),
+            (400, Dur::from_millis(15), 60_000, Dur::ZERO),
+        ],
+        ..Exchanges::default()
+    };
+    let mut tap = Tap::new();
+    tap.connection(Dur::ZERO, client, server, &pages);
+    let mut packets = tap.packets();
+    let (start, second) = (packets[0].time, 1_000_000_000);
+    let last = packets.iter().rposition(|p| p.time < start + 2 * second);
+    let mut rst = packets[last.expect("a first page")];
+    for p in packets.iter_mut().filter(|p| p.time > rst.time) {
+        if let Transport::Tcp(h) = &mut p.transport {
+            (h.seq, h.ack) = (numbers(h.seq), numbers(h.ack));
+        }
+    }
+    if let Transport::Tcp(h) = &mut rst.transport {
+        (h.flags, h.payload) = (flags, 0);
+    }
+    rst.time += 1_000_000;
+    packets.push(rst);
+    packets.sort_by_key(|p| p.time);
+    let m = learn(packets);
+    let sizes = m.sessions.iter().flat_map(|s| s.connections());
+    let sizes = sizes.map(|c| c.exchange.bytes()).collect();
+    let oddities = m.warnings.iter().find(|w| w.code == "oddities");
+    (sizes, oddities.cloned())
+}
+
+/// Data after the end of a connection are another one, or show that it was no end. What comes again is neither.
+#[test]
+fn data_after_an_end_are_kept() {
+    let whole = vec![[700, 65_000]];
+    assert_eq!(after_reset(|n| n, Tcp::ACK), (whole, None));
+    let two = vec![[300, 5_000], [400, 60_000]];
+    assert_eq!(after_reset(|n| n, Tcp::RST).0, two);
+    // Another connection on the same ports, without its SYN.
+    for shift in [1 << 30, 3 << 30] {
+        let (sizes, odd) = after_reset(|n| n.wrapping_add(shift), Tcp::RST);
+        assert_eq!((sizes, odd), (two.clone(), None));
+    }
+    let (sizes, odd) = after_reset(|n| n.wrapping_sub(100_000), Tcp::RST);
+    assert_eq!(sizes, two[..1]);
+    let odd = odd.expect("a warning");
+    assert_eq!(odd.severity, swell_base::Severity::Warning);
+    assert!(odd.message.contains("9"), "{}", odd.message);
+}
