@@ -66,7 +66,7 @@ impl Counts {
         let unseen: u64 = t.halves.iter().map(|h| h.unseen).sum();
         self.one_sided += u64::from(unseen > 0);
         self.one_sided_bytes += unseen;
-        let missing: u64 = t.halves.iter().map(|h| h.missing).sum();
+        let missing: u64 = t.halves.iter().map(|h| h.missing()).sum();
         self.gaps += u64::from(missing > 0);
         self.gap_bytes += missing;
         if t.chunks.unclear >= SEVERAL {

@@ -13,8 +13,8 @@ use crate::pairs::{MAX_PAIRS, PAIR_BYTES, Pairs};
 /// A larger jump in sequence numbers is not a gap in the capture but another numbering (a mangled packet,
 /// a middlebox). Tracking restarts there and the jumped-over bytes are not counted.
 pub(crate) const MAX_JUMP: i64 = 1 << 24;
-/// A single ACK that advances by more than this, over data that do not pass the tap, is ignored as
-/// implausible, too.
+/// Where a single ACK advances by more than this over data that do not pass the tap, the capture lacks packets
+/// of both directions. So these data are left out, as those of other gaps are.
 const MAX_UNSEEN: u64 = 1 << 20;
 
 /// Content of a segment.
@@ -75,7 +75,7 @@ pub(crate) struct Half {
     /// Bytes inferred only from the other side's ACKs.
     pub(crate) unseen: u64,
     /// Bytes inferred only from the surrounding sequence numbers; the capture does not hold them.
-    pub(crate) missing: u64,
+    missing: u64,
     /// Data packets since the other side last acknowledged new data.
     unacked_packets: u32,
     /// A segment that the receiver should acknowledge at once: (offset after it, time).
@@ -139,21 +139,41 @@ impl Half {
     /// Offset of a sequence number; `None` before any is known.
     fn offset(&self, seq: u32) -> Option<i64> {
         self.known.then(|| {
-            let expected = self.base.wrapping_add(self.next as u32);
-            self.next as i64 + i64::from(seq.wrapping_sub(expected) as i32)
+            let reached = self.reached();
+            let expected = self.base.wrapping_add(reached as u32);
+            reached as i64 + i64::from(seq.wrapping_sub(expected) as i32)
         })
+    }
+
+    /// Offset after the last byte that passed, was jumped over or acknowledged.
+    fn reached(&self) -> u64 {
+        self.next.max(self.acked)
+    }
+
+    /// Bytes after the last that passed, but acknowledged: the capture does not hold them.
+    fn lacking(&self) -> u64 {
+        // A FIN takes one sequence number.
+        let fin = u64::from(self.acked > self.next);
+        match self.seen {
+            true => self.acked.saturating_sub(self.next + fin),
+            false => 0,
+        }
+    }
+
+    /// Bytes that the capture does not hold, inferred from sequence numbers and ACKs.
+    pub(crate) fn missing(&self) -> u64 {
+        self.missing + self.lacking()
     }
 
     /// Whether a segment with this number may belong to the connection.
     pub(super) fn plausible(&self, seq: u32) -> bool {
         self.offset(seq)
-            .is_none_or(|o| (o - self.next as i64).abs() <= MAX_JUMP)
+            .is_none_or(|o| (o - self.reached() as i64).abs() <= MAX_JUMP)
     }
 
     /// Sequence number after the last byte that passed or was acknowledged; `None` before any is known.
     pub(crate) fn end(&self) -> Option<u32> {
-        let end = self.next.max(self.acked) as u32;
-        self.known.then(|| self.base.wrapping_add(end))
+        (self.known).then(|| self.base.wrapping_add(self.reached() as u32))
     }
 
     /// Makes `seq` the number of offset `offset`.
@@ -234,7 +254,7 @@ impl Half {
         let Some(offset) = self.offset(ack).and_then(|o| u64::try_from(o).ok()) else {
             return 0;
         };
-        if offset <= self.acked || offset > self.next + MAX_JUMP as u64 {
+        if offset <= self.acked || offset > self.reached() + MAX_JUMP as u64 {
             return 0;
         }
         if let Some((end, sent)) = self.probe
@@ -265,7 +285,7 @@ impl Half {
             let bytes = offset - self.next.max(before);
             self.next = offset;
             if bytes > MAX_UNSEEN {
-                self.jumps += 1;
+                self.missing += bytes;
                 return 0;
             }
             // A FIN takes one sequence number; a single byte of data would look the same.
@@ -327,9 +347,8 @@ impl Half {
             }
         }
         self.seen = true;
-        if h.has(Header::FIN) {
-            self.fin = true;
-        }
+        let ended = self.fin;
+        self.fin |= h.has(Header::FIN);
         let start = h.seq.wrapping_add(u32::from(syn));
         let Some(mut offset) = self.offset(start) else {
             return Seen::Nothing;
@@ -341,10 +360,16 @@ impl Half {
             self.keep_alives += 1;
             return Seen::Nothing;
         }
+        let far = (offset - self.reached() as i64).abs() > MAX_JUMP;
         if h.payload == 0 {
+            // The last data before a FIN may be missing. A second FIN may come after the number of the first.
+            let next = self.next as i64 + i64::from(ended);
+            if h.has(Header::FIN) && !far && offset > next {
+                self.gap(offset as u64, at);
+            }
             return Seen::Nothing;
         }
-        if (offset - self.next as i64).abs() > MAX_JUMP {
+        if far {
             self.jumps += 1;
             self.anchor(start, 1);
             offset = 1;
@@ -362,21 +387,14 @@ impl Half {
         self.unacked_packets += 1;
         // A retransmission may begin before data that have passed, and go on after them.
         let filled = self.fill([offset, self.next], at, around);
-        if offset > self.next && (self.next > 1 || self.syn) {
-            self.missing += offset - self.next;
-            let hole = Hole {
-                start: self.next,
-                end: offset,
-                since: at,
-            };
-            self.holes.push(hole, self.acked);
+        let in_order = offset == self.next;
+        if offset > self.next && self.gap(offset, at) {
             self.flight.lost(end);
         }
         // The sender reduced its window although nothing was lost (RFC 3168 section 6.1.2).
         if h.has(Header::CWR) && !syn {
             self.flight.lost(end);
         }
-        let in_order = offset == self.next;
         let full = self.sizes.full(allowed);
         self.room = (self.flight).sent(at, [offset, end], full, around.back);
         let write = self.sizes.segment(h, allowed) && in_order;
@@ -425,6 +443,22 @@ impl Half {
             };
         }
         Seen::Again
+    }
+
+    /// Notes that the data up to `offset` have not passed. Returns whether they belong to the trace.
+    fn gap(&mut self, offset: u64, at: u64) -> bool {
+        let began = self.next > 1 || self.syn;
+        if began {
+            self.missing += offset - self.next;
+            let hole = Hole {
+                start: self.next,
+                end: offset,
+                since: at,
+            };
+            self.holes.push(hole, self.acked);
+        }
+        self.next = offset;
+        began
     }
 
     /// Fills holes with data from offset `start` to `end`. Returns the bytes that were missing.

@@ -148,7 +148,7 @@ fn losses_before_and_beyond_the_tap_and_reordering() {
     data(&mut t, 9, 6_000, 1_000, 140 * MS);
     data(&mut t, 9, 5_000, 1_000, 141 * MS);
     assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (1, 1));
-    assert_eq!(t.halves[1].missing, 0);
+    assert_eq!(t.halves[1].missing(), 0);
     assert_eq!(t.chunks.exchange(0).0.bytes(), [0, 7_000]);
     assert_eq!(t.halves[1].packets, 8);
 }
@@ -167,7 +167,7 @@ fn many_holes_are_all_filled() {
             40 * MS + u64::from(i) * 100_000,
         );
     }
-    assert_eq!(t.halves[1].missing, 250 * 1_460);
+    assert_eq!(t.halves[1].missing(), 250 * 1_460);
     for i in (0..500).filter(lost) {
         data(
             &mut t,
@@ -186,7 +186,7 @@ fn many_holes_are_all_filled() {
     );
     let half = &t.halves[1];
     assert_eq!(
-        (half.missing, half.lost_before, half.lost_beyond),
+        (half.missing(), half.lost_before, half.lost_beyond),
         (0, 250, 0)
     );
     assert_eq!(t.chunks.exchange(0).0.bytes(), [0, 501 * 1_460]);
@@ -204,7 +204,7 @@ fn retransmissions_fill_all_holes_that_they_span() {
         data(&mut t, 9, 1_000, len - 1_000, 140 * MS);
         let half = &t.halves[1];
         let missing = if len == 5_000 { 1_000 } else { 0 };
-        assert_eq!((half.missing, half.lost_before), (missing, lost));
+        assert_eq!((half.missing(), half.lost_before), (missing, lost));
         let all = u64::from(len.max(7_000)) - missing;
         assert_eq!(t.chunks.exchange(0).0.bytes(), [0, all]);
     }
@@ -344,8 +344,49 @@ fn what_the_capture_misses_is_counted_apart() {
     let mut t = open(1, 9);
     data(&mut t, 9, 0, 1_000, 40 * MS);
     data(&mut t, 9, 5_000, 1_000, 41 * MS);
-    assert_eq!(t.halves[1].missing, 4_000);
+    assert_eq!(t.halves[1].missing(), 4_000);
     assert_eq!(t.chunks.exchange(0).0.bytes(), [0, 2_000]);
+}
+
+/// The capture loses the end of a response, or the route changes: ACKs and the FIN still tell its size.
+#[test]
+fn what_the_capture_misses_at_the_end_is_counted_too() {
+    let close = |acks: &[u32], fin: Option<u32>| {
+        let mut t = open(1, 9);
+        data(&mut t, 9, 0, 1_000, 40 * MS);
+        if let Some(at) = fin {
+            let h = header(Header::FIN | Header::ACK, 10 + at, 2, 0);
+            t.packet(1, 50 * MS, 40, &h, QUIET);
+        }
+        for &to in acks {
+            t.packet(0, 60 * MS, 52, &header(Header::ACK, 2, 10 + to, 0), QUIET);
+        }
+        t
+    };
+    assert_eq!(close(&[1_000], None).halves[1].missing(), 0);
+    assert_eq!(close(&[1_001], Some(1_000)).halves[1].missing(), 0);
+    // With its FIN, without it, and with the FIN alone.
+    assert_eq!(close(&[5_001], None).halves[1].missing(), 4_000);
+    assert_eq!(close(&[5_001], Some(5_000)).halves[1].missing(), 4_000);
+    assert_eq!(close(&[], Some(5_000)).halves[1].missing(), 4_000);
+    // Larger than the largest gap, ACK by ACK.
+    let acks: Vec<u32> = (0..50).map(|i| i << 20).collect();
+    let mut t = close(&acks, None);
+    assert_eq!(t.halves[1].missing(), (49 << 20) - 1_001);
+    // The route changes back.
+    data(&mut t, 9, 49 << 20, 1_000, 70 * MS);
+    let half = &t.halves[1];
+    assert_eq!((half.missing(), half.jumps), ((49 << 20) - 1_000, 0));
+    // A second FIN after the first.
+    let mut twice = close(&[1_001], Some(1_000));
+    let again = header(Header::FIN | Header::ACK, 10 + 1_001, 2, 0);
+    twice.packet(1, 70 * MS, 40, &again, QUIET);
+    assert_eq!(twice.halves[1].missing(), 0);
+    // A FIN that overtakes the last data.
+    let mut late = close(&[], Some(2_000));
+    data(&mut late, 9, 1_000, 1_000, 51 * MS);
+    assert_eq!(late.halves[1].missing(), 0);
+    assert_eq!(late.chunks.exchange(0).0.bytes(), [0, 2_000]);
 }
 
 #[test]
