@@ -16,11 +16,13 @@ mod flight;
 mod half;
 mod holes;
 mod sizes;
+mod stamps;
 mod window;
 
 use flight::BATCH;
 use half::{Around, By};
 pub(crate) use half::{Half, MAX_JUMP, Seen};
+use stamps::Stamps;
 
 /// A connection being tracked. Index 0 is the client's direction, 1 the server's.
 #[derive(Debug)]
@@ -40,6 +42,8 @@ pub(crate) struct Tracked {
     pub(crate) reset: Option<(usize, u64)>,
     /// Handshake RTTs on the server's and the client's side, nanoseconds.
     pub(crate) rtt: [Option<u64>; 2],
+    /// The same from the shortest answers to data and timestamps.
+    stamps: Stamps,
     /// Progress when the user's next group began, if anything passed since.
     pub(crate) overtaken: Option<Passed>,
     /// Shortest packet spacing that the capture's clock can resolve, nanoseconds.
@@ -108,6 +112,7 @@ impl Tracked {
             handshake: false,
             reset: None,
             rtt: [None, None],
+            stamps: Stamps::default(),
             overtaken: None,
             least_gap: LEAST_GAP,
             passed: [0; 2],
@@ -174,11 +179,23 @@ impl Tracked {
 
     /// End-to-end RTT, for distinguishing reordering from loss.
     fn round_trip(&self) -> u64 {
-        match self.rtt {
-            [Some(s), Some(c)] => s + c,
-            [Some(one), None] | [None, Some(one)] => one,
-            [None, None] => UNKNOWN_RTT,
+        match ([0, 1].map(|end| self.path(end)), self.rtt) {
+            ([Some(c), Some(s)], _) => s + c,
+            (_, [Some(one), None] | [None, Some(one)]) => one,
+            ([one, other], _) => one.or(other).unwrap_or(0).max(UNKNOWN_RTT),
         }
+    }
+
+    /// RTT to an end (0 client, 1 server), nanoseconds: of the handshake, or the shortest of several answers.
+    fn path(&self, end: usize) -> Option<u64> {
+        let known = self.rtt[1 - end];
+        known.or_else(|| {
+            let least = self.stamps.least(end)?;
+            Some(match least.sound() {
+                true => least.took,
+                false => least.took.min(UNKNOWN_RTT),
+            })
+        })
     }
 
     /// A silence with nothing unacknowledged that is longer than this is the application's. TCP itself,
@@ -247,6 +264,11 @@ impl Tracked {
         if h.has(Header::SYN) {
             self.syn(from, at, ip_len, h, &mut news);
         }
+        if self.rtt.contains(&None)
+            && let Some((value, echo)) = h.options.timestamps
+        {
+            self.stamps.packet(from, at, [value, echo]);
+        }
         let round_trip = self.round_trip();
         let quiet = self.pause(quiet);
         let to = 1 - from;
@@ -262,7 +284,7 @@ impl Tracked {
                 pure: h.payload == 0 && !h.has(Header::FIN),
                 full: self.halves[to].sizes.full(allowed),
                 stamp: h.options.timestamps.map(|t| t.0),
-                round_trip: self.rtt[to].unwrap_or(UNKNOWN_RTT),
+                round_trip: self.path(from).unwrap_or(UNKNOWN_RTT),
                 least_gap: self.least_gap,
             };
             let unseen = self.halves[to].acknowledged(h.ack, at, &by, &mut news);
@@ -279,6 +301,7 @@ impl Tracked {
             if let Some(sample) = self.halves[to].take_sample()
                 && sample <= LONGEST_RTT
             {
+                self.stamps.sample(from, sample);
                 news.rtt.get_or_insert((from, false, sample));
             }
             if unseen > 0 {
