@@ -383,7 +383,8 @@ impl Half {
             return self.old(offset, end, at, around);
         }
         let (offset, end) = (offset.max(0) as u64, end as u64);
-        self.packets += self.sizes.segments(u64::from(h.payload), allowed);
+        let segments = self.sizes.segments(u64::from(h.payload), allowed);
+        self.packets += segments;
         self.unacked_packets += 1;
         // A retransmission may begin before data that have passed, and go on after them.
         let filled = self.fill([offset, self.next], at, around);
@@ -398,7 +399,7 @@ impl Half {
         let full = self.sizes.full(allowed);
         self.room = (self.flight).sent(at, [offset, end], full, around.back);
         let write = self.sizes.segment(h, allowed) && in_order;
-        self.acks.data(self.settled(), end, at);
+        self.acks.data(self.settled(), end, at, segments);
         news.up = (self.pairs)
             .packet(in_order, at, ip_len, around.least_gap, around.passed)
             .or(news.up);

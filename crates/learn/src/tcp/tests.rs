@@ -150,6 +150,13 @@ fn segments_and_acknowledgements_tell_their_sizes_and_manners() {
     data(&mut lone, 9, 0, 100, 40 * MS);
     lone.packet(0, 44 * MS, 52, &header(Header::ACK, 2, 110, 0), QUIET);
     assert_eq!(lone.wire(true).ends[0].quick_acks, Some(255));
+    // Several segments in one packet are acknowledged at once by every end.
+    for (len, quick) in [(1_460, Some(255)), (14_600, None)] {
+        let mut joined = open(1, 9);
+        data(&mut joined, 9, 0, len, 40 * MS);
+        joined.packet(0, 44 * MS, 52, &header(Header::ACK, 2, 10 + len, 0), QUIET);
+        assert_eq!(joined.wire(true).ends[0].quick_acks, quick, "{len}");
+    }
     // One delayed ACK, then small segments acknowledged individually, even if several are outstanding.
     for (small, quick) in [(20, 255), (0, 1)] {
         let mut mixed = open(1, 9);
