@@ -37,6 +37,10 @@ impl Learner {
                     self.now.saturating_sub(flow.last) <= self.options.udp_idle.as_nanos();
                 let overtaken = flow.overtaken;
                 let talk = flow.talk.as_ref().and_then(|t| t.finish(ipv6));
+                if let Some(doubt) = flow.talk.as_ref().and_then(|t| t.doubt()) {
+                    let sum = &mut self.counts.no_talks[doubt as usize];
+                    *sum = [sum[0] + 1, sum[1] + flow.bytes];
+                }
                 if let Some(talk) = flow.talk.as_ref().filter(|_| talk.is_some()) {
                     for (end, rtt) in [(1, talk.rtt[0]), (0, talk.rtt[1])] {
                         if let Some(rtt) = rtt {

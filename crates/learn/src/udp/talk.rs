@@ -53,6 +53,19 @@ impl Part {
     }
 }
 
+/// Why a flow does not consist of requests and responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// The server sent first.
+    Unasked,
+    /// The server sent no data, or none for seconds.
+    Unanswered,
+    /// Both ends talk at once.
+    AtOnce,
+    /// The server sends most data without a request, and nothing shows that this is QUIC.
+    Streams,
+}
+
 /// A flow as requests and responses. Times are nanoseconds.
 #[derive(Debug, Default)]
 pub(crate) struct Talk {
@@ -204,15 +217,25 @@ impl Talk {
         u16::try_from(full.saturating_sub(BESIDE)).unwrap_or(0)
     }
 
-    /// The exchange, and the properties of its packets over TCP. `None` if it does not consist of requests
-    /// and responses. This is the case if both ends talk at once. It is also the case if the server sends
-    /// most data without a request, and nothing shows that this is QUIC. QUIC is always under congestion
-    /// control (RFC 9002 section 7).
-    pub(crate) fn finish(&self, ipv6: bool) -> Option<(Exchange, Wire)> {
+    /// Why it does not consist of requests and responses; `None` if it does.
+    pub(crate) fn doubt(&self) -> Option<Doubt> {
         let datagrams: u64 = self.data.iter().sum();
         let asks = self.turns.first().is_some_and(|t| t[0].datagrams > 0);
         let calls = self.turns.len() > FEW && datagrams < PER_TURN * self.turns.len() as u64;
-        if !asks || self.rtt[0].is_none() || self.data[1] == 0 || calls || self.streams() {
+        match () {
+            () if !asks => Some(Doubt::Unasked),
+            () if self.rtt[0].is_none() || self.data[1] == 0 => Some(Doubt::Unanswered),
+            () if calls => Some(Doubt::AtOnce),
+            // QUIC is always under congestion control (RFC 9002 section 7), so what begins as QUIC is no doubt.
+            () if self.streams() => Some(Doubt::Streams),
+            () => None,
+        }
+    }
+
+    /// The exchange, and the properties of its packets over TCP. `None` if it does not consist of requests
+    /// and responses.
+    pub(crate) fn finish(&self, ipv6: bool) -> Option<(Exchange, Wire)> {
+        if self.doubt().is_some() {
             return None;
         }
         let since = |later: u64, earlier: u64| Dur::from_nanos(later.saturating_sub(earlier));
@@ -380,7 +403,7 @@ mod tests {
             call.push(20 * k * MS, true, 172, QUIET);
             call.push((20 * k + 9) * MS, false, 172, QUIET);
         }
-        assert!(call.finish(false).is_none());
+        assert_eq!(call.doubt(), Some(Doubt::AtOnce));
         // The same server without requests, in a flow that does not begin like QUIC.
         let stream = |begins: bool, first: u32, bursts: u64| {
             let mut stream = Talk::new(begins);
@@ -429,12 +452,15 @@ mod tests {
             talk.push(later * MS, !from_client, payload, QUIET);
             talk.push((later + 5) * MS, true, 312, QUIET);
             talk.push((later + 60) * MS, false, payload, QUIET);
-            talk.finish(false).is_some()
+            assert_eq!(talk.finish(false).is_none(), talk.doubt().is_some());
+            talk.doubt()
         };
-        assert!(first(true, 40, 1_212));
-        assert!(!first(false, 40, 1_212));
-        assert!(first(true, 3_000, 1_212) && !first(true, 3_001, 1_212));
-        assert!(first(true, 40, 64) && !first(true, 40, 63));
+        assert_eq!(first(true, 40, 1_212), None);
+        assert_eq!(first(false, 40, 1_212), Some(Doubt::Unasked));
+        assert_eq!(first(true, 3_000, 1_212), None);
+        assert_eq!(first(true, 3_001, 1_212), Some(Doubt::Unanswered));
+        assert_eq!(first(true, 40, 64), None);
+        assert_eq!(first(true, 40, 63), Some(Doubt::Unanswered));
     }
 
     /// A silence of the server of more than 1.5 RTTs plus a delayed ACK is its own: here 66 and 40 ms.
