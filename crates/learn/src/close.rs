@@ -5,19 +5,25 @@ use swell_traffic::{Connection, Exchange, Wire};
 
 use crate::hosts::Sample;
 use crate::learner::Learner;
-use crate::table::State;
+use crate::table::{Ended, State};
 use crate::tcp::Tracked;
 
 impl Learner {
     /// Records the flow in a slot and leaves a tombstone.
     pub(crate) fn close(&mut self, i: u32) {
         let s = self.table.get_mut(i);
-        let isn = match &s.state {
-            State::Asked(a) => Some(a.header.seq),
-            State::Tcp(t) => t.client_isn(),
-            _ => None,
+        let ended = match &s.state {
+            State::Asked(a) => Ended {
+                isn: Some(a.header.seq),
+                ends: [Some(a.header.seq.wrapping_add(1)), None],
+            },
+            State::Tcp(t) => Ended {
+                isn: t.client_isn(),
+                ends: [0, 1].map(|end| t.halves[end].end()),
+            },
+            _ => Ended::default(),
         };
-        let state = std::mem::replace(&mut s.state, State::Closed(isn));
+        let state = std::mem::replace(&mut s.state, State::Closed(Box::new(ended)));
         let (hosts, place) = (s.hosts, s.place.take());
         let ipv6 = s.key.ipv6();
         let connection = match state {
@@ -31,6 +37,10 @@ impl Learner {
                     self.now.saturating_sub(flow.last) <= self.options.udp_idle.as_nanos();
                 let overtaken = flow.overtaken;
                 let talk = flow.talk.as_ref().and_then(|t| t.finish(ipv6));
+                if let Some(doubt) = flow.talk.as_ref().and_then(|t| t.doubt()) {
+                    let sum = &mut self.counts.no_talks[doubt as usize];
+                    *sum = [sum[0] + 1, sum[1] + flow.bytes];
+                }
                 if let Some(talk) = flow.talk.as_ref().filter(|_| talk.is_some()) {
                     for (end, rtt) in [(1, talk.rtt[0]), (0, talk.rtt[1])] {
                         if let Some(rtt) = rtt {
@@ -92,7 +102,7 @@ impl Learner {
                     .windows(2)
                     .map(|w| Dur::from_nanos(w[1] - w[0]))
                     .collect(),
-                refused: t.reset,
+                refused: t.reset.is_some(),
             };
             (attempt, Default::default())
         } else {

@@ -1,14 +1,15 @@
 //! Splits a trace into one packet sequence per direction, as a replay needs.
 
 use swell_base::{Dur, Severity, Warning};
-use swell_capture::{Packet, Tcp, Transport};
+use swell_capture::{Packet, Transport};
 
 use crate::addresses::groups;
 use crate::clock::{Clock, Oddities};
-use crate::doubts::{coarse, leaps, repeated, sides_voted};
+use crate::doubts::{coarse, leaps, percent, repeated, sides_voted, super_packets};
 use crate::hosts::Hosts;
 use crate::repeats::Repeats;
 use crate::sides::Network;
+use crate::superpackets::LARGEST_PACKET;
 
 /// Longer silences are reported: the clock was set, or captures were joined.
 const SILENCE: Dur = Dur::from_secs(60);
@@ -84,6 +85,13 @@ impl Directions {
             });
         }
         doubts.extend(sides_voted(self.voted));
+        let larger = self.packets.iter().flatten().map(|p| u64::from(p.1));
+        let larger: u64 = larger.filter(|&size| size > LARGEST_PACKET.into()).sum();
+        let bytes: u64 = self.bytes().iter().sum();
+        doubts.extend(super_packets(
+            percent(larger as f64, bytes as f64),
+            "A replay sends the segments of each at once, in bursts that no link carries",
+        ));
         doubts.extend(repeated(self.repeated));
         leaps(&self.clock, &mut doubts);
         doubts.extend(coarse(self.tick));
@@ -179,9 +187,7 @@ impl Splitter {
             match &p.transport {
                 Transport::Tcp(h) => {
                     self.hosts.flow(p, from, to);
-                    if h.has(Tcp::SYN) && !h.has(Tcp::ACK) {
-                        self.hosts.opened(from);
-                    }
+                    self.hosts.handshake(from, to, h);
                 }
                 Transport::Udp { .. } => self.hosts.flow(p, from, to),
                 _ => self.hosts.other(p, from, to),
@@ -270,6 +276,8 @@ impl Splitter {
 mod tests {
     use super::*;
     use std::net::IpAddr;
+
+    use swell_capture::Tcp;
 
     fn ip(a: u8, d: u8) -> IpAddr {
         IpAddr::from([a, 0, 0, d])
@@ -405,6 +413,21 @@ mod tests {
         let (a, out) = (ip(10, 1), ip(198, 9));
         let got = split(&[udp(0, a, out, 100), udp(61_000, a, out, 100)]);
         assert_eq!(got.doubts()[0].code, "silence");
+    }
+
+    #[test]
+    fn packets_larger_than_links_carry_are_told() {
+        let (a, out) = (ip(10, 1), ip(198, 9));
+        let told = |size: u32, more: i64| {
+            let mut packets: Vec<Packet> = (0..more).map(|i| udp(i, a, out, 1_000)).collect();
+            packets.push(udp(more, a, out, size));
+            let found = split(&packets).doubts();
+            found.first().map(|w| (w.code.clone(), w.severity))
+        };
+        let joined = |severity| Some(("super-packets".to_owned(), severity));
+        assert_eq!(told(9_216, 10), None);
+        assert_eq!(told(20_000, 10), joined(Severity::Warning));
+        assert_eq!(told(20_000, 1_000), joined(Severity::Note));
     }
 
     #[test]

@@ -8,6 +8,11 @@ use crate::hosts::Hosts;
 use crate::paths::SideCounts;
 use crate::tcp::Tracked;
 
+mod capture;
+
+use capture::clock;
+pub(crate) use capture::{coarse, leaps, repeated, sides_voted, super_packets};
+
 /// Counters gathered during the pass, for the warnings at the end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
@@ -20,8 +25,16 @@ pub(crate) struct Counts {
     pub(crate) fragments: u64,
     pub(crate) truncated: u64,
     pub(crate) other: u64,
-    /// Packets of connections that had ended.
+    /// Bytes of payload in packets that hold several segments or datagrams, and the connections among theirs whose
+    /// segments are of unknown size.
+    pub(crate) joined: u64,
+    pub(crate) joined_unknown: u64,
+    /// Flows that may be QUIC and do not consist of requests and responses, and the bytes of payload in them, by
+    /// [`Doubt`](crate::udp::talk::Doubt).
+    pub(crate) no_talks: [[u64; 2]; 4],
+    /// Packets of connections that had ended, and their bytes.
     pub(crate) stragglers: u64,
+    pub(crate) straggler_bytes: u64,
     /// Connections without a SYN and without data.
     pub(crate) strays: u64,
     /// Flows to multicast or broadcast addresses, or from a host to itself.
@@ -61,7 +74,7 @@ impl Counts {
         let unseen: u64 = t.halves.iter().map(|h| h.unseen).sum();
         self.one_sided += u64::from(unseen > 0);
         self.one_sided_bytes += unseen;
-        let missing: u64 = t.halves.iter().map(|h| h.missing).sum();
+        let missing: u64 = t.halves.iter().map(|h| h.missing()).sum();
         self.gaps += u64::from(missing > 0);
         self.gap_bytes += missing;
         if t.chunks.unclear >= SEVERAL {
@@ -70,6 +83,10 @@ impl Counts {
             for (sum, more) in self.unclear.iter_mut().zip(own) {
                 *sum += more;
             }
+        }
+        for (joined, unknown) in t.joined() {
+            self.joined += joined;
+            self.joined_unknown += u64::from(joined > 0 && unknown);
         }
         self.keep_alives += t.halves.iter().map(|h| h.keep_alives).sum::<u64>();
         self.duplicates += t.halves.iter().map(|h| h.duplicates).sum::<u64>();
@@ -86,8 +103,38 @@ const SEVERAL: u32 = 10;
 /// Load that a model lacks, in per cent of a direction, above which its traffic is not that of the trace.
 const MUCH_UNMODELLED: f64 = 5.0;
 
+/// Share of the application bytes in datagrams, in per cent, above which most of the load does not yield.
+const MOSTLY_DATAGRAMS: f64 = 50.0;
+
+/// Share of the bytes, in per cent, below which flows need no explanation.
+const FEW_BYTES: f64 = 0.1;
+
+/// Says of flows on QUIC's ports why they are played as datagrams. The trace has `all` bytes.
+fn no_talks(found: &[[u64; 2]; 4], all: f64) -> Option<Warning> {
+    let reasons = [
+        "the server sent first, so the beginning is not in the trace",
+        "the server sent no data, or none for seconds",
+        "both ends send at once, as in a call",
+        "the server sends most data without a request",
+    ];
+    let [flows, bytes] = [0, 1].map(|k| found.iter().map(|n| n[k]).sum::<u64>());
+    let parts = found.iter().zip(reasons).filter(|(n, _)| n[0] > 0);
+    let parts: Vec<String> = parts.map(|(n, why)| format!("{why} ({})", n[0])).collect();
+    let share = percent(bytes as f64, all);
+    (share >= FEW_BYTES).then(|| {
+        Warning::note(
+            "quic",
+            format!(
+                "{flows} flows on QUIC's ports ({share:.1} % of the bytes) are played as datagrams, for they show no \
+                 requests and responses: {}",
+                parts.join("; ")
+            ),
+        )
+    })
+}
+
 /// Share of one number in another, in per cent.
-fn percent(part: f64, whole: f64) -> f64 {
+pub(crate) fn percent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 {
         100.0 * part / whole
     } else {
@@ -95,110 +142,8 @@ fn percent(part: f64, whole: f64) -> f64 {
     }
 }
 
-/// Longer silences are reported, nanoseconds.
-const LONG_SILENCE: u64 = 600_000_000_000;
-
-fn clock(odd: &Oddities, w: &mut Vec<Warning>) {
-    let span = |ns: u64| Dur::from_nanos(ns / 1000 * 1000);
-    if odd.silence_most > LONG_SILENCE {
-        w.push(Warning::warning(
-            "gap-in-trace",
-            format!(
-                "no packet for {:.0} s on end, a gap between traces or in one: it counts as time without load",
-                odd.silence_most as f64 / 1e9
-            ),
-        ));
-    }
-    if odd.backward > 0 {
-        w.push(Warning::warning(
-            "time-steps-back",
-            format!(
-                "{} packets are older than one before them, by up to {}: they count at the later time",
-                odd.backward,
-                span(odd.backward_most)
-            ),
-        ));
-    }
-    leaps(odd, w);
-}
-
-/// Warns of leaps of the clock that were taken out.
-pub(crate) fn leaps(odd: &Oddities, w: &mut Vec<Warning>) {
-    let span = |ns: u64| Dur::from_nanos(ns / 1000 * 1000);
-    if odd.far_off > 0 {
-        w.push(Warning::warning(
-            "far-off-times",
-            format!(
-                "{} packets are stamped up to {} ahead of those around them: they count at the time of \
-                 the packet before",
-                odd.far_off,
-                span(odd.far_off_most)
-            ),
-        ));
-    }
-    if odd.set > 0 {
-        w.push(Warning::warning(
-            "clock-set",
-            format!(
-                "the time of the capture leaps {} times for good, by up to {}: the clock was set, or \
-                 captures were joined; the leaps are taken out, and ten minutes are left of each ahead",
-                odd.set,
-                span(odd.set_most)
-            ),
-        ));
-    }
-}
-
 /// Wasserstein distance of sizes, in octaves, above which a sample is doubtful.
 const MUCH: f64 = 0.1;
-
-/// Resolution of a clock above which nothing is left of round trips, nanoseconds.
-const USELESS: u64 = 100_000_000;
-
-/// Warns of a clock that is too coarse for round trips and pauses.
-pub(crate) fn coarse(tick: Option<u64>) -> Option<Warning> {
-    let tick = tick?;
-    let text = format!(
-        "stamps are whole multiples of {}: shorter round trips and pauses are lost, and packets of one tick are played \
-         at once. Record with microseconds or finer",
-        Dur::from_nanos(tick)
-    );
-    Some(match tick >= USELESS {
-        true => Warning::warning("coarse-clock", text),
-        false => Warning::note("coarse-clock", text),
-    })
-}
-
-/// Warns of packets that a capture holds twice.
-pub(crate) fn repeated(packets: u64) -> Option<Warning> {
-    (packets > 0).then(|| {
-        Warning::warning(
-            "repeated-capture",
-            format!(
-                "{packets} packets are in the file twice, with the same stamps: captures were joined that overlap; \
-                 they count once"
-            ),
-        )
-    })
-}
-
-/// Warns that neither the user nor the capture says which side hosts are on.
-pub(crate) fn sides_voted((groups, hosts): (u64, u64)) -> Option<Warning> {
-    let are = match groups {
-        1 => " are".to_owned(),
-        n => format!(" in {n} groups are"),
-    };
-    (groups > 0).then(|| {
-        Warning::warning(
-            "sides-voted",
-            format!(
-                "the capture does not say on which side of the tap {hosts} hosts{are}: those that open connections are \
-                 taken to be inside, and where nobody does, it is a guess. Name the networks inside (`--inside`), or \
-                 loads of the two directions may be exchanged"
-            ),
-        )
-    })
-}
 
 /// The warnings of a finished model.
 pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warning> {
@@ -283,6 +228,18 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     clock(&c.clock, &mut w);
     w.extend(coarse(c.tick));
     w.extend(repeated(c.repeated));
+    let then = match c.joined_unknown {
+        0 => String::new(),
+        n => format!(
+            "; of {n} connections the segments' size is unknown, and they are played with the profile's"
+        ),
+    };
+    w.extend(super_packets(
+        percent(c.joined as f64, bytes),
+        &format!(
+            "Each counts as the segments in it{then}. Capacities measured by them are less exact"
+        ),
+    ));
     let mut left = 0.0;
     let mut udp = 0.0;
     let mut application = 0.0;
@@ -371,14 +328,18 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         ));
     }
     if udp > 0.0 {
-        w.push(Warning::note(
-            "udp-open-loop",
-            format!(
-                "{:.1} % of the application bytes are datagrams (calls, games, tunnels, name look-ups): \
-                 replayed open-loop, they do not answer to congestion",
-                percent(udp, application)
+        let share = percent(udp, application);
+        let text = format!(
+            "{share:.1} % of the application bytes are datagrams (calls, games, tunnels, name look-ups): \
+             replayed open-loop, they do not answer to congestion"
+        );
+        w.push(match share > MOSTLY_DATAGRAMS {
+            true => Warning::warning(
+                "udp-open-loop",
+                format!("{text}. TCP inside a tunnel does: capture inside it"),
             ),
-        ));
+            false => Warning::note("udp-open-loop", text),
+        });
     }
     if quic > 0.0 {
         w.push(Warning::note(
@@ -391,6 +352,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             ),
         ));
     }
+    w.extend(no_talks(&c.no_talks, bytes));
     if c.queues != [Dur::ZERO; 2] {
         let queues = c.queues.map(|d| d.as_secs_f64() * 1e3);
         w.push(Warning::note(
@@ -487,9 +449,12 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             ),
         ));
     }
+    let late = percent(c.straggler_bytes as f64, bytes);
+    let stragglers =
+        format!("packets after the end of their connection ({late:.1} % of the bytes, not played)");
     let oddities = [
         (c.strays, "connections without SYN and data"),
-        (c.stragglers, "packets after the end of their connection"),
+        (c.stragglers, &stragglers),
         (c.duplicates, "segments captured twice"),
         (c.jumps, "implausible jumps in sequence numbers"),
         (c.merged, "connections with too many turns to keep them all"),
@@ -500,7 +465,11 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         .map(|(n, what)| format!("{n} {what}"))
         .collect();
     if !text.is_empty() {
-        w.push(Warning::note("oddities", text.join(", ")));
+        let text = text.join(", ");
+        w.push(match late > 1.0 {
+            true => Warning::warning("oddities", text),
+            false => Warning::note("oddities", text),
+        });
     }
     if let Some(thinning) = m.provenance.thinning {
         let mut stood = [0.0; 2];

@@ -11,6 +11,9 @@ use crate::index::Index;
 use crate::sides::{Basis, Evidence, Network, neighbourhood};
 
 mod measured;
+mod openers;
+
+use openers::Opening;
 
 pub(crate) use measured::{Measured, Sample};
 
@@ -25,7 +28,8 @@ struct Host {
     decided: bool,
     /// Whether the host is inside, if known independently of its component.
     fixed: Option<bool>,
-    /// Whether the host sent a SYN.
+    opening: Opening,
+    /// Whether it counts as a host that opens connections, once sides are decided.
     opens: bool,
     /// Whether TCP or UDP packets from it or to it were seen.
     flows: bool,
@@ -120,6 +124,7 @@ impl Hosts {
                 size: 1,
                 inside: false,
                 decided: false,
+                opening: Opening::No,
                 opens: false,
                 flows: false,
                 paired: false,
@@ -139,7 +144,7 @@ impl Hosts {
         if id == next {
             let inside = self.inside(host, true);
             let h = &self.hosts[host as usize];
-            let (opens, private) = (h.opens, h.private);
+            let (opening, opens, private) = (h.opening, h.opens, h.private);
             self.hosts.push(Host {
                 parent: id,
                 opposite: false,
@@ -147,6 +152,7 @@ impl Hosts {
                 inside,
                 decided: true,
                 fixed: Some(inside),
+                opening,
                 opens,
                 flows: true,
                 paired: true,
@@ -273,11 +279,6 @@ impl Hosts {
         })
     }
 
-    /// Notes that the host opened a TCP connection.
-    pub(crate) fn opened(&mut self, id: u32) {
-        self.hosts[id as usize].opens = true;
-    }
-
     /// Root of the host's component, and whether the host is on the opposite side from it.
     fn find(&mut self, id: u32) -> (u32, bool) {
         let mut root = id;
@@ -388,6 +389,8 @@ impl Hosts {
     /// addresses, then that of the first host seen.
     pub(crate) fn decide(&mut self) {
         self.join_beside();
+        let far = self.openers();
+        (self.hosts.iter_mut()).for_each(|h| h.opens = h.opening >= far);
         if self.evidence.basis != Basis::Given
             && let Some(sides) = self.evidence.divide()
         {

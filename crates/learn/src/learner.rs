@@ -14,6 +14,7 @@ use crate::options::Options;
 use crate::ports::{class, quic, server_first};
 use crate::queue::Passing;
 use crate::repeats::Repeats;
+use crate::superpackets::LARGEST_PACKET;
 use crate::table::{Asked, Key, Slot, State, Table, key};
 use crate::tcp::Tracked;
 use crate::udp::{Around, Flow as UdpFlow};
@@ -148,9 +149,7 @@ impl Learner {
         match &p.transport {
             Transport::Tcp(h) => {
                 self.hosts.flow(p, a, b);
-                if h.has(Header::SYN) && !h.has(Header::ACK) {
-                    self.hosts.opened(a);
-                }
+                self.hosts.handshake(a, b, h);
             }
             Transport::Udp { .. } => self.hosts.flow(p, a, b),
             _ => self.hosts.other(p, a, b),
@@ -276,11 +275,15 @@ impl Learner {
             && self.now.saturating_sub(self.table.get(i).last) > LINGER
         {
             self.look_after(i);
+            // If it was closed just now, its ports may have been remembered long enough, too.
+            self.look_after(i);
             slot = self.table.find(&key);
         }
         let syn = h.has(Header::SYN) && !h.has(Header::ACK);
+        let mut from_client = None;
         if let Some(i) = slot {
             let s = self.table.get(i);
+            let from = usize::from(from_a != s.client_is_a);
             let other_numbers = |isn: Option<u32>| syn && isn != Some(h.seq);
             let reused = match &s.state {
                 State::Asked(a) => other_numbers(Some(a.header.seq)) && s.client_is_a == from_a,
@@ -289,10 +292,11 @@ impl Learner {
                         // A SYN from the other end of a live connection is no reuse.
                         && (t.closed() || s.client_is_a == from_a)
                 }
-                State::Closed(isn) => other_numbers(*isn),
+                State::Closed(ended) => other_numbers(ended.isn) || ended.goes_on(from, h),
                 _ => false,
             };
             if reused {
+                from_client = Some(from == 0);
                 self.close(i);
                 self.table.release(i);
                 slot = None;
@@ -301,7 +305,7 @@ impl Learner {
         let i = match slot {
             Some(i) => i,
             None => {
-                let i = self.open_tcp(p, h, key, from_a);
+                let i = self.open_tcp(p, h, key, from_a, from_client);
                 if syn {
                     return from_a == self.table.get(i).a_is_left;
                 }
@@ -316,6 +320,7 @@ impl Learner {
         }
         let State::Tcp(t) = &mut s.state else {
             self.counts.stragglers += 1;
+            self.counts.straggler_bytes += u64::from(p.ip_len);
             return left;
         };
         s.last = self.now;
@@ -356,13 +361,22 @@ impl Learner {
         left
     }
 
-    fn open_tcp(&mut self, p: &Packet, h: &Header, key: Key, from_a: bool) -> u32 {
+    /// Opens a connection at its first packet. `from_client`: whether the sender was the client of a connection
+    /// before it on the same ports, if there was one.
+    fn open_tcp(
+        &mut self,
+        p: &Packet,
+        h: &Header,
+        key: Key,
+        from_a: bool,
+        from_client: Option<bool>,
+    ) -> u32 {
         let client_sent = match (h.has(Header::SYN), h.has(Header::ACK)) {
             (true, false) => true,
             (true, true) => false,
             _ => match server_first(false, h.src_port, h.dst_port) {
                 Some(source_is_server) => !source_is_server,
-                None => true,
+                None => from_client.unwrap_or(true),
             },
         };
         let i = self.open_slot(p, key, from_a, client_sent);
@@ -381,10 +395,6 @@ impl Learner {
         } else {
             State::Tcp(Box::new(Tracked::new(self.now)))
         };
-        let client = s.hosts[0];
-        if h.has(Header::SYN) {
-            self.hosts.opened(client);
-        }
         self.totals.tcp_connections += 1;
         self.begin(i, class(false, client_port, server_port));
         i
@@ -432,6 +442,9 @@ impl Learner {
         };
         if groups(p)[1] {
             self.hosts.sent(s.hosts[from], p.ip_len);
+        }
+        if p.ip_len > LARGEST_PACKET {
+            self.counts.joined += u64::from(payload);
         }
         if let State::Udp(flow) = &mut s.state {
             if let Some(place) = s.place

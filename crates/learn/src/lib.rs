@@ -76,6 +76,7 @@ pub mod private;
 mod queue;
 mod repeats;
 mod sides;
+mod superpackets;
 mod table;
 mod tcp;
 mod udp;

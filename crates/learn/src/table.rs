@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 use swell_capture::{Packet, Tcp as Header};
 
 use crate::addresses::{MAPPED, bits};
-use crate::tcp::Tracked;
+use crate::tcp::{MAX_JUMP, Tracked};
 use crate::udp::Flow as UdpFlow;
 use crate::users::Place;
 
@@ -33,8 +33,8 @@ pub(crate) enum State {
     Asked(Box<Asked>),
     Tcp(Box<Tracked>),
     Udp(Box<UdpFlow>),
-    /// Ended; holds the client's initial sequence number.
-    Closed(Option<u32>),
+    /// Boxed, to keep slots small.
+    Closed(Box<Ended>),
     Free,
 }
 
@@ -67,6 +67,29 @@ impl Asked {
         let mut tracked = Tracked::new(self.at);
         tracked.packet(0, self.at, self.ip_len, &self.header, quiet);
         tracked
+    }
+}
+
+/// What is remembered of a TCP connection that has ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ended {
+    /// The client's initial sequence number, if its SYN was seen.
+    pub(crate) isn: Option<u32>,
+    /// Sequence numbers after the last data of the client and of the server, if known.
+    pub(crate) ends: [Option<u32>; 2],
+}
+
+impl Ended {
+    /// Whether a packet from end `from` holds data that are not of the ended connection: it was no end, or the
+    /// ports are used again.
+    pub(crate) fn goes_on(&self, from: usize, h: &Header) -> bool {
+        let beyond = |end: u32| {
+            let last = h.seq.wrapping_add(h.payload);
+            i64::from(last.wrapping_sub(end) as i32)
+        };
+        let old = -MAX_JUMP..=0;
+        let beside = h.flags & (Header::SYN | Header::RST) == 0;
+        h.payload > 0 && beside && self.ends[from].is_none_or(|end| !old.contains(&beyond(end)))
     }
 }
 

@@ -14,12 +14,15 @@ use crate::passed::Passed;
 mod acks;
 mod flight;
 mod half;
+mod holes;
 mod sizes;
+mod stamps;
 mod window;
 
 use flight::BATCH;
 use half::{Around, By};
-pub(crate) use half::{Half, Seen};
+pub(crate) use half::{Half, MAX_JUMP, Seen};
+use stamps::Stamps;
 
 /// A connection being tracked. Index 0 is the client's direction, 1 the server's.
 #[derive(Debug)]
@@ -35,9 +38,12 @@ pub(crate) struct Tracked {
     /// When the client's ACK of the SYN/ACK passed, or the first data if that ACK was not seen.
     pub(crate) opened: Option<u64>,
     pub(crate) handshake: bool,
-    pub(crate) reset: bool,
+    /// The end that reset it, and when.
+    pub(crate) reset: Option<(usize, u64)>,
     /// Handshake RTTs on the server's and the client's side, nanoseconds.
     pub(crate) rtt: [Option<u64>; 2],
+    /// The same from the shortest answers to data and timestamps.
+    stamps: Stamps,
     /// Progress when the user's next group began, if anything passed since.
     pub(crate) overtaken: Option<Passed>,
     /// Shortest packet spacing that the capture's clock can resolve, nanoseconds.
@@ -104,8 +110,9 @@ impl Tracked {
             syn_acks: 0,
             opened: None,
             handshake: false,
-            reset: false,
+            reset: None,
             rtt: [None, None],
+            stamps: Stamps::default(),
             overtaken: None,
             least_gap: LEAST_GAP,
             passed: [0; 2],
@@ -142,6 +149,14 @@ impl Tracked {
         }
     }
 
+    /// Bytes of each end in packets that hold several segments, and whether their size is unknown.
+    pub(crate) fn joined(&self) -> [(u64, bool); 2] {
+        [0, 1].map(|i| {
+            let (sizes, allowed) = (&self.halves[i].sizes, self.halves[1 - i].announced);
+            (sizes.joined(allowed), sizes.mss(allowed) == 0)
+        })
+    }
+
     /// Whether it began before the trace: neither SYN nor SYN/ACK was seen.
     pub(crate) fn left_censored(&self) -> bool {
         self.syns.is_empty() && self.syn_ack.is_none()
@@ -154,7 +169,7 @@ impl Tracked {
 
     /// Whether only stragglers can follow.
     pub(crate) fn closed(&self) -> bool {
-        self.reset || self.halves.iter().all(|h| h.fin)
+        self.reset.is_some() || self.halves.iter().all(|h| h.fin)
     }
 
     /// The initial sequence number of the client, if seen.
@@ -164,11 +179,23 @@ impl Tracked {
 
     /// End-to-end RTT, for distinguishing reordering from loss.
     fn round_trip(&self) -> u64 {
-        match self.rtt {
-            [Some(s), Some(c)] => s + c,
-            [Some(one), None] | [None, Some(one)] => one,
-            [None, None] => UNKNOWN_RTT,
+        match ([0, 1].map(|end| self.path(end)), self.rtt) {
+            ([Some(c), Some(s)], _) => s + c,
+            (_, [Some(one), None] | [None, Some(one)]) => one,
+            ([one, other], _) => one.or(other).unwrap_or(0).max(UNKNOWN_RTT),
         }
+    }
+
+    /// RTT to an end (0 client, 1 server), nanoseconds: of the handshake, or the shortest of several answers.
+    fn path(&self, end: usize) -> Option<u64> {
+        let known = self.rtt[1 - end];
+        known.or_else(|| {
+            let least = self.stamps.least(end)?;
+            Some(match least.sound() {
+                true => least.took,
+                false => least.took.min(UNKNOWN_RTT),
+            })
+        })
     }
 
     /// A silence with nothing unacknowledged that is longer than this is the application's. TCP itself,
@@ -228,11 +255,19 @@ impl Tracked {
     ) -> News {
         let mut news = News::default();
         if h.has(Header::RST) {
-            self.reset = true;
+            // Hosts ignore one with a number far from the others (RFC 5961 section 3.2).
+            if self.halves[from].plausible(h.seq) {
+                self.reset = Some((from, at));
+            }
             return news;
         }
         if h.has(Header::SYN) {
             self.syn(from, at, ip_len, h, &mut news);
+        }
+        if self.rtt.contains(&None)
+            && let Some((value, echo)) = h.options.timestamps
+        {
+            self.stamps.packet(from, at, [value, echo]);
         }
         let round_trip = self.round_trip();
         let quiet = self.pause(quiet);
@@ -249,7 +284,7 @@ impl Tracked {
                 pure: h.payload == 0 && !h.has(Header::FIN),
                 full: self.halves[to].sizes.full(allowed),
                 stamp: h.options.timestamps.map(|t| t.0),
-                round_trip: self.rtt[to].unwrap_or(UNKNOWN_RTT),
+                round_trip: self.path(from).unwrap_or(UNKNOWN_RTT),
                 least_gap: self.least_gap,
             };
             let unseen = self.halves[to].acknowledged(h.ack, at, &by, &mut news);
@@ -266,6 +301,7 @@ impl Tracked {
             if let Some(sample) = self.halves[to].take_sample()
                 && sample <= LONGEST_RTT
             {
+                self.stamps.sample(from, sample);
                 news.rtt.get_or_insert((from, false, sample));
             }
             if unseen > 0 {
@@ -307,6 +343,9 @@ impl Tracked {
                 news.data = true;
             }
             Seen::New(bytes, write) => {
+                // An end that resets a connection sends nothing more, so the RST was not its own.
+                self.reset =
+                    (self.reset).filter(|&(by, then)| by != from || at - then <= round_trip);
                 if h.has(Header::ACK) && self.halves[to].data_beyond(h.ack, other_next) {
                     self.chunks.set_concurrent();
                 }

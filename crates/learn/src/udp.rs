@@ -40,6 +40,8 @@ pub(crate) struct Flow {
     pub(crate) last: u64,
     /// Packets of the client and of the server.
     count: [u64; 2],
+    /// Payload of all packets.
+    pub(crate) bytes: u64,
     /// Progress when the user's next group began, if anything passed since.
     pub(crate) overtaken: Option<Passed>,
     /// The flow as requests and responses, if it may be QUIC.
@@ -82,6 +84,7 @@ impl Flow {
         self.last = self.last.max(at);
         let direction = usize::from(!from_client);
         self.count[direction] += 1;
+        self.bytes += u64::from(payload);
         if self.long {
             self.outlines[direction].push(self.last - self.start, payload);
             return;

@@ -26,14 +26,19 @@ pub(crate) struct Acks {
     outstanding: usize,
     /// When the segment passed, if it is the only one outstanding.
     lone: Option<u64>,
+    /// Whether a packet outstanding holds several segments. Every end acknowledges these at once.
+    joined: bool,
 }
 
 impl Acks {
-    /// Records a data segment up to `end` at time `at`. `first`: all earlier data were acknowledged.
-    pub(super) fn data(&mut self, first: bool, end: u64, at: u64) {
+    /// Records a packet of `segments` segments up to `end` at time `at`. `first`: all earlier data were
+    /// acknowledged.
+    pub(super) fn data(&mut self, first: bool, end: u64, at: u64, segments: u64) {
         if first {
             self.outstanding = 0;
+            self.joined = false;
         }
+        self.joined |= segments > 1;
         self.lone = first.then_some(at);
         if let Some(place) = self.ends.get_mut(self.outstanding) {
             *place = end as u32;
@@ -69,7 +74,7 @@ impl Acks {
         };
         // A prompt ACK on a data segment is ambiguous: the end might have acknowledged at once anyway, or
         // delayed.
-        if alone && !by.pure {
+        if alone && !by.pure || self.joined {
             return;
         }
         if !self.over {

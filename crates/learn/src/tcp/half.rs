@@ -4,18 +4,17 @@ use swell_capture::Tcp as Header;
 
 use super::acks::Acks;
 use super::flight::{Flight, Room};
+use super::holes::{Hole, Holes};
 use super::sizes::Sizes;
 use super::window::Window;
 use super::{DUPLICATE, News};
 use crate::pairs::{MAX_PAIRS, PAIR_BYTES, Pairs};
 
-/// Maximum number of holes remembered per direction; more than any realistic loss episode leaves at once.
-const MAX_HOLES: usize = 32;
 /// A larger jump in sequence numbers is not a gap in the capture but another numbering (a mangled packet,
 /// a middlebox). Tracking restarts there and the jumped-over bytes are not counted.
-const MAX_JUMP: i64 = 1 << 24;
-/// A single ACK that advances by more than this, over data that do not pass the tap, is ignored as
-/// implausible, too.
+pub(crate) const MAX_JUMP: i64 = 1 << 24;
+/// Where a single ACK advances by more than this over data that do not pass the tap, the capture lacks packets
+/// of both directions. So these data are left out, as those of other gaps are.
 const MAX_UNSEEN: u64 = 1 << 20;
 
 /// Content of a segment.
@@ -61,14 +60,12 @@ pub(crate) struct Half {
     pub(super) flight: Flight,
     /// Since when the sender of the last new data could have sent them.
     pub(super) room: Room,
-    holes: Vec<Hole>,
-    /// Data packets, and how many were lost before and beyond the tap.
+    holes: Holes,
+    /// Segments with data, and how many were lost before and beyond the tap.
     pub(crate) packets: u64,
     pub(crate) lost_before: u64,
     pub(crate) lost_beyond: u64,
-    /// Number of retransmissions that have not been acknowledged since, and the time of the last. They
-    /// count as lost beyond the tap once an ACK shows that the other end is still there.
-    again: (u64, u64),
+    again: Again,
     /// Keep-alive probes.
     pub(crate) keep_alives: u64,
     /// Copies made by the capture.
@@ -78,7 +75,7 @@ pub(crate) struct Half {
     /// Bytes inferred only from the other side's ACKs.
     pub(crate) unseen: u64,
     /// Bytes inferred only from the surrounding sequence numbers; the capture does not hold them.
-    pub(crate) missing: u64,
+    missing: u64,
     /// Data packets since the other side last acknowledged new data.
     unacked_packets: u32,
     /// A segment that the receiver should acknowledge at once: (offset after it, time).
@@ -90,6 +87,16 @@ pub(crate) struct Half {
     /// The last ACK of at least two segments: its time, and the offset that data had reached by then.
     last_ack: Option<(u64, u64)>,
     ack_pairs: u8,
+}
+
+/// Retransmissions that have not been acknowledged since. They count as lost beyond the tap once an ACK shows
+/// that the other end is still there.
+#[derive(Debug, Default)]
+struct Again {
+    /// Number of segments, how many of them were in the last packet, and when that passed.
+    segments: u64,
+    last: u64,
+    at: u64,
 }
 
 /// The segment that carried an ACK.
@@ -128,20 +135,45 @@ pub(super) struct Around {
     pub(super) passed: [u32; 2],
 }
 
-#[derive(Debug)]
-struct Hole {
-    start: u64,
-    end: u64,
-    since: u64,
-}
-
 impl Half {
     /// Offset of a sequence number; `None` before any is known.
     fn offset(&self, seq: u32) -> Option<i64> {
         self.known.then(|| {
-            let expected = self.base.wrapping_add(self.next as u32);
-            self.next as i64 + i64::from(seq.wrapping_sub(expected) as i32)
+            let reached = self.reached();
+            let expected = self.base.wrapping_add(reached as u32);
+            reached as i64 + i64::from(seq.wrapping_sub(expected) as i32)
         })
+    }
+
+    /// Offset after the last byte that passed, was jumped over or acknowledged.
+    fn reached(&self) -> u64 {
+        self.next.max(self.acked)
+    }
+
+    /// Bytes after the last that passed, but acknowledged: the capture does not hold them.
+    fn lacking(&self) -> u64 {
+        // A FIN takes one sequence number.
+        let fin = u64::from(self.acked > self.next);
+        match self.seen {
+            true => self.acked.saturating_sub(self.next + fin),
+            false => 0,
+        }
+    }
+
+    /// Bytes that the capture does not hold, inferred from sequence numbers and ACKs.
+    pub(crate) fn missing(&self) -> u64 {
+        self.missing + self.lacking()
+    }
+
+    /// Whether a segment with this number may belong to the connection.
+    pub(super) fn plausible(&self, seq: u32) -> bool {
+        self.offset(seq)
+            .is_none_or(|o| (o - self.reached() as i64).abs() <= MAX_JUMP)
+    }
+
+    /// Sequence number after the last byte that passed or was acknowledged; `None` before any is known.
+    pub(crate) fn end(&self) -> Option<u32> {
+        (self.known).then(|| self.base.wrapping_add(self.reached() as u32))
     }
 
     /// Makes `seq` the number of offset `offset`.
@@ -222,7 +254,7 @@ impl Half {
         let Some(offset) = self.offset(ack).and_then(|o| u64::try_from(o).ok()) else {
             return 0;
         };
-        if offset <= self.acked || offset > self.next + MAX_JUMP as u64 {
+        if offset <= self.acked || offset > self.reached() + MAX_JUMP as u64 {
             return 0;
         }
         if let Some((end, sent)) = self.probe
@@ -238,12 +270,11 @@ impl Half {
             let bytes = offset - self.acked;
             self.acks.acknowledged(offset, bytes, at, by);
         }
-        let (again, last) = std::mem::take(&mut self.again);
+        let again = std::mem::take(&mut self.again);
+        self.lost_beyond += again.segments;
         // An ACK that comes sooner than the path allows answers the first copy.
-        if at.saturating_sub(last) >= by.round_trip / 4 * 3 {
-            self.lost_beyond += again;
-        } else {
-            self.lost_beyond += again.saturating_sub(1);
+        if at.saturating_sub(again.at) < by.round_trip / 4 * 3 {
+            self.lost_beyond -= again.last;
         }
         let before = self.acked;
         self.acked = offset;
@@ -254,7 +285,7 @@ impl Half {
             let bytes = offset - self.next.max(before);
             self.next = offset;
             if bytes > MAX_UNSEEN {
-                self.jumps += 1;
+                self.missing += bytes;
                 return 0;
             }
             // A FIN takes one sequence number; a single byte of data would look the same.
@@ -299,11 +330,7 @@ impl Half {
         around: &Around,
         news: &mut News,
     ) -> Seen {
-        let &Around {
-            round_trip,
-            allowed,
-            ..
-        } = around;
+        let allowed = around.allowed;
         let syn = h.has(Header::SYN);
         self.sizes.timestamps = Some(h.options.timestamps.is_some());
         if syn && (!self.known || !self.seen) {
@@ -320,9 +347,8 @@ impl Half {
             }
         }
         self.seen = true;
-        if h.has(Header::FIN) {
-            self.fin = true;
-        }
+        let ended = self.fin;
+        self.fin |= h.has(Header::FIN);
         let start = h.seq.wrapping_add(u32::from(syn));
         let Some(mut offset) = self.offset(start) else {
             return Seen::Nothing;
@@ -334,10 +360,16 @@ impl Half {
             self.keep_alives += 1;
             return Seen::Nothing;
         }
+        let far = (offset - self.reached() as i64).abs() > MAX_JUMP;
         if h.payload == 0 {
+            // The last data before a FIN may be missing. A second FIN may come after the number of the first.
+            let next = self.next as i64 + i64::from(ended);
+            if h.has(Header::FIN) && !far && offset > next {
+                self.gap(offset as u64, at);
+            }
             return Seen::Nothing;
         }
-        if (offset - self.next as i64).abs() > MAX_JUMP {
+        if far {
             self.jumps += 1;
             self.anchor(start, 1);
             offset = 1;
@@ -348,32 +380,26 @@ impl Half {
             return Seen::Nothing;
         }
         if end <= self.next as i64 {
-            return self.old(offset, end, at, round_trip);
+            return self.old(offset, end, at, around);
         }
         let (offset, end) = (offset.max(0) as u64, end as u64);
-        self.packets += 1;
+        let segments = self.sizes.segments(u64::from(h.payload), allowed);
+        self.packets += segments;
         self.unacked_packets += 1;
-        if offset > self.next && (self.next > 1 || self.syn) {
-            if self.holes.len() == MAX_HOLES {
-                self.holes.remove(0);
-            }
-            self.missing += offset - self.next;
-            self.holes.push(Hole {
-                start: self.next,
-                end: offset,
-                since: at,
-            });
+        // A retransmission may begin before data that have passed, and go on after them.
+        let filled = self.fill([offset, self.next], at, around);
+        let in_order = offset == self.next;
+        if offset > self.next && self.gap(offset, at) {
             self.flight.lost(end);
         }
         // The sender reduced its window although nothing was lost (RFC 3168 section 6.1.2).
         if h.has(Header::CWR) && !syn {
             self.flight.lost(end);
         }
-        let in_order = offset == self.next;
         let full = self.sizes.full(allowed);
         self.room = (self.flight).sent(at, [offset, end], full, around.back);
         let write = self.sizes.segment(h, allowed) && in_order;
-        self.acks.data(self.settled(), end, at);
+        self.acks.data(self.settled(), end, at, segments);
         news.up = (self.pairs)
             .packet(in_order, at, ip_len, around.least_gap, around.passed)
             .or(news.up);
@@ -383,13 +409,13 @@ impl Half {
         if self.unacked_packets == 2 && in_order && ip_len >= PAIR_BYTES {
             self.probe = Some((end, at));
         }
-        let bytes = end - self.next.max(offset).max(1);
+        let bytes = end - self.next.max(offset).max(1) + filled;
         self.next = end;
         Seen::New(bytes, write)
     }
 
     /// Handles payload that lies entirely before `next`.
-    fn old(&mut self, offset: i64, end: i64, at: u64, round_trip: u64) -> Seen {
+    fn old(&mut self, offset: i64, end: i64, at: u64, around: &Around) -> Seen {
         self.probe = None;
         if let Some(last) = self.last
             && last.end as i64 == end
@@ -398,44 +424,56 @@ impl Half {
             self.duplicates += 1;
             return Seen::Nothing;
         }
-        self.packets += 1;
+        self.packets += (self.sizes).segments((end - offset) as u64, around.allowed);
         self.flight.lost(self.next);
-        let filled = self
-            .holes
-            .iter()
-            .position(|h| offset < h.end as i64 && end > h.start as i64);
-        match filled {
-            Some(i) => {
-                let hole = &mut self.holes[i];
-                // Within an RTT it is reordering; later it is a retransmission of a packet lost before the
-                // tap.
-                if at.saturating_sub(hole.since) > round_trip {
-                    self.lost_before += 1;
-                }
-                let from = hole.start.max(offset.max(0) as u64);
-                let to = hole.end.min(end as u64);
-                // The parts before and after the filled range stay missing. If there are two such parts,
-                // only the later one is remembered.
-                if to < hole.end {
-                    hole.start = to;
-                } else {
-                    hole.end = from;
-                }
-                if hole.start >= hole.end {
-                    self.holes.remove(i);
-                }
-                self.missing = self.missing.saturating_sub(to - from);
-                Seen::Filled(to - from)
-            }
-            None => {
-                // Retransmitted although it had passed the tap. If it was already acknowledged, the ACK
-                // was lost or the sender timed out too early, so no data packet was lost.
-                if end as u64 > self.acked {
-                    self.again = (self.again.0 + 1, at);
-                }
-                Seen::Again
-            }
+        let [start, end] = [offset, end].map(|o| o.max(0) as u64);
+        let filled = self.fill([start, end], at, around);
+        if filled > 0 {
+            return Seen::Filled(filled);
         }
+        // Retransmitted although it had passed the tap. If it was already acknowledged, the ACK was lost or the
+        // sender timed out too early, so no data packet was lost.
+        if end > self.acked {
+            let last = self
+                .sizes
+                .segments(end - self.acked.max(start), around.allowed);
+            self.again = Again {
+                segments: self.again.segments + last,
+                last,
+                at,
+            };
+        }
+        Seen::Again
+    }
+
+    /// Notes that the data up to `offset` have not passed. Returns whether they belong to the trace.
+    fn gap(&mut self, offset: u64, at: u64) -> bool {
+        let began = self.next > 1 || self.syn;
+        if began {
+            self.missing += offset - self.next;
+            let hole = Hole {
+                start: self.next,
+                end: offset,
+                since: at,
+            };
+            self.holes.push(hole, self.acked);
+        }
+        self.next = offset;
+        began
+    }
+
+    /// Fills holes with data from offset `start` to `end`. Returns the bytes that were missing.
+    fn fill(&mut self, range: [u64; 2], at: u64, around: &Around) -> u64 {
+        let mut bytes = 0;
+        self.holes.fill(range, |missing, since| {
+            bytes += missing;
+            // Within an RTT it is reordering; later it is a retransmission of segments lost before the tap.
+            if at.saturating_sub(since) > around.round_trip {
+                self.lost_before += self.sizes.segments(missing, around.allowed);
+            }
+        });
+        self.missing = self.missing.saturating_sub(bytes);
+        bytes
     }
 
     /// Notes a packet of the other side: it may have triggered the next data packet.

@@ -2,6 +2,9 @@ use swell_traffic::Exchange;
 
 use super::*;
 
+mod limits;
+mod losses;
+
 const MS: u64 = 1_000_000;
 const QUIET: u64 = 500 * MS;
 
@@ -122,64 +125,6 @@ fn windows_are_scaled() {
 }
 
 #[test]
-fn losses_before_and_beyond_the_tap_and_reordering() {
-    let mut t = open(1, 9);
-    for i in [0, 1, 3, 4] {
-        data(&mut t, 9, i * 1_000, 1_000, (40 + u64::from(i)) * MS);
-    }
-    // The third comes more than an RTT later: it was lost before the tap.
-    data(&mut t, 9, 2_000, 1_000, 90 * MS);
-    assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (1, 0));
-    // Retransmitted although it had passed: lost beyond the tap, once the other end shows that it is still
-    // there.
-    data(&mut t, 9, 3_000, 1_000, 130 * MS);
-    assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (1, 0));
-    t.packet(
-        0,
-        134 * MS,
-        52,
-        &header(Header::ACK, 2, 10 + 5_000, 0),
-        QUIET,
-    );
-    assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (1, 1));
-    // The seventh comes before the sixth, 1 ms apart: reordering.
-    data(&mut t, 9, 6_000, 1_000, 140 * MS);
-    data(&mut t, 9, 5_000, 1_000, 141 * MS);
-    assert_eq!((t.halves[1].lost_before, t.halves[1].lost_beyond), (1, 1));
-    assert_eq!(t.halves[1].missing, 0);
-    assert_eq!(t.chunks.exchange(0).0.bytes(), [0, 7_000]);
-    assert_eq!(t.halves[1].packets, 8);
-}
-
-#[test]
-fn what_had_arrived_or_is_never_answered_was_not_lost() {
-    let mut t = open(1, 9);
-    let ack = |to_tracked: &mut Tracked, to: u32, time| {
-        to_tracked.packet(0, time, 52, &header(Header::ACK, 2, 10 + to, 0), QUIET);
-    };
-    data(&mut t, 9, 0, 1_000, 40 * MS);
-    ack(&mut t, 1_000, 45 * MS);
-    // The ACK was still in flight.
-    data(&mut t, 9, 0, 1_000, 46 * MS);
-    // Retransmitted too early: the ACK answers the first copy, 1 ms after the second.
-    data(&mut t, 9, 1_000, 1_000, 100 * MS);
-    data(&mut t, 9, 1_000, 1_000, 140 * MS);
-    ack(&mut t, 2_000, 141 * MS);
-    assert_eq!(t.halves[1].lost_beyond, 0);
-    // Lost twice, then received.
-    for i in 0..3 {
-        data(&mut t, 9, 2_000, 1_000, (200 + 50 * i) * MS);
-    }
-    ack(&mut t, 3_000, 304 * MS);
-    assert_eq!(t.halves[1].lost_beyond, 2);
-    // The other end no longer answers.
-    for i in 0..6 {
-        data(&mut t, 9, 3_000, 1_000, (1_000 << i) * MS);
-    }
-    assert_eq!(t.halves[1].lost_beyond, 2);
-}
-
-#[test]
 fn segments_and_acknowledgements_tell_their_sizes_and_manners() {
     let mut t = open(0, 9);
     // Four segments, the last of which is short, acknowledged in pairs; a pause of the application; one
@@ -205,6 +150,13 @@ fn segments_and_acknowledgements_tell_their_sizes_and_manners() {
     data(&mut lone, 9, 0, 100, 40 * MS);
     lone.packet(0, 44 * MS, 52, &header(Header::ACK, 2, 110, 0), QUIET);
     assert_eq!(lone.wire(true).ends[0].quick_acks, Some(255));
+    // Several segments in one packet are acknowledged at once by every end.
+    for (len, quick) in [(1_460, Some(255)), (14_600, None)] {
+        let mut joined = open(1, 9);
+        data(&mut joined, 9, 0, len, 40 * MS);
+        joined.packet(0, 44 * MS, 52, &header(Header::ACK, 2, 10 + len, 0), QUIET);
+        assert_eq!(joined.wire(true).ends[0].quick_acks, quick, "{len}");
+    }
     // One delayed ACK, then small segments acknowledged individually, even if several are outstanding.
     for (small, quick) in [(20, 255), (0, 1)] {
         let mut mixed = open(1, 9);
@@ -252,8 +204,49 @@ fn what_the_capture_misses_is_counted_apart() {
     let mut t = open(1, 9);
     data(&mut t, 9, 0, 1_000, 40 * MS);
     data(&mut t, 9, 5_000, 1_000, 41 * MS);
-    assert_eq!(t.halves[1].missing, 4_000);
+    assert_eq!(t.halves[1].missing(), 4_000);
     assert_eq!(t.chunks.exchange(0).0.bytes(), [0, 2_000]);
+}
+
+/// The capture loses the end of a response, or the route changes: ACKs and the FIN still tell its size.
+#[test]
+fn what_the_capture_misses_at_the_end_is_counted_too() {
+    let close = |acks: &[u32], fin: Option<u32>| {
+        let mut t = open(1, 9);
+        data(&mut t, 9, 0, 1_000, 40 * MS);
+        if let Some(at) = fin {
+            let h = header(Header::FIN | Header::ACK, 10 + at, 2, 0);
+            t.packet(1, 50 * MS, 40, &h, QUIET);
+        }
+        for &to in acks {
+            t.packet(0, 60 * MS, 52, &header(Header::ACK, 2, 10 + to, 0), QUIET);
+        }
+        t
+    };
+    assert_eq!(close(&[1_000], None).halves[1].missing(), 0);
+    assert_eq!(close(&[1_001], Some(1_000)).halves[1].missing(), 0);
+    // With its FIN, without it, and with the FIN alone.
+    assert_eq!(close(&[5_001], None).halves[1].missing(), 4_000);
+    assert_eq!(close(&[5_001], Some(5_000)).halves[1].missing(), 4_000);
+    assert_eq!(close(&[], Some(5_000)).halves[1].missing(), 4_000);
+    // Larger than the largest gap, ACK by ACK.
+    let acks: Vec<u32> = (0..50).map(|i| i << 20).collect();
+    let mut t = close(&acks, None);
+    assert_eq!(t.halves[1].missing(), (49 << 20) - 1_001);
+    // The route changes back.
+    data(&mut t, 9, 49 << 20, 1_000, 70 * MS);
+    let half = &t.halves[1];
+    assert_eq!((half.missing(), half.jumps), ((49 << 20) - 1_000, 0));
+    // A second FIN after the first.
+    let mut twice = close(&[1_001], Some(1_000));
+    let again = header(Header::FIN | Header::ACK, 10 + 1_001, 2, 0);
+    twice.packet(1, 70 * MS, 40, &again, QUIET);
+    assert_eq!(twice.halves[1].missing(), 0);
+    // A FIN that overtakes the last data.
+    let mut late = close(&[], Some(2_000));
+    data(&mut late, 9, 1_000, 1_000, 51 * MS);
+    assert_eq!(late.halves[1].missing(), 0);
+    assert_eq!(late.chunks.exchange(0).0.bytes(), [0, 2_000]);
 }
 
 #[test]
@@ -372,6 +365,28 @@ fn one_direction_is_known_by_its_acknowledgements() {
     assert_eq!(t.halves[1].unseen, 5_840);
 }
 
+/// A RST counts if its number may be the connection's, and if its end then falls silent.
+#[test]
+fn forged_resets_end_nothing() {
+    let reset = |number: u32| {
+        let mut t = open(1, 9);
+        data(&mut t, 9, 0, 1_000, 40 * MS);
+        t.packet(1, 41 * MS, 40, &header(Header::RST, number, 0, 0), QUIET);
+        t
+    };
+    // The next number, one that data behind a gap would have, and one far away.
+    assert!(reset(1_010).closed() && reset(60_000).closed());
+    assert!(!reset(1 << 30).closed() && !reset(0_u32.wrapping_sub(1 << 30)).closed());
+    // Data that were sent before it may pass after it; the other end may not have got it yet.
+    let mut t = reset(1_010);
+    data(&mut t, 9, 1_000, 1_000, 60 * MS);
+    t.packet(0, 90 * MS, 152, &header(Header::ACK, 2, 1_010, 100), QUIET);
+    assert!(t.closed());
+    data(&mut t, 9, 2_000, 1_000, 90 * MS);
+    assert!(!t.closed());
+    assert_eq!(t.chunks.exchange(0).0.bytes(), [100, 3_000]);
+}
+
 #[test]
 fn repeated_syns_give_no_round_trip() {
     let mut t = Tracked::new(0);
@@ -419,127 +434,4 @@ fn what_waits_for_acknowledgements_is_no_new_unit() {
     };
     assert_eq!(turns(511), [5_000]);
     assert_eq!(turns(514), [4_000, 1_000], "it had got them all");
-}
-
-/// Both sides of every limit.
-mod limits {
-    use super::*;
-
-    /// A gap of 16 MiB is a gap; a larger jump is another numbering. ACKs of unseen data have a limit of 1
-    /// MiB.
-    #[test]
-    fn of_gaps() {
-        for (gap, jumps) in [(1 << 24, 0), ((1 << 24) + 1, 1)] {
-            let mut t = open(1, 9);
-            data(&mut t, 9, 0, 1_000, 40 * MS);
-            data(&mut t, 9, 1_000 + gap, 1_000, 41 * MS);
-            assert_eq!(t.halves[1].jumps, jumps, "{gap}");
-            assert_eq!(t.halves[1].missing > 0, jumps == 0, "{gap}");
-        }
-        for (unseen, jumps) in [(1u32 << 20, 0), ((1 << 20) + 1, 1)] {
-            let mut t = Tracked::new(0);
-            let ack = |n: u32| header(Header::ACK, 2, 10 + n, 0);
-            t.packet(0, 0, 60, &header(Header::SYN, 1, 0, 0), QUIET);
-            t.packet(0, 34 * MS, 52, &ack(0), QUIET);
-            t.packet(0, 50 * MS, 52, &ack(unseen), QUIET);
-            assert_eq!(t.halves[1].jumps, jumps, "{unseen}");
-        }
-    }
-
-    /// An answer after three seconds is an RTT sample, a later one is not.
-    #[test]
-    fn of_round_trips() {
-        for (late, known) in [(0, true), (1, false)] {
-            let mut t = Tracked::new(0);
-            t.packet(0, 0, 60, &header(Header::SYN, 1, 0, 0), QUIET);
-            let at = 3_000 * MS + late;
-            let answer = t.packet(
-                1,
-                at,
-                60,
-                &header(Header::SYN | Header::ACK, 9, 2, 0),
-                QUIET,
-            );
-            assert_eq!(answer.rtt, known.then_some((1, true, at)));
-            let then = at + 3_000 * MS + late;
-            let ack = t.packet(0, then, 52, &header(Header::ACK, 2, 10, 0), QUIET);
-            assert_eq!(ack.rtt, known.then_some((0, true, 3_000 * MS)));
-            let mut timed = open(1, 9);
-            data(&mut timed, 9, 0, 1_460, 40 * MS);
-            data(&mut timed, 9, 1_460, 1_460, 41 * MS);
-            let both = header(Header::ACK, 2, 10 + 2_920, 0);
-            let data_ack = timed.packet(0, 3_041 * MS + late, 52, &both, QUIET);
-            assert_eq!(data_ack.rtt, known.then_some((0, false, 3_000 * MS)));
-        }
-    }
-
-    /// At most 24 pairs per connection count, and segments of at least a thousand bytes, headers included.
-    #[test]
-    fn of_pairs() {
-        for (payload, pairs) in [(1_460, 24), (960, 24), (959, 0)] {
-            let mut t = open(1, 9);
-            let seen = (0..60u32).filter(|&i| {
-                let at = 40 * MS + u64::from(i) * 1_200_000;
-                data(&mut t, 9, i * payload, payload, at).up.is_some()
-            });
-            assert_eq!(seen.count(), pairs, "{payload}");
-        }
-    }
-
-    /// A server whose data were acknowledged may wait for the network for an RTT of 34 ms plus a delayed
-    /// ACK, 40 ms. A longer silence is its own. The limit never exceeds `quiet`.
-    #[test]
-    fn of_pauses() {
-        for (quiet, silence, turns) in [(500, 74, 1), (500, 75, 2), (50, 50, 1), (50, 51, 2)] {
-            let mut t = open(1, 9);
-            let request = header(Header::ACK, 2, 10, 100);
-            t.packet(0, 34 * MS + 1, 152, &request, quiet * MS);
-            let send = |to: &mut Tracked, at: u32, time: u64| {
-                let h = header(Header::ACK, 10 + at, 102, 1_460);
-                to.packet(1, time, 1_500, &h, quiet * MS);
-            };
-            send(&mut t, 0, 80 * MS);
-            t.packet(
-                0,
-                84 * MS,
-                52,
-                &header(Header::ACK, 102, 1_470, 0),
-                quiet * MS,
-            );
-            send(&mut t, 1_460, (80 + silence) * MS);
-            let found = t.chunks.exchange(34 * MS).0;
-            assert_eq!(
-                found.units()[1],
-                turns,
-                "{silence} of {quiet} ms: {found:?}"
-            );
-        }
-    }
-
-    /// The same segment within half a millisecond is a copy by the capture; later it is a retransmission.
-    #[test]
-    fn of_copies() {
-        for (later, copies) in [(499_999, 1), (500_000, 0)] {
-            let mut t = open(1, 9);
-            data(&mut t, 9, 0, 1_000, 40 * MS);
-            data(&mut t, 9, 0, 1_000, 40 * MS + later);
-            assert_eq!(t.halves[1].duplicates, copies, "{later}");
-        }
-        let mut t = Tracked::new(0);
-        for at in [0, 499_999, 999_999, 2_000_000] {
-            t.packet(0, at, 60, &header(Header::SYN, 1, 0, 0), QUIET);
-        }
-        // The second is a copy of the first; the third is not.
-        assert_eq!(t.syns, [0, 999_999, 2_000_000]);
-        for i in 0..40 {
-            t.packet(
-                0,
-                (i + 1) * 1_000 * MS,
-                60,
-                &header(Header::SYN, 1, 0, 0),
-                QUIET,
-            );
-        }
-        assert_eq!(t.syns.len(), 16);
-    }
 }

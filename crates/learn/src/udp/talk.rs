@@ -10,6 +10,7 @@ use swell_traffic::{Exchange, Turn, Wire, WireEnd};
 
 use super::Around;
 use crate::pairs::Pairs;
+use crate::superpackets::{ETHERNET, Largest};
 
 /// Smallest payload that counts as data. QUIC takes some 30 bytes of a datagram, an ACK frame up to some
 /// 20 (RFC 9000 section 19.3), so shorter datagrams carry no meaningful request.
@@ -41,14 +42,28 @@ struct Part {
 }
 
 impl Part {
-    fn add(&mut self, at: u64, payload: u32) {
+    /// Adds `payload` bytes in a packet of `datagrams` datagrams.
+    fn add(&mut self, at: u64, [payload, datagrams]: [u64; 2]) {
         if self.datagrams == 0 {
             self.first = at;
         }
         self.last = at;
-        self.datagrams += 1;
-        self.bytes += u64::from(payload.saturating_sub(BESIDE));
+        self.datagrams += datagrams;
+        self.bytes += payload.saturating_sub(u64::from(BESIDE) * datagrams);
     }
+}
+
+/// Why a flow does not consist of requests and responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// The server sent first.
+    Unasked,
+    /// The server sent no data, or none for seconds.
+    Unanswered,
+    /// Both ends talk at once.
+    AtOnce,
+    /// The server sends most data without a request, and nothing shows that this is QUIC.
+    Streams,
 }
 
 /// A flow as requests and responses. Times are nanoseconds.
@@ -68,7 +83,7 @@ pub(crate) struct Talk {
     /// Datagrams with data, and without, from the client and from the server; the largest payloads.
     data: [u64; 2],
     short: [u64; 2],
-    largest: [u32; 2],
+    largest: [Largest; 2],
     pairs: [Pairs; 2],
     /// Capacities from the client's and the server's pairs of datagrams, kbit/s, and their times. There are
     /// at most [`MAX_PAIRS`](crate::pairs::MAX_PAIRS) each.
@@ -87,41 +102,44 @@ impl Talk {
         let end = usize::from(!from_client);
         self.time(at, from_client);
         self.initial |= self.turns.is_empty() && from_client && payload >= INITIAL;
-        self.largest[end] = self.largest[end].max(payload);
+        self.largest[end].push(payload);
         if payload < LEAST && self.answered.is_some() {
             self.short[end] += 1;
             return;
         }
-        self.data[end] += 1;
+        // A capture on a host may show several datagrams in one packet.
+        let datagrams = self.largest[end].segments(payload);
+        let more = [u64::from(payload), datagrams];
+        self.data[end] += datagrams;
         let full = self.turns.len() >= MOST;
         let pause = self.pause(quiet);
         let soon = self.rtt[0].map_or(0, |rtt| (SOONER * rtt as f64) as u64);
         let before = self.turns.len().checked_sub(2);
         match self.turns.last_mut() {
-            Some(last) if full => last[end].add(at, payload),
+            Some(last) if full => last[end].add(at, more),
             Some([request, response]) if from_client => {
                 let silent = at.saturating_sub(request.last) > pause;
                 if response.datagrams == 0 && !silent {
-                    request.add(at, payload);
+                    request.add(at, more);
                 } else {
-                    self.begin(at, 0, payload);
+                    self.begin(at, 0, more);
                 }
             }
             Some([request, response]) => {
                 let late = at.saturating_sub(request.last) < soon;
                 if response.datagrams > 0 {
                     if at.saturating_sub(response.last) > pause {
-                        self.begin(at, 1, payload);
+                        self.begin(at, 1, more);
                     } else {
-                        response.add(at, payload);
+                        response.add(at, more);
                     }
                 } else if let Some(before) = before.filter(|_| late) {
-                    self.turns[before][1].add(at, payload);
+                    self.turns[before][1].add(at, more);
                 } else {
-                    response.add(at, payload);
+                    response.add(at, more);
                 }
             }
-            None => self.begin(at, end, payload),
+            None => self.begin(at, end, more),
         }
     }
 
@@ -140,9 +158,9 @@ impl Talk {
         }
     }
 
-    fn begin(&mut self, at: u64, end: usize, payload: u32) {
+    fn begin(&mut self, at: u64, end: usize, more: [u64; 2]) {
         let mut turn = [Part::default(); 2];
-        turn[end].add(at, payload);
+        turn[end].add(at, more);
         self.turns.push(turn);
     }
 
@@ -189,15 +207,35 @@ impl Talk {
         !self.initial && 2 * asked < sent
     }
 
-    /// The exchange, and the properties of its packets over TCP. `None` if it does not consist of requests
-    /// and responses. This is the case if both ends talk at once. It is also the case if the server sends
-    /// most data without a request, and nothing shows that this is QUIC. QUIC is always under congestion
-    /// control (RFC 9002 section 7).
-    pub(crate) fn finish(&self, ipv6: bool) -> Option<(Exchange, Wire)> {
+    /// Payload of a full datagram of an end over TCP; 0 if unknown.
+    fn mss(&self, end: usize) -> u16 {
+        let largest = &self.largest[end];
+        let full = match largest.payload() {
+            one if one <= ETHERNET => one,
+            _ => largest.full().unwrap_or(0),
+        };
+        u16::try_from(full.saturating_sub(BESIDE)).unwrap_or(0)
+    }
+
+    /// Why it does not consist of requests and responses; `None` if it does.
+    pub(crate) fn doubt(&self) -> Option<Doubt> {
         let datagrams: u64 = self.data.iter().sum();
         let asks = self.turns.first().is_some_and(|t| t[0].datagrams > 0);
         let calls = self.turns.len() > FEW && datagrams < PER_TURN * self.turns.len() as u64;
-        if !asks || self.rtt[0].is_none() || self.data[1] == 0 || calls || self.streams() {
+        match () {
+            () if !asks => Some(Doubt::Unasked),
+            () if self.rtt[0].is_none() || self.data[1] == 0 => Some(Doubt::Unanswered),
+            () if calls => Some(Doubt::AtOnce),
+            // QUIC is always under congestion control (RFC 9002 section 7), so what begins as QUIC is no doubt.
+            () if self.streams() => Some(Doubt::Streams),
+            () => None,
+        }
+    }
+
+    /// The exchange, and the properties of its packets over TCP. `None` if it does not consist of requests
+    /// and responses.
+    pub(crate) fn finish(&self, ipv6: bool) -> Option<(Exchange, Wire)> {
+        if self.doubt().is_some() {
             return None;
         }
         let since = |later: u64, earlier: u64| Dur::from_nanos(later.saturating_sub(earlier));
@@ -224,7 +262,7 @@ impl Talk {
             });
         }
         let end = |i: usize| WireEnd {
-            mss: u16::try_from(self.largest[i].saturating_sub(BESIDE)).unwrap_or(u16::MAX),
+            mss: self.mss(i),
             quick_acks: None,
             ack_every: match self.short[i] {
                 0 => 0,
@@ -301,6 +339,33 @@ mod tests {
         assert_eq!(exchange.bytes(), talk.bytes());
     }
 
+    /// The same page as a host shows it that sends and receives ten datagrams at once.
+    #[test]
+    fn joined_datagrams_count_one_by_one() {
+        for single in [false, true] {
+            let mut talk = page(&[]);
+            for i in 0..40 {
+                let at = 1_000 * (i + 1) * MS;
+                talk.push(at, true, 312, QUIET);
+                talk.push(at + 55 * MS, false, 12_120, QUIET);
+                talk.push(at + 55 * MS + 1, false, 12_120, QUIET);
+                if single {
+                    talk.push(at + 55 * MS + 2, false, 1_212, QUIET);
+                }
+            }
+            let (exchange, wire) = talk.finish(false).expect("a talk");
+            assert_eq!(wire.ends[1].mss, 1_200);
+            let per_turn = 24_000 + 1_200 * u64::from(single);
+            assert_eq!(exchange.bytes()[1], 2_400 + 40 * per_turn);
+        }
+        // Nothing tells the size of these.
+        let mut talk = Talk::default();
+        talk.push(0, true, 1_212, QUIET);
+        talk.push(40 * MS, false, 12_120, QUIET);
+        let (_, wire) = talk.finish(false).expect("a talk");
+        assert_eq!(wire.ends.map(|e| e.mss), [1_200, 0]);
+    }
+
     /// A request during a response: data within an RTT after it still belong to that response.
     #[test]
     fn what_comes_too_soon_is_no_answer() {
@@ -338,7 +403,7 @@ mod tests {
             call.push(20 * k * MS, true, 172, QUIET);
             call.push((20 * k + 9) * MS, false, 172, QUIET);
         }
-        assert!(call.finish(false).is_none());
+        assert_eq!(call.doubt(), Some(Doubt::AtOnce));
         // The same server without requests, in a flow that does not begin like QUIC.
         let stream = |begins: bool, first: u32, bursts: u64| {
             let mut stream = Talk::new(begins);
@@ -387,12 +452,15 @@ mod tests {
             talk.push(later * MS, !from_client, payload, QUIET);
             talk.push((later + 5) * MS, true, 312, QUIET);
             talk.push((later + 60) * MS, false, payload, QUIET);
-            talk.finish(false).is_some()
+            assert_eq!(talk.finish(false).is_none(), talk.doubt().is_some());
+            talk.doubt()
         };
-        assert!(first(true, 40, 1_212));
-        assert!(!first(false, 40, 1_212));
-        assert!(first(true, 3_000, 1_212) && !first(true, 3_001, 1_212));
-        assert!(first(true, 40, 64) && !first(true, 40, 63));
+        assert_eq!(first(true, 40, 1_212), None);
+        assert_eq!(first(false, 40, 1_212), Some(Doubt::Unasked));
+        assert_eq!(first(true, 3_000, 1_212), None);
+        assert_eq!(first(true, 3_001, 1_212), Some(Doubt::Unanswered));
+        assert_eq!(first(true, 40, 64), None);
+        assert_eq!(first(true, 40, 63), Some(Doubt::Unanswered));
     }
 
     /// A silence of the server of more than 1.5 RTTs plus a delayed ACK is its own: here 66 and 40 ms.

@@ -258,3 +258,165 @@ fn programs_that_poll_by_the_clock_are_told() {
     assert!(told(0));
     assert!(!told(490));
 }
+
+/// A host records its own download from the middle: packets of 45 segments, of which nothing tells the size. In a
+/// replay the profile's segments carry it.
+#[test]
+fn super_packets_are_told_and_not_played_whole() {
+    let mut tap = Tap::new();
+    let (client, server) = (
+        Host::client(1, Dur::from_millis(2)),
+        Host::server(1, Dur::from_millis(40)),
+    );
+    let page = Exchanges {
+        turns: vec![(300, Dur::from_millis(15), 60_000, Dur::ZERO)],
+        ..Exchanges::default()
+    };
+    tap.connection(Dur::ZERO, client, server, &page);
+    let packets = tap.packets();
+    let learnt = |sizes: &[u32]| {
+        let Some(Transport::Tcp(first)) = packets
+            .iter()
+            .find_map(|p| (p.src > p.dst && p.ip_len > 1_000).then_some(p.transport))
+        else {
+            panic!("no data");
+        };
+        let down = packets.iter().find(|p| p.src > p.dst).expect("an answer");
+        let mut seq = first.seq;
+        let bulk = (0..).zip(sizes).map(|(i, &payload)| {
+            let h = Tcp {
+                seq,
+                payload,
+                ..first
+            };
+            seq = seq.wrapping_add(payload);
+            Packet {
+                time: down.time + i * 5_000_000,
+                ip_len: payload + 40,
+                transport: Transport::Tcp(h),
+                ..*down
+            }
+        });
+        let m = learn(bulk);
+        let c = m.sessions[0].connections().next().expect("a connection");
+        let told = m.warnings.iter().find(|w| w.code == "super-packets");
+        let told = told.map(|w| (w.severity, w.message.contains("of 1 connections")));
+        (c.wire.ends[1].mss, c.exchange.bytes()[1], told)
+    };
+    let bulk = [65_160; 40];
+    let warning = |unknown| Some((swell_base::Severity::Warning, unknown));
+    assert_eq!(learnt(&bulk), (0, 40 * 65_160, warning(true)));
+    let mut single = bulk;
+    single[3..9].fill(1_448);
+    assert_eq!(learnt(&single).0, 1_448);
+    assert_eq!(learnt(&single).2, warning(false));
+    assert_eq!(learnt(&[8_948; 40]), (8_948, 40 * 8_948, None));
+    assert_eq!(learnt(&[1_448; 40]), (1_448, 40 * 1_448, None));
+}
+
+/// A connection on ports that nobody knows goes on after 16 minutes of silence: its first packet then opens another,
+/// with the same client. Whether other hosts send in the meantime makes no difference.
+#[test]
+fn a_time_out_does_not_depend_on_other_traffic() {
+    let (client, server) = (
+        Host::client(1, Dur::from_millis(2)),
+        Host::server(1, Dur::from_millis(40)),
+    );
+    let long = Exchanges {
+        turns: vec![
+            (300, Dur::from_millis(15), 5_000, Dur::from_secs(960)),
+            (400, Dur::from_millis(15), 6_000, Dur::ZERO),
+        ],
+        ..Exchanges::default()
+    };
+    let learnt = |other: u64| {
+        let mut tap = Tap::new();
+        tap.connection(Dur::ZERO, client, server, &long);
+        let far = Host::server(9, Dur::from_millis(9));
+        for i in 0..other {
+            let neighbour = Host::client(2, Dur::from_millis(2));
+            tap.datagram(Dur::from_secs(2 * i), neighbour, far, 5_000, 100);
+        }
+        let mut packets = tap.packets();
+        for p in &mut packets {
+            if let Transport::Tcp(h) = &mut p.transport {
+                for port in [&mut h.src_port, &mut h.dst_port] {
+                    *port = if *port == 80 { 50_123 } else { *port };
+                }
+            }
+        }
+        let m = learn(packets);
+        let tcp = |s: &&swell_traffic::Session| !m.classes[s.class as usize].udp;
+        let own = m.sessions.iter().filter(tcp);
+        own.flat_map(|s| s.connections())
+            .map(|c| c.exchange.bytes())
+            .collect::<Vec<_>>()
+    };
+    let want = [[300, 5_000], [400, 6_000]];
+    assert_eq!(learnt(0), want);
+    assert_eq!(learnt(600), want);
+}
+
+/// Learns two pages of a connection, three seconds apart. Between them comes a packet with these flags. `numbers` changes
+/// the sequence numbers after it. Returns the sizes learnt, and the oddities.
+fn after_reset(
+    numbers: impl Fn(u32) -> u32,
+    flags: u8,
+) -> (Vec<[u64; 2]>, Option<swell_base::Warning>) {
+    let (client, server) = (
+        Host::client(1, Dur::from_millis(2)),
+        Host::server(1, Dur::from_millis(40)),
+    );
+    let pages = Exchanges {
+        turns: vec![
+            (300, Dur::from_millis(15), 5_000, Dur::from_secs(3)),
+            (400, Dur::from_millis(15), 60_000, Dur::ZERO),
+        ],
+        ..Exchanges::default()
+    };
+    let mut tap = Tap::new();
+    tap.connection(Dur::ZERO, client, server, &pages);
+    let mut packets = tap.packets();
+    let (start, second) = (packets[0].time, 1_000_000_000);
+    let last = packets.iter().rposition(|p| p.time < start + 2 * second);
+    let mut rst = packets[last.expect("a first page")];
+    for p in packets.iter_mut().filter(|p| p.time > rst.time) {
+        if let Transport::Tcp(h) = &mut p.transport {
+            (h.seq, h.ack) = (numbers(h.seq), numbers(h.ack));
+        }
+    }
+    if let Transport::Tcp(h) = &mut rst.transport {
+        (h.flags, h.payload) = (flags, 0);
+    }
+    rst.time += 1_000_000;
+    packets.push(rst);
+    packets.sort_by_key(|p| p.time);
+    let m = learn(packets);
+    let sizes = m.sessions.iter().flat_map(|s| s.connections());
+    let sizes = sizes.map(|c| c.exchange.bytes()).collect();
+    let oddities = m.warnings.iter().find(|w| w.code == "oddities");
+    (sizes, oddities.cloned())
+}
+
+/// Data after the end of a connection are another one, or show that it was no end. What comes again is neither.
+#[test]
+fn data_after_an_end_are_kept() {
+    let whole = vec![[700, 65_000]];
+    assert_eq!(after_reset(|n| n, Tcp::ACK), (whole, None));
+    let two = vec![[300, 5_000], [400, 60_000]];
+    assert_eq!(after_reset(|n| n, Tcp::RST).0, two);
+    // Another connection on the same ports, without its SYN.
+    for shift in [1 << 30, 3 << 30] {
+        let (sizes, odd) = after_reset(|n| n.wrapping_add(shift), Tcp::RST);
+        assert_eq!((sizes, odd), (two.clone(), None));
+    }
+    let (sizes, odd) = after_reset(|n| n.wrapping_sub(100_000), Tcp::RST);
+    assert_eq!(sizes, two[..1]);
+    let odd = odd.expect("a warning");
+    assert_eq!(odd.severity, swell_base::Severity::Warning);
+    assert!(
+        odd.message.contains("after the end of their connection"),
+        "{}",
+        odd.message
+    );
+}

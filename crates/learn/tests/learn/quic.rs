@@ -1,7 +1,7 @@
 //! QUIC: what datagrams of requests and responses show.
 
-use crate::synth::{Host, Tap};
-use swell_base::Dur;
+use crate::synth::{Exchanges, Host, Tap};
+use swell_base::{Dur, Severity};
 use swell_learn::{Learner, Options};
 use swell_traffic::{Exchange, Model};
 
@@ -68,4 +68,58 @@ fn datagrams_show_the_capacity_of_their_sender() {
         }
         assert_eq!(found, 4);
     }
+}
+
+/// What is on QUIC's port and shows no requests is played as datagrams. The model says why, and warns if these are most
+/// of the load.
+#[test]
+fn flows_without_requests_are_told() {
+    let ms = Dur::from_millis;
+    let (client, server) = (Host::client(1, ms(4)), Host::server(1, ms(30)));
+    let learnt = |kind: &str, page: u32| {
+        let mut tap = Tap::new();
+        for i in 0..1_000 {
+            let from_server = match kind {
+                "call" => i % 2 == 1,
+                "silent" => false,
+                _ => true,
+            };
+            tap.datagram(ms(20 * i), client, server, 50_000, 1_000);
+            if from_server {
+                tap.turn_last();
+            }
+        }
+        let download = Exchanges {
+            turns: vec![(300, ms(5), page, Dur::ZERO)],
+            ..Exchanges::default()
+        };
+        tap.connection(ms(1), client, server, &download);
+        let mut learner = Learner::new(Options::default());
+        tap.packets().iter().for_each(|p| learner.push(p));
+        let m = learner.finish();
+        let told = |code: &str| {
+            let all = m.warnings.iter();
+            all.filter(|w| w.code == code)
+                .map(|w| (w.severity, w.message.clone()))
+                .next()
+        };
+        (told("quic"), told("udp-open-loop"))
+    };
+    for (kind, why) in [
+        ("call", "both ends send at once, as in a call (1)"),
+        ("silent", "the server sent no data, or none for seconds (1)"),
+        (
+            "stream",
+            "the server sent first, so the beginning is not in the trace (1)",
+        ),
+    ] {
+        let (quic, open_loop) = learnt(kind, 900_000);
+        let (severity, text) = quic.expect("a reason");
+        assert_eq!(severity, Severity::Note);
+        assert!(text.ends_with(why), "{text}");
+        assert_eq!(open_loop.expect("a share").0, Severity::Warning);
+    }
+    let (quic, open_loop) = learnt("call", 1_100_000);
+    assert!(quic.is_some());
+    assert_eq!(open_loop.expect("a share").0, Severity::Note);
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::synth::{Exchanges, Host, Tap};
 use swell_base::Dur;
-use swell_capture::{Heading, Packet, Transport};
+use swell_capture::{Heading, Packet, Tcp, Transport};
 use swell_learn::{Learner, Options, Splitter};
 use swell_traffic::Model;
 
@@ -31,6 +31,13 @@ fn site() -> Vec<Packet> {
 
 fn at_site(address: IpAddr) -> bool {
     matches!(address, IpAddr::V4(a) if a.octets()[..2] == [198, 51])
+}
+
+fn tcp_flags(p: &Packet) -> u8 {
+    match p.transport {
+        Transport::Tcp(h) => h.flags,
+        _ => 0,
+    }
 }
 
 /// Bytes out of the site and into it.
@@ -91,6 +98,87 @@ fn without_any_evidence_it_is_a_vote_and_said_to_be_one() {
     assert!(m.totals.bytes[0] < m.totals.bytes[1] / 5);
     assert!(m.warnings.iter().any(|w| w.code == "sides-voted"));
     assert!(split(&packets, &[]).1);
+}
+
+/// Users of a site, and many more hosts outside that try its addresses. Some get an answer, and go no farther: a scan,
+/// or a flood with forged sources.
+#[test]
+fn scanners_are_no_clients() {
+    let ms = Dur::from_millis;
+    let mut tap = Tap::new();
+    let user = |i: u8| Host::server(i, ms(2)).in_network([198, 51, 100]);
+    for i in 0..20u8 {
+        let page = Exchanges {
+            turns: vec![(300, ms(5), 300_000, Dur::ZERO)],
+            ..Exchanges::default()
+        };
+        let far = Host::server(i, ms(30)).in_network([8, i, 1]);
+        tap.connection(ms(u64::from(i) * 400), user(i), far, &page);
+    }
+    for i in 0..200u8 {
+        let scanner = Host::server(i, ms(50)).in_network([9, i, 2]);
+        tap.syn(ms(u64::from(i) * 40), scanner, user(i % 20), 4_000);
+    }
+    let packets = tap.packets();
+    let want = truth(&packets);
+    assert!(want[1] > 10 * want[0], "{want:?}");
+    assert_eq!(learn(&packets, &[]).totals.bytes, want);
+    assert_eq!(split(&packets, &[]).0, want);
+    // Half of the scans are answered, and every other answer by a RST.
+    let mut answered = packets.clone();
+    let scans = packets
+        .iter()
+        .filter(|p| !at_site(p.src) && tcp_flags(p) == Tcp::SYN);
+    let tcp = |p: &Packet, change: &dyn Fn(&mut Tcp)| {
+        let Transport::Tcp(mut h) = p.transport else {
+            panic!("{p:?}");
+        };
+        change(&mut h);
+        Transport::Tcp(h)
+    };
+    for (i, scan) in scans.enumerate() {
+        if i % 2 == 0 {
+            answered.push(Packet {
+                time: scan.time + 2_000_000,
+                src: scan.dst,
+                dst: scan.src,
+                transport: tcp(scan, &|h| {
+                    (h.src_port, h.dst_port) = (h.dst_port, h.src_port);
+                    (h.flags, h.ack) = (Tcp::SYN | Tcp::ACK, h.seq.wrapping_add(1));
+                }),
+                ..*scan
+            });
+        }
+        if i % 4 == 0 {
+            answered.push(Packet {
+                time: scan.time + 52_000_000,
+                transport: tcp(scan, &|h| {
+                    (h.flags, h.seq) = (Tcp::RST | Tcp::ACK, h.seq.wrapping_add(1));
+                }),
+                ..*scan
+            });
+        }
+    }
+    answered.sort_by_key(|p| p.time);
+    let with_answers = truth(&answered);
+    assert!(answered.len() == packets.len() + 150);
+    assert_eq!(learn(&answered, &[]).totals.bytes, with_answers);
+    assert_eq!(split(&answered, &[]).0, with_answers);
+}
+
+/// Where the tap sees one packet of the servers, and only packets of the clients after it, a SYN tells all there is.
+#[test]
+fn one_direction_tells_its_clients() {
+    let all = site();
+    let user = |a: IpAddr| matches!(a, IpAddr::V4(v4) if v4.octets()[2] == 100);
+    let first = all.iter().rfind(|p| user(p.dst)).expect("an answer");
+    let mut packets = vec![*first];
+    packets[0].time = all[0].time - 1;
+    packets.extend(all.iter().filter(|p| user(p.src)));
+    let want = truth(&packets);
+    assert!(want[1] > 0);
+    assert_eq!(learn(&packets, &[]).totals.bytes, want);
+    assert_eq!(split(&packets, &[]).0, want);
 }
 
 #[test]
