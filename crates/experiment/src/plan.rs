@@ -194,7 +194,8 @@ impl Plan {
     }
 
     /// The backgrounds that must first be measured alone: those that another one matches, those that are scaled to a
-    /// rate, and those that may lose packets: bursts, models of datagrams, and a rate that was measured on another path.
+    /// rate, and those that may lose packets: bursts, models of datagrams, mixes with traffic that does not slow down,
+    /// and a rate that was measured on another path.
     pub fn to_measure(&self) -> Vec<&Part> {
         let matched: Vec<&str> = self
             .file
@@ -203,8 +204,12 @@ impl Plan {
             .filter_map(|b| b.matches())
             .collect();
         let all = self.file.background.iter().map(|b| &b.0);
-        let may_lose =
-            |b: &Part| b.may_lose() || self.plays_datagrams(b) || self.matches_elsewhere(b);
+        let may_lose = |b: &Part| {
+            let mixed = !b.parts().is_empty()
+                && (self.file.leaves(b).into_iter())
+                    .any(|leaf| leaf.is_open_loop() || self.plays_datagrams(leaf));
+            b.may_lose() || mixed || self.plays_datagrams(b) || self.matches_elsewhere(b)
+        };
         all.filter(|b| matched.contains(&b.name()) || b.is_scaled() || may_lose(b))
             .collect()
     }

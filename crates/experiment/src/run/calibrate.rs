@@ -200,7 +200,7 @@ fn begin<'p>(plan: &'p Plan, background: &'p Part, measured: &Rates) -> Job<'p> 
             .position(|b| b.name() == background.name())
             .unwrap_or(0),
         background,
-        unyielding: background.is_open_loop() || plan.is_mostly_datagrams(background),
+        unyielding: plan.is_unyielding(background, measured),
         shaped: false,
         runs: whole::first(plan.file.run.replications),
         offers: Vec::new(),
@@ -392,10 +392,14 @@ impl Site<'_> {
         let name = job.background.name();
         let mut warnings: Vec<Warning> = missed(name, &job.search, &best).into_iter().collect();
         if job.unyielding && best.lost > LOSSY {
+            let what = match job.background.is_open_loop() {
+                true => "it does",
+                false => "most of it does",
+            };
             warnings.push(Warning::warning(
                 "open-loop-loss",
                 format!(
-                    "background {name} loses {:.1} % of its packets with the network to itself: it does not slow down, as the traffic that it stands for would",
+                    "background {name} loses {:.1} % of its packets with the network to itself: {what} not slow down, as the traffic that it stands for would",
                     best.lost * 100.0
                 ),
             ));
