@@ -234,7 +234,13 @@ impl Keys for Learnt {
         Ok(Some(input))
     }
 
-    fn native_bps(&self, input: Option<&Data>, _: &BTreeMap<String, Measured>, seed: u64) -> f64 {
+    fn native_bps(
+        &self,
+        input: Option<&Data>,
+        _: &BTreeMap<String, Measured>,
+        seed: u64,
+        _: [Dur; 2],
+    ) -> f64 {
         match input {
             Some(Data::Model(model)) => self.native(model, seed),
             _ => 0.0,

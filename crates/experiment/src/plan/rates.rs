@@ -60,10 +60,12 @@ impl Plan {
     }
 
     /// The unscaled mean rate in the down direction, bits per second: of a model or trace with the parameters in the
-    /// file, or of packets as specified in the file; zero if it has none.
+    /// file, or of packets as specified in the file; zero if it has none. Of a flow-level model, of the intervals that a
+    /// run plays after its warm-up.
     pub fn native_bps(&self, background: &Part, measured: &BTreeMap<String, Measured>) -> f64 {
         let input = self.inputs.get(background.name());
         let keys = background.as_keys();
-        keys.native_bps(input.map(|i| &i.data), measured, self.seed(0))
+        let counted = [self.file.run.warmup, self.file.run.duration];
+        keys.native_bps(input.map(|i| &i.data), measured, self.seed(0), counted)
     }
 }
