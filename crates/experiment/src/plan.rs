@@ -97,8 +97,13 @@ impl Plan {
         Ok(plan)
     }
 
-    fn imitation(&self, text: &str, (i, why): (usize, String)) -> Problems {
-        let key = format!("background[{i}].of");
+    fn imitation(&self, text: &str, wrong: (usize, String)) -> Problems {
+        self.problem(text, "of", wrong)
+    }
+
+    /// A problem with this key of a background.
+    fn problem(&self, text: &str, key: &str, (i, why): (usize, String)) -> Problems {
+        let key = format!("background[{i}].{key}");
         Problems {
             file: self.source.clone(),
             problems: vec![file::problem(text, &key, why, None)],
@@ -171,7 +176,10 @@ impl Plan {
             deliveries,
         };
         imitations::check(&plan).map_err(|wrong| plan.imitation(text, wrong))?;
-        Ok(plan)
+        match plan.unscalable() {
+            Some(wrong) => Err(plan.problem(text, "rate", wrong)),
+            None => Ok(plan),
+        }
     }
 
     /// A hash of everything that the tables depend on: equal hashes mean equal tables.

@@ -239,8 +239,9 @@ pub(crate) trait Keys {
         Pace::Factor
     }
 
-    /// Whether all runs have the same draw, or the same part of a trace, because the file says which.
-    fn is_one_draw(&self) -> bool {
+    /// Whether its mean rate is that of the draws of its runs. The mean over all draws does not hold if all runs have the
+    /// same draw or the same part of a trace, because the file says which, or if each begins without its sessions.
+    fn is_of_its_draws(&self) -> bool {
         false
     }
 

@@ -188,7 +188,7 @@ impl OnOff {
 impl Keys for OnOff {
     reads!(name, load, active, energy, route, delay);
 
-    fn is_one_draw(&self) -> bool {
+    fn is_of_its_draws(&self) -> bool {
         self.seeds.is_some()
     }
 

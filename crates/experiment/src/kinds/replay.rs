@@ -260,7 +260,7 @@ impl Keys for Replay {
         true
     }
 
-    fn is_one_draw(&self) -> bool {
+    fn is_of_its_draws(&self) -> bool {
         self.phase.is_some() || self.once
     }
 

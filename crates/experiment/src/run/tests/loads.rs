@@ -49,3 +49,65 @@ fn a_mix_of_packets_that_overloads_the_link_is_doubted() {
     assert_eq!(said(&other, "open-loop-loss"), Vec::<&str>::new());
     assert!(other.measured.contains_key("mix"));
 }
+
+/// Why the calibration fails.
+fn failure(text: &str) -> String {
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = plan(&scratch, text);
+    let options = options(&scratch, "r", 2);
+    match run(&plan, &Simulator, &options, &|_| {}, &|| false) {
+        Err(failure) => failure.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_rate_of_what_sends_nothing_down_is_taken_by_nothing() {
+    let up =
+        "[[background]]\nname = \"up\"\nkind = \"cbr\"\nrate = \"0Mbit\"\nrate_up = \"2Mbit\"\n";
+    let mix = "[[background]]\nname = \"mix\"\nkind = \"mix\"\nof = [\"up\"]\n";
+    let users = "[[background]]\nname = \"users\"\nkind = \"learnt\"\nmodel = \"tiny.json\"\nrate = \"match:mix\"";
+    let said = failure(&with(&format!("{up}{mix}{users}")));
+    assert!(
+        said.contains("`users` takes the rate of `mix`, which carries nothing down"),
+        "{said}"
+    );
+    // Packets may flow up only.
+    let packets = users
+        .replace("learnt\"\nmodel = \"tiny.json\"", "poisson\"")
+        .replace("users", "packets");
+    let manifest = simulated(&with(&format!("{up}{mix}{packets}")));
+    assert!((manifest.measured["mix"].up_bps / 2e6 - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn a_model_is_too_small_for_a_matched_rate_too() {
+    let base = "[[background]]\nname = \"base\"\nkind = \"cbr\"\nrate = \"300Mbit\"\n";
+    let users = "[[background]]\nname = \"users\"\nkind = \"learnt\"\nmodel = \"tiny.json\"\nrate = \"match:base\"";
+    let text = with(&format!("{base}{users}"));
+    let text = text.replace("\"20Mbit\"", "\"1Gbit\"");
+    let said = failure(&text.replace("duration = \"22s\"", "duration = \"4s\""));
+    assert!(
+        said.contains("the model of `users` is too small for 300 Mbit/s")
+            && said.contains("copies of them would be needed"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_flow_level_model_is_too_small_for_a_rate_too() {
+    let scratch = tempfile::tempdir().unwrap();
+    let sessions = |rate: &str| {
+        let background = format!(
+            "[[background]]\nname = \"files\"\nkind = \"sessions\"\nmodel = \"access-hour\"\nrate = \"{rate}\""
+        );
+        let text = with(&background).replace("\"20Mbit\"", "\"1Gbit\"");
+        std::fs::write(scratch.path().join("tiny.json"), model(20_000_000)).unwrap();
+        Plan::resolve(&text, "x.toml", scratch.path())
+    };
+    let problems = sessions("900Mbit").unwrap_err();
+    assert_eq!(problems.problems[0].key, "background[3].rate");
+    let said = problems.to_string();
+    assert!(said.contains("copies of them would be needed"), "{said}");
+    assert!(sessions("9Mbit").is_ok());
+}

@@ -1,0 +1,111 @@
+//! Doubts about calibrated rates.
+
+use swell_base::Warning;
+
+use super::{DOUBTFUL, Job, Search, Try};
+use crate::kinds::MOST_COPIES;
+use crate::store::Measured;
+
+/// More copies of the model's sessions than this raise a doubt: many copies of few sessions are
+/// smoother than many different sessions.
+const MANY: f64 = 10.0;
+/// A note reports rates of single seeds that differ by more than this share of the lowest.
+const UNEVEN: f64 = 0.25;
+/// An open-loop background that loses more than this share of its packets alone raises a doubt: it does not slow down,
+/// but real traffic would.
+const LOSSY: f64 = 0.01;
+
+/// All doubts about a finished search: its best try, and the rates that follow from it.
+pub(super) fn of(job: &Job<'_>, best: &Try, measured: &Measured) -> Vec<Warning> {
+    let name = job.background.name();
+    let mut doubts: Vec<Warning> = missed(name, &job.search, best).into_iter().collect();
+    if job.unyielding && best.lost > LOSSY {
+        let what = match job.background.is_open_loop() {
+            true => "it does",
+            false => "most of it does",
+        };
+        doubts.push(Warning::warning(
+            "open-loop-loss",
+            format!(
+                "background {name} loses {:.1} % of its packets with the network to itself: {what} not slow down, as the traffic that it stands for would",
+                best.lost * 100.0
+            ),
+        ));
+    }
+    doubts.extend(of_rates(name, measured));
+    doubts
+}
+
+/// A doubt if the best try misses the target.
+pub(super) fn missed(name: &str, search: &Search, best: &Try) -> Option<Warning> {
+    let target = search.target?;
+    if search.off(best) <= DOUBTFUL {
+        return None;
+    }
+    let (mega, came) = (target / 1e6, best.rate[1] / 1e6);
+    let pace = best.pace.unwrap_or(1.0);
+    let why = match best.rate[1] {
+        0.0 => "nothing came through",
+        more if more > target => "it is too much",
+        _ if search.tried.iter().any(|t| t.rate[1] > target) => "no other try came nearer",
+        _ if search.offered => "it does not offer more, or the network carries no more",
+        _ if search.full => "the network carries no more",
+        _ if pace >= search.most => return Some(crowded(name, mega, came)),
+        // Large files may have made more sessions carry less.
+        _ => "the network carries no more, or runs are too short to show its mean",
+    };
+    Some(Warning::warning(
+        "rate-missed",
+        format!(
+            "background {name}: {mega:.2} Mbit/s were asked for, {came:.2} Mbit/s came of {pace:.3} times its own load: {why}",
+        ),
+    ))
+}
+/// A doubt about a search that ended with the most copies that are made.
+fn crowded(name: &str, mega: f64, came: f64) -> Warning {
+    Warning::warning(
+        "rate-missed",
+        format!(
+            "background {name}: {mega:.2} Mbit/s were asked for, {came:.2} Mbit/s came of {MOST_COPIES} copies of its model, and no more are made",
+        ),
+    )
+}
+
+/// Doubts about the measured rates of background `name`.
+pub(super) fn of_rates(name: &str, m: &Measured) -> Vec<Warning> {
+    let mut doubts = Vec::new();
+    let mega = |bps: f64| bps / 1e6;
+    if m.target_bps.is_some() && m.up_bps > m.down_bps {
+        doubts.push(Warning::warning(
+            "up-exceeds-down",
+            format!(
+                "background {name}: it was scaled until {:.2} Mbit/s flow down, and {:.2} Mbit/s flow up: the up link may be the bottleneck",
+                mega(m.down_bps),
+                mega(m.up_bps),
+            ),
+        ));
+    }
+    if let Some(k) = m.sessions
+        && k > MANY
+    {
+        doubts.push(Warning::warning(
+            "many-copies",
+            format!(
+                "background {name}: {k:.1} x the model's sessions: many copies of few sessions are smoother than real traffic of this rate; learn from a busier link",
+            ),
+        ));
+    }
+    let each = || m.down_bps_each.iter().copied();
+    let (low, high) = each().fold((f64::INFINITY, 0.0f64), |(l, h), x| (l.min(x), h.max(x)));
+    if high > (1.0 + UNEVEN) * low {
+        doubts.push(Warning::note(
+            "uneven-seeds",
+            format!(
+                "background {name}: {:.2} to {:.2} Mbit/s down by seed; what is scaled to it or matches it equals its mean over the seeds only",
+                mega(low),
+                mega(high),
+            ),
+        ));
+    }
+    doubts
+}
