@@ -386,7 +386,7 @@ impl Site<'_> {
             ..Measured::default()
         };
         *job.background.as_keys().pace().place(&mut measured) = best.pace;
-        let warnings = doubts::of(job, &best, &measured);
+        let warnings = doubts::of(self, job, &best, &measured);
         Some((job.background.name().into(), measured, warnings))
     }
 }

@@ -2,7 +2,8 @@
 
 use swell_base::Warning;
 
-use super::{DOUBTFUL, Job, Search, Try};
+use super::{DOUBTFUL, Job, Search, Site, Try};
+use crate::backend::Offered;
 use crate::kinds::MOST_COPIES;
 use crate::store::Measured;
 
@@ -15,10 +16,17 @@ const UNEVEN: f64 = 0.25;
 /// but real traffic would.
 const LOSSY: f64 = 0.01;
 
+/// Draws of packets that offer a rate apart from the requested one by more than this share raise a doubt. The verdict
+/// rejects runs that miss a load by as much.
+const ASTRAY: f64 = 0.25;
+
 /// All doubts about a finished search: its best try, and the rates that follow from it.
-pub(super) fn of(job: &Job<'_>, best: &Try, measured: &Measured) -> Vec<Warning> {
+pub(super) fn of(site: &Site<'_>, job: &Job<'_>, best: &Try, measured: &Measured) -> Vec<Warning> {
     let name = job.background.name();
     let mut doubts: Vec<Warning> = missed(name, &job.search, best).into_iter().collect();
+    if doubts.is_empty() && job.background.fixed_bps(site.known).is_some() {
+        doubts.extend(astray(name, job.offered(best.pace)));
+    }
     if job.unyielding && best.lost > LOSSY {
         let what = match job.background.is_open_loop() {
             true => "it does",
@@ -34,6 +42,27 @@ pub(super) fn of(job: &Job<'_>, best: &Try, measured: &Measured) -> Vec<Warning>
     }
     doubts.extend(of_rates(name, measured));
     doubts
+}
+
+/// A doubt if the draws of the runs together offer another rate than the requested one, although nothing is scaled.
+fn astray(name: &str, offers: &[Option<Offered>]) -> Option<Warning> {
+    let known: Vec<&Offered> = offers.iter().flatten().collect();
+    let sum = |of: fn(&Offered) -> [f64; 2]| {
+        [0, 1].map(|d| known.iter().map(|o| of(o)[d]).sum::<f64>() / known.len() as f64)
+    };
+    let (asked, drawn) = (sum(|o| o.mean), sum(|o| o.drawn));
+    let d = [1, 0]
+        .into_iter()
+        .find(|&d| asked[d] > 0.0 && (drawn[d] / asked[d] - 1.0).abs() > ASTRAY)?;
+    Some(Warning::warning(
+        "rate-missed",
+        format!(
+            "background {name}: {:.2} Mbit/s {} were asked for, and the draws of these runs offer {:.2} Mbit/s: few sources with long periods vary as much; more of them, longer runs or more replications come nearer",
+            asked[d] / 1e6,
+            ["up", "down"][d],
+            drawn[d] / 1e6
+        ),
+    ))
 }
 
 /// A doubt if the best try misses the target.

@@ -111,3 +111,22 @@ fn a_flow_level_model_is_too_small_for_a_rate_too() {
     assert!(said.contains("copies of them would be needed"), "{said}");
     assert!(sessions("9Mbit").is_ok());
 }
+
+#[test]
+fn draws_of_packets_that_miss_their_rate_are_doubted() {
+    let bursts = |keys: &str| {
+        let text = format!(
+            "[[background]]\nname = \"bursts\"\nkind = \"on-off\"\nrate = \"5Mbit\"\n{keys}"
+        );
+        simulated(&with(&text))
+    };
+    let few = bursts("sources = 1\nshape = 1.05\non = \"20s\"\noff = \"40s\"");
+    let doubts = said(&few, "rate-missed");
+    assert_eq!(doubts.len(), 1, "{:?}", few.warnings);
+    assert!(
+        doubts[0].contains("5.00 Mbit/s down were asked for, and the draws of these runs offer"),
+        "{doubts:?}"
+    );
+    let many = bursts("sources = 2000\nshape = 1.9");
+    assert_eq!(said(&many, "rate-missed"), Vec::<&str>::new());
+}
