@@ -222,8 +222,8 @@ impl Plan {
             .collect()
     }
 
-    /// Whether it never slows down, and takes the rate of a background with another path. Links of its own path may be
-    /// too slow for that rate.
+    /// Whether it never slows down, and takes the rate of a background with another path or other windows. Links of its
+    /// own path may be too slow for that rate.
     fn matches_elsewhere(&self, background: &Part) -> bool {
         let hops = |part: &Part| self.file.hops(&part.route());
         let all = self.file.background.iter();
@@ -234,6 +234,7 @@ impl Plan {
                 leaves
                     .into_iter()
                     .any(|leaf| hops(leaf) != hops(background))
+                    || other.active() != background.active()
             })
     }
 
@@ -463,7 +464,7 @@ impl Plan {
         let with = Resolving {
             role,
             input: input.map(|input| &input.data),
-            measured,
+            measured: &self.file.taken(part, measured),
             replication,
             pace,
             delay: self.access_delay(part),

@@ -15,6 +15,7 @@ mod rate;
 mod read;
 mod route;
 mod shape;
+mod taken;
 mod tcp;
 
 use schemars::JsonSchema;

@@ -43,7 +43,7 @@ impl Plan {
         let known = measured.get(background.name());
         let rates = known.map(|m| [m.up_bps, m.down_bps]);
         let [up, down] = rates
-            .or_else(|| background.fixed_bps(measured))
+            .or_else(|| background.fixed_bps(&self.file.taken(background, measured)))
             .unwrap_or_else(|| {
                 let copies = background.as_keys().pace().given().unwrap_or(1.0);
                 [0.0, self.native_bps(background, measured) * copies]

@@ -21,7 +21,10 @@ impl Plan {
         }
         let target = match background.rate()? {
             RateSpec::Fixed(rate) => Some(rate.bps() as f64),
-            RateSpec::Match(name) => measured.get(name).map(|m| m.down_bps),
+            RateSpec::Match(name) => {
+                let taken = self.file.taken(background, measured);
+                taken.get(name).map(|m| m.down_bps)
+            }
         };
         // Packets may flow up only. Then there is nothing to scale.
         target.filter(|&bps| bps > 0.0)
@@ -124,6 +127,7 @@ impl Plan {
         let input = self.inputs.get(background.name());
         let keys = background.as_keys();
         let counted = [self.file.run.warmup, self.file.run.duration];
-        keys.native_bps(input.map(|i| &i.data), measured, self.seed(0), counted)
+        let taken = self.file.taken(background, measured);
+        keys.native_bps(input.map(|i| &i.data), &taken, self.seed(0), counted)
     }
 }

@@ -130,3 +130,52 @@ fn draws_of_packets_that_miss_their_rate_are_doubted() {
     let many = bursts("sources = 2000\nshape = 1.9");
     assert_eq!(said(&many, "rate-missed"), Vec::<&str>::new());
 }
+
+/// Equal load over a run, although one of the two sends half of the time.
+#[test]
+fn a_rate_that_is_taken_has_the_mean_of_windows() {
+    let scratch = tempfile::tempdir().unwrap();
+    let measured = BTreeMap::from([(
+        "learnt".to_owned(),
+        Measured {
+            up_bps: 2e5,
+            down_bps: 8e6,
+            up_bps_each: vec![1e5],
+            down_bps_each: vec![4e6],
+            ..Measured::default()
+        },
+    )]);
+    let (learnt, poisson) = ("rate = \"8Mbit\"", "rate = \"match:learnt\"");
+    let windows = "active = { from = \"2s\", on = \"5s\", off = \"5s\" }";
+    let rates = |text: &str| {
+        let plan = plan(&scratch, text);
+        let cell = plan.cells.iter().find(|c| c.background == "poisson");
+        let spec = plan.spec(cell.unwrap(), &measured).unwrap();
+        let part = plan.file.background.iter().find(|b| b.name() == "poisson");
+        let fixed = part
+            .unwrap()
+            .fixed_bps(&plan.file.taken(part.unwrap(), &measured));
+        let Traffic::Poisson(packets) = &spec.background[0].traffic else {
+            panic!("{spec:?}")
+        };
+        let played = packets.rates.map(|rate| rate.bps() as f64);
+        assert!(text.contains("per-seed") || fixed == Some(played));
+        played
+    };
+    let add = |text: &str, to: &str| text.replace(to, &format!("{to}\n{windows}"));
+    let plain = experiment(1);
+    assert_eq!(rates(&plain), [2e5, 8e6]);
+    assert_eq!(rates(&add(&plain, learnt)), [1e5, 4e6]);
+    assert_eq!(rates(&add(&plain, poisson)), [4e5, 16e6]);
+    assert_eq!(rates(&add(&add(&plain, poisson), learnt)), [2e5, 8e6]);
+    let paired = plain.replace(poisson, &format!("{poisson}\nmatch = \"per-seed\""));
+    assert_eq!(rates(&add(&paired, learnt)), [5e4, 2e6]);
+    // What is sent in fewer windows may not fit the link.
+    let names = |text: &str| -> Vec<String> {
+        let plan = plan(&scratch, text);
+        let all = plan.to_measure().into_iter();
+        all.map(|b| b.name().to_owned()).collect()
+    };
+    assert_eq!(names(&plain), ["learnt"]);
+    assert_eq!(names(&add(&plain, poisson)), ["poisson", "learnt"]);
+}
