@@ -28,7 +28,7 @@ fn constant(times: &Replications) -> bool {
 
 /// Codes of doubts, ordered by how much they could change the answer, the most first: invalid runs, wrong loads or
 /// measures, too little data. Every code that this crate gives the severity `warning` is listed; others matter less.
-const BY_WEIGHT: [&str; 32] = [
+const BY_WEIGHT: [&str; 34] = [
     "made-up",
     "no-reference",
     "several-changes",
@@ -45,6 +45,8 @@ const BY_WEIGHT: [&str; 32] = [
     "no-connection",
     "rate-missed",
     "matched-apart",
+    "copied-apart",
+    "slowest-changes",
     "up-exceeds-down",
     "open-loop-loss",
     "narrow-access",

@@ -163,6 +163,9 @@ pub(super) fn calibrate(
             calibration.warnings.extend(warnings);
         }
     }
+    let copied = doubts::of_copies(plan, &calibration.measured);
+    let counted = doubts::of_links(plan);
+    (calibration.warnings).extend(copied.into_iter().chain(counted));
     Ok(Some(calibration))
 }
 

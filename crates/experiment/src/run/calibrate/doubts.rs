@@ -1,10 +1,12 @@
 //! Doubts about calibrated rates.
 
-use swell_base::Warning;
+use swell_base::{Rate, Warning};
 
-use super::{DOUBTFUL, Job, Search, Site, Try};
+use super::{DOUBTFUL, Job, Rates, Search, Site, Try};
 use crate::backend::Offered;
-use crate::kinds::MOST_COPIES;
+use crate::file::{Background, Change, Queue, queues};
+use crate::kinds::{MOST_COPIES, Part};
+use crate::plan::Plan;
 use crate::store::Measured;
 
 /// More copies of the model's sessions than this raise a doubt: many copies of few sessions are
@@ -98,6 +100,74 @@ fn crowded(name: &str, mega: f64, came: f64) -> Warning {
             "background {name}: {mega:.2} Mbit/s were asked for, {came:.2} Mbit/s came of {MOST_COPIES} copies of its model, and no more are made",
         ),
     )
+}
+
+/// Doubts about backgrounds that were learnt from another one at other sessions, or at another speed, than it plays
+/// with: they were learnt before anything was measured.
+pub(super) fn of_copies(plan: &Plan, measured: &Rates) -> Vec<Warning> {
+    let all = &plan.file.background;
+    let doubt = |copy: &Background| {
+        let (of, _) = copy.as_keys().imitates()?;
+        let original = all.iter().find(|b| b.name() == of)?;
+        let learnt = plan.first_pace(original, &Rates::new())?;
+        let plays = measured.get(of)?.pace()?;
+        let apart = (plays / learnt - 1.0).abs() > DOUBTFUL;
+        apart.then(|| {
+            Warning::warning(
+                "copied-apart",
+                format!(
+                    "background {} was learnt from {of} at {learnt:.3} times its own load, and {of} plays {plays:.3} times: their loads differ as much",
+                    copy.name()
+                ),
+            )
+        })
+    };
+    all.iter().filter_map(doubt).collect()
+}
+
+/// Doubts about backgrounds whose slowest link is another one later in a run. Loads are counted at the link that is the
+/// slowest at the beginning, and what is lost behind it counts as carried.
+pub(super) fn of_links(plan: &Plan) -> Vec<Warning> {
+    let file = &plan.file;
+    let links = file.links();
+    // The lowest and the highest rate of a queue; `None` for a packet-delivery trace.
+    let range = |queue: Queue| {
+        let (keys, d) = (&links[queue.link].keys, usize::from(queue.direction));
+        let start = &keys.directions()[d];
+        let within = |c: &&Change| c.direction.has(d) && c.at < file.run.duration;
+        let changes = || keys.change.iter().filter(within);
+        let traced = start.deliveries.is_some() || changes().any(|c| c.deliveries.is_some());
+        let rates = || changes().filter_map(|c| c.rate);
+        (!traced).then(|| {
+            let [low, high] = [start.rate; 2];
+            [rates().fold(low, Rate::min), rates().fold(high, Rate::max)]
+        })
+    };
+    let doubt = |part: &Part| {
+        let slowest = file.narrowest(part)?;
+        let hops = file.hops(&part.route());
+        (0..2).find_map(|d| {
+            let first = range(slowest[d].queue)?;
+            // At its lowest it is slower than the first can be, or the first is faster than it can be.
+            let later = queues(&hops, d == 1).into_iter().find(|&other| {
+                let slower = |[low, high]: [Rate; 2]| low < first[0] || high < first[1];
+                other != slowest[d].queue && range(other).is_some_and(slower)
+            })?;
+            Some(Warning::warning(
+                "slowest-changes",
+                format!(
+                    "background {}: its slowest link {} is `{}` when a run begins, and `{}` later: its loads are counted at the first",
+                    part.name(),
+                    ["up", "down"][d],
+                    slowest[d].link,
+                    links[later.link].name
+                ),
+            ))
+        })
+    };
+    let sends = |part: &&Background| part.parts().is_empty() && !part.is_none();
+    let parts = file.background.iter().filter(sends);
+    parts.filter_map(|part| doubt(part)).collect()
 }
 
 /// Doubts about the measured rates of background `name`.

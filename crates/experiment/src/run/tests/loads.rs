@@ -179,3 +179,40 @@ fn a_rate_that_is_taken_has_the_mean_of_windows() {
     assert_eq!(names(&plain), ["learnt"]);
     assert_eq!(names(&add(&plain, poisson)), ["poisson", "learnt"]);
 }
+
+#[test]
+fn loads_are_counted_at_one_link_although_another_becomes_the_slowest() {
+    let scratch = tempfile::tempdir().unwrap();
+    let doubts = |change: &str| {
+        let links = format!(
+            "[[links]]\nname = \"core\"\nrate = \"20Mbit\"\n[[links]]\nname = \"home\"\nrate = \"30Mbit\"\n{change}[[foreground]]"
+        );
+        let text = experiment(1)
+            .replace("[network]\nrate = \"20Mbit\"\nrtt = \"40ms\"\n", "")
+            .replacen("[[foreground]]", &links, 1);
+        let plan = plan(&scratch, &text);
+        let fresh = Options {
+            fresh: true,
+            ..options(&scratch, "r", 1)
+        };
+        let manifest = complete(&plan, &fresh).manifest;
+        let found = said(&manifest, "slowest-changes");
+        found
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<String>>()
+    };
+    let change = |at: &str, rate: &str| {
+        format!("[[links.change]]\nat = \"{at}\"\nrate = \"{rate}\"\ndirection = \"down\"\n")
+    };
+    assert_eq!(doubts(""), Vec::<String>::new());
+    assert_eq!(doubts(&change("5s", "25Mbit")), Vec::<String>::new());
+    let found = doubts(&change("5s", "10Mbit"));
+    // Poisson and learnt.
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found[0].contains("its slowest link down is `core` when a run begins, and `home` later"),
+        "{found:?}"
+    );
+    assert_eq!(doubts(&change("30s", "10Mbit")), Vec::<String>::new());
+}

@@ -294,6 +294,28 @@ fn whole_runs_are_measured_where_the_draws_make_the_link_busy() {
     assert!(others.iter().all(|&length| length < 23.0), "{others:?}");
 }
 
+/// A replay of another background is made before that one is scaled to what the network carries of it.
+#[test]
+fn a_copy_of_another_load_than_its_original_is_doubted() {
+    let copy = "[[background]]\nname = \"copy\"\nkind = \"replay\"\nof = \"learnt\"\n[run]\n";
+    let text = experiment(4)
+        .replace("[run]\n", copy)
+        .replace("duration = \"22s\"", "duration = \"23s\"");
+    let said = |lost: Lost| {
+        let (manifest, _) = manifest(&text, lost);
+        let apart = |w: &&swell_base::Warning| w.code == "copied-apart";
+        let doubts = manifest.warnings.iter().filter(apart);
+        doubts.map(|w| w.message.clone()).collect::<Vec<String>>()
+    };
+    assert_eq!(said(|_, _| 0.0), Vec::<String>::new());
+    let doubts = said(|_, _| 0.2);
+    assert_eq!(doubts.len(), 1, "{doubts:?}");
+    assert!(
+        doubts[0].contains("at 3.861 times its own load, and learnt plays 4.827 times"),
+        "{doubts:?}"
+    );
+}
+
 #[test]
 fn pieces_are_short_only_where_the_link_has_room() {
     let lengths = |link: &str, replications: u32, lost: Lost| {
