@@ -97,8 +97,13 @@ impl Plan {
         Ok(plan)
     }
 
-    fn imitation(&self, text: &str, (i, why): (usize, String)) -> Problems {
-        let key = format!("background[{i}].of");
+    fn imitation(&self, text: &str, wrong: (usize, String)) -> Problems {
+        self.problem(text, "of", wrong)
+    }
+
+    /// A problem with this key of a background.
+    fn problem(&self, text: &str, key: &str, (i, why): (usize, String)) -> Problems {
+        let key = format!("background[{i}].{key}");
         Problems {
             file: self.source.clone(),
             problems: vec![file::problem(text, &key, why, None)],
@@ -171,7 +176,10 @@ impl Plan {
             deliveries,
         };
         imitations::check(&plan).map_err(|wrong| plan.imitation(text, wrong))?;
-        Ok(plan)
+        match plan.unscalable() {
+            Some(wrong) => Err(plan.problem(text, "rate", wrong)),
+            None => Ok(plan),
+        }
     }
 
     /// A hash of everything that the tables depend on: equal hashes mean equal tables.
@@ -194,7 +202,8 @@ impl Plan {
     }
 
     /// The backgrounds that must first be measured alone: those that another one matches, those that are scaled to a
-    /// rate, and those that may lose packets: bursts, models of datagrams, and a rate that was measured on another path.
+    /// rate, and those that may lose packets: bursts, models of datagrams, mixes with traffic that does not slow down,
+    /// and a rate that was measured on another path.
     pub fn to_measure(&self) -> Vec<&Part> {
         let matched: Vec<&str> = self
             .file
@@ -203,14 +212,18 @@ impl Plan {
             .filter_map(|b| b.matches())
             .collect();
         let all = self.file.background.iter().map(|b| &b.0);
-        let may_lose =
-            |b: &Part| b.may_lose() || self.plays_datagrams(b) || self.matches_elsewhere(b);
+        let may_lose = |b: &Part| {
+            let mixed = !b.parts().is_empty()
+                && (self.file.leaves(b).into_iter())
+                    .any(|leaf| leaf.is_open_loop() || self.plays_datagrams(leaf));
+            b.may_lose() || mixed || self.plays_datagrams(b) || self.matches_elsewhere(b)
+        };
         all.filter(|b| matched.contains(&b.name()) || b.is_scaled() || may_lose(b))
             .collect()
     }
 
-    /// Whether it never slows down, and takes the rate of a background with another path. Links of its own path may be
-    /// too slow for that rate.
+    /// Whether it never slows down, and takes the rate of a background with another path or other windows. Links of its
+    /// own path may be too slow for that rate.
     fn matches_elsewhere(&self, background: &Part) -> bool {
         let hops = |part: &Part| self.file.hops(&part.route());
         let all = self.file.background.iter();
@@ -221,6 +234,7 @@ impl Plan {
                 leaves
                     .into_iter()
                     .any(|leaf| hops(leaf) != hops(background))
+                    || other.active() != background.active()
             })
     }
 
@@ -450,7 +464,7 @@ impl Plan {
         let with = Resolving {
             role,
             input: input.map(|input| &input.data),
-            measured,
+            measured: &self.file.taken(part, measured),
             replication,
             pace,
             delay: self.access_delay(part),

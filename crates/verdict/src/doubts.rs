@@ -47,6 +47,8 @@ const BY_WEIGHT: [&str; 34] = [
     "no-connection",
     "rate-missed",
     "matched-apart",
+    "copied-apart",
+    "slowest-changes",
     "up-exceeds-down",
     "open-loop-loss",
     "narrow-access",

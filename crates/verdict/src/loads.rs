@@ -523,7 +523,8 @@ fn fixed(results: &Results, background: &Part) -> Option<[f64; 2]> {
     }
     let run = &results.experiment.run;
     let share = background.share(run.warmup, run.duration);
-    let bps = background.fixed_bps(&results.manifest.measured)?;
+    let taken = (results.experiment).taken(background, &results.manifest.measured);
+    let bps = background.fixed_bps(&taken)?;
     Some(bps.map(|bps| bps * share))
 }
 

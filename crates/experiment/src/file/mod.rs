@@ -15,6 +15,7 @@ mod rate;
 mod read;
 mod route;
 mod shape;
+mod taken;
 mod tcp;
 
 use schemars::JsonSchema;
@@ -161,11 +162,16 @@ impl File {
     /// The leaves of a background: for a mix all its parts, resolved recursively and sorted by name, else itself.
     pub fn leaves<'f>(&'f self, background: &'f Part) -> Vec<&'f Part> {
         let mut leaves: Vec<&Part> = Vec::new();
+        // A mix that is a part of itself is refused, but must not be followed for ever until then.
+        let mut mixes: Vec<&str> = Vec::new();
         let mut left = vec![background];
         while let Some(part) = left.pop() {
             if part.parts().is_empty() {
                 leaves.push(part);
+            } else if mixes.contains(&part.name()) {
+                continue;
             }
+            mixes.push(part.name());
             let named = |name: &String| self.background.iter().find(|b| b.name() == name);
             left.extend(part.parts().iter().filter_map(named).map(|b| &b.0));
         }

@@ -241,8 +241,9 @@ pub(crate) trait Keys {
         Pace::Factor
     }
 
-    /// Whether all runs have the same draw, or the same part of a trace, because the file says which.
-    fn is_one_draw(&self) -> bool {
+    /// Whether its mean rate is that of the draws of its runs. The mean over all draws does not hold if all runs have the
+    /// same draw or the same part of a trace, because the file says which, or if each begins without its sessions.
+    fn is_of_its_draws(&self) -> bool {
         false
     }
 
@@ -311,14 +312,16 @@ pub(crate) trait Keys {
         Err("it learns from no other background".into())
     }
 
-    /// Its unscaled mean rate in the down direction, bits per second; zero if it has none.
+    /// Its unscaled mean rate in the down direction, bits per second; zero if it has none. If its rate varies along the
+    /// runs, all of them alike, that between the two times of `counted`: the end of the warm-up and the end of a run.
     fn native_bps(
         &self,
         input: Option<&Data>,
         measured: &BTreeMap<String, Measured>,
         seed: u64,
+        counted: [Dur; 2],
     ) -> f64 {
-        let _ = (input, seed);
+        let _ = (input, seed, counted);
         match self.rate() {
             Some(RateSpec::Fixed(rate)) => rate.bps() as f64,
             Some(RateSpec::Match(other)) => measured.get(other).map_or(0.0, |m| m.down_bps),

@@ -119,7 +119,13 @@ impl Keys for Imitation {
         })
     }
 
-    fn native_bps(&self, input: Option<&Data>, _: &BTreeMap<String, Measured>, _: u64) -> f64 {
+    fn native_bps(
+        &self,
+        input: Option<&Data>,
+        _: &BTreeMap<String, Measured>,
+        _: u64,
+        _: [Dur; 2],
+    ) -> f64 {
         match input {
             Some(Data::Flows(model)) => model.payload_rates()[1],
             _ => 0.0,

@@ -122,10 +122,7 @@ impl Learnt {
 
     /// Rejects a rate for which a model is too small.
     fn too_small(&self, model: &Model, seed: u64) -> Option<Complaint> {
-        let Some(RateSpec::Fixed(rate)) = self.rate else {
-            return None;
-        };
-        let (own, rate) = (self.native(model, seed), rate.bps() as f64);
+        let (own, rate) = (self.native(model, seed), self.rate.as_ref()?);
         if own <= 0.0 {
             let what = match model.sessions.is_empty() {
                 true => "has no sessions",
@@ -135,7 +132,11 @@ impl Learnt {
             let message = format!("`{}` {what}: no number of them has a rate", self.model);
             return Some((message, Some(hint.to_owned())));
         }
-        let copies = rate / own.max(1e-9);
+        let RateSpec::Fixed(rate) = rate else {
+            return None;
+        };
+        let rate = rate.bps() as f64;
+        let copies = rate / own;
         let sessions = model.sessions.len();
         (copies > MOST_COPIES).then(|| {
             (
@@ -210,8 +211,9 @@ impl Keys for Learnt {
         Pace::Sessions(self.sessions.unwrap_or(1.0))
     }
 
-    fn is_one_draw(&self) -> bool {
-        self.phase.is_some()
+    // A cold run has no session that began before it, so its draws offer less than the model's mean.
+    fn is_of_its_draws(&self) -> bool {
+        self.phase.is_some() || self.cold
     }
 
     fn reads(&self) -> Option<&'static str> {
@@ -234,7 +236,13 @@ impl Keys for Learnt {
         Ok(Some(input))
     }
 
-    fn native_bps(&self, input: Option<&Data>, _: &BTreeMap<String, Measured>, seed: u64) -> f64 {
+    fn native_bps(
+        &self,
+        input: Option<&Data>,
+        _: &BTreeMap<String, Measured>,
+        seed: u64,
+        _: [Dur; 2],
+    ) -> f64 {
         match input {
             Some(Data::Model(model)) => self.native(model, seed),
             _ => 0.0,

@@ -1,5 +1,7 @@
 //! Packets of many on/off sources.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, Rate, Stream};
@@ -17,6 +19,7 @@ use crate::file::check::Findings;
 use crate::file::{ACCESS_DELAY, LoadBasis, RateSpec, Route, TcpSettings};
 use crate::measure::Measure;
 use crate::simulate::transport::tcp;
+use crate::store::Measured;
 
 /// Maximum number of packets in one direction of a run. They are drawn before the run, and take 16 bytes each.
 const PACKETS: f64 = 2e7;
@@ -188,7 +191,7 @@ impl OnOff {
 impl Keys for OnOff {
     reads!(name, load, active, energy, route, delay);
 
-    fn is_one_draw(&self) -> bool {
+    fn is_of_its_draws(&self) -> bool {
         self.seeds.is_some()
     }
 
@@ -255,6 +258,17 @@ impl Keys for OnOff {
 
     fn is_unresponsive(&self) -> bool {
         true
+    }
+
+    fn fixed_bps(&self, measured: &BTreeMap<String, Measured>) -> Option<[f64; 2]> {
+        let [up, down] = match &self.rate {
+            RateSpec::Fixed(rate) => [0.0, rate.bps() as f64],
+            RateSpec::Match(name) => {
+                let matched = measured.get(name)?;
+                [matched.up_bps, matched.down_bps]
+            }
+        };
+        Some([self.rate_up.map_or(up, |r| r.bps() as f64), down])
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {

@@ -260,7 +260,7 @@ impl Keys for Replay {
         true
     }
 
-    fn is_one_draw(&self) -> bool {
+    fn is_of_its_draws(&self) -> bool {
         self.phase.is_some() || self.once
     }
 
@@ -298,7 +298,13 @@ impl Keys for Replay {
         Ok(Some(input))
     }
 
-    fn native_bps(&self, input: Option<&Data>, _: &BTreeMap<String, Measured>, _: u64) -> f64 {
+    fn native_bps(
+        &self,
+        input: Option<&Data>,
+        _: &BTreeMap<String, Measured>,
+        _: u64,
+        _: [Dur; 2],
+    ) -> f64 {
         match input {
             Some(Data::Trace(trace)) => trace.bps()[1],
             _ => 0.0,

@@ -187,9 +187,18 @@ impl Keys for Sessions {
         Ok(Some(input))
     }
 
-    fn native_bps(&self, input: Option<&Data>, _: &BTreeMap<String, Measured>, _: u64) -> f64 {
+    /// A run plays the first intervals only.
+    fn native_bps(
+        &self,
+        input: Option<&Data>,
+        _: &BTreeMap<String, Measured>,
+        _: u64,
+        [from, to]: [Dur; 2],
+    ) -> f64 {
         match input {
-            Some(Data::Flows(model)) => model.played_rates(&self.playback(1.0))[1],
+            Some(Data::Flows(model)) => {
+                model.played_rates_between(&self.playback(1.0), from, to)[1]
+            }
             _ => 0.0,
         }
     }
@@ -236,7 +245,7 @@ impl Plays for SessionsTraffic {
         let plan =
             Plan::new(&self.model, &self.playback).map_err(|e| RunError::Failed(e.into()))?;
         let (seed, access) = (at.seed, path(self.delay, self.access));
-        let offered = self.model.played_rates(&self.playback);
+        let offered = (self.model).played_rates_between(&self.playback, Dur::ZERO, at.duration);
         let mut network = met(at.way, offered);
         network.rtt += self.delay * 4;
         let before = Player::new(plan.clone(), derived(seed, BEFORE), Share::ALL);
@@ -279,12 +288,13 @@ impl Plays for SessionsTraffic {
         ["file", "datagrams"][(index as usize).min(1)].to_owned()
     }
 
-    fn plausible(&self, _: &Setting<'_>) -> Plausible {
+    fn plausible(&self, at: &Setting<'_>) -> Plausible {
         let load = self.playback.load;
-        let rates = self.model.played_rates(&Playback {
+        let one = Playback {
             load: 1.0,
             ..self.playback
-        });
+        };
+        let rates = (self.model).played_rates_between(&one, at.warmup, at.duration);
         Plausible {
             bps: rates.map(|r| r * load.powf(LESS)),
             burst: 1.0,

@@ -86,9 +86,7 @@ fn learnt(
 ) -> Result<Input, String> {
     // Scale to the rate predicted by the model, because the carried rate has not been measured yet.
     let none = BTreeMap::new();
-    let native = plan.native_bps(original, &none);
-    let wanted = plan.target_bps(original, &none).filter(|_| native > 0.0);
-    let mut spec = plan.alone(original, 0, wanted.map(|bps| bps / native), &none);
+    let mut spec = plan.alone(original, 0, plan.first_pace(original, &none), &none);
     // What it sends in windows is imitated with its windows.
     spec.background
         .iter_mut()

@@ -6,6 +6,7 @@
 //! shapes the traffic, this share hardly varies, even if the draws vary much. It depends neither on the length of a run
 //! nor on heavy-tailed variation between seeds. Elsewhere whole runs are measured ([`whole`]).
 
+mod doubts;
 mod whole;
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +18,7 @@ use swell_base::{Dur, Warning};
 use super::{Directory, Event, Failure, Rates, pool};
 use crate::backend::{Backend, MeasuredRates, Offered, RunError, RunSpec};
 use crate::file::LoadBasis;
-use crate::kinds::Part;
+use crate::kinds::{MOST_COPIES, Pace, Part};
 use crate::plan::Plan;
 use crate::store::{Measured, StoreError, write_atomically};
 
@@ -37,20 +38,14 @@ const SHORTEST: Dur = Dur::from_secs(2);
 const NEAR_ENOUGH: f64 = 0.01;
 /// A rate that misses its target by more than this share raises a doubt.
 const DOUBTFUL: f64 = 0.05;
-/// More copies of the model's sessions than this raise a doubt: many copies of few sessions are
-/// smoother than many different sessions.
-const MANY: f64 = 10.0;
-/// A note reports rates of single seeds that differ by more than this share of the lowest.
-const UNEVEN: f64 = 0.25;
-/// Maximum factor by which one round changes the number of sessions.
+/// Maximum factor by which one round changes the number of sessions, unless the rate grows in proportion.
 const LEAP: f64 = 2.0;
+/// If a step changes the rate by no more and no less than itself within this share, the rate grows in proportion.
+const PROPORTIONAL: f64 = 0.1;
 /// If additional sessions add less than this share of the rate that they offer, the network is full.
 const FULL: f64 = 0.25;
 /// Fewer additional sessions, as a share, do not show it: draws differ by as much.
 const STEP: f64 = 0.1;
-/// An open-loop background that loses more than this share of its packets alone raises a doubt: it does not slow down,
-/// but real traffic would.
-const LOSSY: f64 = 0.01;
 
 /// Pieces whose draw offers less than this part of the mean load do not show which share is carried.
 const LITTLE: f64 = 0.2;
@@ -98,6 +93,8 @@ struct Search {
     closed: bool,
     /// The number of sessions, or the speed of a replay, to try next; `None` if the background has neither parameter.
     pace: Option<f64>,
+    /// The largest of these that is tried.
+    most: f64,
     tried: Vec<Try>,
     done: bool,
     /// Whether most of the rate added by the last try was not carried.
@@ -139,7 +136,7 @@ pub(super) fn calibrate(
     for stage in stages {
         let mut jobs: Vec<Job<'_>> = Vec::with_capacity(stage.len());
         for background in stage {
-            jobs.push(begin(plan, background, &calibration.measured));
+            jobs.push(begin(plan, background, &calibration.measured)?);
         }
         let site = Site {
             plan,
@@ -166,6 +163,9 @@ pub(super) fn calibrate(
             calibration.warnings.extend(warnings);
         }
     }
+    let copied = doubts::of_copies(plan, &calibration.measured);
+    let counted = doubts::of_links(plan);
+    (calibration.warnings).extend(copied.into_iter().chain(counted));
     Ok(Some(calibration))
 }
 
@@ -184,15 +184,15 @@ fn pieces(plan: &Plan, searches: usize) -> (u32, Dur, Dur) {
     (n.min(run.replications), settle.min(whole / 4), whole)
 }
 
-fn begin<'p>(plan: &'p Plan, background: &'p Part, measured: &Rates) -> Job<'p> {
+fn begin<'p>(plan: &'p Plan, background: &'p Part, measured: &Rates) -> Result<Job<'p>, Failure> {
+    plan.scalable(background, measured)
+        .map_err(|reason| Failure::Run {
+            cell: plan.alone(background, 0, None, measured).cell,
+            reason: RunError::Failed(reason.into()),
+        })?;
     let target = plan.target_bps(background, measured);
-    let given = background.as_keys().pace().given();
-    let native = plan.native_bps(background, measured);
-    let pace = match target {
-        Some(t) if native > 0.0 => Some(t / native),
-        _ => given,
-    };
-    Job {
+    let pace = plan.first_pace(background, measured);
+    Ok(Job {
         index: plan
             .file
             .background
@@ -200,20 +200,20 @@ fn begin<'p>(plan: &'p Plan, background: &'p Part, measured: &Rates) -> Job<'p> 
             .position(|b| b.name() == background.name())
             .unwrap_or(0),
         background,
-        unyielding: background.is_open_loop() || plan.is_mostly_datagrams(background),
+        unyielding: plan.is_unyielding(background, measured),
         shaped: false,
         runs: whole::first(plan.file.run.replications),
         offers: Vec::new(),
         search: Search {
-            target,
             offered: background.load() == LoadBasis::Offered,
             closed: !background.is_open_loop(),
-            pace,
-            tried: Vec::new(),
-            done: false,
-            full: false,
+            most: match background.as_keys().pace() {
+                Pace::Sessions(_) => MOST_COPIES,
+                Pace::Speed(_) | Pace::Factor => f64::INFINITY,
+            },
+            ..Search::new(target, pace)
         },
-    }
+    })
 }
 
 /// The context in which pieces run.
@@ -389,19 +389,8 @@ impl Site<'_> {
             ..Measured::default()
         };
         *job.background.as_keys().pace().place(&mut measured) = best.pace;
-        let name = job.background.name();
-        let mut warnings: Vec<Warning> = missed(name, &job.search, &best).into_iter().collect();
-        if job.unyielding && best.lost > LOSSY {
-            warnings.push(Warning::warning(
-                "open-loop-loss",
-                format!(
-                    "background {name} loses {:.1} % of its packets with the network to itself: it does not slow down, as the traffic that it stands for would",
-                    best.lost * 100.0
-                ),
-            ));
-        }
-        warnings.extend(best_doubts(name, &measured));
-        Some((name.into(), measured, warnings))
+        let warnings = doubts::of(self, job, &best, &measured);
+        Some((job.background.name().into(), measured, warnings))
     }
 }
 
@@ -415,8 +404,8 @@ impl Job<'_> {
     /// The mean rates that are to be carried at the present pace: over all draws, or over the runs' own ones where there
     /// are no others. With per-seed rates, the means of the replications differ. `None` where a rate is unknown.
     fn mean(&self) -> Option<[f64; 2]> {
-        let one = self.background.as_keys().is_one_draw();
-        let rates = |o: Offered| if one { o.drawn } else { o.mean };
+        let own = self.background.as_keys().is_of_its_draws();
+        let rates = |o: Offered| if own { o.drawn } else { o.mean };
         let all = self.offered(self.search.pace).iter();
         let all: Vec<[f64; 2]> = all.map(|o| o.map(rates)).collect::<Option<_>>()?;
         Some([0, 1].map(|d| all.iter().map(|r| r[d]).sum::<f64>() / all.len().max(1) as f64))
@@ -424,6 +413,20 @@ impl Job<'_> {
 }
 
 impl Search {
+    /// The search for a rate with closed-loop traffic.
+    fn new(target: Option<f64>, pace: Option<f64>) -> Search {
+        Search {
+            target,
+            offered: false,
+            closed: true,
+            pace,
+            most: f64::INFINITY,
+            tried: Vec::new(),
+            done: false,
+            full: false,
+        }
+    }
+
     /// Evaluates the pieces of one round, and decides what to try next.
     fn learn(&mut self, pieces: &[Piece]) {
         let n = pieces.len().max(1) as f64;
@@ -436,7 +439,7 @@ impl Search {
             let offered = |of: fn(&Offered) -> [f64; 2], d: usize| {
                 mean(&|p| p.offered.as_ref().map_or(0.0, |o| of(o)[d]))
             };
-            silent &= offered(|o| o.drawn, 1) > 0.0;
+            silent &= offered(|o| o.drawn, 1) > LITTLE * offered(|o| o.mean, 1);
             for d in 0..2 {
                 let (drawn, average) = (offered(|o| o.drawn, d), offered(|o| o.mean, d));
                 if average > 0.0 {
@@ -485,8 +488,27 @@ impl Search {
             self.done = true;
             return;
         }
+        let leap = match self.is_proportional() {
+            true => f64::INFINITY,
+            false => LEAP,
+        };
         let next = self.between(target).unwrap_or(k * target / rate[1]);
-        self.pace = Some(next.clamp(k / LEAP, k * LEAP));
+        let next = next.clamp(k / leap, k * leap).min(self.most);
+        self.done = next == k;
+        self.pace = Some(next);
+    }
+
+    /// Whether the last step changed the rate as much as the pace: then the next one may be as long as it must be.
+    fn is_proportional(&self) -> bool {
+        let [.., before, now] = &self.tried[..] else {
+            return false;
+        };
+        let (Some(from), Some(to)) = (before.pace, now.pace) else {
+            return false;
+        };
+        let step = to / from - 1.0;
+        let grown = now.rate[1] / before.rate[1] - 1.0;
+        step.abs() > STEP && (grown / step - 1.0).abs() <= PROPORTIONAL
     }
 
     fn off(&self, t: &Try) -> f64 {
@@ -509,69 +531,6 @@ impl Search {
         }
         Some(nearest.clone())
     }
-}
-
-/// A doubt if the best try misses the target.
-fn missed(name: &str, search: &Search, best: &Try) -> Option<Warning> {
-    let target = search.target?;
-    if search.off(best) <= DOUBTFUL {
-        return None;
-    }
-    let (mega, came) = (target / 1e6, best.rate[1] / 1e6);
-    let pace = best.pace.unwrap_or(1.0);
-    let why = match best.rate[1] {
-        0.0 => "nothing came through",
-        more if more > target => "it is too much",
-        _ if search.tried.iter().any(|t| t.rate[1] > target) => "no other try came nearer",
-        _ if search.offered => "it does not offer more, or the network carries no more",
-        _ if search.full => "the network carries no more",
-        // Large files may have made more sessions carry less.
-        _ => "the network carries no more, or runs are too short to show its mean",
-    };
-    Some(Warning::warning(
-        "rate-missed",
-        format!(
-            "background {name}: {mega:.2} Mbit/s were asked for, {came:.2} Mbit/s came of {pace:.3} times its own load: {why}",
-        ),
-    ))
-}
-/// Doubts about the measured rates of background `name`.
-fn best_doubts(name: &str, m: &Measured) -> Vec<Warning> {
-    let mut doubts = Vec::new();
-    let mega = |bps: f64| bps / 1e6;
-    if m.target_bps.is_some() && m.up_bps > m.down_bps {
-        doubts.push(Warning::warning(
-            "up-exceeds-down",
-            format!(
-                "background {name}: it was scaled until {:.2} Mbit/s flow down, and {:.2} Mbit/s flow up: the up link may be the bottleneck",
-                mega(m.down_bps),
-                mega(m.up_bps),
-            ),
-        ));
-    }
-    if let Some(k) = m.sessions
-        && k > MANY
-    {
-        doubts.push(Warning::warning(
-            "many-copies",
-            format!(
-                "background {name}: {k:.1} x the model's sessions: many copies of few sessions are smoother than real traffic of this rate; learn from a busier link",
-            ),
-        ));
-    }
-    let each = || m.down_bps_each.iter().copied();
-    let (low, high) = each().fold((f64::INFINITY, 0.0f64), |(l, h), x| (l.min(x), h.max(x)));
-    if high > (1.0 + UNEVEN) * low {
-        doubts.push(Warning::note(
-            "uneven-seeds",
-            format!(
-                "background {name}: {:.2} to {:.2} Mbit/s down by seed; what is scaled to it or matches it equals its mean over the seeds only",
-                mega(low),
-                mega(high),
-            ),
-        ));
-    }
-    doubts
 }
 
 #[cfg(test)]

@@ -1,3 +1,4 @@
+mod loads;
 mod shards;
 mod spoilt;
 

@@ -105,6 +105,20 @@ impl Measured {
         self.sessions.or(self.speed).or(self.factor)
     }
 
+    /// The same with all rates multiplied by `k`.
+    pub(crate) fn scaled(&self, k: f64) -> Measured {
+        let each = |rates: &[f64]| rates.iter().map(|bps| bps * k).collect();
+        Measured {
+            up_bps: self.up_bps * k,
+            down_bps: self.down_bps * k,
+            up_bps_each: each(&self.up_bps_each),
+            down_bps_each: each(&self.down_bps_each),
+            expected_bps: self.expected_bps.map(|bps| bps * k),
+            target_bps: self.target_bps.map(|bps| bps * k),
+            ..self.clone()
+        }
+    }
+
     /// Rates up and down of one replication.
     pub fn each(&self, replication: usize) -> Option<[f64; 2]> {
         let of = |each: &[f64]| each.get(replication).copied();

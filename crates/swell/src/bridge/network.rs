@@ -59,7 +59,17 @@ pub(super) fn of_file(
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file).map_err(|e| Fail::usage(format!("{name}: {e}")))?;
     let base = file.parent().unwrap_or(Path::new("."));
-    let plan = Plan::resolve(&text, &name, base).map_err(Fail::problems)?;
+    let mut plan = Plan::resolve(&text, &name, base).map_err(Fail::problems)?;
+    let warmup = plan.file.run.warmup;
+    let longest = DAY.saturating_sub(warmup);
+    let duration = duration.unwrap_or(longest);
+    if duration > longest {
+        return Err(Fail::usage(
+            "a bridge stands for a day at most, its warm-up included",
+        ));
+    }
+    // Some rates are those of the time that is played.
+    plan.file.run.duration = warmup + duration;
     let cell = plan.cells.iter().find(|c| c.background == background);
     let cell = cell.ok_or_else(|| {
         let known: Vec<&str> = plan.file.background.iter().map(|b| b.name()).collect();
@@ -75,15 +85,7 @@ pub(super) fn of_file(
         let message = format!("{name}: a background over kernel sockets cannot be in a bridge");
         return Err(Fail::usage(message).hint("remove `background_stack`"));
     }
-    let longest = DAY.saturating_sub(spec.warmup);
-    let duration = duration.unwrap_or(longest);
-    if duration > longest {
-        return Err(Fail::usage(
-            "a bridge stands for a day at most, its warm-up included",
-        ));
-    }
     let spec = RunSpec {
-        duration: spec.warmup + duration,
         bins: spec.bins.max(BINS),
         // Hosts send real packets instead of foregrounds.
         beside: Vec::new(),
@@ -132,6 +134,22 @@ run = { replications = 1, warmup = "2s", duration = "22s", together = true }
         assert_eq!((spec.background.len(), spec.duration), (1, DAY));
         let hour = network(FILE, Some(Dur::from_secs(3600))).unwrap().spec;
         assert_eq!(hour.duration, Dur::from_secs(3602));
+    }
+
+    /// The first minute of this model has less load than the hour.
+    #[test]
+    fn sessions_are_as_many_as_the_time_of_the_bridge_needs() {
+        let users = "kind = \"sessions\", model = \"access-hour\", rate = \"2Mbit\"";
+        let text = FILE.replace("kind = \"cbr\", rate = \"2Mbit\"", users);
+        let load = |seconds| {
+            let spec = network(&text, Some(Dur::from_secs(seconds))).unwrap().spec;
+            match &spec.background[0].traffic {
+                swell_experiment::kinds::Traffic::Sessions(sessions) => sessions.playback.load,
+                other => panic!("{other:?}"),
+            }
+        };
+        let [minute, hour] = [60, 3_600].map(load);
+        assert!(minute > 1.05 * hour, "{minute} {hour}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Warning};
 
-use super::law::Sizes;
+use super::law::{Law, Sizes};
 use super::play::Playback;
 use super::record::nanos;
 use crate::model::Provenance;
@@ -70,16 +70,67 @@ impl FlowModel {
 
     /// The same of all intervals, when played so. Compression does not change them.
     pub fn played_rates(&self, playback: &Playback) -> [f64; 2] {
+        let (files, datagrams) = self.rates_by_kind(playback);
+        [0, 1].map(|d| files[d] + datagrams.iter().map(|of_kind| of_kind[d]).sum::<f64>())
+    }
+
+    /// The rates of files, and of each entry of [`FlowModel::udp`].
+    fn rates_by_kind(&self, playback: &Playback) -> ([f64; 2], Vec<[f64; 2]>) {
+        let seconds = self.duration().as_secs_f64().max(1e-9);
         // Sources of datagrams have no gaps between files.
-        let datagrams = playback.load * playback.sizes;
+        let datagrams = playback.load * playback.sizes * 8.0 / seconds;
         let files = datagrams / playback.gaps;
-        let mut bytes = [&self.tcp.up, &self.tcp.down].map(|h| h.sum() as f64 * files);
-        for u in &self.udp {
-            bytes[0] += u.bytes.saturating_sub(u.answer_bytes) as f64 * datagrams;
-            bytes[1] += u.answer_bytes as f64 * datagrams;
+        let of_kind = |u: &UdpSources| {
+            let sent = u.bytes.saturating_sub(u.answer_bytes);
+            [sent, u.answer_bytes].map(|bytes| bytes as f64 * datagrams)
+        };
+        (
+            [&self.tcp.up, &self.tcp.down].map(|h| h.sum() as f64 * files),
+            self.udp.iter().map(of_kind).collect(),
+        )
+    }
+
+    /// The same between two times of an endless playback ([`Playback::cycle`]), which begins with [`Playback::first`].
+    /// An interval counts with its volume and its active datagram sources.
+    pub fn played_rates_between(&self, playback: &Playback, from: Dur, to: Dur) -> [f64; 2] {
+        let all: Vec<f64> = (0..self.tcp.intervals.len())
+            .map(|i| self.seen_of(i).as_secs_f64())
+            .collect();
+        let played = seconds_played(&all, playback, from, to);
+        // The mean rate in the played time, as a multiple of the mean over all intervals.
+        let relative = |volume: &[f64]| {
+            let sum = |seconds: &[f64]| {
+                let rates = volume.iter().zip(&all).map(|(v, s)| v / s.max(1e-9));
+                let total: f64 = rates.zip(seconds).map(|(rate, s)| rate * s).sum();
+                total / seconds.iter().sum::<f64>()
+            };
+            let ratio = sum(&played) / sum(&all);
+            if ratio.is_finite() { ratio } else { 1.0 }
+        };
+        let intervals = self.tcp.intervals.iter();
+        let volumes: Vec<f64> = match self.is_tuned() {
+            true => intervals.map(|i| i.bytes as f64).collect(),
+            false => (intervals.zip(&all))
+                .map(|(i, s)| i.sessions as f64 * s)
+                .collect(),
+        };
+        let (files, datagrams) = self.rates_by_kind(playback);
+        let mut rates = files.map(|rate| rate * relative(&volumes));
+        for (of_kind, u) in datagrams.iter().zip(&self.udp) {
+            let active: Vec<f64> = (u.active.iter().zip(&all))
+                .map(|(&n, s)| n as f64 * s)
+                .collect();
+            let sent = match u.kind {
+                // Sources follow one another, as many as are active.
+                UdpKind::Periodic | UdpKind::Exponential => active,
+                // Sources that begin in an interval send for their lifetimes.
+                UdpKind::ConstantRate | UdpKind::OnOff | UdpKind::Other => {
+                    spread(u, &active, &all, playback)
+                }
+            };
+            (0..2).for_each(|d| rates[d] += of_kind[d] * relative(&sent));
         }
-        let seconds = self.duration().as_secs_f64();
-        bytes.map(|b| b * 8.0 / seconds.max(1e-9))
+        rates
     }
 
     /// Share of the payload that datagrams carry, 0 to 1.
@@ -130,6 +181,84 @@ impl FlowModel {
         let all = self.interval * self.tcp.intervals.len() as u64;
         all.saturating_sub(lead).saturating_sub(tail)
     }
+}
+
+/// Number of sources, evenly spaced by their quantiles, that stand for all.
+const QUANTILES: usize = 32;
+/// Number of starts of a source, evenly spaced in its interval.
+const STARTS: usize = 4;
+
+/// What sources send in each interval if they begin in proportion to `begun` and send for their lifetimes. All intervals
+/// that are played are a circle, as when they are played. Intervals that are not played keep what begins in them.
+fn spread(u: &UdpSources, begun: &[f64], lengths: &[f64], playback: &Playback) -> Vec<f64> {
+    let law = |h| Law::new(h, &super::Histogram::default());
+    let (Some(volumes), Some(lifetimes)) = (law(&u.volumes), law(&u.lifetimes)) else {
+        return begun.to_vec();
+    };
+    let first = playback.first.min(lengths.len());
+    let round: f64 = lengths[first..].iter().sum();
+    if round <= 0.0 {
+        return begun.to_vec();
+    }
+    // Begin of each played interval, and the end of the last.
+    let mut edges = vec![0.0];
+    for length in &lengths[first..] {
+        edges.push(edges[edges.len() - 1] + length);
+    }
+    let sources: Vec<(f64, f64)> = (0..QUANTILES)
+        .map(|i| (i as f64 + 0.5) / QUANTILES as f64)
+        // A source keeps its own time, however fast the intervals follow one another.
+        .map(|q| {
+            (
+                volumes.quantile(q),
+                lifetimes.quantile(q) / 1e6 * playback.compression,
+            )
+        })
+        .collect();
+    let all: f64 = sources.iter().map(|s| s.0).sum();
+    let mut sent = begun.to_vec();
+    sent[first..].fill(0.0);
+    for (i, &n) in begun.iter().enumerate().skip(first) {
+        for &(volume, lifetime) in &sources {
+            let lasts = lifetime.clamp(1e-6, round);
+            let each = n * volume / all.max(1e-9) / STARTS as f64;
+            for k in 0..STARTS {
+                let at = edges[i - first] + lengths[i] * (k as f64 + 0.5) / STARTS as f64;
+                // What is beyond the end of the circle is at its beginning.
+                for (begin, from) in [(at, i - first), (at - round, 0)] {
+                    let end = begin + lasts;
+                    let reached = edges.windows(2).enumerate().skip(from);
+                    for (j, edge) in reached.take_while(|(_, edge)| edge[0] < end) {
+                        let time = (end.min(edge[1]) - begin.max(edge[0])).max(0.0);
+                        sent[first + j] += each * time / lasts;
+                    }
+                }
+            }
+        }
+    }
+    sent
+}
+
+/// Seconds of the model's time that each interval is played between two times. `lengths` are those of all intervals.
+fn seconds_played(lengths: &[f64], playback: &Playback, from: Dur, to: Dur) -> Vec<f64> {
+    let first = playback.first.min(lengths.len());
+    let round: f64 = lengths[first..].iter().sum();
+    let until = |at: Dur| {
+        let at = at.as_secs_f64() * playback.compression;
+        let (rounds, within) = ((at / round).floor(), at % round);
+        let mut begin = 0.0;
+        let seconds = lengths.iter().enumerate().map(move |(i, &length)| {
+            if i < first {
+                return 0.0;
+            }
+            let own = rounds * length + (within - begin).clamp(0.0, length);
+            begin += length;
+            own
+        });
+        seconds.collect::<Vec<f64>>()
+    };
+    let played = until(to).into_iter().zip(until(from));
+    played.map(|(end, begin)| end - begin).collect()
 }
 
 /// An estimate with a standard error.

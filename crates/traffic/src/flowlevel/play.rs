@@ -73,9 +73,6 @@ use udp::UdpPlan;
 const MAX_SESSIONS: u64 = 1 << 20;
 /// Maximum number of datagram sources that arrive individually in one round of all intervals.
 const MAX_ARRIVALS: u64 = 1 << 31;
-/// If the sessions carry more than this many times the model's bytes, or less than the inverse, they were
-/// not tuned to it.
-const MEANT: f64 = 1.25;
 /// The quantile of the observed rates that is taken for the network's rate of large files. Slower
 /// transfers may have paused, so their rate says nothing about the network.
 const FAST: f64 = 0.999;
@@ -295,8 +292,7 @@ impl Plan {
     /// sessions were not tuned to these bytes (set by hand, or by the released program), the expected
     /// bytes of the sessions.
     fn volumes_of(&self, model: &FlowModel) -> Vec<f64> {
-        let meant = (1.0 / MEANT..MEANT).contains(&model.carried());
-        if self.profile == Profile::Harpoon || !meant {
+        if !model.is_tuned() {
             let one: f64 = [&self.up, &self.down]
                 .into_iter()
                 .flatten()

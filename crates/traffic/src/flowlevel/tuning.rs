@@ -14,6 +14,9 @@ use super::law::Law;
 use super::model::{FlowModel, Profile};
 use super::play::{Due, Plan, Playback, Player, Share};
 
+/// If the sessions carry more than this many times the model's bytes, or less than the inverse, they were
+/// not tuned to it.
+const MEANT: f64 = 1.25;
 /// Number of tries of the released program.
 const TRIES: u64 = 100;
 /// Maximum number of simulated connections in all tries together.
@@ -61,6 +64,12 @@ impl FlowModel {
             .map(|i| all[i].sessions as f64 * self.seen_of(i).as_secs_f64())
             .sum();
         active * self.session_bytes().unwrap_or(0.0) / self.interval.as_secs_f64() / bytes
+    }
+
+    /// Whether the sessions were tuned to the bytes of all intervals together, which then tell when large files begin.
+    pub(super) fn is_tuned(&self) -> bool {
+        let meant = (1.0 / MEANT..MEANT).contains(&self.carried());
+        self.profile == Profile::Fixed && meant
     }
 
     /// Sets the number of sessions of every interval. Under [`Profile::Fixed`] it is proportional to the

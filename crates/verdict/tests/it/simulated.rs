@@ -200,3 +200,41 @@ run = {{ warmup = "1s", duration = "6s", seed = {seed}, replications = {replicat
     let joined = with(1, 2).join(with(3, 3)).expect("of one experiment");
     assert_eq!(Verdict::of(&joined), Verdict::of(&with(1, 5)));
 }
+
+/// Sources with long periods, of which a run has few.
+#[test]
+fn packets_of_sources_that_miss_their_rate_are_another_experiment() {
+    let with = |sources: &str| {
+        let results = results(&format!(
+            r#"
+name = "bursts"
+network = {{ rate = "20Mbit", delay = "5ms" }}
+foreground = [{{ name = "web", kind = "web", object = "20kB" }}]
+background = [
+    {{ name = "none", kind = "none" }},
+    {{ name = "bursts", kind = "on-off", rate = "5Mbit", {sources} }},
+]
+run = {{ replications = 1, warmup = "1s", duration = "11s" }}
+"#
+        ));
+        let seen = Verdict::of(&results).foregrounds.remove(0).backgrounds;
+        let bursts = seen.into_iter().find(|b| b.background == "bursts");
+        bursts.expect("it ran")
+    };
+    let few = with(r#"sources = 1, shape = 1.05, on = "20s", off = "40s""#);
+    assert_eq!(few.requested_bps, [Some(0.0), Some(5e6)]);
+    assert!(
+        few.withheld
+            .iter()
+            .any(|why| why.contains("5.00 Mbit/s of bursts were requested down")),
+        "{:?}",
+        few.withheld
+    );
+    let many = with("sources = 2000, shape = 1.9");
+    assert_eq!(many.requested_bps, [Some(0.0), Some(5e6)]);
+    assert!(
+        !many.withheld.iter().any(|why| why.contains("requested")),
+        "{:?}",
+        many.withheld
+    );
+}

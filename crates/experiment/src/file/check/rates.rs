@@ -1,10 +1,12 @@
 //! Rates above the capacity of a link.
 
-use swell_base::Rate;
+use std::collections::{BTreeMap, BTreeSet};
+
+use swell_base::{Dur, Rate};
 
 use super::super::{File, Hop, Queue, Side, queues};
 use super::Findings;
-use crate::kinds::Asked;
+use crate::kinds::{Asked, Part};
 
 /// Directions, as messages name them.
 const WAYS: [&str; 2] = ["up", "down"];
@@ -16,8 +18,9 @@ struct Links {
     rates: Vec<[Option<Rate>; 2]>,
 }
 
-/// Rejects rates that a link cannot carry: a background's rate above that of a link on its path, and an unresponsive
-/// foreground and background whose sum is above it. Packets over TCP may have a higher rate, because they can wait.
+/// Rejects rates that a link cannot carry: a background's rate above that of a link on its path, and unresponsive
+/// senders whose sum is above it: the parts of a mix, or a foreground and a background. Packets over TCP may have a
+/// higher rate, because they can wait.
 pub(super) fn check(file: &File, found: &mut Findings) {
     let links = links(file);
     for (i, background) in file.background.iter().enumerate() {
@@ -29,6 +32,9 @@ pub(super) fn check(file: &File, found: &mut Findings) {
             &format!("background[{i}]"),
             found,
         );
+        if !background.parts().is_empty() {
+            mixed(&links, &file.leaves(background), file, i, found);
+        }
     }
     for (i, foreground) in file.foreground.iter().enumerate() {
         let own = foreground.as_keys();
@@ -37,9 +43,8 @@ pub(super) fn check(file: &File, found: &mut Findings) {
         }
         // A foreground that alone exceeds a link's rate is a deliberate overload, and allowed.
         let own = (file.hops(&own.route()), own.asks());
-        let others = file.background.iter().map(|other| other.as_keys());
-        for other in others.filter(|other| other.is_unresponsive()) {
-            let theirs = (file.hops(&other.route()), other.asks());
+        for other in &file.background {
+            let theirs = demand(file, &file.leaves(other));
             together(&links, &own, &theirs, i, other.name(), found);
         }
     }
@@ -115,13 +120,95 @@ fn alone(links: &Links, hops: &[Hop], asked: &Asked, place: &str, found: &mut Fi
 /// A busy link that is not overloaded.
 const BUSY: f64 = 0.6;
 
+/// What unresponsive traffic asks of a queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Demand {
+    /// The highest rate of all together. Parts may send in different windows.
+    peak: Rate,
+    /// The highest rate of one part.
+    largest: Rate,
+    /// The number of parts that ask something.
+    parts: usize,
+}
+
+/// What the unresponsive ones of these parts ask of each queue.
+fn demand(file: &File, parts: &[&Part]) -> BTreeMap<Queue, Demand> {
+    // Rates that begin or end at an instant. Those that end come first, because windows are half-open.
+    let mut changes: BTreeMap<Queue, Vec<(Dur, bool, u64)>> = BTreeMap::new();
+    let mut all: BTreeMap<Queue, Demand> = BTreeMap::new();
+    for part in parts.iter().filter(|part| part.as_keys().is_unresponsive()) {
+        let hops = file.hops(&part.route());
+        let asked = part.as_keys().asks();
+        let duration = file.run.duration;
+        let windows = match part.active() {
+            Some(active) => active.windows(duration),
+            None => vec![(Dur::ZERO, duration)],
+        };
+        for d in [0, 1] {
+            let rate = asked[d].map_or(Rate::default(), |(_, rate)| rate);
+            for queue in queues(&hops, d == 1) {
+                if rate == Rate::default() {
+                    continue;
+                }
+                let of_queue = all.entry(queue).or_default();
+                of_queue.largest = of_queue.largest.max(rate);
+                of_queue.parts += 1;
+                let steps = changes.entry(queue).or_default();
+                for &(begin, end) in &windows {
+                    steps.push((begin, true, rate.bps()));
+                    steps.push((end, false, rate.bps()));
+                }
+            }
+        }
+    }
+    for (queue, mut steps) in changes {
+        steps.sort_unstable();
+        let (mut now, mut peak) = (0u64, 0u64);
+        for (_, begins, bps) in steps {
+            now = match begins {
+                true => now.saturating_add(bps),
+                false => now.saturating_sub(bps),
+            };
+            peak = peak.max(now);
+        }
+        all.entry(queue).or_default().peak = Rate::from_bps(peak);
+    }
+    all
+}
+
+/// Rejects a mix of parts that do not slow down, and that are together faster than a link.
+fn mixed(links: &Links, parts: &[&Part], file: &File, place: usize, found: &mut Findings) {
+    let mut said = BTreeSet::new();
+    for (queue, asked) in demand(file, parts) {
+        let Some(link) = links.rate(queue) else {
+            continue;
+        };
+        // A part that exceeds the link by itself is another problem. One link for each direction says enough.
+        if asked.parts > 1
+            && asked.largest <= link
+            && asked.peak > link
+            && said.insert(queue.direction)
+        {
+            found.add(
+                format!("background[{place}].of"),
+                format!(
+                    "the {} of its parts that do not slow down are together more than {}, which is {link}",
+                    asked.peak,
+                    links.named(queue)
+                ),
+                "lower their rates, or carry some of them over transport = \"tcp\"",
+            );
+        }
+    }
+}
+
 /// Who asks, on which path.
 type Asker = (Vec<Hop>, Asked);
 
 fn together(
     links: &Links,
     (own_hops, own): &Asker,
-    (their_hops, theirs): &Asker,
+    theirs: &BTreeMap<Queue, Demand>,
     foreground: usize,
     background: &str,
     found: &mut Findings,
@@ -131,11 +218,7 @@ fn together(
         // The first link that is too slow says it.
         let over = queues(own_hops, d == 1).into_iter().find_map(|queue| {
             let link = links.rate(queue)?;
-            // Their direction is that of their path.
-            let e = [0, 1]
-                .into_iter()
-                .find(|&e| queues(their_hops, e == 1).contains(&queue))?;
-            let (_, b) = theirs[e]?;
+            let b = theirs.get(&queue)?.peak;
             let above = a.bps().saturating_add(b.bps()) > link.bps();
             (a <= link && b <= link && above).then_some((queue, link, b))
         });

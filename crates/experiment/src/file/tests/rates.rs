@@ -87,3 +87,52 @@ fn what_cannot_slow_down_must_fit_together() {
     let overload = "kind = \"cbr\"\nrate = \"21Mbit\"";
     assert!(with(overload, users, "").is_ok());
 }
+
+/// A mix of the backgrounds `b` and `c`, which have these keys.
+fn mix_of(foreground: &str, b: &str, c: &str) -> Result<File, Problems> {
+    let both = format!(
+        "{b}\n[[background]]\nname = \"c\"\n{c}\n[[background]]\nname = \"m\"\nkind = \"mix\"\nof = [\"b\", \"c\"]"
+    );
+    with(foreground, &both, "")
+}
+
+#[test]
+fn parts_of_a_mix_that_cannot_slow_down_must_fit_together() {
+    let poisson = |rate: u32| format!("kind = \"poisson\"\nrate = \"{rate}Mbit\"");
+    let (key, message, hint) = refused(mix_of(WEB, &poisson(12), &poisson(9)));
+    assert_eq!(key, "background[2].of");
+    assert_eq!(
+        message,
+        "the 21Mbit of its parts that do not slow down are together more than the link carries down, which is 20Mbit"
+    );
+    assert!(hint.contains("lower their rates"), "{hint}");
+    assert!(mix_of(WEB, &poisson(12), &poisson(8)).is_ok());
+    // Users wait, and so do packets over TCP.
+    let users = "kind = \"learnt\"\nmodel = \"access-link\"\nrate = \"12Mbit\"";
+    assert!(mix_of(WEB, &poisson(12), users).is_ok());
+    let waits = format!("{}\ntransport = \"tcp\"", poisson(12));
+    assert!(mix_of(WEB, &poisson(12), &waits).is_ok());
+    // Parts that never send at the same time add nothing to each other.
+    let early = format!("{}\nactive = {{ on = \"10s\" }}", poisson(12));
+    let late = |from: &str| format!("{}\nactive = {{ from = \"{from}\" }}", poisson(12));
+    assert!(mix_of(WEB, &early, &late("10s")).is_ok());
+    assert_eq!(
+        refused(mix_of(WEB, &early, &late("9s"))).0,
+        "background[2].of"
+    );
+}
+
+#[test]
+fn a_foreground_and_a_mix_that_cannot_slow_down_must_fit_together() {
+    let video = "kind = \"cbr\"\nrate = \"6Mbit\"";
+    let (key, message, _) = refused(mix_of(
+        video,
+        "kind = \"poisson\"\nrate = \"7Mbit\"",
+        "kind = \"cbr\"\nrate = \"8Mbit\"",
+    ));
+    assert_eq!(key, "foreground[0].rate");
+    assert!(
+        message.contains("6Mbit and the 15Mbit of background `m`"),
+        "{message}"
+    );
+}

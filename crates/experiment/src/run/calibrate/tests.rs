@@ -4,7 +4,10 @@ use swell_base::Stream;
 use super::*;
 
 fn codes(m: &Measured) -> Vec<String> {
-    best_doubts("x", m).into_iter().map(|d| d.code).collect()
+    doubts::of_rates("x", m)
+        .into_iter()
+        .map(|d| d.code)
+        .collect()
 }
 
 #[test]
@@ -59,15 +62,7 @@ impl Plant {
     /// Searches for `target` like a run, starting with the model's own rate. Returns the search and its best try.
     fn search(&self, target: f64, pieces: usize, seed: u64) -> (Search, Try) {
         let mut rng = Stream::new(seed, "plant");
-        let mut search = Search {
-            target: Some(target),
-            offered: false,
-            closed: true,
-            pace: Some(target / self.own),
-            tried: Vec::new(),
-            done: false,
-            full: false,
-        };
+        let mut search = Search::new(Some(target), Some(target / self.own));
         for _ in 0..ROUNDS {
             if search.done {
                 break;
@@ -161,7 +156,7 @@ fn a_full_network_ends_the_search_with_a_doubt_and_no_crowd() {
         let (search, best) = plant.search(8e6, 3, seed);
         // It offers the requested rate, and no more.
         assert_eq!(best.pace, Some(8.0));
-        let doubt = missed("x", &search, &best).unwrap();
+        let doubt = doubts::missed("x", &search, &best).unwrap();
         assert!(
             doubt.message.contains("carries no more"),
             "{}",
@@ -173,15 +168,7 @@ fn a_full_network_ends_the_search_with_a_doubt_and_no_crowd() {
 /// Numbers of sessions that carry now too much and now too little do not show a full network.
 #[test]
 fn a_rate_between_two_tries_does_not_blame_the_network() {
-    let mut search = Search {
-        target: Some(8e6),
-        offered: false,
-        closed: true,
-        pace: Some(1.0),
-        tried: Vec::new(),
-        done: false,
-        full: false,
-    };
+    let mut search = Search::new(Some(8e6), Some(1.0));
     for down_bps in [12e6, 5e6, 6e6] {
         search.learn(&[Piece {
             replication: 0,
@@ -195,7 +182,7 @@ fn a_rate_between_two_tries_does_not_blame_the_network() {
     }
     let best = search.best().unwrap();
     assert_eq!(best.rate, [0.0, 6e6]);
-    let doubt = missed("x", &search, &best).unwrap();
+    let doubt = doubts::missed("x", &search, &best).unwrap();
     assert!(doubt.message.contains("no other try"), "{}", doubt.message);
 }
 
@@ -211,7 +198,7 @@ fn a_search_that_ends_too_early_has_its_nearest_try() {
     let (search, best) = plant.search(8e6, 1, 1);
     assert_eq!(search.tried.len(), ROUNDS);
     assert!(best.pace > search.tried[0].pace, "{best:?}");
-    let doubt = missed("x", &search, &best).unwrap();
+    let doubt = doubts::missed("x", &search, &best).unwrap();
     assert!(doubt.message.contains("too short"), "{}", doubt.message);
 }
 
@@ -226,7 +213,7 @@ fn a_silent_network_ends_the_search_at_once() {
     let (search, best) = plant.search(8e6, 3, 1);
     assert_eq!(search.tried.len(), 1);
     assert_eq!(best.pace, Some(8.0));
-    let doubt = missed("x", &search, &best).unwrap();
+    let doubt = doubts::missed("x", &search, &best).unwrap();
     assert!(
         doubt.message.contains("nothing came through"),
         "{}",
@@ -234,16 +221,79 @@ fn a_silent_network_ends_the_search_at_once() {
     );
 }
 
+/// Draws that offer almost nothing in their pieces do not show that nothing comes through.
+#[test]
+fn a_quiet_draw_does_not_blame_the_network() {
+    let seen = |drawn: f64| {
+        let mut search = Search::new(Some(8e6), Some(8.0));
+        search.learn(&[Piece {
+            replication: 0,
+            carried: MeasuredRates {
+                up_bps: 0.0,
+                down_bps: 0.0,
+                lost: 0.0,
+            },
+            offered: Some(Offered {
+                mean: [0.0, 8e6],
+                drawn: [0.0, drawn],
+            }),
+        }]);
+        let best = search.best().unwrap();
+        doubts::missed("x", &search, &best).map(|doubt| doubt.message)
+    };
+    assert_eq!(seen(1e6), None);
+    let doubt = seen(2e6).unwrap();
+    assert!(doubt.contains("nothing came through"), "{doubt}");
+}
+
+/// Runs that begin without sessions offer a tenth of the mean, and ten times as many sessions offer it.
+#[test]
+fn a_rate_that_grows_in_proportion_is_reached_by_a_leap() {
+    let plant = Plant {
+        own: 1e6,
+        spread: 0.0,
+        noise: 0.0,
+        carried: |x| 0.1 * x,
+    };
+    let (search, best) = plant.search(8e6, 1, 1);
+    let paces: Vec<f64> = search.tried.iter().filter_map(|t| t.pace).collect();
+    assert_eq!(paces[..2], [8.0, 16.0]);
+    assert!((best.pace.unwrap() - 80.0).abs() < 1e-6, "{best:?}");
+    assert_eq!(doubts::missed("x", &search, &best), None);
+}
+
+#[test]
+fn a_search_makes_no_more_than_its_most_copies() {
+    let mut search = Search {
+        most: 100.0,
+        ..Search::new(Some(8e6), Some(80.0))
+    };
+    for down_bps in [4e6, 5e6] {
+        assert!(!search.done);
+        search.learn(&[Piece {
+            replication: 0,
+            carried: MeasuredRates {
+                up_bps: 0.0,
+                down_bps,
+                lost: 0.0,
+            },
+            offered: None,
+        }]);
+    }
+    // A third try would be the second one again.
+    assert!(search.done);
+    let best = search.best().unwrap();
+    assert_eq!(best.pace, Some(100.0));
+    let doubt = doubts::missed("x", &search, &best).unwrap();
+    assert!(doubt.message.contains("100 copies"), "{}", doubt.message);
+}
+
 #[test]
 fn an_offered_rate_is_not_searched() {
     let mut search = Search {
-        target: Some(8e6),
         offered: true,
         closed: false,
-        pace: Some(8.0),
-        tried: Vec::new(),
-        done: false,
-        full: false,
+        ..Search::new(Some(8e6), Some(8.0))
     };
     search.learn(&[Piece {
         replication: 0,
@@ -265,29 +315,22 @@ fn an_offered_rate_is_not_searched() {
             rate: [0.0, rate],
             ..best.clone()
         };
-        missed("x", &search, &best).unwrap().message
+        doubts::missed("x", &search, &best).unwrap().message
     };
     assert!(said(5e6).contains("does not offer more"), "{}", said(5e6));
     assert!(said(11e6).contains("too much"), "{}", said(11e6));
 }
 
 proptest! {
-    /// For any measurements, a search ends with a finite, positive scale within its maximum steps.
+    /// For any measurements, a search takes finite, positive scales within its maximum steps. Only what grows in
+    /// proportion takes longer ones.
     #[test]
     fn a_search_stays_within_its_leaps(
         seen in proptest::collection::vec(0.0..1e9f64, ROUNDS),
         drawn in 0.0..1e9f64,
         target in 1e3..1e9f64,
     ) {
-        let mut search = Search {
-            target: Some(target),
-            offered: false,
-            closed: true,
-            pace: Some(1.0),
-            tried: Vec::new(),
-            done: false,
-            full: false,
-        };
+        let mut search = Search::new(Some(target), Some(1.0));
         for down_bps in seen {
             if search.done {
                 break;
@@ -296,8 +339,17 @@ proptest! {
             let offered = Some(Offered { mean: [0.0, 1e6], drawn: [0.0, drawn] });
             search.learn(&[Piece { replication: 0, carried, offered }]);
         }
-        let pace = search.best().unwrap().pace.unwrap();
-        let most = LEAP.powi(ROUNDS as i32);
-        prop_assert!((1.0 / most..=most).contains(&pace), "{pace}");
+        let tried: Vec<(f64, f64)> =
+            search.tried.iter().map(|t| (t.pace.unwrap(), t.rate[1])).collect();
+        for (i, &(pace, _)) in tried.iter().enumerate().skip(1) {
+            prop_assert!(pace.is_finite() && pace > 0.0, "{tried:?}");
+            let step = pace / tried[i - 1].0;
+            let grown = i > 1 && {
+                let [(a, before), (b, now)] = [tried[i - 2], tried[i - 1]];
+                ((now / before - 1.0) / (b / a - 1.0) - 1.0).abs() <= PROPORTIONAL
+            };
+            let within = (1.0 / LEAP - 1e-9..=LEAP + 1e-9).contains(&step);
+            prop_assert!(within || grown, "{tried:?}");
+        }
     }
 }

@@ -7,7 +7,7 @@
 //! a sample of the replications is enough where the others can be told from it.
 
 use super::{Job, LITTLE, Piece, Search, Site, Try};
-use crate::backend::{Offered, RunSpec};
+use crate::backend::RunSpec;
 
 /// Above this mean utilization of a link, bursts often fill it, and whole runs are measured.
 const BUSY: f64 = 0.05;
@@ -15,6 +15,8 @@ const BUSY: f64 = 0.05;
 const LOSSES: f64 = 0.001;
 /// If pieces carry more or less than their draws offer by more than this share, the network shapes the traffic.
 const APART: f64 = 0.05;
+/// A direction with no more than this share of the bytes may have acknowledgements only.
+const MINOR: f64 = 0.1;
 /// A rate of whole runs within this share of its target needs no further round: it costs as much as the runs do.
 const NEAR: f64 = 0.02;
 /// A sample is enough if it tells what another run carries within this share, at 95 %.
@@ -45,8 +47,10 @@ impl Site<'_> {
                 continue;
             }
             let spec = self.alone(job.background, 0, job.search.pace);
-            let offered = job.offered(job.search.pace).first().copied().flatten();
-            if offered.is_some_and(|offered| utilization(&spec, &offered) > BUSY) {
+            if job
+                .mean()
+                .is_some_and(|mean| utilization(&spec, mean) > BUSY)
+            {
                 job.measure_runs();
             }
         }
@@ -107,30 +111,29 @@ fn sample(drawn: &[Option<[f64; 2]>], n: usize) -> Vec<u32> {
     chosen
 }
 
-/// Mean utilization that a background offers to the slowest links of its paths, the larger of both directions.
-fn utilization(spec: &RunSpec, offered: &Offered) -> f64 {
+/// Mean utilization of the slowest links of a background's paths by these rates, the larger of both directions.
+fn utilization(spec: &RunSpec, mean: [f64; 2]) -> f64 {
     let share = |d: usize| {
         let parts = spec.background.iter();
         let rates = parts.map(|part| spec.link(spec.narrowest(&part.path)[d]).rate.bps());
-        offered.mean[d] / rates.min().unwrap_or(u64::MAX).max(1) as f64
+        mean[d] / rates.min().unwrap_or(u64::MAX).max(1) as f64
     };
     share(0).max(share(1))
 }
 
-/// Whether pieces show that the network shapes the traffic.
+/// Whether pieces show that the network shapes the traffic, in one direction or the other.
 pub(super) fn shaped(pieces: &[Piece]) -> bool {
-    let (mut carried, mut drawn, mut mean) = (0.0, 0.0, 0.0);
-    for piece in pieces {
-        let Some(offered) = piece.offered else {
-            return true;
-        };
-        carried += piece.carried.up_bps + piece.carried.down_bps;
-        drawn += offered.drawn.iter().sum::<f64>();
-        mean += offered.mean.iter().sum::<f64>();
+    if !known(pieces) || pieces.iter().any(|p| p.carried.lost > LOSSES) {
+        return true;
     }
-    let lossy = pieces.iter().any(|p| p.carried.lost > LOSSES);
-    // Draws that offer little show too little of the network.
-    lossy || (drawn > LITTLE * mean && (carried / drawn - 1.0).abs() > APART)
+    let sum = |of: &dyn Fn(&Piece) -> f64| pieces.iter().map(of).sum::<f64>();
+    let drawn = [0, 1].map(|d| sum(&|p| p.drawn(d)));
+    (0..2).any(|d| {
+        let (carried, mean) = (sum(&|p| p.rates()[d]), sum(&|p| p.mean(d)));
+        // Draws that offer little show too little of the network, and how acknowledgements are grouped shapes no data.
+        let shows = drawn[d] > LITTLE * mean && drawn[d] > MINOR * (drawn[0] + drawn[1]);
+        shows && (carried / drawn[d] - 1.0).abs() > APART
+    })
 }
 
 impl Search {

@@ -4,6 +4,7 @@ use swell_base::Stream;
 
 use super::*;
 use crate::observe::{Bin, LinkTotals};
+use crate::store::Measured;
 
 /// An experiment over these links, without a background.
 fn over(links: &str, foreground: &str) -> String {
@@ -252,21 +253,30 @@ fn a_background_is_measured_where_it_flows() {
     }
 }
 
-/// 3 Mbit/s come to a link of 4 Mbit/s from another link, and 3 Mbit/s enter there: a third of all packets is lost.
+/// 3 Mbit/s come to a link of 4 Mbit/s from another link, and 3 Mbit/s enter there: a third of all packets is lost. Both
+/// take their rate from another background, because a file that gives such rates is refused.
 #[test]
 fn a_packet_that_crosses_two_links_counts_once_where_losses_are_measured() {
     let links = link("a", "20Mbit", 1_000_000) + &link("b", "4Mbit", 1_000_000);
-    let part = |name: &str, path: &str| {
+    let part = |name: &str, rate: &str, path: &str| {
         format!(
-            "[[background]]\nname = \"{name}\"\nkind = \"cbr\"\nrate = \"3Mbit\"\npath = [{path}]\n"
+            "[[background]]\nname = \"{name}\"\nkind = \"cbr\"\nrate = \"{rate}\"\npath = [{path}]\n"
         )
     };
-    let backgrounds = part("through", "\"b\", \"a\"")
-        + &part("cross", "\"b\"")
+    let backgrounds = part("base", "3Mbit", "\"b\"")
+        + &part("through", "match:base", "\"b\", \"a\"")
+        + &part("cross", "match:base", "\"b\"")
         + "[[background]]\nname = \"mix\"\nkind = \"mix\"\nof = [\"through\", \"cross\"]\n[run]";
     let file = over(&links, PAGES).replace("[run]", &backgrounds);
     let plan = Plan::resolve(&file, "test.toml", Path::new(".")).expect("a good file");
-    let alone = plan.alone(&plan.file.background[3], 0, None, &BTreeMap::new());
+    let measured = BTreeMap::from([(
+        "base".to_owned(),
+        Measured {
+            down_bps: 3e6,
+            ..Measured::default()
+        },
+    )]);
+    let alone = plan.alone(&plan.file.background[4], 0, None, &measured);
     let rates = Simulator
         .measure(&alone, &|_| {}, &|| false)
         .expect("a run");

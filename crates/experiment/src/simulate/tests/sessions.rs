@@ -9,11 +9,16 @@ use super::*;
 
 /// Sixty clients that fetch 50 kB every three seconds for a minute: 8 Mbit/s down.
 fn model() -> FlowModel {
+    model_with(|_| true)
+}
+
+/// The same with only those fetches, by their number, that are `kept`.
+fn model_with(kept: impl Fn(i64) -> bool) -> FlowModel {
     let mut c = Configurator::new(Options {
         interval: Dur::from_secs(20),
         ..Options::default()
     });
-    for i in 0..1_200i64 {
+    for i in (0..1_200i64).filter(|&i| kept(i)) {
         let (client, first) = (i % 60, i * 50_000_000);
         c.add(&Record {
             source: 1_000,
@@ -68,6 +73,62 @@ fn resolve(settings: &str) -> (tempfile::TempDir, Result<Plan, crate::file::Prob
     fs::write(path, model().to_json()).expect("it can be written");
     let plan = Plan::resolve(&file(settings), "x.toml", scratch.path());
     (scratch, plan)
+}
+
+/// A run that ends in the model's first interval, which has a tenth of the load of the others.
+#[test]
+fn a_rate_is_that_of_the_intervals_that_a_run_plays() {
+    let quiet = model_with(|i| i >= 400 || (i / 60) % 7 == 0);
+    let played = |keys: &str| {
+        let scratch = tempfile::tempdir().expect("a temporary directory can be made");
+        let path = scratch.path().join("fetches.json");
+        fs::write(path, quiet.to_json()).expect("it can be written");
+        let text = file(&format!("rate = \"4Mbit\"\n{keys}")).replace("45s", "19s");
+        let plan = Plan::resolve(&text, "x.toml", scratch.path()).expect("a good file");
+        let options = crate::run::Options {
+            dir: scratch.path().join("run"),
+            threads: 2,
+            fresh: false,
+            shard: None,
+        };
+        let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
+        let crate::run::Ended::Complete(results) = ended.expect("it runs") else {
+            panic!("nobody cancelled it")
+        };
+        results.manifest
+    };
+    // Offered: nothing is measured, and headers add some percent.
+    let offered = played("load = \"offered\"");
+    let came = offered.measured["fetches"].down_bps / 4e6;
+    assert!((0.9..1.25).contains(&came), "{offered:?}");
+    let carried = played("");
+    let found = &carried.measured["fetches"];
+    assert!((found.down_bps / 4e6 - 1.0).abs() < 0.05, "{found:?}");
+    assert!(carried.warnings.iter().all(|w| w.code != "rate-missed"));
+    // From the second interval on there are as many sessions as the model says.
+    let later = played("first = 1");
+    let sessions = |m: &crate::store::Manifest| m.measured["fetches"].sessions.expect("scaled");
+    let ratio = sessions(&carried) / sessions(&later);
+    assert!((3.0..12.0).contains(&ratio), "{ratio}");
+}
+
+/// The first minute of an hour has a sixth less than its mean, most of it in datagrams of long lives.
+#[test]
+fn an_offered_rate_is_that_of_the_first_minute_of_an_hour() {
+    let text = file("rate = \"5Mbit\"\nload = \"offered\"")
+        .replace("fetches.json", "access-hour")
+        .replace("45s", "65s");
+    let plan = Plan::resolve(&text, "x.toml", std::path::Path::new(".")).expect("a good file");
+    let background = &plan.file.background[0];
+    let pace = Some(5e6 / plan.native_bps(background, &BTreeMap::new()));
+    let measured = [0, 1].map(|replication| {
+        let spec = plan.alone(background, replication, pace, &BTreeMap::new());
+        let rates = Simulator.measure(&spec, &|_| {}, &|| false);
+        rates.expect("it runs").down_bps
+    });
+    let mean = measured.iter().sum::<f64>() / 2.0;
+    // Headers add some percent.
+    assert!((0.9..1.2).contains(&(mean / 5e6)), "{measured:?}");
 }
 
 fn files(settings: &str) -> Vec<(u64, f64)> {

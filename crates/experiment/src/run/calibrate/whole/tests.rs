@@ -4,12 +4,12 @@ use std::sync::Mutex;
 use swell_base::{Dur, Stream};
 
 use super::*;
-use crate::backend::{Backend, MeasuredRates, RunError};
+use crate::backend::{Backend, MeasuredRates, Offered, RunError};
 use crate::made_up::MadeUp;
 use crate::observe::Observations;
 use crate::plan::Plan;
 use crate::run::{Ended, Options, run};
-use crate::store::Measured;
+use crate::store::{Manifest, Measured};
 use crate::test_support::{experiment, model};
 
 /// A run that carries `carried` of `drawn`, where all draws offer 8 on average.
@@ -41,6 +41,28 @@ fn pieces_show_whether_the_network_shapes_the_traffic() {
     assert!(!shaped(&[piece(1.0, 0.5, 0.0)]));
 }
 
+/// Much that flows up as it should does not hide what is missing down.
+#[test]
+fn each_direction_shows_whether_the_network_shapes_it() {
+    let both = |down: f64, up: f64, carried: [f64; 2]| Piece {
+        replication: 0,
+        carried: MeasuredRates {
+            up_bps: carried[0],
+            down_bps: carried[1],
+            lost: 0.0,
+        },
+        offered: Some(Offered {
+            mean: [up, down],
+            drawn: [up, down],
+        }),
+    };
+    assert!(!shaped(&[both(8.0, 8.0, [8.0, 7.7])]));
+    assert!(shaped(&[both(8.0, 8.0, [8.0, 7.3])]));
+    assert!(shaped(&[both(8.0, 8.0, [8.7, 8.0])]));
+    // Acknowledgements.
+    assert!(!shaped(&[both(8.0, 0.2, [0.18, 8.0])]));
+}
+
 #[test]
 fn the_mean_over_all_draws_does_not_depend_on_those_at_hand() {
     let runs = |carried: fn(f64) -> f64| {
@@ -64,15 +86,7 @@ fn the_mean_over_all_draws_does_not_depend_on_those_at_hand() {
 
 #[test]
 fn a_target_between_two_tries_is_met_between_their_paces() {
-    let mut search = Search {
-        target: Some(8.0),
-        offered: false,
-        closed: true,
-        pace: Some(1.0),
-        tried: Vec::new(),
-        done: false,
-        full: false,
-    };
+    let mut search = Search::new(Some(8.0), Some(1.0));
     search.learn_runs(&[piece(8.0, 6.0, 0.0)]);
     // Of what is lost, more is offered.
     assert!((search.pace.unwrap() - 8.0 / 6.0).abs() < 1e-9);
@@ -206,6 +220,12 @@ impl Backend for Clear {
 /// Calibrates on a network that loses these shares of learnt traffic. Returns what was measured, and the lengths of all
 /// measured runs in seconds.
 fn calibrated(text: &str, lost: Lost) -> (BTreeMap<String, Measured>, Vec<f64>) {
+    let (manifest, lengths) = manifest(text, lost);
+    (manifest.measured, lengths)
+}
+
+/// The same with all that the manifest says.
+fn manifest(text: &str, lost: Lost) -> (Manifest, Vec<f64>) {
     let scratch = tempfile::tempdir().unwrap();
     std::fs::write(scratch.path().join("tiny.json"), model(20_000_000)).unwrap();
     let text = text.replace("duration = \"22s\"", "duration = \"100s\"");
@@ -226,7 +246,7 @@ fn calibrated(text: &str, lost: Lost) -> (BTreeMap<String, Measured>, Vec<f64>) 
     };
     let lengths = clear.lengths.into_inner().unwrap();
     let lengths = lengths.into_iter().map(Dur::as_secs_f64).collect();
-    (results.manifest.measured.clone(), lengths)
+    (results.manifest, lengths)
 }
 
 /// The rate of each replication is that of learnt traffic, whose largest draws are the only ones that lose nothing.
@@ -243,6 +263,57 @@ fn rates_by_seed_are_scaled_by_the_mean_of_all() {
     for (a, b) in poisson.down_bps_each.iter().zip(&learnt.down_bps_each) {
         assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
     }
+}
+
+/// Runs that begin without sessions carry less than the model's mean, and are scaled by what they carry.
+#[test]
+fn a_cold_background_is_scaled_by_its_own_draws() {
+    let text = experiment(8).replace("rate = \"8Mbit\"", "rate = \"8Mbit\"\ncold = true");
+    let (measured, _) = calibrated(&text, |_, _| 0.0);
+    let learnt = &measured["learnt"];
+    let expected = learnt.expected_bps.unwrap();
+    assert!(
+        (expected / learnt.down_bps - 1.0).abs() < 1e-9,
+        "{learnt:?}"
+    );
+    assert!((expected / 8e6 - 1.0).abs() < 0.1, "{learnt:?}");
+    // The model's own load, with sessions in progress, takes four.
+    assert!(learnt.sessions.unwrap() > 4.2, "{learnt:?}");
+}
+
+/// The part of the trace that all runs play has four times its mean load.
+#[test]
+fn whole_runs_are_measured_where_the_draws_make_the_link_busy() {
+    let text = experiment(4)
+        .replace("20Mbit", "200Mbit")
+        .replace("duration = \"22s\"", "duration = \"23s\"");
+    let phase = text.replace("rate = \"8Mbit\"", "rate = \"8Mbit\"\nphase = \"0s\"");
+    let (_, lengths) = calibrated(&phase, |_, _| 0.0);
+    assert!(lengths.iter().all(|&length| length == 23.0), "{lengths:?}");
+    let (_, others) = calibrated(&text, |_, _| 0.0);
+    assert!(others.iter().all(|&length| length < 23.0), "{others:?}");
+}
+
+/// A replay of another background is made before that one is scaled to what the network carries of it.
+#[test]
+fn a_copy_of_another_load_than_its_original_is_doubted() {
+    let copy = "[[background]]\nname = \"copy\"\nkind = \"replay\"\nof = \"learnt\"\n[run]\n";
+    let text = experiment(4)
+        .replace("[run]\n", copy)
+        .replace("duration = \"22s\"", "duration = \"23s\"");
+    let said = |lost: Lost| {
+        let (manifest, _) = manifest(&text, lost);
+        let apart = |w: &&swell_base::Warning| w.code == "copied-apart";
+        let doubts = manifest.warnings.iter().filter(apart);
+        doubts.map(|w| w.message.clone()).collect::<Vec<String>>()
+    };
+    assert_eq!(said(|_, _| 0.0), Vec::<String>::new());
+    let doubts = said(|_, _| 0.2);
+    assert_eq!(doubts.len(), 1, "{doubts:?}");
+    assert!(
+        doubts[0].contains("at 3.861 times its own load, and learnt plays 4.827 times"),
+        "{doubts:?}"
+    );
 }
 
 #[test]

@@ -1,0 +1,218 @@
+//! Loads that a calibration cannot reach, or that are not what was asked for.
+
+use super::*;
+use crate::simulate::Simulator;
+
+/// The experiment with these backgrounds on top, and one replication.
+fn with(more: &str) -> String {
+    experiment(1).replace("[run]\n", &format!("{more}\n[run]\n"))
+}
+
+/// The manifest of simulated runs.
+fn simulated(text: &str) -> Manifest {
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = plan(&scratch, text);
+    let options = options(&scratch, "r", 2);
+    match run(&plan, &Simulator, &options, &|_| {}, &|| false) {
+        Ok(Ended::Complete(results)) => results.manifest.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The messages of the warnings with this code.
+fn said<'m>(manifest: &'m Manifest, code: &str) -> Vec<&'m str> {
+    let warnings = manifest.warnings.iter().filter(|w| w.code == code);
+    warnings.map(|w| &*w.message).collect()
+}
+
+/// The rates of the parts are known only when they are measured.
+#[test]
+fn a_mix_of_packets_that_overloads_the_link_is_doubted() {
+    let base = "[[background]]\nname = \"base\"\nkind = \"cbr\"\nrate = \"8Mbit\"\n";
+    let packets = |name: &str| {
+        format!("[[background]]\nname = \"{name}\"\nkind = \"cbr\"\nrate = \"match:base\"\n")
+    };
+    let mix = "[[background]]\nname = \"mix\"\nkind = \"mix\"\nof = [\"a\", \"b\", \"c\"]";
+    let all = ["a", "b", "c"].map(packets).concat();
+    let manifest = simulated(&with(&format!("{base}{all}{mix}")));
+    let doubts = said(&manifest, "open-loop-loss");
+    assert_eq!(doubts.len(), 1, "{:?}", manifest.warnings);
+    assert!(
+        doubts[0].contains("background mix") && doubts[0].contains("most of it does not slow down"),
+        "{doubts:?}"
+    );
+    // Endless transfers lose packets because they fill the link, with or without a few datagrams.
+    let greedy = "[[background]]\nname = \"c\"\nkind = \"greedy\"\n";
+    let few = "[[background]]\nname = \"a\"\nkind = \"cbr\"\nrate = \"1Mbit\"\n";
+    let of_two = mix.replace("\"b\", ", "");
+    let other = simulated(&with(&format!("{few}{greedy}{of_two}")));
+    assert_eq!(said(&other, "open-loop-loss"), Vec::<&str>::new());
+    assert!(other.measured.contains_key("mix"));
+}
+
+/// Why the calibration fails.
+fn failure(text: &str) -> String {
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = plan(&scratch, text);
+    let options = options(&scratch, "r", 2);
+    match run(&plan, &Simulator, &options, &|_| {}, &|| false) {
+        Err(failure) => failure.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_rate_of_what_sends_nothing_down_is_taken_by_nothing() {
+    let up =
+        "[[background]]\nname = \"up\"\nkind = \"cbr\"\nrate = \"0Mbit\"\nrate_up = \"2Mbit\"\n";
+    let mix = "[[background]]\nname = \"mix\"\nkind = \"mix\"\nof = [\"up\"]\n";
+    let users = "[[background]]\nname = \"users\"\nkind = \"learnt\"\nmodel = \"tiny.json\"\nrate = \"match:mix\"";
+    let said = failure(&with(&format!("{up}{mix}{users}")));
+    assert!(
+        said.contains("`users` takes the rate of `mix`, which carries nothing down"),
+        "{said}"
+    );
+    // Packets may flow up only.
+    let packets = users
+        .replace("learnt\"\nmodel = \"tiny.json\"", "poisson\"")
+        .replace("users", "packets");
+    let manifest = simulated(&with(&format!("{up}{mix}{packets}")));
+    assert!((manifest.measured["mix"].up_bps / 2e6 - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn a_model_is_too_small_for_a_matched_rate_too() {
+    let base = "[[background]]\nname = \"base\"\nkind = \"cbr\"\nrate = \"300Mbit\"\n";
+    let users = "[[background]]\nname = \"users\"\nkind = \"learnt\"\nmodel = \"tiny.json\"\nrate = \"match:base\"";
+    let text = with(&format!("{base}{users}"));
+    let text = text.replace("\"20Mbit\"", "\"1Gbit\"");
+    let said = failure(&text.replace("duration = \"22s\"", "duration = \"4s\""));
+    assert!(
+        said.contains("the model of `users` is too small for 300 Mbit/s")
+            && said.contains("copies of them would be needed"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_flow_level_model_is_too_small_for_a_rate_too() {
+    let scratch = tempfile::tempdir().unwrap();
+    let sessions = |rate: &str| {
+        let background = format!(
+            "[[background]]\nname = \"files\"\nkind = \"sessions\"\nmodel = \"access-hour\"\nrate = \"{rate}\""
+        );
+        let text = with(&background).replace("\"20Mbit\"", "\"1Gbit\"");
+        std::fs::write(scratch.path().join("tiny.json"), model(20_000_000)).unwrap();
+        Plan::resolve(&text, "x.toml", scratch.path())
+    };
+    let problems = sessions("900Mbit").unwrap_err();
+    assert_eq!(problems.problems[0].key, "background[3].rate");
+    let said = problems.to_string();
+    assert!(said.contains("copies of them would be needed"), "{said}");
+    assert!(sessions("9Mbit").is_ok());
+}
+
+#[test]
+fn draws_of_packets_that_miss_their_rate_are_doubted() {
+    let bursts = |keys: &str| {
+        let text = format!(
+            "[[background]]\nname = \"bursts\"\nkind = \"on-off\"\nrate = \"5Mbit\"\n{keys}"
+        );
+        simulated(&with(&text))
+    };
+    let few = bursts("sources = 1\nshape = 1.05\non = \"20s\"\noff = \"40s\"");
+    let doubts = said(&few, "rate-missed");
+    assert_eq!(doubts.len(), 1, "{:?}", few.warnings);
+    assert!(
+        doubts[0].contains("5.00 Mbit/s down were asked for, and the draws of these runs offer"),
+        "{doubts:?}"
+    );
+    let many = bursts("sources = 2000\nshape = 1.9");
+    assert_eq!(said(&many, "rate-missed"), Vec::<&str>::new());
+}
+
+/// Equal load over a run, although one of the two sends half of the time.
+#[test]
+fn a_rate_that_is_taken_has_the_mean_of_windows() {
+    let scratch = tempfile::tempdir().unwrap();
+    let measured = BTreeMap::from([(
+        "learnt".to_owned(),
+        Measured {
+            up_bps: 2e5,
+            down_bps: 8e6,
+            up_bps_each: vec![1e5],
+            down_bps_each: vec![4e6],
+            ..Measured::default()
+        },
+    )]);
+    let (learnt, poisson) = ("rate = \"8Mbit\"", "rate = \"match:learnt\"");
+    let windows = "active = { from = \"2s\", on = \"5s\", off = \"5s\" }";
+    let rates = |text: &str| {
+        let plan = plan(&scratch, text);
+        let cell = plan.cells.iter().find(|c| c.background == "poisson");
+        let spec = plan.spec(cell.unwrap(), &measured).unwrap();
+        let part = plan.file.background.iter().find(|b| b.name() == "poisson");
+        let fixed = part
+            .unwrap()
+            .fixed_bps(&plan.file.taken(part.unwrap(), &measured));
+        let Traffic::Poisson(packets) = &spec.background[0].traffic else {
+            panic!("{spec:?}")
+        };
+        let played = packets.rates.map(|rate| rate.bps() as f64);
+        assert!(text.contains("per-seed") || fixed == Some(played));
+        played
+    };
+    let add = |text: &str, to: &str| text.replace(to, &format!("{to}\n{windows}"));
+    let plain = experiment(1);
+    assert_eq!(rates(&plain), [2e5, 8e6]);
+    assert_eq!(rates(&add(&plain, learnt)), [1e5, 4e6]);
+    assert_eq!(rates(&add(&plain, poisson)), [4e5, 16e6]);
+    assert_eq!(rates(&add(&add(&plain, poisson), learnt)), [2e5, 8e6]);
+    let paired = plain.replace(poisson, &format!("{poisson}\nmatch = \"per-seed\""));
+    assert_eq!(rates(&add(&paired, learnt)), [5e4, 2e6]);
+    // What is sent in fewer windows may not fit the link.
+    let names = |text: &str| -> Vec<String> {
+        let plan = plan(&scratch, text);
+        let all = plan.to_measure().into_iter();
+        all.map(|b| b.name().to_owned()).collect()
+    };
+    assert_eq!(names(&plain), ["learnt"]);
+    assert_eq!(names(&add(&plain, poisson)), ["poisson", "learnt"]);
+}
+
+#[test]
+fn loads_are_counted_at_one_link_although_another_becomes_the_slowest() {
+    let scratch = tempfile::tempdir().unwrap();
+    let doubts = |change: &str| {
+        let links = format!(
+            "[[links]]\nname = \"core\"\nrate = \"20Mbit\"\n[[links]]\nname = \"home\"\nrate = \"30Mbit\"\n{change}[[foreground]]"
+        );
+        let text = experiment(1)
+            .replace("[network]\nrate = \"20Mbit\"\nrtt = \"40ms\"\n", "")
+            .replacen("[[foreground]]", &links, 1);
+        let plan = plan(&scratch, &text);
+        let fresh = Options {
+            fresh: true,
+            ..options(&scratch, "r", 1)
+        };
+        let manifest = complete(&plan, &fresh).manifest;
+        let found = said(&manifest, "slowest-changes");
+        found
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<String>>()
+    };
+    let change = |at: &str, rate: &str| {
+        format!("[[links.change]]\nat = \"{at}\"\nrate = \"{rate}\"\ndirection = \"down\"\n")
+    };
+    assert_eq!(doubts(""), Vec::<String>::new());
+    assert_eq!(doubts(&change("5s", "25Mbit")), Vec::<String>::new());
+    let found = doubts(&change("5s", "10Mbit"));
+    // Poisson and learnt.
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found[0].contains("its slowest link down is `core` when a run begins, and `home` later"),
+        "{found:?}"
+    );
+    assert_eq!(doubts(&change("30s", "10Mbit")), Vec::<String>::new());
+}
