@@ -28,7 +28,7 @@ fn constant(times: &Replications) -> bool {
 
 /// Codes of doubts, ordered by how much they could change the answer, the most first: invalid runs, wrong loads or
 /// measures, too little data. Every code that this crate gives the severity `warning` is listed; others matter less.
-const BY_WEIGHT: [&str; 34] = [
+const BY_WEIGHT: [&str; 36] = [
     "made-up",
     "no-reference",
     "several-changes",

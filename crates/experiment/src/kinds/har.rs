@@ -252,11 +252,11 @@ mod tests {
     fn what_came_from_a_cache_was_not_fetched() {
         let by = r#", "_initiator": {"url": "https://a/cached.js"}"#;
         let sizes = |of: &str| entry("https://a/cached.js", "00.120", 80, of);
-        let cached = [
+        let both = [
             sizes(r#", "_fromCache": "disk""#),
             sizes("").replace("\"response\": {", "\"response\": {\"_transferSize\": 0, "),
         ];
-        for cached in cached {
+        for cached in both {
             let found = read(&[
                 entry("https://a/", "00.000", 100, ""),
                 cached,

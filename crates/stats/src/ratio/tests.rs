@@ -46,7 +46,7 @@ fn ratios_that_differ_by_rounding_are_equal_ones() {
 #[test]
 fn a_tail_is_that_of_enough_requests() {
     let alone = vec![complete(&[1.0]); 100];
-    let slow = |i: usize| if i % 13 == 0 { 2.0 } else { 1.0 };
+    let slow = |i: usize| if i.is_multiple_of(13) { 2.0 } else { 1.0 };
     let beside: Vec<_> = (0..100).map(|i| complete(&[slow(i)])).collect();
     let of = |p: f64| PairedRatio::of(&beside, &alone, p).unwrap();
     // Eight of a hundred take twice the time.

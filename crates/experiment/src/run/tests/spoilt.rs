@@ -89,20 +89,20 @@ fn a_spoilt_run_of_an_interrupted_call_is_repeated() {
         attempts: 1,
         seen: Mutex::default(),
     };
-    let times = |backend: &Disturbed| {
+    let times = || {
         let seen = backend.seen.lock().unwrap();
         let own = seen.iter().filter(|c| (&*c.0, c.1) == SPOILT);
         own.count()
     };
-    let ended = run(&plan, &backend, &options, &|_| {}, &|| times(&backend) == 1).unwrap();
-    assert!(matches!(ended, Ended::Interrupted { .. }), "{ended:?}");
-    assert_eq!(times(&backend), 1);
+    let cut = run(&plan, &backend, &options, &|_| {}, &|| times() == 1).unwrap();
+    assert!(matches!(cut, Ended::Interrupted { .. }), "{cut:?}");
+    assert_eq!(times(), 1);
     for _ in 0..2 {
         let ended = run(&plan, &backend, &options, &|_| {}, &|| false).unwrap();
         let Ended::Complete(results) = ended else {
             panic!("{ended:?}")
         };
-        assert_eq!(times(&backend), 2);
+        assert_eq!(times(), 2);
         let warned = &results.manifest.run_warnings;
         assert!(warned.iter().all(|w| w.warning.code != "spoilt"));
         assert!(tables(&whole.dir) == tables(&options.dir));

@@ -421,10 +421,10 @@ every = "10s"
     };
     let (one, other) = (sent(1), sent(2));
     assert!(one != other);
-    for sent in [one, other] {
+    for bytes in [one, other] {
         // Twenty pages in ten seconds; a page takes a part of a second.
-        let bins = sent.len() * 10 / 12;
-        let busy = sent[..bins].iter().filter(|&&bytes| bytes > 0).count();
-        assert!(2 * busy > bins, "{sent:?}");
+        let bins = bytes.len() * 10 / 12;
+        let busy = bytes[..bins].iter().filter(|&&n| n > 0).count();
+        assert!(2 * busy > bins, "{bytes:?}");
     }
 }
