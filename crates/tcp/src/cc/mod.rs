@@ -33,6 +33,9 @@ pub(crate) struct Acked {
     /// acknowledged, if it was sent once, and the smallest RTT so far.
     pub(crate) rtt: Option<Dur>,
     pub(crate) min_rtt: Dur,
+    /// The peer may have delayed the acknowledgement: it is for a lone segment that is not full (Linux
+    /// `FLAG_ACK_MAYBE_DELAYED`).
+    pub(crate) delayed: bool,
     /// One-way delay of the acknowledged segment.
     pub(crate) one_way: Option<Dur>,
     /// The window was fully used, so it may grow (RFC 7661).

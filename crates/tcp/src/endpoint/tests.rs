@@ -83,3 +83,36 @@ fn the_short_ways_come_to_what_the_long_way_comes_to() {
     }
     assert!(sent > 50_000, "{sent}");
 }
+
+/// BBR's smallest RTT after eleven seconds in which a client sent `len` bytes each second. The first are acknowledged
+/// after 20 ms, the others after 60 ms.
+fn smallest_rtt(len: u64) -> Option<Dur> {
+    let mut end = Endpoint::client(Arc::new(Config {
+        algorithm: Algorithm::Bbr,
+        handshake: false,
+        ..Config::linux()
+    }));
+    for k in 0..=11 {
+        let now = Time::ZERO + Dur::from_secs(k);
+        end.send(len);
+        while end.poll_transmit(now).is_some() {}
+        let ack = Segment {
+            seq: 1,
+            ack: end.send.nxt,
+            window: 1 << 20,
+            flags: Flags::ACK,
+            ..Segment::default()
+        };
+        let rtt = Dur::from_millis(if k == 0 { 20 } else { 60 });
+        end.handle_segment(now + rtt, &ack, &SackBlocks::default());
+    }
+    end.send.window.bbr().map(|b| b.rtprop)
+}
+
+/// `bbr_update_min_rtt` and `FLAG_ACK_MAYBE_DELAYED`: when ten seconds are over, a longer RTT replaces the smallest one,
+/// unless the acknowledgement may have been delayed.
+#[test]
+fn bbr_takes_no_delayed_acknowledgement_for_the_path() {
+    assert_eq!(smallest_rtt(1448), Some(Dur::from_millis(60)));
+    assert_eq!(smallest_rtt(2 * 100), Some(Dur::from_millis(20)));
+}

@@ -86,7 +86,7 @@ impl Sender {
             self.dup_ack(cfg, now); // duplicate as defined in RFC 5681 section 2
         }
         if self.paced {
-            self.model(cfg, now, &d, lost);
+            self.model(cfg, now, moved, &d, lost);
         }
         self.rest();
         moved
@@ -182,6 +182,7 @@ impl Sender {
             srtt: self.rtt.smoothed().unwrap_or(Dur::ZERO),
             rtt: newest.map(|(sent, ..)| now.since(sent)),
             min_rtt: self.rtt.min().unwrap_or(Dur::ZERO),
+            delayed: false,
             one_way: (d.one_way > 0).then(|| Dur::from_micros(u64::from(d.one_way))),
             limited,
             flight: self.in_flight(),
