@@ -146,6 +146,12 @@ impl Default for Bbr {
 }
 
 impl Bbr {
+    /// The connection opens, with an RTT from its handshake (`bbr_init`).
+    pub(crate) fn begin(&mut self, now: Time, rtt: Dur) {
+        self.rtprop = rtt;
+        self.rtprop_at = now;
+    }
+
     /// Notes that a segment of `len` bytes ending at `end` is sent, with `flight` bytes in flight before it.
     pub(crate) fn on_send(
         &mut self,

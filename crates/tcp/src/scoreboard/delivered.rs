@@ -16,6 +16,8 @@ pub(crate) struct Delivered {
     pub(crate) oldest: Option<Time>,
     /// As `oldest`, among those selectively acknowledged.
     pub(crate) oldest_sacked: Option<Time>,
+    /// Send time of the newest newly delivered segment among those sent only once.
+    pub(crate) newest: Option<Time>,
     /// A segment was newly selectively acknowledged.
     pub(crate) sacked: bool,
     /// The lowest end of a delivered segment that was sent once.
@@ -72,6 +74,7 @@ impl Delivered {
         self.segments += 1;
         if !r.resent {
             self.reordered |= r.end() < self.before;
+            self.newest = self.newest.max(Some(r.sent_at));
             self.original = Some(self.original.map_or(r.end(), |end| end.min(r.end())));
         }
         if self

@@ -342,6 +342,7 @@ impl Sender {
             self.reduce(cfg, now);
         }
         self.window.on_timeout();
+        self.index_or_delay = 0; // see `delay_min`
         self.window.cwnd = self.in_flight() as f64 + f64::from(cfg.mss());
         self.minded = cfg.hystart && cfg.algorithm == Algorithm::Cubic;
         self.cwr |= cfg.ecn;

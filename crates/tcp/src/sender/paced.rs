@@ -8,6 +8,14 @@ use crate::cc::Acked;
 use crate::scoreboard::Delivered;
 
 impl Sender {
+    /// The handshake is over: BBR begins with its RTT.
+    pub(crate) fn begin_pacing(&mut self, now: Time) {
+        let min = self.rtt.min();
+        if let (Some(b), Some(min)) = (self.window.bbr(), min) {
+            b.begin(now, min);
+        }
+    }
+
     /// Whether pacing delays the next segment.
     #[inline(never)]
     pub(super) fn held_back(&mut self, now: Time) -> bool {
