@@ -375,10 +375,11 @@ fn slow_start_after_a_time_out_knows_only_the_rtts_since() {
         })
         .app(serve(1 << 40));
     net.run_until(Time::from_secs_f64(1.3));
-    let s = server(&net);
-    assert_eq!((s.rtos, s.ssthresh), (1, 140 * 1448), "0.7 of the window");
+    let before = server(&net);
+    let threshold = 140 * 1448; // 0.7 of the window
+    assert_eq!((before.rtos, before.ssthresh), (1, threshold));
     net.run_until(Time::from_secs_f64(2.3));
-    let s = server(&net);
-    assert_eq!((s.undone, s.ssthresh), (0, 140 * 1448));
-    assert!(s.cwnd >= 140 * 1448, "{s:?}");
+    let after = server(&net);
+    assert_eq!((after.undone, after.ssthresh), (0, threshold));
+    assert!(after.cwnd >= threshold, "{after:?}");
 }

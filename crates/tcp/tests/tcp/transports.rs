@@ -126,14 +126,14 @@ fn bbr_remembers_the_bandwidth_through_probe_rtt() {
         .rate(rate)
         .queue(ms(50))
         .app(greedy);
-    let delivered = |net: &mut Net, s: f64| {
+    let mut delivered = |s: f64| {
         net.run_until(Time::from_secs_f64(s));
         net.ends[CLIENT].stats().delivered as f64
     };
     // Two periods of 10.2 s, each with one PROBE_RTT: 200 ms at 5 % of the rate, and at most two RTTs to drain the
     // queue and to fill the pipe again. The pacing rate is one per cent low.
-    let before = delivered(&mut net, 5.0);
-    let bytes = delivered(&mut net, 25.4) - before;
+    let before = delivered(5.0);
+    let bytes = delivered(25.4) - before;
     let share = bytes * 8.0 / (20.4 * rate.bps() as f64 * HEADERS);
     assert!((0.97..0.982).contains(&share), "{share}");
 }
