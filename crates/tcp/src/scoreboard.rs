@@ -230,10 +230,10 @@ impl Scoreboard {
         self.losses.is_none()
     }
 
-    /// As [`ack`](Self::ack) while [`all_fly`](Self::all_fly) holds. Returns the send time of the oldest delivered
-    /// segment if all delivered segments were sent once.
+    /// As [`ack`](Self::ack) while [`all_fly`](Self::all_fly) holds. Returns the send times of the oldest and the
+    /// newest delivered segment if all delivered segments were sent once.
     #[inline]
-    pub(crate) fn take_flying(&mut self, ack: u64) -> Option<Time> {
+    pub(crate) fn take_flying(&mut self, ack: u64) -> Option<(Time, Time)> {
         let (mut sent, mut resent) = (None, false);
         while let Some(r) = self.records.front_mut() {
             if r.end() > ack {
@@ -245,7 +245,7 @@ impl Scoreboard {
                 }
                 break;
             }
-            sent = sent.or(Some(r.sent_at));
+            sent = Some((sent.map_or(r.sent_at, |(oldest, _)| oldest), r.sent_at));
             resent |= r.resent;
             self.records.pop_front();
         }

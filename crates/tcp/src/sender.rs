@@ -157,9 +157,10 @@ pub(crate) struct Sender {
     /// acknowledgements may make it negative.
     inflation: f64,
     dupacks: u32,
-    /// Number of packets in flight, from the oldest, that were sent since the last time-out: `t_seqno_` counted from
-    /// `highest_ack_`.
-    index: u32,
+    /// With ns-2's sender, the number of packets in flight, from the oldest, that were sent since the last time-out:
+    /// `t_seqno_` counted from `highest_ack_`. With CUBIC, which ns-2's sender does not have, its
+    /// [smallest RTT](Sender::delay_min) in microseconds; zero before the first sample.
+    index_or_delay: u32,
     active: Option<Box<Active>>,
     // The fourth cache line.
     pub(crate) rtt: Rtt,
@@ -267,7 +268,7 @@ impl Sender {
             flight: Flight::default(),
             inflation: 0.0,
             dupacks: 0,
-            index: 0,
+            index_or_delay: 0,
             active: None,
             rtt: Rtt::new(cfg),
             // ns-2 starts as if packet 0 had already been recovered.
@@ -377,7 +378,7 @@ impl Sender {
             active.runs = None;
         }
         self.una = self.nxt;
-        self.index = 0;
+        self.index_or_delay = 0;
         self.force = false;
         self.extra = false;
         if let Some(b) = self.window.bbr() {

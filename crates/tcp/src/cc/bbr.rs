@@ -43,7 +43,8 @@ pub(crate) struct Bbr {
     limited_until: u64,
     /// Windowed maximum of (round, bytes per second): the best sample, and the best after each earlier entry.
     btlbw: [(u32, f64); 3],
-    rtprop: Dur,
+    /// The smallest RTT of the last ten seconds or more; `Dur::MAX` before the first.
+    pub(crate) rtprop: Dur,
     rtprop_at: Time,
     round: u32,
     round_end: u64,
@@ -145,6 +146,12 @@ impl Default for Bbr {
 }
 
 impl Bbr {
+    /// The connection opens, with an RTT from its handshake (`bbr_init`).
+    pub(crate) fn begin(&mut self, now: Time, rtt: Dur) {
+        self.rtprop = rtt;
+        self.rtprop_at = now;
+    }
+
     /// Notes that a segment of `len` bytes ending at `end` is sent, with `flight` bytes in flight before it.
     pub(crate) fn on_send(
         &mut self,
@@ -243,7 +250,8 @@ impl Bbr {
         }
     }
 
-    /// Notes that the application was the limit: there was no data although the window allowed some.
+    /// Notes that the application was the limit: there was no data although the window allowed some. PROBE_RTT limits
+    /// the flow, too.
     pub(crate) fn app_limited(&mut self, flight: u64) {
         self.limited_until = (self.delivered + flight).max(1);
     }
@@ -449,8 +457,9 @@ impl Bbr {
     /// RTT probing: section 4.3.5.
     fn check_rtprop(&mut self, a: &Acked, mss: f64, cwnd: &mut f64) {
         let expired = self.rtprop != Dur::MAX && a.now > self.rtprop_at + RTPROP_FILTER;
+        // An equal RTT does not postpone PROBE_RTT (Linux since 5.10).
         if let Some(rtt) = a.rtt
-            && (rtt <= self.rtprop || expired)
+            && (rtt < self.rtprop || expired && !a.delayed)
         {
             self.rtprop = rtt;
             self.rtprop_at = a.now;
@@ -462,6 +471,8 @@ impl Bbr {
             self.prior = self.prior.max(*cwnd);
         }
         if let State::ProbeRtt(done) = self.state {
+            // Rates of this time say nothing about the path.
+            self.app_limited(a.flight);
             match done {
                 None if a.flight as f64 <= MIN_CWND * mss => {
                     let stay = PROBE_RTT.max(self.rtprop);

@@ -125,6 +125,11 @@ impl Cubic {
         self.counted = 0.0;
     }
 
+    /// Whether the epoch is less than a second old.
+    pub(crate) fn is_new(&self, now: Time) -> bool {
+        self.epoch != Time::MAX && now < self.epoch + Dur::from_secs(1)
+    }
+
     /// Idle time is not part of the epoch (section 4.2, last paragraph).
     pub(crate) fn shift(&mut self, idle: Dur) {
         self.epoch += idle; // saturates at `Time::MAX`

@@ -33,6 +33,9 @@ pub(crate) struct Acked {
     /// acknowledged, if it was sent once, and the smallest RTT so far.
     pub(crate) rtt: Option<Dur>,
     pub(crate) min_rtt: Dur,
+    /// The peer may have delayed the acknowledgement: it is for a lone segment that is not full (Linux
+    /// `FLAG_ACK_MAYBE_DELAYED`).
+    pub(crate) delayed: bool,
     /// One-way delay of the acknowledged segment.
     pub(crate) one_way: Option<Dur>,
     /// The window was fully used, so it may grow (RFC 7661).
@@ -205,8 +208,8 @@ impl Window {
         self.on_ack(cfg, ack.now, ack.bytes, ack.min_rtt);
     }
 
-    /// New data was acknowledged outside fast recovery and the window was fully used; `shortest` is the smallest RTT
-    /// so far.
+    /// New data was acknowledged outside fast recovery and the window was fully used; `shortest` is CUBIC's smallest
+    /// RTT.
     pub(crate) fn on_ack(&mut self, cfg: &Config, now: Time, acked: u64, shortest: Dur) {
         let mss = f64::from(cfg.mss());
         let mut bytes = if cfg.byte_counting { acked as f64 } else { mss };
@@ -270,6 +273,15 @@ impl Window {
         };
         // At least two segments: RFC 5681 equation 4, RFC 9438 section 4.6.
         self.ssthresh = whole_segments(cfg, whole_segments(cfg, base) * factor).max(2.0 * mss);
+    }
+
+    /// Whether CUBIC's epoch began less than a second ago. RTTs then include the queue that caused the loss
+    /// (`cubictcp_acked`).
+    pub(crate) fn has_just_reduced(&self, now: Time) -> bool {
+        match self.control.as_deref() {
+            Some(Control::Cubic(c)) => c.is_new(now),
+            _ => false,
+        }
     }
 
     /// The retransmission timer expired. CUBIC resets its state (`cubictcp_state`).

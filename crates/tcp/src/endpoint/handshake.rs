@@ -50,6 +50,7 @@ impl Endpoint {
         } else if timeouts > 0 || !self.send.is_ns2() {
             self.send.rtt.after_handshake_timeout();
         }
+        self.send.begin_pacing(now);
         // RFC 5681 section 3.1 requires a window of one segment after a lost SYN; Linux (`tcp_init_transfer`)
         // tolerates one loss. Only time-outs count, because a SYN that the network duplicates is also answered twice.
         if timeouts > 1 && !first {

@@ -83,3 +83,112 @@ fn the_short_ways_come_to_what_the_long_way_comes_to() {
     }
     assert!(sent > 50_000, "{sent}");
 }
+
+/// BBR's smallest RTT after eleven seconds in which a client sent `len` bytes each second. The first are acknowledged
+/// after 20 ms, the others after 60 ms.
+fn smallest_rtt(len: u64) -> Option<Dur> {
+    let mut end = Endpoint::client(Arc::new(Config {
+        algorithm: Algorithm::Bbr,
+        handshake: false,
+        ..Config::linux()
+    }));
+    for k in 0..=11 {
+        let now = Time::ZERO + Dur::from_secs(k);
+        end.send(len);
+        while end.poll_transmit(now).is_some() {}
+        let ack = Segment {
+            seq: 1,
+            ack: end.send.nxt,
+            window: 1 << 20,
+            flags: Flags::ACK,
+            ..Segment::default()
+        };
+        let rtt = Dur::from_millis(if k == 0 { 20 } else { 60 });
+        end.handle_segment(now + rtt, &ack, &SackBlocks::default());
+    }
+    end.send.window.bbr().map(|b| b.rtprop)
+}
+
+/// `bbr_update_min_rtt` and `FLAG_ACK_MAYBE_DELAYED`: when ten seconds are over, a longer RTT replaces the smallest one,
+/// unless the acknowledgement may have been delayed.
+#[test]
+fn bbr_takes_no_delayed_acknowledgement_for_the_path() {
+    assert_eq!(smallest_rtt(1448), Some(Dur::from_millis(60)));
+    assert_eq!(smallest_rtt(2 * 100), Some(Dur::from_millis(20)));
+}
+
+fn at(ms: u64) -> Time {
+    Time::ZERO + Dur::from_millis(ms)
+}
+
+/// A server whose handshake ends at 1 s and took 20 ms.
+fn server(algorithm: Algorithm) -> Endpoint {
+    let mut end = Endpoint::server(Arc::new(Config {
+        algorithm,
+        ..Config::linux()
+    }));
+    let syn = Segment {
+        flags: Flags::SYN,
+        window: 65_535,
+        ..Segment::default()
+    };
+    end.handle_segment(at(980), &syn, &SackBlocks::default());
+    assert!(end.poll_transmit(at(980)).is_some());
+    acknowledge(&mut end, at(1000));
+    end
+}
+
+/// Everything sent is acknowledged.
+fn acknowledge(end: &mut Endpoint, now: Time) {
+    let ack = Segment {
+        seq: 1,
+        ack: end.send.nxt.max(1),
+        window: 1 << 20,
+        flags: Flags::ACK,
+        ..Segment::default()
+    };
+    end.handle_segment(now, &ack, &SackBlocks::default());
+}
+
+fn write(end: &mut Endpoint, now: Time) {
+    end.send(1448);
+    assert!(end.poll_transmit(now).is_some());
+}
+
+/// `bbr_init` takes the RTT of the handshake.
+#[test]
+fn bbr_begins_with_the_rtt_of_the_handshake() {
+    let mut end = server(Algorithm::Bbr);
+    let rtprop = end.send.window.bbr().map(|b| b.rtprop);
+    assert_eq!(rtprop, Some(Dur::from_millis(20)));
+}
+
+/// `cubictcp_acked` and `bictcp_reset`: CUBIC's smallest RTT begins with data, comes from the newest segment
+/// acknowledged, stays in the first second of an epoch, and ends with a time-out.
+#[test]
+fn cubic_has_a_smallest_rtt_of_its_own() {
+    let millis = |end: &Endpoint| end.send.delay_min().map(|d| d.as_millis_f64());
+    for (age, later) in [(999, 25.0), (1000, 10.0)] {
+        let mut end = server(Algorithm::Cubic);
+        assert_eq!(millis(&end), None, "no data yet");
+        write(&mut end, at(2000));
+        write(&mut end, at(2005));
+        acknowledge(&mut end, at(2030));
+        assert_eq!(millis(&end), Some(25.0));
+        assert_eq!(end.send.rtt.min(), Some(Dur::from_millis(20)));
+        // An epoch of congestion avoidance is `age` milliseconds old when the next sample comes.
+        write(&mut end, at(4000));
+        end.send.window.ssthresh = 1.0;
+        let (cfg, begun) = (end.cfg.clone(), at(4010 - age));
+        end.send.window.on_ack(&cfg, begun, 1448, Dur::ZERO);
+        acknowledge(&mut end, at(4010));
+        assert_eq!(millis(&end), Some(later), "{age}");
+        write(&mut end, at(5000));
+        while end.stats().rtos == 0 {
+            let due = end.poll_timeout().unwrap();
+            end.handle_timeout(due);
+            while end.poll_transmit(due).is_some() {}
+        }
+        assert_eq!(millis(&end), None);
+    }
+}

@@ -10,10 +10,14 @@ use crate::receiver::millis;
 pub(crate) struct Delivered {
     /// Bytes of sequence space that are newly known to be delivered.
     pub(crate) bytes: u64,
+    /// The number of newly delivered segments.
+    pub(crate) segments: u32,
     /// Send time of the oldest newly delivered segment among those sent only once.
     pub(crate) oldest: Option<Time>,
     /// As `oldest`, among those selectively acknowledged.
     pub(crate) oldest_sacked: Option<Time>,
+    /// Send time of the newest newly delivered segment among those sent only once.
+    pub(crate) newest: Option<Time>,
     /// A segment was newly selectively acknowledged.
     pub(crate) sacked: bool,
     /// The lowest end of a delivered segment that was sent once.
@@ -67,8 +71,10 @@ impl Delivered {
     #[inline]
     pub(super) fn note(&mut self, r: &Record, late: bool) {
         self.bytes += r.size();
+        self.segments += 1;
         if !r.resent {
             self.reordered |= r.end() < self.before;
+            self.newest = self.newest.max(Some(r.sent_at));
             self.original = Some(self.original.map_or(r.end(), |end| end.min(r.end())));
         }
         if self

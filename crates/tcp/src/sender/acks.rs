@@ -61,8 +61,9 @@ impl Sender {
         if moved > 0 {
             self.advance(cfg, now, rtt);
         } else {
-            if let Some(rtt) = rtt {
+            if let Some((rtt, newest)) = rtt {
                 self.rtt.sample(cfg, rtt, self.round());
+                self.note_delay(cfg, now, newest);
             }
             // RFC 9002 section 6.2.1: every packet that is acknowledged counts.
             if cfg.quic && d.bytes > 0 {
@@ -86,15 +87,15 @@ impl Sender {
             self.dup_ack(cfg, now); // duplicate as defined in RFC 5681 section 2
         }
         if self.paced {
-            self.model(cfg, now, &d, lost);
+            self.model(cfg, now, moved, &d, lost);
         }
         self.rest();
         moved
     }
 
-    /// The RTT sample of an acknowledgement (Linux `tcp_ack_update_rtt`). It comes from the oldest acknowledged
-    /// segment if all were sent once, else from the oldest selectively acknowledged one sent once, else from the
-    /// timestamp.
+    /// The RTT samples of an acknowledgement (Linux `tcp_ack_update_rtt`), for the RTO and for CUBIC. The first comes
+    /// from the oldest acknowledged segment if all were sent once, else from the oldest selectively acknowledged one
+    /// sent once, else from the timestamp. The second comes from the newest segment instead of the oldest.
     fn measured(
         &self,
         cfg: &Config,
@@ -102,14 +103,17 @@ impl Sender {
         moved: u64,
         d: &Delivered,
         echo: u32,
-    ) -> Option<Dur> {
+    ) -> Option<(Dur, Dur)> {
         if !cfg.rtt_every_ack {
             return None;
         }
         let acked = d.oldest.filter(|_| !d.any_resent);
         match acked.or(d.oldest_sacked) {
-            Some(sent) => Some(now.since(sent)),
-            None if moved > 0 && cfg.echoes() => round_trip(now, echo),
+            Some(oldest) => {
+                let newest = d.newest.unwrap_or(oldest);
+                Some((now.since(oldest), now.since(newest)))
+            }
+            None if moved > 0 && cfg.echoes() => round_trip(now, echo).map(|rtt| (rtt, rtt)),
             None => None,
         }
     }
@@ -130,18 +134,20 @@ impl Sender {
         self.board.sack(&blocks[..n], d);
     }
 
-    /// SND.UNA moved: updates RTT estimate, counters and timer. `rtt` is the sample, if every acknowledgement gives
-    /// one.
-    pub(super) fn advance(&mut self, cfg: &Config, now: Time, rtt: Option<Dur>) {
+    /// SND.UNA moved: updates RTT estimate, counters and timer. `rtt` holds the samples for the RTO and for CUBIC, if
+    /// every acknowledgement gives them.
+    pub(super) fn advance(&mut self, cfg: &Config, now: Time, rtt: Option<(Dur, Dur)>) {
         self.timeouts = 0;
         let mut rtt = rtt;
         if !cfg.rtt_every_ack && self.timed.0 != 0 && self.una >= self.timed.0 {
-            rtt = Some(now.since(self.timed.1));
+            let timed = now.since(self.timed.1);
+            rtt = Some((timed, timed));
             self.timed.0 = 0;
         }
-        if let Some(rtt) = rtt {
+        if let Some((rtt, newest)) = rtt {
             self.rtt.sample(cfg, rtt, self.round());
-            self.mind_slow_start(now, rtt, cfg);
+            self.note_delay(cfg, now, newest);
+            self.mind_slow_start(now, newest, cfg);
         }
         // RFC 6582 section 3.2 step 3: in fast recovery without SACK only the first partial
         // acknowledgement restarts the timer.
@@ -167,7 +173,7 @@ impl Sender {
     #[inline]
     pub(super) fn grow_plainly(&mut self, cfg: &Config, now: Time, bytes: u64) {
         if self.may_grow(cfg) {
-            let shortest = self.rtt.min().unwrap_or(Dur::ZERO);
+            let shortest = self.delay_min().unwrap_or(Dur::ZERO);
             self.window.on_ack(cfg, now, bytes, shortest);
         }
     }
@@ -182,6 +188,7 @@ impl Sender {
             srtt: self.rtt.smoothed().unwrap_or(Dur::ZERO),
             rtt: newest.map(|(sent, ..)| now.since(sent)),
             min_rtt: self.rtt.min().unwrap_or(Dur::ZERO),
+            delayed: false,
             one_way: (d.one_way > 0).then(|| Dur::from_micros(u64::from(d.one_way))),
             limited,
             flight: self.in_flight(),

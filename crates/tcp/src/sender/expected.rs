@@ -32,8 +32,12 @@ impl Sender {
         let moved = seg.ack - self.una;
         self.una = seg.ack;
         let rtt = match sent_once {
-            Some(sent) if cfg.rtt_every_ack => Some(now.since(sent)),
-            None if cfg.rtt_every_ack && cfg.echoes() => round_trip(now, seg.stamps.echo()),
+            Some((oldest, newest)) if cfg.rtt_every_ack => {
+                Some((now.since(oldest), now.since(newest)))
+            }
+            None if cfg.rtt_every_ack && cfg.echoes() => {
+                round_trip(now, seg.stamps.echo()).map(|rtt| (rtt, rtt))
+            }
             _ => None,
         };
         self.advance(cfg, now, rtt);

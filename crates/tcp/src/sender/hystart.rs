@@ -5,7 +5,7 @@
 use swell_base::{Dur, Time};
 
 use super::{Episode, Sender};
-use crate::Config;
+use crate::{Algorithm, Config};
 
 /// HyStart does nothing below this window, in segments (`hystart_low_window`).
 const LOW_WINDOW: f64 = 16.0;
@@ -82,6 +82,25 @@ impl HyStart {
 }
 
 impl Sender {
+    /// Takes an RTT sample for CUBIC, which keeps a minimum of its own. Unlike that of the connection, it does not
+    /// include the SYN, and a time-out clears it (`cubictcp_acked`, `bictcp_reset`).
+    pub(super) fn note_delay(&mut self, cfg: &Config, now: Time, rtt: Dur) {
+        if cfg.algorithm != Algorithm::Cubic || self.window.has_just_reduced(now) {
+            return;
+        }
+        let sample = u32::try_from(rtt.as_nanos() / 1000).unwrap_or(u32::MAX);
+        let min = &mut self.index_or_delay;
+        if *min == 0 || sample < *min {
+            *min = sample.max(1);
+        }
+    }
+
+    /// CUBIC's smallest RTT, `None` before its first sample (`delay_min`).
+    pub(crate) fn delay_min(&self) -> Option<Dur> {
+        let micros = u64::from(self.index_or_delay);
+        (micros > 0 && !self.ns2).then(|| Dur::from_micros(micros))
+    }
+
     /// HyStart: ends slow start when the path shows that it is full.
     pub(super) fn mind_slow_start(&mut self, now: Time, rtt: Dur, cfg: &Config) {
         if !self.minded {
@@ -94,7 +113,7 @@ impl Sender {
                 return;
             }
             let window = self.window.cwnd / f64::from(cfg.mss());
-            let min = self.rtt.min().unwrap_or(rtt);
+            let min = self.delay_min().unwrap_or(rtt);
             let round = (self.una, self.nxt);
             let first = || Episode::SlowStart(HyStart::new());
             let Episode::SlowStart(hystart) = self.active().episode.get_or_insert_with(first)

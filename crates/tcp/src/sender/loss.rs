@@ -29,6 +29,10 @@ pub(super) struct Rack {
 /// RFC 8985 section 7.2: maximum time for which a peer may delay the acknowledgement of a single segment.
 const WORST_ACK_DELAY: Dur = Dur::from_millis(200);
 
+/// Linux waits for this long in addition, both for a probe and for a reordered segment (`TCP_TIMEOUT_MIN_US`). Before
+/// 6.7 it waited for two ticks, which is 8 ms at 250 Hz. QUIC adds nothing (RFC 9002 sections 6.1.2 and 6.2.1).
+const TIMER_MIN: Dur = Dur::from_millis(2);
+
 /// Number of QUIC's probe time-outs in a row before congestion counts as persistent. Packets lost then span more than
 /// three of the first one (RFC 9002 section 7.6.1).
 const PROBES: u8 = 2;
@@ -342,6 +346,7 @@ impl Sender {
             self.reduce(cfg, now);
         }
         self.window.on_timeout();
+        self.index_or_delay = 0; // see `delay_min`
         self.window.cwnd = self.in_flight() as f64 + f64::from(cfg.mss());
         self.minded = cfg.hystart && cfg.algorithm == Algorithm::Cubic;
         self.cwr |= cfg.ecn;
@@ -411,7 +416,8 @@ impl Sender {
             .board
             .judge_by_time(rack.sent, rack.end, |sent| sent + wait <= now);
         if let Some(sent) = waiting {
-            self.arm(Timer::Reorder, sent + wait);
+            let more = if cfg.quic { Dur::ZERO } else { TIMER_MIN };
+            self.arm(Timer::Reorder, sent + wait + more);
         } else if self.timer == Timer::Reorder {
             self.rearm(cfg, now);
         }
@@ -428,10 +434,8 @@ impl Sender {
             && self.board.missing() == 0
             && !self.probing();
         let srtt = self.rtt.smoothed().filter(|_| possible)?;
-        let mut pto = srtt * 2;
-        if self.board.len() == 1 {
-            pto += WORST_ACK_DELAY;
-        }
+        let alone = self.board.len() == 1;
+        let pto = srtt * 2 + if alone { WORST_ACK_DELAY } else { TIMER_MIN };
         // If the RTO would come first, the probe replaces it.
         Some(pto.min(self.rto(cfg)))
     }

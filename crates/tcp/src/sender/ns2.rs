@@ -1,7 +1,7 @@
 //! The senders of ns-2's one-way agents, packet for packet: `TcpAgent`, `RenoTcpAgent` and `NewRenoTcpAgent` of
 //! ns-2.35 (`tcp/tcp.cc`, `tcp/tcp-reno.cc`, `tcp/tcp-newreno.cc`). The names in backquotes are theirs. Windows are
 //! in packets. Packets in flight are numbered from the oldest, so `highest_ack_` is always -1 and `t_seqno_` is
-//! [`Sender::index`].
+//! [`Sender::index_or_delay`].
 
 use swell_base::{Flags, Segment, Time};
 
@@ -33,14 +33,14 @@ impl Sender {
                 return Some(self.packet_again(cfg, now, &r));
             }
         }
-        if (self.index >= self.packets_allowed(cfg) || self.burst == 0) && !self.extra {
+        if (self.index_or_delay >= self.packets_allowed(cfg) || self.burst == 0) && !self.extra {
             return None;
         }
         self.extra = false;
-        if u64::from(self.index) < self.board.len() as u64 {
+        if u64::from(self.index_or_delay) < self.board.len() as u64 {
             // After a time-out all packets are resent, whether they arrived or not (go back N).
-            let r = self.board.resend_at(now, self.index)?;
-            self.index += 1;
+            let r = self.board.resend_at(now, self.index_or_delay)?;
+            self.index_or_delay += 1;
             self.burst = self.burst.saturating_sub(u8::from(self.burst < NO_LIMIT));
             return Some(self.packet_again(cfg, now, &r));
         }
@@ -49,7 +49,7 @@ impl Sender {
             return None;
         }
         let len = pending.min(u64::from(cfg.mss())) as u32; // at most the segment size, a u32
-        self.index += 1;
+        self.index_or_delay += 1;
         self.burst = self.burst.saturating_sub(u8::from(self.burst < NO_LIMIT));
         Some(self.new_packet(cfg, now, len.min(self.writes.left())))
     }
@@ -65,7 +65,7 @@ impl Sender {
         }
         let out = self.push(cfg, now, len);
         if let Some(v) = self.window.vegas()
-            && v.takes_for_resent(self.index - 1)
+            && v.takes_for_resent(self.index_or_delay - 1)
         {
             self.board.mark_newest_resent();
         }
@@ -165,7 +165,7 @@ impl Sender {
     /// `newack`. Returns the number of acknowledged packets and the last of them.
     #[inline]
     fn new_ack(&mut self, cfg: &Config, now: Time, ack: u64, ns2: Ns2) -> (u32, Option<Record>) {
-        let before = self.index;
+        let before = self.index_or_delay;
         let (n, last) = self.board.take_acked(ack);
         // `newtimer`. Until `t_seqno_` is updated, it may lie below the acknowledged packets.
         let restart = ns2.timerfix || before >= n || ack < self.nxt;
@@ -174,7 +174,7 @@ impl Sender {
         }
         self.dupacks = 0;
         self.una = ack;
-        self.index = before.saturating_sub(n);
+        self.index_or_delay = before.saturating_sub(n);
         if self.timed.0 != 0 && ack >= self.timed.0 {
             self.rtt.sample_in_ticks(cfg, self.timed.1, now);
             self.timed.0 = 0;
@@ -196,7 +196,7 @@ impl Sender {
 
     /// `partialnewack_helper` with `newreno_changes1_` and `partial_window_deflation_`.
     fn partial_new_ack(&mut self, cfg: &Config, now: Time, ack: u64) {
-        let before = self.index;
+        let before = self.index_or_delay;
         let (n, _) = self.board.take_acked(ack);
         if !self.partial_acked {
             self.partial_acked = true;
@@ -209,7 +209,7 @@ impl Sender {
             self.inflation = 1.0;
         }
         self.una = ack;
-        self.index = before.saturating_sub(n);
+        self.index_or_delay = before.saturating_sub(n);
         if self.timed.0 != 0 && ack >= self.timed.0 {
             self.timed.0 = 0;
             self.rtt.end_backoff();
@@ -244,7 +244,7 @@ impl Sender {
             }
         } else if cfg.limited_transmit {
             // `send_one`
-            let next = f64::from(self.index) + 1.0;
+            let next = f64::from(self.index_or_delay) + 1.0;
             self.extra = next <= f64::from(window_cap(cfg))
                 && next <= self.window.cwnd + f64::from(self.dupacks)
                 && self.end > self.nxt;
@@ -254,7 +254,7 @@ impl Sender {
     fn vegas_new_ack(&mut self, cfg: &Config, now: Time, ack: u64, ns2: Ns2) {
         let dupacks = self.dupacks;
         let acked = self.new_ack(cfg, now, ack, ns2);
-        let flying = (self.index, self.board.at(0).map(|r| r.sent_at));
+        let flying = (self.index_or_delay, self.board.at(0).map(|r| r.sent_at));
         self.phase = Phase::Open;
         if self
             .window
@@ -268,7 +268,7 @@ impl Sender {
     fn vegas_dup_ack(&mut self, cfg: &Config, now: Time, ns2: Ns2) {
         self.dupacks = self.dupacks.saturating_add(1);
         let threshold = cfg.dup_threshold.max(1);
-        let flying = self.index;
+        let flying = self.index_or_delay;
         let window = (self.window.cwnd as u32).min(window_cap(cfg)); // a cast saturates
         let (Some(v), Some(&oldest)) = (self.window.vegas(), self.board.at(0)) else {
             return;
@@ -333,7 +333,7 @@ impl Sender {
         }
         self.rtt.back_off_in_ticks(cfg, ns2);
         self.restart_timer(cfg, now);
-        self.index = 0;
+        self.index_or_delay = 0;
     }
 
     /// `timeout` with nothing in flight. The retransmission timer keeps running after the last acknowledgement and
@@ -346,7 +346,7 @@ impl Sender {
         self.inflation = 0.0;
         self.dupacks = 0;
         self.timed.0 = 0;
-        self.index = 0;
+        self.index_or_delay = 0;
         if cfg.idle_restart == IdleRestart::Off {
             return;
         }

@@ -8,6 +8,14 @@ use crate::cc::Acked;
 use crate::scoreboard::Delivered;
 
 impl Sender {
+    /// The handshake is over: BBR begins with its RTT.
+    pub(crate) fn begin_pacing(&mut self, now: Time) {
+        let min = self.rtt.min();
+        if let (Some(b), Some(min)) = (self.window.bbr(), min) {
+            b.begin(now, min);
+        }
+    }
+
     /// Whether pacing delays the next segment.
     #[inline(never)]
     pub(super) fn held_back(&mut self, now: Time) -> bool {
@@ -49,12 +57,14 @@ impl Sender {
         }
     }
 
-    /// Updates BBR's model, in every phase. The acknowledgement delivered `d`, and `lost` bytes were found lost by
-    /// it.
-    pub(super) fn model(&mut self, cfg: &Config, now: Time, d: &Delivered, lost: u64) {
+    /// Updates BBR's model, in every phase. The acknowledgement delivered `d`, `moved` bytes of it cumulatively, and
+    /// `lost` bytes were found lost by it.
+    pub(super) fn model(&mut self, cfg: &Config, now: Time, moved: u64, d: &Delivered, lost: u64) {
         if let Some((sent, end, _)) = d.last_sent {
+            let runt = moved > 0 && moved < u64::from(cfg.mss()) && moved == d.bytes;
             let acked = Acked {
                 lost,
+                delayed: runt && d.segments == 1 && self.board.sacked() == 0,
                 ..self.acked(now, d, true)
             };
             self.window.bbr_ack(cfg, &acked, (sent, end));

@@ -357,3 +357,29 @@ fn the_sack_blocks_name_the_latest_hole_first() {
     assert_eq!(blocks, [(7, 9), (5, 6), (3, 4)]);
     assert!(net.log.iter().all(|x| !x.2.flags.has(Flags::RST)));
 }
+
+/// Linux `bictcp_reset`: after a time-out CUBIC measures the smallest RTT anew. The path moves from 10 to 100 ms in an
+/// outage. The new RTT is no sign of a queue, so HyStart leaves the slow start alone until it reaches the threshold.
+#[test]
+fn slow_start_after_a_time_out_knows_only_the_rtts_since() {
+    let cfg = Config {
+        send_window: Some(200),
+        ..Config::linux()
+    };
+    let mut net = Net::new(cfg, ms(5))
+        .judge(|s| match s.at.as_secs_f64() {
+            _ if s.from == CLIENT => deliver(),
+            t if t < 1.0 => deliver(),
+            t if t < 1.1 => lose(),
+            _ => vec![ms(90)],
+        })
+        .app(serve(1 << 40));
+    net.run_until(Time::from_secs_f64(1.3));
+    let before = server(&net);
+    let threshold = 140 * 1448; // 0.7 of the window
+    assert_eq!((before.rtos, before.ssthresh), (1, threshold));
+    net.run_until(Time::from_secs_f64(2.3));
+    let after = server(&net);
+    assert_eq!((after.undone, after.ssthresh), (0, threshold));
+    assert!(after.cwnd >= threshold, "{after:?}");
+}

@@ -117,6 +117,54 @@ fn bbr_paces_after_the_first_ten_segments_and_in_pairs() {
     assert!(gaps[1..].iter().all(|g| (g - 2.8).abs() < 0.03), "{gaps:?}");
 }
 
+/// On a path of 10 ms the 200 ms of PROBE_RTT are more than the ten rounds of the bandwidth filter. The samples of that
+/// time are not taken for the bandwidth (Linux `bbr_update_min_rtt`: "ignore low rate samples during this mode").
+#[test]
+fn bbr_remembers_the_bandwidth_through_probe_rtt() {
+    let rate = Rate::from_bps(100_000_000);
+    let mut net = Net::new(linux(Algorithm::Bbr), ms(5))
+        .rate(rate)
+        .queue(ms(50))
+        .app(greedy);
+    let mut delivered = |s: f64| {
+        net.run_until(Time::from_secs_f64(s));
+        net.ends[CLIENT].stats().delivered as f64
+    };
+    // Two periods of 10.2 s, each with one PROBE_RTT: 200 ms at 5 % of the rate, and at most two RTTs to drain the
+    // queue and to fill the pipe again. The pacing rate is one per cent low.
+    let before = delivered(5.0);
+    let bytes = delivered(25.4) - before;
+    let share = bytes * 8.0 / (20.4 * rate.bps() as f64 * HEADERS);
+    assert!((0.97..0.982).contains(&share), "{share}");
+}
+
+/// An RTT that only equals the smallest one does not postpone PROBE_RTT (Linux 5.10, `bbr_update_min_rtt`). A receive
+/// window of eight segments keeps the queue empty, so every RTT is the smallest.
+#[test]
+fn bbr_probes_the_rtt_after_ten_seconds_of_equal_rtts() {
+    let cfg = Config {
+        delayed_ack: false,
+        recv_tuning: false,
+        recv_buffer: 8 * 1448,
+        ..linux(Algorithm::Bbr)
+    };
+    let mut net = Net::new(cfg, ms(20)).app(greedy);
+    let mut smallest_window = |from: f64, to: f64| {
+        let mut least = u64::MAX;
+        let mut at = from;
+        while at < to {
+            net.run_until(Time::from_secs_f64(at));
+            least = least.min(net.ends[SERVER].stats().cwnd / 1448);
+            at += 0.01;
+        }
+        least
+    };
+    // The server has its first RTT after 60 ms.
+    assert!(smallest_window(1.0, 10.0) > 4);
+    assert_eq!(smallest_window(10.0, 10.4), 4);
+    assert!(smallest_window(10.5, 20.0) > 4);
+}
+
 /// Five per cent loss stops loss-based congestion control, but not BBR.
 #[test]
 fn bbr_does_not_take_every_loss_for_congestion() {
