@@ -128,13 +128,16 @@ struct Datagram {
 }
 
 /// Whether payload begins with a long header of QUIC (RFC 9000 section 17.2) of version 1, version 2 (RFC 9369), a draft,
-/// or one that is reserved to make servers negotiate (RFC 9000 section 15).
+/// mvfst, or one that is reserved to make servers negotiate (RFC 9000 section 15).
 fn is_long_header(payload: &[u8]) -> bool {
     let Some(&[first, version @ ..]) = payload.first_chunk::<5>() else {
         return false;
     };
     let version = u32::from_be_bytes(version);
-    let known = matches!(version, 1 | 0x6b33_43cf | 0xff00_0001..=0xff00_00ff);
+    let known = matches!(
+        version,
+        1 | 0x6b33_43cf | 0xff00_0001..=0xff00_00ff | 0xface_b000..=0xface_b0ff
+    );
     first & 0xc0 == 0xc0 && (known || version & 0x0f0f_0f0f == 0x0a0a_0a0a)
 }
 
@@ -418,6 +421,7 @@ impl Datagrams {
             flow.turns.finish(End {
                 at: end,
                 whole: true,
+                missing: 0,
                 broken: false,
                 closing: false,
                 too_late: None,
@@ -462,8 +466,8 @@ impl Datagrams {
 /// The address of a client, and a server's address and port.
 type Pair = (IpAddr, (IpAddr, u16));
 
-/// Finds the flows whose last request was never answered, while a flow that the client opened later to the same port
-/// was.
+/// Finds the flows in which nothing was ever answered, while a flow that the client opened a second later or more to the
+/// same port was.
 #[derive(Default)]
 struct GivenUp {
     /// When the last answered flow between the two began.
@@ -478,11 +482,7 @@ impl GivenUp {
         if exchanges.iter().any(|e| e.first_byte.is_some()) {
             // Flows come in the order in which they began.
             self.answered.insert(ends, flow.start);
-        }
-        if let Some(last) = exchanges.last()
-            && last.first_byte.is_none()
-            && last.label.waits()
-        {
+        } else if let Some(last) = exchanges.last().filter(|e| e.label.waits()) {
             self.waiting.push((ends, last.start, index));
         }
     }
@@ -491,7 +491,7 @@ impl GivenUp {
         let waiting = self.waiting.iter();
         waiting.filter_map(|(ends, start, index)| {
             let began = self.answered.get(ends)?;
-            (began > start).then_some(*index)
+            (began.since(*start) >= WAITS).then_some(*index)
         })
     }
 }
@@ -523,18 +523,20 @@ impl Flow {
     }
 }
 
-/// A client that sends many datagrams for longer than this waits for none of them to be answered.
+/// A client that has waited for an answer for less than this may still do so when it asks over another flow, or when it
+/// has sent many datagrams.
 const WAITS: Dur = Dur::from_secs(1);
+/// A client that repeats its request sends fewer datagrams than this.
+const MANY: u32 = 100;
 
-/// Labels streams that were answered only at their end, as by a report of what arrived.
+/// Labels a stream that was answered only at its end, as by a report of what arrived. It is all that its flow has.
 fn streams(exchanges: &mut [Exchange]) {
-    for e in exchanges {
-        let late = e
-            .first_byte
-            .is_some_and(|first| first.since(e.start) > WAITS);
-        if late && e.pieces > STREAM && e.label != Label::Merged {
-            e.label = Label::OneWay;
-        }
+    let [e] = exchanges else { return };
+    let late = e
+        .first_byte
+        .is_some_and(|first| first.since(e.start) > WAITS);
+    if late && e.pieces >= MANY && e.label != Label::Merged {
+        e.label = Label::OneWay;
     }
 }
 

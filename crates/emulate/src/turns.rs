@@ -121,6 +121,8 @@ pub struct End {
     pub at: Time,
     /// Whether the current answer, if there is one, is complete.
     pub whole: bool,
+    /// Bytes that the server sent and that have not arrived, with all bytes before them.
+    pub missing: u64,
     /// Whether the server reset the conversation.
     pub broken: bool,
     /// Whether only one side had closed it.
@@ -216,8 +218,10 @@ impl Turns {
     /// The client sent new data.
     pub fn asked(&mut self, at: Time, bytes: u64, received: Received) {
         let unasked = self.unasked.take();
+        // What the client sent before was a reply to unasked data, if that is still without an answer.
+        let replied = self.tentative.is_some() && !self.acknowledges && self.forget();
         // The answer before was complete when the server sent unasked, and when the client sent what was no request.
-        let complete = self.withdraw(at) || unasked.is_some();
+        let complete = replied || self.withdraw(at) || unasked.is_some();
         let received = if complete { Received::All } else { received };
         let unasked = unasked.filter(|u| u.bytes > 0);
         self.unasked_times[0] += u32::from(unasked.is_some());
@@ -236,8 +240,8 @@ impl Turns {
         current.pieces = current.pieces.saturating_add(1);
         if begins {
             (self.reached, self.acknowledges) = (None, false);
-            // It may only say that the client is alive.
-            let reply = unasked.filter(|_| bytes <= TINY);
+            // It may only say that the client is alive. Then it is about as long as what asked for that.
+            let reply = unasked.filter(|u| bytes <= TINY && bytes <= u.bytes + FRAMING);
             self.tentative = reply.map(|u| at + u.silence);
         }
     }
@@ -273,8 +277,9 @@ impl Turns {
     /// The server sends at `at`, after a silence longer than `silence`, and all earlier data of both directions has
     /// arrived.
     pub fn wakes(&mut self, at: Time, silence: Dur) {
-        self.withdraw(at);
-        if self.has_answer() {
+        // What follows may still be the slow answer to what seemed a reply.
+        let replied = self.tentative.is_some_and(|until| at >= until);
+        if self.has_answer() || replied {
             let before = self.unasked.replace(Unasked { bytes: 0, silence });
             self.unasked_times[0] += u32::from(before.is_some_and(|u| u.bytes > 0));
         }
@@ -290,7 +295,7 @@ impl Turns {
             }
             bytes = unasked.bytes;
             self.unasked = None;
-            self.unasked_times[1] += 1;
+            self.unasked_times[1] += u32::from(self.has_answer());
         }
         self.tentative = None;
         let opened = self.opened;
@@ -320,7 +325,12 @@ impl Turns {
     /// Forgets the current exchange if by now it has turned out to be no request. Then the one before is the current
     /// one again.
     fn withdraw(&mut self, now: Time) -> bool {
-        let none = self.tentative.is_some_and(|until| now >= until) && !self.has_answer();
+        self.tentative.is_some_and(|until| now >= until) && self.forget()
+    }
+
+    /// Forgets the current exchange unless it has an answer.
+    fn forget(&mut self) -> bool {
+        let none = !self.has_answer();
         if none {
             (self.tentative, self.acknowledges) = (None, false);
             self.current = self.done.pop();
@@ -353,7 +363,7 @@ impl Turns {
         whole |= self.withdraw(end.at);
         if let Some(unasked) = self.unasked.take() {
             self.unasked_times[0] += u32::from(unasked.bytes > 0);
-            whole = true;
+            whole |= unasked.bytes + end.missing <= TINY;
         }
         let first = self.done.is_empty();
         let Some(current) = &mut self.current else {
@@ -408,6 +418,8 @@ pub(crate) const STREAM: u32 = 8;
 
 /// A heartbeat has at most this much payload each way, and so has what a server sends unasked.
 const TINY: u64 = 128;
+/// A client's reply is at most this much longer than what it replies to: a mask (RFC 6455 section 5.3), or padding.
+const FRAMING: u64 = 16;
 /// Heartbeats are at least this far apart.
 const PERIOD: Dur = Dur::from_secs(1);
 

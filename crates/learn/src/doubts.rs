@@ -84,10 +84,10 @@ impl Counts {
                 *sum += more;
             }
         }
-        for (joined, unknown) in t.joined() {
-            self.joined += joined;
-            self.joined_unknown += u64::from(joined > 0 && unknown);
-        }
+        let joined = t.joined();
+        self.joined += joined.iter().map(|j| j.0).sum::<u64>();
+        self.joined_unknown +=
+            u64::from(joined.iter().any(|&(bytes, unknown)| bytes > 0 && unknown));
         self.keep_alives += t.halves.iter().map(|h| h.keep_alives).sum::<u64>();
         self.duplicates += t.halves.iter().map(|h| h.duplicates).sum::<u64>();
         self.jumps += t.halves.iter().map(|h| h.jumps).sum::<u64>();

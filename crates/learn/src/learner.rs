@@ -374,10 +374,10 @@ impl Learner {
         let client_sent = match (h.has(Header::SYN), h.has(Header::ACK)) {
             (true, false) => true,
             (true, true) => false,
-            _ => match server_first(false, h.src_port, h.dst_port) {
-                Some(source_is_server) => !source_is_server,
-                None => from_client.unwrap_or(true),
-            },
+            _ => from_client.unwrap_or_else(|| {
+                let source_is_server = server_first(false, h.src_port, h.dst_port);
+                !source_is_server.unwrap_or(false)
+            }),
         };
         let i = self.open_slot(p, key, from_a, client_sent);
         let (client_port, server_port) = if client_sent {

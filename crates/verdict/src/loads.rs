@@ -149,7 +149,8 @@ impl Loads {
         let share = background.share(run.warmup, run.duration);
         let asked = measured.and_then(|m| m.target_bps);
         let carried = background.load() == LoadBasis::Carried;
-        let exact = fixed.is_some() && open_loop;
+        // As much is offered as it takes to carry a rate.
+        let exact = fixed.is_some() && open_loop && !carried;
         // Compare with the mean over all draws. The variation between draws, which heavy tails make large, is
         // in the intervals.
         let target = measured

@@ -104,7 +104,7 @@ pub(super) fn most_is_unfinished(pairs: &Pairs<'_>) -> Option<String> {
 
 /// The reason why nobody may say that nothing differs, where requests that no judged percentile covers did not finish
 /// and took more than the margin of the time: a large download beside small requests, for example. Also whether they did
-/// so under both conditions, so that nothing but what they carried can differ.
+/// so under both conditions, so that nothing but what they carried can differ, which goodput tells.
 pub(super) fn long_is_unfinished(
     pairs: &Pairs<'_>,
     groups: [&[Vec<Observation>]; 2],
@@ -117,6 +117,10 @@ pub(super) fn long_is_unfinished(
         .collect();
     all.sort_by(f64::total_cmp);
     let covered = *all.get((all.len() as f64 * DECISIVE[2]) as usize)?;
+    // Others of their size did finish, and are judged.
+    let done = groups.into_iter().flatten().flatten();
+    let done = done.filter(|o| o.complete).map(|o| o.value);
+    let covered = done.fold(covered, f64::max);
     let [with, without] = unfinished_shares(pairs, covered.min(f64::MAX) * ALMOST);
     (with.max(without) > MARGIN).then(|| {
         let reason = format!(

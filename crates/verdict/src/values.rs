@@ -297,8 +297,9 @@ fn request_times_of(
         });
     }
     if let Some((reason, both)) = long_is_unfinished(pairs, [over, under]) {
-        found.open.push(reason);
-        if both && !found.judged.iter().any(|j| j.measure == GOODPUT.name) {
+        if !both {
+            found.open.push(reason);
+        } else if !found.judged.iter().any(|j| j.measure == GOODPUT.name) {
             found.mean(&GOODPUT, pairs, value);
         }
     }

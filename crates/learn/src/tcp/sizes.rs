@@ -46,9 +46,11 @@ impl Sizes {
             };
             u32::from(mss).saturating_sub(timestamps).max(1)
         };
+        // What the sender announces tells its MTU.
+        let bound = |a: u32| self.own.map_or(a, |own| payload(own).min(a));
         match allowed.map(payload) {
             Some(a) if largest < LEAST_MSS.min(a) => a,
-            Some(a) if largest > a => self.own.map_or(a, |own| payload(own).min(a)),
+            Some(a) if largest > a.min(bound(a).max(ETHERNET)) => bound(a),
             Some(_) => largest,
             None if largest <= ETHERNET => largest.max(LEAST_MSS),
             None => self.largest.full().unwrap_or(ETHERNET_MSS),
@@ -61,7 +63,13 @@ impl Sizes {
             return 1;
         }
         let payload = u32::try_from(payload).unwrap_or(u32::MAX);
-        let full = self.full_if(self.largest.payload().max(payload), allowed);
+        // With this one, which is not recorded yet: sizes of before may all be those of small writes.
+        let mut largest = self.largest;
+        largest.push(payload);
+        let full = match allowed {
+            Some(_) => self.full_if(largest.payload(), allowed),
+            None => largest.full().unwrap_or(ETHERNET_MSS),
+        };
         u64::from(payload.div_ceil(full))
     }
 
@@ -148,6 +156,14 @@ mod tests {
             [None, Some(1_400), Some(65_483)].map(|a| sizes.joined(a)),
             [bytes; 3]
         );
+        // After small writes, and beside a receiver that would take jumbo frames.
+        let mut late = Sizes::default();
+        begin(&mut late, &[36, 36], None);
+        assert_eq!(late.segments(20_000, None), 14);
+        late.own = Some(1_460);
+        begin(&mut late, &[4_380, 4_380], Some(8_961));
+        assert_eq!(late.segments(4_380, Some(8_961)), 3);
+        assert_eq!(late.mss(Some(8_961)), 1_460);
         // Jumbo frames.
         let mut jumbo = Sizes::default();
         begin(&mut jumbo, &[8_948, 8_948, 8_948, 300], None);

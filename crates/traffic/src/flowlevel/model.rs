@@ -218,6 +218,8 @@ fn spread(u: &UdpSources, begun: &[f64], lengths: &[f64], playback: &Playback) -
     let all: f64 = sources.iter().map(|s| s.0).sum();
     let mut sent = begun.to_vec();
     sent[first..].fill(0.0);
+    // Changes of the rate at the begins of intervals that sources send in from end to end.
+    let mut turns = vec![0.0; edges.len()];
     for (i, &n) in begun.iter().enumerate().skip(first) {
         for &(volume, lifetime) in &sources {
             let lasts = lifetime.clamp(1e-6, round);
@@ -225,16 +227,30 @@ fn spread(u: &UdpSources, begun: &[f64], lengths: &[f64], playback: &Playback) -
             for k in 0..STARTS {
                 let at = edges[i - first] + lengths[i] * (k as f64 + 0.5) / STARTS as f64;
                 // What is beyond the end of the circle is at its beginning.
-                for (begin, from) in [(at, i - first), (at - round, 0)] {
-                    let end = begin + lasts;
-                    let reached = edges.windows(2).enumerate().skip(from);
-                    for (j, edge) in reached.take_while(|(_, edge)| edge[0] < end) {
-                        let time = (end.min(edge[1]) - begin.max(edge[0])).max(0.0);
-                        sent[first + j] += each * time / lasts;
+                for begin in [at, at - round] {
+                    let rate = each / lasts;
+                    let (from, to) = (begin.max(0.0), (begin + lasts).min(round));
+                    if from >= to {
+                        continue;
                     }
+                    let one = edges.partition_point(|&e| e <= from) - 1;
+                    let last = edges.partition_point(|&e| e < to) - 1;
+                    if one == last {
+                        sent[first + one] += rate * (to - from);
+                        continue;
+                    }
+                    sent[first + one] += rate * (edges[one + 1] - from);
+                    sent[first + last] += rate * (to - edges[last]);
+                    turns[one + 1] += rate;
+                    turns[last] -= rate;
                 }
             }
         }
+    }
+    let mut rate = 0.0;
+    for (j, turn) in turns[..edges.len() - 1].iter().enumerate() {
+        rate += turn;
+        sent[first + j] += rate * lengths[first + j];
     }
     sent
 }

@@ -30,11 +30,28 @@ fn a_download_that_never_ends_is_judged_by_what_it_carries() {
         "{}",
         full_text(&halved)
     );
-    // Nobody knows how long it would have taken.
+    // As much in the same time is no difference.
     let equal = cut_off(|_| 10_000_000);
-    assert_eq!(equal.matters, Answer::Unclear, "{}", full_text(&equal));
+    assert_eq!(equal.matters, Answer::No, "{}", full_text(&equal));
+}
+
+/// A download that ends without traffic only. The other sizes do not differ.
+#[test]
+fn a_download_that_ends_under_one_condition_leaves_the_answer_open() {
+    let mut results = results(10, |_, _| 1.0);
+    for run in &mut results.runs {
+        let bulk = &mut run.observed.requests[99];
+        (bulk.start, bulk.last_byte, bulk.observed_until) = (2.0, 21.0, 21.0);
+        if run.cell.background == "learnt" {
+            (bulk.outcome, bulk.observed_until) = (Outcome::Unfinished, 21.5);
+        }
+    }
+    let v = judged(&results);
     let said = "the longest requests did not finish";
-    assert!(full_text(&equal).contains(said), "{}", full_text(&equal));
+    let learnt = v.backgrounds.iter().find(|b| b.background == "learnt");
+    let learnt = learnt.unwrap();
+    assert_eq!(learnt.matters, Some(Answer::Unclear), "{}", full_text(&v));
+    assert!(learnt.open.iter().any(|r| r.contains(said)), "{learnt:?}");
 }
 
 /// Of objects of two sizes, one never ends.

@@ -144,3 +144,34 @@ fn much_data_after_a_silence_is_part_of_the_answer() {
     assert_eq!(times(&seen), [(script.truth[0].0, script.now)]);
     assert_eq!((seen.unasked, seen.exchanges[0].bytes[1]), ([0, 1], 7000));
 }
+
+/// A small request after a notice, whose answer takes longer than the silence that a notice comes after.
+#[test]
+fn a_slow_answer_to_a_small_request_after_a_notice_is_its_answer() {
+    for size in [3000, 60] {
+        let mut script = kept(20);
+        script.message(false, 6, |_| false);
+        script.now += SECOND;
+        script.ask(&Asked {
+            waits: [3 * SECOND / 2, 0],
+            ..asked(100, size)
+        });
+        let seen = assert_true(&script);
+        assert_eq!(seen.exchanges[1].bytes, [100, size]);
+    }
+}
+
+/// A pong, and soon after it a request.
+#[test]
+fn a_request_soon_after_a_pong_is_one() {
+    let mut script = kept(20);
+    script.message(false, 6, |_| false);
+    script.message(true, 6, |_| false);
+    script.now += SECOND / 2;
+    script.ask(&Asked {
+        waits: [11 * SECOND / 10, 0],
+        ..asked(300, 3000)
+    });
+    let seen = assert_true(&script);
+    assert_eq!(seen.exchanges[1].bytes, [300, 3000]);
+}
