@@ -24,9 +24,11 @@ use crate::store::{Measured, StoreError, write_atomically};
 
 use whole::Line;
 
-/// Rounds of scaling the sessions.
-const ROUNDS: usize = 3;
-/// All pieces together take no more than this share of the runs' simulated time.
+/// Most rounds of scaling the sessions. Near saturation, three are not always enough.
+const ROUNDS: usize = 4;
+/// Rounds that nearly all searches end with.
+const USUAL: usize = 3;
+/// All pieces of so many rounds together take no more than this share of the runs' simulated time.
 const SHARE: f64 = 0.25;
 /// Length of a piece without its warm-up.
 const PIECE: Dur = Dur::from_secs(10);
@@ -173,7 +175,7 @@ pub(super) fn calibrate(
 fn pieces(plan: &Plan, searches: usize) -> (u32, Dur, Dur) {
     let run = &plan.file.run;
     let all = plan.cells.len() as f64 * run.duration.as_secs_f64();
-    let each = SHARE * all / (searches.max(1) * ROUNDS) as f64;
+    let each = SHARE * all / (searches.max(1) * USUAL) as f64;
     let settle = SETTLE.min(run.warmup);
     let whole = (PIECE + settle).min(run.duration);
     let n = (each / whole.as_secs_f64()) as u32;

@@ -193,7 +193,7 @@ fn a_search_that_ends_too_early_has_its_nearest_try() {
         own: 1e6,
         spread: 0.0,
         noise: 0.0,
-        carried: |x| x / (1.0 + x / 9e6),
+        carried: |x| (x * 0.5e6).sqrt(),
     };
     let (search, best) = plant.search(8e6, 1, 1);
     assert_eq!(search.tried.len(), ROUNDS);
