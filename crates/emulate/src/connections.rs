@@ -441,7 +441,7 @@ impl Connections {
             at,
             // A sender whose window closes in the middle of an answer sets no PSH there.
             whole: server.finished || (server.sent == server.received && pushed),
-            missing: server.sent - server.received,
+            missing: server.sent.saturating_sub(server.received),
             broken: connection.ending == Ending::ResetByServer,
             closing: connection.ending == Ending::Closing,
             too_late: inside.closed.zip(opening).map(|(closed, rtt)| closed - rtt),

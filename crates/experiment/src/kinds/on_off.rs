@@ -11,7 +11,7 @@ use super::contract::{
     Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, path, reads, trimmed,
 };
 use super::energy::variance;
-use super::packets::{measures_of_packets, own_seed, times};
+use super::packets::{measures_of_packets, own_seed, requested, times};
 use super::replay::until;
 use super::{Active, Energy, Traffic};
 use crate::backend::{Offered, RunError};
@@ -261,14 +261,7 @@ impl Keys for OnOff {
     }
 
     fn fixed_bps(&self, measured: &BTreeMap<String, Measured>) -> Option<[f64; 2]> {
-        let [up, down] = match &self.rate {
-            RateSpec::Fixed(rate) => [0.0, rate.bps() as f64],
-            RateSpec::Match(name) => {
-                let matched = measured.get(name)?;
-                [matched.up_bps, matched.down_bps]
-            }
-        };
-        Some([self.rate_up.map_or(up, |r| r.bps() as f64), down])
+        requested(&self.rate, self.rate_up, measured)
     }
 
     fn resolve(&self, with: &Resolving<'_>) -> Option<Traffic> {

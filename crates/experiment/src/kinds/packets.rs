@@ -181,14 +181,7 @@ impl Parametric {
     }
 
     fn fixed_bps(&self, measured: &BTreeMap<String, Measured>) -> Option<[f64; 2]> {
-        let [up, down] = match &self.rate {
-            RateSpec::Fixed(rate) => [0.0, rate.bps() as f64],
-            RateSpec::Match(name) => {
-                let matched = measured.get(name)?;
-                [matched.up_bps, matched.down_bps]
-            }
-        };
-        Some([self.rate_up.map_or(up, |r| r.bps() as f64), down])
+        requested(&self.rate, self.rate_up, measured)
     }
 
     /// Mean rates up and down, with matched rates resolved.
@@ -379,6 +372,23 @@ const FOREGROUND: u64 = 1 << 40;
 /// The measures of a foreground of packets at given times. Goodput and loss alone do not tell how late they arrive.
 pub(super) fn measures_of_packets() -> Vec<Measure> {
     vec![GOODPUT, LOSS, DELAY]
+}
+
+/// The rates that a part with these keys is to have, up and down, bits per second; `None` while those that it matches are
+/// not known.
+pub(super) fn requested(
+    rate: &RateSpec,
+    rate_up: Option<Rate>,
+    measured: &BTreeMap<String, Measured>,
+) -> Option<[f64; 2]> {
+    let [up, down] = match rate {
+        RateSpec::Fixed(rate) => [0.0, rate.bps() as f64],
+        RateSpec::Match(name) => {
+            let matched = measured.get(name)?;
+            [matched.up_bps, matched.down_bps]
+        }
+    };
+    Some([rate_up.map_or(up, |r| r.bps() as f64), down])
 }
 
 /// The seed of a part whose streams have the same names in foreground and background.

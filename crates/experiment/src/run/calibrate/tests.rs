@@ -165,20 +165,25 @@ fn a_full_network_ends_the_search_with_a_doubt_and_no_crowd() {
     }
 }
 
+/// A piece that carried this rate down.
+fn carried(down_bps: f64) -> Piece {
+    Piece {
+        replication: 0,
+        carried: MeasuredRates {
+            up_bps: 0.0,
+            down_bps,
+            lost: 0.0,
+        },
+        offered: None,
+    }
+}
+
 /// Numbers of sessions that carry now too much and now too little do not show a full network.
 #[test]
 fn a_rate_between_two_tries_does_not_blame_the_network() {
     let mut search = Search::new(Some(8e6), Some(1.0));
     for down_bps in [12e6, 5e6, 6e6] {
-        search.learn(&[Piece {
-            replication: 0,
-            carried: MeasuredRates {
-                up_bps: 0.0,
-                down_bps,
-                lost: 0.0,
-            },
-            offered: None,
-        }]);
+        search.learn(&[carried(down_bps)]);
     }
     let best = search.best().unwrap();
     assert_eq!(best.rate, [0.0, 6e6]);
@@ -270,15 +275,7 @@ fn a_search_makes_no_more_than_its_most_copies() {
     };
     for down_bps in [4e6, 5e6] {
         assert!(!search.done);
-        search.learn(&[Piece {
-            replication: 0,
-            carried: MeasuredRates {
-                up_bps: 0.0,
-                down_bps,
-                lost: 0.0,
-            },
-            offered: None,
-        }]);
+        search.learn(&[carried(down_bps)]);
     }
     // A third try would be the second one again.
     assert!(search.done);
