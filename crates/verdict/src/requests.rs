@@ -102,33 +102,42 @@ pub(super) fn most_is_unfinished(pairs: &Pairs<'_>) -> Option<String> {
     })
 }
 
-/// The reason why nobody may say that nothing differs, where requests that no judged percentile covers did not finish
-/// and took more than the margin of the time: a large download beside small requests, for example. Also whether they did
-/// so under both conditions, so that nothing but what they carried can differ, which goodput tells.
-pub(super) fn long_is_unfinished(
+/// Requests that no judged percentile covers did not finish, and took more than the margin of the time: a large download
+/// beside small requests, for example.
+pub(super) struct LongUnfinished {
+    /// Why nobody may say that nothing differs; `None` where such requests took as much under both conditions, so that
+    /// nothing but what they carried can differ.
+    pub open: Option<String>,
+    /// Whether goodput tells what they carried: there are some under both conditions.
+    pub goodput: bool,
+}
+
+pub(super) fn long_unfinished(
     pairs: &Pairs<'_>,
     groups: [&[Vec<Observation>]; 2],
-) -> Option<(String, bool)> {
-    let mut all: Vec<f64> = groups
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|o| o.value)
-        .collect();
-    all.sort_by(f64::total_cmp);
-    let covered = *all.get((all.len() as f64 * DECISIVE[2]) as usize)?;
-    // Others of their size did finish, and are judged.
-    let done = groups.into_iter().flatten().flatten();
-    let done = done.filter(|o| o.complete).map(|o| o.value);
-    let covered = done.fold(covered, f64::max);
-    let [with, without] = unfinished_shares(pairs, covered.min(f64::MAX) * ALMOST);
-    (with.max(without) > MARGIN).then(|| {
-        let reason = format!(
-            "the longest requests did not finish; they took {:.0} % of the time with it and {:.0} % without",
-            100.0 * with,
-            100.0 * without
-        );
-        (reason, with.min(without) > MARGIN)
+) -> Option<LongUnfinished> {
+    let all = || groups.into_iter().flatten().flatten();
+    let mut values: Vec<f64> = all().map(|o| o.value).collect();
+    values.sort_by(f64::total_cmp);
+    let tail = *values.get((values.len() as f64 * DECISIVE[2]) as usize)?;
+    let beyond = |t: f64| unfinished_shares(pairs, t.min(f64::MAX) * ALMOST);
+    let [mut with, mut without] = beyond(tail);
+    let differ = (with - without).abs() > MARGIN;
+    if !differ {
+        // Where as many end under both conditions, those that end tell of the others of their size.
+        let done = all().filter(|o| o.complete).map(|o| o.value);
+        [with, without] = beyond(done.fold(tail, f64::max));
+    }
+    let goodput = with.min(without) > MARGIN;
+    (with.max(without) > MARGIN).then(|| LongUnfinished {
+        open: (differ || !goodput).then(|| {
+            format!(
+                "the longest requests did not finish; they took {:.0} % of the time with it and {:.0} % without",
+                100.0 * with,
+                100.0 * without
+            )
+        }),
+        goodput,
     })
 }
 

@@ -11,7 +11,7 @@ use swell_stats::{
 use super::judge::{Judgement, Statistic, enough, over_runs};
 use super::own::Ways;
 use super::requests::{
-    bytes_differ, completed, durations_are_constant, few_take_most, long_is_unfinished,
+    bytes_differ, completed, durations_are_constant, few_take_most, long_unfinished,
     more_are_cut_off, most_is_unfinished, numbers_differ, waits,
 };
 use super::streams::{
@@ -296,10 +296,9 @@ fn request_times_of(
             mean(&took)
         });
     }
-    if let Some((reason, both)) = long_is_unfinished(pairs, [over, under]) {
-        if !both {
-            found.open.push(reason);
-        } else if !found.judged.iter().any(|j| j.measure == GOODPUT.name) {
+    if let Some(long) = long_unfinished(pairs, [over, under]) {
+        found.open.extend(long.open);
+        if long.goodput && !found.judged.iter().any(|j| j.measure == GOODPUT.name) {
             found.mean(&GOODPUT, pairs, value);
         }
     }

@@ -35,18 +35,42 @@ fn a_download_that_never_ends_is_judged_by_what_it_carries() {
     assert_eq!(equal.matters, Answer::No, "{}", full_text(&equal));
 }
 
-/// A download that ends without traffic only. The other sizes do not differ.
+/// A download that ends without traffic only, long or of less than half of the time, and cut off later or earlier than it
+/// took alone. The other requests do not differ.
 #[test]
 fn a_download_that_ends_under_one_condition_leaves_the_answer_open() {
+    for (took, cut) in [(19.0, 19.5), (5.0, 4.5), (5.0, 5.5)] {
+        let mut results = results(10, |_, _| 1.0);
+        for run in &mut results.runs {
+            let bulk = &mut run.observed.requests[99];
+            (bulk.start, bulk.last_byte) = (2.0, 2.0 + took);
+            bulk.observed_until = bulk.last_byte;
+            if run.cell.background == "learnt" {
+                (bulk.outcome, bulk.observed_until) = (Outcome::Unfinished, 2.0 + cut);
+            }
+        }
+        assert_left_open(&results);
+    }
+}
+
+/// Of a few long requests that do not differ, the end of each run cuts one off.
+#[test]
+fn long_requests_of_which_most_end_leave_nothing_open() {
     let mut results = results(10, |_, _| 1.0);
     for run in &mut results.runs {
-        let bulk = &mut run.observed.requests[99];
-        (bulk.start, bulk.last_byte, bulk.observed_until) = (2.0, 21.0, 21.0);
-        if run.cell.background == "learnt" {
-            (bulk.outcome, bulk.observed_until) = (Outcome::Unfinished, 21.5);
+        for (i, took) in [(33, 4.0), (66, 4.0), (99, 3.0)] {
+            let long = &mut run.observed.requests[i];
+            (long.start, long.last_byte) = (2.0, 2.0 + took);
+            long.observed_until = long.last_byte;
         }
+        run.observed.requests[99].outcome = Outcome::Unfinished;
     }
     let v = judged(&results);
+    assert_eq!(v.matters, Answer::No, "{}", full_text(&v));
+}
+
+fn assert_left_open(results: &Results) {
+    let v = judged(results);
     let said = "the longest requests did not finish";
     let learnt = v.backgrounds.iter().find(|b| b.background == "learnt");
     let learnt = learnt.unwrap();
