@@ -34,6 +34,9 @@ const RETRY: Dur = Dur::from_millis(100);
 /// send first, so most probes by strangers never reach the process.
 const SILENCE: u32 = 3;
 
+/// Most ports that are tried where any port will do.
+const CHOICES: u32 = 100;
+
 /// The server's sockets.
 pub(super) struct Answerer {
     listener: OwnedFd,
@@ -54,12 +57,11 @@ impl Worker {
             // Threads share the port (socket(7), `SO_REUSEPORT`), but other runs must not.
             drop(bound(SocketType::STREAM, asked, false)?);
         }
-        let listener = bound(SocketType::STREAM, asked, true)?;
+        let [listener, datagrams] = pair(asked)?;
         sys::defer_accept(listener.as_fd(), SILENCE)?;
         listen(&listener, BACKLOG)?;
         let port = SocketAddr::try_from(getsockname(&listener)?)?.port();
         self.shared.port.store(port, Ordering::Release);
-        let datagrams = bound(SocketType::DGRAM, port, true)?;
         super::datagrams::roomy(&datagrams)?;
         sys::tell_destination(datagrams.as_fd())?;
         self.shared.datagram_port.store(port, Ordering::Release);
@@ -434,6 +436,21 @@ fn marks_of(request: &Request) -> Marks {
     Marks {
         dscp: request.dscp,
         congestion: request.congestion,
+    }
+}
+
+/// A TCP and a UDP socket on the same port; on any port that both have free, if `asked` is 0. The kernel chooses a port
+/// that is free for TCP, and another program may have a UDP socket there.
+fn pair(asked: u16) -> Result<[OwnedFd; 2]> {
+    let mut left = if asked == 0 { CHOICES } else { 1 };
+    loop {
+        let stream = bound(SocketType::STREAM, asked, true)?;
+        let port = SocketAddr::try_from(getsockname(&stream)?)?.port();
+        left -= 1;
+        match bound(SocketType::DGRAM, port, true) {
+            Err(Errno::ADDRINUSE) if left > 0 => {}
+            datagrams => return Ok([stream, datagrams?]),
+        }
     }
 }
 

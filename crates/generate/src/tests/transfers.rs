@@ -234,3 +234,15 @@ fn every_code_point_meets_every_congestion_control() {
     let mut plain = Playing::new(&client_of(Vec::new(), Script(Vec::new()), Play::default()));
     assert!((0..5).all(|_| plain.marks(0) == Marks::default()));
 }
+
+#[test]
+fn a_server_at_any_port_finds_one_that_is_free_for_udp_too() {
+    // The first server raises the limit of open files.
+    let mut servers = vec![server()];
+    let taken: Vec<_> = (0..3000)
+        .map_while(|_| std::net::UdpSocket::bind("[::]:0").ok())
+        .collect();
+    assert!(taken.len() > 500, "{}", taken.len());
+    servers.extend((0..40).map(|_| server()));
+    assert!(servers.iter().all(|s| s.port() == s.datagram_port()));
+}
