@@ -95,10 +95,6 @@ def test_quantiles_and_moments(program, n):
     if n > 1:
         np.testing.assert_allclose(ours["sd"], samples.std(ddof=1), rtol=1e-12)
         np.testing.assert_allclose(ours["cov"], scipy.stats.variation(samples, ddof=1), rtol=1e-12)
-        centred = samples - samples.mean()
-        lags = range(min(6, n))
-        memory = [centred[: n - k] @ centred[k:] / (centred @ centred) for k in lags]
-        np.testing.assert_allclose(ours["autocorrelation"], memory, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("rounded", [False, True], ids=["continuous", "with ties"])
@@ -109,15 +105,11 @@ def test_distances(program, rounded):
         a, b = np.ceil(a), np.ceil(b)
     ours = program("distance", len(a), samples=np.r_[a, b])
     assert ours["ks"] == pytest.approx(scipy.stats.ks_2samp(a, b).statistic, rel=1e-12)
-    plain = scipy.stats.wasserstein_distance(a, b)
     octaves = scipy.stats.wasserstein_distance(np.log2(a), np.log2(b))
-    assert ours["wasserstein"] == pytest.approx(plain, rel=1e-11)
     assert ours["wasserstein_log2"] == pytest.approx(octaves, rel=1e-11)
 
 
 def test_special_functions(program):
     a = np.r_[0.5, 1.0, np.geomspace(0.3, 1e6, 60)]
-    zeta, tail = np.transpose(program("special", samples=a))
+    zeta = program("special", samples=a)
     np.testing.assert_allclose(zeta, scipy.special.zeta(2.0, a), rtol=1e-13)
-    # At 1e6 degrees of freedom the tail underflows a double; both then give zero.
-    np.testing.assert_allclose(tail, scipy.stats.chi2.sf(2 * a, a), rtol=1e-9, atol=1e-300)

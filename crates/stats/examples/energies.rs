@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! energies -- 3 < samples.txt               energies per octave with three vanishing moments
-//! energies -- quantiles 0.5,0.95 < x.txt    quantiles, mean, sd, c.o.v., autocorrelation to lag 5
+//! energies -- quantiles 0.5,0.95 < x.txt    quantiles, mean, sd, c.o.v.
 //! energies -- distance 1000 < x.txt         KS and Wasserstein distances of the first 1000 to the rest
-//! energies -- special < a.txt               zeta(2, a) and the chi-square tail with a degrees at 2a
+//! energies -- special < a.txt               zeta(2, a)
 //! ```
 #![expect(clippy::print_stdout, reason = "the output of a program")]
 #![expect(
@@ -15,9 +15,7 @@
 use std::io::{self, Read};
 
 use serde_json::{Value, json};
-use swell_stats::{
-    Ecdf, autocorrelation, chi2_tail, energies, hurwitz_zeta, ks, wasserstein, wasserstein_log2,
-};
+use swell_stats::{Ecdf, energies, hurwitz_zeta, ks, wasserstein_log2};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -37,10 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             quantiles(samples, &ps)
         }
         Some("distance") => distances(&samples, argument.parse()?),
-        Some("special") => samples
-            .iter()
-            .map(|&a| json!([hurwitz_zeta(a), chi2_tail(2.0 * a, a)]))
-            .collect(),
+        Some("special") => samples.iter().map(|&a| json!(hurwitz_zeta(a))).collect(),
         Some(vanishing) => serde_json::to_value(energies(&samples, vanishing.parse()?))?,
         None => return Err("say what to compute: N, quantiles, distance or special".into()),
     };
@@ -49,14 +44,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn quantiles(samples: Vec<f64>, ps: &[f64]) -> Value {
-    let memory = autocorrelation(&samples, 5);
     let e = Ecdf::new(samples);
     json!({
         "quantiles": ps.iter().map(|&p| e.quantile(p)).collect::<Vec<_>>(),
         "mean": e.mean(),
         "sd": e.sd(),
         "cov": e.cov(),
-        "autocorrelation": memory,
     })
 }
 
@@ -65,7 +58,6 @@ fn distances(samples: &[f64], first: usize) -> Value {
     let (a, b) = (Ecdf::new(a.to_vec()), Ecdf::new(b.to_vec()));
     json!({
         "ks": ks(&a, &b),
-        "wasserstein": wasserstein(&a, &b),
         "wasserstein_log2": wasserstein_log2(&a, &b),
     })
 }

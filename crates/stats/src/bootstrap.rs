@@ -1,16 +1,10 @@
 //! Intervals by resampling replications.
 //!
 //! Samples within a replication are dependent, so whole replications are drawn with replacement (the cluster
-//! bootstrap: A. C. Davison, D. V. Hinkley, "Bootstrap Methods and their Application" (1997), section 3.8). If two
-//! conditions share their seeds, replications of the same number are drawn together (paired): an effect of the seed
-//! on both conditions cancels in their ratio. Intervals:
-//!
-//! * [`Method::Percentile`]: B. Efron (1979). Too narrow for few replications.
-//! * [`Method::Expanded`] (the default): percentile, but with the tail Phi(-sqrt(n/(n-1)) t_{n-1}) instead of the
-//!   nominal one; T. C. Hesterberg, "What Teachers Should Know About the Bootstrap", The American Statistician 69
-//!   (2015). For the mean of a normal sample it has the width of Student's interval.
-//! * [`Method::Bca`]: bias-corrected and accelerated, B. Efron, JASA 82 (1987); acceleration from the
-//!   jackknife over replications.
+//! bootstrap: A. C. Davison, D. V. Hinkley, "Bootstrap Methods and their Application" (1997), section 3.8). The
+//! interval is the percentile interval of B. Efron (1979), expanded for few replications: its tail is
+//! Phi(-sqrt(n/(n-1)) t_{n-1}) instead of the nominal one (T. C. Hesterberg, "What Teachers Should Know About the
+//! Bootstrap", The American Statistician 69 (2015)). For the mean of a normal sample it has the width of Student's.
 //!
 //! Results have the unit of the statistic. Resampling is deterministic: random streams are named and seeded.
 //!
@@ -20,12 +14,10 @@
 //!
 //! | replications | 3 | 5 | 10 | 20 |
 //! |---|---|---|---|---|
-//! | percentile | 0.75 | 0.82 | 0.90 | 0.93 |
+//! | plain percentile | 0.75 | 0.82 | 0.90 | 0.93 |
 //! | expanded | 0.77 | 0.91 | 0.93 | 0.94 |
-//! | BCa | 0.73 | 0.82 | 0.90 | 0.92 |
 //!
-//! Width shrinks with the square root of the number: see [`Estimate::replications_for`]. More samples within a run do
-//! not replace runs.
+//! Width shrinks with the square root of the number. More samples within a run do not replace runs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,40 +25,7 @@ use swell_base::Stream;
 
 use crate::ecdf::Ecdf;
 use crate::replications::Replications;
-use crate::special::{normal_cdf, normal_quantile, t_quantile};
-
-/// How the ends of an interval are read from the resamples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Method {
-    /// The nominal quantiles.
-    Percentile,
-    /// Quantiles further out, for few replications.
-    #[default]
-    Expanded,
-    /// Quantiles moved for bias and skewness.
-    Bca,
-}
-
-/// Whether replications with equal numbers in two conditions are pairs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Pairing {
-    /// They share seeds and are drawn together.
-    Paired,
-    /// They share no seeds and are drawn independently.
-    Unpaired,
-}
-
-/// The error when replications that cannot be paired are compared as pairs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{left} and {right} replications cannot be paired; compare them unpaired")]
-pub struct PairingError {
-    /// Replications of the first condition.
-    pub left: usize,
-    /// Replications of the second.
-    pub right: usize,
-}
+use crate::special::{normal_cdf, t_quantile};
 
 /// A statistic with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -84,20 +43,7 @@ pub struct Estimate {
     pub replications: usize,
 }
 
-impl Estimate {
-    /// About how many replications give an interval no wider than +-`relative` of the value, by the
-    /// square-root law. `None` for a value of zero, an infinite interval or `relative` <= 0.
-    pub fn replications_for(&self, relative: f64) -> Option<usize> {
-        let half = (self.high - self.low) / 2.0 / self.value.abs();
-        if !half.is_finite() || relative.is_nan() || relative <= 0.0 {
-            return None;
-        }
-        let ratio = half / relative;
-        Some((self.replications as f64 * ratio * ratio).ceil() as usize)
-    }
-}
-
-/// A bootstrap: seed, number of resamples, confidence level, method.
+/// A bootstrap: seed, number of resamples, confidence level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bootstrap {
     /// Seeds the streams.
@@ -106,18 +52,15 @@ pub struct Bootstrap {
     pub resamples: u32,
     /// The confidence level, between 0 and 1.
     pub level: f64,
-    /// How the ends of an interval are computed.
-    pub method: Method,
 }
 
 impl Bootstrap {
-    /// 2000 resamples, 95 %, expanded percentile.
+    /// 2000 resamples, 95 %.
     pub fn seeded(seed: u64) -> Bootstrap {
         Bootstrap {
             seed,
             resamples: 2000,
             level: 0.95,
-            method: Method::Expanded,
         }
     }
 
@@ -130,74 +73,6 @@ impl Bootstrap {
                 .map(unidentified)
                 .collect()
         })
-    }
-
-    /// The mean of the pooled complete samples.
-    pub fn mean(&self, of: &Replications) -> Option<Estimate> {
-        self.estimate("mean", &[of.count()], |w| {
-            vec![of.weighted_mean(w[0]).unwrap_or(f64::NAN)]
-        })
-        .pop()
-        .flatten()
-    }
-
-    /// The slowdown: quantile p of `behind` (with background traffic) divided by quantile p of `alone`, one per entry
-    /// of `ps` (1 = no difference). `None` if either is not identifiable or the quantile of `alone` is zero.
-    pub fn slowdown(
-        &self,
-        behind: &Replications,
-        alone: &Replications,
-        ps: &[f64],
-        pairing: Pairing,
-    ) -> Result<Vec<Option<Estimate>>, PairingError> {
-        self.two_sample("slowdown", behind, alone, pairing, |wb, wa| {
-            let b = behind
-                .weighted_quantiles(wb, ps)
-                .into_iter()
-                .map(unidentified);
-            let a = alone.weighted_quantiles(wa, ps);
-            b.zip(a)
-                .map(|(b, a)| b / a.filter(|&a| a != 0.0).unwrap_or(f64::NAN))
-                .collect()
-        })
-    }
-
-    /// The difference of quantiles, `behind` minus `alone`, one per entry of `ps`.
-    pub fn difference(
-        &self,
-        behind: &Replications,
-        alone: &Replications,
-        ps: &[f64],
-        pairing: Pairing,
-    ) -> Result<Vec<Option<Estimate>>, PairingError> {
-        self.two_sample("difference", behind, alone, pairing, |wb, wa| {
-            let b = behind
-                .weighted_quantiles(wb, ps)
-                .into_iter()
-                .map(unidentified);
-            let a = alone.weighted_quantiles(wa, ps);
-            b.zip(a).map(|(b, a)| b - a.unwrap_or(f64::NAN)).collect()
-        })
-    }
-
-    fn two_sample(
-        &self,
-        name: &str,
-        a: &Replications,
-        b: &Replications,
-        pairing: Pairing,
-        statistic: impl Fn(&[u32], &[u32]) -> Vec<f64>,
-    ) -> Result<Vec<Option<Estimate>>, PairingError> {
-        match pairing {
-            Pairing::Unpaired => {
-                Ok(self.estimate(name, &[a.count(), b.count()], |w| statistic(w[0], w[1])))
-            }
-            Pairing::Paired if a.count() != b.count() => Err(PairingError {
-                left: a.count(),
-                right: b.count(),
-            }),
-            Pairing::Paired => Ok(self.estimate(name, &[a.count()], |w| statistic(w[0], w[0]))),
-        }
     }
 
     /// Estimates any vector of statistics of independently drawn strata. `strata[s]` is the number of replications in
@@ -232,38 +107,22 @@ impl Bootstrap {
                 column.push(x);
             }
         }
-        let jackknife = match self.method {
-            Method::Bca => leave_one_out(&ones, &statistic),
-            _ => Vec::new(),
-        };
         let replications = strata.iter().copied().min().unwrap_or(0);
         values
             .into_iter()
             .zip(columns)
-            .enumerate()
-            .map(|(i, (value, column))| {
+            .map(|(value, column)| {
                 let drawn = column.len();
                 let resampled = Ecdf::new(column);
                 let undefined = drawn - resampled.len();
                 if !value.is_finite() || drawn == 0 || undefined * 100 > drawn {
                     return None;
                 }
-                let tail = (1.0 - self.level) / 2.0;
-                let (low, high) = match self.method {
-                    Method::Percentile => (tail, 1.0 - tail),
-                    Method::Expanded => {
-                        let p = expanded_tail(tail, replications);
-                        (p, 1.0 - p)
-                    }
-                    Method::Bca => {
-                        let left_out: Vec<f64> = jackknife.iter().map(|row| row[i]).collect();
-                        bca_tails(tail, value, &resampled, &left_out)
-                    }
-                };
+                let tail = expanded_tail((1.0 - self.level) / 2.0, replications);
                 Some(Estimate {
                     value,
-                    low: resampled.quantile(low)?,
-                    high: resampled.quantile(high)?,
+                    low: resampled.quantile(tail)?,
+                    high: resampled.quantile(1.0 - tail)?,
                     level: self.level,
                     replications,
                 })
@@ -282,51 +141,12 @@ fn borrow(weights: &[Vec<u32>]) -> Vec<&[u32]> {
 }
 
 /// Hesterberg's tail. One replication has no spread and gets the extremes.
-pub(crate) fn expanded_tail(tail: f64, replications: usize) -> f64 {
+fn expanded_tail(tail: f64, replications: usize) -> f64 {
     if replications < 2 {
         return 0.0;
     }
     let n = replications as f64;
     normal_cdf((n / (n - 1.0)).sqrt() * t_quantile(tail, n - 1.0))
-}
-
-/// The statistic without each replication in turn.
-fn leave_one_out(ones: &[Vec<u32>], statistic: &impl Fn(&[&[u32]]) -> Vec<f64>) -> Vec<Vec<f64>> {
-    let mut weights = ones.to_vec();
-    let mut rows = Vec::new();
-    for s in 0..weights.len() {
-        for r in 0..weights[s].len() {
-            weights[s][r] = 0;
-            rows.push(statistic(&borrow(&weights)));
-            weights[s][r] = 1;
-        }
-    }
-    rows
-}
-
-/// After Efron (1987): the two probabilities at which BCa reads the resamples. Falls back to the nominal ones if bias
-/// or acceleration is undefined (all resamples on one side, or no spread).
-fn bca_tails(tail: f64, value: f64, resampled: &Ecdf, left_out: &[f64]) -> (f64, f64) {
-    let samples = resampled.samples();
-    let below = samples.partition_point(|&x| x < value) as f64;
-    let ties = samples.partition_point(|&x| x <= value) as f64 - below;
-    let bias = normal_quantile((below + ties / 2.0) / samples.len() as f64);
-    let centre = left_out.iter().sum::<f64>() / left_out.len() as f64;
-    let (square, cube) = left_out.iter().fold((0.0, 0.0), |(s, c), x| {
-        let d = centre - x;
-        (s + d * d, c + d * d * d)
-    });
-    let acceleration = cube / (6.0 * square * square.sqrt());
-    let moved = |p: f64| {
-        let z = bias + normal_quantile(p);
-        normal_cdf(bias + z / (1.0 - acceleration * z))
-    };
-    let (low, high) = (moved(tail), moved(1.0 - tail));
-    if low.is_finite() && high.is_finite() && low < high {
-        (low, high)
-    } else {
-        (tail, 1.0 - tail)
-    }
 }
 
 #[cfg(test)]

@@ -7,33 +7,31 @@
 //!
 //! # How slow does background traffic make it?
 //!
-//! [`Replications`] holds the samples of one condition, grouped by replication (one run with one seed).
-//! Requests within a run share its queue and are not independent, so intervals resample *runs*:
+//! A replication is one run with one seed. [`PairedRatio`] compares two conditions whose replications share their seeds,
+//! from one value of each replication; [`hommel`] corrects for many comparisons:
 //!
 //! ```
-//! use swell_stats::{Bootstrap, Pairing, Replications};
-//! let alone = Replications::new(&[vec![1.0, 1.1, 1.2], vec![1.0, 1.2, 1.3], vec![1.1, 1.1, 1.2]]);
-//! let behind = Replications::new(&[vec![2.0, 2.3, 2.6], vec![2.1, 2.2, 2.9], vec![2.0, 2.4, 2.5]]);
-//! let slowdown = Bootstrap::seeded(1).slowdown(&behind, &alone, &[0.5], Pairing::Paired)?;
-//! let median = slowdown[0].as_ref().unwrap();
-//! assert!(median.low > 1.0, "the median request is slower behind the traffic");
-//! // Three runs are few, and it says so:
-//! assert_eq!(behind.doubts(&[0.5])[0].code, "few-replications");
-//! # Ok::<(), swell_stats::PairingError>(())
+//! use swell_stats::PairedRatio;
+//! let alone = [1.1, 1.2, 1.1, 1.3, 1.2];
+//! let with_traffic = [2.3, 2.2, 2.4, 2.7, 2.3];
+//! let slowdown = PairedRatio::of_values(&with_traffic, &alone).unwrap();
+//! let (low, _) = slowdown.interval(0.95);
+//! assert!(low > 1.1, "it is more than 10 % slower with the traffic");
 //! ```
 //!
 //! # At which timescales does the traffic burst?
 //!
-//! [`energies`] turns counts per bin into one [`Octave`] per timescale, [`pool`] joins replications,
-//! [`Scaling`] reads the slope (the log-scale diagram of Abry and Veitch):
+//! [`energies`] turns counts per bin into one [`Octave`] per timescale: the points of the log-scale diagram of Abry and
+//! Veitch. [`pool`] joins replications:
 //!
 //! ```
-//! use swell_stats::{Scaling, energies};
+//! use swell_stats::energies;
 //! let mut s = swell_base::Stream::new(1, "counts");
 //! let counts: Vec<f64> = (0..4096).map(|_| s.below(7) as f64).collect();
-//! let octaves = energies(&counts, 3);
-//! let fit = Scaling::choose(&octaves).unwrap();
-//! assert!(fit.alpha.abs() < 4.0 * fit.alpha_sd, "independent counts have a flat diagram");
+//! for octave in energies(&counts, 3).iter().filter(|o| o.n >= 30) {
+//!     // Independent counts have a flat diagram, at their variance: 4.
+//!     assert!((octave.y() - 2.0).abs() < 4.0 * octave.sd());
+//! }
 //! ```
 //!
 //! # The definitions
@@ -48,37 +46,27 @@
 //! The experiment crate words the verdict on background traffic, and the report draws the figures.
 
 mod bootstrap;
-mod diagram;
 mod distance;
 mod ecdf;
 mod moments;
 mod octave;
-mod permutation;
 mod ratio;
 mod replications;
-mod scaling;
-mod sketch;
 mod special;
 mod survival;
 mod synchrony;
-mod timescale;
 mod wavelet;
 
-pub use bootstrap::{Bootstrap, Estimate, Method, Pairing, PairingError};
-pub use diagram::interval_inflation;
-pub use distance::{jensen_shannon, ks, wasserstein, wasserstein_log2};
+pub use bootstrap::{Bootstrap, Estimate};
+pub use distance::{ks, wasserstein_log2};
 pub use ecdf::Ecdf;
-pub use moments::{cov, kurtosis, mean, sd, variance};
-pub use octave::{EnergyDistance, Octave, energies, pool};
-pub use permutation::{PValue, Permutation};
+pub use moments::{cov, mean, sd, variance};
+pub use octave::{Octave, energies, pool};
 pub use ratio::{Known, PairedRatio, hommel};
 pub use replications::{
     MIN_REPLICATIONS, MIN_TAIL_SAMPLES, Replications, quantile_name, samples_beyond,
 };
-pub use scaling::{FitError, MIN_COEFFICIENTS, Scaling};
-pub use sketch::{SKETCH_ERROR, Sketch};
-pub use special::{chi2_tail, hurwitz_zeta, normal_cdf, normal_quantile, t_cdf, t_quantile};
+pub use special::{hurwitz_zeta, normal_cdf, normal_quantile, t_cdf, t_quantile};
 pub use survival::{KaplanMeier, Observation, SurvivalStep};
 pub use synchrony::{Synchrony, synchrony};
-pub use timescale::{Dispersion, aggregate, autocorrelation, dispersion, dispersions};
 pub use wavelet::{MAX_VANISHING, daubechies, details};

@@ -26,17 +26,6 @@ pub fn sd(samples: &[f64]) -> Option<f64> {
     variance(samples).map(f64::sqrt)
 }
 
-/// The kurtosis: the fourth central moment over the squared second (divisors n). 3 for Gaussian samples; `None` for
-/// constant samples.
-pub fn kurtosis(samples: &[f64]) -> Option<f64> {
-    let centre = mean(samples)?;
-    let (second, fourth) = samples.iter().fold((0.0, 0.0), |(s, f), x| {
-        let square = (x - centre) * (x - centre);
-        (s + square, f + square * square)
-    });
-    (second > 0.0).then(|| fourth * samples.len() as f64 / (second * second))
-}
-
 /// The coefficient of variation: standard deviation over mean. `None` for fewer than two samples or a
 /// mean of zero. Counts of a Poisson process with mean m have 1/sqrt(m).
 pub fn cov(samples: &[f64]) -> Option<f64> {
@@ -55,9 +44,6 @@ mod tests {
         let x = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
         assert_eq!(mean(&x), Some(5.0));
         assert_eq!(variance(&x), Some(32.0 / 7.0));
-        // Central moments: second 32/8, fourth 356/8.
-        assert_eq!(kurtosis(&x), Some(356.0 / 8.0 / 16.0));
-        assert_eq!(kurtosis(&[2.0, 2.0]), None);
         assert_eq!(cov(&x), Some((32.0f64 / 7.0).sqrt() / 5.0));
         assert_eq!(
             (mean(&[]), sd(&[1.0]), cov(&[-1.0, 1.0])),

@@ -9,8 +9,7 @@
 //! of two, 3 dB) is 1. Octave j of bins of width d is the timescale 2^j d. Diagrams with different normalisations
 //! differ in level: compare differences, not levels. Octaves 1 and 2 treat a discrete sequence as the approximation
 //! of a continuous process (D. Veitch, M. Taqqu, P. Abry, "Meaningful MRA initialization for discrete time series",
-//! Signal Processing 80 (2000)), which biases them. Fit from octave 3 upwards or use
-//! [`Scaling::choose`](crate::Scaling::choose).
+//! Signal Processing 80 (2000)), which biases them. Fit slopes from octave 3 upwards.
 //!
 //! Not modelled: heavy-tailed coefficients. The standard deviation of `y` assumes Gaussian ones.
 //! Validation: golden values and Poisson counts below, fractional Gaussian noise in `tests/laws.rs`,
@@ -66,7 +65,7 @@ fn bias(n: u64) -> f64 {
 }
 
 /// Var y_j for `n` coefficients; about 2/(n ln^2 2).
-pub(crate) fn variance(n: u64) -> f64 {
+fn variance(n: u64) -> f64 {
     hurwitz_zeta(n as f64 / 2.0) / (LN_2 * LN_2)
 }
 
@@ -109,37 +108,6 @@ pub fn pool(series: &[Vec<Octave>]) -> Vec<Octave> {
         }
     }
     pooled
-}
-
-/// The distance between two diagrams.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EnergyDistance {
-    /// The mean of |y_a - y_b| over the common octaves, in octaves of energy (1 = 3 dB).
-    pub mean: f64,
-    /// The largest |y_a - y_b|.
-    pub max: f64,
-    /// Number of octaves compared.
-    pub octaves: usize,
-}
-
-impl EnergyDistance {
-    /// Compares octaves `j1..=j2` of two diagrams with equal bins; `None` if no octave has energy in both.
-    pub fn between(a: &[Octave], b: &[Octave], j1: u32, j2: u32) -> Option<EnergyDistance> {
-        let gaps: Vec<f64> = a
-            .iter()
-            .filter(|x| (j1..=j2).contains(&x.j))
-            .filter_map(|x| b.iter().find(|y| y.j == x.j).map(|y| (x.y() - y.y()).abs()))
-            .filter(|gap| gap.is_finite())
-            .collect();
-        if gaps.is_empty() {
-            return None;
-        }
-        Some(EnergyDistance {
-            mean: gaps.iter().sum::<f64>() / gaps.len() as f64,
-            max: gaps.iter().copied().fold(0.0, f64::max),
-            octaves: gaps.len(),
-        })
-    }
 }
 
 #[cfg(test)]
@@ -240,28 +208,6 @@ mod tests {
         assert_eq!(pool(&[a.clone(), b.clone()]), want);
         assert_eq!(pool(&[b, a]), want);
         assert!(pool(&[]).is_empty());
-    }
-
-    #[test]
-    fn distance_in_octaves_of_energy() {
-        let a: Vec<Octave> = (1..=4)
-            .map(|j| Octave {
-                j,
-                n: 64,
-                energy: 1.0,
-            })
-            .collect();
-        let b: Vec<Octave> = a
-            .iter()
-            .map(|o| Octave {
-                energy: f64::from(o.j),
-                ..*o
-            })
-            .collect();
-        let d = EnergyDistance::between(&a, &b, 2, 9).unwrap();
-        assert!((d.max - 2.0).abs() < 1e-12 && d.octaves == 3);
-        assert!((d.mean - (1.0 + libm::log2(3.0) + 2.0) / 3.0).abs() < 1e-12);
-        assert_eq!(EnergyDistance::between(&a, &b, 5, 9), None);
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::special::normal_quantile;
 use crate::survival::Observation;
 
 /// Standard normal by Box and Muller.
@@ -28,40 +29,19 @@ fn equal_seeds_give_equal_intervals() {
     }
 }
 
-#[test]
-fn a_paired_ratio_ignores_what_the_seed_does_to_both() {
-    let mut s = Stream::new(2, "pairs");
-    let alone = world(&mut s, 10, 40, 1.0);
-    let behind: Vec<Vec<f64>> = alone
-        .iter()
-        .map(|g| g.iter().map(|x| 3.0 * x).collect())
-        .collect();
-    let (a, b) = (Replications::new(&alone), Replications::new(&behind));
-    let boot = Bootstrap::seeded(1);
-    let paired = boot.slowdown(&b, &a, &[0.5], Pairing::Paired).unwrap()[0].unwrap();
-    for x in [paired.value, paired.low, paired.high] {
-        assert!((x - 3.0).abs() < 1e-12, "{paired:?}");
-    }
-    let unpaired = boot.slowdown(&b, &a, &[0.5], Pairing::Unpaired).unwrap()[0].unwrap();
-    assert!(unpaired.low < 2.0 && unpaired.high > 4.0, "{unpaired:?}");
-    let short = Replications::new(&alone[..9]);
-    assert_eq!(
-        boot.slowdown(&b, &short, &[0.5], Pairing::Paired),
-        Err(PairingError { left: 10, right: 9 })
-    );
-    let gap = boot.difference(&b, &b, &[0.5], Pairing::Paired).unwrap()[0].unwrap();
-    assert_eq!((gap.value, gap.low, gap.high), (0.0, 0.0, 0.0));
+fn mean(boot: Bootstrap, of: &Replications) -> Option<Estimate> {
+    let mean = |w: &[&[u32]]| vec![of.weighted_mean(w[0]).unwrap_or(f64::NAN)];
+    boot.estimate("mean", &[of.count()], mean)[0]
 }
 
 /// Share of `trials` synthetic data sets in which the interval of the median contains the true median.
-fn coverage(method: Method, runs: usize, trials: u32) -> f64 {
+fn coverage(runs: usize, trials: u32) -> f64 {
     let mut s = Stream::new(3, "coverage");
     let mut hits = 0u32;
     for seed in 0..u64::from(trials) {
         let r = Replications::new(&world(&mut s, runs, 20, 0.5));
         let boot = Bootstrap {
             resamples: 400,
-            method,
             ..Bootstrap::seeded(seed)
         };
         let e = boot.quantiles(&r, &[0.5])[0].unwrap();
@@ -75,42 +55,10 @@ fn coverage(method: Method, runs: usize, trials: u32) -> f64 {
 fn expanded_intervals_over_ten_replications_cover_what_they_say() {
     // The long-run shares are 0.931 and 0.905 (module docs). The standard errors of 600 trials are 0.0104 and 0.012;
     // the bounds are three of these.
-    let ten = coverage(Method::Expanded, 10, 600);
+    let ten = coverage(10, 600);
     assert!((0.900..=0.962).contains(&ten), "{ten}");
-    let five = coverage(Method::Expanded, 5, 600);
+    let five = coverage(5, 600);
     assert!((0.869..=0.941).contains(&five), "{five}");
-    let plain = coverage(Method::Percentile, 5, 600);
-    assert!(
-        plain < five - 0.03,
-        "the plain percentile interval is known to be short: {plain}"
-    );
-}
-
-#[test]
-fn bca_covers_the_mean_of_a_skewed_statistic_on_both_sides() {
-    // Exponential run means, 20 runs: the plain interval misses mostly above, and BCa balances the sides.
-    let misses = |method: Method| {
-        let mut s = Stream::new(5, "skew");
-        let (mut above, mut below) = (0, 0);
-        for seed in 0..500 {
-            let groups: Vec<Vec<f64>> = (0..20).map(|_| vec![s.exponential(1.0)]).collect();
-            let boot = Bootstrap {
-                resamples: 400,
-                method,
-                ..Bootstrap::seeded(seed)
-            };
-            let e = boot.mean(&Replications::new(&groups)).unwrap();
-            above += i32::from(e.high < 1.0);
-            below += i32::from(e.low > 1.0);
-        }
-        (above, below)
-    };
-    let (plain, bca) = (misses(Method::Percentile), misses(Method::Bca));
-    assert!(plain.0 - plain.1 > 15, "{plain:?}");
-    assert!(
-        bca.0 - bca.1 < (plain.0 - plain.1) * 3 / 4,
-        "{plain:?} {bca:?}"
-    );
 }
 
 #[test]
@@ -146,48 +94,15 @@ fn unfinished_requests_open_the_interval_upwards() {
 fn degenerate_inputs_give_no_estimate_and_no_panic() {
     let boot = Bootstrap::seeded(1);
     assert_eq!(boot.quantiles(&Replications::default(), &[0.5]), vec![None]);
-    assert_eq!(boot.mean(&Replications::new(&[vec![]])), None);
-    for method in [Method::Percentile, Method::Expanded, Method::Bca] {
-        let one = Bootstrap { method, ..boot }
-            .mean(&Replications::new(&[vec![2.0]]))
-            .unwrap();
-        assert_eq!((one.low, one.high), (2.0, 2.0));
-    }
-    let zero = Replications::new(&[vec![0.0], vec![0.0]]);
-    assert_eq!(
-        boot.slowdown(&zero, &zero, &[0.5], Pairing::Paired),
-        Ok(vec![None])
-    );
-    assert_eq!(
-        Bootstrap {
-            resamples: 0,
-            ..boot
-        }
-        .mean(&zero),
-        None
-    );
-}
-
-#[test]
-fn the_square_root_law() {
-    let e = Estimate {
-        value: 10.0,
-        low: 8.0,
-        high: 12.0,
-        level: 0.95,
-        replications: 10,
+    assert_eq!(mean(boot, &Replications::new(&[vec![]])), None);
+    let one = mean(boot, &Replications::new(&[vec![2.0]])).unwrap();
+    assert_eq!((one.low, one.high), (2.0, 2.0));
+    let none = Bootstrap {
+        resamples: 0,
+        ..boot
     };
     assert_eq!(
-        (e.replications_for(0.1), e.replications_for(0.2)),
-        (Some(40), Some(10))
-    );
-    assert_eq!(e.replications_for(0.0), None);
-    assert_eq!(
-        Estimate {
-            high: f64::INFINITY,
-            ..e
-        }
-        .replications_for(0.1),
+        mean(none, &Replications::new(&[vec![0.0], vec![0.0]])),
         None
     );
 }
@@ -210,7 +125,7 @@ fn expanded_intervals_of_a_mean_have_the_width_of_students() {
         resamples: 4000,
         ..Bootstrap::seeded(1)
     };
-    let e = boot.mean(&Replications::new(&groups)).unwrap();
+    let e = mean(boot, &Replications::new(&groups)).unwrap();
     let student = 2.0 * t_quantile(0.975, 299.0) * crate::sd(&values).unwrap() / 300f64.sqrt();
     assert!(
         ((e.high - e.low) / student - 1.0).abs() < 0.06,
