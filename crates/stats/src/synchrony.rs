@@ -26,7 +26,8 @@ pub fn synchrony(
     if flows == 0 || losses.is_empty() || width.is_nan() || width <= 0.0 || duration < width {
         return None;
     }
-    let bins = (duration / width).floor();
+    // 0.3 / 0.1 is less than three.
+    let bins = (duration / width + 1e-9).floor();
     let mut hits: Vec<(u64, u32)> = losses
         .iter()
         .map(|&(at, flow)| ((at / width) as u64, flow))

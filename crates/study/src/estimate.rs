@@ -59,9 +59,10 @@ impl Estimate {
     /// The ratio of two means. Its interval assumes that they are independent.
     pub fn over(&self, divisor: &Estimate) -> Estimate {
         let value = self.value / divisor.value;
-        let share = |e: &Estimate| e.interval.map(|i| (i[1] - i[0]) / 2.0 / e.value.abs());
-        let interval = share(self).zip(share(divisor)).map(|(a, b)| {
-            let half = value.abs() * (a * a + b * b).sqrt();
+        let half = |e: &Estimate| e.interval.map(|i| (i[1] - i[0]) / 2.0);
+        let interval = half(self).zip(half(divisor)).map(|(a, b)| {
+            // Not relative errors: the dividend may be zero.
+            let half = a.hypot(value * b) / divisor.value.abs();
             [value - half, value + half]
         });
         Estimate {
@@ -126,6 +127,8 @@ mod tests {
         assert!((e.variance_of_mean() - 0.5).abs() < 1e-12);
         let half = e.over(&Estimate::known(6.0, 0.0, 3));
         assert!((half.value - 0.5).abs() < 1e-12 && (half.high() - 0.827_2).abs() < 1e-4);
+        let none = Estimate::known(0.0, 0.0, 5).over(&Estimate::known(4.0, 1.0, 5));
+        assert_eq!((none.value, none.low(), none.high()), (0.0, 0.0, 0.0));
         let falling = e.map(|x| -x);
         assert_eq!((falling.low(), falling.high()), (-e.high(), -e.low()));
         let one = Estimate::of([7.0]).unwrap();

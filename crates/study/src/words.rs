@@ -1,7 +1,18 @@
 //! Number formats of ledgers.
 
 /// A relative change in percent with its sign: no decimals from 10 % on, one from 1 % on, and so on up to three.
+/// Values that are not finite have no percent: "infinite", "unknown".
 pub(crate) fn percent(value: f64) -> String {
+    if value.is_nan() {
+        return "unknown".into();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 {
+            "+infinite".into()
+        } else {
+            "-infinite".into()
+        };
+    }
     let digits = [0.1, 0.01, 0.001]
         .iter()
         .filter(|&&from| value.abs() < from)
@@ -40,6 +51,8 @@ mod tests {
             (0.000_11, "+0.011 %"),
             (-0.000_001, "0 %"),
             (0.0, "0 %"),
+            (f64::INFINITY, "+infinite"),
+            (f64::NAN, "unknown"),
         ];
         for (value, text) in cases {
             assert_eq!(percent(value), text);

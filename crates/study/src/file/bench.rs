@@ -359,25 +359,23 @@ impl FileStudy {
             own.map(Arc::new)
         });
         let resolved: Vec<Arc<Group>> = resolved.collect::<Result<_, _>>()?;
-        // The second pass must keep the results of the first.
+        if resolved.is_empty() {
+            return Ok(Ended::Complete(found));
+        }
+        // The second pass has all lines, so that their plan is whole. The results of the first are in the table.
         let more = Options {
             fresh: false,
             ..alone
         };
-        let rest = match run(&resolved, &more)? {
-            Ended::Complete(numbers) => numbers,
-            other => return Ok(other),
-        };
-        let (mut found, mut rest) = (found.into_iter(), rest.into_iter());
-        let in_order = self.groups.iter().flat_map(|group| {
-            let from = if is_late(&group) {
-                &mut rest
+        let mut resolved = resolved.into_iter();
+        let all = self.groups.iter().filter_map(|group| {
+            if is_late(&group) {
+                resolved.next()
             } else {
-                &mut found
-            };
-            from.take(seeds).collect::<Vec<_>>()
+                Some(Arc::clone(group))
+            }
         });
-        Ok(Ended::Complete(in_order.collect()))
+        run(&all.collect::<Vec<_>>(), &more)
     }
 
     /// The runs of a combination, one per seed.

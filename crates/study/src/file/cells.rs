@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rhai::Scope;
+use swell_base::{Severity, Warning};
 use swell_experiment::file::Bottleneck;
 use swell_experiment::observe::{Bin, Cell, LinkTotals, Observations, Wait};
 use swell_experiment::run::grid::{self, Columns, Task};
@@ -15,7 +16,7 @@ use super::compiled::{Compiled, Rates, scope};
 use super::error::StudyError;
 use super::format::StudyFile;
 use super::group::{Group, resolve_one, scope_of};
-use super::kept::Kept;
+use super::kept::{Field as _, Kept, Points};
 use super::points;
 use super::script::{self, Trouble};
 use super::tables::{Facts, Tables};
@@ -36,7 +37,9 @@ pub(super) struct FileCell {
     group: Arc<Group>,
     seed: u64,
     /// Expressions of figures to evaluate for this run, and the store of their points.
-    points: Option<(Vec<String>, Arc<Kept>)>,
+    points: Option<(Vec<String>, Arc<Kept<Points>>)>,
+    /// Where the warnings of the run are kept.
+    warnings: Option<Arc<Kept<Warning>>>,
 }
 
 impl FileCell {
@@ -46,18 +49,36 @@ impl FileCell {
             group: Arc::clone(group),
             seed,
             points: None,
+            warnings: None,
         }
     }
 
+    /// A cell that also keeps the warnings of its run.
+    pub(super) fn warning(mut self, kept: &Arc<Kept<Warning>>) -> FileCell {
+        self.warnings = Some(Arc::clone(kept));
+        self
+    }
+
     /// A cell that also keeps the points of these expressions.
-    pub(super) fn keeping(mut self, texts: &[String], kept: &Arc<Kept>) -> FileCell {
+    pub(super) fn keeping(mut self, texts: &[String], kept: &Arc<Kept<Points>>) -> FileCell {
         self.points = Some((texts.to_vec(), Arc::clone(kept)));
         self
     }
 
     /// The tables of the run and its length in seconds; a sentence if it failed or was stopped.
     pub(super) fn tables(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(Tables, f64), String> {
-        let (observed, plan) = self.observe(stop)?;
+        let (mut observed, plan) = self.observe(stop)?;
+        if let Some(kept) = &self.warnings {
+            let inputs = plan.facts().flat_map(|(_, facts)| facts.warnings.clone());
+            observed.warnings.extend(inputs);
+            observed
+                .warnings
+                .retain(|w| w.severity == Severity::Warning);
+            for doubt in observed.warnings.drain(..) {
+                let done = kept.keep(&grid::name(self), &doubt.written(), doubt);
+                done.map_err(|e| format!("its warnings: {e}"))?;
+            }
+        }
         let facts = facts(&plan);
         // Measures describe one link: the slowest on the foreground's path towards its clients.
         let watched = watched(&plan).map(|b| b.link).unwrap_or_default();
@@ -119,7 +140,10 @@ fn measured_first(
     };
     match run::run(plan, &Simulator, &options, &|_| {}, stop) {
         Ok(Ended::Complete(mut results)) if !results.runs.is_empty() => {
-            Ok((results.runs.remove(0).observed, results.manifest.measured))
+            let mut observed = results.runs.remove(0).observed;
+            // Those of the measurement, for example of a load that was missed.
+            observed.warnings.extend(results.manifest.warnings);
+            Ok((observed, results.manifest.measured))
         }
         Ok(_) => Err("it was not finished".into()),
         Err(failure) => Err(failure.to_string()),

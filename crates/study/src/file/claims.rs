@@ -256,9 +256,11 @@ fn finding(claim: &Claim, found: Found) -> Finding {
         });
     let parts = [interval, found.detail];
     let parts: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).collect();
+    // A measure with a number for a single seed. Plain numbers have no seeds.
+    let of_one = found.value.clone().try_cast::<Estimate>();
     Finding {
         verdict: found.verdict,
-        tentative: false,
+        tentative: of_one.is_some_and(|e| e.n < 2),
         value: shown(claim, &found.value),
         detail: parts.join(" "),
         measured,

@@ -1,17 +1,18 @@
 //! A study file, read and checked: its runs, and the study of their numbers.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use swell_base::Warning;
 use swell_experiment::run::grid::{self, Ended, Grid, GridError, Options, Progress};
 
 use super::cells::{self, FileCell};
 use super::compiled::Compiled;
 use super::format;
 use super::group::Group;
-use super::kept::{Kept, Points};
+use super::kept::{Field, Kept, Points};
 use super::reference::{self, Numbers};
 use super::results::Views;
 use super::source::{Source, Wrong};
@@ -34,7 +35,9 @@ pub struct FileStudy {
     /// Values changed with `--with`.
     pub(super) changes: Vec<Change>,
     /// Points that figures take from runs.
-    pub(super) points: Arc<Kept>,
+    pub(super) points: Arc<Kept<Points>>,
+    /// Warnings of runs.
+    pub(super) warnings: Arc<Kept<Warning>>,
     /// The points that figures need.
     pub(super) wants: OnceLock<Vec<Wants>>,
 }
@@ -131,16 +134,11 @@ impl FileStudy {
         let columns = cells::columns(&self.compiled.file);
         // Open the table of runs first: if it belongs to another study and is refused, that study's points stay.
         let grid = Grid::open(columns.clone(), options)?;
-        let mut cells = self.cells();
+        let each = self.cells().into_iter();
+        let mut cells: Vec<FileCell> = each.map(|c| c.warning(&self.warnings)).collect();
+        open(&self.warnings, options, &columns.keys)?;
         if self.has_points() {
-            let all = Kept::beside(&options.file);
-            let path = options.own(&all);
-            let opened = self.points.open(&path, &columns.keys, options.fresh);
-            let joined = opened.and_then(|()| match options.shard {
-                None => self.points.join(&grid::of_shards(&all)),
-                Some(_) => Ok(()),
-            });
-            joined.map_err(|error| GridError::Io { path, error })?;
+            open(&self.points, options, &columns.keys)?;
             // `None` means stopped; then no run begins either.
             let wants = self.wants(stop).unwrap_or_default();
             let each = cells.into_iter().enumerate();
@@ -213,6 +211,8 @@ impl FileStudy {
         let reference = theirs.as_ref().and_then(|c| c.numbers.as_ref());
         let left_out = theirs.as_ref().and_then(|c| c.left_out.as_deref());
         let mut doubts = self.doubts();
+        doubts.extend(self.of_runs());
+        doubts.extend(ours.lacking(file));
         let mut ledgers = claims::ledgers(&self.compiled, &ours, reference, &mut doubts);
         let known = RefCell::new(BTreeMap::new());
         let points = |row: usize, text: &str| self.points_of(&known, row, text, stop);
@@ -232,7 +232,8 @@ impl FileStudy {
         let tentative = self.seeds < 2 && !self.compiled.file.fixed;
         let findings = ledgers.iter_mut().flat_map(|l| &mut l.entries);
         for finding in findings.flat_map(|e| &mut e.findings) {
-            finding.tentative = tentative && finding.verdict != crate::Verdict::NotTested;
+            finding.tentative = (tentative || finding.tentative && !self.compiled.file.fixed)
+                && finding.verdict != crate::Verdict::NotTested;
         }
         for entry in ledgers.iter_mut().flat_map(|l| &mut l.entries) {
             for finding in &mut entry.findings {
@@ -326,6 +327,26 @@ impl FileStudy {
         Ok(tables)
     }
 
+    /// The warnings of runs: the first of each code, and how many runs have one.
+    fn of_runs(&self) -> Vec<Warning> {
+        let mut found: BTreeMap<String, (Warning, usize)> = BTreeMap::new();
+        let cells = self.cells();
+        for cell in &cells {
+            let mut seen = BTreeSet::new();
+            for doubt in self.warnings.all(&grid::name(cell)) {
+                if seen.insert(doubt.code.clone()) {
+                    let new = || (doubt.clone(), 0);
+                    found.entry(doubt.code.clone()).or_insert_with(new).1 += 1;
+                }
+            }
+        }
+        let each = found.into_values().map(|(doubt, n)| Warning {
+            message: format!("{} ({n} of {} runs)", doubt.message, cells.len()),
+            ..doubt
+        });
+        each.collect()
+    }
+
     /// Doubts that are known before any run.
     pub(super) fn doubts(&self) -> Vec<swell_base::Warning> {
         let file = &self.compiled.file;
@@ -394,6 +415,9 @@ impl FileStudy {
             let values = row.axes.iter().map(f64::to_string);
             let numbers = file.measure.iter().zip(&row.numbers);
             let numbers = numbers.map(|(m, e)| match e {
+                Some(e) if e.n < usize::from(self.seeds) => {
+                    format!("{} (of {})", written(m.unit, e.value), e.n)
+                }
                 Some(e) => written(m.unit, e.value),
                 None => String::new(),
             });
@@ -401,7 +425,7 @@ impl FileStudy {
         });
         crate::Section {
             title: "Every number".into(),
-            what: "Means over seeds.".into(),
+            what: "Means over seeds; in brackets, how many have the number, if not all.".into(),
             pictures: Vec::new(),
             tables: vec![Table {
                 title: String::new(),
@@ -413,6 +437,18 @@ impl FileStudy {
             }],
         }
     }
+}
+
+/// Opens what is kept of runs beside their table, and joins the files of shards.
+fn open<T: Field>(kept: &Kept<T>, options: &Options, keys: &[String]) -> Result<(), GridError> {
+    let all = Kept::<T>::beside(&options.file);
+    let path = options.own(&all);
+    let opened = kept.open(&path, keys, options.fresh);
+    let joined = opened.and_then(|()| match options.shard {
+        None => kept.join(&grid::of_shards(&all), options.fresh),
+        Some(_) => Ok(()),
+    });
+    joined.map_err(|error| GridError::Io { path, error })
 }
 
 #[cfg(test)]

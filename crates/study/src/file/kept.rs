@@ -1,8 +1,8 @@
-//! Points that figures take from the tables of runs, kept beside the table of runs. A run that was simulated for
-//! its numbers need not be simulated again for a picture.
+//! What is kept of runs beside the table of runs: points that figures take from their tables, and warnings. A run that
+//! was simulated for its numbers need not be simulated again for a picture.
 //!
-//! The file is CSV: the keys and the fingerprint of the run as in the table of runs, a fingerprint of the expression,
-//! and the points in one field, x before y. The file may be deleted: missing points are simulated again.
+//! The files are CSV: the keys and the fingerprint of the run as in the table of runs, a fingerprint of the expression
+//! or of the warning, and the value in one field. They may be deleted: missing points are simulated again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -10,48 +10,94 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use swell_base::Warning;
 use swell_experiment::run::grid::hash;
 
 /// Points in ascending x.
 pub(super) type Points = Vec<[f64; 2]>;
 
-/// Size limit of the file in bytes. Points beyond it are simulated again.
+/// What is kept of a run: one field without commas and line breaks.
+pub(super) trait Field: Clone {
+    /// The name of the file's last column, and of the file.
+    const NAME: &str;
+    /// Writes the field.
+    fn written(&self) -> String;
+    /// Reads the field; `None` if it is malformed.
+    fn read(text: &str) -> Option<Self>;
+}
+
+impl Field for Points {
+    const NAME: &str = "points";
+
+    fn written(&self) -> String {
+        let numbers: Vec<String> = self.iter().flatten().map(|x| format!("{x:e}")).collect();
+        numbers.join(" ")
+    }
+
+    fn read(text: &str) -> Option<Points> {
+        let numbers: Result<Vec<f64>, _> = text.split_whitespace().map(str::parse).collect();
+        let numbers = numbers.ok()?;
+        let (pairs, rest) = numbers.as_chunks::<2>();
+        rest.is_empty().then(|| pairs.to_vec())
+    }
+}
+
+impl Field for Warning {
+    const NAME: &str = "warnings";
+
+    fn written(&self) -> String {
+        // A JSON string has no line breaks, and its commas can be escaped.
+        let text = serde_json::Value::from(format!("{} {}", self.code, self.message));
+        text.to_string().replace(',', "\\u002c")
+    }
+
+    fn read(text: &str) -> Option<Warning> {
+        let text: String = serde_json::from_str(text).ok()?;
+        let (code, message) = text.split_once(' ')?;
+        Some(Warning::warning(code, message))
+    }
+}
+
+/// Size limit of the file in bytes. What is beyond it is simulated again, if it is needed.
 const BYTES: u64 = 64_000_000;
 
-/// The known points, by run and expression.
-pub(super) struct Kept {
-    state: Mutex<State>,
+/// What is known, by run and fingerprint.
+pub(super) struct Kept<T> {
+    state: Mutex<State<T>>,
     /// Size limit of the file in bytes.
     most: u64,
 }
 
-impl Default for Kept {
-    fn default() -> Kept {
+impl<T> Default for Kept<T> {
+    fn default() -> Kept<T> {
         Kept {
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                known: BTreeMap::new(),
+                bytes: 0,
+                out: None,
+            }),
             most: BYTES,
         }
     }
 }
 
-#[derive(Default)]
-struct State {
-    known: BTreeMap<(String, u64), Points>,
+struct State<T> {
+    known: BTreeMap<(String, u64), T>,
     bytes: u64,
     /// The file to append to; `None` before `open`.
     out: Option<File>,
 }
 
-impl Kept {
-    /// The path of the points file for a table of runs.
+impl<T: Field> Kept<T> {
+    /// The path of the file for a table of runs.
     pub(super) fn beside(runs: &Path) -> PathBuf {
-        runs.with_extension("points.csv")
+        runs.with_extension(format!("{}.csv", T::NAME))
     }
 
-    /// Reads the points of a file for runs with these keys, and appends to it from now on. A `fresh` file starts empty,
+    /// Reads the file for runs with these keys, and appends to it from now on. A `fresh` file starts empty,
     /// and so does a file with another header.
     pub(super) fn open(&self, path: &Path, keys: &[String], fresh: bool) -> io::Result<()> {
-        let header = format!("{},settings,expression,points\n", keys.join(","));
+        let header = format!("{},settings,expression,{}\n", keys.join(","), T::NAME);
         let long = fs::metadata(path).is_ok_and(|m| m.len() > self.most);
         let read = || {
             if long {
@@ -84,14 +130,18 @@ impl Kept {
         Ok(())
     }
 
-    /// Merges the files of shards into an open file, and removes them.
-    pub(super) fn join(&self, shards: &[PathBuf]) -> io::Result<()> {
+    /// Merges the files of shards into an open file, and removes them. A `fresh` file takes nothing from them.
+    pub(super) fn join(&self, shards: &[PathBuf], fresh: bool) -> io::Result<()> {
         for path in shards {
+            if fresh {
+                fs::remove_file(path)?;
+                continue;
+            }
             let old = fs::read_to_string(path)?;
             // An unterminated last line was cut off.
             for line in old.split_inclusive('\n').filter(|l| l.ends_with('\n')) {
-                if let Some((key, points)) = parsed(line.trim_end()) {
-                    self.put(key, points)?;
+                if let Some((key, value)) = parsed(line.trim_end()) {
+                    self.put(key, value)?;
                 }
             }
             fs::remove_file(path)?;
@@ -99,51 +149,57 @@ impl Kept {
         Ok(())
     }
 
-    /// The points of an expression for a run; `None` if they are unknown.
-    pub(super) fn get(&self, run: &str, text: &str) -> Option<Points> {
+    /// What is kept of a run under an expression; `None` if it is unknown.
+    pub(super) fn get(&self, run: &str, text: &str) -> Option<T> {
         self.lock()
             .known
             .get(&(run.to_owned(), hash(text)))
             .cloned()
     }
 
-    /// Keeps points while the size limit allows.
-    pub(super) fn keep(&self, run: &str, text: &str, points: Points) -> io::Result<()> {
-        self.put((run.to_owned(), hash(text)), points)
+    /// All that is kept of a run.
+    pub(super) fn all(&self, run: &str) -> Vec<T> {
+        let state = self.lock();
+        let own = (run.to_owned(), 0)..=(run.to_owned(), u64::MAX);
+        state
+            .known
+            .range(own)
+            .map(|(_, value)| value.clone())
+            .collect()
     }
 
-    fn put(&self, key: (String, u64), points: Points) -> io::Result<()> {
-        let numbers: Vec<String> = points.iter().flatten().map(|x| format!("{x:e}")).collect();
-        let line = format!("{},{:016x},{}\n", key.0, key.1, numbers.join(" "));
+    /// Keeps a value while the size limit allows.
+    pub(super) fn keep(&self, run: &str, text: &str, value: T) -> io::Result<()> {
+        self.put((run.to_owned(), hash(text)), value)
+    }
+
+    fn put(&self, key: (String, u64), value: T) -> io::Result<()> {
+        let line = format!("{},{:016x},{}\n", key.0, key.1, value.written());
         let mut state = self.lock();
         let bytes = state.bytes + line.len() as u64;
         if bytes > self.most {
             return Ok(());
         }
         state.bytes = bytes;
-        state.known.insert(key, points);
+        state.known.insert(key, value);
         match &mut state.out {
             Some(out) => out.write_all(line.as_bytes()),
             None => Ok(()),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
         // A panic elsewhere cannot leave the state half-written, so a poisoned lock is safe to use.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Parses a line of the file; `None` if it is malformed.
-fn parsed(line: &str) -> Option<((String, u64), Points)> {
+fn parsed<T: Field>(line: &str) -> Option<((String, u64), T)> {
     let mut fields = line.rsplitn(3, ',');
-    let numbers = fields.next()?;
+    let value = T::read(fields.next()?)?;
     let expression = u64::from_str_radix(fields.next()?, 16).ok()?;
-    let run = fields.next()?.to_owned();
-    let numbers: Result<Vec<f64>, _> = numbers.split_whitespace().map(str::parse).collect();
-    let numbers = numbers.ok()?;
-    let (pairs, rest) = numbers.as_chunks::<2>();
-    rest.is_empty().then(|| ((run, expression), pairs.to_vec()))
+    Some(((fields.next()?.to_owned(), expression), value))
 }
 
 #[cfg(test)]
@@ -179,7 +235,7 @@ mod tests {
         assert_eq!(again.get("1", "x"), Some(points.clone()));
         again.keep("3", "x", points.clone()).unwrap();
         assert_eq!(again.get("3", "x"), None);
-        let less = Kept {
+        let less = Kept::<Points> {
             most: header + line,
             ..Kept::default()
         };
@@ -191,7 +247,7 @@ mod tests {
     #[test]
     fn what_was_kept_is_there_again_and_a_cut_line_is_not() {
         let dir = tempfile::tempdir().unwrap();
-        let path = Kept::beside(&dir.path().join("runs.csv"));
+        let path = Kept::<Points>::beside(&dir.path().join("runs.csv"));
         assert_eq!(path, dir.path().join("runs.points.csv"));
         let keys = ["column", "line", "seed"].map(String::from);
         let points = vec![[0.1 + 0.2, 1.0 / 3.0], [1e-300, -0.0]];
@@ -224,7 +280,7 @@ mod tests {
             "header\na,b,9,00ff,0000000000000001,1e0 2e0\na,b,8,00ff,00",
         )
         .unwrap();
-        again.join(std::slice::from_ref(&shard)).unwrap();
+        again.join(std::slice::from_ref(&shard), false).unwrap();
         assert!(!shard.exists());
         let joined = fs::read_to_string(&path).unwrap();
         assert_eq!(
@@ -232,11 +288,37 @@ mod tests {
             last.clone() + "a,b,9,00ff,0000000000000001,1e0 2e0\n"
         );
 
+        // Those of a study that begins anew are not.
+        fs::write(&shard, "header\na,b,7,00ff,0000000000000001,1e0 2e0\n").unwrap();
+        again.join(std::slice::from_ref(&shard), true).unwrap();
+        assert!(!shard.exists() && fs::read_to_string(&path).unwrap() == joined);
+
         for (begun, fresh) in [(last, true), ("a,b\n".to_owned(), false)] {
             fs::write(&path, begun).unwrap();
-            Kept::default().open(&path, &keys, fresh).unwrap();
+            Kept::<Points>::default().open(&path, &keys, fresh).unwrap();
             let header = fs::read_to_string(&path).unwrap();
             assert_eq!(header, "column,line,seed,settings,expression,points\n");
         }
+    }
+
+    #[test]
+    fn warnings_of_runs_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = Kept::<Warning>::beside(&dir.path().join("runs.csv"));
+        let keys = ["seed".to_owned()];
+        let kept = Kept::default();
+        kept.open(&path, &keys, false).unwrap();
+        let [a, b] = ["18 asked, 12 carried", "a \"second\"\nline"]
+            .map(|m| Warning::warning("rate-missed", m));
+        for doubt in [&a, &b, &a] {
+            kept.keep("1,00ff", &doubt.written(), doubt.clone())
+                .unwrap();
+        }
+        let again = Kept::<Warning>::default();
+        again.open(&path, &keys, false).unwrap();
+        let mut found = again.all("1,00ff");
+        found.sort_by(|x, y| x.message.cmp(&y.message));
+        assert_eq!(found, [a, b]);
+        assert_eq!(again.all("2,00ff"), []);
     }
 }

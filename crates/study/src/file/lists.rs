@@ -32,11 +32,13 @@ pub(super) fn tables(source: &Source<'_>, spec: &TableSpec) -> Result<Vec<Table>
                     By::Line => own.label.as_ref().unwrap_or(&own.name),
                     By::Column => column.label.as_ref().unwrap_or(&column.name),
                 };
+                let mut each = row.numbers.iter().zip(&study.measure);
+                let incomplete = each.any(|(known, m)| known.is_none() && own.has(&m.name));
                 let mut texts = vec![name.clone()];
                 for cell in &spec.cell {
                     let found = match asked.value("cell", &cell.value, &mut scope) {
                         // A measure without a number in any run is not in scope, so its name is unknown here.
-                        Err(_) if row.numbers.iter().any(Option::is_none) => Dynamic::UNIT,
+                        Err(_) if incomplete => Dynamic::UNIT,
                         Err((_, Trouble::NotThere(_))) => Dynamic::UNIT,
                         found => found?,
                     };

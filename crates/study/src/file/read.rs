@@ -176,6 +176,7 @@ impl FileStudy {
             reference,
             changes,
             points: Arc::default(),
+            warnings: Arc::default(),
             wants: OnceLock::new(),
         };
         study.rehearse()?;

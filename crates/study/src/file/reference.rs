@@ -73,6 +73,12 @@ pub(super) fn comparable(
     let length = |row: &Row| known.get(&key(row.place, &row.axes)).copied();
     let mut lengths: Vec<f64> = theirs.rows.iter().filter_map(length).collect();
     let runs = lengths.len();
+    if runs == 0 {
+        return Comparable {
+            numbers: None,
+            left_out: Some(format!(": none of {}'s combinations is run", named.name)),
+        };
+    }
     lengths.retain(|s| other(*s));
     let apart = lengths.len();
     lengths.sort_by(f64::total_cmp);

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rhai::{Array, Dynamic, Engine, ImmutableString, Map};
+use swell_base::Warning;
 
 use super::compiled::{self, Compiled, scope};
-use super::format::Line;
+use super::format::{Line, StudyFile};
 use super::group::Group;
 use super::reference::{Numbers, Row};
 use super::script::{self, Seeds};
@@ -33,6 +34,36 @@ impl Numbers {
         Numbers {
             rows: rows.collect(),
         }
+    }
+
+    /// Measures that some seeds lack, for example percentiles that too few requests reached. Means are of the other
+    /// seeds.
+    pub(super) fn lacking(&self, study: &StudyFile) -> Option<Warning> {
+        let each = self.rows.iter().flat_map(|row| {
+            let numbers = row.numbers.iter().zip(&study.measure);
+            numbers.filter_map(move |(number, measure)| {
+                let all = row.seeds.0.get(&measure.name)?.len();
+                let n = number.as_ref().filter(|e| e.n < all)?.n;
+                Some((n, all, &measure.name, row))
+            })
+        });
+        let each: Vec<_> = each.collect();
+        let (n, all, measure, row) = each.iter().min_by_key(|(n, ..)| *n)?;
+        let at: Vec<String> = (study.axis.iter().zip(&row.axes))
+            .map(|(axis, x)| format!(", {} {x}", axis.name))
+            .collect();
+        let more = match each.len() - 1 {
+            0 => String::new(),
+            1 => "; one more mean lacks seeds".to_owned(),
+            k => format!("; {k} more means lack seeds"),
+        };
+        let text = format!(
+            "{measure} of {}, {}{}: only {n} of {all} seeds have a number, and its mean is of these{more}",
+            row.column,
+            row.line,
+            at.concat(),
+        );
+        Some(Warning::warning("seeds-without-number", text))
     }
 
     /// Made-up numbers of the right shape, for the rehearsal.
@@ -141,6 +172,20 @@ pub(super) struct View {
     runs: Vec<(usize, Map)>,
 }
 
+/// Whether two numbers, texts or booleans are equal; nothing else is.
+fn equal(a: &Dynamic, b: &Dynamic) -> bool {
+    match (script::number(a), script::number(b)) {
+        (Some(a), Some(b)) => a == b,
+        (None, None) => {
+            let text = |d: &Dynamic| d.clone().into_immutable_string().ok();
+            let texts = text(a).zip(text(b)).is_some_and(|(a, b)| a == b);
+            let truths = a.as_bool().ok().zip(b.as_bool().ok());
+            texts || truths.is_some_and(|(a, b)| a == b)
+        }
+        _ => false,
+    }
+}
+
 type Answer<T> = std::result::Result<T, Box<rhai::EvalAltResult>>;
 
 impl View {
@@ -155,10 +200,8 @@ impl View {
     /// The single run of a line with these values.
     fn one(&self, name: &str, at: &Map) -> Answer<Map> {
         let fits = |run: &Map| {
-            at.iter().all(|(key, value)| {
-                let found = run.get(key);
-                found.and_then(script::number) == script::number(value) && found.is_some()
-            })
+            at.iter()
+                .all(|(key, value)| run.get(key).is_some_and(|found| equal(found, value)))
         };
         let all = self.of(name)?;
         let mut fitting = all
@@ -238,4 +281,28 @@ pub(super) fn register_reference(theirs: Theirs, engine: &mut Engine) {
     engine.register_fn("reference", move |line: ImmutableString, at: Map| {
         one(&all, &line, &at)
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_found_by_texts_and_booleans_as_they_are() {
+        let values = [
+            1.5.into(),
+            Dynamic::from(2_i64),
+            "ns2".into(),
+            "other".into(),
+            true.into(),
+            false.into(),
+        ];
+        for (i, a) in values.iter().enumerate() {
+            for (k, b) in values.iter().enumerate() {
+                assert_eq!(equal(a, b), i == k, "{a} {b}");
+            }
+        }
+        assert!(equal(&2.0.into(), &Dynamic::from(2_i64)));
+        assert!(!equal(&Dynamic::UNIT, &Dynamic::UNIT));
+    }
 }

@@ -78,6 +78,7 @@ impl Tables {
             from: facts.warmup,
             warmup: facts.warmup,
             to: facts.seconds,
+            end: facts.seconds,
             rate: rate(d),
             delay: facts.delays[usize::from(d)],
             number: d,
@@ -90,7 +91,6 @@ impl Tables {
             down: way(1, down),
             requests: Requests {
                 rows: Arc::new(observed.requests),
-                end: facts.seconds,
             },
             flows: Flows(Arc::new(observed.flows)),
             measures: Measures::new(observed.measures, facts.warmup),
@@ -107,6 +107,8 @@ pub(super) struct Direction {
     from: f64,
     warmup: f64,
     to: f64,
+    /// The end of the run.
+    end: f64,
     pub rate: f64,
     /// Propagation, seconds.
     pub delay: f64,
@@ -145,6 +147,11 @@ impl Direction {
         self.bins().map(f).sum()
     }
 
+    /// Whether it is the whole run after the warm-up. Some tables are known of that only.
+    fn is_whole(&self) -> bool {
+        self.from == self.warmup && self.to == self.end
+    }
+
     fn before(&self, seconds: f64) -> Direction {
         Direction {
             to: seconds.min(self.to),
@@ -165,7 +172,7 @@ impl Direction {
             None => Err(
                 "losses of single flows are not kept: write keep = { synchrony = true } under [run] of the experiment",
             ),
-            Some(_) if self.from != self.warmup => Err(
+            Some(_) if !self.is_whole() => Err(
                 "how connections lose together is known of the whole run after the warm-up only",
             ),
             Some(synchrony) => Ok(synchrony),
@@ -178,7 +185,7 @@ impl Direction {
             None => Err(
                 "waits are not kept: write keep = { waits = true } under [run] of the experiment",
             ),
-            Some(_) if self.from != self.warmup => {
+            Some(_) if !self.is_whole() => {
                 Err("waits are known of the whole run after the warm-up only")
             }
             Some(waits) => Ok(waits),
@@ -211,7 +218,7 @@ impl Direction {
     /// Wavelet energy of all arriving bytes or of the background's, in octaves (log2), at the timescale nearest to
     /// `seconds`. NaN if nothing arrived.
     pub(super) fn energy(&self, background: bool, seconds: f64) -> Result<f64, &'static str> {
-        if self.from != self.warmup {
+        if !self.is_whole() {
             return Err("energies are known of the whole run after the warm-up only");
         }
         let traffic = if background { "background" } else { "all" };
@@ -319,14 +326,13 @@ fn ratio(part: f64, whole: f64) -> f64 {
 #[derive(Clone)]
 pub(super) struct Requests {
     rows: Arc<Vec<Request>>,
-    end: f64,
 }
 
 impl Requests {
     fn all(&self) -> KaplanMeier {
         let times = self.rows.iter().map(|r| match r.outcome {
             Outcome::Done => Observation::complete(r.last_byte - r.start),
-            Outcome::Unfinished => Observation::at_least(self.end - r.start),
+            Outcome::Unfinished => Observation::at_least(r.observed_until - r.start),
             Outcome::Failed => Observation::at_least(f64::INFINITY),
         });
         KaplanMeier::new(times)

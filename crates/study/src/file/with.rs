@@ -1,5 +1,7 @@
 //! Changes to a study: replacements for values under its `with`.
 
+use std::collections::BTreeMap;
+
 use super::error::StudyError;
 use super::format::{Quick, Scalar, StudyFile, StudyOption};
 
@@ -138,6 +140,22 @@ pub(super) fn set(
             };
             return Err(wrong(format!("the study has no option `{name}`: {hint}")));
         };
+        let other = |with: &BTreeMap<String, Scalar>| with.contains_key(name);
+        let by = (study
+            .column
+            .iter()
+            .filter(|c| other(&c.with))
+            .map(|c| &c.name))
+        .chain(
+            study
+                .line
+                .iter()
+                .filter(|l| other(&l.with))
+                .map(|l| &l.name),
+        );
+        if let Some(by) = by.into_iter().next() {
+            return Err(wrong(format!("`{by}` sets `{name}` itself")));
+        }
         let to = like(own, text).map_err(|kind| wrong(format!("`{text}` is not {kind}")))?;
         if let Scalar::Number(x) = to
             && !option.takes(x)

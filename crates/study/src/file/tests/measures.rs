@@ -60,6 +60,68 @@ fn a_measure_that_means_nothing_of_a_line_has_no_number() {
     }
 }
 
+/// A mean of one seed of three is not a mean over seeds.
+#[test]
+fn seeds_without_a_number_are_told() {
+    let overrides = Overrides {
+        seeds: Some(3),
+        ..Overrides::default()
+    };
+    let (_dir, path) = written(STUDY);
+    let study = FileStudy::read(&path, &overrides).unwrap_or_else(|e| panic!("{e}"));
+    let full = vec![vec![10.0, 10.0]; study.cells().len()];
+    let told = |numbers: &[Vec<f64>]| {
+        let made = study.study(numbers);
+        let doubt = made
+            .doubts
+            .iter()
+            .find(|d| d.code == "seeds-without-number");
+        let tentative = made.ledgers[0].entries[0].findings[0].tentative;
+        let shown = every_number(&made.sections).1[0][3].clone();
+        (doubt.map(|d| d.message.clone()), tentative, shown)
+    };
+    assert_eq!(told(&full), (None, false, "10".into()));
+    let mut less = full.clone();
+    for row in &mut less[..2] {
+        row[0] = f64::NAN;
+    }
+    let (doubt, _, shown) = told(&less);
+    let doubt = doubt.expect("two seeds of three have no number");
+    assert!(doubt.contains("only 1 of 3 seeds have a number"), "{doubt}");
+    assert_eq!(shown, "10 (of 1)");
+}
+
+/// Warnings of runs stand on the page, also of runs that were finished before.
+#[test]
+fn warnings_of_runs_reach_the_page() {
+    let (_dir, path) = written(STUDY);
+    let options = Options {
+        file: path.with_file_name("runs.csv"),
+        jobs: 1,
+        fresh: false,
+        shard: None,
+    };
+    let read = || FileStudy::read(&path, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
+    let study = read();
+    let Ended::Complete(numbers) = study.run(&options, &|_| {}, &|| false).unwrap() else {
+        panic!("nobody stopped it");
+    };
+    let name = swell_experiment::run::grid::name(&study.cells()[0]);
+    let missed = swell_base::Warning::warning("rate-missed", "18 Mbit/s asked, 12 carried");
+    study.warnings.keep(&name, "rate", missed).unwrap();
+    let again = read();
+    again.run(&options, &|_| {}, &|| false).unwrap();
+    for study in [study, again] {
+        let doubts = study.study(&numbers).doubts;
+        let found = doubts.iter().find(|d| d.code == "rate-missed");
+        let text = &found.expect("a run had it").message;
+        assert!(
+            text.starts_with("18 Mbit/s asked, 12 carried (1 of "),
+            "{text}"
+        );
+    }
+}
+
 /// If a line later restricts its measures, only its own runs are repeated.
 #[test]
 fn only_rows_of_the_line_are_run_anew() {

@@ -198,4 +198,41 @@ fn waits_are_not_known_of_a_part() {
     };
     assert!(why.contains("whole run"), "{why}");
     assert!(ask("up.after(0.5).background.loss").is_ok());
+    // Nor of the beginning: the whole run's bytes over half a second would be twice the rate.
+    for part in [
+        "up.before(0.5).background.carried",
+        "up.before(0.5).synchrony",
+        "up.before(0.5).energy(0.004)",
+    ] {
+        let Err(script::Trouble::Wrong(why)) = ask(part) else {
+            panic!("an answer of {part}")
+        };
+        assert!(why.contains("whole run"), "{part}: {why}");
+    }
+    assert!(ask("up.before(1).background.carried").is_ok());
+}
+
+/// A request that its own end cut off was observed until then, not until the end of the run.
+#[test]
+fn unfinished_requests_are_known_as_long_as_they_were_observed() {
+    let request = |start: f64, took: f64, outcome| Request {
+        client: 0,
+        index: 0,
+        start,
+        connected: start,
+        first_byte: start,
+        last_byte: start + took,
+        observed_until: start + took,
+        bytes: 10,
+        retransmissions: 0,
+        outcome,
+    };
+    let done = (0..9).map(|i| request(f64::from(i), 0.5 + f64::from(i) / 2.0, Outcome::Done));
+    let cut = request(2.0, 1.0, Outcome::Unfinished);
+    let requests = Requests {
+        rows: Arc::new(done.chain([cut]).collect()),
+    };
+    // The largest of those observed that long: after 1 s, nine at risk become eight and end one by one.
+    assert_eq!(requests.quantile(1.0), 4.5);
+    assert_eq!(requests.within(4.5), 1.0);
 }
