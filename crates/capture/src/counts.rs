@@ -61,8 +61,6 @@ pub struct Counts {
     pub captured_bytes: u64,
     /// Records with fewer bytes captured than on the wire (cut by the snap length).
     pub cut: u64,
-    /// Records with a time before that of the previous record.
-    pub backward_steps: u64,
     /// Records whose format gives no time (pcapng simple packet blocks). They get the time of the previous record.
     pub without_time: u64,
     /// Records with an impossible time: a fraction of more than a second, or a date beyond the year 2262, which does
@@ -84,6 +82,9 @@ pub struct Counts {
     pub bad_transport: u64,
     /// Frames of each link type that is not decoded.
     pub unsupported_links: BTreeMap<LinkType, u64>,
+    /// Packets that the capture system dropped for lack of resources, over all interfaces, according to the last interface
+    /// statistics of pcapng (`isb_ifdrop` and `isb_osdrop`).
+    pub dropped: u64,
     /// pcapng blocks that hold no packet and are not needed: name resolution, statistics, secrets, comments.
     pub other_blocks: u64,
     /// pcapng blocks of a type this crate does not know.
@@ -103,13 +104,11 @@ impl Counts {
     }
 
     #[inline]
-    pub(crate) fn record(&mut self, frame: &Frame<'_>, last_time: &mut i64) {
+    pub(crate) fn record(&mut self, frame: &Frame<'_>) {
         self.records += 1;
         self.wire_bytes += u64::from(frame.wire_len);
         self.captured_bytes += frame.data.len() as u64;
         self.cut += u64::from(frame.data.len() < frame.wire_len as usize);
-        self.backward_steps += u64::from(frame.time < *last_time);
-        *last_time = frame.time;
     }
 
     #[inline]

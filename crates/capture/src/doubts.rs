@@ -1,12 +1,11 @@
 //! Warnings about a capture that accompany results.
 
 use crate::counts::{Counts, Skip};
-use crate::error::Error;
 use swell_base::Warning;
 
 impl Counts {
-    /// Warnings about skipped records and odd values, as sentences with the numbers in them. Cut packets, backward
-    /// steps and undecoded transports are left to the caller, who knows whether they matter.
+    /// Warnings about lost or skipped records and odd values, as sentences with the numbers in them. Cut packets and
+    /// undecoded transports are left to the caller, who knows whether they matter.
     pub fn doubts(&self) -> Vec<Warning> {
         let mut doubts = Vec::new();
         let records = self.records;
@@ -56,6 +55,14 @@ impl Counts {
             self.without_time,
             "have no time and were given that of the frame before",
         );
+        if self.dropped > 0 {
+            let message = format!(
+                "the capture system dropped {} packets beside the {records} in the file, for lack of time or memory: they \
+                 count as never sent",
+                self.dropped
+            );
+            doubts.push(Warning::warning("capture-dropped", message));
+        }
         if self.unknown_blocks > 0 {
             let message = format!(
                 "{} blocks of unknown type were skipped",
@@ -64,17 +71,6 @@ impl Counts {
             doubts.push(Warning::note("capture-blocks", message));
         }
         doubts
-    }
-}
-
-impl Error {
-    /// The error as a warning about the data that was read before it, without the file's name.
-    pub fn doubt(&self) -> Warning {
-        let message = format!(
-            "the trace could be read up to byte {} only, after {} packets: {}",
-            self.offset, self.records, self.problem
-        );
-        Warning::warning("capture-ends-early", message)
     }
 }
 

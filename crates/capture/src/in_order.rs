@@ -8,10 +8,11 @@ use swell_base::Warning;
 use crate::copies::{Copies, OPENING};
 use crate::{Error, Packet, Reader};
 
-/// A packet stamped earlier than one before it, by at most this, is put in its place. Cards with several queues and
-/// captures on several interfaces deliver packets in batches of up to some 50 ms. A clock that is set steps farther:
-/// NTP sets it from 128 ms on, and slows it down below (RFC 5905 section 11.3: `STEPT`).
-pub const WINDOW: i64 = 100_000_000;
+/// A packet stamped earlier than one before it, by at most this, is put in its place. Cards with several queues deliver
+/// packets in batches of up to some 50 ms. With several interfaces, dumpcap takes batches of up to 250 ms from each
+/// (`CAP_READ_TIMEOUT`). A clock that is set mostly steps farther. NTP may set it from 128 ms on (RFC 5905 section 11.3:
+/// `STEPT`): packets around such a step are mixed for as long.
+pub const WINDOW: i64 = 300_000_000;
 /// Most packets that are held back at once: about 25 MB of memory.
 const MOST: usize = 1 << 17;
 /// After this many packets in order at the beginning, none are held back until one is out of order.
@@ -19,7 +20,7 @@ const CALM: u32 = 1 << 16;
 
 /// Reads a trace packet by packet in the order of their times.
 ///
-/// Packets stamped up to 100 ms earlier than one before them are put in order. A larger step back is left as it is: the
+/// Packets stamped up to 300 ms earlier than one before them are put in order. A larger step back is left as it is: the
 /// clock was set, or captures were joined. If the capture system recorded packets twice, they are returned once.
 /// [`InOrder::doubts`] reports both.
 ///
@@ -78,7 +79,7 @@ impl<'a> InOrder<'a> {
         }
     }
 
-    /// Holds packets back from beginning to end, so that the place of a packet depends on no packet more than 100 ms away:
+    /// Holds packets back from beginning to end, so that the place of a packet depends on no packet more than 300 ms away:
     /// what is learnt of one session then depends on no other's packets.
     #[must_use]
     pub fn steady(mut self) -> InOrder<'a> {
@@ -240,16 +241,6 @@ impl<'a> InOrder<'a> {
         &self.reader
     }
 
-    /// Number of packets that were put in order.
-    pub fn moved(&self) -> u64 {
-        self.moved
-    }
-
-    /// Number of copies that were dropped.
-    pub fn copied(&self) -> u64 {
-        self.copied
-    }
-
     /// Warnings about order and copies.
     pub fn doubts(&self) -> Vec<Warning> {
         let mut doubts = Vec::new();
@@ -257,7 +248,7 @@ impl<'a> InOrder<'a> {
             doubts.push(Warning::note(
                 "put-in-order",
                 format!(
-                    "{} of {} packets are stamped up to 100 ms before one that came earlier: they were put in the \
+                    "{} of {} packets are stamped up to 300 ms before one that came earlier: they were put in the \
                      order of their times",
                     self.moved, self.read
                 ),

@@ -9,6 +9,7 @@ use crate::{Frame, Heading, Interface, LinkType};
 
 pub(crate) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 pub(crate) const INTERFACE: u32 = 1;
+const STATISTICS: u32 = 5;
 const PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 pub(crate) const ENHANCED_PACKET: u32 = 6;
@@ -84,6 +85,8 @@ pub(crate) struct Pcapng {
     section: Vec<Clocked>,
     /// Number of interfaces in earlier sections.
     earlier: usize,
+    /// Packets dropped of each interface, in all sections: by the interface, and by the operating system.
+    dropped: Vec<[u64; 2]>,
     last_time: i64,
 }
 
@@ -104,6 +107,7 @@ impl Pcapng {
             endian: Endian::Little,
             section: Vec::new(),
             earlier: 0,
+            dropped: Vec::new(),
             last_time: 0,
         }
     }
@@ -171,6 +175,7 @@ impl Pcapng {
                     match other {
                         SECTION_HEADER => self.section(body, interfaces.len())?,
                         INTERFACE => self.interface(body, interfaces)?,
+                        STATISTICS => self.statistics(body, counts),
                         _ => count_block(other, counts),
                     }
                     window.consume(whole);
@@ -288,6 +293,26 @@ impl Pcapng {
         Ok(())
     }
 
+    /// Interface statistics, whose counters begin with the capture: the last ones count.
+    fn statistics(&mut self, body: &[u8], counts: &mut Counts) {
+        counts.other_blocks += 1;
+        let interface = self.endian.u32_at(body, 8).map(|i| i as usize);
+        let Some(interface) = interface.filter(|i| *i < self.section.len()) else {
+            return;
+        };
+        let at = self.earlier + interface;
+        if self.dropped.len() <= at {
+            self.dropped.resize(at + 1, [0; 2]);
+        }
+        // isb_ifdrop and isb_osdrop.
+        for (code, dropped) in [5, 7].into_iter().zip(&mut self.dropped[at]) {
+            let value = option(self.endian, body, 20, code).and_then(|v| v.try_into().ok());
+            *dropped = value.map_or(*dropped, |bytes| self.endian.u64(bytes));
+        }
+        let all = self.dropped.iter().flatten();
+        counts.dropped = all.fold(0, |sum, n| sum.saturating_add(*n));
+    }
+
     #[inline]
     fn enhanced(&self, body: &[u8]) -> Option<Located> {
         let h = body.first_chunk::<28>()?;
@@ -372,6 +397,19 @@ impl Pcapng {
     }
 }
 
+/// The value of the first option with a code, among those that begin at `at`.
+fn option(endian: Endian, body: &[u8], mut at: usize, wanted: u16) -> Option<&[u8]> {
+    loop {
+        let (code, len) = (endian.u16_at(body, at)?, endian.u16_at(body, at + 2)?);
+        let value = body.get(at + 4..at + 4 + usize::from(len))?;
+        match code {
+            0 => return None,
+            _ if code == wanted => return Some(value),
+            _ => at += 4 + usize::from(len).next_multiple_of(4),
+        }
+    }
+}
+
 /// Checks that the captured bytes lie within the block.
 #[inline]
 fn located(body: &[u8], from: usize, captured: u32, packet: Located) -> Option<Located> {
@@ -382,8 +420,8 @@ fn located(body: &[u8], from: usize, captured: u32, packet: Located) -> Option<L
 #[cold]
 fn count_block(kind: u32, counts: &mut Counts) {
     match kind {
-        // Name resolution, interface statistics, systemd journal, decryption secrets, custom.
-        4 | 5 | 9 | 10 | 0x0bad | 0x4000_0bad => counts.other_blocks += 1,
+        // Name resolution, systemd journal, decryption secrets, custom.
+        4 | 9 | 10 | 0x0bad | 0x4000_0bad => counts.other_blocks += 1,
         _ => counts.unknown_blocks += 1,
     }
 }

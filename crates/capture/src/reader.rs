@@ -1,6 +1,6 @@
 //! Reads a trace from its first byte to its last.
 
-use crate::counts::Counts;
+use crate::counts::{Counts, Skip};
 use crate::dissect::{BLANK, dissect_into};
 use crate::error::{Error, Problem};
 use crate::pcap::{self, Pcap};
@@ -67,7 +67,6 @@ pub struct Reader<'a> {
     file: Option<Box<str>>,
     interfaces: Vec<Interface>,
     counts: Counts,
-    last_time: i64,
     over: bool,
 }
 
@@ -131,7 +130,6 @@ impl<'a> Reader<'a> {
                 file,
                 interfaces,
                 counts: Counts::default(),
-                last_time: i64::MIN,
                 over: false,
             }),
             Err(problem) => {
@@ -193,7 +191,7 @@ impl<'a> Reader<'a> {
             .next(&mut self.window, &mut self.counts, &mut self.interfaces);
         let problem = match next {
             Ok(Some(frame)) => {
-                self.counts.record(&frame, &mut self.last_time);
+                self.counts.record(&frame);
                 return Ok(Some(look(&frame)));
             }
             Ok(None) => None,
@@ -203,6 +201,19 @@ impl<'a> Reader<'a> {
             None => Ok(None),
             Some(e) => Err(e),
         }
+    }
+
+    /// Counts the packet of a record of [`Reader::next_frame`], or why it has none.
+    pub(crate) fn count(&mut self, decoded: Result<&Packet, (Skip, LinkType)>) {
+        match decoded {
+            Ok(packet) => self.counts.packet(packet),
+            Err((reason, link)) => self.counts.skip(reason, link),
+        }
+    }
+
+    /// The file as the user named it, if it has a name.
+    pub(crate) fn file(&self) -> Option<&str> {
+        self.file.as_deref()
     }
 
     /// What was read and skipped so far.

@@ -64,6 +64,11 @@ impl<'a> Window<'a> {
         self.base + self.start as u64
     }
 
+    /// Whether an error ended the stream.
+    pub(crate) fn failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
     /// The error that ended the stream, if any. It is returned only once.
     pub(crate) fn take_failure(&mut self) -> Option<io::Error> {
         self.failure.take()

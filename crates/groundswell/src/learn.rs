@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use swell_base::{Dur, Warning};
 use swell_capture::flow::Metering;
-use swell_capture::{InOrder, Packet, Reader, Skip, WINDOW};
+use swell_capture::{InOrder, Packet, Reader, WINDOW};
 use swell_learn::Learner;
 use swell_traffic::{Provenance, flowlevel};
 
@@ -171,20 +171,11 @@ fn packets(
         if reader.counts().packets == 0 {
             return Err(Error::usage(format!("{}: no IP packets in it", counts.file)).hint(counts));
         }
-        doubts.into_iter().for_each(|d| learner.doubt(d));
-        for skip in Skip::ALL {
-            let n = reader.counts().skipped(skip);
-            if n > 0 {
-                learner.doubt(Warning::note(
-                    "records-skipped",
-                    format!(
-                        "{}: {n} records skipped: {}",
-                        file_name(Path::new(&counts.file)),
-                        skip.text()
-                    ),
-                ));
-            }
-        }
+        let of_capture = reader.counts().doubts();
+        let of_file = of_capture
+            .into_iter()
+            .map(|d| in_file(&file_name(Path::new(&counts.file)), d));
+        of_file.chain(doubts).for_each(|d| learner.doubt(d));
         read.push(counts);
         drop(ordered);
         // The digest covers the whole file, even if the reader stopped early.
@@ -254,6 +245,14 @@ fn nothing(read: &[FileCounts]) -> Error {
     let counts = read.iter().map(FileCounts::to_string);
     let hints: Vec<String> = std::iter::once(REPLAY.to_owned()).chain(counts).collect();
     Error::usage(message).hint(hints.join("\n"))
+}
+
+/// A warning about one of several files, with its name.
+fn in_file(name: &str, doubt: Warning) -> Warning {
+    Warning {
+        message: format!("{name}: {}", doubt.message),
+        ..doubt
+    }
 }
 
 fn file_name(path: &Path) -> String {

@@ -18,6 +18,9 @@ const TCP_HEADER: u32 = 20;
 const UDP_HEADER: u32 = 8;
 /// Addresses and type of an Ethernet frame (IEEE 802.3), which link-layer byte counts include.
 const ETHERNET_HEADER: u32 = 14;
+/// A frame without payload may be padded to this length (IEEE 802.3: 64 bytes, less the check sequence, which captures do
+/// not have).
+const SHORTEST_FRAME: u64 = 60;
 /// Packet size assumed for records without packet counts.
 const MTU: u64 = 1500;
 
@@ -139,10 +142,7 @@ impl FlowLearner {
 fn convert(r: &FlowRecord) -> Record {
     // Scaled counters are divided again: the number of sampled packets tells how reliable the record is.
     let sampling = r.sampling.interval.max(1.0);
-    let counted = |n: u64| match r.sampling.scaled && sampling > 1.0 {
-        true => ((n as f64 / sampling + 0.5) as u64).max(u64::from(n > 0)),
-        false => n,
-    };
+    let counted = |n: u64| r.sampling.selected(n);
     let packets = |packets: u64, bytes: u64| match counted(packets) {
         0 => counted(bytes).div_ceil(MTU),
         n => n,
@@ -161,6 +161,13 @@ fn convert(r: &FlowRecord) -> Record {
         Layer::Link => ETHERNET_HEADER + ip + transport,
         Layer::Payload => 0,
     };
+    // Frames of TCP without payload may be shorter than frames can be.
+    let frames = r.layer == Layer::Link && r.protocol == TCP;
+    let bytes = |n: u64, all: u64| match frames && n > 0 && all <= n.saturating_mul(SHORTEST_FRAME)
+    {
+        true => counted(all).min(counted(n).saturating_mul(u64::from(header))),
+        false => counted(all),
+    };
     Record {
         source: number(r.src),
         destination: number(r.dst),
@@ -170,14 +177,14 @@ fn convert(r: &FlowRecord) -> Record {
         header,
         forward: Direction {
             packets: packets(r.packets, r.bytes),
-            bytes: payload.map_or(counted(r.bytes), |p| p[0]),
+            bytes: payload.map_or_else(|| bytes(r.packets, r.bytes), |p| p[0]),
             flags: r.tcp_flags,
             first: r.first,
             last: r.last,
         },
         reverse: r.reverse.map(|back| Direction {
             packets: packets(back.packets, back.bytes),
-            bytes: payload.map_or(counted(back.bytes), |p| p[1]),
+            bytes: payload.map_or_else(|| bytes(back.packets, back.bytes), |p| p[1]),
             flags: back.tcp_flags,
             first: back.first,
             last: back.last.max(back.first),
@@ -232,6 +239,27 @@ mod tests {
         assert_eq!(with(UDP, Layer::Network, v4), 28);
         assert_eq!(with(TCP, Layer::Link, v4), 54);
         assert_eq!(with(UDP, Layer::Payload, v6), 0);
+    }
+
+    /// Frames of acknowledgements are padded to 60 bytes, of which 54 are headers. Longer ones may have payload, and those
+    /// of datagrams always do.
+    #[test]
+    fn padding_of_frames_is_no_payload() {
+        let payload = |protocol, layer, packets, bytes| {
+            let read = convert(&FlowRecord {
+                protocol,
+                layer,
+                packets,
+                bytes,
+                ..record()
+            });
+            read.forward.bytes - u64::from(read.header) * read.forward.packets
+        };
+        assert_eq!(payload(TCP, Layer::Link, 100, 6_000), 0);
+        assert_eq!(payload(TCP, Layer::Link, 100, 5_500), 0);
+        assert_eq!(payload(TCP, Layer::Link, 100, 6_001), 601);
+        assert_eq!(payload(TCP, Layer::Network, 100, 6_000), 2_000);
+        assert_eq!(payload(UDP, Layer::Link, 100, 6_000), 1_800);
     }
 
     #[test]

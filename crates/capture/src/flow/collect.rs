@@ -1,9 +1,12 @@
 //! Converts export messages to flow records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{BuildHasher, Hasher};
 use std::net::IpAddr;
 
-use super::draft::Clock;
+use foldhash::fast::FixedState;
+
+use super::draft::{Clock, MILLI};
 use super::samplers::Samplers;
 use super::sets::Waiting;
 use super::template::Templates;
@@ -45,14 +48,25 @@ pub(crate) struct Domain {
     pub public: Exporter,
     /// The expected sequence number of the next message.
     expected: Option<u32>,
+    /// The number of the message that would continue the latest late one, and how many did so one after the other.
+    late: (u32, u32),
+    /// Hashes of recent messages.
+    recent: VecDeque<u64>,
     /// When the exporter's uptime was zero, in nanoseconds since the Unix epoch.
     pub boot: Option<i64>,
     pub samplers: Samplers,
+    /// Records of unknown sampling, until options data say that packets are sampled.
+    pub unsampled: u64,
 }
 
 /// How far a late message's sequence number can be behind the expected one. If it is further behind, the exporter has
 /// restarted.
 const LATE: u32 = 10_000;
+/// An exporter has restarted also if this many messages in a row are behind, each continuing the one before.
+const IN_A_ROW: u32 = 8;
+/// Number of recent messages of a domain among which a message is looked for. A switch that copies what it mirrors, or a
+/// replicator of exports, sends both copies within milliseconds.
+const RECENT: usize = 64;
 
 /// Reads export messages of any exporters and protocols (RFC 5470: a Collecting Process): NetFlow 1, 5, 7 and 9,
 /// IPFIX and sFlow 5. It opens no socket: the caller receives messages and passes them on.
@@ -95,6 +109,8 @@ pub struct CollectingProcess {
     base: u64,
     /// Whether offsets are those of whole messages, because the offset within a message has no meaning in the file.
     whole: bool,
+    /// The latest time of sFlow datagrams whose arrival is not known.
+    pub(crate) unstamped: i64,
 }
 
 impl Default for CollectingProcess {
@@ -123,6 +139,7 @@ impl CollectingProcess {
             refused: None,
             base: 0,
             whole: false,
+            unstamped: 0,
         }
     }
 
@@ -145,14 +162,14 @@ impl CollectingProcess {
         bytes: &[u8],
         out: &mut Vec<FlowRecord>,
     ) -> Result<(), Refused> {
-        self.message_at(exporter, received, bytes, 0, out)
+        self.message_at(exporter, Some(received), bytes, 0, out)
     }
 
-    /// Like [`CollectingProcess::message`], for a message at offset `base` of a file.
+    /// Like [`CollectingProcess::message`], for a message at offset `base` of a file, which may not tell when it arrived.
     pub(crate) fn message_at(
         &mut self,
         exporter: IpAddr,
-        received: i64,
+        received: Option<i64>,
         bytes: &[u8],
         base: u64,
         out: &mut Vec<FlowRecord>,
@@ -284,10 +301,34 @@ impl CollectingProcess {
                 missing: 0,
             },
             expected: None,
+            late: (0, 0),
+            recent: VecDeque::new(),
             boot: None,
             samplers: Samplers::default(),
+            unsampled: 0,
         });
         Some(number)
+    }
+
+    /// Counts a message of a domain. True if an equal one is among the recent ones: then it is skipped. Messages that are
+    /// equal differ neither in their sequence number nor in their time.
+    pub(crate) fn repeats(&mut self, number: u32, protocol: Protocol, bytes: &[u8]) -> bool {
+        self.counts.message(protocol);
+        let domain = &mut self.domains[number as usize];
+        domain.public.messages += 1;
+        let mut hasher = FixedState::with_seed(0).build_hasher();
+        hasher.write(bytes);
+        let hash = hasher.finish();
+        let repeated = domain.recent.contains(&hash);
+        if repeated {
+            self.skip(FlowSkip::Repeated, 0);
+        } else {
+            if domain.recent.len() == RECENT {
+                domain.recent.pop_front();
+            }
+            domain.recent.push_back(hash);
+        }
+        repeated
     }
 
     /// Checks the sequence numbers of a domain. The message has number `got`, and the next one should have
@@ -306,11 +347,15 @@ impl CollectingProcess {
                 domain.public.missing += u64::from(ahead);
             } else if ahead != 0 {
                 counts.out_of_order += 1;
-                if expected.wrapping_sub(got) <= LATE {
+                let (continued, row) = domain.late;
+                let row = if continued == got { row + 1 } else { 1 };
+                domain.late = (next.map_or(got, |n| got.wrapping_add(n)), row);
+                if expected.wrapping_sub(got) <= LATE && row < IN_A_ROW {
                     return;
                 }
             }
         }
+        domain.late.1 = 0;
         domain.expected = next.map(|n| got.wrapping_add(n));
     }
 
@@ -328,7 +373,9 @@ impl CollectingProcess {
         let Some(number) = self.domain(exporter, layout.protocol, header.domain) else {
             return;
         };
-        self.counts.message(layout.protocol);
+        if self.repeats(number, layout.protocol, bytes) {
+            return;
+        }
         // Cannot panic: the header has been read.
         let body = bytes.get(layout.header..).unwrap_or_default();
         let whole = body.len() / layout.record;
@@ -348,9 +395,7 @@ impl CollectingProcess {
             &mut self.counts,
             out,
         );
-        let public = &mut self.domains[number as usize].public;
-        public.messages += 1;
-        public.records += (out.len() - before) as u64;
+        self.domains[number as usize].public.records += (out.len() - before) as u64;
         if let Some(sequence) = header.sequence {
             self.sequence(number, sequence, Some(u32::from(header.count)));
         }
@@ -364,7 +409,7 @@ impl CollectingProcess {
     pub(crate) fn v9_clock(&mut self, domain: u32, seconds: u32, uptime: u32) -> Clock {
         const SECOND: i64 = 1_000_000_000;
         let export = i64::from(seconds) * SECOND;
-        let reading = export - i64::from(uptime) * super::draft::MILLI;
+        let reading = export - i64::from(uptime) * MILLI;
         let boot = &mut self.domains[domain as usize].boot;
         let best = match *boot {
             Some(best) if (best - SECOND..=best).contains(&reading) => best,
@@ -375,5 +420,19 @@ impl CollectingProcess {
             export,
             boot: Some(best),
         }
+    }
+
+    /// The time of an sFlow datagram whose arrival is not known, nanoseconds: its uptime counts from the first datagram of
+    /// its agent. That one, and one after a restart, has the latest time of all before.
+    pub(crate) fn uptime_alone(&mut self, domain: u32, uptime: u32) -> i64 {
+        /// Datagrams are not older than ones before them by more.
+        const RESTART: i64 = 5_000 * MILLI;
+        let up = i64::from(uptime) * MILLI;
+        let latest = self.unstamped;
+        let boot = &mut self.domains[domain as usize].boot;
+        let begun = (*boot).filter(|boot| boot + up >= latest - RESTART);
+        let at = *boot.insert(begun.unwrap_or(latest - up)) + up;
+        self.unstamped = latest.max(at);
+        at
     }
 }

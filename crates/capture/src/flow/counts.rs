@@ -10,6 +10,8 @@ pub enum FlowSkip {
     NotAnExport,
     /// A message of an unsupported version.
     Version,
+    /// A message that was received before: the network or the capture made a copy of it.
+    Repeated,
     /// A message whose header contradicts its length.
     BadMessage,
     /// A message that is shorter than it announces.
@@ -20,7 +22,7 @@ pub enum FlowSkip {
     BadSet,
     /// A data set whose template never arrived.
     NoTemplate,
-    /// A data set without a template, for which no buffer space was left.
+    /// A data set that waited in vain for its template, until later ones needed its place.
     BufferLimit,
     /// A template that contradicts its set, or whose records would have length zero.
     BadTemplate,
@@ -34,6 +36,8 @@ pub enum FlowSkip {
     NoCounters,
     /// A sampled packet of which no IP header could be decoded.
     NoPacket,
+    /// A captured frame without a usable IP packet, if packets are metered. The counts of the capture have the reasons.
+    NoIp,
     /// A sample of interface counters.
     CounterSample,
     /// One sampler too many (see `Limits`).
@@ -46,9 +50,10 @@ pub enum FlowSkip {
 
 impl FlowSkip {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [FlowSkip; 18] = [
+    pub const ALL: [FlowSkip; 20] = [
         FlowSkip::NotAnExport,
         FlowSkip::Version,
+        FlowSkip::Repeated,
         FlowSkip::BadMessage,
         FlowSkip::CutMessage,
         FlowSkip::DomainLimit,
@@ -61,6 +66,7 @@ impl FlowSkip {
         FlowSkip::NoAddresses,
         FlowSkip::NoCounters,
         FlowSkip::NoPacket,
+        FlowSkip::NoIp,
         FlowSkip::CounterSample,
         FlowSkip::SamplerLimit,
         FlowSkip::BadRow,
@@ -72,18 +78,20 @@ impl FlowSkip {
         match self {
             FlowSkip::NotAnExport => "packets that are not flow exports",
             FlowSkip::Version => "messages of a version that is not read",
+            FlowSkip::Repeated => "messages that came twice",
             FlowSkip::BadMessage => "messages whose header contradicts their length",
             FlowSkip::CutMessage => "messages that end before what they announce",
             FlowSkip::DomainLimit => "messages of too many observation domains",
             FlowSkip::BadSet => "sets with an impossible length",
             FlowSkip::NoTemplate => "data sets whose template never came",
-            FlowSkip::BufferLimit => "data sets without a template beyond the room for them",
+            FlowSkip::BufferLimit => "data sets that waited too long for their template",
             FlowSkip::BadTemplate => "impossible templates",
             FlowSkip::TemplateLimit => "templates too many or too long",
             FlowSkip::BadRecord => "data records that do not fit into their set",
             FlowSkip::NoAddresses => "data records that are not between two IP addresses",
             FlowSkip::NoCounters => "data records without packet or byte counts",
             FlowSkip::NoPacket => "sampled packets without a decodable IP header",
+            FlowSkip::NoIp => "captured frames without a usable IP packet",
             FlowSkip::CounterSample => "samples of interface counters",
             FlowSkip::SamplerLimit => "samplers too many",
             FlowSkip::BadRow => "rows that do not read",
@@ -96,6 +104,8 @@ impl FlowSkip {
         !matches!(
             self,
             FlowSkip::NotAnExport
+                | FlowSkip::Repeated
+                | FlowSkip::NoIp
                 | FlowSkip::NoAddresses
                 | FlowSkip::NoCounters
                 | FlowSkip::CounterSample
@@ -123,7 +133,7 @@ pub struct SamplingSeen {
     pub records: u64,
 }
 
-/// Number of samplings that are distinguished. Records with others are counted in `other_samplings`.
+/// Number of samplings that are distinguished. Records with others are not counted by sampling.
 const MOST_SAMPLINGS: usize = 64;
 
 /// Counts over flow records. They are valid after every record and after an error.
@@ -144,8 +154,6 @@ pub struct FlowCounts {
     pub options_records: u64,
     /// Templates and options templates that were new or changed.
     pub templates: u64,
-    /// Templates that were received again unchanged.
-    pub templates_repeated: u64,
     /// Templates withdrawn (RFC 7011 section 8.1).
     pub templates_withdrawn: u64,
     /// Data sets that waited for their template and were decoded when it came.
@@ -154,7 +162,7 @@ pub struct FlowCounts {
     pub gaps: u64,
     /// Missing items according to these jumps: flows (v5, v7), messages (v9, sFlow) or data records (IPFIX).
     pub missing: u64,
-    /// Messages that were out of order or repeated, or that followed a restart of their exporter.
+    /// Messages that were out of order, or that followed a restart of their exporter.
     pub out_of_order: u64,
     /// Records whose end is before their start. Both times were set to the end. In nfdump files the two times were
     /// swapped instead, because nfcapd exchanges them.
@@ -165,6 +173,12 @@ pub struct FlowCounts {
     pub without_time: u64,
     /// Records that name no sampler although there are several. Their sampling is unknown.
     pub ambiguous_sampling: u64,
+    /// Records that came before options data said that their domain samples packets. They count as not sampled.
+    pub before_sampling: u64,
+    /// Records that name a sampler of which no options data came before. They count as not sampled.
+    pub unknown_sampler: u64,
+    /// Records whose "other direction" was left out, because it counts the same packets behind the exporter.
+    pub counted_behind: u64,
     /// Records with bytes of each side but only a total of packets. The packets of each side are estimated.
     pub divided: u64,
     /// Packets over all records, both directions, as exported.
@@ -175,8 +189,6 @@ pub struct FlowCounts {
     pub first: i64,
     /// The latest end of a record; `i64::MIN` without records.
     pub last: i64,
-    /// Records with a sampling beyond the 64 that are distinguished.
-    pub other_samplings: u64,
     samplings: Vec<SamplingSeen>,
     skipped: [Skipped; FlowSkip::ALL.len()],
 }
@@ -190,7 +202,6 @@ impl Default for FlowCounts {
             data_records: 0,
             options_records: 0,
             templates: 0,
-            templates_repeated: 0,
             templates_withdrawn: 0,
             sets_late: 0,
             gaps: 0,
@@ -200,12 +211,14 @@ impl Default for FlowCounts {
             without_start: 0,
             without_time: 0,
             ambiguous_sampling: 0,
+            before_sampling: 0,
+            unknown_sampler: 0,
+            counted_behind: 0,
             divided: 0,
             packets: 0,
             bytes: 0,
             first: i64::MAX,
             last: i64::MIN,
-            other_samplings: 0,
             samplings: Vec::new(),
             skipped: [Skipped::default(); FlowSkip::ALL.len()],
         }
@@ -228,7 +241,7 @@ impl FlowCounts {
         self.skipped[reason as usize]
     }
 
-    /// The samplings that occurred, in the order of their first appearance.
+    /// The samplings that occurred, in the order of their first appearance: the first 64.
     pub fn samplings(&self) -> &[SamplingSeen] {
         &self.samplings
     }
@@ -273,8 +286,6 @@ impl FlowCounts {
             seen.records += records;
         } else if self.samplings.len() < MOST_SAMPLINGS {
             self.samplings.push(SamplingSeen { sampling, records });
-        } else {
-            self.other_samplings += records;
         }
     }
 }

@@ -102,6 +102,9 @@ pub(crate) struct Draft {
     v6: [Option<[u8; 16]>; 2],
     version: u64,
     bytes: (Counter, u64),
+    /// Bytes of frames, and of payload, of this direction and the other one.
+    link: [Option<u64>; 2],
+    payload: [Option<u64>; 2],
     packets: (Counter, u64),
     flags: u8,
     reverse_bytes: Option<u64>,
@@ -130,6 +133,8 @@ impl Draft {
             v6: [None; 2],
             version: 0,
             bytes: (Counter::None, 0),
+            link: [None; 2],
+            payload: [None; 2],
             packets: (Counter::None, 0),
             flags: 0,
             reverse_bytes: None,
@@ -174,9 +179,13 @@ impl Draft {
             Slot::EndReason => self.record.end = EndReason::from_number(uint(value)),
             Slot::Input => self.record.input = uint(value) as u32,
             Slot::Output => self.record.output = uint(value) as u32,
+            Slot::Bytes(Counter::Layer2) => self.link[0] = Some(uint(value)),
+            Slot::Bytes(Counter::Initiator) => self.payload[0] = Some(uint(value)),
             Slot::Bytes(kind) => offer(&mut self.bytes, kind, value),
             Slot::Packets(kind) => offer(&mut self.packets, kind, value),
-            Slot::ReverseBytes => self.reverse_bytes = Some(uint(value)),
+            Slot::ReverseBytes(Layer::Network) => self.reverse_bytes = Some(uint(value)),
+            Slot::ReverseBytes(Layer::Link) => self.link[1] = Some(uint(value)),
+            Slot::ReverseBytes(Layer::Payload) => self.payload[1] = Some(uint(value)),
             Slot::ReversePackets => self.reverse_packets = Some(uint(value)),
             Slot::ReverseTcpFlags => self.reverse_flags = uint(value) as u8,
             Slot::Start(unit) => self.start.put(unit, value, clock),
@@ -237,14 +246,9 @@ impl Draft {
         counts: &mut FlowCounts,
     ) -> Result<FlowRecord, FlowSkip> {
         self.addresses()?;
+        let back = self.bytes_of_layer()?;
         let r = &mut self.record;
-        if self.bytes.0 == Counter::None && self.packets.0 == Counter::None {
-            return Err(FlowSkip::NoCounters);
-        }
-        (r.bytes, r.packets) = (self.bytes.1, self.packets.1);
-        if self.bytes.0 == Counter::Layer2 {
-            r.layer = Layer::Link;
-        }
+        r.packets = self.packets.1;
         r.tcp_flags = known_flags(r.protocol, self.flags);
         if let Some(icmp) = self.icmp
             && matches!(r.protocol, 1 | 58)
@@ -263,18 +267,45 @@ impl Draft {
             r,
             counts,
         );
-        if self.reverse_bytes.is_some() || self.reverse_packets.is_some() {
+        if back.is_some() || self.reverse_packets.is_some() {
             let first = self.reverse_start.resolve(clock, boot).unwrap_or(r.first);
             let last = self.reverse_end.resolve(clock, boot).unwrap_or(r.last);
             r.reverse = Some(Reverse {
                 first: first.min(last),
                 last,
                 packets: self.reverse_packets.unwrap_or(0),
-                bytes: self.reverse_bytes.unwrap_or(0),
+                bytes: back.unwrap_or(0),
                 tcp_flags: known_flags(r.protocol, self.reverse_flags),
             });
         }
         Ok(self.record)
+    }
+
+    /// Sets the bytes of this direction, and returns those of the other one. Both are of one layer: the first that has
+    /// counters of both directions, or of this one. Payload beside the bytes of packets is kept, too.
+    fn bytes_of_layer(&mut self) -> Result<Option<u64>, FlowSkip> {
+        let network = (self.bytes.0 > Counter::None).then_some(self.bytes.1);
+        let layers = [
+            (Layer::Network, [network, self.reverse_bytes]),
+            (Layer::Payload, self.payload),
+            (Layer::Link, self.link),
+        ];
+        let both = |l: &&(Layer, [Option<u64>; 2])| l.1[0].is_some() && l.1[1].is_some();
+        let own = |l: &&(Layer, [Option<u64>; 2])| l.1[0].is_some();
+        let r = &mut self.record;
+        match layers.iter().find(both).or(layers.iter().find(own)) {
+            Some(&(layer, [bytes, back])) => {
+                (r.layer, r.bytes) = (layer, bytes.unwrap_or(0));
+                if let (Some(_), [Some(up), Some(down)]) = (back, self.payload)
+                    && layer != Layer::Payload
+                {
+                    r.payload = Some([up, down]);
+                }
+                Ok(back)
+            }
+            None if self.packets.0 == Counter::None => Err(FlowSkip::NoCounters),
+            None => Ok(self.reverse_bytes),
+        }
     }
 
     /// Sets both addresses, which must have the same version. Some templates have fields for both versions and fill
@@ -473,7 +504,11 @@ fn absolute(unit: Unit, value: &[u8], clock: &Clock) -> Option<i64> {
         Unit::Millis => nanos(n, MILLI),
         Unit::DeltaMicros => Some(clock.export.saturating_sub(nanos(n, MICRO)?)),
         Unit::Ntp => {
+            // The seconds wrap in 2036 (RFC 5905 section 6), so the time nearest to the export time is chosen.
+            const ERA: i64 = 1 << 32;
             let seconds = (n >> 32) as i64 - NTP_EPOCH;
+            let ahead = clock.export.div_euclid(SECOND) - seconds;
+            let seconds = seconds + (ahead + ERA / 2).div_euclid(ERA) * ERA;
             let fraction = ((n & 0xffff_ffff) * SECOND as u64) >> 32;
             seconds.checked_mul(SECOND)?.checked_add(fraction as i64)
         }
@@ -521,5 +556,17 @@ mod tests {
         let half = ((NTP_EPOCH as u64 + 5) << 32 | 1 << 31).to_be_bytes();
         assert_eq!(absolute(Unit::Ntp, &half, &clock), Some(5_500_000_000));
         assert_eq!(absolute(Unit::Ntp, &[0; 8], &clock), None);
+        // From `date -u -d 2040-01-01 +%s`. The seconds of NTP have wrapped.
+        let then = 2_208_988_800i64;
+        let wrapped = (((then + NTP_EPOCH) as u64) << 32).to_be_bytes();
+        let later = Clock {
+            export: (then + 60) * SECOND,
+            boot: None,
+        };
+        assert_eq!(absolute(Unit::Ntp, &wrapped, &later), Some(then * SECOND));
+        // A message of 2040 may still report what happened before the wrap.
+        let before = ((NTP_EPOCH as u64 + 1_700_000_000) << 32).to_be_bytes();
+        let read = absolute(Unit::Ntp, &before, &later);
+        assert_eq!(read, Some(1_700_000_000 * SECOND));
     }
 }

@@ -4,8 +4,10 @@
 //! (<https://www.iana.org/assignments/ipfix>). Numbers below 128 are those of NetFlow v9 (RFC 3954 section 8).
 //! Elements of the reverse direction have the same numbers under an enterprise number of their own (RFC 5103).
 
+use super::record::Layer;
+
 /// The enterprise number of reverse elements (RFC 5103 section 6.1).
-const REVERSE: u32 = 29_305;
+pub(crate) const REVERSE: u32 = 29_305;
 
 /// The use of a field in this crate. Unless obvious, names are those of the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +34,7 @@ pub(crate) enum Slot {
     /// A byte or packet counter, with its kind: see [`Counter`].
     Bytes(Counter),
     Packets(Counter),
-    ReverseBytes,
+    ReverseBytes(Layer),
     ReversePackets,
     ReverseTcpFlags,
     /// Start or end of the flow, with the unit.
@@ -62,15 +64,17 @@ pub(crate) enum Slot {
     IpSection,
 }
 
-/// The kinds of counters of one quantity, from worst to best. If a record has several, the best one is used.
+/// The kinds of counters of one quantity, from worst to best. If a record has several of one layer, the best one is
+/// used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Counter {
     None,
-    /// Link-layer frames.
+    /// Bytes of link-layer frames.
     Layer2,
     /// Counted after a middlebox, or at the egress interface.
     Post,
-    /// Counted for the initiator of a biflow (firewalls).
+    /// Packets, or bytes of layer-4 payload, of the initiator of a biflow. Cisco's ASA counts payload, too: requests over
+    /// HTTP have fewer bytes than the headers of their packets.
     Initiator,
     /// Counted since the beginning of the flow.
     Total,
@@ -146,7 +150,7 @@ fn plain(id: u16) -> Slot {
         177 | 179 => Slot::IcmpCode,
         195 => Slot::Dscp,
         231 => Slot::Bytes(Counter::Initiator),
-        232 => Slot::ReverseBytes,
+        232 => Slot::ReverseBytes(Layer::Payload),
         // collectionTimeMilliseconds.
         258 => Slot::Observed(Unit::Millis),
         298 => Slot::Packets(Counter::Initiator),
@@ -169,7 +173,8 @@ fn plain(id: u16) -> Slot {
 
 fn reverse(id: u16) -> Slot {
     match plain(id) {
-        Slot::Bytes(Counter::Delta | Counter::Total) => Slot::ReverseBytes,
+        Slot::Bytes(Counter::Delta | Counter::Total) => Slot::ReverseBytes(Layer::Network),
+        Slot::Bytes(Counter::Layer2) => Slot::ReverseBytes(Layer::Link),
         Slot::Packets(Counter::Delta | Counter::Total) => Slot::ReversePackets,
         Slot::TcpFlags => Slot::ReverseTcpFlags,
         Slot::Start(unit) => Slot::ReverseStart(unit),
@@ -204,7 +209,8 @@ mod tests {
 
     #[test]
     fn the_reverse_of_an_element_is_its_other_direction() {
-        assert_eq!(slot(REVERSE, 1), Slot::ReverseBytes);
+        assert_eq!(slot(REVERSE, 1), Slot::ReverseBytes(Layer::Network));
+        assert_eq!(slot(REVERSE, 352), Slot::ReverseBytes(Layer::Link));
         assert_eq!(slot(REVERSE, 86), Slot::ReversePackets);
         assert_eq!(slot(REVERSE, 152), Slot::ReverseStart(Unit::Millis));
         // The reverse of an address is not supported.

@@ -22,7 +22,7 @@ pub(crate) fn frame(
     };
     if to_usual_port || CollectingProcess::is_message(payload) {
         // Problems are recorded in the counts.
-        let _ = process.message_at(exporter, frame.time, payload, place, out);
+        let _ = process.message_at(exporter, Some(frame.time), payload, place, out);
     } else {
         process.counts.skip(FlowSkip::NotAnExport, place);
     }

@@ -4,24 +4,26 @@ use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::net::IpAddr;
 
-use super::record::{Direction, FlowRecord, Sampling, SamplingSource};
+use super::element::REVERSE;
+use super::record::{Direction, FlowRecord, Layer, Sampling, SamplingSource};
 use crate::WriteError;
 
 /// Maximum length of a message, so that each can also be sent as a datagram (RFC 7011 section 10.3.3).
 const MOST: usize = 1400;
+/// Length of a message's header.
+const HEADER: usize = 16;
+/// More bytes than the largest data record takes with its set, its template, a sampling and its template.
+const LONGEST: usize = 400;
 
-/// Template numbers: IPv4 and IPv6 addresses, each for one direction and for both.
+/// Template numbers: for each kind of byte counters, IPv4 and IPv6 addresses, each for one direction and for both.
 const FIRST_TEMPLATE: u16 = 256;
-const SAMPLING_TEMPLATE: u16 = 260;
+const SAMPLING_TEMPLATE: u16 = 272;
 
 /// Seconds from 1900 to 1970, for NTP times.
 const NTP_EPOCH: i64 = 2_208_988_800;
 
-/// The enterprise number of RFC 5103 for the reverse direction.
-const REVERSE: u32 = 29_305;
-
-/// Elements and lengths after the addresses. Times are written twice: in milliseconds, which every reader supports,
-/// and in nanoseconds, which lose nothing.
+/// Elements and lengths after the addresses, before those of byte counters. Times are written twice: in milliseconds,
+/// which every reader supports, and in nanoseconds, which lose nothing.
 const FIELDS: [(u16, u16); 14] = [
     (7, 2),
     (11, 2),
@@ -33,21 +35,54 @@ const FIELDS: [(u16, u16); 14] = [
     (10, 4),
     (14, 4),
     (2, 8),
-    (1, 8),
     (152, 8),
     (153, 8),
     (156, 8),
+    (157, 8),
 ];
-const LAST_FIELD: (u16, u16) = (157, 8);
 
-/// Elements of the reverse direction: packets, bytes, TCP flags.
-const REVERSE_FIELDS: [(u16, u16); 3] = [(2, 8), (1, 8), (6, 2)];
+/// Elements of the reverse direction: packets, TCP flags, times.
+const REVERSE_FIELDS: [(u16, u16); 4] = [(2, 8), (6, 2), (156, 8), (157, 8)];
+
+/// What the byte counters of a record cover.
+#[derive(Clone, Copy)]
+enum Bytes {
+    Network,
+    /// With payload beside.
+    Whole,
+    Link,
+    Payload,
+}
+
+impl Bytes {
+    fn of(r: &FlowRecord) -> Bytes {
+        match r.layer {
+            Layer::Network if r.payload.is_some() && r.reverse.is_some() => Bytes::Whole,
+            Layer::Network => Bytes::Network,
+            Layer::Link => Bytes::Link,
+            Layer::Payload => Bytes::Payload,
+        }
+    }
+
+    /// Elements for this direction, and for the reverse one, which are of the enterprise of RFC 5103 if that is true.
+    fn elements(self) -> [&'static [(u16, bool)]; 2] {
+        match self {
+            Bytes::Network => [&[(1, false)], &[(1, true)]],
+            // initiatorOctets and responderOctets count layer-4 payload.
+            Bytes::Whole => [&[(1, false), (231, false)], &[(1, true), (232, false)]],
+            Bytes::Link => [&[(352, false)], &[(352, true)]],
+            Bytes::Payload => [&[(231, false)], &[(232, false)]],
+        }
+    }
+}
 
 /// Writes flow records to an IPFIX file, which any IPFIX reader can read, such as [`FlowReader`].
 ///
 /// Every exporter number becomes an observation domain. Sampling is written as options data of the domain whenever it
-/// changes. All fields of a record are kept except `layer`, whether counters were scaled, and the reverse direction's
-/// own times. An unknown type of service becomes zero, and an unknown direction becomes ingress.
+/// changes. Counters that were multiplied by a known interval are divided by it again. That they were multiplied by an
+/// unknown one cannot be written, nor where times come from. Payload beside the bytes of packets is written for records of
+/// both directions and of the network layer. An unknown type of service becomes zero, and an unknown direction becomes
+/// ingress.
 ///
 /// [`FlowReader`]: super::FlowReader
 ///
@@ -82,6 +117,8 @@ pub struct IpfixWriter<W: Write> {
 struct Domain {
     sequence: u32,
     sampling: Sampling,
+    /// Templates that were written, as bits of their numbers from [`FIRST_TEMPLATE`] on.
+    templates: u32,
 }
 
 impl<W: Write> IpfixWriter<W> {
@@ -108,34 +145,45 @@ impl<W: Write> IpfixWriter<W> {
             self.flush()?;
             self.domain = record.exporter;
         }
-        if !self.domains.contains_key(&self.domain) {
-            let domain = Domain {
-                sequence: 0,
-                sampling: Sampling::UNKNOWN,
-            };
-            self.domains.insert(self.domain, domain);
-            self.templates();
-        }
-        if let Some(domain) = self.domains.get_mut(&self.domain) {
-            let interval = |s: Sampling| (s.interval, s.source == SamplingSource::Unknown);
-            // A reader must not multiply counters that were already multiplied.
-            let sampling = match record.sampling.scaled {
-                true => Sampling::UNKNOWN,
-                false => record.sampling,
-            };
-            if interval(domain.sampling) != interval(sampling) {
-                domain.sampling = sampling;
-                self.sampling(sampling);
-            }
-        }
-        self.latest = self.latest.max(record.last);
-        let v6 = u16::from(record.src.is_ipv6());
-        let both = u16::from(record.reverse.is_some());
-        self.data(FIRST_TEMPLATE + 2 * both + v6, |body| fields(record, body));
-        if self.body.len() > MOST {
+        if HEADER + self.body.len() + LONGEST > MOST {
             self.flush()?;
         }
+        let domain = self.domains.entry(self.domain).or_insert(Domain {
+            sequence: 0,
+            sampling: Sampling::UNKNOWN,
+            templates: 0,
+        });
+        let interval = |s: Sampling| (s.interval, s.source == SamplingSource::Unknown);
+        // Of counters that were multiplied by an unknown factor, nothing more can be told.
+        let sampling = match record.sampling.scaled && record.sampling.interval <= 1.0 {
+            true => Sampling::UNKNOWN,
+            false => record.sampling,
+        };
+        if interval(domain.sampling) != interval(sampling) {
+            domain.sampling = sampling;
+            self.sampling(sampling);
+        }
+        self.latest = self.latest.max(record.last);
+        let bytes = Bytes::of(record);
+        let v6 = u16::from(record.src.is_ipv6());
+        let both = u16::from(record.reverse.is_some());
+        let template = FIRST_TEMPLATE + 4 * bytes as u16 + 2 * both + v6;
+        if self.is_new(template) {
+            self.template(template, bytes, v6 == 1, both == 1);
+        }
+        self.data(template, |body| fields(record, bytes, body));
         Ok(())
+    }
+
+    /// Whether the domain has no such template yet. It is taken to have it from now on.
+    fn is_new(&mut self, template: u16) -> bool {
+        let bit = 1 << (template - FIRST_TEMPLATE);
+        let Some(domain) = self.domains.get_mut(&self.domain) else {
+            return false;
+        };
+        let new = domain.templates & bit == 0;
+        domain.templates |= bit;
+        new
     }
 
     /// Writes all pending data and returns the sink.
@@ -154,33 +202,31 @@ impl<W: Write> IpfixWriter<W> {
         self.out.into_inner().map_err(|e| failed(e.into_error()))
     }
 
-    /// Writes the templates of a domain.
-    fn templates(&mut self) {
+    /// Writes a template of the domain.
+    fn template(&mut self, id: u16, bytes: Bytes, v6: bool, both: bool) {
+        let addresses = if v6 {
+            [(27, 16), (28, 16)]
+        } else {
+            [(8, 4), (12, 4)]
+        };
+        let own = addresses.iter().chain(&FIELDS);
+        let back = REVERSE_FIELDS.iter().filter(|_| both);
+        let [of_own, of_back] = bytes.elements();
+        let octets = of_own.iter().chain(of_back.iter().filter(|_| both));
+        let all: Vec<(u16, u16, bool)> = own
+            .map(|&(element, len)| (element, len, false))
+            .chain(back.map(|&(element, len)| (element, len, true)))
+            .chain(octets.map(|&(element, reverse)| (element, 8, reverse)))
+            .collect();
         self.begin(2);
-        for id in 0..4 {
-            let (v6, both) = (id & 1 == 1, id & 2 == 2);
-            let count = 3 + FIELDS.len() + if both { REVERSE_FIELDS.len() } else { 0 };
-            self.half(FIRST_TEMPLATE + id);
-            self.half(count as u16);
-            let addresses = if v6 {
-                [(27, 16), (28, 16)]
-            } else {
-                [(8, 4), (12, 4)]
-            };
-            for (element, len) in addresses.iter().chain(&FIELDS).chain([&LAST_FIELD]) {
-                self.half(*element);
-                self.half(*len);
-            }
-            for (element, len) in REVERSE_FIELDS.iter().filter(|_| both) {
-                self.half(element | 0x8000);
-                self.half(*len);
+        self.half(id);
+        self.half(all.len() as u16);
+        for (element, len, reverse) in all {
+            self.half(element | u16::from(reverse) << 15);
+            self.half(len);
+            if reverse {
                 self.body.extend(REVERSE.to_be_bytes());
             }
-        }
-        // Scope: observationDomainId. Then samplingPacketInterval and samplingPacketSpace.
-        self.begin(3);
-        for n in [SAMPLING_TEMPLATE, 3, 1, 149, 4, 305, 4, 306, 4] {
-            self.half(n);
         }
     }
 
@@ -190,6 +236,13 @@ impl<W: Write> IpfixWriter<W> {
         let packets = if whole { 1.0 } else { 1000.0 };
         let space = (sampling.interval * packets).round() - packets;
         let domain = self.domain;
+        if self.is_new(SAMPLING_TEMPLATE) {
+            // Scope: observationDomainId. Then samplingPacketInterval and samplingPacketSpace.
+            self.begin(3);
+            for n in [SAMPLING_TEMPLATE, 3, 1, 149, 4, 305, 4, 306, 4] {
+                self.half(n);
+            }
+        }
         self.data(SAMPLING_TEMPLATE, |body| {
             for word in [domain, packets as u32, space as u32] {
                 body.extend(word.to_be_bytes());
@@ -266,7 +319,7 @@ impl<W: Write> IpfixWriter<W> {
 }
 
 /// Writes the fields of a record in the order of the template.
-fn fields(r: &FlowRecord, body: &mut Vec<u8>) {
+fn fields(r: &FlowRecord, bytes: Bytes, body: &mut Vec<u8>) {
     for address in [r.src, r.dst] {
         match address {
             IpAddr::V4(a) => body.extend(a.octets()),
@@ -282,9 +335,8 @@ fn fields(r: &FlowRecord, body: &mut Vec<u8>) {
     for n in [r.input, r.output] {
         body.extend(n.to_be_bytes());
     }
-    for n in [r.packets, r.bytes] {
-        body.extend(n.to_be_bytes());
-    }
+    let counter = |n| r.sampling.selected(n).to_be_bytes();
+    body.extend(counter(r.packets));
     for time in [r.first, r.last] {
         body.extend((time.div_euclid(1_000_000).max(0) as u64).to_be_bytes());
     }
@@ -292,10 +344,18 @@ fn fields(r: &FlowRecord, body: &mut Vec<u8>) {
         body.extend(ntp(time).to_be_bytes());
     }
     if let Some(reverse) = &r.reverse {
-        for n in [reverse.packets, reverse.bytes] {
-            body.extend(n.to_be_bytes());
-        }
+        body.extend(counter(reverse.packets));
         body.extend(u16::from(reverse.tcp_flags.unwrap_or(0)).to_be_bytes());
+        for time in [reverse.first, reverse.last] {
+            body.extend(ntp(time).to_be_bytes());
+        }
+    }
+    let beside = r.payload.filter(|_| matches!(bytes, Bytes::Whole));
+    body.extend(counter(r.bytes));
+    body.extend(beside.into_iter().flat_map(|p| counter(p[0])));
+    if let Some(reverse) = &r.reverse {
+        body.extend(counter(reverse.bytes));
+        body.extend(beside.into_iter().flat_map(|p| counter(p[1])));
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn next(
         }));
     }
     // Problems inside the message are counted. The next message may be valid.
-    let _ = process.message_at(NOBODY, 0, &bytes[..len], base, out);
+    let _ = process.message_at(NOBODY, None, &bytes[..len], base, out);
     window.consume(len);
     Ok(true)
 }

@@ -6,17 +6,14 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use swell_base::{Dur, Stream};
 
-use super::draft::one_packet;
 use super::record::{EndReason, FlowRecord, Sampling, SamplingSource};
-use crate::{Frame, Skip, Tcp};
+use crate::Tcp;
 
 /// Which packets are selected (RFC 5475).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketSampling {
     /// All of them.
     All,
-    /// Every n-th (section 5.1: systematic count-based); 0 counts as 1.
-    Systematic(u32),
     /// Each with probability 1 in n, independently (section 5.2.2.1: uniform probabilistic); 0 counts as 1.
     Random {
         /// One in this many, on average.
@@ -53,15 +50,28 @@ impl Default for Metering {
     }
 }
 
+/// A packet stamped farther ahead than this of all before must be confirmed by the next one, nanoseconds.
+const FAR: i64 = 60_000_000_000;
+/// A packet that leapt farther ahead than this, and is the last, has a wrong stamp, nanoseconds.
+const DAY: i64 = 86_400_000_000_000;
+/// Packets farther behind than this, nanoseconds, …
+const BACK: i64 = 5_000_000_000;
+/// … show that the clock was set back, or that captures were joined, if there are so many in a row.
+const AGREE: u32 = 8;
+
 /// Counts of metered packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeterCounts {
-    /// Frames received.
-    pub frames: u64,
-    /// Frames that were not selected by sampling.
+    /// Packets received.
+    pub received: u64,
+    /// Packets that were not selected by sampling.
     pub left_out: u64,
-    /// Selected frames without a usable IP packet.
-    pub skipped: u64,
+    /// Packets stamped more than a minute ahead of those before and after, which count at the time of the one before.
+    pub far_off: u64,
+    /// Packets stamped more than five seconds behind one before, which count at its time.
+    pub behind: u64,
+    /// Steps back for good, at which all flows were closed.
+    pub steps_back: u64,
     /// Packets in records, including those of open flows.
     pub packets: u64,
     /// Their bytes: IP headers and payload.
@@ -93,6 +103,9 @@ const NONE: u32 = u32::MAX;
 /// Converts packets to flow records (RFC 5470: a Metering Process). Each record has one direction. A flow ends by its
 /// time-outs, or when a SYN follows a FIN or RST between the same ports.
 ///
+/// Wrong stamps are told from a clock that was set, as for models of packets: see [`MeterCounts`]. A step back for good
+/// closes all flows.
+///
 /// The order of the records depends on the packets alone. Memory use is bounded by [`Metering::most_open`].
 pub struct MeteringProcess {
     options: Metering,
@@ -105,7 +118,12 @@ pub struct MeteringProcess {
     sampled: Sampling,
     stream: Stream,
     counts: MeterCounts,
-    now: i64,
+    /// The latest time; `None` before the first packet.
+    now: Option<i64>,
+    /// A packet that leapt ahead, to be confirmed by the next one.
+    leapt: Option<FlowRecord>,
+    /// Packets in a row that are far behind.
+    behind: u32,
 }
 
 impl MeteringProcess {
@@ -113,7 +131,6 @@ impl MeteringProcess {
     pub fn new(options: Metering) -> MeteringProcess {
         let (interval, seed) = match options.sampling {
             PacketSampling::All => (1, 0),
-            PacketSampling::Systematic(n) => (n.max(1), 0),
             PacketSampling::Random { interval, seed } => (interval.max(1), seed),
         };
         MeteringProcess {
@@ -130,58 +147,80 @@ impl MeteringProcess {
             },
             stream: Stream::new(seed, "packet sampling"),
             counts: MeterCounts::default(),
-            now: i64::MIN,
+            now: None,
+            leapt: None,
+            behind: 0,
         }
     }
 
-    /// Meters a frame. Records of flows that end are appended to `out`.
-    ///
-    /// # Errors
-    /// The reason why the frame holds no usable IP packet.
-    pub fn frame(&mut self, frame: &Frame<'_>, out: &mut Vec<FlowRecord>) -> Result<(), Skip> {
-        if !self.chooses(frame.time, out) {
-            return Ok(());
-        }
-        let (_, record) = one_packet(frame).inspect_err(|_| self.counts.skipped += 1)?;
-        self.meter(record, out);
-        Ok(())
-    }
-
-    /// Meters a packet that has no frame. `packet` is the record that it would yield alone.
+    /// Meters a packet. `packet` is the record that it would yield alone. Records of flows that end are appended to `out`.
     pub fn packet(&mut self, packet: FlowRecord, out: &mut Vec<FlowRecord>) {
-        if self.chooses(packet.first, out) {
-            self.meter(packet, out);
+        if let Some(leapt) = self.leapt.take() {
+            let confirmed = packet.first >= leapt.first.saturating_sub(FAR);
+            self.settle(leapt, confirmed, out);
         }
-    }
-
-    /// Whether the packet at `time` is selected.
-    fn chooses(&mut self, time: i64, out: &mut Vec<FlowRecord>) -> bool {
-        self.counts.frames += 1;
-        self.now = self.now.max(time);
-        self.expire(out);
-        let taken = match self.options.sampling {
-            PacketSampling::All => true,
-            PacketSampling::Systematic(n) => self.counts.frames.is_multiple_of(u64::from(n.max(1))),
-            PacketSampling::Random { interval, .. } => {
-                self.stream.below(u64::from(interval.max(1))) == 0
-            }
-        };
-        self.counts.left_out += u64::from(!taken);
-        taken
-    }
-
-    fn meter(&mut self, packet: FlowRecord, out: &mut Vec<FlowRecord>) {
-        self.counts.packets += 1;
-        self.counts.bytes += packet.bytes;
-        let sampling = self.sampled;
-        self.add(FlowRecord { sampling, ..packet }, out);
+        let leaps = |now: i64| packet.first.saturating_sub(now) > FAR;
+        match self.now.is_some_and(leaps) {
+            true => self.leapt = Some(packet),
+            false => self.take(packet, out),
+        }
     }
 
     /// Closes all open flows.
     pub fn finish(&mut self, out: &mut Vec<FlowRecord>) {
+        if let (Some(leapt), Some(now)) = (self.leapt.take(), self.now) {
+            self.settle(leapt, leapt.first.saturating_sub(now) <= DAY, out);
+        }
+        self.close_all(out);
+    }
+
+    fn close_all(&mut self, out: &mut Vec<FlowRecord>) {
         while self.oldest != NONE {
             self.close(self.oldest, EndReason::ForcedEnd, out);
         }
+    }
+
+    /// Takes a packet that leapt ahead. If its stamp was not confirmed, it counts at the time of the packet before.
+    fn settle(&mut self, mut leapt: FlowRecord, confirmed: bool, out: &mut Vec<FlowRecord>) {
+        if let (false, Some(now)) = (confirmed, self.now) {
+            self.counts.far_off += 1;
+            (leapt.first, leapt.last) = (now, now);
+        }
+        self.take(leapt, out);
+    }
+
+    /// Takes the next packet in the order of the capture.
+    fn take(&mut self, mut packet: FlowRecord, out: &mut Vec<FlowRecord>) {
+        let now = self.now.unwrap_or(packet.first);
+        if packet.first >= now.saturating_sub(BACK) {
+            self.behind = 0;
+            self.now = Some(now.max(packet.first));
+        } else if self.behind + 1 < AGREE {
+            self.behind += 1;
+            self.counts.behind += 1;
+            (packet.first, packet.last) = (now, now);
+        } else {
+            self.behind = 0;
+            self.counts.steps_back += 1;
+            self.close_all(out);
+            self.now = Some(packet.first);
+        }
+        self.expire(out);
+        self.counts.received += 1;
+        let taken = match self.options.sampling {
+            PacketSampling::All => true,
+            PacketSampling::Random { interval, .. } => {
+                self.stream.below(u64::from(interval.max(1))) == 0
+            }
+        };
+        if !taken {
+            self.counts.left_out += 1;
+            return;
+        }
+        self.counts.packets += 1;
+        self.counts.bytes += packet.bytes;
+        let sampling = self.sampled;
+        self.add(FlowRecord { sampling, ..packet }, out);
     }
 
     /// Counts so far.
@@ -252,9 +291,10 @@ impl MeteringProcess {
     /// Closes flows that had no packet during the inactive time-out. With packets out of order, a flow may stay open
     /// slightly longer, but never shorter.
     fn expire(&mut self, out: &mut Vec<FlowRecord>) {
+        let Some(now) = self.now else { return };
         let limit = nanos(self.options.inactive_timeout);
         while let Some(open) = self.open.get(self.oldest as usize) {
-            if self.now.saturating_sub(open.record.last) <= limit {
+            if now.saturating_sub(open.record.last) <= limit {
                 break;
             }
             let ended = open.record.tcp_flags.unwrap_or(0) & (Tcp::FIN | Tcp::RST) != 0;

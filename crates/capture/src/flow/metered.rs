@@ -55,10 +55,37 @@ impl<'a> Metered<'a> {
         next.map(|more| more.is_some())
     }
 
-    /// A warning about copies that were left out.
-    pub(super) fn captured_twice(&self) -> Option<Warning> {
-        let packets = self.meter.counts().frames + self.copied;
-        self.copies.warning(packets, self.copied)
+    /// Warnings about copies that were left out, and about stamps.
+    pub(super) fn doubts(&self) -> Vec<Warning> {
+        let counts = self.meter.counts();
+        let mut doubts = Vec::new();
+        doubts.extend(
+            self.copies
+                .warning(counts.received + self.copied, self.copied),
+        );
+        let mut warn = |n: u64, code: &str, message: &str| {
+            if n > 0 {
+                doubts.push(Warning::warning(code, format!("{n} {message}")));
+            }
+        };
+        warn(
+            counts.far_off,
+            "far-off-times",
+            "packets are stamped more than a minute ahead of those around them: they count at the time of the packet \
+             before",
+        );
+        warn(
+            counts.behind,
+            "time-steps-back",
+            "packets are more than 5 s older than one before them: they count at the later time",
+        );
+        warn(
+            counts.steps_back,
+            "clock-set",
+            "times the capture steps back for good: the clock was set, or captures were joined in the wrong order. Flows \
+             end there",
+        );
+        doubts
     }
 
     fn open(&mut self, counts: &mut FlowCounts) {
@@ -76,20 +103,26 @@ impl<'a> Metered<'a> {
         self.copies.begin(self.opening.iter().map(|(p, _)| p));
     }
 
-    /// The next packet, and the record that it yields alone. Frames without an IP packet are counted.
+    /// The next packet, and the record that it yields alone. Frames without an IP packet are counted, and the reasons in
+    /// the counts of the capture.
     fn fetch(&mut self, counts: &mut FlowCounts) -> Result<Option<(Packet, FlowRecord)>, Error> {
         if let Some(error) = self.error.take() {
             return Err(error);
         }
         loop {
             let place = self.reader.offset();
-            match self.reader.next_frame(one_packet)? {
-                Some(Ok(found)) => return Ok(Some(found)),
-                Some(Err(_)) => {
-                    counts.data_records += 1;
-                    counts.skip(FlowSkip::NoPacket, place);
+            let Some((found, link)) = self.reader.next_frame(|f| (one_packet(f), f.link))? else {
+                return Ok(None);
+            };
+            match found {
+                Ok(found) => {
+                    self.reader.count(Ok(&found.0));
+                    return Ok(Some(found));
                 }
-                None => return Ok(None),
+                Err(reason) => {
+                    self.reader.count(Err((reason, link)));
+                    counts.skip(FlowSkip::NoIp, place);
+                }
             }
         }
     }

@@ -9,6 +9,7 @@
 //! Nothing panics, memory use is bounded by [`Limits`] whatever exporters send, and unknown values of a record differ
 //! from zero.
 
+mod behind;
 mod collect;
 mod counts;
 mod draft;

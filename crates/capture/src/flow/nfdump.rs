@@ -9,6 +9,7 @@ mod samplers;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::behind::Behind;
 use super::error::FlowProblem;
 use super::record::{
     Direction, EndReason, FlowRecord, Reverse, Sampling, SamplingSource, Times, known_flags,
@@ -70,7 +71,14 @@ pub(crate) struct Nfdump {
     /// The decompressed block, and how much of it has been read.
     plain: Vec<u8>,
     read: usize,
+    known: Known,
+}
+
+/// What earlier records of the file tell about later ones.
+#[derive(Debug, Default)]
+struct Known {
     samplers: Samplers,
+    behind: Behind,
 }
 
 fn cut(what: &'static str, needed: usize, left: usize) -> FlowProblem {
@@ -144,7 +152,7 @@ impl Nfdump {
             hidden: false,
             plain: Vec::new(),
             read: 0,
-            samplers: Samplers::default(),
+            known: Known::default(),
         })
     }
 
@@ -157,7 +165,7 @@ impl Nfdump {
     ) -> Result<bool, FlowProblem> {
         if self.read < self.plain.len() {
             let left = &self.plain[self.read..];
-            let read = records(left, true, self.place, &mut self.samplers, counts, out);
+            let read = records(left, true, self.place, &mut self.known, counts, out);
             self.read = read.map_or(self.plain.len(), |n| self.read + n);
             return Ok(true);
         }
@@ -179,7 +187,7 @@ impl Nfdump {
         }
         let part = &there[..there.len().min(self.left)];
         let whole = part.len() == self.left;
-        match records(part, whole, self.place, &mut self.samplers, counts, out) {
+        match records(part, whole, self.place, &mut self.known, counts, out) {
             Some(read) => {
                 window.consume(read);
                 self.left -= read;
@@ -284,7 +292,7 @@ fn records(
     block: &[u8],
     whole: bool,
     place: u64,
-    samplers: &mut Samplers,
+    known: &mut Known,
     counts: &mut FlowCounts,
     out: &mut Vec<FlowRecord>,
 ) -> Option<usize> {
@@ -303,7 +311,7 @@ fn records(
         };
         rest = behind;
         if matches!(kind, samplers::LEGACY | samplers::SAMPLER) {
-            if samplers.learn(kind, body).is_none() {
+            if known.samplers.learn(kind, body).is_none() {
                 counts.skip(FlowSkip::BadRecord, place);
             }
             continue;
@@ -332,10 +340,11 @@ fn records(
         if let Some(reverse) = &mut record.reverse {
             // The reverse direction has no times of its own. The element with the record's times may come after it.
             (reverse.first, reverse.last) = (record.first, record.last);
+            known.behind.judge(record, counts);
         }
         if record.sampling.scaled {
             // Exporter numbers have 16 bits here.
-            record.sampling = samplers.of(record.exporter as u16, sampler);
+            record.sampling = known.samplers.of(record.exporter as u16, sampler);
             counts.sampled(record.sampling, 1);
         } else {
             not_scaled += 1;
@@ -517,8 +526,8 @@ fn misc(e: &[u8], record: &mut FlowRecord) -> Option<()> {
     Some(())
 }
 
-/// `EXcntFlow_t`: the counters of the reverse direction of a biflow, if there are any. Its times are set to the
-/// record's when those are known.
+/// `EXcntFlow_t`: "out" counters, taken to be those of the reverse direction of a biflow, if there are any. Its times are
+/// set to the record's when those are known.
 fn other_side(e: &[u8], record: &mut FlowRecord) -> Option<()> {
     let (packets, bytes) = (u64_at(e, 8)?, u64_at(e, 16)?);
     if packets > 0 || bytes > 0 {

@@ -196,13 +196,12 @@ impl<'a> FlowReader<'a> {
     }
 
     /// Meters the packets of a capture instead of reading an exporter's records. Packets that the capture system
-    /// recorded twice are metered once, see [`FlowReader::captured_twice`]. The capture's own counts tell which of its records
-    /// could not be read.
+    /// recorded twice are metered once. [`FlowReader::doubts`] tells which of its records could not be read, and why.
     pub fn metered(reader: Reader<'a>, options: Metering) -> FlowReader<'a> {
         FlowReader {
             format: FlowFormat::Metered(reader.format()),
             compression: reader.compression(),
-            file: None,
+            file: reader.file().map(Into::into),
             source: Source::Metered(Box::new(Metered::new(reader, options))),
             process: CollectingProcess::new(),
             ready: Vec::new(),
@@ -320,11 +319,17 @@ impl<'a> FlowReader<'a> {
         self.process.counts()
     }
 
-    /// A warning about packets that were recorded twice, if packets are metered. They are metered once.
-    pub fn captured_twice(&self) -> Option<Warning> {
+    /// Warnings about the capture that holds the exports or the metered packets: what it lost, what was skipped and why,
+    /// wrong stamps, and packets that were recorded twice.
+    pub fn doubts(&self) -> Vec<Warning> {
         match &self.source {
-            Source::Metered(metered) => metered.captured_twice(),
-            _ => None,
+            Source::Capture(reader) => reader.counts().doubts(),
+            Source::Metered(metered) => {
+                let mut doubts = metered.reader.counts().doubts();
+                doubts.extend(metered.doubts());
+                doubts
+            }
+            Source::Messages(_) | Source::Text(..) | Source::Nfdump(..) => Vec::new(),
         }
     }
 

@@ -77,18 +77,6 @@ impl FlowRecord {
         exporter: 0,
         sampling: Sampling::UNKNOWN,
     };
-
-    /// Packets of both directions. The type is wide enough for any two counters.
-    pub fn total_packets(&self) -> u64 {
-        self.packets
-            .saturating_add(self.reverse.map_or(0, |r| r.packets))
-    }
-
-    /// Bytes of both directions.
-    pub fn total_bytes(&self) -> u64 {
-        self.bytes
-            .saturating_add(self.reverse.map_or(0, |r| r.bytes))
-    }
 }
 
 /// The other direction of a biflow, from `dst` to `src`.
@@ -199,6 +187,15 @@ impl Sampling {
         source: SamplingSource::Unknown,
         scaled: false,
     };
+
+    /// What a counter was before an exporter or collector multiplied it, in packets or bytes that were selected. It is
+    /// the counter itself if nothing was multiplied, or by an unknown factor.
+    pub fn selected(&self, counter: u64) -> u64 {
+        match self.scaled && self.interval > 1.0 {
+            true => ((counter as f64 / self.interval + 0.5) as u64).max(u64::from(counter > 0)),
+            false => counter,
+        }
+    }
 
     /// A known interval; `None` if it is below 1 or not finite.
     pub(crate) fn found(interval: f64, source: SamplingSource) -> Option<Sampling> {

@@ -13,13 +13,21 @@ pub(crate) struct Samplers {
     domain: Option<f64>,
 }
 
-/// The sampling of a record, and whether it is ambiguous because there are several samplers.
+/// The sampling of a record, and why it is not known.
 pub(crate) struct InForce {
     pub sampling: Sampling,
+    /// There are several samplers.
     pub ambiguous: bool,
+    /// The sampler that the record names is not known.
+    pub stranger: bool,
 }
 
 impl Samplers {
+    /// Whether some packets are left out, as far as options data say.
+    pub(crate) fn sampled(&self) -> bool {
+        (self.by_id.values().chain(&self.domain)).any(|interval| *interval > 1.0)
+    }
+
     pub(crate) fn knows(&self, id: u64) -> bool {
         self.by_id.contains_key(&id)
     }
@@ -42,6 +50,7 @@ impl Samplers {
         let found = |interval, source| InForce {
             sampling: Sampling::found(interval, source).unwrap_or(Sampling::UNKNOWN),
             ambiguous: false,
+            stranger: false,
         };
         if let Some(interval) = said.interval() {
             return found(interval, SamplingSource::Record);
@@ -64,11 +73,14 @@ impl Samplers {
                         .flatten()
                         .unwrap_or(Sampling::UNKNOWN),
                     ambiguous: !same,
+                    stranger: false,
                 }
             }
-            _ => InForce {
+            (sampler, ..) => InForce {
                 sampling: Sampling::UNKNOWN,
                 ambiguous: false,
+                // Cisco's exporters name sampler 0 where packets are not sampled.
+                stranger: sampler.is_some_and(|id| id > 0),
             },
         }
     }
@@ -101,6 +113,8 @@ mod tests {
         );
         assert_eq!(of(&s, says(Some(8), None)), (1.0, SamplingSource::Unknown));
         assert_eq!(of(&s, says(None, None)), (100.0, SamplingSource::Domain));
+        let stranger = |id| s.in_force(&says(id, None)).stranger;
+        assert!(stranger(Some(8)) && !stranger(Some(7)) && !stranger(Some(0)) && !stranger(None));
         assert_eq!(
             of(&s, says(Some(7), Some(5))),
             (5.0, SamplingSource::Record)

@@ -1,10 +1,11 @@
 //! NetFlow 9 (RFC 3954) and IPFIX (RFC 7011): messages of sets, whose records are described by templates.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 use super::collect::CollectingProcess;
 use super::draft::{Clock, Draft};
+use super::record::SamplingSource;
 use super::template::{Learned, Specifiers, Template};
 use super::{FlowRecord, FlowSkip, Protocol};
 
@@ -20,16 +21,20 @@ const IPFIX_OPTIONS: u16 = 3;
 /// Set numbers from here on are numbers of templates.
 const FIRST_DATA: u16 = 256;
 
-/// Data sets that wait for their template. Their number is bounded by [`Limits`](super::Limits).
+/// Data sets that wait for their template. Their number is bounded by [`Limits`](super::Limits): the oldest has waited in
+/// vain, and makes room.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    sets: BTreeMap<(u32, u16), Vec<WaitingSet>>,
-    count: usize,
+    sets: BTreeMap<(u32, u16), VecDeque<WaitingSet>>,
+    /// Their templates, in the order of arrival.
+    order: BTreeMap<u64, (u32, u16)>,
+    number: u64,
     bytes: usize,
 }
 
 #[derive(Debug)]
 struct WaitingSet {
+    number: u64,
     clock: Clock,
     /// Where the set began, in the form that the counts use for offsets.
     at: u64,
@@ -39,21 +44,44 @@ struct WaitingSet {
 impl Waiting {
     /// Removes all sets and returns where each of them began.
     pub(crate) fn clear(&mut self) -> Vec<u64> {
-        (self.count, self.bytes) = (0, 0);
+        self.order.clear();
+        self.bytes = 0;
         let sets = std::mem::take(&mut self.sets);
         sets.into_values().flatten().map(|s| s.at).collect()
     }
 
-    fn keep(&mut self, key: (u32, u16), set: WaitingSet) {
-        self.count += 1;
-        self.bytes += set.data.len();
-        self.sets.entry(key).or_default().push(set);
+    fn keep(&mut self, key: (u32, u16), clock: Clock, at: u64, data: &[u8]) {
+        let number = self.number;
+        self.number += 1;
+        self.order.insert(number, key);
+        self.bytes += data.len();
+        let data = data.into();
+        self.sets.entry(key).or_default().push_back(WaitingSet {
+            number,
+            clock,
+            at,
+            data,
+        });
     }
 
-    fn take(&mut self, key: (u32, u16)) -> Vec<WaitingSet> {
+    /// Removes the oldest set and returns where it began.
+    fn drop_oldest(&mut self) -> Option<u64> {
+        let (_, key) = self.order.pop_first()?;
+        let sets = self.sets.get_mut(&key)?;
+        let oldest = sets.pop_front()?;
+        if sets.is_empty() {
+            self.sets.remove(&key);
+        }
+        self.bytes -= oldest.data.len();
+        Some(oldest.at)
+    }
+
+    fn take(&mut self, key: (u32, u16)) -> VecDeque<WaitingSet> {
         let sets = self.sets.remove(&key).unwrap_or_default();
-        self.count -= sets.len();
-        self.bytes -= sets.iter().map(|s| s.data.len()).sum::<usize>();
+        for set in &sets {
+            self.order.remove(&set.number);
+            self.bytes -= set.data.len();
+        }
         sets
     }
 }
@@ -89,8 +117,9 @@ pub(crate) fn v9(
     let Some(domain) = process.domain(exporter, Protocol::NetFlow9, word(16)) else {
         return;
     };
-    process.counts.message(Protocol::NetFlow9);
-    process.domains[domain as usize].public.messages += 1;
+    if process.repeats(domain, Protocol::NetFlow9, bytes) {
+        return;
+    }
     process.sequence(domain, word(12), Some(1));
     let message = Message {
         domain,
@@ -114,8 +143,9 @@ pub(crate) fn ipfix(
     let Some(domain) = process.domain(exporter, Protocol::Ipfix, word(12)) else {
         return;
     };
-    process.counts.message(Protocol::Ipfix);
-    process.domains[domain as usize].public.messages += 1;
+    if process.repeats(domain, Protocol::Ipfix, bytes) {
+        return;
+    }
     let len = usize::from(u16::from_be_bytes([h[2], h[3]]));
     let bytes = match len {
         _ if len < IPFIX_HEADER => return process.skip(FlowSkip::BadMessage, 2),
@@ -296,7 +326,7 @@ fn learn(
     let limits = process.limits();
     match process.templates.learn(domain, id, template, &limits) {
         Ok(Learned::New) => process.counts.templates += 1,
-        Ok(Learned::Repeated) => process.counts.templates_repeated += 1,
+        Ok(Learned::Repeated) => {}
         Err(reason) => return process.skip(reason, at),
     }
     for set in process.waiting.take((domain, id)) {
@@ -320,17 +350,20 @@ fn data(
         return decode(process, message.domain, id, &message.clock, body, at, out);
     }
     let limits = process.limits();
-    let waiting = &process.waiting;
-    if waiting.count >= limits.waiting_sets || waiting.bytes + body.len() > limits.waiting_bytes {
+    let most = limits.waiting_bytes.checked_sub(body.len());
+    let Some(most) = most.filter(|_| limits.waiting_sets > 0) else {
         process.skip(FlowSkip::BufferLimit, at);
         return None;
-    }
-    let set = WaitingSet {
-        clock: message.clock,
-        at: process.base() + at as u64,
-        data: body.into(),
     };
-    process.waiting.keep((message.domain, id), set);
+    while process.waiting.order.len() >= limits.waiting_sets || process.waiting.bytes > most {
+        let Some(oldest) = process.waiting.drop_oldest() else {
+            break;
+        };
+        process.counts.skip(FlowSkip::BufferLimit, oldest);
+    }
+    let place = process.base() + at as u64;
+    let key = (message.domain, id);
+    process.waiting.keep(key, message.clock, place, body);
     None
 }
 
@@ -372,7 +405,11 @@ fn decode(
             if new && process.samplers >= limits.samplers {
                 lost.push((FlowSkip::SamplerLimit, here));
             } else {
+                let sampled = domain.samplers.sampled();
                 domain.samplers.learn(said);
+                if !sampled && domain.samplers.sampled() {
+                    counts.before_sampling += std::mem::take(&mut domain.unsampled);
+                }
                 process.samplers += usize::from(
                     said.sampler
                         .is_some_and(|s| new && domain.samplers.knows(s)),
@@ -385,6 +422,10 @@ fn decode(
             Ok(mut record) => {
                 record.sampling = found.sampling;
                 counts.ambiguous_sampling += u64::from(found.ambiguous);
+                counts.unknown_sampler += u64::from(found.stranger);
+                let unknown = record.sampling.source == SamplingSource::Unknown;
+                let told = found.stranger || found.ambiguous || domain.samplers.sampled();
+                domain.unsampled += u64::from(unknown && !told);
                 counts.record(&record);
                 counts.sampled(record.sampling, 1);
                 domain.public.records += 1;

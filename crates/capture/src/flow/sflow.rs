@@ -62,13 +62,26 @@ const RAW_HEADER: u32 = 1;
 const SAMPLED_IPV4: u32 = 3;
 const SAMPLED_IPV6: u32 = 4;
 
-/// Reads the header of a datagram: agent, sub-agent, sequence number, and number of samples.
-fn header(x: &mut Xdr<'_>) -> Option<(IpAddr, u32, u32, u32)> {
+/// The header of a datagram.
+struct Header {
+    agent: IpAddr,
+    sub_agent: u32,
+    sequence: u32,
+    /// Milliseconds.
+    uptime: u32,
+    samples: u32,
+}
+
+/// Reads the header of a datagram.
+fn header(x: &mut Xdr<'_>) -> Option<Header> {
     x.word()?;
-    let agent = x.address()?;
-    let (sub_agent, sequence) = (x.word()?, x.word()?);
-    let _uptime = x.word()?;
-    Some((agent, sub_agent, sequence, x.word()?))
+    Some(Header {
+        agent: x.address()?,
+        sub_agent: x.word()?,
+        sequence: x.word()?,
+        uptime: x.word()?,
+        samples: x.word()?,
+    })
 }
 
 /// Whether bytes are an sFlow datagram, judging by its counts and lengths.
@@ -77,33 +90,35 @@ pub(crate) fn is_message(bytes: &[u8]) -> bool {
     if !bytes.starts_with(&[0, 0, 0, 5]) {
         return false;
     }
-    let Some((.., samples)) = header(&mut x) else {
+    let Some(Header { samples, .. }) = header(&mut x) else {
         return false;
     };
     samples > 0 && (0..samples).all(|_| x.tagged().is_some()) && x.bytes.is_empty()
 }
 
-/// Reads a datagram. Its only time is uptime, so its records get the time of its arrival. The exporter is the agent
-/// that it names, even if another host forwarded it.
+/// Reads a datagram. Its only time is uptime, so its records get the time of its arrival, or where that is not known, the
+/// time since the first datagram. The exporter is the agent that it names, even if another host forwarded it.
 pub(crate) fn message(
     process: &mut CollectingProcess,
     _from: IpAddr,
-    received: i64,
+    received: Option<i64>,
     bytes: &[u8],
     out: &mut Vec<FlowRecord>,
 ) {
     let mut x = Xdr { bytes, at: 0 };
-    let Some((agent, sub_agent, sequence, samples)) = header(&mut x) else {
+    let Some(header) = header(&mut x) else {
         return process.skip(FlowSkip::CutMessage, 0);
     };
-    let Some(domain) = process.domain(agent, Protocol::Sflow5, sub_agent) else {
+    let Some(domain) = process.domain(header.agent, Protocol::Sflow5, header.sub_agent) else {
         return;
     };
-    process.counts.message(Protocol::Sflow5);
-    process.domains[domain as usize].public.messages += 1;
-    process.sequence(domain, sequence, Some(1));
+    if process.repeats(domain, Protocol::Sflow5, bytes) {
+        return;
+    }
+    process.sequence(domain, header.sequence, Some(1));
+    let time = received.unwrap_or_else(|| process.uptime_alone(domain, header.uptime));
     // Every sample takes at least eight bytes, so a false count ends with the data.
-    for _ in 0..samples {
+    for _ in 0..header.samples {
         let at = x.at;
         let Some((tag, sample)) = x.tagged() else {
             return process.skip(FlowSkip::CutMessage, at);
@@ -111,8 +126,8 @@ pub(crate) fn message(
         match tag {
             FLOW_SAMPLE | EXPANDED_FLOW_SAMPLE => {
                 let mut record = FlowRecord {
-                    first: received,
-                    last: received,
+                    first: time,
+                    last: time,
                     times: Times::Export,
                     exporter: domain,
                     ..FlowRecord::BLANK
@@ -218,7 +233,7 @@ fn sampled_ip(mut x: Xdr<'_>, v6: bool, record: &mut FlowRecord) -> Option<()> {
 /// The length of the first datagram in `bytes`, or of the part of it that is present.
 pub(crate) fn length(bytes: &[u8]) -> usize {
     let mut x = Xdr { bytes, at: 0 };
-    let Some((.., samples)) = header(&mut x) else {
+    let Some(Header { samples, .. }) = header(&mut x) else {
         return bytes.len();
     };
     for _ in 0..samples {

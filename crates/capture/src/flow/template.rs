@@ -17,7 +17,8 @@ pub(crate) struct Field {
     pub len: u16,
 }
 
-/// The layout of the records of a set. If all fields have fixed lengths, only useful fields are stored.
+/// The layout of the records of a set. If all fields have fixed lengths, only useful fields are stored. Fields without
+/// length never are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Template {
     /// Whether it describes options data.
@@ -158,9 +159,12 @@ impl<'a> Specifiers<'a> {
         if self.at == 0 || self.at > usize::from(u16::MAX) {
             return Err(FlowSkip::BadTemplate);
         }
-        if !self.variable {
-            self.fields.retain(|f| f.slot != Slot::Ignore);
-        }
+        // A field without length, of which a record of one byte could have a thousand, would only take time.
+        let variable = self.variable;
+        self.fields.retain(|f| match variable {
+            true => f.len > 0,
+            false => f.slot != Slot::Ignore,
+        });
         Ok(Template {
             options,
             fields: self.fields.into(),
@@ -258,6 +262,19 @@ mod tests {
             seen,
             [(Slot::Protocol, vec![17]), (Slot::Protocol, vec![6])]
         );
+    }
+
+    /// The work for a record is bounded by its bytes.
+    #[test]
+    fn fields_without_length_take_no_time() {
+        let mut fields = vec![(82, 0); 1_000];
+        fields.extend([(82, VARIABLE), (4, 1)]);
+        let t = template(&fields).unwrap();
+        assert_eq!((t.len, t.fields.len()), (2, 2));
+        let mut seen = Vec::new();
+        let rest = t.record(&[1, b'x', 6], |s, v| seen.push((s, v.to_vec())));
+        assert_eq!(rest, Some(&[][..]));
+        assert_eq!(seen, [(Slot::Protocol, vec![6])]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod columns;
 mod json;
 mod moment;
 
+use super::behind::Behind;
 use super::error::FlowProblem;
 use super::{FlowCounts, FlowRecord, FlowSkip};
 use crate::error::Problem;
@@ -70,6 +71,7 @@ pub(crate) struct Text {
     layout: Layout,
     /// Whether the header line, which [`looks_like`] has parsed, has not been consumed yet.
     names_ahead: bool,
+    behind: Behind,
 }
 
 impl Text {
@@ -78,6 +80,7 @@ impl Text {
         Text {
             layout,
             names_ahead,
+            behind: Behind::default(),
         }
     }
 
@@ -110,8 +113,12 @@ impl Text {
                 break (bytes[..end].to_vec(), end + 1);
             }
             if bytes.len() < wanted {
-                // The last line, without a line end.
-                break (bytes.to_vec(), bytes.len());
+                // The last line, without a line end. In a damaged stream it may lack digits, and look whole.
+                let (line, len) = (bytes.to_vec(), bytes.len());
+                if window.failed() {
+                    return Ok(false);
+                }
+                break (line, len);
             }
             if wanted >= MOST {
                 return Err(FlowProblem::File(Problem::CutShort {
@@ -176,8 +183,11 @@ impl Text {
                 }
             }
         }
-        let divided = row.lacks_packets_of_sides();
-        let record = row.finish()?;
+        let (divided, out) = (row.lacks_packets_of_sides(), row.has_out_counters());
+        let mut record = row.finish()?;
+        if out {
+            self.behind.judge(&mut record, counts);
+        }
         counts.divided += u64::from(divided && record.reverse.is_some());
         Ok(Some(record))
     }

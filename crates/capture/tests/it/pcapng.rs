@@ -157,3 +157,40 @@ fn a_packet_before_any_interface_is_skipped() {
     assert!(packets.is_empty());
     assert_eq!(counts.skipped(Skip::BadRecord), 2);
 }
+
+/// Statistics count from the beginning of the capture: the last ones of each interface count.
+#[test]
+fn packets_that_the_capture_system_dropped_are_told() {
+    for order in Order::BOTH {
+        let statistics = |interface: u32, options: &[(u16, u64)]| {
+            let mut body = order.u32(interface).to_vec();
+            body.extend([0; 8]);
+            for (code, value) in options {
+                body.extend(order.u16(*code));
+                body.extend(order.u16(8));
+                body.extend(order.u64(*value));
+            }
+            body.extend([0; 4]);
+            block(order, 5, &body)
+        };
+        let mut file = section(order);
+        file.extend(interface(order, 1, 0, &[]));
+        file.extend(interface(order, 1, 0, &[]));
+        file.extend(enhanced(order, 0, 1, &frame()));
+        // Packets received and accepted by the filter are not lost.
+        file.extend(statistics(0, &[(4, 90), (5, 3), (6, 80), (7, 2)]));
+        file.extend(statistics(1, &[(5, 100)]));
+        file.extend(statistics(0, &[(5, 7)]));
+        // No such interface.
+        file.extend(statistics(9, &[(5, 1_000)]));
+        let (_, counts) = read_clean(&file);
+        assert_eq!((counts.dropped, counts.other_blocks), (109, 4));
+        // A new section begins anew.
+        file.extend(section(order));
+        file.extend(interface(order, 1, 0, &[]));
+        file.extend(statistics(0, &[(7, 1)]));
+        let both = read_clean(&file).1;
+        assert_eq!(both.dropped, 110);
+        assert_eq!(both.doubts()[0].code, "capture-dropped");
+    }
+}

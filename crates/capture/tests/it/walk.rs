@@ -140,6 +140,17 @@ const OTHER_STREAMS: [(&str, &str); 17] = [
     ("linklayer/frame-relay.pcap", "link type"),
 ];
 
+/// Records with a time before that of the previous record.
+fn backward_steps(path: &std::path::Path) -> u64 {
+    let mut reader = Reader::open(path).unwrap_or_else(|e| panic!("{e}"));
+    let (mut steps, mut before) = (0, i64::MIN);
+    while let Ok(Some(time)) = reader.next_frame(|f| f.time) {
+        steps += u64::from(time < before);
+        before = time;
+    }
+    steps
+}
+
 #[test]
 fn every_file_of_the_folder_is_read_or_refused_with_a_reason() {
     let Some(folder) = traces() else { return };
@@ -187,10 +198,13 @@ fn every_file_of_the_folder_is_read_or_refused_with_a_reason() {
         );
         // tshark interprets fractions above 2^31 as negative, so that time steps back. Here they count as odd times.
         if file == "linklayer/nanosecond-invalid-ts.pcap" {
-            assert_eq!((counts.odd_times, counts.backward_steps), (2, 0));
+            assert_eq!(
+                (counts.odd_times, backward_steps(&folder.join(file))),
+                (2, 0)
+            );
         } else {
             let steps = entry.before("backward time steps").unwrap_or(0);
-            assert_eq!(counts.backward_steps, steps, "{file}");
+            assert_eq!(backward_steps(&folder.join(file)), steps, "{file}");
         }
         // This file describes ten interfaces; the manifest lists the two with packets.
         if file != "linklayer/gre.pcapng" {

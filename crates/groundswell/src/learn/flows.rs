@@ -10,7 +10,7 @@ use swell_traffic::Provenance;
 
 use super::ipfix::Ipfix;
 use super::source::{Opened, Progress};
-use super::{Counted, FileCounts, Learnt, Options, ReadAs, file_name};
+use super::{Counted, FileCounts, Learnt, Options, ReadAs, file_name, in_file};
 use crate::Error;
 use crate::model::AnyModel;
 
@@ -71,8 +71,9 @@ pub(crate) fn read(
             }
         }
         let counts = reader.counts().clone();
-        let found = doubts(&file_name(Path::new(&file.name)), &counts);
-        for doubt in found.into_iter().chain(reader.captured_twice()) {
+        let short = file_name(Path::new(&file.name));
+        let of_capture = reader.doubts().into_iter().map(|d| in_file(&short, d));
+        for doubt in doubts(&short, &counts).into_iter().chain(of_capture) {
             learner.doubt(doubt);
         }
         let format = reader.format().name();
@@ -108,6 +109,9 @@ pub(crate) fn read(
     })
 }
 
+/// One message of so many may be late without a warning.
+const OUT_OF_ORDER: u64 = 100;
+
 /// Doubts that follow from the counts of a file.
 pub(super) fn doubts(file: &str, counts: &FlowCounts) -> Vec<Warning> {
     let mut doubts = Vec::new();
@@ -140,6 +144,40 @@ pub(super) fn doubts(file: &str, counts: &FlowCounts) -> Vec<Warning> {
         "ambiguous-sampling",
         "records do not say which of several samplings is theirs: they count as not sampled",
     );
+    tell(
+        counts.before_sampling,
+        "sampling-unknown",
+        "records came before their exporter said that it samples packets: they count as not sampled",
+    );
+    tell(
+        counts.unknown_sampler,
+        "sampling-unknown",
+        "records name a sampler of which nothing had been said before: they count as not sampled",
+    );
+    tell(
+        counts.counted_behind,
+        "counted-behind",
+        "records have \"out\" counters of the same packets as they left the exporter, not of the other direction: they \
+         are left out",
+    );
+    let repeated = counts.skipped(FlowSkip::Repeated).times;
+    let messages = counts.messages_total();
+    if repeated > 0 {
+        doubts.push(Warning::note(
+            "export-repeated",
+            format!("{file}: {repeated} of {messages} messages came twice: they count once"),
+        ));
+    }
+    if counts.out_of_order > messages / OUT_OF_ORDER {
+        doubts.push(Warning::warning(
+            "export-out-of-order",
+            format!(
+                "{file}: {} of {messages} messages have sequence numbers behind those before: they came late, exporters \
+                 restarted, or several share an address and an observation domain. Gaps of sequence numbers tell little",
+                counts.out_of_order
+            ),
+        ));
+    }
     if counts.gaps > 0 {
         doubts.push(Warning::warning(
             "export-lost",
@@ -150,4 +188,55 @@ pub(super) fn doubts(file: &str, counts: &FlowCounts) -> Vec<Warning> {
         ));
     }
     doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_exporters_leave_open_is_told() {
+        let codes = |change: fn(&mut FlowCounts)| {
+            let mut counts = FlowCounts::default();
+            counts.records = 10;
+            change(&mut counts);
+            let found = doubts("x", &counts).into_iter();
+            found.map(|d| (d.code, d.message)).collect::<Vec<_>>()
+        };
+        assert_eq!(codes(|_| {}), []);
+        let told = codes(|c| c.before_sampling = 3);
+        assert_eq!(told[0].0, "sampling-unknown");
+        assert!(
+            told[0].1.starts_with("x: 3 of 10 records came before"),
+            "{told:?}"
+        );
+        assert_eq!(codes(|c| c.unknown_sampler = 3)[0].0, "sampling-unknown");
+        assert_eq!(codes(|c| c.counted_behind = 3)[0].0, "counted-behind");
+        assert_eq!(codes(|c| c.out_of_order = 1)[0].0, "export-out-of-order");
+    }
+
+    /// A message that came twice, of two hundred.
+    #[test]
+    fn copies_of_messages_are_told() {
+        let mut process = swell_capture::flow::CollectingProcess::new();
+        let exporter = std::net::IpAddr::from([192, 0, 2, 1]);
+        for sequence in (0..200u8).chain([190]) {
+            // NetFlow 9 without sets.
+            let mut message = vec![0; 20];
+            (message[1], message[15]) = (9, sequence);
+            let read = process.message(exporter, 0, &message, &mut Vec::new());
+            read.expect("an empty message");
+        }
+        let found = doubts("x", process.counts());
+        let [told] = &found[..] else {
+            panic!("{found:?}")
+        };
+        assert_eq!(
+            (told.code.as_str(), told.message.as_str()),
+            (
+                "export-repeated",
+                "x: 1 of 201 messages came twice: they count once"
+            )
+        );
+    }
 }

@@ -32,6 +32,12 @@ pub(crate) enum Column {
     Bytes,
     ReversePackets,
     ReverseBytes,
+    /// Bytes of link-layer frames.
+    FrameBytes,
+    ReverseFrameBytes,
+    /// nfdump's "out" counters: of the reverse direction, or of the same packets behind the exporter.
+    OutPackets,
+    OutBytes,
     /// Both directions together, which include `Forward…`.
     TotalPackets,
     TotalBytes,
@@ -82,18 +88,17 @@ const NAMES: &[(Column, &[&str])] = &[
         Column::Packets,
         &["packets", "orig_pkts", "ipkt", "flow.pkts_toserver"],
     ),
-    (
-        Column::Bytes,
-        &["bytes", "orig_ip_bytes", "ibyt", "flow.bytes_toserver"],
-    ),
+    (Column::Bytes, &["bytes", "orig_ip_bytes", "ibyt"]),
     (
         Column::ReversePackets,
         &["reverse_packets", "resp_pkts", "flow.pkts_toclient"],
     ),
-    (
-        Column::ReverseBytes,
-        &["reverse_bytes", "resp_ip_bytes", "flow.bytes_toclient"],
-    ),
+    (Column::ReverseBytes, &["reverse_bytes", "resp_ip_bytes"]),
+    // Suricata counts the length of captured frames (`FlowHandlePacketUpdate` in its `flow.c`).
+    (Column::FrameBytes, &["flow.bytes_toserver"]),
+    (Column::ReverseFrameBytes, &["flow.bytes_toclient"]),
+    (Column::OutPackets, &["opkt"]),
+    (Column::OutBytes, &["obyt"]),
     (Column::TotalPackets, &["totpkts", "pkts"]),
     (Column::TotalBytes, &["totbytes"]),
     (Column::ForwardPackets, &["srcpkts", "spkts"]),
@@ -128,7 +133,14 @@ pub(super) fn suffices(columns: &[Column]) -> bool {
     let has = |c: Column| columns.contains(&c);
     are_flows(columns)
         && has(Column::Start)
-        && (has(Column::Bytes) || has(Column::TotalBytes) || has(Column::ForwardBytes))
+        && [
+            Column::Bytes,
+            Column::FrameBytes,
+            Column::TotalBytes,
+            Column::ForwardBytes,
+        ]
+        .into_iter()
+        .any(has)
 }
 
 /// Whether the columns belong to a table of flows, even if they are not sufficient for records.
@@ -151,6 +163,8 @@ pub(super) struct Row {
     flags: [u8; 2],
     packets: [Option<u64>; 2],
     bytes: [Option<u64>; 2],
+    frames: [Option<u64>; 2],
+    out: [Option<u64>; 2],
     total: [Option<u64>; 2],
     forward: [Option<u64>; 2],
     backward: [Option<u64>; 2],
@@ -190,6 +204,10 @@ impl Row {
             Column::ReversePackets => self.packets[1] = read(count(value))?,
             Column::Bytes => self.bytes[0] = read(count(value))?,
             Column::ReverseBytes => self.bytes[1] = read(count(value))?,
+            Column::FrameBytes => self.frames[0] = read(count(value))?,
+            Column::ReverseFrameBytes => self.frames[1] = read(count(value))?,
+            Column::OutPackets => self.out[0] = read(count(value))?,
+            Column::OutBytes => self.out[1] = read(count(value))?,
             Column::TotalPackets => self.total[0] = read(count(value))?,
             Column::TotalBytes => self.total[1] = read(count(value))?,
             Column::ForwardPackets => self.forward[0] = read(count(value))?,
@@ -210,6 +228,12 @@ impl Row {
     pub(super) fn lacks_packets_of_sides(&self) -> bool {
         let one = |i: usize| self.forward[i].is_some() || self.backward[i].is_some();
         self.bytes[0].is_none() && self.total[0].is_some() && one(1) && !one(0)
+    }
+
+    /// Whether the other direction comes from "out" counters alone.
+    pub(super) fn has_out_counters(&self) -> bool {
+        let own = self.packets[1].or(self.bytes[1]);
+        own.is_none() && self.out.iter().flatten().any(|n| *n > 0)
     }
 
     /// Converts the row to a record.
@@ -269,13 +293,22 @@ impl Row {
                 tcp_flags: known_flags(record.protocol, self.flags[1]),
             });
         };
-        match (self.packets, self.bytes) {
-            ([packets, rp], [Some(bytes), rb]) => {
-                if rp.is_some() || rb.is_some() {
+        match (self.packets, self.bytes, self.frames) {
+            ([packets, rp], [Some(bytes), rb], _) => {
+                if self.has_out_counters() {
+                    reverse(self.out[0].unwrap_or(0), self.out[1].unwrap_or(0));
+                } else if rp.is_some() || rb.is_some() {
                     reverse(rp.unwrap_or(0), rb.unwrap_or(0));
                 }
                 (record.packets, record.bytes) = (packets.unwrap_or(0), bytes);
                 record.payload = self.whole_payload(record);
+            }
+            ([packets, rp], _, [Some(bytes), rb]) => {
+                record.layer = Layer::Link;
+                if rp.is_some() || rb.is_some() {
+                    reverse(rp.unwrap_or(0), rb.unwrap_or(0));
+                }
+                (record.packets, record.bytes) = (packets.unwrap_or(0), bytes);
             }
             _ => match (self.argus(), self.payload) {
                 (Some(([packets, bytes], back)), _) => {

@@ -146,6 +146,79 @@ fn our_own_csv_and_what_can_be_wrong_with_it() {
     assert_eq!(&text.as_bytes()[place as usize..][..2], b"x,");
 }
 
+/// Suricata counts frames: of TCP without payload, at least 60 bytes, and 66 with timestamps.
+#[test]
+fn suricata_counts_frames() {
+    let Some(folder) = traces() else { return };
+    let path = folder.join("flow/suricata-eve-flows.json.gz");
+    let read = drain(FlowReader::open(&path).unwrap_or_else(|e| panic!("{e}")));
+    assert!(read.records.iter().all(|r| r.layer == Layer::Link));
+    let sides = |r: &swell_capture::flow::FlowRecord| {
+        let back = r.reverse.map(|b| (b.packets, b.bytes));
+        [Some((r.packets, r.bytes)), back]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+    };
+    let tcp = read
+        .records
+        .iter()
+        .filter(|r| r.protocol == 6 && r.src.is_ipv4());
+    let all: Vec<(u64, u64)> = tcp.flat_map(sides).filter(|s| s.0 > 0).collect();
+    // What the file shows: no frame is shorter than an Ethernet frame without its check sequence.
+    assert!(all.len() > 1_000 && all.iter().all(|(packets, bytes)| *bytes >= 60 * packets));
+    assert!(
+        all.iter()
+            .filter(|(packets, bytes)| *bytes == 60 * packets)
+            .count()
+            > 100
+    );
+}
+
+/// nfdump's text has "out" counters of the other direction, or of the same packets behind the exporter.
+#[test]
+fn out_counters_of_nfdumps_text_are_judged() {
+    let read = |rows: &[&str]| {
+        let rows = rows
+            .iter()
+            .map(|r| format!("2023-01-01 00:00:00,1,10.0.0.1,10.0.0.2,TCP,{r}"));
+        let text = format!(
+            "ts,td,sa,da,pr,ipkt,ibyt,opkt,obyt\n{}\n",
+            rows.collect::<Vec<_>>().join("\n")
+        );
+        let read = drain(FlowReader::new(text.as_bytes()).unwrap());
+        let back = |r: &swell_capture::flow::FlowRecord| r.reverse.map(|b| (b.packets, b.bytes));
+        let sides: Vec<_> = read.records.iter().map(back).collect();
+        (sides, read.counts.counted_behind)
+    };
+    let both = read(&["10,700,20,30000", "3,180,0,0"]);
+    assert_eq!(both, (vec![Some((20, 30_000)), None], 0));
+    let behind = read(&["10,700,10,700", "500,9000,499,8990"]);
+    assert_eq!(behind, (vec![None, None], 2));
+}
+
+/// The end of a stream that is damaged is no line: a number may lack digits.
+#[test]
+fn half_a_line_before_damage_is_no_record() {
+    use std::io::Write;
+    let mut text = String::from("start,src,dst,protocol,packets,bytes\n");
+    for i in 0..5_000 {
+        text += &format!(
+            "{i}.5,10.0.0.1,10.0.0.2,tcp,3,{}\n",
+            1_000_000 + i * 7_919 % 1_000
+        );
+    }
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(text.as_bytes()).unwrap();
+    let whole = encoder.finish().unwrap();
+    let all = drain(FlowReader::new(text.as_bytes()).unwrap()).records;
+    for cut in (100..whole.len() - 10).step_by(997) {
+        let read = drain(FlowReader::new(&whole[..cut]).unwrap());
+        assert!(read.error.is_some());
+        assert_eq!(read.records[..], all[..read.records.len()], "cut at {cut}");
+    }
+}
+
 /// Both sides from Argus's columns, whichever are given: sums are exact, and payload stays on its side.
 #[test]
 fn argus_columns_give_both_sides() {

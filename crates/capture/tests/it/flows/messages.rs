@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use swell_capture::flow::{
-    CollectingProcess, FlowRecord, FlowSkip, Limits, Refused, SamplingSource, Times,
+    CollectingProcess, FlowRecord, FlowSkip, Layer, Limits, Refused, SamplingSource, Times,
 };
 
 const EXPORTER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
@@ -62,13 +62,13 @@ pub fn plain(packets: u32, bytes: u32) -> Vec<u8> {
     out
 }
 
-struct Run {
-    process: CollectingProcess,
-    records: Vec<FlowRecord>,
+pub struct Run {
+    pub process: CollectingProcess,
+    pub records: Vec<FlowRecord>,
 }
 
 impl Run {
-    fn new() -> Run {
+    pub fn new() -> Run {
         Run::limited(Limits::default())
     }
 
@@ -79,12 +79,12 @@ impl Run {
         }
     }
 
-    fn send(&mut self, message: &[u8]) -> Result<(), Refused> {
+    pub fn send(&mut self, message: &[u8]) -> Result<(), Refused> {
         self.process
             .message(EXPORTER, 5, message, &mut self.records)
     }
 
-    fn skipped(&self, reason: FlowSkip) -> u64 {
+    pub fn skipped(&self, reason: FlowSkip) -> u64 {
         self.process.counts().skipped(reason).times
     }
 }
@@ -117,15 +117,20 @@ fn what_waits_is_bounded_and_what_never_gets_its_template_is_counted() {
     let data = |n: u16| ipfix(0, 1, &[set(256 + n, &plain(1, 40))]);
     run.send(&data(0)).unwrap();
     run.send(&data(1)).unwrap();
-    assert_eq!(
-        run.send(&data(2)).unwrap_err().reason,
-        FlowSkip::BufferLimit
-    );
+    // The oldest makes room.
+    run.send(&data(2)).unwrap();
+    assert_eq!(run.skipped(FlowSkip::BufferLimit), 1);
+    let templates: Vec<Vec<u8>> = (0..2).map(|n| set(2, &template(256 + n, &PLAIN))).collect();
+    run.send(&ipfix(0, 1, &templates)).unwrap();
+    assert_eq!((run.records.len(), run.process.counts().sets_late), (1, 1));
+    run.send(&data(3)).unwrap();
+    run.send(&data(4)).unwrap();
+    assert_eq!(run.skipped(FlowSkip::BufferLimit), 2);
     run.process.finish();
     assert_eq!(run.skipped(FlowSkip::NoTemplate), 2);
-    assert_eq!(run.skipped(FlowSkip::BufferLimit), 1);
-    // There is space again.
-    run.send(&data(3)).unwrap();
+    // More than there is room for.
+    let long = ipfix(0, 1, &[set(300, &[0; 41])]);
+    assert_eq!(run.send(&long).unwrap_err().reason, FlowSkip::BufferLimit);
 }
 
 #[test]
@@ -277,7 +282,7 @@ fn netflow_9_counts_messages() {
 }
 
 /// An IPFIX options template with one scope field.
-fn ipfix_options(id: u16, fields: &[(u16, u16)]) -> Vec<u8> {
+pub fn ipfix_options(id: u16, fields: &[(u16, u16)]) -> Vec<u8> {
     let mut out = id.to_be_bytes().to_vec();
     out.extend((fields.len() as u16).to_be_bytes());
     out.extend([0, 1]);
@@ -319,7 +324,10 @@ fn sampling_is_found_in_options_and_in_records() {
             (1.0, SamplingSource::Unknown)
         ]
     );
-    assert_eq!(run.process.counts().options_records, 2);
+    let counts = run.process.counts();
+    assert_eq!(counts.options_records, 2);
+    // The first record names sampler 1 before it is known; nothing is ever said of sampler 3.
+    assert_eq!((counts.unknown_sampler, counts.before_sampling), (2, 0));
 }
 
 #[test]
@@ -440,8 +448,42 @@ fn a_biflow_has_both_directions() {
     let r = run.records[0];
     let reverse = r.reverse.expect("both directions");
     assert_eq!((r.packets, reverse.packets), (3, 2));
-    assert_eq!((r.bytes, reverse.bytes, r.total_bytes()), (180, 2048, 2228));
+    assert_eq!((r.bytes, reverse.bytes), (180, 2048));
     assert_eq!(run.process.counts().biflows, 1);
+}
+
+/// Elements 231 and 232 count payload (IANA), in what Cisco's ASA sends, too. They are of one layer with each other, not
+/// with element 1, beside which they are the payload.
+#[test]
+fn counters_of_firewalls_are_those_of_payload() {
+    let read = |fields: &[(u16, u16)], counters: &[u32]| {
+        let fields = [&[(8, 4), (12, 4)], fields].concat();
+        let mut record = vec![10, 0, 0, 1, 10, 0, 0, 2];
+        record.extend(counters.iter().flat_map(|n| n.to_be_bytes()));
+        let mut run = Run::new();
+        let sets = [set(2, &template(256, &fields)), set(256, &record)];
+        run.send(&ipfix(0, 1, &sets)).unwrap();
+        let r = run.records[0];
+        let back = r.reverse.map(|b| (b.packets, b.bytes));
+        (r.layer, (r.packets, r.bytes), back, r.payload)
+    };
+    let payload = Layer::Payload;
+    assert_eq!(
+        read(&[(231, 4), (232, 4)], &[69, 14_178]),
+        (payload, (0, 69), Some((0, 14_178)), None)
+    );
+    let firewall = [(298, 4), (299, 4), (231, 4), (232, 4)];
+    assert_eq!(
+        read(&firewall, &[6, 14, 69, 14_178]),
+        (payload, (6, 69), Some((14, 14_178)), None)
+    );
+    // Bytes of packets in one direction, payload in both: those of both are taken.
+    let mixed = [(2, 4), (1, 4), (231, 4), (232, 4)];
+    assert_eq!(
+        read(&mixed, &[6, 400, 69, 14_178]),
+        (payload, (6, 69), Some((0, 14_178)), None)
+    );
+    assert_eq!(read(&[(2, 4), (352, 4)], &[6, 400]).0, Layer::Link);
 }
 
 #[test]

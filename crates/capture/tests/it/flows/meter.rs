@@ -5,33 +5,32 @@ use std::process::Command;
 
 use super::drain;
 use super::oracle::installed;
-use crate::build::{MICROS, Order, ethernet, pcap_header, pcap_record, udp, v4, v6, web_frames};
+use crate::build::{MICROS, Order, ethernet, pcap_header, pcap_record, udp, v4, web_frames};
 use crate::folder::traces;
 use swell_base::Dur;
 use swell_capture::Reader;
 use swell_capture::flow::{
-    EndReason, FlowReader, FlowRecord, IpfixWriter, Metering, MeteringProcess, PacketSampling,
-    SamplingSource,
+    Direction, EndReason, FlowReader, FlowRecord, FlowSkip, IpfixWriter, Layer, Metering,
+    MeteringProcess, PacketSampling, Reverse, Sampling, SamplingSource,
 };
-use swell_capture::{Frame, LinkType};
 
-/// A datagram at a second.
-fn at(second: i64, data: &[u8]) -> Frame<'_> {
-    Frame {
-        time: second * 1_000_000_000,
-        interface: 0,
-        heading: swell_capture::Heading::Unknown,
-        link: LinkType::ETHERNET,
-        wire_len: data.len() as u32,
-        data,
+/// A datagram at a second, from a port.
+fn at(second: i64, port: u16) -> FlowRecord {
+    FlowRecord {
+        first: second * 1_000_000_000,
+        last: second * 1_000_000_000,
+        packets: 1,
+        bytes: 33,
+        src_port: port,
+        protocol: 17,
+        ..FlowRecord::BLANK
     }
 }
 
 fn run(options: Metering, seconds: &[i64]) -> Vec<FlowRecord> {
-    let data = ethernet(0x0800, &v4(17, &udp(b"hello")));
     let (mut meter, mut out) = (MeteringProcess::new(options), Vec::new());
     for second in seconds {
-        meter.frame(&at(*second, &data), &mut out).unwrap();
+        meter.packet(at(*second, 53), &mut out);
     }
     meter.finish(&mut out);
     assert_eq!(meter.open(), 0);
@@ -68,6 +67,77 @@ fn time_outs_split_a_flow_where_they_say() {
     );
 }
 
+/// One stamp of the year 2100 among others, and captures joined in the wrong order: flows have their true lengths.
+#[test]
+fn wrong_stamps_and_a_clock_that_was_set_leave_flows_as_they_were() {
+    let spans = |seconds: &[i64]| -> Vec<(u64, i64, i64)> {
+        let records = run(Metering::default(), seconds);
+        let span = |r: &FlowRecord| (r.packets, r.first / 1_000_000_000, r.last / 1_000_000_000);
+        records.iter().map(span).collect()
+    };
+    let then = 4_102_444_800;
+    let hour = |from: i64| (0..720).map(move |i| from + 5 * i);
+    // The packet counts at the time of the one before.
+    let mut seconds: Vec<i64> = hour(36_000).collect();
+    seconds.insert(100, then);
+    let plain = spans(&hour(36_000).collect::<Vec<_>>());
+    let with = spans(&seconds);
+    assert_eq!(plain.len(), 2, "the active time-out");
+    assert_eq!((with[0].1, with[0].2), (plain[0].1, plain[0].2));
+    assert_eq!(with[0].0, plain[0].0 + 1);
+    assert_eq!(with[1], plain[1]);
+    // So does the last of all. The clock may be set for good, or far back for once.
+    assert_eq!(spans(&[5, 6, then]), [(3, 5, 6)]);
+    assert_eq!(
+        spans(&[5, 6, then, then + 1]),
+        [(2, 5, 6), (2, then, then + 1)]
+    );
+    assert_eq!(spans(&[50, 51, 1, 52]), [(4, 50, 52)]);
+    // Two captures, the later one first: packets that show the step count at the end of the first.
+    let joined: Vec<i64> = hour(36_000).chain(hour(32_400)).collect();
+    let found = spans(&joined);
+    let last = |r: &(u64, i64, i64)| r.2;
+    assert_eq!(
+        found.iter().map(last).collect::<Vec<_>>(),
+        [37_795, 39_595, 34_230, 35_995]
+    );
+    assert_eq!(found.iter().map(|r| r.0).sum::<u64>(), 1_440);
+    assert_eq!(found[2].1, 32_435);
+}
+
+/// Frames without IP are no damage, and other link types are told as such. An error has the name of the file.
+#[test]
+fn a_metered_capture_keeps_its_doubts_and_its_name() {
+    let arp = ethernet(0x0806, &[0; 28]);
+    let datagram = ethernet(0x0800, &v4(17, &udp(b"hello")));
+    let codes = |link: u32, frames: &[Vec<u8>]| {
+        let mut file = pcap_header(Order::Little, MICROS, 4, 65535, link);
+        for (i, frame) in frames.iter().enumerate() {
+            let len = frame.len() as u32;
+            file.extend(pcap_record(Order::Little, [i as u32, 0, len, len], frame));
+        }
+        // Half a record.
+        file.extend([1, 0, 0]);
+        let packets = Reader::named("some.pcap", &file[..]).unwrap();
+        let mut reader = FlowReader::metered(packets, Metering::default());
+        let error = loop {
+            match reader.next_record() {
+                Ok(found) => assert!(found.is_some(), "the file is cut"),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(error.starts_with("some.pcap: at byte "), "{error}");
+        let codes: Vec<String> = reader.doubts().into_iter().map(|w| w.code).collect();
+        let counts = reader.counts();
+        let damage = |s: &FlowSkip| s.is_damage() && counts.skipped(*s).times > 0;
+        assert_eq!(FlowSkip::ALL.into_iter().find(damage), None);
+        (codes, counts.skipped(FlowSkip::NoIp).times)
+    };
+    assert_eq!(codes(1, &[datagram.clone(), arp.clone()]), (vec![], 1));
+    let radiotap = codes(127, &[datagram, arp]);
+    assert_eq!(radiotap, (vec!["capture-link-type".to_owned()], 2));
+}
+
 #[test]
 fn one_in_n_is_one_in_n() {
     let seconds: Vec<i64> = (0..10_000).map(|i| i / 1000).collect();
@@ -80,7 +150,6 @@ fn one_in_n_is_one_in_n() {
         assert_eq!(records[0].sampling.source, SamplingSource::Metering);
         records.iter().map(|r| r.packets).sum::<u64>()
     };
-    assert_eq!(metered(PacketSampling::Systematic(100)), 100);
     let random = |seed| {
         metered(PacketSampling::Random {
             interval: 100,
@@ -100,10 +169,7 @@ fn open_flows_are_bounded_and_the_oldest_goes() {
     };
     let (mut meter, mut out) = (MeteringProcess::new(options), Vec::new());
     for port in 0..10u16 {
-        let mut datagram = udp(b"x");
-        datagram[..2].copy_from_slice(&port.to_be_bytes());
-        let data = ethernet(0x86dd, &v6(17, &datagram));
-        meter.frame(&at(0, &data), &mut out).unwrap();
+        meter.packet(at(0, port), &mut out);
         assert!(meter.open() <= 3);
     }
     assert_eq!(meter.counts().evicted, 7);
@@ -162,6 +228,89 @@ fn written_records_read_back_the_same() {
         assert_eq!(*a, same);
         assert_eq!(a.sampling.interval, b.sampling.interval);
     }
+}
+
+/// Every kind of counters is read back as it was, in messages that a datagram can carry.
+#[test]
+fn what_bytes_cover_is_written_and_read() {
+    let back = Reverse {
+        first: 1_700_000_000_000_000_003,
+        last: 1_700_000_004_000_000_007,
+        packets: 20,
+        bytes: 30_000,
+        tcp_flags: Some(0x12),
+    };
+    let one = FlowRecord {
+        first: 1_700_000_000_000_000_001,
+        last: 1_700_000_005_000_000_009,
+        packets: 10,
+        bytes: 5_000,
+        protocol: 6,
+        tos: Some(4),
+        direction: Direction::Egress,
+        ..FlowRecord::BLANK
+    };
+    let mut all = Vec::new();
+    for layer in [Layer::Network, Layer::Link, Layer::Payload] {
+        for src in [one.src, [0u16, 0, 0, 0, 0, 0, 0, 1].into()] {
+            for reverse in [None, Some(back)] {
+                let dst = src;
+                let record = FlowRecord {
+                    src,
+                    dst,
+                    layer,
+                    reverse,
+                    ..one
+                };
+                all.push(record);
+                let payload =
+                    (layer == Layer::Network && reverse.is_some()).then_some([4_000, 29_000]);
+                all.push(FlowRecord { payload, ..record });
+            }
+        }
+    }
+    // Templates are mixed as much as they can be, and messages of different lengths are full.
+    let all: Vec<FlowRecord> = (0..2_000).map(|i| all[i * i % all.len()]).collect();
+    let mut writer = IpfixWriter::new(Vec::new());
+    all.iter().for_each(|r| writer.record(r).unwrap());
+    let written = writer.finish().unwrap();
+    let read = drain(FlowReader::new(&written[..]).unwrap());
+    assert!(read.error.is_none(), "{:?}", read.error);
+    assert_eq!(read.records.len(), all.len());
+    for (a, b) in all.iter().zip(&read.records) {
+        assert_eq!(a, b);
+    }
+    let mut at = 0;
+    while let Some(&[_, _, a, b]) = written.get(at..).and_then(|m| m.first_chunk()) {
+        let len = usize::from(u16::from_be_bytes([a, b]));
+        assert!(len <= 1_400, "{len}");
+        at += len;
+    }
+}
+
+/// Counters that a collector multiplied are written as they were sampled.
+#[test]
+fn multiplied_counters_are_written_as_those_of_samples() {
+    let sampling = Sampling {
+        interval: 100.0,
+        source: SamplingSource::Record,
+        scaled: true,
+    };
+    let record = FlowRecord {
+        packets: 300,
+        bytes: 45_000,
+        sampling,
+        ..FlowRecord::BLANK
+    };
+    let mut writer = IpfixWriter::new(Vec::new());
+    writer.record(&record).unwrap();
+    let written = writer.finish().unwrap();
+    let read = drain(FlowReader::new(&written[..]).unwrap()).records[0];
+    assert_eq!((read.packets, read.bytes), (3, 450));
+    assert_eq!(
+        (read.sampling.interval, read.sampling.scaled),
+        (100.0, false)
+    );
 }
 
 #[test]
