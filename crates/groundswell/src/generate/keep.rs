@@ -8,7 +8,7 @@ use swell_base::{Dur, Warning};
 use swell_experiment::observe;
 use swell_experiment::store::{AgentRow, LiveFlow, write_agents, write_live_flows};
 use swell_generate::Flow;
-use swell_generate::agent::{Controller, FLOWS, Order, Standing, TrafficPart};
+use swell_generate::agent::{Controller, Order, Standing, TrafficPart};
 
 use super::{Agents, Ended};
 use crate::Error;
@@ -106,7 +106,7 @@ impl Keeper {
     /// Fetches flows from the agents; true if more may be available at once.
     pub fn take(&mut self, controller: &mut Controller) -> Result<bool, Error> {
         let fetched = controller.flows();
-        let mut most = 0;
+        let more = fetched.iter().any(|batch| batch.more);
         let (clients, _) = controller.standing();
         // Time zero of the table is the start of the first client.
         let offsets = clients.iter().flat_map(|c| c.beginning);
@@ -114,20 +114,20 @@ impl Keeper {
         let zero = *self
             .zero
             .get_or_insert(if zero.is_finite() { zero } else { 0.0 });
-        for (client, flows) in fetched {
-            most = most.max(flows.len());
-            let beginning = clients.get(client).and_then(|c| c.beginning);
-            let shift = beginning.map_or(0.0, |b| b.offset_s - zero);
-            if let Some((name, rows)) = self.clients.get_mut(client) {
-                *rows += flows.len() as u64;
-                self.flows.extend(flows.iter().map(|f| row(f, name, shift)));
+        for batch in fetched {
+            // Each part of a client counts from its own beginning.
+            let shift = batch.beginning.map_or(0.0, |b| b.offset_s - zero);
+            if let Some((name, rows)) = self.clients.get_mut(batch.client) {
+                *rows += batch.flows.len() as u64;
+                let own = batch.flows.iter().map(|f| row(f, name, shift));
+                self.flows.extend(own);
             }
         }
         let patience = (self.begun.elapsed() / 20).clamp(SOON, LATE);
         if self.flows.len() >= PART || self.written.elapsed() > patience {
             self.write()?;
         }
-        Ok(most >= FLOWS)
+        Ok(more)
     }
 
     /// Samples the state of the agents.
