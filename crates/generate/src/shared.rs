@@ -271,8 +271,21 @@ impl Shared {
         }
     }
 
-    /// Whether a client may connect from `address`.
+    /// Whether a client may request traffic from `address`.
     pub fn may_come(&self, client: u16, address: IpAddr) -> bool {
+        let known = |party: &Party| lock(&party.address).is_none_or(|known| known == address);
+        match &self.config.role {
+            Role::Server(server) if self.may_agree(client, address) => {
+                let client = usize::from(client);
+                !server.clients[client].is_empty() || known(&self.parties[client])
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a client may request a lease from `address`. If the run does not say where the client is, it may have
+    /// moved since its last lease: its proof then decides.
+    pub fn may_agree(&self, client: u16, address: IpAddr) -> bool {
         let Role::Server(server) = &self.config.role else {
             return false;
         };
@@ -283,11 +296,7 @@ impl Shared {
         if !peers.is_empty() && !peers.contains(address) {
             return false;
         }
-        if !pool.is_empty() {
-            return pool.contains(address);
-        }
-        let party = &self.parties[usize::from(client)];
-        lock(&party.address).is_none_or(|known| known == address)
+        pool.is_empty() || pool.contains(address)
     }
 
     /// Records why a connection from `address` is refused.
@@ -310,7 +319,7 @@ impl Shared {
 
     /// Whether any client may connect from `address`.
     pub fn may_anybody_come(&self, address: IpAddr) -> bool {
-        (0..self.parties.len()).any(|client| self.may_come(client as u16, address))
+        (0..self.parties.len()).any(|client| self.may_agree(client as u16, address))
     }
 }
 
