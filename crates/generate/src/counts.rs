@@ -108,6 +108,8 @@ pub struct Statistics {
     pub refused: Vec<String>,
     /// All threads share one descriptor table, so more threads do not give more descriptors.
     pub one_table: bool,
+    /// Number of threads that ended by a fault of the program.
+    pub panicked: u16,
     /// Error numbers of failures, with their counts.
     pub failures: BTreeMap<i32, u64>,
 }
@@ -191,6 +193,11 @@ impl Statistics {
             "agent-limit",
             "times sending waited or a datagram was left out: the agent sends no more (--max-rate)"
                 .into(),
+        );
+        say(
+            self.panicked.into(),
+            "thread-panicked",
+            "of the generator's threads ended by a fault of the program: their share of the traffic is missing".into(),
         );
         let unknown = strangers("connections or datagrams");
         say(c.strangers, unknown.0, unknown.1);

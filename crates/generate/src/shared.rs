@@ -49,6 +49,8 @@ pub(super) struct Shared {
     threads: Vec<Thread>,
     /// A thread could not get a descriptor table of its own.
     pub one_table: AtomicBool,
+    /// Number of threads that ended by a panic.
+    panicked: AtomicU16,
     flows: Mutex<FlowLog>,
     /// Why connections were refused, at most [`REFUSED`] reasons.
     refused: Mutex<VecDeque<String>>,
@@ -108,6 +110,7 @@ impl Shared {
             parties: (0..parties).map(|_| Party::new()).collect(),
             threads: (0..number).map(thread).collect::<Result<_>>()?,
             one_table: AtomicBool::new(false),
+            panicked: AtomicU16::new(0),
             flows: Mutex::new(FlowLog::new(config.room)),
             refused: Mutex::default(),
             port: AtomicU16::new(0),
@@ -194,8 +197,15 @@ impl Shared {
         all.absent = absent.into_iter().take(ABSENT).collect();
         all.congestion.clone_from(&self.config.congestion);
         all.refused = lock(&self.refused).iter().cloned().collect();
+        all.panicked = self.panicked.load(Ordering::Acquire);
         all.one_table = self.one_table.load(Ordering::Acquire);
         all
+    }
+
+    /// Records that a thread ended by a panic. Nobody waits for its share of the traffic.
+    pub fn panicked(&self, thread: u16) {
+        self.panicked.fetch_add(1, Ordering::AcqRel);
+        self.played[usize::from(thread)].store(true, Ordering::Release);
     }
 
     pub fn log(&self, flows: &mut Vec<Flow>) {
