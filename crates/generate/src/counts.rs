@@ -164,7 +164,12 @@ impl Statistics {
         };
         for (&number, &times) in &self.failures {
             let error = Errno::from_raw_os_error(number);
-            let text = format!("transfers failed: {error}{}", hint(error));
+            // The other end gives up a connection that waits for too long.
+            let waited = match c.limited {
+                0 => "",
+                _ => "; it may be that this agent's limit (`agent-limit`) kept them waiting",
+            };
+            let text = format!("transfers failed: {error}{}{waited}", hint(error));
             say(times, "transfers-failed", text);
         }
         let more = if self.one_table {
