@@ -54,9 +54,8 @@ fn agent() -> Agent {
     Agent::new(config).unwrap()
 }
 
-/// What an agent of its own says to these bytes.
-fn say(bytes: &[u8]) -> Vec<u8> {
-    let agent = agent();
+/// What an agent says to these bytes.
+fn say(agent: &Agent, bytes: &[u8]) -> Vec<u8> {
     let (mut own, theirs) = UnixStream::pair().unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| agent.talk(theirs).unwrap());
@@ -79,7 +78,7 @@ fn statuses(said: &[u8]) -> Vec<u16> {
 }
 
 fn raw(bytes: &[u8]) {
-    let said = say(bytes);
+    let said = say(&agent(), bytes);
     let known = bytes.windows(TOKEN.len()).any(|w| w == TOKEN.as_bytes());
     for status in statuses(&said) {
         assert!(status < 500, "{}", String::from_utf8_lossy(&said));
@@ -94,16 +93,16 @@ fn raw(bytes: &[u8]) {
 const REQUESTS: [&str; 9] = [
     "POST /v1/runs",
     "POST /v1/runs",
-    "PATCH /v1/runs/1",
-    "PATCH /v1/runs/1",
-    "GET /v1/runs/1",
-    "GET /v1/runs/1/statistics",
-    "GET /v1/runs/1/flows?after=1",
-    "DELETE /v1/runs/1",
+    "PATCH /v1/runs/ID",
+    "PATCH /v1/runs/ID",
+    "GET /v1/runs/ID",
+    "GET /v1/runs/ID/statistics",
+    "GET /v1/runs/ID/flows?after=1",
+    "DELETE /v1/runs/ID",
     "GET /metrics",
 ];
 
-/// A run to be changed, then the request.
+/// The request, about a run if it is about one.
 fn request(bytes: &[u8]) {
     let Some((&which, body)) = bytes.split_first() else {
         return;
@@ -117,16 +116,19 @@ fn request(bytes: &[u8]) {
         text.extend(body);
         text
     };
-    let request = REQUESTS[usize::from(which) % REQUESTS.len()];
-    let mut all = Vec::new();
-    if request.starts_with("PATCH") {
-        all = one(
+    let agent = agent();
+    let mut request = REQUESTS[usize::from(which) % REQUESTS.len()].to_owned();
+    if request.contains("ID") {
+        let run = one(
             "POST /v1/runs",
             br#"{ "key": "000102030405060708090a0b0c0d0e0f", "lease_s": 1, "part": { "client": { "index": 0, "of": 1, "servers": [{ "address": "127.0.0.1:9", "datagrams": 9 }], "traffic": { "closed": { "sessions": 1, "up": 1, "down": 1 } } } } }"#,
         );
+        let said = String::from_utf8(say(&agent, &run)).unwrap();
+        let id = said.split_once("\"id\":").unwrap().1;
+        let id = id.split(',').next().unwrap();
+        request = request.replace("ID", id);
     }
-    all.extend(one(request, body));
-    let said = say(&all);
+    let said = say(&agent, &one(&request, body));
     let seen = statuses(&said);
     assert!(
         !seen.is_empty() && seen.iter().all(|s| *s < 500),

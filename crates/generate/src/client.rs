@@ -44,7 +44,10 @@ impl Worker {
         let request = [due.up.max(HEADER as u64), due.down.max(u64::from(keep))];
         if let Some(token) = kept {
             let same = self.conns.get_mut(token).is_some_and(|conn| {
-                conn.flow.destination == flow.destination && conn.flow.source == flow.source
+                // Several servers may share an address.
+                conn.party == ends.server
+                    && conn.flow.destination == flow.destination
+                    && conn.flow.source == flow.source
             });
             if same {
                 self.reuse(token, flow, generation, request);
@@ -76,11 +79,29 @@ impl Worker {
             to_send: request[0],
             to_receive: request[1],
             flow,
-            ..Conn::new(fd, State::Connecting, self.now())
+            ..Conn::new(fd, State::Waiting, self.now())
         });
+        self.connect(token);
+    }
+
+    /// Connects as soon as the rate limit allows. It must not hold up a connection later, before its header has left: the
+    /// server closes connections without a header after some seconds. So the header is charged now.
+    fn connect(&mut self, token: u64) {
+        if self.allowed(token, HEADER).is_none() {
+            return;
+        }
+        let Some(conn) = self.conns.get_mut(token) else {
+            return;
+        };
+        conn.state = State::Connecting;
+        let (server, address) = (usize::from(conn.party), conn.flow.destination);
+        let servers = self.playing.as_ref().map_or(&[][..], Playing::servers);
+        let port = servers.get(server).map_or(0, |s| s.address.port());
+        self.pay(HEADER as u64);
         let connecting = self.watch(token).and_then(|()| {
+            let to = SocketAddr::new(address, port);
             let there = self.conns.get_mut(token);
-            there.map_or(Ok(()), |c| begin_connect(&c.fd, &ends.to))
+            there.map_or(Ok(()), |c| begin_connect(&c.fd, &to))
         });
         if let Err(error) = connecting {
             self.failed(error);
@@ -130,6 +151,7 @@ impl Worker {
             return;
         };
         match conn.state {
+            State::Waiting => self.connect(token),
             State::Connecting => {
                 if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
                     self.client_reset(token);
@@ -177,18 +199,25 @@ impl Worker {
         let key = self.shared.config.key;
         let own = self.playing.as_ref().map_or(0, Playing::index);
         for _ in 0..TURNS {
-            let more = |conn: &mut Conn| conn.to_send > 0;
-            if !self.conns.get_mut(token).is_some_and(more) {
+            // Usually the whole header is sent at once. If the kernel is short of memory, it may accept less.
+            let left = |c: &mut Conn| (HEADER as u64).saturating_sub(c.flow.up) as usize;
+            let sending = self.conns.get_mut(token).filter(|c| c.to_send > 0);
+            let Some((header, reused)) = sending.map(|c| (left(c), c.flow.reused)) else {
                 break;
-            }
-            let Some(allowed) = self.allowed(token, CHUNK) else {
-                return;
+            };
+            let charged = if reused { 0 } else { header };
+            let budget = self.shared.config.limits.budget.as_ref();
+            let allowed = match budget {
+                // The header was charged before connecting; it leaves at once.
+                Some(budget) if charged > 0 => budget.room().unwrap_or(0).min(CHUNK),
+                _ => match self.allowed(token, CHUNK) {
+                    Some(allowed) => allowed,
+                    None => return,
+                },
             };
             let Some(conn) = self.conns.get_mut(token) else {
                 return;
             };
-            // Usually the whole header is sent at once. If the kernel is short of memory, it may accept less.
-            let header = (HEADER as u64).saturating_sub(conn.flow.up) as usize;
             if header > 0 {
                 let message = Message::Request(Request {
                     client: own,
@@ -209,7 +238,7 @@ impl Worker {
                     conn.flow.up += sent as u64;
                     conn.progress = seconds(now);
                     self.counts.sent_bytes += sent as u64;
-                    self.pay(sent as u64);
+                    self.pay(sent.saturating_sub(charged) as u64);
                 }
                 Err(Errno::AGAIN) => return,
                 Err(error) => {

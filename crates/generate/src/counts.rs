@@ -96,7 +96,7 @@ pub struct Statistics {
     pub sessions: u64,
     /// Open connections.
     pub open: u64,
-    /// How late transfers and exchanges began, for the thread with the largest lateness.
+    /// How late transfers and exchanges began: quantiles of the thread with the largest lateness, and the maximum of all.
     pub late: Late,
     /// Parties with a valid lease.
     pub parties: u64,
@@ -108,6 +108,8 @@ pub struct Statistics {
     pub refused: Vec<String>,
     /// All threads share one descriptor table, so more threads do not give more descriptors.
     pub one_table: bool,
+    /// Number of threads that ended by a fault of the program.
+    pub panicked: u16,
     /// Error numbers of failures, with their counts.
     pub failures: BTreeMap<i32, u64>,
 }
@@ -124,15 +126,16 @@ impl Statistics {
         for (&error, n) in &other.failures {
             *self.failures.entry(error).or_default() += n;
         }
-        if other.late.p99 >= self.late.p99 {
-            let count = self.late.count + other.late.count;
-            self.late = Late {
-                count,
-                ..other.late
-            };
+        let worse = if other.late.p99 >= self.late.p99 {
+            other.late
         } else {
-            self.late.count += other.late.count;
-        }
+            self.late
+        };
+        self.late = Late {
+            count: self.late.count + other.late.count,
+            max: self.late.max.max(other.late.max),
+            ..worse
+        };
     }
 
     /// Whether starts are too late for the results to be trusted.
@@ -161,7 +164,12 @@ impl Statistics {
         };
         for (&number, &times) in &self.failures {
             let error = Errno::from_raw_os_error(number);
-            let text = format!("transfers failed: {error}{}", hint(error));
+            // The other end gives up a connection that waits for too long.
+            let waited = match c.limited {
+                0 => "",
+                _ => "; it may be that this agent's limit (`agent-limit`) kept them waiting",
+            };
+            let text = format!("transfers failed: {error}{}{waited}", hint(error));
             say(times, "transfers-failed", text);
         }
         let more = if self.one_table {
@@ -191,6 +199,11 @@ impl Statistics {
             "agent-limit",
             "times sending waited or a datagram was left out: the agent sends no more (--max-rate)"
                 .into(),
+        );
+        say(
+            self.panicked.into(),
+            "thread-panicked",
+            "of the generator's threads ended by a fault of the program: their share of the traffic is missing".into(),
         );
         let unknown = strangers("connections or datagrams");
         say(c.strangers, unknown.0, unknown.1);
@@ -229,6 +242,53 @@ mod tests {
             texts[1].contains("`modprobe -a tcp_bbr tcp_vegas`"),
             "{texts:?}"
         );
+    }
+
+    #[test]
+    fn the_latest_start_of_all_threads_is_the_latest() {
+        let late = |p99: u64, max: u64| Statistics {
+            late: Late {
+                count: 10,
+                p99: Dur::from_millis(p99),
+                max: Dur::from_millis(max),
+                ..Late::default()
+            },
+            ..Statistics::default()
+        };
+        for [first, second] in [[(9, 20), (6, 80)], [(6, 80), (9, 20)]] {
+            let mut both = late(first.0, first.1);
+            both.add(&late(second.0, second.1));
+            let expected = late(9, 80).late;
+            assert_eq!(
+                both.late,
+                Late {
+                    count: 20,
+                    ..expected
+                }
+            );
+            let [doubt] = &both.doubts()[..] else {
+                panic!("{both:?}")
+            };
+            assert!(
+                doubt
+                    .message
+                    .contains("9.0 ms late or more, the latest 80.0 ms")
+            );
+        }
+    }
+
+    #[test]
+    fn a_limit_of_the_agent_is_named_as_a_cause_of_failures() {
+        for limited in [0, 7] {
+            let mut statistics = Statistics::default();
+            statistics.counts.limited = limited;
+            statistics
+                .failures
+                .insert(Errno::CONNRESET.raw_os_error(), 3);
+            let doubts = statistics.doubts();
+            assert_eq!(doubts[0].code, "transfers-failed");
+            assert_eq!(doubts[0].message.contains("agent-limit"), limited > 0);
+        }
     }
 
     #[test]

@@ -124,6 +124,17 @@ impl Worker {
         }
         let dscp = playing.marks(0).dscp;
         let to = SocketAddr::new(to.ip(), playing.datagram_port(server));
+        let flow = Flow {
+            datagrams: true,
+            session: u32::try_from(law.number).unwrap_or(u32::MAX),
+            due: law.at.as_nanos(),
+            // A source that is entered in its middle begins with its next exchange.
+            begun: now.max(law.at.as_nanos()),
+            source: from.unwrap_or(Flow::default().source),
+            destination: to.ip(),
+            ..Flow::default()
+        };
+        self.counts.sources_begun += 1;
         let made = (|| -> Result<OwnedFd> {
             let fd = socket(to.ip(), from, SocketType::DGRAM)?;
             if dscp != 0 {
@@ -137,6 +148,8 @@ impl Worker {
             Ok(fd) => fd,
             Err(error) => {
                 self.failed(error);
+                self.counts.sources_ended += 1;
+                self.log(flow, Outcome::Failed, flow.begun);
                 return;
             }
         };
@@ -150,19 +163,9 @@ impl Worker {
             asked: 0,
             dscp,
             sequence: 0,
-            flow: Flow {
-                datagrams: true,
-                session: u32::try_from(law.number).unwrap_or(u32::MAX),
-                due: law.at.as_nanos(),
-                // A source that is entered in its middle begins with its next exchange.
-                begun: now.max(law.at.as_nanos()),
-                source: from.unwrap_or(Flow::default().source),
-                destination: to.ip(),
-                ..Flow::default()
-            },
+            flow,
         };
         let token = playing.sources.insert(source);
-        self.counts.sources_begun += 1;
         let at = begun + next.map_or(law.at, |e| e.at).since(Time::ZERO);
         if let Some(new) = playing.sources.get_mut(token)
             && let Err(error) = watch(&self.epoll, &new.fd, token | SOURCE)
@@ -241,11 +244,16 @@ impl Worker {
         let (mut sent, mut refused) = (0, 0);
         let budget = self.shared.config.limits.budget.as_ref();
         while sent < headers.len() {
-            if budget.is_some_and(|b| b.room().is_err()) {
-                self.counts.limited += (headers.len() - sent) as u64;
-                return;
-            }
-            let (rest, lengths) = (&headers[sent..], &sizes[sent..]);
+            let room = match budget.map(|b| b.room()) {
+                None => usize::MAX,
+                Some(Ok(room)) => room,
+                Some(Err(_)) => {
+                    self.counts.limited += (headers.len() - sent) as u64;
+                    return;
+                }
+            };
+            let batch = sent..sent + fitting(&sizes[sent..], room);
+            let (rest, lengths) = (&headers[batch.clone()], &sizes[batch]);
             match sys::send_many(source.fd.as_fd(), rest, lengths, &self.payload) {
                 Ok(n) if n > 0 => {
                     let bytes: u64 = lengths[..n].iter().copied().map(u64::from).sum();
@@ -371,6 +379,17 @@ impl Worker {
         }
         self.ready.push_back(DATAGRAMS);
     }
+}
+
+/// How many of these datagrams have at most `room` bytes together; at least one.
+fn fitting(sizes: &[u32], room: usize) -> usize {
+    let mut left = room;
+    let fits = |size: &&u32| {
+        let rest = left.checked_sub(**size as usize);
+        left = rest.unwrap_or(0);
+        rest.is_some()
+    };
+    sizes.iter().take_while(fits).count().max(1)
 }
 
 /// Enlarges a datagram socket's buffers for packets that arrive while the loop is busy.

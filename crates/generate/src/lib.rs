@@ -78,6 +78,7 @@ mod connect;
 mod counts;
 mod datagrams;
 mod flow;
+mod hex;
 mod lease;
 mod limits;
 #[cfg(test)]

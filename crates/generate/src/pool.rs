@@ -34,34 +34,17 @@ impl Addresses {
 
     /// Number of host addresses.
     pub fn hosts(&self) -> u64 {
-        let hosts = self.prefixes.iter().map(Prefix::hosts);
-        hosts.fold(0, u64::saturating_add)
+        hosts(self.prefixes.iter())
     }
 
     /// The address of host `n`, modulo the number of addresses; `None` if there are none.
     pub fn host(&self, n: u64) -> Option<IpAddr> {
-        let mut n = n % self.hosts().max(1);
-        for prefix in &self.prefixes {
-            if n < prefix.hosts() {
-                return Some(prefix.host(n));
-            }
-            n -= prefix.hosts();
-        }
-        None
+        nth(self.prefixes.iter(), n)
     }
 
     /// The address of host `n` within one address family.
     pub fn host_of(&self, n: u64, ipv6: bool) -> Option<IpAddr> {
-        let of_family = || self.prefixes.iter().filter(|p| p.is_ipv6() == ipv6);
-        let hosts = of_family().map(Prefix::hosts).fold(0, u64::saturating_add);
-        let mut n = n % hosts.max(1);
-        for prefix in of_family() {
-            if n < prefix.hosts() {
-                return Some(prefix.host(n));
-            }
-            n -= prefix.hosts();
-        }
-        None
+        nth(self.prefixes.iter().filter(|p| p.is_ipv6() == ipv6), n)
     }
 
     /// Whether `address` is in the pool.
@@ -79,6 +62,22 @@ impl Addresses {
     pub fn texts(&self) -> Vec<String> {
         self.prefixes.iter().map(Prefix::to_string).collect()
     }
+}
+
+fn hosts<'p>(prefixes: impl Iterator<Item = &'p Prefix>) -> u64 {
+    prefixes.map(Prefix::hosts).fold(0, u64::saturating_add)
+}
+
+/// The address of host `n`, modulo the number of addresses.
+fn nth<'p>(prefixes: impl Iterator<Item = &'p Prefix> + Clone, n: u64) -> Option<IpAddr> {
+    let mut left = n % hosts(prefixes.clone()).max(1);
+    for prefix in prefixes {
+        if left < prefix.hosts() {
+            return Some(prefix.host(left));
+        }
+        left -= prefix.hosts();
+    }
+    None
 }
 
 #[cfg(test)]

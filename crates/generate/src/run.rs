@@ -80,6 +80,7 @@ impl Run {
             let (tell, told) = mpsc::sync_channel(1);
             let thread = std::thread::Builder::new().name("generate".into());
             run.threads.push(thread.spawn(move || {
+                let _panic = Watch(Arc::clone(&own), n);
                 // All descriptors of the worker are opened after this.
                 if !sys::own_descriptors(&[own.bell(n)]) {
                     own.one_table.store(true, Ordering::Release);
@@ -202,6 +203,17 @@ impl Run {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         self.statistics()
+    }
+}
+
+/// Held by a thread; reports its panic.
+struct Watch(Arc<Shared>, u16);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.panicked(self.1);
+        }
     }
 }
 

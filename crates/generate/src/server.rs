@@ -279,7 +279,7 @@ impl Worker {
         let message = Message::decode(&header, &self.shared.config.key);
         match message {
             Some(Message::Request(r)) if self.may_ask(&r, peer) => self.granted(token, &r),
-            Some(Message::Hello { client, nonce }) if self.shared.may_come(client, peer) => {
+            Some(Message::Hello { client, nonce }) if self.shared.may_agree(client, peer) => {
                 self.welcome(token, client, nonce);
                 false
             }

@@ -49,6 +49,8 @@ pub(super) struct Shared {
     threads: Vec<Thread>,
     /// A thread could not get a descriptor table of its own.
     pub one_table: AtomicBool,
+    /// Number of threads that ended by a panic.
+    panicked: AtomicU16,
     flows: Mutex<FlowLog>,
     /// Why connections were refused, at most [`REFUSED`] reasons.
     refused: Mutex<VecDeque<String>>,
@@ -108,6 +110,7 @@ impl Shared {
             parties: (0..parties).map(|_| Party::new()).collect(),
             threads: (0..number).map(thread).collect::<Result<_>>()?,
             one_table: AtomicBool::new(false),
+            panicked: AtomicU16::new(0),
             flows: Mutex::new(FlowLog::new(config.room)),
             refused: Mutex::default(),
             port: AtomicU16::new(0),
@@ -194,8 +197,15 @@ impl Shared {
         all.absent = absent.into_iter().take(ABSENT).collect();
         all.congestion.clone_from(&self.config.congestion);
         all.refused = lock(&self.refused).iter().cloned().collect();
+        all.panicked = self.panicked.load(Ordering::Acquire);
         all.one_table = self.one_table.load(Ordering::Acquire);
         all
+    }
+
+    /// Records that a thread ended by a panic. Nobody waits for its share of the traffic.
+    pub fn panicked(&self, thread: u16) {
+        self.panicked.fetch_add(1, Ordering::AcqRel);
+        self.played[usize::from(thread)].store(true, Ordering::Release);
     }
 
     pub fn log(&self, flows: &mut Vec<Flow>) {
@@ -271,8 +281,21 @@ impl Shared {
         }
     }
 
-    /// Whether a client may connect from `address`.
+    /// Whether a client may request traffic from `address`.
     pub fn may_come(&self, client: u16, address: IpAddr) -> bool {
+        let known = |party: &Party| lock(&party.address).is_none_or(|known| known == address);
+        match &self.config.role {
+            Role::Server(server) if self.may_agree(client, address) => {
+                let client = usize::from(client);
+                !server.clients[client].is_empty() || known(&self.parties[client])
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a client may request a lease from `address`. If the run does not say where the client is, it may have
+    /// moved since its last lease: its proof then decides.
+    pub fn may_agree(&self, client: u16, address: IpAddr) -> bool {
         let Role::Server(server) = &self.config.role else {
             return false;
         };
@@ -283,11 +306,7 @@ impl Shared {
         if !peers.is_empty() && !peers.contains(address) {
             return false;
         }
-        if !pool.is_empty() {
-            return pool.contains(address);
-        }
-        let party = &self.parties[usize::from(client)];
-        lock(&party.address).is_none_or(|known| known == address)
+        pool.is_empty() || pool.contains(address)
     }
 
     /// Records why a connection from `address` is refused.
@@ -310,7 +329,7 @@ impl Shared {
 
     /// Whether any client may connect from `address`.
     pub fn may_anybody_come(&self, address: IpAddr) -> bool {
-        (0..self.parties.len()).any(|client| self.may_come(client as u16, address))
+        (0..self.parties.len()).any(|client| self.may_agree(client as u16, address))
     }
 }
 

@@ -9,6 +9,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
+use super::hex;
+
 /// Bytes of every message on a connection, before the payload.
 pub const HEADER: usize = 48;
 /// Bytes at the beginning of every datagram.
@@ -47,21 +49,12 @@ impl Key {
 
     /// Parses 32 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Key> {
-        let digits = text.as_bytes();
-        if digits.len() != 32 || !digits.iter().all(u8::is_ascii_hexdigit) {
-            return None;
-        }
-        let mut bytes = [0; 16];
-        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-            let pair = std::str::from_utf8(pair).ok()?;
-            *byte = u8::from_str_radix(pair, 16).ok()?;
-        }
-        Some(Key(bytes))
+        hex::decode(text.as_bytes()).map(Key)
     }
 
     /// The key as 32 hexadecimal digits.
     pub fn to_hex(self) -> String {
-        self.0.iter().map(|b| format!("{b:02x}")).collect()
+        hex::encode(&self.0)
     }
 
     fn mac(&self, parts: &[&[u8]]) -> [u8; 16] {

@@ -22,6 +22,8 @@ use swell_host::Lateness;
 /// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
+    /// Client: waiting for the rate limit before it connects.
+    Waiting,
     /// Client: connecting.
     Connecting,
     /// Client: sending.
@@ -307,7 +309,11 @@ impl Worker {
             return;
         };
         match conn.state {
-            State::Connecting | State::Sending | State::Receiving | State::Idle => {
+            State::Waiting
+            | State::Connecting
+            | State::Sending
+            | State::Receiving
+            | State::Idle => {
                 self.client_news(token, flags);
             }
             State::Header | State::Taking | State::Giving | State::Ending => {
@@ -450,7 +456,7 @@ impl Worker {
             return;
         };
         match conn.state {
-            State::Connecting | State::Sending | State::Receiving => {
+            State::Waiting | State::Connecting | State::Sending | State::Receiving => {
                 if let Some(error) = error {
                     self.failed(error);
                 }

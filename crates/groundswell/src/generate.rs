@@ -10,6 +10,7 @@ pub use swell_generate::agent::{
     Address, Controller, ModelPart, Order, OrderError, Refusals, RemoteError, Rendezvous, Standing,
     StatisticsView, TrafficPart, Trust, kept,
 };
+use swell_generate::wire::DATAGRAM;
 use swell_traffic::flowlevel::FlowModel;
 
 use crate::Error;
@@ -96,11 +97,16 @@ impl Traffic {
             ..part
         };
         let plan = part.plan(&model).map_err(|e| wrong(&e))?;
-        let quiet = quiet_beginning(&model, &part);
+        let own = [quiet_beginning(&model, &part), small_datagrams(&model)];
         Ok(Traffic {
             length: plan.length(),
             part: TrafficPart::Model(part),
-            doubts: model.warnings.iter().cloned().chain(quiet).collect(),
+            doubts: model
+                .warnings
+                .iter()
+                .cloned()
+                .chain(own.into_iter().flatten())
+                .collect(),
             name: model.name,
         })
     }
@@ -118,6 +124,26 @@ fn quiet_beginning(model: &FlowModel, part: &ModelPart) -> Option<Warning> {
             "quiet-beginning",
             format!(
                 "the model has no connection in the first {time}: --first {begin} begins with one"
+            ),
+        )
+    })
+}
+
+/// A warning if sources send datagrams that are smaller than the header of those that are played.
+fn small_datagrams(model: &FlowModel) -> Option<Warning> {
+    let sizes = || model.udp.iter().flat_map(|u| u.datagrams.buckets());
+    let all: u64 = sizes().map(|(_, bucket)| bucket.count).sum();
+    let small = sizes().map(|(_, bucket)| bucket);
+    let small: u64 = small
+        .filter(|b| b.sum < b.count.saturating_mul(DATAGRAM as u64))
+        .map(|b| b.count)
+        .sum();
+    (small > 0).then(|| {
+        Warning::note(
+            "small-datagrams",
+            format!(
+                "{small} of the model's {all} sources of datagrams have a mean payload below {DATAGRAM} bytes: their \
+                 datagrams are sent with {DATAGRAM} bytes"
             ),
         )
     })
@@ -221,7 +247,7 @@ pub fn generate(
         return Err(Error::usage(message));
     }
     let mut controller = Controller::new_unless(order, cancelled).map_err(not_begun)?;
-    let ends = [options.length, options.duration.or(options.length)];
+    let ends = [options.length, end(options.length, options.duration)];
     let room = match options.fresh && options.dir.join(keep::MANIFEST).exists() {
         true => keep::remove_run(&options.dir),
         false => Ok(()),
@@ -283,6 +309,11 @@ pub fn generate(
         agents,
         doubts,
     })
+}
+
+/// When traffic of this length ends, if it may last no longer than `duration`.
+fn end(length: Option<Dur>, duration: Option<Dur>) -> Option<Dur> {
+    [length, duration].into_iter().flatten().min()
 }
 
 /// Why no traffic was generated.
@@ -421,6 +452,29 @@ fn play(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn traffic_ends_with_its_model_or_its_duration() {
+        let [minute, more] = [60, 300].map(|s| Some(Dur::from_secs(s)));
+        assert_eq!(end(minute, more), minute);
+        assert_eq!(end(more, minute), minute);
+        assert_eq!((end(None, more), end(minute, None)), (more, minute));
+        assert_eq!(end(None, None), None);
+    }
+
+    #[test]
+    fn small_datagrams_that_are_padded_are_noted() {
+        let mut model = FlowModel::from_slice(bundled::flow_model("access-hour").unwrap()).unwrap();
+        for sources in &mut model.udp {
+            sources.datagrams = Default::default();
+        }
+        assert!(small_datagrams(&model).is_none());
+        model.udp[0].datagrams.add_many(DATAGRAM as u64, 5);
+        assert!(small_datagrams(&model).is_none());
+        model.udp[0].datagrams.add_many(4, 2);
+        let note = small_datagrams(&model).unwrap();
+        assert!(note.message.starts_with("2 of the model's 7 sources"));
+    }
 
     #[test]
     fn wrong_usage_is_told_from_agents_that_do_not_answer() {

@@ -212,7 +212,7 @@ pub struct Change {
 /// A run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunView {
-    /// Its number.
+    /// Its number. The first number after a start of the agent is random.
     pub id: u64,
     /// `server` or `client`.
     pub part: String,
@@ -295,9 +295,10 @@ impl From<Late> for LateView {
 }
 
 impl LateView {
-    /// Combines two parts: the sum of the counts, and the quantiles of the later part.
+    /// Combines two parts: the sum of the counts, the larger maximum, and the quantiles of the part with the larger 99th
+    /// percentile.
     fn with(self, other: LateView) -> LateView {
-        let later = if other.p99_us > self.p99_us {
+        let worse = if other.p99_us > self.p99_us {
             other
         } else {
             self
@@ -305,7 +306,7 @@ impl LateView {
         LateView {
             count: self.count + other.count,
             max_us: self.max_us.max(other.max_us),
-            ..later
+            ..worse
         }
     }
 }

@@ -159,21 +159,36 @@ fn write_pair(
     key: &str,
 ) -> Result<PathBuf, TlsError> {
     std::fs::create_dir_all(dir).map_err(|e| failed(dir, e))?;
-    // The key is written first, so that it cannot end up with another certificate.
-    for (file, text, mode) in [(files[1], key, 0o600), (files[0], certificate, 0o644)] {
-        let path = dir.join(file);
-        let made = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(&path)
-            .and_then(|mut f| f.write_all(text.as_bytes()));
-        match made {
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-                return Err(failed(&path, "it is there already, and stays as it is"));
-            }
-            made => made.map_err(|e| failed(&path, e))?,
+    let [of_certificate, of_key] = files.map(|file| dir.join(file));
+    // Neither is written beside another of its kind, which would not match it.
+    for path in [&of_certificate, &of_key] {
+        if path.symlink_metadata().is_ok() {
+            return Err(failed(path, THERE));
         }
     }
-    Ok(dir.join(files[0]))
+    write_new(&of_key, key, 0o600)?;
+    if let Err(error) = write_new(&of_certificate, certificate, 0o644) {
+        let _ = std::fs::remove_file(&of_key);
+        return Err(error);
+    }
+    Ok(of_certificate)
+}
+
+const THERE: &str = "it is there already, and stays as it is";
+
+/// Writes a file that does not exist. If that fails, nothing of it is left.
+fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), TlsError> {
+    let made = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path);
+    let mut file = made.map_err(|e| match e.kind() {
+        ErrorKind::AlreadyExists => failed(path, THERE),
+        _ => failed(path, e),
+    })?;
+    file.write_all(text.as_bytes()).map_err(|e| {
+        let _ = std::fs::remove_file(path);
+        failed(path, e)
+    })
 }

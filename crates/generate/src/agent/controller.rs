@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::api::{Change, ClientPart, NewRun, Part, ServerPart};
+use super::clock::Beginning;
 use super::order::{Address, Order, OrderError};
 use super::party::{Attention, Party, Standing};
 use super::remote::{Remote, Way, dial};
@@ -28,6 +29,19 @@ pub struct Controller {
     attention: Attention,
     /// The connections of agents that dial in.
     lobby: Option<Arc<Lobby>>,
+}
+
+/// Flows of one client, all of one part of it.
+#[derive(Clone, Debug)]
+pub struct ClientFlows {
+    /// Index of the client.
+    pub client: usize,
+    /// The flows.
+    pub flows: Vec<Flow>,
+    /// When that part began to send, once that is known. A client that came back has a new part.
+    pub beginning: Option<Beginning>,
+    /// Whether more may be available at once.
+    pub more: bool,
 }
 
 /// Requests time out after half of the lease, but within these limits.
@@ -236,10 +250,10 @@ impl Controller {
         })
     }
 
-    /// Sets another load for every client, including those that are missing and may come back.
+    /// Sets another load for every client. Clients that do not answer get it once they answer again.
     ///
     /// # Errors
-    /// If an agent refuses.
+    /// If the traffic cannot have this load. Then no client has it.
     pub fn set_load(&mut self, load: f64) -> Result<(), OrderError> {
         let change = Change {
             load: Some(load),
@@ -247,17 +261,29 @@ impl Controller {
         };
         let begun = self.begun;
         self.with(async |clients, _| {
-            let there = clients.iter_mut().filter(|c| !c.standing(begun).missing);
-            all(there.map(|party| party.change(&change))).await?;
-            for client in clients {
-                client.note_load(load);
+            let asked = clients.iter_mut().map(async |client| {
+                match client.standing(begun).missing {
+                    true => Ok(false),
+                    false => client.change(&change).await.map(|()| true),
+                }
+            });
+            let mut answers = join_all(asked).await;
+            // What one agent calls invalid is so for all of them: they have the same traffic.
+            let invalid = |answer: &Result<bool, OrderError>| {
+                matches!(answer, Err(OrderError::Remote(error)) if error.is_invalid())
+            };
+            if let Some(first) = answers.iter().position(invalid) {
+                return answers.swap_remove(first).map(|_| ());
+            }
+            for (client, answer) in clients.iter_mut().zip(answers) {
+                client.note_load(load, answer.unwrap_or(false));
             }
             Ok(())
         })
     }
 
     /// Readmits agents that were cut off or restarted and now answer again. Returns the names of those that joined.
-    /// Agents for which this fails can be readmitted in a later call.
+    /// Agents for which this fails can be readmitted in a later call. Clients that missed a change of the load get it.
     pub fn admit(&mut self) -> Vec<String> {
         let Some(begun) = self.begun else {
             return Vec::new();
@@ -281,19 +307,29 @@ impl Controller {
             // Clients need servers to agree with.
             let mut back = admit(servers).await;
             back.extend(admit(clients).await);
+            join_all(clients.iter_mut().map(Party::catch_up)).await;
             back
         })
     }
 
-    /// Flows of all clients that have not been fetched yet, each with the client's index. Each client returns a
-    /// limited number per call.
-    pub fn flows(&mut self) -> Vec<(usize, Vec<Flow>)> {
-        let fetched =
-            self.with(async |clients, _| join_all(clients.iter_mut().map(Party::flows)).await);
+    /// Flows of all clients that have not been fetched yet. Each client returns a limited number per call.
+    pub fn flows(&mut self) -> Vec<ClientFlows> {
+        let begun = self.begun;
+        let fetched = self.with(async |clients, _| {
+            join_all(clients.iter_mut().map(|client| client.flows(begun))).await
+        });
         // Flows that could not be fetched are requested again in the next call.
         let fetched = fetched.into_iter().enumerate();
-        let some = fetched.filter_map(|(n, flows)| flows.ok().map(|flows| (n, flows)));
-        some.filter(|(_, flows)| !flows.is_empty()).collect()
+        let some = fetched.filter_map(|(client, batch)| {
+            let ((flows, beginning), more) = batch.ok()?;
+            Some(ClientFlows {
+                client,
+                flows,
+                beginning,
+                more,
+            })
+        });
+        some.filter(|batch| !batch.flows.is_empty()).collect()
     }
 
     /// The state of every agent, at most half a second old: clients, then servers.

@@ -38,7 +38,7 @@ pub use api::{
 };
 pub use authority::{enrol, kept, make_authority};
 pub use clock::Beginning;
-pub use controller::Controller;
+pub use controller::{ClientFlows, Controller};
 pub use dial_out::DialOut;
 pub use documents::openapi;
 pub use listen::{Agent, AgentConfig, AgentError};
@@ -46,5 +46,4 @@ pub use order::{Address, Order, OrderError};
 pub use party::Standing;
 pub use remote::{Dial, RemoteError, Trust};
 pub use rendezvous::{Refusals, Rendezvous};
-pub use routes::FLOWS;
 pub use tls::{Identity, TlsError, fingerprint, is_fingerprint};

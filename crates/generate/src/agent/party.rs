@@ -1,5 +1,6 @@
 //! The controller's view of one agent in a run.
 
+use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use super::api::{Change, NewRun, Part, RunView, StatisticsView, Status, TargetPa
 use super::clock::{Beginning, Clock};
 use super::order::OrderError;
 use super::remote::{Remote, RemoteError};
-use super::routes::FIRST;
+use super::routes::{FIRST, FLOWS};
 use crate::{Addresses, Flow, ROW};
 
 /// The state of an agent's part.
@@ -23,7 +24,7 @@ pub struct Standing {
     pub agent: String,
     /// Its last report, including what earlier parts of it counted; `None` before the first.
     pub statistics: Option<StatisticsView>,
-    /// Why it could not be reached, if so.
+    /// Why a request to it last failed, also if later ones did not.
     pub trouble: Option<String>,
     /// Flows of it that were lost because its log overflowed or it was restarted.
     pub lost: u64,
@@ -102,6 +103,9 @@ impl Seen {
     }
 }
 
+/// Flows of one part of an agent, and when that part began.
+type Batch = (Vec<Flow>, Option<Beginning>);
+
 pub(super) struct Party {
     /// Connection for occasional requests; leases are renewed over another one.
     pub remote: Remote,
@@ -115,8 +119,10 @@ pub(super) struct Party {
     /// Number of the next flow to fetch.
     next: u64,
     lost: u64,
-    /// Flows that were fetched from an earlier part.
-    fetched: Vec<Flow>,
+    /// Flows that were fetched from earlier parts.
+    fetched: VecDeque<Batch>,
+    /// A load that its run does not have yet, because it did not answer.
+    load: Option<f64>,
     /// The counters of earlier parts.
     earlier: Option<StatisticsView>,
     /// How long it was missing before it came back, and how often.
@@ -137,7 +143,8 @@ impl Party {
             lease: Duration::from_secs_f64(lease.as_secs_f64()),
             next: 0,
             lost: 0,
-            fetched: Vec::new(),
+            fetched: VecDeque::new(),
+            load: None,
             earlier: None,
             away: Duration::ZERO,
             returns: 0,
@@ -157,6 +164,7 @@ impl Party {
     pub fn standing(&self, begun: Option<Instant>) -> Standing {
         let seen = lock(&self.seen);
         let flows = seen.statistics.as_ref().map_or(0, |s| s.flows);
+        let fetched: usize = self.fetched.iter().map(|batch| batch.0.len()).sum();
         let missing = seen.missing(self.lease);
         let both = match (seen.statistics.clone(), &self.earlier) {
             (Some(now), Some(earlier)) => Some(now.after(earlier)),
@@ -168,7 +176,7 @@ impl Party {
             statistics: both,
             trouble: seen.trouble.clone(),
             lost: self.lost,
-            waiting: flows.saturating_sub(self.next) + self.fetched.len() as u64,
+            waiting: flows.saturating_sub(self.next) + fetched as u64,
             missing: missing.is_some(),
             away: self.away + missing.map_or(Duration::ZERO, |since| since.elapsed()),
             returns: self.returns,
@@ -257,6 +265,8 @@ impl Party {
             server.port = made.port;
         }
         self.part = Some(part);
+        // The part has the last load.
+        self.load = None;
         {
             let mut seen = lock(&self.seen);
             seen.run = Some((made.id, made.instance.clone()));
@@ -281,8 +291,9 @@ impl Party {
         seen.refuses = matches!(why, OrderError::Remote(error) if error.is_forbidden());
     }
 
-    /// Records another load, for parts that it gets later.
-    pub fn note_load(&mut self, load: f64) {
+    /// Records another load, for parts that it gets later. `set`: its run has this load already.
+    pub fn note_load(&mut self, load: f64, set: bool) {
+        self.load = (!set).then_some(load);
         if let Some(NewRun {
             part: Part::Client(client),
             ..
@@ -290,6 +301,23 @@ impl Party {
             && let Ok(traffic) = client.traffic.loaded(load)
         {
             client.traffic = traffic;
+        }
+    }
+
+    /// Sets the load that its run does not have yet, if it answers again.
+    pub async fn catch_up(&mut self) {
+        let Some(load) = self.load else {
+            return;
+        };
+        if lock(&self.seen).missing(self.lease).is_some() {
+            return;
+        }
+        let change = Change {
+            load: Some(load),
+            ..Change::default()
+        };
+        if self.change(&change).await.is_ok() {
+            self.load = None;
         }
     }
 
@@ -302,22 +330,26 @@ impl Party {
         match run {
             Some((id, instance)) if instance == status.instance => {
                 look(&mut self.remote, &self.seen).await;
+                let beginning = lock(&self.seen).clock.beginning(begun);
                 loop {
-                    let flows = self.flows_of(id).await?;
-                    if flows.is_empty() {
-                        break;
+                    // Many flows take long to fetch, and the other leases must not expire meanwhile.
+                    attention.pay();
+                    match self.flows_of(id).await {
+                        Ok(flows) if flows.is_empty() => break,
+                        Ok(flows) => self.fetched.push_back((flows, beginning)),
+                        // The agent deletes a part that ended long ago, with its flows.
+                        Err(error) if error.is_unknown() => {
+                            self.lose_rest();
+                            break;
+                        }
+                        Err(error) => return Err(error.into()),
                     }
-                    self.fetched.extend(flows);
                 }
                 let path = format!("/v1/runs/{id}");
                 // If the deletion fails, the agent forgets the part by itself.
                 let _ = self.remote.ask(Method::DELETE, &path, Bytes::new()).await;
             }
-            Some(_) => {
-                let seen = lock(&self.seen);
-                let flows = seen.statistics.as_ref().map_or(0, |s| s.flows);
-                self.lost += flows.saturating_sub(self.next);
-            }
+            Some(_) => self.lose_rest(),
             None => {}
         }
         {
@@ -362,6 +394,12 @@ impl Party {
         started?;
         self.returns += 1;
         Ok(())
+    }
+
+    /// Counts the flows that were not fetched as lost.
+    fn lose_rest(&mut self) {
+        let flows = lock(&self.seen).statistics.as_ref().map_or(0, |s| s.flows);
+        self.lost += flows.saturating_sub(self.next);
     }
 
     /// The server's addresses as its clients need them.
@@ -421,16 +459,20 @@ impl Party {
         look(&mut self.remote, &self.seen).await;
     }
 
-    /// Flows that have not been fetched yet, at most as many as the agent returns at once.
-    pub async fn flows(&mut self) -> Result<Vec<Flow>, RemoteError> {
-        if !self.fetched.is_empty() {
-            return Ok(std::mem::take(&mut self.fetched));
+    /// Flows that have not been fetched yet, at most as many as the agent returns at once, and whether more may be there.
+    /// The run's traffic began at `begun`.
+    pub async fn flows(&mut self, begun: Option<Instant>) -> Result<(Batch, bool), RemoteError> {
+        if let Some(batch) = self.fetched.pop_front() {
+            return Ok((batch, true));
         }
         let run = lock(&self.seen).run.clone();
-        match run {
-            Some((id, _)) => self.flows_of(id).await,
-            None => Ok(Vec::new()),
-        }
+        let flows = match run {
+            Some((id, _)) => self.flows_of(id).await?,
+            None => Vec::new(),
+        };
+        let beginning = begun.and_then(|begun| lock(&self.seen).clock.beginning(begun));
+        let more = flows.len() >= FLOWS;
+        Ok(((flows, beginning), more))
     }
 
     async fn flows_of(&mut self, id: u64) -> Result<Vec<Flow>, RemoteError> {
@@ -484,7 +526,8 @@ async fn visit(remote: &mut Remote, change: &Change, seen: &Mutex<Seen>) -> bool
     let changed: Result<RunView, RemoteError> =
         remote.call(Method::PATCH, &path, Some(change)).await;
     match changed {
-        // The agent was restarted, and the number now belongs to another controller's run.
+        // The agent was restarted, and the number belongs to another controller's run. Numbers are random, so this
+        // hardly happens.
         Ok(view) if view.instance != instance => {
             unknown(seen, id);
             return false;
@@ -497,7 +540,7 @@ async fn visit(remote: &mut Remote, change: &Change, seen: &Mutex<Seen>) -> bool
                 seen.refuses = error.is_forbidden();
             }
             match error {
-                RemoteError::Refused { status: 404, .. } => {
+                _ if error.is_unknown() => {
                     unknown(seen, id);
                     return false;
                 }

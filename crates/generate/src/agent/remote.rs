@@ -64,6 +64,16 @@ pub enum RemoteError {
 }
 
 impl RemoteError {
+    /// Whether the request was invalid.
+    pub(super) fn is_invalid(&self) -> bool {
+        matches!(self, RemoteError::Refused { status: 400, .. })
+    }
+
+    /// Whether the agent does not have what the request was about.
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(self, RemoteError::Refused { status: 404, .. })
+    }
+
     /// Whether the agent permits this to nobody.
     pub(super) fn is_forbidden(&self) -> bool {
         matches!(self, RemoteError::Refused { status: 403, .. })

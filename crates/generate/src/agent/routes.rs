@@ -23,7 +23,7 @@ use crate::{Counts, ROW};
 /// Maximum length of a body. A model's text has at most 32 MiB; as a JSON string it is longer.
 const MODEL_BODY: usize = 72 << 20;
 /// Most flows in one answer. This is about a megabyte, which also fits the time limit on a slow path.
-pub const FLOWS: usize = 10_000;
+pub(super) const FLOWS: usize = 10_000;
 const JSON: &str = "application/json";
 /// Header with the number of the first flow in an answer.
 pub(super) const FIRST: &str = "swell-first";

@@ -110,9 +110,9 @@ pub(super) struct Runs {
     held: Mutex<Held>,
 }
 
-#[derive(Default)]
 struct Held {
-    next: u64,
+    /// The number of the latest run.
+    latest: u64,
     runs: BTreeMap<u64, One>,
 }
 
@@ -127,12 +127,19 @@ struct One {
 
 impl Runs {
     pub fn new(allowed: Allowed) -> Runs {
+        // A random value that differs between starts.
+        let instance = Key::random().map_or_else(|_| String::new(), Key::to_hex);
+        // So do the numbers of runs, with 52 random bits: a controller whose run ended with an earlier start must not
+        // change or delete the run of another one. JSON numbers are exact up to 2^53.
+        let digits = instance.get(..13).unwrap_or_default();
+        let held = Held {
+            latest: u64::from_str_radix(digits, 16).unwrap_or(0),
+            runs: BTreeMap::new(),
+        };
         Runs {
             allowed,
-            // A random value that differs between starts. If the kernel provides none, only the numbers of runs
-            // distinguish them.
-            instance: Key::random().map_or_else(|_| String::new(), Key::to_hex),
-            held: Mutex::default(),
+            instance,
+            held: Mutex::new(held),
         }
     }
 
@@ -173,8 +180,8 @@ impl Runs {
         run.renew(span);
         let mut held = self.held();
         held.room()?;
-        held.next += 1;
-        let id = held.next;
+        held.latest += 1;
+        let id = held.latest;
         let one = One {
             run: Arc::new(run),
             part,

@@ -129,6 +129,13 @@ impl Running {
     }
 }
 
+impl Running {
+    /// Path of its first run.
+    fn run(&self) -> String {
+        format!("/v1/runs/{}", self.get("/v1/status")["runs"][0]["id"])
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         self.end();
@@ -228,7 +235,7 @@ fn a_run_goes_from_request_to_results() {
     controller.start().unwrap();
     let mut flows = Vec::new();
     until(|| {
-        flows.extend(controller.flows());
+        flows.extend(controller.flows().into_iter().flat_map(|batch| batch.flows));
         done(&controller) > 200
     });
     assert!(
@@ -236,17 +243,15 @@ fn a_run_goes_from_request_to_results() {
         "closed sessions have no load"
     );
     let metrics = client.ask(Some(TOKEN), "GET", "/metrics", "").1;
-    assert!(
-        metrics.contains("swell_agent_sessions{run=\"1\",part=\"client\"} 4"),
-        "{metrics}"
-    );
+    let id = client.get("/v1/status")["runs"][0]["id"].clone();
+    let line = format!("swell_agent_sessions{{run=\"{id}\",part=\"client\"}} 4");
+    assert!(metrics.contains(&line), "{metrics}");
     controller.stop();
-    flows.extend(controller.flows());
+    flows.extend(controller.flows().into_iter().flat_map(|batch| batch.flows));
     let (clients, servers) = controller.standing();
     let counts = |s: &Standing| s.statistics.as_ref().unwrap().counts;
     let (mine, theirs) = (counts(&clients[0]), counts(&servers[0]));
     assert_eq!((mine.failed, clients[0].lost), (0, 0));
-    let flows: Vec<_> = flows.into_iter().flat_map(|f| f.1).collect();
     assert_eq!(flows.len() as u64, mine.done + mine.unfinished);
     let complete: Vec<_> = flows
         .iter()
@@ -297,7 +302,7 @@ fn when_the_controller_dies_everything_ends() {
     drop(controller);
     let state = |agent: &Running| agent.get("/v1/status")["runs"][0]["state"].clone();
     until(|| state(&client) == "expired" && state(&server) == "expired");
-    let statistics = client.get("/v1/runs/1/statistics");
+    let statistics = client.get(&format!("{}/statistics", client.run()));
     assert_eq!(statistics["open"], 0);
     assert!(
         statistics["counts"]["done"].as_u64().unwrap() > 0,
@@ -475,7 +480,7 @@ fn what_makes_no_sense_is_refused_and_said() {
         json!({ "traffic": { "closed": { "sessions": 1, "up": 1, "down": 1 } } }),
         json!({ "boom": 1 }),
     ] {
-        let (status, _) = agent.ask(Some(TOKEN), "PATCH", "/v1/runs/1", &change.to_string());
+        let (status, _) = agent.ask(Some(TOKEN), "PATCH", &agent.run(), &change.to_string());
         assert_eq!(status, 400, "{change}");
     }
 }

@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::remote::Trust;
+use crate::hex;
 
 /// Why TLS cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -51,10 +52,7 @@ pub struct Identity {
 
 /// The SHA-256 fingerprint of a certificate, in hexadecimal.
 pub fn fingerprint(certificate: &[u8]) -> String {
-    digest(certificate)
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect()
+    hex::encode(&digest(certificate))
 }
 
 /// The SHA-256 fingerprint of a certificate.
@@ -230,18 +228,8 @@ pub fn is_fingerprint(text: &str) -> Result<(), TlsError> {
 }
 
 pub(super) fn pin(text: &str) -> Result<[u8; 32], TlsError> {
-    let wrong = || TlsError::Fingerprint(text.into());
     let digits: Vec<u8> = text.bytes().filter(|b| *b != b':').collect();
-    if digits.len() != 64 {
-        return Err(wrong());
-    }
-    let mut out = [0; 32];
-    for (byte, pair) in out.iter_mut().zip(digits.chunks_exact(2)) {
-        let digit = |b: u8| (b as char).to_digit(16).ok_or_else(wrong);
-        // Two hexadecimal digits of four bits each.
-        *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
-    }
-    Ok(out)
+    hex::decode(&digits).ok_or_else(|| TlsError::Fingerprint(text.into()))
 }
 
 /// Compares fingerprints instead of verifying a chain to an authority. The handshake signature is still verified, so

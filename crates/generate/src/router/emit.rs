@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use swell_base::{Dur, Time, Warning};
 
-use super::constant::{LINK_HEADER, Pattern, PatternError};
+use super::constant::{Pattern, PatternError};
 use swell_host::be_punctual;
 use swell_host::sys::batch::{self as sys, AT_ONCE, Numbered};
 use swell_host::{Late, Lateness};
@@ -28,8 +28,6 @@ const LATE: Dur = Dur::from_millis(1);
 pub struct Emitted {
     /// Packets handed to the network.
     pub packets: u64,
-    /// Their bytes, link-layer headers included.
-    pub bytes: u64,
     /// Packets that the kernel refused.
     pub refused: u64,
     /// Packets that were due before the end but were not sent.
@@ -97,14 +95,16 @@ pub(super) fn socket() -> rustix::io::Result<OwnedFd> {
 }
 
 /// Sends a pattern for `span`, as punctually as the kernel schedules this thread. The thread has real-time priority
-/// if it mostly sleeps. Packets that are due leave at once, and none is skipped to catch up.
+/// if it mostly sleeps. Packets that are due leave at once, and none is skipped to catch up. Also returns the numbers of
+/// the packets that the kernel refused, ascending.
 pub(super) fn emit(
     socket: &OwnedFd,
     pattern: &Pattern,
     to: Ipv4Net,
     span: Dur,
     stop: &dyn Fn() -> bool,
-) -> Result<Emitted, PatternError> {
+) -> Result<(Emitted, Vec<u64>), PatternError> {
+    let mut refused = Vec::new();
     let mut due = pattern.emissions()?.enumerate().peekable();
     let to = Scattered::new(to);
     let filling = [0u8; 1 << 16];
@@ -151,24 +151,21 @@ pub(super) fn emit(
         while !rest.is_empty() {
             match sys::send(socket.as_fd(), PORT, rest, &filling) {
                 Ok(sent) if sent > 0 => {
-                    let (gone, left) = rest.split_at(sent.min(rest.len()));
-                    let bytes = |d: &Numbered| {
-                        d.payload as u64 + u64::from(HEADERS) + u64::from(LINK_HEADER)
-                    };
-                    emitted.packets += gone.len() as u64;
-                    emitted.bytes += gone.iter().map(bytes).sum::<u64>();
-                    rest = left;
+                    let sent = sent.min(rest.len());
+                    emitted.packets += sent as u64;
+                    rest = &rest[sent..];
                 }
                 Err(Errno::INTR) => {}
                 Ok(_) | Err(_) => {
-                    emitted.refused += 1;
+                    refused.push(rest[0].number);
                     rest = &rest[1..];
                 }
             }
         }
     }
+    emitted.refused = refused.len() as u64;
     emitted.late = lateness.late();
-    Ok(emitted)
+    Ok((emitted, refused))
 }
 
 #[cfg(test)]
@@ -225,7 +222,8 @@ mod tests {
             .take_while(|e| e.at < Time::ZERO + span)
             .collect();
         let socket = socket().unwrap();
-        let emitted = emit(&socket, &pattern, to, span, &|| false).unwrap();
+        let (emitted, refused) = emit(&socket, &pattern, to, span, &|| false).unwrap();
+        assert_eq!(emitted.refused, refused.len() as u64);
         assert_eq!(
             emitted.packets + emitted.refused + emitted.missed,
             expected.len() as u64
@@ -273,7 +271,7 @@ mod tests {
             load: Rate::from_bps(1_000_000_000_000),
         };
         let to: Ipv4Net = "127.77.1.0/32".parse().unwrap();
-        let emitted = emit(
+        let (emitted, _) = emit(
             &socket().unwrap(),
             &pattern,
             to,

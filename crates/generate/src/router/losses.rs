@@ -58,11 +58,13 @@ impl Numbers {
         self.0[number] = true;
     }
 
-    /// For each of the first `sent` packets, whether it was lost.
-    pub fn lost(&self, sent: u64) -> Vec<bool> {
-        let sent = usize::try_from(sent).unwrap_or(MOST).min(MOST);
-        let arrived = |n| self.0.get(n).copied().unwrap_or(false);
-        (0..sent).map(|n| !arrived(n)).collect()
+    /// For each of the first `numbers` packets, whether it was lost. Those with the numbers `refused`, which ascend, were
+    /// never sent and are left out.
+    pub fn lost(&self, numbers: u64, refused: &[u64]) -> Vec<bool> {
+        let numbers = numbers.min(MOST as u64);
+        let arrived = |n: u64| self.0.get(n as usize).copied().unwrap_or(false);
+        let sent = (0..numbers).filter(|n| refused.binary_search(n).is_err());
+        sent.map(|n| !arrived(n)).collect()
     }
 }
 
@@ -163,8 +165,13 @@ mod tests {
             numbers.arrived(&n.to_be_bytes());
         }
         numbers.arrived(b"short");
-        assert_eq!(numbers.lost(6), [false, false, true, true, false, true]);
-        assert_eq!(Numbers::default().lost(2), [true, true]);
+        assert_eq!(
+            numbers.lost(6, &[]),
+            [false, false, true, true, false, true]
+        );
+        // What the kernel refused was not lost on the way.
+        assert_eq!(numbers.lost(6, &[2, 5]), [false, false, true, false]);
+        assert_eq!(Numbers::default().lost(2, &[]), [true, true]);
     }
 
     fn packet(id: u8, ttl: u8) -> [u8; FRONT] {

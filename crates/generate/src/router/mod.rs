@@ -236,7 +236,7 @@ fn constant(
     let source = source.map_err(kernel("make a socket of the source"))?;
     let (over, mut numbers) = (AtomicBool::new(false), Arrived::default());
     let first = bed.sample(Time::ZERO)?;
-    let (mut seen, emitted) = thread::scope(|scope| {
+    let (mut seen, (emitted, refused)) = thread::scope(|scope| {
         let reader = scope.spawn(|| losses::read(&sink, &over, |front, _| numbers.arrived(front)));
         let sender = scope.spawn(|| emit::emit(&source, pattern, prefix(), settings.span, stop));
         let seen = watch(bed, settings, &first, &|| sender.is_finished() || stop());
@@ -252,7 +252,7 @@ fn constant(
         lingered?;
         Ok::<_, BenchError>((seen?, emitted?))
     })?;
-    seen.lost = numbers.lost(emitted.packets + emitted.refused);
+    seen.lost = numbers.lost(emitted.packets + emitted.refused, &refused);
     let dropped = testbed::socket_drops(&sink);
     if dropped > 0 {
         seen.doubts.push(Warning::warning(

@@ -1,5 +1,7 @@
 //! Datagram sources.
 
+use swell_base::Rate;
+
 use super::*;
 
 #[test]
@@ -109,4 +111,67 @@ fn rows_of_sources_say_what_became_of_them() {
     );
     assert_eq!((counts.datagrams_sent, counts.datagrams_refused), (1, 1));
     assert!(flows.iter().all(|f| f.begun <= f.end), "{flows:?}");
+}
+
+/// A source whose socket cannot be made has a row, as every other one.
+#[test]
+fn a_source_without_a_socket_has_failed() {
+    // No socket may connect to the broadcast address by itself: EACCES (connect(2)).
+    let nowhere = pool("255.255.255.255");
+    let role = Role::Server(Server {
+        clients: vec![pool("127.0.0.0/8")],
+        pool: nowhere.clone(),
+        port: 0,
+    });
+    let server = Run::new(config(role)).unwrap();
+    let second = Dur::from_secs(1);
+    let one = burst(1.0, 100);
+    let script = Script(vec![source(
+        UdpKind::Periodic,
+        second / 10,
+        second,
+        one,
+        one,
+    )]);
+    let to = Target {
+        pool: nowhere,
+        ..target(&server)
+    };
+    let role = Role::Client(client_of(vec![to], script, Play::default()));
+    let (counts, flows) = play(&Run::new(config(role)).unwrap());
+    assert_eq!((counts.sources_begun, counts.sources_ended), (1, 1));
+    assert_eq!(flows.len(), 1);
+    assert!(flows[0].datagrams && flows[0].outcome == Outcome::Failed);
+}
+
+/// An exchange of many datagrams does not leave at once because there was room for the first one.
+#[test]
+fn datagrams_keep_to_the_rate_limit_within_an_exchange() {
+    let server = server();
+    let (gap, span) = (Dur::from_millis(400), Dur::from_millis(500));
+    let script = Script(vec![source(
+        UdpKind::Periodic,
+        gap,
+        span,
+        burst(60.0, 1_000),
+        burst(0.0, 0),
+    )]);
+    let limits = Limits {
+        // A datagram takes 85 ms.
+        budget: Some(Arc::new(Budget::new(Rate::from_bps(100_000)))),
+        ..Limits::default()
+    };
+    let role = Role::Client(client_of(vec![target(&server)], script, Play::default()));
+    let client = Run::new(Config {
+        limits,
+        ..config(role)
+    })
+    .unwrap();
+    let (counts, _) = play(&client);
+    let exchanges = (counts.datagrams_sent + counts.limited) / 60;
+    assert!((1..=2).contains(&exchanges), "{counts:?}");
+    assert!(
+        (1..=exchanges).contains(&counts.datagrams_sent),
+        "{counts:?}"
+    );
 }

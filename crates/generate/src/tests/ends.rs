@@ -128,3 +128,46 @@ fn what_makes_no_sense_is_refused() {
     drop(Run::new(config(role)));
     drop(taken);
 }
+
+/// Traffic that ends one of two threads.
+struct Faulty(Script);
+
+struct Panics;
+
+impl Plan for Faulty {
+    fn part(&self, share: Share, now: Time) -> Box<dyn Traffic> {
+        match share.index {
+            0 => self.0.part(share, now),
+            _ => Box::new(Panics),
+        }
+    }
+}
+
+impl Traffic for Panics {
+    fn poll_at(&self) -> Option<Time> {
+        Some(Time::ZERO)
+    }
+    fn pop(&mut self, _: Time) -> Option<Due> {
+        panic!("on purpose")
+    }
+    fn active(&self) -> u64 {
+        1
+    }
+}
+
+#[test]
+fn a_thread_that_panics_is_reported_and_nobody_waits_for_it() {
+    let server = server();
+    let plan = Faulty(transfers(2, 5, Dur::from_millis(10), |_| (100, 100)));
+    let role = Role::Client(client_of(vec![target(&server)], plan, Play::default()));
+    let client = Run::new(Config {
+        threads: 2,
+        ..config(role)
+    })
+    .unwrap();
+    let (counts, _) = play(&client);
+    assert_eq!(counts.done, 5);
+    let doubts = client.statistics().doubts();
+    let codes: Vec<&str> = doubts.iter().map(|d| d.code.as_str()).collect();
+    assert_eq!(codes, ["thread-panicked"]);
+}

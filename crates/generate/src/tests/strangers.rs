@@ -147,3 +147,36 @@ fn who_agreed_to_other_addresses_is_not_sent_traffic() {
     assert_eq!((counts.begun, counts.withheld), (0, 10));
     assert_eq!(server.stop().counts.begun, 0);
 }
+
+/// Where the run does not say where a client is, it may move: the proof of its next lease counts, not its address.
+#[test]
+fn a_client_whose_address_changed_agrees_again() {
+    let role = Role::Server(Server {
+        clients: vec![Addresses::default()],
+        ..Server::default()
+    });
+    let server = Run::new(config(role)).unwrap();
+    for address in ["127.0.0.2", "127.0.0.3"] {
+        let role = Role::Client(Client {
+            pool: pool(address),
+            ..client_of(
+                vec![target(&server)],
+                transfers(1, 5, Dur::from_millis(10), |_| (100, 100)),
+                Play::default(),
+            )
+        });
+        let (counts, _) = play(&Run::new(config(role)).unwrap());
+        assert_eq!((counts.done, counts.failed), (5, 0), "{address}");
+    }
+    // Other addresses still get no traffic.
+    let request = Message::Request(Request {
+        client: 0,
+        keep: false,
+        dscp: 0,
+        congestion: 0,
+        up: 0,
+        down: 1_000,
+    });
+    assert_eq!(probe(server.port(), &request.encode(&KEY)), 0);
+    assert_eq!(server.stop().counts.done, 10);
+}

@@ -170,6 +170,28 @@ fn both_families_of_addresses_work() {
     assert!(flows.iter().all(|f| f.destination.to_string() == "::1"));
 }
 
+/// A kept connection leads to one server. Another server at the same address needs its own.
+#[test]
+fn servers_that_share_an_address_share_no_connections() {
+    let servers = [server(), server()];
+    let how = Play {
+        keep: true,
+        ..Play::default()
+    };
+    // One session; its destinations are those of the two servers in turn.
+    let traffic = transfers(1, 20, Dur::from_millis(20), |_| (100, 1_000));
+    let role = Role::Client(client_of(
+        servers.iter().map(target).collect(),
+        traffic,
+        how,
+    ));
+    let client = Run::new(config(role)).unwrap();
+    until(|| client.statistics().parties == 2);
+    let (counts, _) = play(&client);
+    assert_eq!((counts.done, counts.failed), (20, 0));
+    assert_eq!(servers.map(|s| s.stop().counts.done), [10, 10]);
+}
+
 #[test]
 fn closed_sessions_make_one_transfer_at_a_time() {
     let server = server();

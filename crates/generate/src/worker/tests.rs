@@ -3,9 +3,11 @@
 use std::os::unix::net::UnixStream;
 
 use swell_base::Rate;
+use swell_traffic::flowlevel::Transfer;
 
 use super::*;
-use crate::{Addresses, Budget, Config, Key, Limits, Server};
+use crate::patience::until;
+use crate::{Addresses, Budget, Client, Closed, Config, Key, Limits, Play, Server, Target};
 
 /// A server's thread. Its only client has agreed, and sending a packet uses up the rate limit for ten seconds.
 fn limited() -> Worker {
@@ -87,4 +89,87 @@ fn a_transfer_whose_connection_cannot_be_watched_has_failed() {
         "{:?}",
         worker.failures
     );
+}
+
+/// A client's thread with a budget of its own, and the server that it knows.
+fn client() -> (Worker, Arc<Budget>, std::net::TcpListener) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let budget = Arc::new(Budget::new(Rate::from_bps(1_000_000)));
+    let role = Role::Client(Client {
+        index: 0,
+        of: 1,
+        pool: Addresses::default(),
+        servers: vec![Target {
+            address: listener.local_addr().unwrap(),
+            datagrams: 9,
+            pool: Addresses::default(),
+        }],
+        plan: Arc::new(Closed {
+            sessions: 1,
+            up: 1,
+            down: 1,
+        }),
+        play: Play::default(),
+    });
+    let shared = Shared::new(Config {
+        key: Key::new([7; 16]),
+        lease: Dur::from_secs(3_600),
+        congestion: Vec::new(),
+        threads: 1,
+        precise: false,
+        room: 0,
+        elapsed: Dur::ZERO,
+        limits: Limits {
+            budget: Some(Arc::clone(&budget)),
+            ..Limits::default()
+        },
+        role,
+    })
+    .unwrap();
+    (Worker::new(Arc::new(shared), 0).unwrap(), budget, listener)
+}
+
+fn upload(worker: &mut Worker) -> u64 {
+    let due = Transfer {
+        at: Time::ZERO,
+        session: 0,
+        source: 0,
+        destination: 0,
+        up: 10_000,
+        down: 1,
+        kept: false,
+    };
+    let ends = worker.playing.as_ref().unwrap().ends(0, 0);
+    worker.transfer(&due, ends);
+    worker.conns.tokens(|_| true)[0]
+}
+
+/// The server would close the connection after five seconds.
+#[test]
+fn a_header_does_not_wait_for_the_rate_limit() {
+    let (mut worker, budget, listener) = client();
+    let token = upload(&mut worker);
+    // Another thread uses up the budget for a minute while the connection is made.
+    budget.pay(8_000_000);
+    until(|| listener.accept().is_ok());
+    worker.client_news(token, EventFlags::OUT);
+    assert_eq!(worker.counts.sent_bytes, HEADER as u64);
+    assert_eq!(worker.waiting, [token], "the rest waits");
+}
+
+#[test]
+fn a_connection_is_not_made_before_the_rate_limit_allows_its_header() {
+    let (mut worker, budget, listener) = client();
+    // 10 ms beyond a burst of 10 ms.
+    budget.pay(2_400);
+    let token = upload(&mut worker);
+    assert_eq!(worker.waiting, [token]);
+    assert!(listener.accept().is_err());
+    until(|| {
+        let now = worker.now();
+        worker.timers(now);
+        listener.accept().is_ok()
+    });
+    assert_eq!(worker.counts.limited, 1);
 }

@@ -8,7 +8,7 @@ use swell_base::{Dur, Warning};
 use swell_experiment::observe;
 use swell_experiment::store::{AgentRow, LiveFlow, write_agents, write_live_flows};
 use swell_generate::Flow;
-use swell_generate::agent::{Controller, FLOWS, Order, Standing, TrafficPart};
+use swell_generate::agent::{Controller, Order, Standing, TrafficPart};
 
 use super::{Agents, Ended};
 use crate::Error;
@@ -16,6 +16,9 @@ use crate::files::{PROGRESS, write};
 
 /// Describes a run.
 pub(super) const MANIFEST: &str = "manifest.json";
+
+/// What the manifest of a run of live traffic names as its backend.
+const BACKEND: &str = "live";
 
 /// Maximum number of flows in a part of the table.
 const PART: usize = 200_000;
@@ -67,7 +70,7 @@ impl Keeper {
         let manifest = serde_json::json!({
             "format": 1,
             "version": env!("CARGO_PKG_VERSION"),
-            "backend": "live",
+            "backend": BACKEND,
             "name": name,
             "complete": false,
             "clients": names(&order.clients),
@@ -106,7 +109,7 @@ impl Keeper {
     /// Fetches flows from the agents; true if more may be available at once.
     pub fn take(&mut self, controller: &mut Controller) -> Result<bool, Error> {
         let fetched = controller.flows();
-        let mut most = 0;
+        let more = fetched.iter().any(|batch| batch.more);
         let (clients, _) = controller.standing();
         // Time zero of the table is the start of the first client.
         let offsets = clients.iter().flat_map(|c| c.beginning);
@@ -114,20 +117,20 @@ impl Keeper {
         let zero = *self
             .zero
             .get_or_insert(if zero.is_finite() { zero } else { 0.0 });
-        for (client, flows) in fetched {
-            most = most.max(flows.len());
-            let beginning = clients.get(client).and_then(|c| c.beginning);
-            let shift = beginning.map_or(0.0, |b| b.offset_s - zero);
-            if let Some((name, rows)) = self.clients.get_mut(client) {
-                *rows += flows.len() as u64;
-                self.flows.extend(flows.iter().map(|f| row(f, name, shift)));
+        for batch in fetched {
+            // Each part of a client counts from its own beginning.
+            let shift = batch.beginning.map_or(0.0, |b| b.offset_s - zero);
+            if let Some((name, rows)) = self.clients.get_mut(batch.client) {
+                *rows += batch.flows.len() as u64;
+                let own = batch.flows.iter().map(|f| row(f, name, shift));
+                self.flows.extend(own);
             }
         }
         let patience = (self.begun.elapsed() / 20).clamp(SOON, LATE);
         if self.flows.len() >= PART || self.written.elapsed() > patience {
             self.write()?;
         }
-        Ok(most >= FLOWS)
+        Ok(more)
     }
 
     /// Samples the state of the agents.
@@ -288,12 +291,18 @@ fn thin(rows: &mut Vec<AgentRow>) {
     });
 }
 
-/// Fails unless the directory holds a run.
+/// Fails unless the directory holds a run of live traffic. Experiments and other programs have manifests, too.
 pub(super) fn is_run(dir: &Path) -> Result<(), Error> {
-    if dir.join(MANIFEST).exists() {
+    let manifest = std::fs::read(dir.join(MANIFEST)).ok();
+    let manifest =
+        manifest.and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
+    if manifest.is_some_and(|m| m["backend"] == BACKEND) {
         return Ok(());
     }
-    let fail = Error::usage(format!("{} holds something that is no run", dir.display()));
+    let fail = Error::usage(format!(
+        "{} holds something that is no run of `swell generate`",
+        dir.display()
+    ));
     Err(fail.hint("-o DIR puts the run elsewhere"))
 }
 
@@ -301,12 +310,13 @@ pub(super) fn is_run(dir: &Path) -> Result<(), Error> {
 pub(super) fn remove_run(dir: &Path) -> Result<(), Error> {
     is_run(dir)?;
     let fail = |e: std::io::Error| Error::failed(format!("{}: {e}", dir.display()));
-    let _ = std::fs::remove_dir_all(dir.join("flows"));
+    let gone = |removed: std::io::Result<()>| match removed {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(fail(e)),
+        _ => Ok(()),
+    };
+    gone(std::fs::remove_dir_all(dir.join("flows")))?;
     for name in ["agents.parquet", PROGRESS, MANIFEST] {
-        match std::fs::remove_file(dir.join(name)) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(fail(e)),
-            _ => {}
-        }
+        gone(std::fs::remove_file(dir.join(name)))?;
     }
     Ok(())
 }
@@ -377,6 +387,34 @@ fn traffic(traffic: &TrafficPart) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_run_of_live_traffic_is_thrown_away() {
+        let scratch = swell_host::scratch::Scratch::new().unwrap();
+        let dir = scratch.path();
+        let there = |name: &str| dir.join(name).exists();
+        let write = |name: &str, text: &str| std::fs::write(dir.join(name), text).unwrap();
+        let strangers = [
+            r#"{ "format": 1, "backend": "simulated" }"#,
+            r#"{ "name": "a web application" }"#,
+            "[]",
+            "no JSON",
+        ];
+        for manifest in strangers {
+            write(MANIFEST, manifest);
+            assert!(is_run(dir).is_err() && remove_run(dir).is_err());
+            assert!(there(MANIFEST), "{manifest}");
+        }
+        write(MANIFEST, r#"{ "format": 1, "backend": "live" }"#);
+        // What cannot be removed is said, and the run stays one.
+        write("flows", "a file");
+        assert!(remove_run(dir).is_err() && there(MANIFEST));
+        std::fs::remove_file(dir.join("flows")).unwrap();
+        std::fs::create_dir(dir.join("flows")).unwrap();
+        write("notes.txt", "mine");
+        remove_run(dir).unwrap();
+        assert!(!there(MANIFEST) && !there("flows") && there("notes.txt"));
+    }
 
     #[test]
     fn every_second_instant_is_forgotten_with_all_its_agents() {

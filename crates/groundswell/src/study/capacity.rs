@@ -20,6 +20,9 @@ const ENDLESS: u64 = 1 << 50;
 /// Longer than two polls of the agents, which happen every half second: the state read then is newer.
 const FRESH: Duration = Duration::from_millis(1_200);
 
+/// A controller of which nobody asks anything for a minute lets its leases expire.
+const LOOK: Duration = Duration::from_millis(500);
+
 /// Measurements of a client's and a server's process, driven by a third.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Capacity {
@@ -94,11 +97,12 @@ fn bulk((rights, program): (&Rights, &Path), span: Duration) -> Result<Rate, Err
     let mut controller = Controller::new(&order(&local, traffic)).map_err(Error::failed)?;
     controller.start().map_err(Error::failed)?;
     let begun = Instant::now();
-    std::thread::sleep(span);
+    wait(span, || drop(controller.standing()));
     controller.stop();
     let took = begun.elapsed();
     // The final counts arrive with the answer to the stop.
-    let (clients, _) = controller.standing();
+    let (clients, servers) = controller.standing();
+    both_stopped(&clients, &servers)?;
     let received: u64 = statistics(&clients).map(|s| s.counts.received_bytes).sum();
     controller.end();
     Ok(Rate::from_bps_f64(
@@ -126,10 +130,10 @@ fn sessions(
     let order = order(&local, TrafficPart::Model(part));
     let mut controller = Controller::new(&order).map_err(Error::failed)?;
     controller.start().map_err(Error::failed)?;
-    std::thread::sleep(FRESH);
+    wait(FRESH, || drop(controller.standing()));
     let before = active_in(&controller);
     controller.set_load(1.0).map_err(Error::failed)?;
-    std::thread::sleep(span.max(FRESH));
+    wait(span.max(FRESH), || drop(controller.standing()));
     let after = active_in(&controller);
     capacity.reloaded_from = before;
     capacity.reloaded_to = after;
@@ -142,9 +146,33 @@ fn sessions(
         capacity.failed += s.counts.failed;
         capacity.late = capacity.late.max(s.late.p99_us / 1e6);
     }
-    let all = || statistics(&clients).chain(statistics(&servers));
-    capacity.stopped = all().count() == 2 && all().all(|s| s.run.state == "stopped");
+    both_stopped(&clients, &servers)?;
+    capacity.stopped = true;
     controller.end();
+    Ok(())
+}
+
+/// Sleeps, and calls `look` again and again meanwhile.
+fn wait(span: Duration, mut look: impl FnMut()) {
+    let begun = Instant::now();
+    while let Some(left) = span.checked_sub(begun.elapsed()).filter(|l| !l.is_zero()) {
+        std::thread::sleep(left.min(LOOK));
+        look();
+    }
+}
+
+/// Fails unless both agents played until they were told to stop: what was measured otherwise is no capacity.
+fn both_stopped(clients: &[Standing], servers: &[Standing]) -> Result<(), Error> {
+    for standing in clients.iter().chain(servers) {
+        let state = standing.statistics.as_ref().map(|s| s.run.state.as_str());
+        if state != Some("stopped") {
+            return Err(Error::failed(format!(
+                "the agent {} did not play until the end of the measurement: its run is {}",
+                standing.agent,
+                state.unwrap_or("unknown")
+            )));
+        }
+    }
     Ok(())
 }
 
@@ -188,6 +216,52 @@ fn many(model: &FlowModel, sessions: u64) -> FlowModel {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_waits_for_long_looks_meanwhile() {
+        let begun = Instant::now();
+        let mut looks = Vec::new();
+        wait(LOOK * 5 / 2, || looks.push(begun.elapsed()));
+        assert_eq!(looks.len(), 3);
+        assert!(looks[2] >= LOOK * 5 / 2 && looks[0] < looks[1]);
+    }
+
+    #[test]
+    fn an_agent_that_did_not_play_to_the_end_spoils_the_measurement() {
+        let agent = |state: &str| {
+            let mut run = serde_json::json!({
+                "id": 1, "part": "client", "instance": "", "port": 0, "datagrams": 0, "elapsed_s": 9.0,
+            });
+            run["state"] = state.into();
+            let counts = swell_generate::Counts::default();
+            let statistics = serde_json::json!({
+                "run": run, "counts": counts, "sessions": 0, "open": 0, "parties": 1, "absent": [], "refused": [],
+                "late": { "count": 0, "p50_us": 0.0, "p99_us": 0.0, "p999_us": 0.0, "max_us": 0.0 },
+                "failures": {}, "flows": 0, "warnings": [],
+            });
+            Standing {
+                agent: "a".into(),
+                statistics: serde_json::from_value(statistics).unwrap(),
+                trouble: None,
+                refuses: false,
+                lost: 0,
+                waiting: 0,
+                missing: false,
+                away: Duration::ZERO,
+                returns: 0,
+                beginning: None,
+            }
+        };
+        let result = |client: &str, server: &str| both_stopped(&[agent(client)], &[agent(server)]);
+        assert!(result("stopped", "stopped").is_ok());
+        for (client, server) in [
+            ("expired", "expired"),
+            ("stopped", "expired"),
+            ("playing", "stopped"),
+        ] {
+            assert!(result(client, server).is_err(), "{client} {server}");
+        }
+    }
 
     #[test]
     fn studies_know_what_is_measured() {

@@ -78,6 +78,12 @@ impl Agent {
         serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
     }
 
+    /// Statistics of its first run.
+    fn statistics(&self) -> Value {
+        let id = &self.get("/v1/status")["runs"][0]["id"];
+        self.get(&format!("/v1/runs/{id}/statistics"))
+    }
+
     fn state(&self) -> String {
         let status = self.get("/v1/status");
         status["runs"][0]["state"].as_str().unwrap_or("none").into()
@@ -267,10 +273,7 @@ fn endless(dir: &Scratch, client: &Agent, server: &Agent, more: &[&str]) -> Chil
         .spawn()
         .unwrap();
     until(|| client.state() == "playing" && server.state() == "playing");
-    until(|| {
-        let statistics = client.get("/v1/runs/1/statistics");
-        statistics["counts"]["done"].as_u64().unwrap() > 10
-    });
+    until(|| client.statistics()["counts"]["done"].as_u64().unwrap() > 10);
     child
 }
 
@@ -282,7 +285,7 @@ fn kill_9_of_the_controller_ends_the_traffic() {
     controller.kill().unwrap();
     controller.wait().unwrap();
     until(|| client.state() == "expired" && server.state() == "expired");
-    assert_eq!(client.get("/v1/runs/1/statistics")["open"], 0);
+    assert_eq!(client.statistics()["open"], 0);
     assert_eq!(manifest(&dir.0.join("kept"))["complete"], false);
 }
 
@@ -546,7 +549,7 @@ fn kill_9_of_a_server_leaves_the_client_silent() {
     let mut controller = endless(&dir, &client, &server, &["--duration", "20s"]);
     server.kill();
     until(|| {
-        let s = client.get("/v1/runs/1/statistics");
+        let s = client.statistics();
         s["parties"] == 0 && s["counts"]["lost_parties"] == 1
     });
     // Ctrl-C ends the run and keeps its results.

@@ -200,6 +200,19 @@ fn enrolled(authority: &Path, name: &str) -> Identity {
 }
 
 #[test]
+fn no_key_is_written_beside_another_certificate() {
+    let scratch = Scratch::new().unwrap();
+    for (file, other) in [("ca.pem", "ca.key"), ("ca.key", "ca.pem")] {
+        let dir = scratch.path().join(file);
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::write(dir.join(file), "an earlier one").unwrap();
+        let refused = make_authority(&dir, 10).unwrap_err().to_string();
+        assert!(refused.contains(file), "{refused}");
+        assert!(!dir.join(other).exists(), "{other} does not match {file}");
+    }
+}
+
+#[test]
 fn an_authority_vouches_for_both_ends_and_names_decide() {
     let scratch = Scratch::new().unwrap();
     let [ours, theirs] = ["ours", "theirs"].map(|dir| scratch.path().join(dir));

@@ -81,9 +81,11 @@ fn traffic_goes_to_peers_of_the_agent_alone() {
     assert_eq!(asked(server(&["127.5.1.0/24"])), 201);
     // If the run does not restrict its clients' addresses, the agent's `peers` do; others count as strangers.
     assert_eq!(asked(server(&[])), 201);
-    let said = agent.get("/v1/runs/3")["port"].as_u64().unwrap() as u16;
+    // Runs are listed by number, so the latest is the last.
+    let run = agent.get("/v1/status")["runs"][2].clone();
+    let said = run["port"].as_u64().unwrap() as u16;
     let strangers = || {
-        let s = agent.get("/v1/runs/3/statistics");
+        let s = agent.get(&format!("/v1/runs/{}/statistics", run["id"]));
         s["counts"]["strangers"].as_u64().unwrap()
     };
     let mut stream = TcpStream::connect(("127.0.0.1", said)).unwrap();
@@ -95,7 +97,8 @@ fn traffic_goes_to_peers_of_the_agent_alone() {
 fn sent_at_most(order: &Order, agent: &Running) -> f64 {
     let mut controller = Controller::new(order).unwrap();
     controller.start().unwrap();
-    let counts = || agent.get("/v1/runs/1/statistics");
+    let path = format!("{}/statistics", agent.run());
+    let counts = || agent.get(&path);
     let sent = |s: &Value| {
         let of = |key: &str| s["counts"][key].as_f64().unwrap();
         of("sent_bytes") + of("datagram_bytes_sent")
@@ -180,13 +183,14 @@ fn at_the_end_of_its_hours_an_agent_stops() {
     // Open from an hour ago until three seconds from now: a run begins, is renewed, and ends.
     let closing = agent(82_800, 3);
     assert_eq!(begin(&closing).0, 201);
+    let run = closing.run();
     let mut refused = 0;
     until(|| {
         let renewal = r#"{ "lease_s": 60 }"#;
-        refused = closing.ask(Some(TOKEN), "PATCH", "/v1/runs/1", renewal).0;
+        refused = closing.ask(Some(TOKEN), "PATCH", &run, renewal).0;
         refused != 200
     });
     assert!(matches!(refused, 403 | 409), "{refused}");
-    until(|| closing.get("/v1/runs/1")["state"] == "expired");
+    until(|| closing.get(&run)["state"] == "expired");
     assert_eq!(begin(&closing).0, 403);
 }

@@ -80,7 +80,7 @@ fn silence() -> Result<(), String> {
         return Err(format!("the other had trouble: {trouble}"));
     }
     controller.stop();
-    while controller.flows().iter().any(|(client, _)| *client == 1) {}
+    while controller.flows().iter().any(|batch| batch.client == 1) {}
     let (clients, _) = controller.standing();
     assert_eq!((clients[1].lost, clients[1].waiting), (0, 0));
     controller.end();
