@@ -283,6 +283,11 @@ impl Worker {
                 self.welcome(token, client, nonce);
                 false
             }
+            Some(Message::Hello { .. }) => {
+                self.shared.refuse(peer);
+                self.refuse(token);
+                false
+            }
             _ => {
                 self.refuse(token);
                 false

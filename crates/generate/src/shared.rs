@@ -294,7 +294,7 @@ impl Shared {
     }
 
     /// Whether a client may request a lease from `address`. If the run does not say where the client is, it may have
-    /// moved since its last lease: its proof then decides.
+    /// moved since its last lease ended: its proof then decides. While it has a lease, nobody takes its place.
     pub fn may_agree(&self, client: u16, address: IpAddr) -> bool {
         let Role::Server(server) = &self.config.role else {
             return false;
@@ -306,7 +306,11 @@ impl Shared {
         if !peers.is_empty() && !peers.contains(address) {
             return false;
         }
-        pool.is_empty() || pool.contains(address)
+        let known = || *lock(&self.parties[usize::from(client)].address);
+        match pool.is_empty() {
+            true => !self.is_here(client) || known().is_none_or(|known| known == address),
+            false => pool.contains(address),
+        }
     }
 
     /// Records why a connection from `address` is refused.

@@ -410,7 +410,7 @@ fn play(
         events(Event::Look(begun.elapsed(), controller));
         for load in loads.try_iter() {
             match controller.set_load(load) {
-                Ok(()) => {
+                Ok(_) => {
                     keeper.loaded(begun.elapsed(), load);
                     events(Event::Loaded(std::mem::replace(&mut playing, load), load));
                 }

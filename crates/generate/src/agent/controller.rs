@@ -250,17 +250,21 @@ impl Controller {
         })
     }
 
-    /// Sets another load for every client. Clients that do not answer get it once they answer again.
+    /// Sets another load for every client. Returns the names of those that do not answer: they get it once they answer
+    /// again.
     ///
     /// # Errors
     /// If the traffic cannot have this load. Then no client has it.
-    pub fn set_load(&mut self, load: f64) -> Result<(), OrderError> {
+    pub fn set_load(&mut self, load: f64) -> Result<Vec<String>, OrderError> {
         let change = Change {
             load: Some(load),
             ..Change::default()
         };
         let begun = self.begun;
         self.with(async |clients, _| {
+            for client in clients.iter() {
+                client.may_have(load)?;
+            }
             let asked = clients.iter_mut().map(async |client| {
                 match client.standing(begun).missing {
                     true => Ok(false),
@@ -273,12 +277,18 @@ impl Controller {
                 matches!(answer, Err(OrderError::Remote(error)) if error.is_invalid())
             };
             if let Some(first) = answers.iter().position(invalid) {
-                return answers.swap_remove(first).map(|_| ());
+                return answers.swap_remove(first).map(|_| Vec::new());
             }
+            let mut missed = Vec::new();
             for (client, answer) in clients.iter_mut().zip(answers) {
-                client.note_load(load, answer.unwrap_or(false));
+                if let Err(why) = &answer {
+                    client.note_trouble(why);
+                }
+                let set = answer.unwrap_or(false);
+                client.note_load(load, set);
+                missed.extend((!set).then(|| client.remote.name.clone()));
             }
-            Ok(())
+            Ok(missed)
         })
     }
 

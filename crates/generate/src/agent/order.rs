@@ -74,6 +74,9 @@ pub enum OrderError {
     /// A run needs at least one client and one server.
     #[error("a run takes at least one client and one server")]
     Nobody,
+    /// The traffic cannot have another load.
+    #[error("{0}")]
+    Load(String),
     /// Agents would dial in, but nobody listens.
     #[error("{0} dials in: say where by --listen ADDR:PORT")]
     NoRendezvous(String),

@@ -291,6 +291,22 @@ impl Party {
         seen.refuses = matches!(why, OrderError::Remote(error) if error.is_forbidden());
     }
 
+    /// Whether its traffic can have a load, as far as that is known here.
+    pub fn may_have(&self, load: f64) -> Result<(), OrderError> {
+        let Some(NewRun {
+            part: Part::Client(client),
+            ..
+        }) = &self.part
+        else {
+            return Ok(());
+        };
+        if !(load.is_finite() && load >= 0.0) {
+            return Err(OrderError::Load(format!("{load} is no load")));
+        }
+        let loaded = client.traffic.loaded(load).map(|_| ());
+        loaded.map_err(|why| OrderError::Load(why.to_string()))
+    }
+
     /// Records another load, for parts that it gets later. `set`: its run has this load already.
     pub fn note_load(&mut self, load: f64, set: bool) {
         self.load = (!set).then_some(load);
@@ -316,8 +332,15 @@ impl Party {
             load: Some(load),
             ..Change::default()
         };
-        if self.change(&change).await.is_ok() {
-            self.load = None;
+        match self.change(&change).await {
+            Ok(()) => self.load = None,
+            Err(why) => {
+                self.note_trouble(&why);
+                // It would be so in every round.
+                if matches!(&why, OrderError::Remote(error) if error.is_invalid()) {
+                    self.load = None;
+                }
+            }
         }
     }
 
@@ -329,6 +352,12 @@ impl Party {
         let run = lock(&self.seen).run.clone();
         match run {
             Some((id, instance)) if instance == status.instance => {
+                // A part whose start was not answered may be playing, and would have new flows for ever.
+                let stop = Change {
+                    stop: Some(true),
+                    ..Change::default()
+                };
+                let _ = self.change(&stop).await;
                 look(&mut self.remote, &self.seen).await;
                 let beginning = lock(&self.seen).clock.beginning(begun);
                 loop {

@@ -132,7 +132,13 @@ fn sessions(
     controller.start().map_err(Error::failed)?;
     wait(FRESH, || drop(controller.standing()));
     let before = active_in(&controller);
-    controller.set_load(1.0).map_err(Error::failed)?;
+    let missed = controller.set_load(1.0).map_err(Error::failed)?;
+    if !missed.is_empty() {
+        let who = missed.join(", ");
+        return Err(Error::failed(format!(
+            "{who} did not take the load in time"
+        )));
+    }
     wait(span.max(FRESH), || drop(controller.standing()));
     let after = active_in(&controller);
     capacity.reloaded_from = before;
@@ -164,6 +170,13 @@ fn wait(span: Duration, mut look: impl FnMut()) {
 /// Fails unless both agents played until they were told to stop: what was measured otherwise is no capacity.
 fn both_stopped(clients: &[Standing], servers: &[Standing]) -> Result<(), Error> {
     for standing in clients.iter().chain(servers) {
+        let warnings = standing.statistics.iter().flat_map(|s| &s.warnings);
+        if warnings.into_iter().any(|w| w.code == "thread-panicked") {
+            return Err(Error::failed(format!(
+                "a thread of {} panicked",
+                standing.agent
+            )));
+        }
         let state = standing.statistics.as_ref().map(|s| s.run.state.as_str());
         if state != Some("stopped") {
             return Err(Error::failed(format!(
