@@ -155,6 +155,33 @@ def test_what_the_command_line_does_not_understand_is_an_exception(here):
         groundswell.run(TEXT, fail_if=["p99 > 1"])
     with pytest.raises(groundswell.UsageError, match="nowhere.toml"):
         groundswell.run("nowhere.toml")
+    # An older run is there, and is not the answer.
+    (here / "old").mkdir()
+    (here / "old/manifest.json").write_text("{}")
+    with pytest.raises(groundswell.UsageError, match="nosuch") as wrong:
+        groundswell.under("access-link", "true", compare=False, output="old", nosuch=True)
+    assert wrong.value.code == 2
+
+
+def test_lines_of_others_are_no_events(monkeypatch, here):
+    lines = ['{"event": "message"}', '{"event": "error", "message": "theirs"}', '{"event": {}}', '{"event": "progress"}']
+    (here / "lines").write_text("\n".join(lines) + "\n")
+    program = here / "program"
+    program.write_text("#!/bin/sh\ncat lines >&2\necho '[]'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("SWELL", str(program))
+    ended = _process.call(["models"], progress=lambda _: None)
+    assert ended.code == 0 and ended.messages == lines
+
+
+def test_the_time_left_counts_no_runs_that_were_there_before():
+    from groundswell._process import Progress
+    from groundswell._progress import Line
+
+    line = Line()
+    assert line(Progress("measuring", 1, 2, 30)) == "measuring: 1 of 2 runs"
+    assert line(Progress("running", 80, 100, 60)) == "running: 80 of 100 runs"
+    assert line(Progress("running", 85, 100, 70)) == "running: 85 of 100 runs, about 30 s left"
 
 
 def test_a_condition_that_holds_is_told_and_is_no_exception(here):
@@ -262,6 +289,14 @@ def test_a_model_is_learnt_from_the_packets_of_a_run(here):
     [trace] = (packets.directory / "packets").glob("*-none-*.pcapng")
     model = groundswell.learn(trace, here / "mine.json.zst", note="made here")
     assert model.summary["tcp_connections"] > 0 and model.summary["note"] == "made here"
+    assert model.private is None
+    private = groundswell.learn(trace, here / "private.json", private=0.01)
+    # What noise did to the load is known only to whoever learnt it.
+    far = not 0.5 <= private.private["bytes_ratio"] <= 2
+    assert any("private-load" in w for w in private.warnings) == far
+    assert set(private.doubts) <= set(private.warnings)
+    with pytest.raises(groundswell.UsageError, match="over the input"):
+        groundswell.learn(trace, trace)
 
 
 def test_a_study_has_a_ledger_and_charts(here):
@@ -378,11 +413,16 @@ def test_commands_to_run_under_traffic_are_lists_or_lines(monkeypatch, here):
 
 def test_a_command_without_comparison_has_an_exit_code_of_its_own(monkeypatch, here):
     program = here / "program"
-    program.write_text("#!/bin/sh\nmkdir -p out\necho '{}' > out/manifest.json\n$SAYS >&2\nexit 2\n")
+    program.write_text("#!/bin/sh\nmkdir -p out\necho '{}' > out/manifest.json\necho $RESULT\n$SAYS >&2\nexit 2\n")
     program.chmod(0o755)
     monkeypatch.setenv("SWELL", str(program))
     monkeypatch.setenv("SAYS", "true")
+    monkeypatch.setenv("RESULT", '{"command": "under", "verdict": {}}')
     assert groundswell.under("none", "x", compare=False, output="out").directory.name == "out"
+    # Without a result, what is in the directory is not one.
+    monkeypatch.setenv("RESULT", "")
+    with pytest.raises(groundswell.GroundswellError, match="no JSON"):
+        groundswell.under("none", "x", compare=False, output="out")
     with pytest.raises(groundswell.UsageError):
         groundswell.under("none", "x", output="out")
     event = {"event": "error", "code": 2, "message": "wrong", "hints": []}

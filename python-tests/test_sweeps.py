@@ -1,6 +1,7 @@
 """Sweeps of the package `groundswell`: their numbers, executors, stopping, and what they refuse."""
 import concurrent.futures
 import contextlib
+import json
 import math
 import os
 import pathlib
@@ -112,12 +113,14 @@ def test_a_cell_never_has_more_replications_than_asked_for(most):
     plan = _Plan(_experiment.Source.of(TEXT), 0.1, None, most)
     for widest in (0.11, 0.3, math.inf):
         _, n = plan.first({})
-        while more := plan.next(SimpleNamespace(replications=n, widest=widest), n):
+        while more := plan.next(SimpleNamespace(replications=n, widest=widest, compared=True), n):
             # A batch has at least two replications unless only one is left.
             assert more >= 2 or n + more == most
             n += more
         assert n == most
-    assert plan.next(SimpleNamespace(replications=1, widest=0.1), 1) == 0
+    assert plan.next(SimpleNamespace(replications=1, widest=0.1, compared=True), 1) == 0
+    # Nothing is compared, so no interval becomes narrower.
+    assert plan.next(SimpleNamespace(replications=5, widest=math.inf, compared=False), 5) == 0
 
 
 @pytest.mark.parametrize("counted", [0, 1, 5])
@@ -127,7 +130,7 @@ def test_a_cell_ends_even_if_the_verdict_leaves_out_runs(counted):
     from groundswell._sweep import _Plan
 
     plan, ran = _Plan(_experiment.Source.of(TEXT), 0.1, None, 100), 5
-    while more := plan.next(SimpleNamespace(replications=counted, widest=math.inf), ran):
+    while more := plan.next(SimpleNamespace(replications=counted, widest=math.inf, compared=True), ran):
         ran += more
     assert ran == (100 if counted else 5)
 
@@ -340,6 +343,51 @@ def test_only_what_is_surely_left_behind_is_removed(here):
     sweep_up(here, "own")
     # Another sweep is at work in `other`: it finished a run a moment ago.
     assert not own.exists() and other.exists() and not old.exists()
+
+
+def test_an_application_of_which_nothing_is_compared_widens_nothing():
+    from groundswell._results import Verdict
+
+    def foreground(judged, widest):
+        of = {"backgrounds": [{"judged": judged}], "comparisons": []}
+        return of | {"sureness": {"widest": widest, "replications": 5}}
+
+    known, endless, nothing = foreground([{}], 0.1), foreground([{}], None), foreground([], None)
+    for foregrounds, widest, compared in (
+        ([known, nothing], 0.1, True),
+        ([known, endless], math.inf, True),
+        ([nothing], math.inf, False),
+    ):
+        verdict = Verdict({"foregrounds": foregrounds})
+        assert (verdict.widest, verdict.compared) == (widest, compared)
+
+
+def test_what_another_process_removes_meanwhile_is_passed_over(here):
+    from groundswell._worker import sweep_up
+
+    # A link to what is gone is listed, and does not exist.
+    (here / ".stop-x").symlink_to("gone")
+    sweep_up(here, "own")
+
+
+def test_a_cell_of_which_no_run_counts_has_an_error(here, monkeypatch):
+    from groundswell import _results
+
+    call = _results.call
+
+    def without(arguments, **given):
+        ended = call(arguments, **given)
+        raw = ended.json()
+        for foreground in raw.get("verdict", {}).get("foregrounds", []):
+            foreground["sureness"]["replications"] = 0
+        ended.output = json.dumps(raw)
+        return ended
+
+    monkeypatch.setattr(_results, "call", without)
+    with pytest.raises(groundswell.SweepError, match="no replication counts") as wrong:
+        groundswell.sweep(TEXT, {"network.rate": ["10Mbit"]}, 1, output="sweep", replications=1)
+    [cell] = wrong.value.sweep
+    assert not cell.done and cell.attempts == 1 and cell.run.directory.is_dir()
 
 
 def test_a_cell_that_matches_mean_rates_is_one_run(here):

@@ -13,8 +13,8 @@ import polars as pl
 from groundswell import _process, _progress
 from groundswell._experiment import ExperimentLike, Source, as_list, assignments
 from groundswell._progress import Report
-from groundswell._results import Comparison, Model, Run, Study
-from groundswell.errors import UsageError
+from groundswell._results import Comparison, Model, Run, Study, said
+from groundswell.errors import GroundswellError, UsageError
 
 PathLike = str | os.PathLike[str]
 
@@ -87,8 +87,8 @@ def under(
     **options: object,
 ) -> Run:
     """Runs a program, unmodified, behind an emulated link: alone, with Poisson packets and with `background`, `compare`
-    times each (five by default). With `compare=False` it runs once, with `background`. Linux only; `swell doctor` says
-    what is missing.
+    times each (five by default). With `compare=False` it runs once, with `background`. What the program prints is in the
+    directory `output` of the run. Linux only; `swell doctor` says what is missing.
 
     `command` is a list, or a line that is split as a shell splits it. No shell runs it.
 
@@ -110,6 +110,9 @@ def under(
     accept = None if compare is False else _process.ANSWERS
     with _progress.shown(progress) as report:
         ended = _process.call([*arguments, "--", *words], progress=report, accept=accept)
+    # Whatever the exit code is: without a result, the directory may hold an older run.
+    if not isinstance(result := ended.json(), dict) or "verdict" not in result:
+        raise GroundswellError(f"`swell under` ended with code {ended.code} and without a result", code=ended.code)
     return Run(directory, messages=ended.messages)
 
 
@@ -123,7 +126,8 @@ def learn(
     """Learns a traffic model from packet traces, or a flow-level model from flow records.
 
     `options` are those of `swell learn`, with underscores: `name="campus"`, `note="CC BY 4.0"`, `inside=["192.0.2.0/24"]`,
-    `flows=True`. The model is written to `output`, or to `NAME.json.zst` after the first trace."""
+    `flows=True`. The model is written to `output`, or to `NAME.json.zst` after the first trace. Its `warnings` and, with
+    `private`, its `private` are what learning said; the latter is of the trace itself and not in the model."""
     files = as_list(traces)
     if not files:
         raise UsageError("there is no trace to learn from", code=2)
@@ -131,8 +135,8 @@ def learn(
         output = Path(f"{Path(files[0]).name.split('.')[0]}.json.zst")
     with _progress.shown(progress) as report:
         arguments = ["learn", *files, "--output", os.fspath(output), "--json", *_options(options)]
-        _process.call(arguments, progress=report)
-    return Model(output)
+        learnt: dict[str, Any] = _process.call(arguments, progress=report).json()
+    return Model(output, warnings=[said(w) for w in learnt["warnings"]], private=learnt.get("private"))
 
 
 def study(

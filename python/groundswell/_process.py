@@ -139,7 +139,7 @@ def call(
         elif event["event"] == "error":
             failures.append(event)
         elif event["event"] == "message":
-            ended.messages.append(str(event["text"]))
+            ended.messages.append(event["text"])
         elif event["event"] == "progress" and progress is not None and not raised:
             progress(Progress(event["stage"], event["done"], int(event["runs"]), event["seconds"]))
 
@@ -191,18 +191,29 @@ def call(
     if failures:
         raise of_event(failures[-1])
     text = "\n".join(said) or f"`swell {arguments[0]}` ended with code {ended.code}"
-    # Errors of the command-line parser are plain text.
     raise (UsageError if ended.code == 2 else GroundswellError)(text, None, ended.code)
 
 
+NUMBER = (int, float)
+EVENTS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
+    "error": {"code": int, "message": str},
+    "message": {"text": str},
+    "progress": {"stage": str, "done": NUMBER, "runs": NUMBER, "seconds": NUMBER},
+    "warning": {"warning": dict},
+}
+"""The events of the program, and what each has."""
+
+
 def _event(line: str) -> Mapping[str, Any] | None:
+    """The event that a line is; None for a line that is none of the program's."""
     if not line.startswith("{"):
         return None
     try:
         event = json.loads(line)
     except ValueError:
         return None
-    return event if "event" in event else None
+    has = EVENTS.get(str(event.get("event")))
+    return event if has is not None and all(isinstance(event.get(key), kind) for key, kind in has.items()) else None
 
 
 def _end(process: subprocess.Popen[str]) -> None:

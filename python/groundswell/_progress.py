@@ -23,13 +23,21 @@ def _shell() -> Any | None:
     return shell if shell is not None and hasattr(shell, "kernel") else None
 
 
-def line(progress: Progress) -> str:
-    """Progress as a line."""
-    left = ""
-    if 0 < progress.done < progress.runs and progress.seconds > 2:
-        seconds = progress.seconds * (progress.runs - progress.done) / progress.done
-        left = f", about {seconds:.0f} s left"
-    return f"{progress.stage}: {int(progress.done)} of {progress.runs} runs{left}"
+class Line:
+    """Progress as a line, with the time that is left at the pace since the stage's first report: runs that were there
+    before, and other stages, took none of that time."""
+
+    def __init__(self) -> None:
+        self._first: Progress | None = None
+
+    def __call__(self, progress: Progress) -> str:
+        if self._first is None or self._first.stage != progress.stage:
+            self._first = progress
+        left = ""
+        done, seconds = progress.done - self._first.done, progress.seconds - self._first.seconds
+        if done > 0 and progress.done < progress.runs and seconds > 2:
+            left = f", about {seconds * (progress.runs - progress.done) / done:.0f} s left"
+        return f"{progress.stage}: {int(progress.done)} of {progress.runs} runs{left}"
 
 
 @contextmanager
@@ -40,6 +48,7 @@ def shown(wanted: bool | Report | None) -> Generator[Report | None, None, None]:
     elif wanted is False:
         yield None
     elif _shell() is not None:
+        line = Line()
         from IPython import display as shell
 
         show, HTML = cast("Any", shell).display, shell.HTML
@@ -54,7 +63,7 @@ def shown(wanted: bool | Report | None) -> Generator[Report | None, None, None]:
         finally:
             handle.update(HTML(""))
     elif wanted or sys.stderr.isatty():
-        wrote = False
+        wrote, line = False, Line()
 
         def write(p: Progress) -> None:
             nonlocal wrote

@@ -95,6 +95,11 @@ def scan(path: Path) -> Frame:
     return as_frame(pl.scan_parquet(path))
 
 
+def said(doubt: Mapping[str, Any]) -> str:
+    """A warning or a note as a line."""
+    return f"{doubt['severity']}: {doubt['message']} [{doubt['code']}]"
+
+
 class Verdict:
     """The verdict on runs. `str()` gives the answer in English; `raw` is everything, as `swell show --json` prints it."""
 
@@ -150,13 +155,19 @@ class Verdict:
         """What to doubt, warnings first, each with its code."""
         doubts = [*self.raw["doubts"], *(d for f in self.raw["foregrounds"] for d in f["doubts"])]
         doubts.sort(key=lambda d: d["severity"] != "warning")
-        return [f"{d['severity']}: {d['message']} [{d['code']}]" for d in doubts]
+        return [said(d) for d in doubts]
 
     @property
     def widest(self) -> float:
         """The relative half-width of the widest interval that affects the verdict; infinite if there is none."""
-        widths = [f["sureness"]["widest"] for f in self.raw["foregrounds"]]
+        # Null stands for infinity where there are intervals.
+        widths = [f["sureness"]["widest"] for f in self.raw["foregrounds"] if _compared(f)]
         return max((math.inf if w is None else float(w) for w in widths), default=math.inf)
+
+    @property
+    def compared(self) -> bool:
+        """Whether anything was compared: whether there are intervals, however wide."""
+        return any(map(_compared, self.raw["foregrounds"]))
 
     @property
     def replications(self) -> int:
@@ -191,6 +202,11 @@ class Verdict:
 
     def __repr__(self) -> str:
         return f"<Verdict {self.matters}>"
+
+
+def _compared(foreground: Mapping[str, Any]) -> bool:
+    """Whether anything was compared for this application."""
+    return any(b["judged"] for b in [*foreground["backgrounds"], *foreground["comparisons"]])
 
 
 def _ends(name: str, estimate: Mapping[str, float | None] | None) -> dict[str, float | None]:
@@ -449,8 +465,7 @@ class Comparison:
     @property
     def doubts(self) -> list[str]:
         """What to doubt, each with its code."""
-        doubts = [d for c in self.raw["comparisons"] for d in c["doubts"]]
-        return [f"{d['severity']}: {d['message']} [{d['code']}]" for d in doubts]
+        return [said(d) for c in self.raw["comparisons"] for d in c["doubts"]]
 
     def report(self, output: str | os.PathLike[str]) -> Page:
         """Writes the page with the figures of all runs, superimposed."""
@@ -474,9 +489,20 @@ class Model:
 
     source: str
     """The file or the name."""
+    warnings: list[str]
+    """What `learn` warned of, each with its code; empty for a model that was not just learnt, which has `doubts`."""
+    private: dict[str, Any] | None
+    """What `private` costs, as `swell learn --json` prints it: figures of the trace itself, for its holder."""
 
-    def __init__(self, source: str | os.PathLike[str]) -> None:
+    def __init__(
+        self,
+        source: str | os.PathLike[str],
+        *,
+        warnings: Iterable[str] = (),
+        private: dict[str, Any] | None = None,
+    ) -> None:
         self.source = os.fspath(source)
+        self.warnings, self.private = list(warnings), private
         if Path(self.source).is_file():
             self.source = str(Path(self.source).absolute())
         else:
@@ -491,7 +517,7 @@ class Model:
     @property
     def doubts(self) -> list[str]:
         """What to doubt, each with its code."""
-        return [f"{d['severity']}: {d['message']} [{d['code']}]" for d in self.summary.get("warnings", [])]
+        return [said(d) for d in self.summary.get("warnings", [])]
 
     def chart(self, name: str = "sizes") -> alt.TopLevelMixin:
         """A picture of the model as an editable Altair chart: `sizes`, `rtts`, `load` or `scales`."""

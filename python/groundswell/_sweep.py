@@ -144,7 +144,7 @@ class Sweep(Sequence[Cell]):
                 rows = rows.filter(pl.col(column) == _one_of(column, wanted, there))
         rows = rows.filter(pl.col("slowdown").is_not_null())
         if rows.is_empty():
-            raise UsageError("there is no slowdown to draw", "the first background is what others are compared with", 2)
+            raise UsageError("there is no slowdown to draw", "slowdowns are against a background of kind none", 2)
         others = ["foreground", *(column for key, column in columns.items() if key not in axes)]
         varied = [column for column in others if rows[column].n_unique() > 1]
         labels = [pl.lit(f"{column} = ") + pl.col(column).cast(pl.String).fill_null("null") for column in varied]
@@ -211,7 +211,8 @@ def sweep(
     If a background matches the mean rate of another over all replications, batches would match different rates; such a
     cell runs anew with more replications.
 
-    A failed batch is retried up to `retries` times, even if its worker died. Long cells come first. `on_result` is
+    A failed batch is retried up to `retries` times, unless its executor is broken, as a pool of processes is when one of
+    them dies: the same call then continues. Long cells come first. `on_result` is
     called with a cell whenever it has a new verdict. Completed batches are kept: the same call continues from there, and
     so does one with other cells of the same experiment. Batches of other models, traces or versions of the program are
     refused. Ctrl-C stops the workers, too.
@@ -283,7 +284,8 @@ class _Plan:
         """How many more replications a cell needs after `ran`; 0 if it has enough. The verdict may have fewer than ran,
         because it leaves out late runs. `anew` says that those that there are have to run again."""
         n = verdict.replications
-        if self.until is None or verdict.widest <= self.until:
+        # More replications narrow no interval where none is.
+        if self.until is None or verdict.widest <= self.until or not verdict.compared:
             return 0
         # Intervals narrow with the square root of the replications. An estimate from few may at most double them.
         wanted = 2 * n if math.isinf(verdict.widest) else math.ceil(n * (verdict.widest / self.until) ** 2)
@@ -323,6 +325,10 @@ def _drive(
         directories = [place] if anew else sorted([*cell.directories, place], key=_first_seed)
         # Not `cell.run`, which has the verdict of the batches before. The program refuses batches of unlike inputs.
         verdict = Run(*directories).verdict
+        if verdict.raw["foregrounds"] and verdict.replications == 0:
+            cell.directories = directories
+            hint = "its `run` has what there is; where runs were late, run fewer at once"
+            raise UsageError(f"cell {cell.index}: no replication counts; the verdict says why", hint, 1)
         # Nor can cells be compared if they are of unlike inputs.
         manifest = Run(place).manifest
         files = {m["source"]: m["hash"] for m in manifest["models"].values() if m["source"] != "bundled"}

@@ -55,7 +55,9 @@ def sweep_up(directory: Path, token: str) -> None:
     before = time.time() - DAY
     for left in [*directory.glob(".stop-*"), *directory.glob("cell-*/.seeds-*")]:
         with contextlib.suppress(OSError):
-            written = max(path.stat().st_mtime for path in (left, left / "cells") if path.exists())
+            # Another process may have removed it meanwhile.
+            times = (path.stat().st_mtime for path in (left, left / "cells") if path.exists())
+            written = max(times, default=math.inf)
             if left.name.startswith(".stop-"):
                 if written < before:
                     left.unlink()

@@ -58,6 +58,13 @@ impl Control {
         !self.asked.load(Ordering::Acquire)
     }
 
+    /// Takes back the requested changes that have not been applied. Returns whether there were any.
+    pub fn withdraw(&self) -> bool {
+        let mut waiting = locked(&self.waiting);
+        self.asked.store(false, Ordering::Release);
+        !std::mem::take(&mut *waiting).is_empty()
+    }
+
     /// The state, at most a tenth of a second old. Flows are included from the second call on, because the first call
     /// starts their listing.
     pub fn seen(&self) -> Seen {

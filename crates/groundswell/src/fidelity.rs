@@ -1,5 +1,6 @@
 //! Compares the traffic that a model generates with the trace from which it was learnt.
 
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use swell_experiment::fidelity::{Fidelity, Playback, Row};
@@ -7,6 +8,7 @@ use swell_experiment::fidelity::{compare, regenerate};
 use swell_traffic::Model;
 
 use crate::Error;
+use crate::run::parallelism;
 
 /// Generates traffic from a model with seeds 1 to `seeds`, on all processors, learns the result, and compares it with
 /// the model's own trace. `played` is called after each seed.
@@ -25,9 +27,8 @@ pub fn fidelity(
         return Err(Error::usage(message).hint(hint));
     }
     let next = AtomicUsize::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut done: Vec<(usize, Result<Model, Error>)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads)
+        let workers: Vec<_> = (0..parallelism())
             .map(|_| {
                 scope.spawn(|| {
                     let mut done = Vec::new();
@@ -45,7 +46,8 @@ pub fn fidelity(
             .collect();
         workers
             .into_iter()
-            .flat_map(|w| w.join().unwrap_or_default())
+            // Without the seeds of a worker that panicked, the comparison would be another one.
+            .flat_map(|w| w.join().unwrap_or_else(|panic| resume_unwind(panic)))
             .collect()
     });
     done.sort_by_key(|d| d.0);

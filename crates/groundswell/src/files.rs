@@ -61,6 +61,8 @@ pub(crate) struct Partial {
     pub at: PathBuf,
     /// The final path. A symbolic link is followed: its target is replaced, not the link.
     pub whole: PathBuf,
+    /// Whether the temporary file has its final path.
+    finished: bool,
 }
 
 impl Partial {
@@ -68,8 +70,12 @@ impl Partial {
     pub(crate) fn create(path: &Path) -> io::Result<(File, Partial)> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         if path.metadata().is_ok_and(|there| !there.is_file()) {
-            let (at, whole) = (path.to_owned(), path.to_owned());
-            return Ok((File::create(path)?, Partial { at, whole }));
+            let device = Partial {
+                at: path.to_owned(),
+                whole: path.to_owned(),
+                finished: true,
+            };
+            return Ok((File::create(path)?, device));
         }
         let whole = followed(path)?;
         loop {
@@ -78,7 +84,17 @@ impl Partial {
             at.push(format!(".{}-{n}.partial", std::process::id()));
             let at = PathBuf::from(at);
             match File::create_new(&at) {
-                Ok(file) => return Ok((file, Partial { at, whole })),
+                Ok(file) => {
+                    let finished = false;
+                    return Ok((
+                        file,
+                        Partial {
+                            at,
+                            whole,
+                            finished,
+                        },
+                    ));
+                }
                 // Another machine or container may have the same process ID; a killed process leaves its file.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(e),
@@ -87,16 +103,19 @@ impl Partial {
     }
 
     /// Gives the complete file its final path.
-    pub(crate) fn finish(&self) -> io::Result<()> {
-        match self.at == self.whole {
-            true => Ok(()),
-            false => std::fs::rename(&self.at, &self.whole),
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        if !self.finished {
+            std::fs::rename(&self.at, &self.whole)?;
+            self.finished = true;
         }
+        Ok(())
     }
+}
 
-    /// Removes the temporary file.
-    fn discard(&self) {
-        if self.at != self.whole {
+impl Drop for Partial {
+    /// Removes a temporary file that was not finished.
+    fn drop(&mut self) {
+        if !self.finished {
             let _ = std::fs::remove_file(&self.at);
         }
     }
@@ -118,11 +137,28 @@ pub fn writable(path: &Path) -> Result<(), Error> {
     match path.metadata() {
         Ok(there) if there.is_dir() => Err(refused(io::ErrorKind::IsADirectory.into())),
         Ok(there) if !there.is_file() => Ok(()),
-        _ => {
-            let (_, partial) = Partial::create(path).map_err(refused)?;
-            partial.discard();
-            Ok(())
-        }
+        _ => Partial::create(path).map(drop).map_err(refused),
+    }
+}
+
+/// Checks that writing `output` would replace none of `inputs`, however they are spelt.
+///
+/// # Errors
+/// If it would.
+pub fn not_an_input(output: &Path, inputs: &[PathBuf]) -> Result<(), Error> {
+    // What does not exist or is no file, such as a device, loses nothing.
+    let Ok(there) = output.canonicalize() else {
+        return Ok(());
+    };
+    let same = |input: &&PathBuf| input.canonicalize().is_ok_and(|input| input == there);
+    match inputs.iter().find(same) {
+        Some(input) if there.is_file() => Err(Error::usage(format!(
+            "{} would be written over the input {}",
+            output.display(),
+            input.display()
+        ))
+        .hint("-o FILE names another file")),
+        _ => Ok(()),
     }
 }
 
@@ -132,10 +168,8 @@ pub fn writable(path: &Path) -> Result<(), Error> {
 /// If its directory does not exist, or the file cannot be written.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     parent_exists(path)?;
-    let written = Partial::create(path).and_then(|(mut file, partial)| {
-        let written = file.write_all(bytes).and_then(|()| partial.finish());
-        written.inspect_err(|_| partial.discard())
-    });
+    let written = Partial::create(path)
+        .and_then(|(mut file, partial)| file.write_all(bytes).and_then(|()| partial.finish()));
     written.map_err(|e| Error::failed(format!("{}: {e}", path.display())))
 }
 
@@ -183,6 +217,26 @@ mod tests {
         std::fs::write(dir.join("file"), "old").unwrap();
         writable(&dir.join("file")).unwrap();
         assert_eq!(std::fs::read_to_string(dir.join("file")).unwrap(), "old");
+    }
+
+    #[test]
+    fn an_input_is_no_output_however_it_is_spelt() {
+        let scratch = Scratch::new().unwrap();
+        let dir = scratch.path();
+        let input = dir.join("trace.json");
+        std::fs::write(&input, "").unwrap();
+        symlink("trace.json", dir.join("link")).unwrap();
+        std::fs::create_dir(dir.join("sub")).unwrap();
+        let inputs = [PathBuf::from("-"), input.clone()];
+        for same in ["trace.json", "link", "sub/../trace.json"] {
+            let error = not_an_input(&dir.join(same), &inputs).unwrap_err();
+            assert!(error.message.contains("over the input"), "{error}");
+        }
+        for other in ["new.json", "sub"] {
+            not_an_input(&dir.join(other), &inputs).unwrap();
+        }
+        let device = PathBuf::from("/dev/null");
+        not_an_input(&device, std::slice::from_ref(&device)).unwrap();
     }
 
     #[test]
@@ -248,7 +302,6 @@ mod tests {
         // A directory appears there meanwhile.
         std::fs::create_dir(&path).unwrap();
         assert!(partial.finish().is_err());
-        partial.discard();
         assert_eq!(names(&dir), ["file"]);
     }
 }

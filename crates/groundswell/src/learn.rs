@@ -13,8 +13,8 @@ use swell_capture::{InOrder, Packet, Reader, WINDOW};
 use swell_learn::Learner;
 use swell_traffic::{Provenance, flowlevel};
 
-use crate::Error;
 use crate::model::AnyModel;
+use crate::{Error, files};
 
 mod collect;
 mod counts;
@@ -49,6 +49,17 @@ pub struct Options {
     pub metering: Metering,
     /// Also write the flow records to this IPFIX file (RFC 5655).
     pub ipfix: Option<PathBuf>,
+    /// The only level of model that is wanted. Files that give the other are refused before they are read to their end.
+    pub only: Option<Level>,
+}
+
+/// What a model is learnt from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Packets.
+    Packets,
+    /// Flow records.
+    Flows,
 }
 
 /// How a capture is interpreted.
@@ -70,6 +81,8 @@ pub struct Learnt {
     pub model: AnyModel,
     /// What was read from each file; empty if the files were models or configurations.
     pub files: Vec<FileCounts>,
+    /// Why the IPFIX file was not written, if it could not be.
+    pub unwritten: Option<Error>,
 }
 
 /// Learns one model from files of one link, in the order of their times; `-` is standard input. All hold packets or
@@ -77,7 +90,8 @@ pub struct Learnt {
 /// in the model. `progress` gets the number of bytes just read.
 ///
 /// # Errors
-/// If a file cannot be read or holds nothing to model, or files are not in order or not of one kind.
+/// If a file cannot be read, holds nothing to model or would be overwritten by the IPFIX file, or files are not in order
+/// or not of one kind.
 pub fn learn(
     files: &[PathBuf],
     options: &Options,
@@ -87,16 +101,29 @@ pub fn learn(
     let Some((named, others)) = files.split_first() else {
         return Err(Error::usage("no files"));
     };
-    let first = Opened::new(named, &progress)?;
+    if let Some(ipfix) = &options.ipfix {
+        files::not_an_input(ipfix, files)?;
+    }
+    let mut first = Opened::new(named, &progress)?;
     let name = options.name.clone().unwrap_or_else(|| stem(named));
     let provenance = provenance(files, &options.note);
-    if let Some(model) = models::read(&first, files, &name, &provenance, options)? {
+    let input = models::Input::of(&first);
+    let level = match input {
+        None if !flows::wanted(&first, options.read_as) => Level::Packets,
+        _ => Level::Flows,
+    };
+    if options.only.is_some_and(|only| only != level) {
+        return Err(not_wanted(&first.name, level));
+    }
+    if let Some(input) = input {
+        let model = input.read(&mut first, others, &progress, &name, provenance, options)?;
         return Ok(Learnt {
             model: AnyModel::Flows(Box::new(model)),
             files: Vec::new(),
+            unwritten: None,
         });
     }
-    if flows::wanted(&first, options.read_as) {
+    if level == Level::Flows {
         return flows::read(first, others, &progress, &name, provenance, options);
     }
     let learner = Learner::new(swell_learn::Options {
@@ -105,6 +132,19 @@ pub fn learn(
         ..options.packets.clone()
     });
     packets(first, others, &progress, learner, options)
+}
+
+/// The error that a file is of the wrong level.
+fn not_wanted(name: &str, level: Level) -> Error {
+    match level {
+        Level::Packets => Error::usage(format!(
+            "{name} holds packets, and a flow-level model is wanted"
+        ))
+        .hint("--flows meters packet traces into flow records"),
+        Level::Flows => Error::usage(format!(
+            "{name} holds flow records, and a model of packets is wanted"
+        )),
+    }
 }
 
 fn provenance(files: &[PathBuf], note: &str) -> Provenance {
@@ -203,6 +243,7 @@ fn packets(
     Ok(Learnt {
         model: AnyModel::Packets(Box::new(model)),
         files: read,
+        unwritten: None,
     })
 }
 

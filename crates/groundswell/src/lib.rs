@@ -174,6 +174,7 @@ pub mod files;
 #[cfg(feature = "agents")]
 pub mod generate;
 pub mod learn;
+pub mod memory;
 pub mod model;
 pub mod run;
 pub mod show;

@@ -1,12 +1,12 @@
 //! Models of either kind: finds, writes and summarises them.
 
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 use swell_base::Warning;
 use swell_experiment::{bundled, file};
 use swell_traffic::flowlevel::{FlowModel, Law};
-use swell_traffic::{Exchange, Model};
+use swell_traffic::{Exchange, MAX_BYTES, Model};
 
 use crate::Error;
 
@@ -37,7 +37,7 @@ impl AnyModel {
             return Err(missing(what));
         }
         let usage = |e: &dyn std::fmt::Display| Error::usage(format!("{}: {e}", what.display()));
-        let bytes = std::fs::read(what).map_err(|e| usage(&e))?;
+        let bytes = read(what).map_err(|e| usage(&e))?;
         if FlowModel::is_one(&bytes) {
             let model = FlowModel::from_slice(&bytes).map_err(|e| usage(&e))?;
             return Ok(AnyModel::Flows(Box::new(model)));
@@ -77,6 +77,14 @@ impl AnyModel {
             AnyModel::Flows(m) => flow_summary(m),
         }
     }
+}
+
+/// The bytes of a model's file. No more are read than a model may have: it may be a trace of any size.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path)?;
+    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A model learnt from packets: a bundled one by its name, or one in a file.
@@ -286,6 +294,17 @@ mod tests {
         );
         model.sessions.clear();
         assert_eq!(character(&model).rtt_s, None);
+    }
+
+    /// A sparse file of a terabyte.
+    #[test]
+    fn no_more_is_read_than_a_model_may_have() {
+        let scratch = swell_host::scratch::Scratch::new().unwrap();
+        let path = scratch.path().join("big.pcap");
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(1 << 40).unwrap();
+        assert_eq!(read(&path).unwrap().len(), MAX_BYTES + 1);
+        assert!(AnyModel::open(&path).is_err());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use swell_capture::flow::{ENOUGH_TO_TELL, holds_flow_records};
 use swell_experiment::{Results, bundled};
 use swell_verdict::Verdict;
 
@@ -67,15 +68,14 @@ pub fn results(dir: &Path) -> Result<Results, Error> {
     Results::load(dir).map_err(Error::usage)
 }
 
-/// Whether a path looks like a model file: by its name, or because it starts with a brace, as no trace does.
+/// Whether a path looks like a model file: by its name, or because it starts with a brace. Of traces only flow records
+/// may do so.
 fn looks_like_a_model(path: &Path) -> bool {
-    let name = path.to_string_lossy();
-    if name.ends_with(".json") || name.ends_with(".json.zst") {
-        return true;
+    let mut head = Vec::new();
+    let file = File::open(path).map(|f| f.take(ENOUGH_TO_TELL as u64));
+    if file.and_then(|mut f| f.read_to_end(&mut head)).is_ok() && holds_flow_records(&head) {
+        return false;
     }
-    let mut first = [0u8; 1];
-    File::open(path)
-        .and_then(|mut f| f.read_exact(&mut first))
-        .is_ok()
-        && first == *b"{"
+    let name = path.to_string_lossy();
+    name.ends_with(".json") || name.ends_with(".json.zst") || head.starts_with(b"{")
 }

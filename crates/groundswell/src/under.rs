@@ -21,7 +21,7 @@ use crate::{Error, Kind};
 
 mod experiment;
 
-pub use experiment::{Background, background, bridge};
+pub use experiment::{BIN, Background, DAY, background, bridge};
 
 /// The name of the backend, as run directories have it.
 const EMULATED: &str = "emulated";
@@ -55,7 +55,7 @@ impl Link {
 
     /// The name of the background in tables.
     pub fn title(&self) -> String {
-        experiment::name(&self.background)
+        experiment::title(&self.background)
     }
 }
 
@@ -80,6 +80,9 @@ pub struct Options {
     pub server: Option<Server>,
     /// Run the program without background, with Poisson packets and with the background in turn, this many times each.
     pub compare: Option<u32>,
+    /// Whether a single run of the program uses this process's standard input and output. Otherwise its output is kept
+    /// in the run directory, as that of comparisons always is.
+    pub terminal: bool,
     /// Measures that the program itself reports.
     pub measures: Vec<Reported>,
     /// Where the run is kept.
@@ -99,6 +102,7 @@ impl Options {
             congestion_control: "cubic".into(),
             server: None,
             compare: None,
+            terminal: true,
             measures: Vec::new(),
             keep: Keep::default(),
         }
@@ -131,6 +135,8 @@ pub struct Session {
     pub plan: Plan,
     /// Whether the run directory stays.
     pub kept: bool,
+    /// Whether the same command makes the same plan. A model that is learnt from a trace has a new place each time.
+    repeatable: bool,
     options: Options,
     dir: PathBuf,
 }
@@ -141,9 +147,9 @@ pub struct Done {
     pub results: Results,
     /// The verdict on the results.
     pub verdict: Verdict,
-    /// How runs of the program ended.
+    /// How runs of the program ended; not those of an earlier, interrupted call.
     pub exits: Vec<Exit>,
-    /// How well this machine kept up, run by run.
+    /// How well this machine kept up, run by run; not in runs of an earlier, interrupted call.
     pub conditions: Vec<Conditions>,
 }
 
@@ -173,6 +179,7 @@ impl Session {
         let text = experiment::text(&options, &background)?;
         let here = std::env::current_dir().map_err(Error::failed)?;
         let plan = Plan::resolve(&text, "swell under", &here).map_err(Error::problems)?;
+        let repeatable = !text.contains(&*scratch.to_string_lossy());
         let keep = &options.keep;
         let kept = keep.always || keep.output.is_some() || options.compare.is_some();
         let dir = match kept {
@@ -182,12 +189,22 @@ impl Session {
         Ok(Session {
             plan,
             kept,
+            repeatable,
             options,
             dir,
         })
     }
 
-    /// Runs it.
+    /// Whether it continues an interrupted comparison of the same command and inputs. The program itself may have changed
+    /// since. A comparison that is complete is repeated: the program is new more often than the question.
+    fn resumes(&self) -> bool {
+        let unfinished = |m: Manifest| !m.complete && m.hash == self.plan.hash(EMULATED);
+        self.options.compare.is_some()
+            && !self.options.keep.fresh
+            && Manifest::load(&self.dir).is_ok_and(unfinished)
+    }
+
+    /// Runs it, or the missing runs of an interrupted comparison.
     ///
     /// # Errors
     /// If it was cancelled, the program could not be started ([`Kind::Program`]), or the emulation failed.
@@ -203,7 +220,7 @@ impl Session {
         let theirs = settings.conditions;
         let compared = self.options.compare.is_some();
         let settings = Settings {
-            terminal: !compared,
+            terminal: self.options.terminal && !compared,
             // A program that owns the terminal is not repeated automatically.
             repeats: if compared { REPEATS } else { 0 },
             ended: Some(Box::new(move |exit| lock(&of_exits).exits.push(*exit))),
@@ -218,7 +235,7 @@ impl Session {
         let options = run::Options {
             dir: self.dir.clone(),
             threads: parallelism(),
-            fresh: true,
+            fresh: !self.resumes(),
             shard: None,
         };
         let emulator = Emulator::new(rights, settings);
@@ -234,9 +251,16 @@ impl Session {
                 })
             }
             // Shards are never requested here.
-            Ok(Ended::Interrupted { .. } | Ended::Shard { .. }) => {
-                Err(Error::interrupted("interrupted"))
+            Ok(Ended::Shard { .. }) => Err(Error::interrupted("interrupted")),
+            Ok(Ended::Interrupted { finished, runs, .. }) if compared => {
+                let dir = self.dir.display();
+                let message = format!("interrupted; {finished} of {runs} runs are kept in {dir}");
+                Err(Error::interrupted(message).hint(match self.repeatable {
+                    true => "the same command goes on where it stopped",
+                    false => "`swell learn` makes a model of the trace; a comparison with that goes on where it stopped",
+                }))
             }
+            Ok(Ended::Interrupted { .. }) => Err(Error::interrupted("interrupted")),
             Err(failure) => Err(Error {
                 kind: not_started(&failure).map_or(Kind::Failed, Kind::Program),
                 ..Error::failed(failure)

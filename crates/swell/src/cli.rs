@@ -154,10 +154,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<crate::threshold::Threshold>,
     /// Write what --fail-if and the verdict say as JUnit test cases, which CI systems show.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "shard")]
     pub junit: Option<PathBuf>,
-    /// Simulate nothing: write numbers that are made up, and marked so, to try a plan or a pipeline.
-    #[arg(long)]
+    /// Simulate nothing: write numbers that are made up, and marked so, to try a plan or a pipeline. They answer nothing.
+    #[arg(long, conflicts_with_all = ["fail_if", "junit"])]
     pub made_up: bool,
     #[command(flatten, next_help_heading = "Emulated runs")]
     pub emulation: EmulationArgs,

@@ -16,9 +16,8 @@ use swell_emulate::{Control, Seen};
 use swell_host::scratch;
 
 use crate::fail::Fail;
-use crate::out;
-use crate::tables;
 use crate::under::args::loss;
+use crate::{out, pairs, tables};
 
 /// The socket's name.
 const SOCKET: &str = "control";
@@ -141,17 +140,21 @@ fn answer(mut stream: &UnixStream, control: &Control, title: &str) -> io::Result
 }
 
 fn obey(request: Request, control: &Control) -> Result<(), String> {
-    let Request::Set(pairs) = request else {
+    let Request::Set(words) = request else {
         return Ok(());
     };
-    let (directions, setting) = parsed(&pairs)?;
+    let (directions, setting) = parsed(&words)?;
     for direction in directions {
         control.set(direction, setting);
     }
     let mut left = PATIENCE.as_millis() / LOOK.as_millis();
     while !control.done() {
         if left == 0 {
-            return Err("no program runs there now".into());
+            // Otherwise it would hold for the next program, although this request failed.
+            return match control.withdraw() {
+                true => Err("no program runs there now; nothing was set".into()),
+                false => Ok(()),
+            };
         }
         left -= 1;
         sleep(LOOK);
@@ -160,14 +163,11 @@ fn obey(request: Request, control: &Control) -> Result<(), String> {
 }
 
 /// Parses settings as typed.
-fn parsed(pairs: &[String]) -> Result<(Vec<Direction>, LinkSetting), String> {
+fn parsed(words: &[String]) -> Result<(Vec<Direction>, LinkSetting), String> {
     let unit = |e: swell_base::UnitError| e.to_string();
     let mut directions = Direction::BOTH.to_vec();
     let mut setting = LinkSetting::default();
-    for pair in pairs {
-        let (key, value) = pair
-            .split_once('=')
-            .ok_or_else(|| format!("`{pair}` is no KEY=VALUE"))?;
+    for (key, value) in pairs::pairs(words.iter().map(String::as_str))? {
         match key {
             "rate" => {
                 let rate: Rate = value.parse().map_err(unit)?;
@@ -355,9 +355,19 @@ mod tests {
             "direction=up",
             "direction=left rate=1Mbit",
             "delay=2h",
+            "rate=1Mbit rate=2Mbit",
         ] {
             assert!(typed(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_could_not_be_set_is_not_set_later() {
+        let control = Control::default();
+        let set = || Request::Set(vec!["rate=1Mbit".into()]);
+        let error = obey(set(), &control).unwrap_err();
+        assert!(error.contains("nothing was set"), "{error}");
+        assert!(control.done() && !control.withdraw());
     }
 
     #[test]

@@ -4,8 +4,9 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use groundswell::learn::{self, FileCounts, Learnt, Options, ReadAs, protect, stem};
+use groundswell::learn::{self, FileCounts, Learnt, Level, Options, ReadAs, protect, stem};
 use groundswell::model::AnyModel;
+use groundswell::{files, memory};
 use swell_base::Dur;
 use swell_capture::flow::{Metering, PacketSampling};
 use swell_learn::Options as OfPackets;
@@ -31,11 +32,36 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("{name}.json")));
+    let outputs = match is_harpoon(&output) {
+        true => configuration_files(&output).to_vec(),
+        false => vec![output.clone()],
+    };
+    for file in outputs.iter().chain(&args.flows.ipfix) {
+        files::not_an_input(file, &args.traces)?;
+        files::writable(file)?;
+    }
+    if args
+        .flows
+        .ipfix
+        .as_ref()
+        .is_some_and(|f| outputs.contains(f))
+    {
+        return Err(Fail::usage(
+            "the model and --ipfix would be written to one file",
+        ));
+    }
     interrupt::ends(
         "interrupted; no model was written",
         "the same command begins anew",
     );
-    let options = options(args, name);
+    let only = match args.private {
+        Some(_) => Some(Level::Packets),
+        None => is_harpoon(&output).then_some(Level::Flows),
+    };
+    let options = Options {
+        only,
+        ..options(args, name)
+    };
     let mut learnt = match args.listen {
         Some(address) => collect(address, args.duration, &options)?,
         None => with_bar(&args.traces, |progress| {
@@ -48,15 +74,16 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
         learnt.model = model;
         cost = Some(costs);
     }
-    if output.extension().is_some_and(|e| e == "xml") {
-        return configurations(&learnt.model, &output, json);
+    if is_harpoon(&output) {
+        configurations(&learnt.model, &output, json)?;
+        return complete(&learnt, &output);
     }
     let compress = output.extension().is_some_and(|e| e == "zst");
     let bytes = learnt.model.to_bytes(compress);
     let bytes = bytes.map_err(|e| Fail::failed(format!("{}: {e}", output.display())))?;
     out::write(&output, &bytes)?;
 
-    let memory = peak_memory();
+    let memory = memory::peak("self");
     let mut warnings = learnt.model.warnings().to_vec();
     warnings.extend(cost.as_ref().and_then(private::doubt));
     if json {
@@ -66,7 +93,7 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
             "summary": learnt.model.summary(), "warnings": warnings,
             "private": cost.map(|c| private::json(&c)),
         }));
-        return Ok(());
+        return complete(&learnt, &output);
     }
     for file in &learnt.files {
         out::say(&tables::wrapped(&file.to_string()));
@@ -84,7 +111,29 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
         output.display(),
         bytes.len() as f64 / 1e3
     ));
-    Ok(())
+    complete(&learnt, &output)
+}
+
+/// An error if the model was written, but not the IPFIX file.
+fn complete(learnt: &Learnt, output: &Path) -> Result<(), Fail> {
+    match &learnt.unwritten {
+        None => Ok(()),
+        Some(error) => Err(error.clone().hint(format!(
+            "only the flow records were not written; the model is in {}",
+            output.display()
+        ))),
+    }
+}
+
+/// Whether the model becomes Harpoon's configurations.
+fn is_harpoon(output: &Path) -> bool {
+    output.extension().is_some_and(|e| e == "xml")
+}
+
+/// Harpoon's two configurations, client's and server's.
+fn configuration_files(output: &Path) -> [PathBuf; 2] {
+    let name = stem(output);
+    ["client", "server"].map(|side| output.with_file_name(format!("{name}-{side}.xml")))
 }
 
 fn options(args: &LearnArgs, name: String) -> Options {
@@ -132,6 +181,7 @@ fn options(args: &LearnArgs, name: String) -> Options {
             ..Metering::default()
         },
         ipfix: flows.ipfix.clone(),
+        only: None,
     }
 }
 
@@ -171,13 +221,10 @@ fn configurations(model: &AnyModel, output: &Path, json: bool) -> Result<(), Fai
         let message = "Harpoon plays flow-level models: this is one of packets";
         return Err(Fail::usage(message).hint("--flows meters packet traces into flow records"));
     };
-    let name = stem(output);
     let texts = flows.to_harpoon(HARPOON_POOLS);
-    let mut written = Vec::new();
-    for (side, text) in ["client", "server"].into_iter().zip(texts) {
-        let path = output.with_file_name(format!("{name}-{side}.xml"));
-        out::write(&path, text.as_bytes())?;
-        written.push(path);
+    let written = configuration_files(output);
+    for (path, text) in written.iter().zip(texts) {
+        out::write(path, text.as_bytes())?;
     }
     if json {
         out::json(&serde_json::json!({
@@ -191,12 +238,4 @@ fn configurations(model: &AnyModel, output: &Path, json: bool) -> Result<(), Fai
         out::data(&format!("configuration: {}", path.display()));
     }
     Ok(())
-}
-
-/// Peak resident memory of this process in bytes, if the system reports it (Linux: VmHWM).
-fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
-    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib * 1024)
 }

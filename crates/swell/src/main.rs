@@ -17,6 +17,7 @@ mod junit;
 mod learn;
 mod out;
 mod output;
+mod pairs;
 mod pictures;
 mod replay;
 mod report;
@@ -45,6 +46,10 @@ fn main() -> ExitCode {
     if let Some(code) = swell_host::helper_main() {
         return code;
     }
+    // Errors of the arguments are events, too.
+    let words = std::env::args_os().take_while(|word| word != "--");
+    let events = words.skip(1).any(|word| word == "--events");
+    out::events_wanted(events);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         // Help and version are data. clap itself would ignore a full disk.
@@ -54,6 +59,13 @@ fn main() -> ExitCode {
         }
         Err(wrong) => match unknown_command(&wrong) {
             Some(fail) => {
+                fail::say(&fail);
+                return ExitCode::from(fail::code(&fail));
+            }
+            None if events && wrong.use_stderr() => {
+                let text = wrong.render().to_string();
+                let message = text.trim().trim_start_matches("error: ");
+                let fail = Fail::usage(message);
                 fail::say(&fail);
                 return ExitCode::from(fail::code(&fail));
             }

@@ -65,11 +65,17 @@ pub(crate) fn of_run(results: &Results, verdict: &Verdict, args: &ShowArgs) -> R
     };
     if args.vega.is_some() {
         let picture = swell_report::VEGA_PICTURES[asked(args, &swell_report::VEGA_PICTURES)?];
-        return specify(args, || {
+        specify(args, || {
             swell_report::vega(&data, foreground, picture).ok_or_else(|| {
                 Fail::usage(format!("{foreground} has nothing to show in `{picture}`"))
             })
-        });
+        })?;
+        if [&args.svg, &args.png, &args.pdf]
+            .iter()
+            .all(|a| a.is_none())
+        {
+            return Ok(());
+        }
     }
     let picture = DRAWN[asked(args, &DRAWN)?];
     let (width, height) = size(args);

@@ -44,11 +44,9 @@ fn run(results: &Results, verdict: &Verdict, args: &ShowArgs, json: bool) -> Res
 }
 
 fn model(model: &AnyModel, args: &ShowArgs, json: bool) -> Result<(), Fail> {
-    if let AnyModel::Packets(packets) = model {
-        pictures::of_model(packets, args)?;
-        if args.vega.as_deref().is_some_and(out::is_stdout) {
-            return Ok(());
-        }
+    drawn(model, args)?;
+    if args.vega.as_deref().is_some_and(out::is_stdout) {
+        return Ok(());
     }
     if json {
         let mut value = model.summary();
@@ -61,9 +59,30 @@ fn model(model: &AnyModel, args: &ShowArgs, json: bool) -> Result<(), Fail> {
     Ok(())
 }
 
+/// Writes the requested pictures of a model; an error if it has none.
+fn drawn(model: &AnyModel, args: &ShowArgs) -> Result<(), Fail> {
+    let options = [
+        ("--html", &args.html),
+        ("--svg", &args.svg),
+        ("--png", &args.png),
+        ("--pdf", &args.pdf),
+        ("--vega", &args.vega),
+    ];
+    let asked = options.iter().find(|(_, file)| file.is_some());
+    match (model, asked) {
+        (AnyModel::Packets(packets), _) => pictures::of_model(packets, args),
+        (AnyModel::Flows(_), None) => Ok(()),
+        (AnyModel::Flows(_), Some((option, _))) => Err(Fail::usage(format!(
+            "{option}: there are no pictures of flow-level models"
+        ))
+        .hint("models that are learnt from packets have some")),
+    }
+}
+
 fn trace(learnt: &Learnt, args: &ShowArgs, json: bool) -> Result<(), Fail> {
-    if let AnyModel::Packets(packets) = &learnt.model {
-        pictures::of_model(packets, args)?;
+    drawn(&learnt.model, args)?;
+    if args.vega.as_deref().is_some_and(out::is_stdout) {
+        return Ok(());
     }
     if json {
         out::json(&serde_json::json!({

@@ -83,6 +83,18 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
         {
             out::say("measuring the background alone (simulated) ...");
         }
+        if let Event::Stage {
+            name: "running",
+            runs,
+            finished,
+        } = event
+            && finished > 0
+            && !args.quiet
+        {
+            out::say(&format!(
+                "{finished} of {runs} runs of the interrupted comparison are there already; -o DIR --fresh begins anew"
+            ));
+        }
     };
     let done = session.run(rights, settings, &events, &interrupt::wished);
     line.clear();

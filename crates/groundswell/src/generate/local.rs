@@ -13,7 +13,7 @@ use swell_generate::wire::Key;
 use swell_host::scratch::Scratch;
 use swell_host::{CABLE, CableEnd, Host, HostConfig, Program, Rights, Stream, cable};
 
-use crate::Error;
+use crate::{Error, memory};
 
 /// Port on which agents listen, each on the loopback of its own host.
 const PORT: u16 = 8471;
@@ -122,17 +122,12 @@ impl Local {
         address(&self.hosts[1])
     }
 
-    /// Peak resident memory of each agent, client then server, in bytes (`VmHWM`, proc_pid_status(5)).
+    /// Peak resident memory of each agent, client then server, in bytes ([`memory::peak`]).
     pub fn memory(&self) -> Option<[u64; 2]> {
-        let of = |pid: &u32| -> Option<u64> {
-            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-            let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
-            Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
-        };
         let [client, server] = self.agents.as_slice() else {
             return None;
         };
-        Some([of(client)?, of(server)?])
+        Some([memory::peak(client)?, memory::peak(server)?])
     }
 
     /// The token that both agents share.

@@ -26,7 +26,7 @@ const AT_LAST: u32 = 1 << 16;
 /// Datagrams that have arrived by then are included. The socket is left nonblocking.
 ///
 /// # Errors
-/// If the socket fails, the IPFIX file cannot be written, or nothing arrived to make a model from.
+/// If the socket fails, the IPFIX file cannot be created, or nothing arrived to make a model from.
 pub fn collect(
     socket: &UdpSocket,
     options: &Options,
@@ -72,10 +72,10 @@ pub fn collect(
         let _ = process.message(from.ip(), now, &datagram[..length], &mut records);
         for record in records.drain(..) {
             learner.push(&record);
-            written.record(&record)?;
+            written.record(&record);
         }
     }
-    written.finish()?;
+    let unwritten = written.finish();
     let counts = process.counts().clone();
     let what = format!("udp:{local}");
     for doubt in doubts(&what, &counts) {
@@ -95,5 +95,6 @@ pub fn collect(
     Ok(Learnt {
         model: AnyModel::Flows(Box::new(model)),
         files: vec![read],
+        unwritten,
     })
 }

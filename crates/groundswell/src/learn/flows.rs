@@ -61,7 +61,7 @@ pub(crate) fn read(
             match reader.next_record() {
                 Ok(Some(record)) => {
                     learner.push(&record);
-                    written.record(&record)?;
+                    written.record(&record);
                 }
                 Ok(None) => break,
                 Err(error) => {
@@ -91,7 +91,7 @@ pub(crate) fn read(
         });
         next = rest.next().map(|p| Opened::new(p, progress)).transpose()?;
     }
-    written.finish()?;
+    let unwritten = written.finish();
     let model = learner.finish(name, provenance).map_err(|e| {
         let read = files.iter().map(FileCounts::to_string);
         let replay = metered.then(|| super::REPLAY.to_owned());
@@ -106,6 +106,7 @@ pub(crate) fn read(
     Ok(Learnt {
         model: AnyModel::Flows(Box::new(model)),
         files,
+        unwritten,
     })
 }
 

@@ -1,11 +1,14 @@
 //! Builds the experiment file of a program behind a link.
 
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use swell_base::{Dur, Rate};
-use swell_experiment::file::LinkKeys;
+use swell_experiment::file::{LinkKeys, Named};
 use swell_experiment::kinds::MOST_COPIES;
 use swell_experiment::{bundled, file};
+use swell_path::Deliveries;
 use swell_traffic::Model;
 use swell_traffic::flowlevel::FlowModel;
 use toml::{Table, Value};
@@ -14,14 +17,14 @@ use super::{Link, Options};
 use crate::Error;
 use crate::files::write;
 use crate::learn::{self, ReadAs, stem};
-use crate::model::AnyModel;
+use crate::model::{self, AnyModel};
 
 /// Default warm-up of a background. Its sessions start in steady state; only queues and congestion windows have to
 /// settle.
 const WARM_UP: Dur = Dur::from_secs(10);
 
 /// Width of the bins in tables; runs and warm-ups are multiples of it.
-const BIN: Dur = Dur::from_millis(100);
+pub const BIN: Dur = Dur::from_millis(100);
 
 /// The kind of background.
 pub enum Background {
@@ -86,7 +89,7 @@ pub fn background(
     scratch: &Path,
     progress: impl Fn(u64) + Send + Sync + 'static,
 ) -> Result<Background, Error> {
-    if name == "none" {
+    if name == NONE {
         return Ok(Background::None);
     }
     if let Some(bytes) = bundled::model(name) {
@@ -100,11 +103,11 @@ pub fn background(
     let path = PathBuf::from(name);
     if !path.is_file() {
         let mut known: Vec<&str> = bundled::models().chain(bundled::flow_models()).collect();
-        known.push("none");
+        known.push(NONE);
         let (message, hint) = file::unknown_name("background", name, &known);
         return Err(Error::usage(message).hint(format!("{hint}; or name a model file or a trace")));
     }
-    let bytes = std::fs::read(&path).map_err(|e| Error::usage(format!("{name}: {e}")))?;
+    let bytes = model::read(&path).map_err(|e| Error::usage(format!("{name}: {e}")))?;
     if FlowModel::is_one(&bytes) {
         let flows =
             FlowModel::from_slice(&bytes).map_err(|e| Error::usage(format!("{name}: {e}")))?;
@@ -150,8 +153,8 @@ fn whole(span: Dur) -> Dur {
     Dur::from_nanos(bins.saturating_mul(BIN.as_nanos()))
 }
 
-/// The longest run that can be kept.
-const DAY: Dur = Dur::from_millis(86_400_000);
+/// The longest run that can be kept, its warm-up included.
+pub const DAY: Dur = Dur::from_millis(86_400_000);
 
 /// Default rate of the link.
 const RATE: Rate = Rate::from_bps(20_000_000);
@@ -164,10 +167,48 @@ fn rate(link: &Link) -> Option<Rate> {
         .or_else(|| network.deliveries.is_none().then_some(RATE))
 }
 
-/// The rate towards the client.
-fn down(link: &Link) -> Option<Rate> {
-    let own = link.network.down.as_ref().and_then(|d| d.rate);
-    own.or_else(|| rate(link))
+/// The rate towards the client at the start; the mean rate of a packet-delivery trace.
+fn down(link: &Link) -> Result<Rate, Error> {
+    let network = &link.network;
+    // What a direction has of its own replaces what both have, and a trace decides over a rate beside it.
+    let own = network.down.as_ref().map(|d| (&d.deliveries, d.rate));
+    let own = own.filter(|(deliveries, rate)| deliveries.is_some() || rate.is_some());
+    match own.unwrap_or((&network.deliveries, network.rate)) {
+        (Some(Named(trace)), _) => mean_rate(Path::new(&trace.file)),
+        (None, rate) => Ok(rate.unwrap_or(RATE)),
+    }
+}
+
+/// The mean rate of a packet-delivery trace.
+fn mean_rate(file: &Path) -> Result<Rate, Error> {
+    let wrong = |e: &dyn std::fmt::Display| Error::usage(format!("{}: {e}", file.display()));
+    let opened = File::open(file).map_err(|e| wrong(&e))?;
+    let (_, plain) = swell_capture::decompress(opened).map_err(|e| wrong(&e))?;
+    let trace = Deliveries::read(BufReader::new(plain)).map_err(|e| wrong(&e))?;
+    Ok(trace.rate())
+}
+
+/// Rejects a load and a warm-up of a background that has none.
+fn concerns(link: &Link, background: &Background) -> Result<(), Error> {
+    let nobody = match background {
+        Background::Model(known) if known.rate > 0.0 => return Ok(()),
+        Background::Model(known) if link.load.is_some() => {
+            let message = format!("--load: {} sends nothing towards the client", known.model);
+            return Err(Error::usage(message).hint("without --load it is played as it is"));
+        }
+        Background::Model(_) => return Ok(()),
+        Background::None => "there is no background",
+        Background::Written(_) => "the background is that of the scenario",
+    };
+    for (option, given) in [
+        ("--load", link.load.is_some()),
+        ("--warmup", link.warmup.is_some()),
+    ] {
+        if given {
+            return Err(Error::usage(format!("{option}: {nobody}")));
+        }
+    }
+    Ok(())
 }
 
 /// Rejects a load that the link cannot carry. A link that changes or follows a trace has no fixed rate to check against.
@@ -176,8 +217,11 @@ fn fits(link: &Link) -> Result<(), Error> {
     let own = network.down.as_ref();
     let traced = network.deliveries.is_some() || own.is_some_and(|d| d.deliveries.is_some());
     let constant = !traced && network.change.is_empty();
-    match (link.load, down(link)) {
-        (Some(load), Some(down)) if constant && load > down => {
+    let Some(load) = link.load.filter(|_| constant) else {
+        return Ok(());
+    };
+    match down(link)? {
+        down if load > down => {
             let key = match own.and_then(|d| d.rate) {
                 Some(_) => "--down",
                 None => "--rate",
@@ -296,6 +340,7 @@ fn file(
     (replications, duration): (i64, Dur),
     compared: bool,
 ) -> Result<String, Error> {
+    concerns(link, background)?;
     fits(link)?;
     let warm = warm_up(link, background);
     let mut run = Table::new();
@@ -319,17 +364,17 @@ fn file(
     );
     file.insert(
         "background".into(),
-        Value::Array(backgrounds(link, background, compared)),
+        Value::Array(backgrounds(link, background, compared)?),
     );
     file.insert("run".into(), Value::Table(run));
     toml::to_string(&file).map_err(Error::failed)
 }
 
-fn backgrounds(link: &Link, background: &Background, compared: bool) -> Vec<Value> {
-    let none = || table([("name", "none".into()), ("kind", "none".into())]);
+fn backgrounds(link: &Link, background: &Background, compared: bool) -> Result<Vec<Value>, Error> {
+    let none = || table([("name", NONE.into()), ("kind", "none".into())]);
     let known = match background {
-        Background::None => return vec![none()],
-        Background::Written(table) => return vec![Value::Table(table.clone())],
+        Background::None => return Ok(vec![none()]),
+        Background::Written(table) => return Ok(vec![Value::Table(table.clone())]),
         Background::Model(known) => known,
     };
     let title = link.title();
@@ -339,10 +384,11 @@ fn backgrounds(link: &Link, background: &Background, compared: bool) -> Vec<Valu
         ("kind", kind.into()),
         ("model", known.model.as_str().into()),
     ];
-    let usual = || down(link).map(|down| down.scale(USUAL_LOAD));
-    if let Some(load) = link.load.or_else(usual)
-        && known.rate > 0.0
-    {
+    if known.rate > 0.0 {
+        let load = match link.load {
+            Some(load) => load,
+            None => down(link)?.scale(USUAL_LOAD),
+        };
         // The number of sessions that offers this load on an uncongested link. A comparison adjusts them to reach the
         // load. That takes simulations first, which would delay a single run of a program.
         let times = load.bps() as f64 / known.rate;
@@ -355,14 +401,28 @@ fn backgrounds(link: &Link, background: &Background, compared: bool) -> Vec<Valu
     }
     let modelled = table(modelled);
     if !compared {
-        return vec![modelled];
+        return Ok(vec![modelled]);
     }
     let poisson = table([
-        ("name", Value::from("poisson")),
+        ("name", Value::from(POISSON)),
         ("kind", "poisson".into()),
         ("rate", format!("match:{title}").into()),
     ]);
-    vec![none(), poisson, modelled]
+    Ok(vec![none(), poisson, modelled])
+}
+
+/// Names of the backgrounds that a comparison adds.
+const NONE: &str = "none";
+const POISSON: &str = "poisson";
+
+/// The name of the background in tables.
+pub(super) fn title(background: &str) -> String {
+    let name = name(background);
+    match name.as_str() {
+        // A file of such a name is no other background.
+        NONE | POISSON if background != NONE => format!("{name}-model"),
+        _ => name,
+    }
 }
 
 /// Default mean rate of the background as a share of the link: loaded, not overloaded.
@@ -393,119 +453,4 @@ fn table<'k>(all: impl IntoIterator<Item = (&'k str, Value)>) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use swell_experiment::Plan;
-
-    use super::*;
-
-    /// A link with this background, rate and load.
-    fn link(background: &str, [rate, load]: [Option<&str>; 2]) -> Link {
-        let network = LinkKeys {
-            rate: rate.map(|r| r.parse().unwrap()),
-            ..LinkKeys::default()
-        };
-        Link {
-            load: load.map(|l| l.parse().unwrap()),
-            ..Link::new(background, network)
-        }
-    }
-
-    /// The experiment of a program behind `link`.
-    fn typed(link: Link, compare: Option<u32>) -> String {
-        let options = Options {
-            compare,
-            duration: Dur::from_millis(1_230),
-            ..Options::new(link, vec!["true".into()])
-        };
-        let known = named(&options.link.background);
-        text(&options, &known).unwrap()
-    }
-
-    fn named(name: &str) -> Background {
-        background(name, Path::new("."), |_| {}).unwrap()
-    }
-
-    #[test]
-    fn a_bridge_stands_for_a_day_with_any_background() {
-        let own = link("access-link", [None; 2]);
-        let rate = Rate::from_bps(9_000_000);
-        let all = [
-            named("access-link"),
-            Background::None,
-            Background::greedy(),
-            Background::constant(rate),
-        ];
-        for background in all {
-            let file = bridge(&own, &background, None).unwrap();
-            if let Err(problems) = Plan::resolve(&file, "bridge", Path::new(".")) {
-                panic!("{problems}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_comparison_holds_a_background_to_its_load() {
-        let modelled = |own: Link, compare| {
-            let file: Table = typed(own, compare).parse().unwrap();
-            let all = file["background"].as_array().unwrap();
-            all.last().unwrap().as_table().unwrap().clone()
-        };
-        let loaded = || link("access-link", [None, Some("14Mbit")]);
-        let held = modelled(loaded(), Some(3));
-        assert_eq!(held["rate"].as_str(), Some("14Mbit"));
-        assert_eq!(held["load"].as_str(), Some("offered"));
-        assert!(!held.contains_key("sessions"));
-        // The default load also applies: 60 % of 20 Mbit/s.
-        let usual = modelled(link("access-link", [None; 2]), Some(3));
-        assert_eq!(usual["rate"].as_str(), Some("12Mbit"));
-        // Without a comparison there are no preliminary simulations.
-        let once = modelled(loaded(), None);
-        assert!(once["sessions"].as_float() > Some(0.1) && !once.contains_key("rate"));
-        // More copies than a target rate allows: the number of sessions is set instead.
-        let fast = || link("smart-home", [Some("1Gbit"), Some("900Mbit")]);
-        let many = modelled(fast(), Some(3));
-        assert!(many["sessions"].as_float() > Some(MOST_COPIES) && !many.contains_key("rate"));
-        let text = typed(fast(), Some(3));
-        if let Err(problems) = Plan::resolve(&text, "under", Path::new(".")) {
-            panic!("{problems}");
-        }
-    }
-
-    #[test]
-    fn every_bundled_background_makes_an_experiment() {
-        for name in bundled::models() {
-            let text = typed(link(name, [None; 2]), None);
-            if let Err(problems) = Plan::resolve(&text, name, Path::new(".")) {
-                panic!("{name}: {problems}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_path_that_is_not_utf_8_is_refused() {
-        use std::os::unix::ffi::OsStrExt;
-
-        let scratch = swell_host::scratch::Scratch::new().unwrap();
-        let file = scratch
-            .path()
-            .join(std::ffi::OsStr::from_bytes(b"model-\xff"));
-        std::fs::write(&file, bundled::model("smart-home").unwrap()).unwrap();
-        let link = scratch.path().join("link");
-        std::os::unix::fs::symlink(&file, &link).unwrap();
-        let Err(error) = background(link.to_str().unwrap(), scratch.path(), |_| {}) else {
-            panic!("it was taken");
-        };
-        assert!(error.message.contains("not UTF-8"), "{error}");
-    }
-
-    #[test]
-    fn changes_count_from_the_start_of_the_program() {
-        let mut own = link("access-link", [None; 2]);
-        let change = "at = \"1s\"\nqdisc = \"codel\"\nrate = \"5Mbit\"";
-        own.network.change = vec![toml::from_str(change).unwrap()];
-        let plan = Plan::resolve(&typed(own, None), "under", Path::new(".")).unwrap();
-        let changes = &plan.file.network.link.change;
-        assert_eq!(changes[0].at, WARM_UP + Dur::from_secs(1));
-        assert_eq!(changes[0].rate, Some(Rate::from_bps(5_000_000)));
-    }
-}
+mod tests;

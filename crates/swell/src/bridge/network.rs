@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use groundswell::under::{self, Background, Link};
+use groundswell::under::{self, BIN, Background, DAY, Link};
 use swell_base::Dur;
 use swell_experiment::file::{Hop, Stack, unknown_name};
 use swell_experiment::{Plan, RunSpec};
@@ -17,11 +17,6 @@ pub(super) struct Network {
     /// The paths of all traffic, which tell where links meet.
     pub paths: Vec<Vec<Hop>>,
 }
-
-/// How long a bridge stands by default, the warm-up included.
-const DAY: Dur = Dur::from_secs(86_400);
-/// Narrowest bins of the time series: nobody reads them, and a day has many.
-const BINS: Dur = Dur::from_millis(100);
 
 /// The only link, as on the command line. `others` is its background, or else the named one.
 pub(super) fn of_link(
@@ -61,6 +56,7 @@ pub(super) fn of_file(
     let base = file.parent().unwrap_or(Path::new("."));
     let mut plan = Plan::resolve(&text, &name, base).map_err(Fail::problems)?;
     let warmup = plan.file.run.warmup;
+    // A bridge stands for a day by default.
     let longest = DAY.saturating_sub(warmup);
     let duration = duration.unwrap_or(longest);
     if duration > longest {
@@ -86,7 +82,8 @@ pub(super) fn of_file(
         return Err(Fail::usage(message).hint("remove `background_stack`"));
     }
     let spec = RunSpec {
-        bins: spec.bins.max(BINS),
+        // Nobody reads narrower ones, and a day has many.
+        bins: spec.bins.max(BIN),
         // Hosts send real packets instead of foregrounds.
         beside: Vec::new(),
         flows: false,

@@ -49,7 +49,9 @@ impl FromStr for Scenario {
                 .strip_prefix("--")
                 .map(|w| w.split_once('=').unwrap_or((w, "true")))
                 .ok_or_else(|| format!("`{word}` is not --KEY=VALUE"))?;
-            given.0.insert(key, value);
+            if given.0.insert(key, value).is_some() {
+                return Err(format!("--{key} is there twice"));
+            }
         }
         let mut faults = Faults::default();
         let mut others = Others::Named;
@@ -262,6 +264,10 @@ mod tests {
             ("droplist --drops_to_server=1,x", "drops_to_server"),
             ("blackhole --on=1s --off=1s --direction=up", "`up`"),
             ("simple-p2p 15ms", "`15ms` is not --KEY=VALUE"),
+            (
+                "simple-p2p --delay=1ms --delay=2ms",
+                "--delay is there twice",
+            ),
         ] {
             let error = text.parse::<Scenario>().unwrap_err();
             assert!(error.contains(says), "{text}: {error}");

@@ -65,7 +65,7 @@ pub(crate) struct LearnArgs {
     /// Hide whether any one session, a user's visit, was in the trace: differential privacy. The model is made of
     /// histograms with noise, the more the smaller EPSILON is; 1 to 10 is usual. What it costs is printed. Sides
     /// count as known: name them (--inside). For packets only.
-    #[arg(long, value_name = "EPSILON", value_parser = epsilon)]
+    #[arg(long, value_name = "EPSILON", value_parser = epsilon, conflicts_with_all = ["listen", "flows"])]
     pub private: Option<f64>,
     #[command(flatten)]
     pub flows: FlowArgs,

@@ -12,6 +12,8 @@ use toml::{Table, Value};
 use super::shell::Client;
 use crate::emulation::{EmulationArgs, probability};
 use crate::fail::Fail;
+use crate::out;
+use crate::pairs::pairs;
 
 #[derive(Debug, Args)]
 #[command(
@@ -45,7 +47,8 @@ pub(crate) struct UnderArgs {
     #[arg(long, value_name = "TIME")]
     pub duration: Option<Dur>,
     /// Run the command under no background, Poisson packets and the background in turn, N times each,
-    /// and say what the background changes. Each run reads the file that is standard input.
+    /// and say what the background changes. Each run reads the file that is standard input. A comparison that was
+    /// interrupted goes on where it stopped.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "5", value_parser = clap::value_parser!(u32).range(1..))]
     pub compare: Option<u32>,
     /// With --compare: a measure that the program reports itself, as 'NAME (UNIT): PATTERN', such as
@@ -70,7 +73,7 @@ pub(crate) struct UnderArgs {
     /// Keep everything in a run directory: a new one, or that of the same command.
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Throw away what another command left in that directory.
+    /// Throw away what that directory holds, also of an interrupted comparison.
     #[arg(long, requires = "output")]
     pub fresh: bool,
     #[command(flatten)]
@@ -154,6 +157,8 @@ impl UnderArgs {
                 ready: self.ready.map(|port| (port, self.ready_timeout)),
             }),
             compare: self.compare,
+            // A program that reads events has no use for what another program writes among them.
+            terminal: !out::events(),
             measures: self.measure.clone(),
             keep: Keep {
                 output: self.output.clone(),
@@ -250,10 +255,8 @@ impl FromStr for Change {
 
     fn from_str(text: &str) -> Result<Change, String> {
         let mut table = Table::new();
-        for pair in text.split([' ', ';']).filter(|p| !p.is_empty()) {
-            let (key, value) = pair
-                .split_once('=')
-                .ok_or_else(|| format!("`{pair}` is no KEY=VALUE"))?;
+        let words = text.split([' ', ';']).filter(|p| !p.is_empty());
+        for (key, value) in pairs(words)? {
             let value = match key {
                 "loss" => Value::try_from(loss(value)?).map_err(|e| e.to_string())?,
                 _ => value.into(),
@@ -299,7 +302,13 @@ mod tests {
         assert_eq!(change.rate.map(|r| r.bps()), Some(5_000_000));
         assert_eq!(change.loss, Some(Loss::Independent { p: 0.01 }));
         assert!(change.qdisc.is_some() && !change.direction.has(0));
-        for wrong in ["rate=5Mbit", "at=10s speed=1", "at=soon", "5Mbit"] {
+        for wrong in [
+            "rate=5Mbit",
+            "at=10s speed=1",
+            "at=soon",
+            "5Mbit",
+            "at=1s rate=5Mbit rate=6Mbit",
+        ] {
             assert!(wrong.parse::<Change>().is_err(), "{wrong}");
         }
     }

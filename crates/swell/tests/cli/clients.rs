@@ -232,3 +232,75 @@ kind = "none"
     assert!(left.contains("a process behind (sleep)"), "{left}");
     assert!(left.contains("ran beside it"), "{left}");
 }
+
+/// The client counts its runs in a file, and the second one waits to be interrupted.
+#[test]
+fn an_interrupted_comparison_goes_on_and_a_complete_one_is_repeated() {
+    let dir = Scratch::new("resumed");
+    if !emulates(&dir) {
+        return;
+    }
+    let log = dir.0.join("log");
+    let lines = || std::fs::read_to_string(&log).map_or(0, |text| text.lines().count());
+    let client = format!(
+        "echo run >> {0}; if [ $(wc -l < {0}) = 2 ]; then sleep 60; fi",
+        log.display()
+    );
+    let compare = || {
+        let mut command = swell(&dir);
+        command
+            .args(["under", "none", "--compare", "3", "-o", "kept"])
+            .args(["--", "bash", "-c", &client])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    };
+    let child = compare().spawn().unwrap();
+    let begun = Instant::now();
+    while lines() < 2 && begun.elapsed() < Duration::from_secs(50) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let id = child.id().to_string();
+    let kill = Command::new("kill").args(["-INT", &id]).status();
+    assert!(kill.unwrap().success());
+    let out = child.wait_with_output().unwrap();
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(130), "{said}");
+    assert!(said.contains("1 of 3 runs are kept"), "{said}");
+    // The first run is there; the second is done again, and the third.
+    let out = compare().output().unwrap();
+    let said = text(&out.stderr);
+    assert!(said.contains("1 of 3 runs of the interrupted"), "{said}");
+    assert_eq!(lines(), 4);
+    let out = compare().output().unwrap();
+    assert!(!text(&out.stderr).contains("interrupted"));
+    assert_eq!(lines(), 7);
+}
+
+/// A program that reads events must not take lines of the client for them.
+#[test]
+fn clients_write_nothing_between_events() {
+    let dir = Scratch::new("between");
+    if !emulates(&dir) {
+        return;
+    }
+    let client = r#"echo '{"event":"error","code":1,"message":"theirs"}' >&2; echo mine; exit 3"#;
+    let out = swell(&dir)
+        .args(["--events", "--json", "under", "none", "-o", "kept"])
+        .args(["--", "bash", "-c", client])
+        .output()
+        .unwrap();
+    assert_eq!(out.status.code(), Some(3), "{}", text(&out.stderr));
+    assert!(!text(&out.stderr).contains("theirs"));
+    let document: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(document["command"], "under");
+    let mut written = Vec::new();
+    for run in std::fs::read_dir(dir.0.join("kept/output")).unwrap() {
+        let run = run.unwrap().path();
+        for stream in ["out", "err"] {
+            let file = run.join(format!("client-0.{stream}"));
+            written.push(std::fs::read_to_string(file).unwrap());
+        }
+    }
+    assert!(written[0] == "mine\n" && written[1].contains("theirs"));
+}

@@ -92,7 +92,7 @@ fn a_trace_becomes_a_model_becomes_pictures() {
 }
 
 /// Two UDP packets, raw IPv4 (link type 101), microseconds.
-fn lookup() -> Vec<u8> {
+pub(crate) fn lookup() -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65_535, 101] {
         file.extend(word.to_le_bytes());

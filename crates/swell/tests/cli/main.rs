@@ -14,6 +14,7 @@ mod generate;
 mod kept;
 mod learn;
 mod machines;
+mod outputs;
 mod recipes;
 mod run;
 mod scripts;

@@ -1,0 +1,216 @@
+//! What commands refuse to write over, and what they write although something else fails.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use crate::learn::{lookup, table};
+use crate::{Scratch, run, swell, text};
+
+fn names(dir: &Scratch) -> Vec<String> {
+    let entries = std::fs::read_dir(&dir.0).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn learning_never_writes_over_its_input() {
+    let dir = Scratch::new("over-input");
+    dir.write("hour1.json", "a model\n");
+    dir.write("hour2.json", "a model\n");
+    std::fs::write(dir.0.join("x.pcap"), lookup()).unwrap();
+    dir.write("x-client.xml", "theirs\n");
+    dir.write("x-server.xml", "theirs\n");
+    let before = names(&dir);
+    for args in [
+        &["learn", "hour1.json"][..],
+        &["learn", "hour1.json", "hour2.json"],
+        &["learn", "x.pcap", "-o", "./x.pcap"],
+        &["learn", "x-client.xml", "x-server.xml", "-o", "x.xml"],
+        &[
+            "learn", "--flows", "x.pcap", "-o", "m.json", "--ipfix", "x.pcap",
+        ],
+    ] {
+        let out = run(&dir, args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        let said = text(&out.stderr);
+        assert!(said.contains("over the input"), "{args:?}: {said}");
+    }
+    assert_eq!(std::fs::read(dir.0.join("x.pcap")).unwrap(), lookup());
+    let models = ["hour1.json", "hour2.json", "x-client.xml", "x-server.xml"];
+    let all = models.map(|name| std::fs::read_to_string(dir.0.join(name)).unwrap());
+    assert_eq!(all, ["a model\n", "a model\n", "theirs\n", "theirs\n"]);
+    assert_eq!(names(&dir), before);
+}
+
+/// Standard input stays open: whoever reads it to its end waits for ever.
+#[test]
+fn what_cannot_be_written_is_told_before_anything_is_learnt() {
+    let dir = Scratch::new("told-before");
+    let mut records = lookup();
+    records.resize(2 << 20, 0);
+    for (args, says) in [
+        (&["-o", "no/m.json"][..], "there is no directory no"),
+        (&["-o", "."], "s a directory"),
+        (
+            &["--ipfix", "no/x.ipfix", "--flows"],
+            "there is no directory no",
+        ),
+        (&["--ipfix", "model.json", "--flows"], "to one file"),
+        (&["-o", "m.xml"], "- holds packets"),
+    ] {
+        let mut child = swell(&dir)
+            .args(["learn", "-"])
+            .args(args)
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        // It may end without reading all.
+        let _ = pipe.write_all(&records);
+        let out = child.wait_with_output().unwrap();
+        drop(pipe);
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.to_lowercase().contains(says), "{args:?}: {said}");
+    }
+    assert!(names(&dir).is_empty(), "{:?}", names(&dir));
+    dir.write("a.csv", &table(0, 30));
+    for (args, says) in [
+        (
+            &["learn", "--listen", "127.0.0.1:0", "--private", "1"][..],
+            "cannot be used with",
+        ),
+        (
+            &["learn", "a.csv", "--private", "1"],
+            "a.csv holds flow records",
+        ),
+    ] {
+        let out = run(&dir, args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        assert!(text(&out.stderr).contains(says), "{}", text(&out.stderr));
+    }
+}
+
+#[test]
+fn a_full_disk_for_the_flow_records_costs_no_model() {
+    let dir = Scratch::new("full-disk");
+    dir.write("a.csv", &table(0, 30));
+    let args = ["learn", "a.csv", "-o", "m.json", "--ipfix", "/dev/full"];
+    let out = run(&dir, &args);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("No space left on device") && said.contains("the model is in m.json"),
+        "{said}"
+    );
+    let shown = run(&dir, &["show", "m.json"]);
+    assert!(text(&shown.stdout).contains("30 TCP connections"));
+}
+
+#[test]
+fn a_model_on_standard_input_is_merged_and_keeps_the_note() {
+    let dir = Scratch::new("merge-stdin");
+    dir.write("a.csv", &table(0, 30));
+    assert!(run(&dir, &["learn", "a.csv"]).status.success());
+    let args = ["--json", "learn", "-", "--note", "both", "-o", "m.json"];
+    let out = swell(&dir)
+        .args(args)
+        .stdin(std::fs::File::open(dir.0.join("a.json")).unwrap())
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(value["summary"]["tcp_connections"], 30);
+    assert_eq!(value["summary"]["note"], "both");
+}
+
+#[test]
+fn pictures_that_cannot_be_drawn_are_an_error_and_no_table_follows_a_specification() {
+    let dir = Scratch::new("pictures");
+    dir.write("a.csv", &table(0, 30));
+    assert!(run(&dir, &["learn", "a.csv"]).status.success());
+    for option in ["--html", "--svg", "--vega"] {
+        for what in ["a.json", "a.csv"] {
+            let out = run(&dir, &["show", what, option, "picture"]);
+            assert_eq!(out.status.code(), Some(2), "{option} {what}");
+            let said = text(&out.stderr);
+            assert!(said.contains("no pictures of flow-level models"), "{said}");
+        }
+    }
+    std::fs::write(dir.0.join("x.pcap"), lookup()).unwrap();
+    let out = run(&dir, &["show", "x.pcap", "--vega", "-"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let specification: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert!(specification["$schema"].is_string());
+}
+
+#[test]
+fn every_requested_picture_of_a_run_is_written() {
+    let dir = Scratch::new("both-pictures");
+    let text_of = "name = \"small\"\nnetwork = { rate = \"10Mbit\", rtt = \"20ms\" }\n\
+                   foreground = [{ name = \"page\", kind = \"web\", object = \"10kB\" }]\n\
+                   background = [{ name = \"none\", kind = \"none\" }]\n\
+                   run = { replications = 1, warmup = \"1s\", duration = \"3s\" }\n";
+    dir.write("small.toml", text_of);
+    let out = run(&dir, &["run", "small.toml", "-o", "out", "--made-up"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let args = ["show", "out", "--svg", "a.svg", "--vega", "b.json"];
+    let out = run(&dir, &args);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(dir.0.join("a.svg").exists() && dir.0.join("b.json").exists());
+    // Made-up numbers and shards give no answer to report.
+    for args in [
+        &["--made-up", "--fail-if", "p50.slowdown > 1"][..],
+        &["--made-up", "--junit", "x.xml"],
+        &["--shard", "1/2", "--junit", "x.xml"],
+    ] {
+        let out = swell(&dir)
+            .args(["run", "small.toml", "-o", "out"])
+            .args(args)
+            .output()
+            .unwrap();
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        assert!(text(&out.stderr).contains("cannot be used with"));
+    }
+}
+
+/// Suricata's EVE has names and braces like those of models.
+#[test]
+fn flow_records_in_json_are_shown() {
+    let dir = Scratch::new("eve");
+    let flow = r#"{"timestamp":"2026-01-01T00:00:10.000000+0000","event_type":"flow","src_ip":"10.0.0.1","src_port":4000,"dest_ip":"192.0.2.1","dest_port":80,"proto":"TCP","flow":{"pkts_toserver":5,"pkts_toclient":10,"bytes_toserver":500,"bytes_toclient":10400,"start":"2026-01-01T00:00:00.000000+0000","end":"2026-01-01T00:00:05.000000+0000"},"tcp":{"tcp_flags":"1b"}}"#;
+    dir.write("eve.json", &format!("{flow}\n"));
+    let out = run(&dir, &["show", "eve.json", "--json"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(value["summary"]["records"], 1);
+}
+
+#[test]
+fn wrong_arguments_are_an_event_where_events_are_wanted() {
+    let dir = Scratch::new("argument-events");
+    for args in [
+        &["--events", "under", "none", "--nosuch"][..],
+        &["nosuch", "--events"],
+    ] {
+        let out = run(&dir, args);
+        assert_eq!(out.status.code(), Some(2));
+        let event: serde_json::Value = serde_json::from_slice(&out.stderr).unwrap();
+        assert_eq!(
+            (&event["event"], &event["code"]),
+            (&"error".into(), &2.into())
+        );
+        let message = event["message"].as_str().unwrap();
+        assert!(message.contains("nosuch") && !message.starts_with("error:"));
+    }
+    // Those of the program that is run do not count.
+    let out = run(
+        &dir,
+        &["under", "none", "--nosuch", "--", "true", "--events"],
+    );
+    assert!(text(&out.stderr).starts_with("error: unexpected argument"));
+}
