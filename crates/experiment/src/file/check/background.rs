@@ -155,7 +155,7 @@ fn matching(
                 "`{target}` contains `{}`, whose rate it would decide",
                 background.name()
             ),
-            &hint(),
+            "write a rate, or match a background outside of the mix",
         );
     } else if let Some(why) = other.as_keys().rateless() {
         found.add(key, format!("`{target}` {why}"), &hint());
