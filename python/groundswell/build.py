@@ -2532,7 +2532,8 @@ class Reported(Table):
     pattern: str | None = None
     """A regular expression for the client's output, line by line. Its first group is the value; its
     second, if there is one, the value's unit, from which it is converted:
-    `Latency\\s+([\\d.]+)(us|ms|s)`."""
+    `Latency\\s+([\\d.]+)(us|ms|s)`. `k` is 1000 and `Ki` 1024; a prefix alone, as in `1.2k`,
+    multiplies a `unit` without a prefix."""
 
     primary: bool | None = None
     """Whether the question is about this measure. Of many measures some differ by chance, which costs

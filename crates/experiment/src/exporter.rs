@@ -13,6 +13,7 @@ use swell_capture::Transport;
 use swell_capture::flow::{FlowRecord, IpfixWriter, Metering, MeteringProcess, PacketSampling};
 use swell_world::{Parties, Tap};
 
+use crate::file::check::Findings;
 use crate::packets::Source;
 use crate::packets::headers::Headers;
 use crate::simulate::stage::beside;
@@ -38,6 +39,31 @@ impl Default for Exporter {
             sample: 1,
             active: Dur::from_secs(60),
             inactive: Dur::from_secs(15),
+        }
+    }
+}
+
+/// Minimum length of a time-out. Records of shorter flows than a bin of the exporter would be those of packets.
+const SHORTEST: Dur = BIN;
+
+impl Exporter {
+    /// Rejects impossible settings; `key` makes their keys.
+    pub(crate) fn check(&self, key: impl Fn(&str) -> String, found: &mut Findings) {
+        if self.sample == 0 {
+            found.add(
+                key("sample"),
+                "one packet in 0 is none",
+                "write 1 for every packet, or leave it out",
+            );
+        }
+        for (name, length) in [("active", self.active), ("inactive", self.inactive)] {
+            if length < SHORTEST {
+                found.add(
+                    key(name),
+                    format!("a time-out of {length} makes every packet a flow"),
+                    "write 1ms or more; 60s and 15s are usual",
+                );
+            }
         }
     }
 }

@@ -131,7 +131,8 @@ pub struct Reported {
     /// Which direction is better.
     pub better: Better,
     /// A regular expression for the client's output, line by line. Its first group is the value; its second, if there
-    /// is one, the value's unit, from which it is converted: `Latency\s+([\d.]+)(us|ms|s)`.
+    /// is one, the value's unit, from which it is converted: `Latency\s+([\d.]+)(us|ms|s)`. `k` is 1000 and `Ki` 1024; a
+    /// prefix alone, as in `1.2k`, multiplies a `unit` without a prefix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
     /// A JSONPath (RFC 9535) into the JSON of the client's standard output: `$.latency.p99`.
@@ -284,8 +285,9 @@ pub const FAILURES: Measure = Measure {
 };
 
 /// Names of built-in measures, which need no definition.
-pub const BUILT_IN: [&str; 7] = [
+pub const BUILT_IN: [&str; 8] = [
     "time",
+    "first byte",
     "mean time",
     "failures",
     "goodput",

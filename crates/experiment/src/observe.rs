@@ -287,6 +287,8 @@ pub struct LinkTotals {
     pub dropped: [u64; 2],
     /// Packets dropped by reason: queue full, active queue management, loss.
     pub dropped_by: [u64; 3],
+    /// Packets that the queue marked Congestion Experienced (RFC 3168) instead of dropping them.
+    pub marked: u64,
 }
 
 /// Totals of one part in one direction of a link, after warm-up. Packets of real programs belong to no part.

@@ -32,8 +32,10 @@ pub struct Plan {
     pub source: String,
     /// The runs: foregrounds, then backgrounds, then replications, in the order of the file.
     pub cells: Vec<Cell>,
-    /// The models and traces that parts have read, by background; those of a foreground are under `foreground NAME`.
+    /// The models and traces that backgrounds have read, by background.
     pub inputs: BTreeMap<String, Input>,
+    /// Those that foregrounds have read, by foreground.
+    pub foreground_inputs: BTreeMap<String, Input>,
     /// The packet-delivery traces of the network, by the path in the resolved file.
     pub deliveries: BTreeMap<String, Arc<Deliveries>>,
 }
@@ -122,10 +124,15 @@ impl Plan {
         known: &Traces,
     ) -> Result<Plan, Problems> {
         let mut file = file::read(text, source)?;
-        let mut inputs = BTreeMap::new();
+        let (mut inputs, mut foreground_inputs) = (BTreeMap::new(), BTreeMap::new());
         let mut problems: Vec<Problem> = Vec::new();
         let seed = file.run.seed;
-        let mut read = |part: &mut Part, list: &str, i: usize, prefix: String, id: String| {
+        let mut read = |part: &mut Part, list: &str, i: usize, to: &mut BTreeMap<String, Input>| {
+            // Files in the run directory: those of backgrounds have had no such prefix from the beginning.
+            let prefix = match list {
+                "background" => format!("{i}-"),
+                list => format!("{list}-{i}-"),
+            };
             let from = Files {
                 prefix,
                 base,
@@ -134,7 +141,7 @@ impl Plan {
             };
             match part.as_keys_mut().read(&from) {
                 Ok(Some(input)) => {
-                    inputs.insert(id, input);
+                    to.insert(part.name().to_owned(), input);
                 }
                 Ok(None) => {}
                 Err((key, (message, hint))) => {
@@ -144,12 +151,10 @@ impl Plan {
             }
         };
         for (i, part) in file.background.iter_mut().enumerate() {
-            let id = part.name().to_owned();
-            read(part, "background", i, format!("{i}-"), id);
+            read(part, "background", i, &mut inputs);
         }
         for (i, part) in file.foreground.iter_mut().enumerate() {
-            let id = of_foreground(part.name());
-            read(part, "foreground", i, format!("foreground-{i}-"), id);
+            read(part, "foreground", i, &mut foreground_inputs);
         }
         let preset = file.write_out();
         let named = file.links.iter_mut().enumerate();
@@ -173,6 +178,7 @@ impl Plan {
             file,
             source: source.into(),
             inputs,
+            foreground_inputs,
             deliveries,
         };
         imitations::check(&plan).map_err(|wrong| plan.imitation(text, wrong))?;
@@ -194,11 +200,14 @@ impl Plan {
         hash.hex()
     }
 
-    /// The facts about models and traces for the manifest, by background.
-    pub fn facts(&self) -> impl Iterator<Item = (&str, &ModelFacts)> {
-        self.inputs
-            .iter()
-            .map(|(b, input)| (b.as_str(), &input.facts))
+    /// The facts about models and traces for the manifest, by background; those of a foreground are under `foreground
+    /// NAME`.
+    pub fn facts(&self) -> impl Iterator<Item = (String, &ModelFacts)> {
+        let foregrounds = self.foreground_inputs.iter();
+        let foregrounds = foregrounds.map(|(name, input)| (format!("foreground {name}"), input));
+        let backgrounds = self.inputs.iter().map(|(name, i)| (name.clone(), i));
+        let all = foregrounds.chain(backgrounds);
+        all.map(|(name, input)| (name, &input.facts))
     }
 
     /// The backgrounds that must first be measured alone: those that another one matches, those that are scaled to a
@@ -241,23 +250,30 @@ impl Plan {
     /// The same in the order in which they can be measured: first those that do not need the rates of others.
     pub(crate) fn measuring_stages(&self) -> Vec<Vec<&Part>> {
         let mut stages: Vec<Vec<&Part>> = Vec::new();
+        let mut known = BTreeMap::new();
         for background in self.to_measure() {
-            let stage = self.depth(background);
+            let stage = self.depth(background, &mut known);
             stages.resize_with(stages.len().max(stage + 1), Vec::new);
             stages[stage].push(background);
         }
         stages
     }
 
-    /// Length of the longest chain of backgrounds that must be measured before this one.
-    fn depth(&self, background: &Part) -> usize {
+    /// Length of the longest chain of backgrounds that must be measured before this one. The check of the file rejects
+    /// circles. `known` are those that were asked for before.
+    fn depth<'p>(&'p self, background: &'p Part, known: &mut BTreeMap<&'p str, usize>) -> usize {
+        if let Some(&depth) = known.get(background.name()) {
+            return depth;
+        }
         let all = &self.file.background;
         let needed = background.needs();
-        needed
+        let depth = needed
             .filter_map(|name| all.iter().find(|b| b.name() == name))
-            .map(|other| self.depth(other) + 1)
+            .map(|other| self.depth(other, known) + 1)
             .max()
-            .unwrap_or(0)
+            .unwrap_or(0);
+        known.insert(background.name(), depth);
+        depth
     }
 
     /// The full specification of a run. `measured` holds the results of the calibration; a background that matches one
@@ -372,17 +388,18 @@ impl Plan {
         }
     }
 
-    /// The longest round-trip propagation delay of a foreground, or the network's `rtt`.
+    /// The network's `rtt`, or the longest round-trip propagation delay of a foreground; of a background, where no
+    /// foreground sends.
     pub fn rtt(&self) -> Dur {
         let file = &self.file;
-        file.network.rtt.unwrap_or_else(|| {
-            file.foreground
-                .iter()
-                .filter(|f| !f.is_none())
-                .map(|f| file.round_trip(&f.route()) + self.access_delay(f) * 4)
-                .max()
-                .unwrap_or_else(|| file.round_trip(&Route::default()))
-        })
+        let trip = |part: &Part| file.round_trip(&part.route()) + self.access_delay(part) * 4;
+        let sends = |part: &&Part| !part.is_none() && part.parts().is_empty();
+        let foregrounds = file.foreground.iter().map(|f| &f.0).filter(sends);
+        let backgrounds = file.background.iter().map(|b| &b.0).filter(sends);
+        (file.network.rtt)
+            .or_else(|| foregrounds.map(trip).max())
+            .or_else(|| backgrounds.map(trip).max())
+            .unwrap_or_else(|| file.round_trip(&Route::default()))
     }
 
     /// The initial links, with queue limits in packets, bytes or time.
@@ -424,7 +441,7 @@ impl Plan {
         measured: &BTreeMap<String, Measured>,
         replication: usize,
     ) -> Option<Playing> {
-        let input = self.inputs.get(&of_foreground(foreground.name()));
+        let input = self.foreground_inputs.get(foreground.name());
         self.playing(
             Role::Foreground,
             foreground,
@@ -497,11 +514,6 @@ fn directions(keys: &LinkKeys, rtt: Dur) -> [Link; 2] {
         }
         link
     })
-}
-
-/// The key of a foreground's input, which cannot collide with the name of a background.
-fn of_foreground(name: &str) -> String {
-    format!("foreground {name}")
 }
 
 fn cells(file: &File) -> Vec<Cell> {

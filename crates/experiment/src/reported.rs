@@ -342,30 +342,38 @@ fn odd_lines(all: &[Reported], lines: &str) -> Option<Warning> {
 
 /// The factor that converts a time or a rate on the program's clock to network time; `None` for other units.
 fn own_clock(unit: &str, stretch: f64) -> Option<f64> {
-    let per_time = ["/s", "/sec", "/second", "/min", "ps"];
+    let per_time = ["/s", "/sec", "/second", "/min"];
     if split(unit).1 == "s" {
-        Some(1.0 / stretch)
-    } else {
-        let rate = per_time.iter().any(|end| unit.ends_with(end));
-        (rate && unit != "ps").then_some(stretch)
+        return Some(1.0 / stretch);
     }
+    let lower = unit.to_lowercase();
+    let plain = lower.strip_prefix(['k', 'm', 'g', 't']).unwrap_or(&lower);
+    let is_rate = per_time.iter().any(|end| unit.ends_with(end))
+        || PER_SECOND.contains(&&*lower)
+        || PER_SECOND.contains(&plain);
+    is_rate.then_some(stretch)
 }
 
+/// Abbreviations of rates, in lower case and without prefixes. The letters "ps" alone do not make one: there are drops
+/// and hops.
+const PER_SECOND: [&str; 8] = ["bps", "fps", "pps", "rps", "qps", "tps", "iops", "ibps"];
+
 /// The factor that converts a value from unit `from` to unit `to`. A value without a unit is in the unit of the
-/// measure.
+/// measure. A prefix without a unit, such as "1.25k", multiplies a unit that has none itself. Of `kB/s` nobody can tell
+/// whether it means thousands of that or of `B/s`.
 fn convert(from: &str, to: &str) -> Option<f64> {
     if from.is_empty() || from == to {
         return Some(1.0);
     }
     let ((a, base), (b, wanted)) = (split(from), split(to));
     match base {
-        // A prefix without a unit, such as "1.25k".
-        "" => Some(a),
+        "" => (b == 1.0).then_some(a),
         _ => (base == wanted).then_some(a / b),
     }
 }
 
-/// Splits a unit into a factor and a base unit.
+/// Splits a unit into a factor and a base unit. Prefixes are those of the SI and, before bits and bytes, the binary ones
+/// of IEC 80000-13.
 fn split(unit: &str) -> (f64, &str) {
     match unit {
         "s" | "sec" | "secs" | "second" | "seconds" => return (1.0, "s"),
@@ -388,6 +396,19 @@ fn split(unit: &str) -> (f64, &str) {
         _ => return (1.0, unit),
     };
     let base = letters.as_str();
+    let power = match factor {
+        1e3 => 1,
+        1e6 => 2,
+        1e9 => 3,
+        1e12 => 4,
+        _ => 0,
+    };
+    if let Some(binary) = base.strip_prefix('i')
+        && power > 0
+        && (binary.is_empty() || binary.starts_with(['b', 'B']))
+    {
+        return (1024f64.powi(power), binary);
+    }
     // Prefixes below one are accepted only for seconds: a "mile" is not a thousandth of an "ile".
     if (factor < 1.0) == (base == "s") {
         (factor, base)

@@ -189,6 +189,11 @@ impl Census {
         self.groups[i] = group;
     }
 
+    /// The group of a flow.
+    pub(crate) fn group(&self, flow: u32) -> u32 {
+        self.groups.get(flow as usize).copied().unwrap_or(0)
+    }
+
     /// Counts of a group; zero if it sent nothing.
     pub fn tally(&self, group: u32) -> Tally {
         self.tallies
@@ -208,7 +213,7 @@ impl Census {
     }
 
     fn tally_of(&mut self, flow: u32) -> &mut Tally {
-        let group = self.groups.get(flow as usize).map_or(0, |&g| g as usize);
+        let group = self.group(flow) as usize;
         if self.tallies.len() <= group {
             self.tallies.resize(group + 1, Tally::default());
         }

@@ -58,6 +58,7 @@ impl<A: Element, B: Element> Element for Chain<A, B> {
             arrived: a.arrived,
             departed: b.departed,
             dropped,
+            marked: a.marked + b.marked,
         }
     }
 }

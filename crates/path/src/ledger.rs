@@ -9,6 +9,8 @@ pub struct Ledger {
     pub departed: u64,
     /// Packets dropped, by [`DropReason`](swell_base::DropReason), in the order of its `ALL`.
     pub dropped: [u64; 3],
+    /// Packets marked Congestion Experienced instead of dropped.
+    pub marked: u64,
 }
 
 impl Ledger {

@@ -544,6 +544,7 @@ impl Element for Link {
             arrived: self.arrived,
             departed: self.departed,
             dropped: self.dropped,
+            marked: self.marked(),
         }
     }
 }

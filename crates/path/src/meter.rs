@@ -2,7 +2,7 @@
 
 use swell_base::{Dur, Flags, Head, Tag, Time};
 
-use crate::Backlog;
+use crate::{Backlog, Census};
 
 /// Counts arrivals in fine bins (for burstiness) and everything else in coarse bins. In every pair, index 0 is
 /// foreground and index 1 is background.
@@ -10,12 +10,16 @@ use crate::Backlog;
 pub struct Meter {
     fine: u64,
     coarse: u64,
+    /// Events after this are not counted.
+    until: Time,
+    /// The group whose departures are not those of others.
+    own: Option<u32>,
     /// Network-layer bytes that arrived at the queue, per fine bin.
     pub fine_bytes: [Vec<u32>; 2],
     /// Packets that arrived at the queue, per fine bin.
     pub fine_packets: [Vec<u32>; 2],
-    /// Network-layer bytes of background packets by end of transmission, per fine bin. The rest of the capacity was
-    /// available to the foreground.
+    /// Link-layer bytes of others by end of transmission, per fine bin. The rest of the capacity was available to the
+    /// foreground. Others are the background or, of a link with a [`Census`], all groups but [`Meter::beside`]'s.
     pub fine_departed: Vec<u32>,
     /// Other counts, per coarse bin.
     pub bins: Vec<CoarseBin>,
@@ -50,6 +54,8 @@ impl Meter {
         Meter {
             fine: fine.as_nanos().max(1),
             coarse: coarse.as_nanos().max(1),
+            until: Time::MAX,
+            own: None,
             fine_bytes: Default::default(),
             fine_packets: Default::default(),
             fine_departed: Vec::new(),
@@ -58,12 +64,27 @@ impl Meter {
         }
     }
 
+    /// The same without counts of what happens after `end`. A transmission that begins in a run may end long after it.
+    pub fn until(mut self, end: Time) -> Meter {
+        self.until = end;
+        self
+    }
+
+    /// The same with all groups of the link's [`Census`] but this one as others.
+    pub fn beside(mut self, group: Option<u32>) -> Meter {
+        self.own = group;
+        self
+    }
+
     /// Width of a coarse bin.
     pub fn coarse_width(&self) -> Dur {
         Dur::from_nanos(self.coarse)
     }
 
     pub(crate) fn arrival(&mut self, at: Time, packet: &Head, backlog: Backlog) {
+        if at > self.until {
+            return;
+        }
         let who = who(packet.tag);
         let i = (at.as_nanos() / self.fine) as usize;
         for counts in [&mut self.fine_bytes[who], &mut self.fine_packets[who]] {
@@ -80,19 +101,35 @@ impl Meter {
         bin.queue_sum += backlog.bytes;
     }
 
-    pub(crate) fn departure(&mut self, at: Time, packet: &Head) {
+    /// The transmission of a packet ended, of which the link layer has `overhead` bytes more.
+    pub(crate) fn departure(
+        &mut self,
+        at: Time,
+        packet: &Head,
+        overhead: u64,
+        census: Option<&Census>,
+    ) {
+        if at > self.until {
+            return;
+        }
         self.bin(at).departed[who(packet.tag)] += u64::from(packet.size);
-        if packet.tag == Tag::Background {
+        let is_other = match (self.own, census) {
+            (Some(own), Some(census)) => census.group(packet.flow.0) != own,
+            _ => packet.tag == Tag::Background,
+        };
+        if is_other {
             let i = (at.as_nanos() / self.fine) as usize;
             if self.fine_departed.len() <= i {
                 self.fine_departed.resize(i + 1, 0);
             }
-            self.fine_departed[i] += u32::from(packet.size);
+            self.fine_departed[i] += u32::from(packet.size) + overhead as u32;
         }
     }
 
     pub(crate) fn count_drop(&mut self, at: Time, packet: &Head) {
-        self.bin(at).dropped[who(packet.tag)] += 1;
+        if at <= self.until {
+            self.bin(at).dropped[who(packet.tag)] += 1;
+        }
     }
 
     /// A packet found the queue full. `left` is the remaining time of the transmission in progress, `whole` the
@@ -117,5 +154,37 @@ fn who(tag: Tag) -> usize {
     match tag {
         Tag::Foreground => 0,
         Tag::Background => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A slow link, or an outage, may end a transmission days after the run.
+    #[test]
+    fn what_happens_after_the_end_takes_no_memory() {
+        let (ms, second) = (Dur::from_millis(1), Dur::from_secs(1));
+        let end = Time::ZERO + second;
+        let mut meter = Meter::new(ms, ms).until(end);
+        let packet = Head {
+            size: 1000,
+            tag: Tag::Background,
+            ..Head::default()
+        };
+        let late = Time::ZERO + Dur::from_secs(86_400);
+        meter.arrival(end, &packet, Backlog::default());
+        meter.departure(end, &packet, 18, None);
+        for at in [end + Dur::from_nanos(1), late] {
+            meter.arrival(at, &packet, Backlog::default());
+            meter.departure(at, &packet, 18, None);
+            meter.count_drop(at, &packet);
+        }
+        assert_eq!(meter.bins.len(), 1001);
+        assert_eq!(meter.fine_departed.len(), 1001);
+        assert_eq!(meter.fine_bytes[1].len(), 1001);
+        assert_eq!(meter.fine_departed[1000], 1018);
+        assert_eq!(meter.bins[1000].departed, [0, 1000]);
+        assert_eq!(meter.bins[1000].dropped, [0, 0]);
     }
 }

@@ -31,7 +31,7 @@ const LONGEST_TICK: Dur = Dur::from_secs(1);
 const LONGEST_ACK_DELAY: Dur = Dur::from_millis(500);
 /// Maximum overhead per packet, limited by 16 bits. It is more than any link layer adds.
 const OVERHEAD: Bytes = Bytes(65_535);
-/// Maximum length of a run. Counts per millisecond take 16 bytes per direction: 2.8 GB for a day.
+/// Maximum length of a run. Counts per millisecond take 20 bytes per direction: 3.5 GB for a day.
 const LONGEST: Dur = Dur::from_secs(86_400);
 /// Maximum number of bins of a run: each is a row per link and direction, which is kept, written and read again.
 const BINS: u64 = 1_000_000;
@@ -386,6 +386,9 @@ fn run(file: &File, found: &mut Findings) {
                 "write backend = \"simulated\", or leave it out",
             );
         }
+    }
+    if let Some(records) = &run.keep.records {
+        records.check(|name| format!("run.keep.records.{name}"), found);
     }
     // A link has a single tap, so only one of these can use it.
     let looks = [

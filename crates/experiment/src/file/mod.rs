@@ -18,6 +18,8 @@ mod shape;
 mod taken;
 mod tcp;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::Dur;
@@ -161,19 +163,24 @@ impl Default for Keep {
 impl File {
     /// The leaves of a background: for a mix all its parts, resolved recursively and sorted by name, else itself.
     pub fn leaves<'f>(&'f self, background: &'f Part) -> Vec<&'f Part> {
+        if background.parts().is_empty() {
+            return vec![background];
+        }
+        let mut named: BTreeMap<&str, &Part> = BTreeMap::new();
+        for other in &self.background {
+            named.entry(other.name()).or_insert(other);
+        }
         let mut leaves: Vec<&Part> = Vec::new();
-        // A mix that is a part of itself is refused, but must not be followed for ever until then.
-        let mut mixes: Vec<&str> = Vec::new();
+        // A mix that is a part of itself, or twice in another, is refused, but must not be followed again until then.
+        let mut mixes: BTreeSet<&str> = BTreeSet::new();
         let mut left = vec![background];
         while let Some(part) = left.pop() {
             if part.parts().is_empty() {
                 leaves.push(part);
-            } else if mixes.contains(&part.name()) {
-                continue;
+            } else if mixes.insert(part.name()) {
+                let parts = part.parts().iter();
+                left.extend(parts.filter_map(|name| named.get(name.as_str())));
             }
-            mixes.push(part.name());
-            let named = |name: &String| self.background.iter().find(|b| b.name() == name);
-            left.extend(part.parts().iter().filter_map(named).map(|b| &b.0));
         }
         leaves.sort_by_key(|part| part.name());
         leaves

@@ -57,6 +57,14 @@ impl Preset {
         }
     }
 
+    /// Whether its links form a chain in their order, so that all of them are a path.
+    pub(super) fn is_chain(&self) -> bool {
+        match self {
+            Preset::ParkingLot { .. } | Preset::Residential => true,
+            Preset::LeafSpine { .. } => false,
+        }
+    }
+
     /// Its links, with the settings in `keys`.
     pub(super) fn links(&self, keys: &LinkKeys) -> Vec<NamedLink> {
         let all = |names: Vec<String>, default: LinkKeys| -> Vec<NamedLink> {

@@ -50,9 +50,15 @@ fn tidy(schema: &mut Value) {
 /// wrong types, unknown names and bad units; else all impossible values.
 pub fn read(text: &str, name: &str) -> Result<File, Problems> {
     let file: File = read_as(text, name, schema())?;
-    let impossible: Vec<Problem> = check::check(&file)
+    let impossible = check::check(&file);
+    // Parsed only once, and only where something is wrong.
+    let table = match impossible.is_empty() {
+        true => None,
+        false => DeTable::parse(text).ok(),
+    };
+    let impossible: Vec<Problem> = impossible
         .into_iter()
-        .map(|doubt| problem(text, &doubt.key, doubt.message, doubt.hint))
+        .map(|doubt| placed(text, table.as_ref(), &doubt.key, doubt.message, doubt.hint))
         .collect();
     match impossible.is_empty() {
         true => Ok(file),
@@ -85,9 +91,18 @@ pub fn read_as<T: DeserializeOwned>(text: &str, name: &str, schema: &Value) -> R
 /// A problem with the value of a dotted `key` in a file that [`read_as`] accepts. For problems that are found later,
 /// such as a missing model file.
 pub fn problem(text: &str, key: &str, message: String, hint: Option<String>) -> Problem {
-    let span = DeTable::parse(text)
-        .ok()
-        .and_then(|table| locate(table.get_ref(), key));
+    placed(text, DeTable::parse(text).ok().as_ref(), key, message, hint)
+}
+
+/// The same in a text that is parsed already.
+fn placed(
+    text: &str,
+    table: Option<&Spanned<DeTable<'_>>>,
+    key: &str,
+    message: String,
+    hint: Option<String>,
+) -> Problem {
+    let span = table.and_then(|table| locate(table.get_ref(), key));
     Problem::at(text, span.unwrap_or(0..0), key.into(), message, hint)
 }
 

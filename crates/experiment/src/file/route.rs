@@ -176,24 +176,28 @@ pub struct Queue {
     pub direction: u8,
 }
 
+impl Queue {
+    /// The queue of a hop that packets from its path's clients cross; if `down`, the one of packets towards them.
+    fn of(hop: &Hop, down: bool) -> Queue {
+        Queue {
+            link: hop.link,
+            direction: u8::from(hop.reversed != down),
+        }
+    }
+}
+
 /// The queues that packets from a path's clients cross, in order; if `down`, those that packets towards them cross.
 pub fn queues(hops: &[Hop], down: bool) -> Vec<Queue> {
-    let queue = |hop: &Hop| Queue {
-        link: hop.link,
-        direction: u8::from(hop.reversed != down),
-    };
+    let each = hops.iter().map(|hop| Queue::of(hop, down));
     match down {
-        false => hops.iter().map(queue).collect(),
-        true => hops.iter().rev().map(queue).collect(),
+        false => each.collect(),
+        true => each.rev().collect(),
     }
 }
 
 /// The queue with the lowest rate along `hops` in a direction, the first of several; `None` only without hops.
 /// `rate` gives the rate of a queue.
 pub fn narrowest(hops: &[Hop], down: bool, rate: impl Fn(Queue) -> Rate) -> Option<Queue> {
-    let queues = hops.iter().map(|hop| Queue {
-        link: hop.link,
-        direction: u8::from(hop.reversed != down),
-    });
+    let queues = hops.iter().map(|hop| Queue::of(hop, down));
     queues.min_by_key(|&queue| rate(queue))
 }

@@ -1,5 +1,6 @@
 mod change;
 mod filler;
+mod impossible;
 mod links;
 mod mistakes;
 mod programs;

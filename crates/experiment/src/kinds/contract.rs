@@ -295,6 +295,12 @@ pub(crate) trait Keys {
         None
     }
 
+    /// The path of its input file in the resolved file, if it is that of the user's machine: the input is not copied to
+    /// the run directory.
+    fn elsewhere(&mut self) -> Option<&mut String> {
+        None
+    }
+
     /// Reads its input file, and replaces the file's name by that in the run directory. An error comes with its key.
     fn read(&mut self, from: &Files<'_>) -> Result<Option<Input>, (&'static str, Complaint)> {
         let _ = from;
@@ -478,7 +484,9 @@ pub(crate) struct Crossed<'w> {
     pub capacity: f64,
     /// The link with its changes, if it changes.
     pub changing: Option<LinkConfig>,
-    /// Background bytes that left it in each millisecond, from the start of the run.
+    /// Bytes that its link layer adds to each packet.
+    pub overhead: f64,
+    /// Link-layer bytes of other traffic that left it in each millisecond, from the start of the run.
     pub others: &'w [u32],
 }
 

@@ -8,6 +8,7 @@ use swell_workload::{DashConfig, Rule, dash_measures as measures};
 use super::contract::{
     Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
 };
+use super::defaults::one;
 use super::{Active, Traffic};
 use crate::backend::RunError;
 use crate::file::check::Findings;
@@ -96,10 +97,6 @@ fn length() -> Dur {
 
 fn request() -> Bytes {
     Bytes(300)
-}
-
-fn one() -> u32 {
-    1
 }
 
 /// Viewers of a run.

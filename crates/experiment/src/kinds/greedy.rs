@@ -10,6 +10,7 @@ use swell_workload::GreedyConfig;
 use super::contract::{
     Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, path, reads,
 };
+use super::defaults::{one, yes};
 use super::packets::own_seed;
 use super::{Active, Traffic};
 use crate::backend::RunError;
@@ -129,10 +130,6 @@ impl Default for Delays {
     }
 }
 
-fn yes() -> bool {
-    true
-}
-
 /// A direction of the bottleneck.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -144,10 +141,6 @@ pub enum Direction {
     Down,
     /// Both at the same time, by different connections.
     Both,
-}
-
-fn one() -> u32 {
-    1
 }
 
 fn spread() -> Dur {

@@ -44,7 +44,7 @@ struct Entry {
     response: Response,
     /// The object that referred to this one, as recorded by Chromium.
     #[serde(default, rename = "_initiator")]
-    initiator: Initiator,
+    initiator: InitiatedBy,
     /// Where it was, instead of being fetched, as recorded by Chromium.
     #[serde(default, rename = "_fromCache")]
     from_cache: Option<serde_json::Value>,
@@ -65,7 +65,8 @@ struct Request {
 struct Response {
     #[serde(default)]
     headers_size: i64,
-    #[serde(default)]
+    /// Zero if the answer had no body, as with status 304; -1 if it is not known (HAR 1.2).
+    #[serde(default = "unknown")]
     body_size: i64,
     /// Bytes on the wire, as recorded by Chromium.
     #[serde(default, rename = "_transferSize")]
@@ -74,13 +75,31 @@ struct Response {
     content: Content,
 }
 
+fn unknown() -> i64 {
+    -1
+}
+
 #[derive(Default, Deserialize)]
 struct Content {
     #[serde(default)]
     size: i64,
 }
 
-#[derive(Default, Deserialize)]
+/// The key is not one of HAR 1.2, so it may hold anything.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum InitiatedBy {
+    Known(Initiator),
+    Other(serde::de::IgnoredAny),
+}
+
+impl Default for InitiatedBy {
+    fn default() -> InitiatedBy {
+        InitiatedBy::Other(serde::de::IgnoredAny)
+    }
+}
+
+#[derive(Deserialize)]
 struct Initiator {
     url: Option<String>,
     stack: Option<Stack>,
@@ -155,9 +174,13 @@ pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
 
 impl Entry {
     fn named_by(&self) -> impl Iterator<Item = &str> {
-        let stack = self.initiator.stack.iter();
-        let frames = stack.flat_map(|s| s.call_frames.iter().map(|f| &*f.url));
-        self.initiator.url.as_deref().into_iter().chain(frames)
+        let known = match &self.initiator {
+            InitiatedBy::Known(initiator) => Some(initiator),
+            InitiatedBy::Other(_) => None,
+        };
+        let urls = known.into_iter().filter_map(|i| i.url.as_deref());
+        let stacks = known.into_iter().flat_map(|i| &i.stack);
+        urls.chain(stacks.flat_map(|s| s.call_frames.iter().map(|f| &*f.url)))
     }
 }
 
@@ -166,7 +189,7 @@ impl Response {
         match self.transfer_size {
             Some(n) if n > 0 => n as u64,
             _ => {
-                let body = if self.body_size > 0 {
+                let body = if self.body_size >= 0 {
                     self.body_size
                 } else {
                     self.content.size
@@ -278,6 +301,37 @@ mod tests {
         let odd = r#", "_initiator": {"url": "https://a/"}"#;
         let found = read(&[entry("https://a/", "00.0", 1, odd).replace("1000", "-1")]);
         assert_eq!(found.map(|o| (o[0].size, o[0].parent)), Ok((200, None)));
+    }
+
+    #[test]
+    fn an_answer_without_a_body_has_the_size_of_its_headers() {
+        let sized = |body: &str| {
+            let answer = entry("https://a/", "00.0", 1, "");
+            let content = format!("{body}\"content\": {{\"size\": 50000}}");
+            let answer = answer.replace("\"bodySize\": 1000", &content);
+            read(&[answer]).map(|objects| objects[0].size)
+        };
+        assert_eq!(sized("\"bodySize\": 0, "), Ok(200));
+        assert_eq!(sized("\"bodySize\": -1, "), Ok(50_200));
+        assert_eq!(sized(""), Ok(50_200));
+    }
+
+    #[test]
+    fn an_initiator_of_any_form_is_no_reason_to_refuse_the_archive() {
+        for of in [
+            "null",
+            "\"parser\"",
+            "[1]",
+            "{\"stack\": \"x\"}",
+            "{\"url\": 1}",
+        ] {
+            let by = format!(", \"_initiator\": {of}");
+            let found = read(&[
+                entry("https://a/", "00.000", 100, ""),
+                entry("https://a/s.js", "00.120", 80, &by),
+            ]);
+            assert_eq!(found.map(|o| o[1].parent), Ok(Some(0)), "{of}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use swell_learn::FlowLearner;
 use swell_traffic::flowlevel::{Options, Playback, Profile};
 
 use super::contract::{Data, Input, Keys, Resolving, Role, Seen, Shown, Slot, Source, reads};
+use super::defaults::unscaled;
 use super::sessions::SessionsTraffic;
 use super::{Active, Traffic};
 use crate::exporter::Exporter;
@@ -44,7 +45,7 @@ pub struct Imitation {
     pub access: Option<Rate>,
     /// How long transfers take, as a multiple of those that were recorded. It decides which intervals a large file is
     /// expected to load.
-    #[serde(default = "one")]
+    #[serde(default = "unscaled")]
     pub durations: f64,
     /// Whether a run begins with no session in progress. Default: in steady state.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -60,10 +61,6 @@ pub struct Imitation {
     pub route: Route,
 }
 
-fn one() -> f64 {
-    1.0
-}
-
 /// The interval in the paper.
 fn interval() -> Dur {
     Dur::from_secs(300)
@@ -76,6 +73,8 @@ impl Keys for Imitation {
         found.access(at.key("access"), self.access);
         found.factor(at.key("durations"), self.durations, false);
         found.tcp(&at.key("tcp"), &self.tcp);
+        let key = |name: &str| at.key(&format!("records.{name}"));
+        self.records.check(key, found);
         if self.interval == Dur::ZERO {
             found.add(
                 at.key("interval"),

@@ -14,6 +14,7 @@ use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
     Shown, Slot, reads, trimmed,
 };
+use super::defaults::unscaled;
 use super::energy::of_octave;
 use super::replay::significant;
 use super::{Active, Energy, Traffic};
@@ -47,13 +48,13 @@ pub struct Learnt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<f64>,
     /// Response sizes, as a multiple of the model's.
-    #[serde(default = "one")]
+    #[serde(default = "unscaled")]
     pub response: f64,
     /// Request sizes, as a multiple of the model's.
-    #[serde(default = "one")]
+    #[serde(default = "unscaled")]
     pub request: f64,
     /// Think times, as a multiple of the model's; 0 for users that never pause.
-    #[serde(default = "one")]
+    #[serde(default = "unscaled")]
     pub think: f64,
     /// Round-trip propagation delay of every path. Default: the model's, host by host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,10 +83,6 @@ pub struct Learnt {
     /// Which links it crosses.
     #[serde(flatten)]
     pub route: Route,
-}
-
-fn one() -> f64 {
-    1.0
 }
 
 /// A learnt model in a run.

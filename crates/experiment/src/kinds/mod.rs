@@ -8,6 +8,7 @@
 mod active;
 mod contract;
 mod dash;
+mod defaults;
 mod energy;
 mod greedy;
 mod har;

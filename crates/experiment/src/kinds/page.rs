@@ -12,6 +12,7 @@ use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot,
     access, reads,
 };
+use super::defaults::{one, yes};
 use super::packets::own_seed;
 use super::{Active, Fetches, Traffic, har};
 use crate::backend::RunError;
@@ -97,14 +98,6 @@ fn connections() -> u32 {
     6
 }
 
-fn yes() -> bool {
-    true
-}
-
-fn one() -> u32 {
-    1
-}
-
 /// The smallest packet of QUIC without its headers: the first datagrams have 1200 bytes (RFC 9000 section 14.1), of
 /// which packet header, tag and frame header take 35.
 const SMALLEST: Bytes = Bytes(1200 - 35);
@@ -113,7 +106,7 @@ const SMALLEST: Bytes = Bytes(1200 - 35);
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageTraffic {
     page: Page,
-    objects: Arc<Vec<Object>>,
+    pub(crate) objects: Arc<Vec<Object>>,
     delay: Dur,
 }
 
@@ -248,6 +241,10 @@ impl Keys for Page {
 
     fn reads(&self) -> Option<&'static str> {
         Some("page")
+    }
+
+    fn elsewhere(&mut self) -> Option<&mut String> {
+        Some(&mut self.page)
     }
 
     fn read(&mut self, from: &Files<'_>) -> Result<Option<Input>, (&'static str, Complaint)> {

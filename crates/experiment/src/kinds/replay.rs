@@ -288,6 +288,10 @@ impl Keys for Replay {
         input.map_err(|(_, (why, _))| why)
     }
 
+    fn elsewhere(&mut self) -> Option<&mut String> {
+        Some(&mut self.trace)
+    }
+
     fn read(&mut self, from: &Files<'_>) -> Result<Option<Input>, (&'static str, Complaint)> {
         if self.of.is_some() {
             return Ok(None);

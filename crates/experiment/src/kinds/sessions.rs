@@ -14,6 +14,7 @@ use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Setting,
     Shown, Slot, path, reads, trimmed,
 };
+use super::defaults::unscaled;
 use super::learnt::LESS;
 use super::replay::significant;
 use super::{Active, Traffic};
@@ -46,13 +47,13 @@ pub struct Sessions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<f64>,
     /// How many times faster the model's intervals follow one another; the rate stays.
-    #[serde(default = "one")]
+    #[serde(default = "unscaled")]
     pub compression: f64,
     /// File sizes, as a multiple of the model's.
-    #[serde(default = "one")]
+    #[serde(default = "unscaled")]
     pub sizes: f64,
     /// Waits from one file to the next, as a multiple of the model's.
-    #[serde(default = "one")]
+    #[serde(default = "unscaled")]
     pub gaps: f64,
     /// The model's interval to begin with, from 0; after the last comes this one again. Those before it are not
     /// played.
@@ -70,10 +71,6 @@ pub struct Sessions {
     /// Which links it crosses.
     #[serde(flatten)]
     pub route: Route,
-}
-
-fn one() -> f64 {
-    1.0
 }
 
 /// A flow-level model in a run.

@@ -8,6 +8,7 @@ use swell_workload::{StreamConfig, stream_measures as measures};
 use super::contract::{
     Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
 };
+use super::defaults::{one, yes};
 use super::{Active, Traffic};
 use crate::backend::RunError;
 use crate::file::check::Findings;
@@ -86,14 +87,6 @@ fn preroll() -> f64 {
 
 fn packet() -> Bytes {
     Bytes(1400)
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn one() -> u32 {
-    1
 }
 
 /// Streams of a run.

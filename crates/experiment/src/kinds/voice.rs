@@ -12,6 +12,7 @@ use swell_workload::{
 use super::contract::{
     Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
 };
+use super::defaults::one;
 use super::packets::own_seed;
 use super::{Active, Traffic};
 use crate::backend::{Offered, RunError};
@@ -88,10 +89,6 @@ impl Codec {
             Codec::G729a => (11.0, 19.0),
         }
     }
-}
-
-fn one() -> u32 {
-    1
 }
 
 fn frame() -> Dur {
@@ -361,7 +358,7 @@ impl Calls {
             line.left = ((length / frame.as_secs_f64()).round() as u32).max(1);
             let spurt = Spurt {
                 start: now,
-                packets: Vec::with_capacity(line.left as usize),
+                packets: Vec::new(),
             };
             line.spurts.insert(line.sent, spurt);
         }

@@ -11,6 +11,7 @@ use swell_workload::WebConfig;
 use super::contract::{
     Fetches, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, reads,
 };
+use super::defaults::one;
 use super::packets::own_seed;
 use super::{Active, Traffic};
 use crate::backend::RunError;
@@ -62,10 +63,6 @@ pub struct Web {
 
 fn request() -> Bytes {
     Bytes(300)
-}
-
-fn one() -> u32 {
-    1
 }
 
 /// Whether each request opens a connection.

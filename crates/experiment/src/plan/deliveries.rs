@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -24,10 +24,12 @@ pub(super) fn resolve<'f>(
     complain: &mut dyn FnMut(String, Complaint),
 ) -> Traces {
     let mut traces = Traces::new();
-    let mut read = |spec: &mut file::Deliveries, key: &str| match load(spec, base) {
+    // Many links may have the same trace, which is read once.
+    let mut known = BTreeMap::new();
+    let mut read = |spec: &mut file::Deliveries, key: &str| match load(spec, base, &mut known) {
         Ok(trace) => {
             let rate = trace.rate();
-            traces.insert(spec.file.clone(), Arc::new(trace));
+            traces.insert(spec.file.clone(), trace);
             Some(rate)
         }
         Err((part, complaint)) => {
@@ -57,9 +59,16 @@ pub(super) fn resolve<'f>(
     traces
 }
 
-/// Reads the trace of `spec`, and sets its absolute path and hash. The error is the part of the key that is wrong, and
-/// the reason.
-fn load(spec: &mut file::Deliveries, base: &Path) -> Result<Deliveries, (&'static str, Complaint)> {
+/// A trace that was read, and its SHA-256.
+type Known = (Arc<Deliveries>, String);
+
+/// Reads the trace of `spec` unless it is `known`, and sets its absolute path and hash. The error is the part of the key
+/// that is wrong, and the reason.
+fn load(
+    spec: &mut file::Deliveries,
+    base: &Path,
+    known: &mut BTreeMap<PathBuf, Known>,
+) -> Result<Arc<Deliveries>, (&'static str, Complaint)> {
     let path = base.join(&spec.file);
     let wrong = |message: String| ("", (message, None));
     if !path.is_file() {
@@ -69,7 +78,19 @@ fn load(spec: &mut file::Deliveries, base: &Path) -> Result<Deliveries, (&'stati
     }
     let name = spec.file.clone();
     let failed = |e: io::Error| wrong(format!("`{name}`: {e}"));
-    let digest = digest(&path).map_err(failed)?;
+    let (trace, digest) = match known.get(&path) {
+        Some(known) => known.clone(),
+        None => {
+            let digest = digest(&path).map_err(failed)?;
+            let file = File::open(&path).map_err(failed)?;
+            let (_, plain) = swell_capture::decompress(file).map_err(failed)?;
+            let trace = Deliveries::read(BufReader::new(plain))
+                .map_err(|e| wrong(format!("`{name}` is no packet-delivery trace: {e}")))?;
+            let read = (Arc::new(trace), digest);
+            known.insert(path.clone(), read.clone());
+            read
+        }
+    };
     if let Some(expected) = &spec.sha256
         && !expected.eq_ignore_ascii_case(&digest)
     {
@@ -81,10 +102,6 @@ fn load(spec: &mut file::Deliveries, base: &Path) -> Result<Deliveries, (&'stati
             ),
         ));
     }
-    let file = File::open(&path).map_err(failed)?;
-    let (_, plain) = swell_capture::decompress(file).map_err(failed)?;
-    let trace = Deliveries::read(BufReader::new(plain))
-        .map_err(|e| wrong(format!("`{name}` is no packet-delivery trace: {e}")))?;
     if let Some(phase) = spec.phase
         && phase >= trace.period()
     {

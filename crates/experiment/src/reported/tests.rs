@@ -143,6 +143,13 @@ fn units_are_converted() {
         ("KB", "MB", 1e-3),
         ("k", "requests/s", 1e3),
         ("", "ms", 1.0),
+        ("KiB", "B", 1024.0),
+        ("kiB/s", "B/s", 1024.0),
+        ("MiB/s", "KiB/s", 1024.0),
+        ("GiB", "MB", 1024f64.powi(3) / 1e6),
+        ("Tibit", "bit", 1024f64.powi(4)),
+        ("Ki", "B", 1024.0),
+        ("Kitems", "items", 1e3),
     ] {
         let got = convert(from, to).unwrap();
         assert!((got / factor - 1.0).abs() < 1e-12, "{from} {to} {got}");
@@ -152,6 +159,9 @@ fn units_are_converted() {
         ("MB", "ms"),
         ("miles", "iles"),
         ("ms", "requests/s"),
+        // Thousands of kB/s, or of B/s?
+        ("k", "kB/s"),
+        ("k", "ms"),
     ] {
         assert_eq!(convert(from, to), None, "{from} {to}");
     }
@@ -208,8 +218,19 @@ fn times_and_rates_are_the_networks_where_time_is_stretched() {
     assert_eq!(says(r"a (ms): x (\d)"), (4.0, 0));
     assert_eq!(says(r"a (requests/s, higher): x (\d)"), (16.0, 0));
     assert_eq!(says(r"a (Mbps, higher): x (\d)"), (16.0, 0));
+    for rate in [
+        "bps", "kbps", "MBps", "Gibps", "fps", "kpps", "IOPS", "kqps", "B/s",
+    ] {
+        assert_eq!(
+            says(&format!(r"a ({rate}, higher): x (\d)")),
+            (16.0, 0),
+            "{rate}"
+        );
+    }
     // Of a share or a count nobody knows: it stays, and is doubted.
-    assert_eq!(says(r"a (%): x (\d)"), (8.0, 1));
+    for other in ["%", "drops", "hops", "timestamps", "kdrops", "ps"] {
+        assert_eq!(says(&format!(r"a ({other}): x (\d)")), (8.0, 1), "{other}");
+    }
 }
 
 /// Nothing that a program writes makes the reader panic, or read for ever.

@@ -25,6 +25,7 @@ use swell_base::Warning;
 
 use crate::backend::{Backend, RunError, RunSpec};
 use crate::exporter;
+use crate::kinds::Role;
 use crate::observe::Cell;
 use crate::plan::Plan;
 use crate::simulate::stage::beside;
@@ -302,13 +303,19 @@ pub fn run(
 
 fn fresh_manifest(plan: &Plan, backend: &dyn Backend, threads: usize) -> Manifest {
     let mut warnings = Vec::new();
-    for (background, input) in &plan.inputs {
-        let what = input.data.word();
-        for doubt in &input.facts.warnings {
-            warnings.push(Warning {
-                message: format!("{what} of background {background}: {}", doubt.message),
-                ..doubt.clone()
-            });
+    for (role, inputs) in [
+        (Role::Foreground, &plan.foreground_inputs),
+        (Role::Background, &plan.inputs),
+    ] {
+        let role = role.word();
+        for (name, input) in inputs {
+            let what = input.data.word();
+            for doubt in &input.facts.warnings {
+                warnings.push(Warning {
+                    message: format!("{what} of {role} {name}: {}", doubt.message),
+                    ..doubt.clone()
+                });
+            }
         }
     }
     if !plan.file.background.iter().any(|b| b.is_none()) {
@@ -329,7 +336,7 @@ fn fresh_manifest(plan: &Plan, backend: &dyn Backend, threads: usize) -> Manifes
         cells: plan.cells.clone(),
         models: plan
             .facts()
-            .map(|(background, facts)| (background.to_owned(), facts.clone()))
+            .map(|(name, facts)| (name, facts.clone()))
             .collect(),
         measured: BTreeMap::new(),
         warnings,

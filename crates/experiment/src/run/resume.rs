@@ -113,7 +113,7 @@ impl Directory<'_> {
             let path = root.join(sub);
             fs::create_dir_all(&path).map_err(at(&path))?;
         }
-        for input in plan.inputs.values() {
+        for input in plan.foreground_inputs.values().chain(plan.inputs.values()) {
             if let Some((name, bytes)) = &input.copy {
                 write_atomically(&root.join(name), bytes)?;
             }
@@ -137,32 +137,65 @@ impl Directory<'_> {
         Ok(found)
     }
 
-    /// Removes the files that runs write, and nothing else.
-    fn clear(&self) -> Result<(), StoreError> {
+    /// Removes the files that runs write, and nothing else. Without a manifest of a run, nothing says that files of
+    /// these names are not the user's, so they are not removed.
+    fn clear(&self) -> Result<(), Failure> {
         let gone = |path: PathBuf, result: std::io::Result<()>| match result {
             Err(e) if e.kind() != ErrorKind::NotFound => Err(at(&path)(e)),
             _ => Ok(()),
         };
-        let mut files: Vec<String> = table_files().collect();
-        let mut dirs = vec!["cells", "measured", SHARDS];
         let manifest = self.root.join(Manifest::FILE);
-        if manifest.exists() {
-            // Until everything is gone, the manifest is there and matches no experiment. If this is interrupted, no
-            // experiment takes over what is left.
-            write_atomically(&manifest, b"{}\n")?;
-            // Without a manifest this may not be a run directory, and these may be files of the user.
-            files.extend(["experiment.toml", "report.html"].map(String::from));
-            dirs.extend(["models", PACKETS, RECORDS, OUTPUT]);
+        let text = match fs::read(&manifest) {
+            Ok(text) => text,
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                let mut found = self.results()?;
+                if self.root.join(SHARDS).exists() {
+                    found.push(SHARDS.to_owned());
+                }
+                return match found.is_empty() {
+                    true => Ok(()),
+                    false => Err(Failure::Unknown {
+                        dir: self.root.to_owned(),
+                        found,
+                    }),
+                };
+            }
+            Err(e) => return Err(at(&manifest)(e).into()),
+        };
+        if !is_own(&text) {
+            return Err(Failure::Store(StoreError::Content {
+                path: manifest,
+                reason: "not the manifest of a run, so nothing in this directory is removed".into(),
+            }));
         }
-        for name in files {
+        // Until everything is gone, the manifest is there and matches no experiment. If this is interrupted, no
+        // experiment takes over what is left.
+        write_atomically(&manifest, CLEARING)?;
+        let named = ["experiment.toml", "report.html"].map(String::from);
+        for name in table_files().chain(named) {
             let path = self.root.join(name);
             gone(path.clone(), fs::remove_file(&path))?;
         }
-        for sub in dirs {
+        let dirs = ["cells", "measured", SHARDS, "models"];
+        for sub in dirs.into_iter().chain([PACKETS, RECORDS, OUTPUT]) {
             let path = self.root.join(sub);
             gone(path.clone(), fs::remove_dir_all(&path))?;
         }
-        gone(manifest.clone(), fs::remove_file(&manifest))
+        Ok(gone(manifest.clone(), fs::remove_file(&manifest))?)
+    }
+}
+
+/// The manifest of a directory that is being cleared.
+const CLEARING: &[u8] = b"{}\n";
+
+/// Whether this is a manifest of a run, of whatever version, or the one of a directory that was being cleared.
+fn is_own(text: &[u8]) -> bool {
+    let keys = ["format", "version", "hash", "backend", "cells"];
+    match serde_json::from_slice::<serde_json::Value>(text) {
+        Ok(serde_json::Value::Object(map)) => {
+            map.is_empty() || keys.iter().all(|key| map.contains_key(*key))
+        }
+        _ => false,
     }
 }
 

@@ -1,3 +1,4 @@
+mod clearing;
 mod loads;
 mod shards;
 mod spoilt;
@@ -304,66 +305,6 @@ fn cut_short(scratch: &TempDir, options: &Options) {
             .count()
             >= 3
     );
-}
-
-#[test]
-fn results_of_an_unknown_experiment_are_not_taken_over() {
-    let scratch = tempfile::tempdir().unwrap();
-    let options = options(&scratch, "r", 1);
-    cut_short(&scratch, &options);
-    std::fs::remove_file(options.dir.join(Manifest::FILE)).unwrap();
-    std::fs::create_dir(options.dir.join(RECORDS)).unwrap();
-    let other = plan(&scratch, &experiment(2).replace("20Mbit", "30Mbit"));
-    let failure = run(&other, &MadeUp::default(), &options, &|_| {}, &|| false).unwrap_err();
-    let text = failure.to_string();
-    assert!(text.ends_with("experiment: cells, measured"), "{text}");
-    assert!(!options.dir.join(Manifest::FILE).exists());
-    let fresh = Options {
-        fresh: true,
-        ..options.clone()
-    };
-    complete(&other, &fresh);
-    // Without a manifest, the directory need not be of runs only.
-    assert!(options.dir.join(RECORDS).exists());
-    let clean = self::options(&scratch, "clean", 1);
-    complete(&other, &clean);
-    assert!(tables(&options.dir) == tables(&clean.dir));
-    // Tables alone are results, too.
-    std::fs::remove_file(options.dir.join(Manifest::FILE)).unwrap();
-    let again = run(&other, &MadeUp::default(), &options, &|_| {}, &|| false).unwrap_err();
-    assert!(again.to_string().contains("requests.parquet"), "{again}");
-}
-
-#[test]
-fn an_interrupted_clearing_leaves_nothing_to_another_experiment() {
-    let scratch = tempfile::tempdir().unwrap();
-    let options = options(&scratch, "r", 1);
-    cut_short(&scratch, &options);
-    // What cannot be removed interrupts it.
-    let obstacle = options.dir.join("requests.parquet");
-    std::fs::create_dir(&obstacle).unwrap();
-    let other = plan(&scratch, &experiment(2).replace("20Mbit", "30Mbit"));
-    let fresh = Options {
-        fresh: true,
-        ..options.clone()
-    };
-    run(&other, &MadeUp::default(), &fresh, &|_| {}, &|| false).unwrap_err();
-    assert!(
-        std::fs::read_dir(options.dir.join("cells"))
-            .unwrap()
-            .count()
-            >= 3
-    );
-    std::fs::remove_dir(&obstacle).unwrap();
-    for text in [experiment(2), experiment(2).replace("20Mbit", "30Mbit")] {
-        let resumed = plan(&scratch, &text);
-        let failure = run(&resumed, &Broken, &options, &|_| {}, &|| false).unwrap_err();
-        assert!(matches!(failure, Failure::Other { .. }), "{failure}");
-    }
-    complete(&other, &fresh);
-    let clean = self::options(&scratch, "clean", 1);
-    complete(&other, &clean);
-    assert!(tables(&options.dir) == tables(&clean.dir));
 }
 
 #[test]

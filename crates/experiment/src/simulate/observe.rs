@@ -46,6 +46,7 @@ pub(super) fn crossed<'w>(world: &'w World, spec: &RunSpec, queues: &[Queue]) ->
         let meter = seen(world, *queue).meter();
         Crossed {
             capacity: capacity(spec, *queue, spec.warmup.as_secs_f64()).bps() as f64,
+            overhead: spec.link(*queue).overhead.0 as f64,
             changing: changes(spec, *queue).then(|| build::direction(spec, *queue)),
             others: meter.map_or(&[], |m| &m.fine_departed),
         }
@@ -67,11 +68,12 @@ pub(super) fn links(
         };
         let bins = bins(meter, queue, spec);
         let mut totals = totals(&bins, spec, queue);
-        let dropped = ledgers.map(|l| {
+        let counted = ledgers.map(|l| {
             let link = l.get(queue.link).copied().unwrap_or_default();
-            link[usize::from(queue.direction)].dropped
+            link[usize::from(queue.direction)]
         });
-        totals.dropped_by = dropped_by(&totals, dropped);
+        totals.dropped_by = dropped_by(&totals, counted.map(|l| l.dropped));
+        totals.marked = counted[1].marked - counted[0].marked;
         let at = (&*totals.link, ["up", "down"][usize::from(queue.direction)]);
         observed.warnings.extend(locked(&meter.phases, at));
         observed.links.push(totals);
@@ -165,6 +167,7 @@ fn totals(bins: &[Bin], spec: &RunSpec, queue: Queue) -> LinkTotals {
         departed: sum(&|b| b.departed),
         dropped: sum(&|b| b.dropped.map(u64::from)),
         dropped_by: [0; 3],
+        marked: 0,
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use swell_base::{Dur, Tag, Time};
-use swell_path::Ledger;
+use swell_path::{Ledger, Meter};
 use swell_workload::{Record, Sample};
 use swell_world::{Tap, World};
 
@@ -76,7 +76,6 @@ impl RunParts {
         if let Some((link, tap)) = tap {
             world.set_tap_on(link, tap);
         }
-        world.meter(FINE, spec.bins);
         if spec.waits || spec.synchrony || spec.is_mixed() {
             world.take_census();
         }
@@ -88,6 +87,13 @@ impl RunParts {
                 }
             }
         }
+        // Workloads are numbered in this order.
+        let is_own = |role: Role, part: &Playing| {
+            role == Role::Foreground && Some(part) == spec.foreground.as_ref()
+        };
+        let foreground = machines.iter().position(|m| is_own(m.0, m.1));
+        let meter = Meter::new(FINE, spec.bins).until(Time::ZERO + spec.duration);
+        world.set_meters(&meter.beside(foreground.map(|index| index as u32)));
         let sources = |port: Option<u16>| {
             let source = |(role, part, (_, tcp)): &(Role, &Playing, Machine)| {
                 let own = build::source(*role, part, tcp);
@@ -131,7 +137,7 @@ impl RunParts {
             };
             let path = world.add_path(&part.path);
             let path = path.ok_or_else(|| RunError::Failed("a path that is none".into()))?;
-            let own = role == Role::Foreground && Some(part) == spec.foreground.as_ref();
+            let own = is_own(role, part);
             let index = world.add_on(path, machine, tag, tcp);
             if own && spec.delays {
                 world.count_delays(index, Time::ZERO + spec.warmup);

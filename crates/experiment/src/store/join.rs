@@ -1,11 +1,12 @@
 //! Merges runs of one experiment with different seeds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use swell_base::Warning;
 
 use super::{Measured, Results, RunWarning};
+use crate::file::File;
 
 /// Why two run directories cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +44,7 @@ impl Results {
         let mut same = other.experiment.clone();
         same.run.seed = self.experiment.run.seed;
         same.run.replications = self.experiment.run.replications;
-        if same != self.experiment {
+        if anywhere(same) != anywhere(self.experiment.clone()) {
             return Err(differs("experiment"));
         }
         if self.manifest.version != other.manifest.version {
@@ -59,7 +60,7 @@ impl Results {
         if hashes(&self) != hashes(&other) {
             return Err(differs("model"));
         }
-        let mine: Vec<u64> = self.manifest.cells.iter().map(|c| c.seed).collect();
+        let mine: BTreeSet<u64> = self.manifest.cells.iter().map(|c| c.seed).collect();
         if let Some(cell) = other.manifest.cells.iter().find(|c| mine.contains(&c.seed)) {
             return Err(JoinError::SharedSeed {
                 dir: other.dir.clone(),
@@ -119,6 +120,28 @@ impl Results {
         self.manifest.wall_s += other.manifest.wall_s;
         Ok(self)
     }
+}
+
+/// The experiment without the places of input files, which differ between machines. The hashes of their contents are
+/// compared: those of parts are in the manifest, those of delivery traces in the experiment.
+fn anywhere(mut experiment: File) -> File {
+    let foregrounds = experiment.foreground.iter_mut().map(|f| &mut f.0);
+    for part in foregrounds.chain(experiment.background.iter_mut().map(|b| &mut b.0)) {
+        if let Some(path) = part.as_keys_mut().elsewhere() {
+            path.clear();
+        }
+    }
+    let named = experiment.links.iter_mut().map(|link| &mut link.keys);
+    for keys in named.chain([&mut experiment.network.link]) {
+        let sides = [&mut keys.up, &mut keys.down].into_iter().flatten();
+        let traces = (keys.deliveries.iter_mut())
+            .chain(sides.filter_map(|side| side.deliveries.as_mut()))
+            .chain(keys.change.iter_mut().filter_map(|c| c.deliveries.as_mut()));
+        for trace in traces.filter(|trace| trace.0.sha256.is_some()) {
+            trace.0.file.clear();
+        }
+    }
+    experiment
 }
 
 /// Mean rates that differ by more than this share do not make one load.
@@ -262,6 +285,66 @@ duration = "6s"
             [0, 1, 1]
         );
         assert_eq!(told(&matched("match = \"per-seed\""), 2.0), 0);
+    }
+
+    #[test]
+    fn inputs_may_be_elsewhere_on_another_machine() {
+        let scratch = tempfile::tempdir().unwrap();
+        std::fs::write(scratch.path().join("cell"), "1\n2\n3\n").unwrap();
+        std::fs::copy(
+            concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../../experiments/pages/article.har"
+            ),
+            scratch.path().join("page.har"),
+        )
+        .unwrap();
+        let text = EXPERIMENT
+            .replace("rate = \"10Mbit\"", "deliveries = \"cell\"")
+            .replace(
+                "kind = \"web\"\nobject = \"20kB\"",
+                "kind = \"page\"\npage = \"page.har\"",
+            );
+        let results = |seed: u64| {
+            let text = format!("{text}seed = {seed}\nreplications = 1\n");
+            let plan = Plan::resolve(&text, "test", scratch.path()).unwrap();
+            let options = Options {
+                dir: scratch.path().join(format!("{seed}")),
+                threads: 1,
+                fresh: false,
+                shard: None,
+            };
+            match run(
+                &plan,
+                &crate::made_up::MadeUp::default(),
+                &options,
+                &|_| {},
+                &|| false,
+            ) {
+                Ok(Ended::Complete(results)) => *results,
+                other => panic!("{other:?}"),
+            }
+        };
+        let (one, mut other) = (results(1), results(2));
+        let moved = other
+            .experiment_toml
+            .replace(&*scratch.path().to_string_lossy(), "/mnt");
+        assert_ne!(moved, other.experiment_toml);
+        other.experiment = crate::file::read(&moved, "moved").unwrap();
+        one.clone().join(other.clone()).unwrap();
+        // Other contents are another experiment.
+        let mut trace = other.clone();
+        let spec = trace.experiment.network.link.deliveries.as_mut().unwrap();
+        spec.0.sha256 = Some("0".repeat(64));
+        assert!(one.clone().join(trace).is_err());
+        for model in other.manifest.models.values_mut() {
+            model.hash.push('0');
+        }
+        let different = one.join(other);
+        assert!(matches!(
+            different,
+            Err(JoinError::Different { what: "model", .. })
+        ));
     }
 
     #[test]

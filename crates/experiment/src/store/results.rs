@@ -65,8 +65,12 @@ impl Results {
         }
         let experiment = file::read(&experiment_toml, &path.display().to_string())?;
         let mut runs = read_runs(dir, &manifest.cells)?;
+        let places = places(&manifest.cells);
         for doubt in &manifest.run_warnings {
-            if let Some(run) = runs.iter_mut().find(|r| r.cell == doubt.cell) {
+            let place = places.get(&place_of(&doubt.cell)).copied();
+            if let Some(run) = place.and_then(|i| runs.get_mut(i))
+                && run.cell == doubt.cell
+            {
                 run.observed.warnings.push(doubt.warning.clone());
             }
         }
@@ -163,6 +167,19 @@ pub(crate) fn write_tables(dir: &Path, runs: &[RunResult]) -> Result<(), StoreEr
     kept::<Share>(dir, runs, |o| &o.waterfall)
 }
 
+/// Foreground, background and replication of a run.
+type Place<'c> = (&'c str, &'c str, u32);
+
+fn place_of(cell: &Cell) -> Place<'_> {
+    (&cell.foreground, &cell.background, cell.replication)
+}
+
+/// Indices of runs.
+fn places(cells: &[Cell]) -> BTreeMap<Place<'_>, usize> {
+    let all = cells.iter().enumerate();
+    all.map(|(i, cell)| (place_of(cell), i)).collect()
+}
+
 /// Reads all tables and assigns their rows to `cells`.
 pub(crate) fn read_runs(dir: &Path, cells: &[Cell]) -> Result<Vec<RunResult>, StoreError> {
     let mut runs: Vec<RunResult> = cells
@@ -172,16 +189,7 @@ pub(crate) fn read_runs(dir: &Path, cells: &[Cell]) -> Result<Vec<RunResult>, St
             observed: Observations::default(),
         })
         .collect();
-    let places: BTreeMap<(&str, &str, u32), usize> = cells
-        .iter()
-        .enumerate()
-        .map(|(i, c)| {
-            (
-                (c.foreground.as_str(), c.background.as_str(), c.replication),
-                i,
-            )
-        })
-        .collect();
+    let places = places(cells);
 
     fn one<R: Row>(
         dir: &Path,

@@ -239,6 +239,7 @@ rows! {
         column("dropped_queue_full_packets", U64, "", "Packets dropped because the queue was full."),
         column("dropped_aqm_packets", U64, "", "Packets dropped by active queue management."),
         column("dropped_loss_packets", U64, "", "Packets lost at random on the link.");
+    marked => column("marked_packets", U64, "", "Packets that the queue marked (ECN) instead of dropping them.");
 }
 
 rows! {

@@ -73,6 +73,7 @@ fn run(background: &str, replication: u32) -> RunResult {
                 departed: [5, 6],
                 dropped: [7, 8],
                 dropped_by: [9, 10, 11],
+                marked: 12,
             }],
             waits: vec![Wait {
                 link: "core".into(),

@@ -62,7 +62,7 @@ impl Extra {
     #[inline]
     pub(super) fn leaves(&mut self, end: Time, packet: &Head, lost: bool) {
         if let Some(m) = &mut self.meter {
-            m.departure(end, packet);
+            m.departure(end, packet, self.overhead, self.census.as_ref());
         }
         if lost && let Some(m) = &mut self.meter {
             m.count_drop(end, packet);

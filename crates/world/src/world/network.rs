@@ -94,9 +94,13 @@ impl World {
 
     /// Measures the traffic on each link in bins of these widths.
     pub fn meter(&mut self, fine: Dur, coarse: Dur) {
+        self.set_meters(&Meter::new(fine, coarse));
+    }
+
+    /// Measures the traffic on each link with a meter like this one. Its groups are workload numbers.
+    pub fn set_meters(&mut self, meter: &Meter) {
         for queue in 0..self.links.queues() {
-            let link = self.links.queue_mut(queue);
-            link.set_meter(Meter::new(fine, coarse));
+            self.links.queue_mut(queue).set_meter(meter.clone());
         }
     }
 

@@ -1,5 +1,7 @@
 //! Impossible backgrounds.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use swell_base::Rate;
 
 use super::super::read::{suggest, unknown_name};
@@ -7,8 +9,14 @@ use super::super::{File, RateSpec, Stack};
 use super::Findings;
 use crate::kinds::{Part, Role, Slot};
 
+/// The backgrounds by name; of several with a name, the first.
+type Named<'f> = BTreeMap<&'f str, &'f Part>;
+
 pub(super) fn backgrounds(file: &File, found: &mut Findings) {
-    let names: Vec<&str> = file.background.iter().map(|b| b.name()).collect();
+    let mut named = Named::new();
+    for background in &file.background {
+        named.entry(background.name()).or_insert(background);
+    }
     for (i, background) in file.background.iter().enumerate() {
         let key = |name: &str| format!("background[{i}].{name}");
         let at = Slot {
@@ -35,7 +43,7 @@ pub(super) fn backgrounds(file: &File, found: &mut Findings) {
             );
         }
         if !keys.parts().is_empty() {
-            mixed(file, &names, background, &key("of"), found);
+            mixed(&named, background, &key("of"), found);
             if file.run.background_stack != Stack::Simulated {
                 found.add(
                     key("kind"),
@@ -45,36 +53,50 @@ pub(super) fn backgrounds(file: &File, found: &mut Findings) {
             }
         }
         if let Some(target) = background.matches() {
-            matching(file, &names, background, target, key("rate"), found);
+            matching(file, &named, background, target, key("rate"), found);
         }
     }
 }
 
 /// Checks that the parts of `background` are other backgrounds, each of them once.
-fn mixed(file: &File, names: &[&str], background: &Part, key: &str, found: &mut Findings) {
-    let mut seen: Vec<&str> = Vec::new();
-    // Parts still to visit, with the names of the mixes that contain them.
-    let mut left: Vec<(&Part, Vec<&str>)> = vec![(background, Vec::new())];
-    while let Some((part, above)) = left.pop() {
+fn mixed(named: &Named<'_>, background: &Part, key: &str, found: &mut Findings) {
+    // The mix through which each part was reached first. Every mix is visited once, however many contain it.
+    let mut above: BTreeMap<&str, &Part> = BTreeMap::new();
+    let mut told: BTreeSet<&str> = BTreeSet::new();
+    let mut left: Vec<&Part> = vec![background];
+    while let Some(part) = left.pop() {
         for name in part.parts() {
-            let Some(next) = file.background.iter().find(|b| b.name() == name) else {
+            let Some(&next) = named.get(name.as_str()) else {
                 // Report this only for the mix that names it directly.
-                if part.name() == background.name() {
-                    let (message, hint) = unknown_name("background", name, names);
+                if part.name() == background.name() && told.insert(name) {
+                    let known: Vec<&str> = named.keys().copied().collect();
+                    let (message, hint) = unknown_name("background", name, &known);
                     found.add(key, message, &hint);
                 }
                 continue;
             };
             if name == background.name() {
-                let way = [&above[..], &[part.name()], &[name]].concat();
+                let mut way = vec![name.as_str()];
+                way.extend(upwards(&above, part));
+                way.reverse();
                 return found.add(
                     key,
                     format!("`{name}` is a part of itself: {}", way.join(", ")),
                     "name other backgrounds",
                 );
             }
-            if above.contains(&name.as_str()) || part.name() == name {
+            if upwards(&above, part).any(|mix| mix == name) {
                 continue; // A circle of others, which is said there.
+            }
+            if above.contains_key(name.as_str()) {
+                if !next.is_none() && told.insert(name) {
+                    found.add(
+                        key,
+                        format!("`{name}` is in it more than once"),
+                        "a background of its own, with another name, comes on top",
+                    );
+                }
+                continue;
             }
             if next.is_none() {
                 found.add(
@@ -82,50 +104,76 @@ fn mixed(file: &File, names: &[&str], background: &Part, key: &str, found: &mut 
                     format!("`{name}` is no traffic, and adds nothing"),
                     "leave it out",
                 );
-            } else if next.parts().is_empty() && seen.contains(&name.as_str()) {
-                found.add(
-                    key,
-                    format!("`{name}` is in it more than once"),
-                    "a background of its own, with another name, comes on top",
-                );
             }
-            seen.push(name);
-            left.push((next, [&above[..], &[part.name()]].concat()));
+            above.insert(name, part);
+            left.push(next);
         }
     }
+}
+
+/// The name of `part`, and of the mixes through which it was reached, outwards.
+fn upwards<'p>(
+    above: &BTreeMap<&'p str, &'p Part>,
+    part: &'p Part,
+) -> impl Iterator<Item = &'p str> {
+    std::iter::successors(Some(part), |part| above.get(part.name()).copied()).map(Part::name)
 }
 
 /// Checks that `background` can take the measured rates of `target`.
 fn matching(
     file: &File,
-    names: &[&str],
+    named: &Named<'_>,
     background: &Part,
     target: &str,
     key: String,
     found: &mut Findings,
 ) {
-    let others: Vec<&str> = file
-        .background
-        .iter()
-        .filter(|b| b.name() != background.name() && b.has_rate())
-        .map(|b| b.name())
-        .collect();
-    let hint = suggest(target, &others, "backgrounds with a rate of their own");
-    let Some(other) = file.background.iter().find(|b| b.name() == target) else {
-        let (message, _) = unknown_name("background", target, names);
-        return found.add(key, message, &hint);
+    let hint = || {
+        let others: Vec<&str> = file
+            .background
+            .iter()
+            .filter(|b| b.name() != background.name() && b.has_rate())
+            .map(|b| b.name())
+            .collect();
+        suggest(target, &others, "backgrounds with a rate of their own")
+    };
+    let Some(&other) = named.get(target) else {
+        return found.add(key, format!("unknown background `{target}`"), &hint());
     };
     if target == background.name() {
-        found.add(key, format!("`{target}` matches itself"), &hint);
+        found.add(key, format!("`{target}` matches itself"), &hint());
     } else if let Some(next) = other.matches() {
         found.add(
             key,
             format!("`{target}` itself matches `{next}`"),
             &format!("write match:{next}"),
         );
+    } else if needs(named, other).contains(background.name()) {
+        found.add(
+            key,
+            format!(
+                "`{target}` contains `{}`, whose rate it would decide",
+                background.name()
+            ),
+            "write a rate, or match a background outside of the mix",
+        );
     } else if let Some(why) = other.as_keys().rateless() {
-        found.add(key, format!("`{target}` {why}"), &hint);
+        found.add(key, format!("`{target}` {why}"), &hint());
     } else if other.rate() == Some(&RateSpec::Fixed(Rate::default())) {
-        found.add(key, format!("`{target}` sends nothing down"), &hint);
+        found.add(key, format!("`{target}` sends nothing down"), &hint());
     }
+}
+
+/// The names of all backgrounds that `part` depends on.
+fn needs<'f>(named: &Named<'f>, part: &'f Part) -> BTreeSet<&'f str> {
+    let mut seen = BTreeSet::new();
+    let mut left = vec![part];
+    while let Some(next) = left.pop() {
+        for name in next.needs() {
+            if seen.insert(name.as_str()) {
+                left.extend(named.get(name.as_str()));
+            }
+        }
+    }
+    seen
 }

@@ -3,7 +3,7 @@
 use swell_base::{Dur, Rate};
 
 use super::{Findings, LONGEST, loss, qdisc};
-use crate::file::{Change, File};
+use crate::file::{Change, File, LinkKeys};
 
 /// Minimum interval of a schedule of changes.
 const OFTEN: Dur = Dur::from_millis(1);
@@ -15,7 +15,30 @@ pub(super) fn changes(file: &File, found: &mut Findings) {
         .chain(named)
     {
         for (i, change) in keys.change.iter().enumerate() {
-            check(change, |name| format!("{place}.change[{i}].{name}"), found);
+            let key = |name: &str| format!("{place}.change[{i}].{name}");
+            check(change, key, found);
+            room(change, keys, key, found);
+        }
+    }
+}
+
+/// Rejects a new queue without room for a full packet, in the first direction where it has none.
+fn room(change: &Change, keys: &LinkKeys, key: impl Fn(&str) -> String, found: &mut Findings) {
+    let before = found.0.len();
+    for (direction, link) in keys.directions().into_iter().enumerate() {
+        let unknown = change.deliveries.is_some() || link.deliveries.is_some();
+        let rate = change.rate.or((!unknown).then_some(link.rate));
+        let rate = rate.filter(|rate| *rate != Rate::default());
+        let given = change.queue.is_some() || change.qdisc.is_some();
+        if given && change.direction.has(direction) && found.0.len() == before {
+            let limit = change.queue.unwrap_or(link.queue);
+            let discipline = change.qdisc.as_ref().map_or(&link.qdisc, |spec| &spec.0);
+            let name = if change.queue.is_some() {
+                "queue"
+            } else {
+                "qdisc"
+            };
+            qdisc::room(key(name), discipline, limit, rate, found);
         }
     }
 }

@@ -155,6 +155,15 @@ fn keys(keys: &LinkKeys, whole: &str, complete: bool, found: &mut Findings) {
         if !skip(|o| o.queue.is_some()) {
             found.limit(place("queue", own_queue), link.queue);
         }
+        // A trace gives its rate only once it is read.
+        let rate = (link.deliveries.is_none() && link.rate != Rate::default()).then_some(link.rate);
+        let decides: Has = |o| {
+            o.queue.is_some() || o.qdisc.is_some() || o.rate.is_some() || o.deliveries.is_some()
+        };
+        if !skip(decides) {
+            let key = place("queue", own_queue);
+            qdisc::room(key, &link.qdisc, link.queue, rate, found);
+        }
         let own_qdisc = own(|o| o.qdisc.is_some());
         if !skip(|o| o.qdisc.is_some()) {
             qdisc::check(&place("qdisc", own_qdisc), &link.qdisc, found);

@@ -2,6 +2,8 @@
 
 use swell_base::{Bytes, Dur};
 
+use swell_base::{QueueLimit, Rate};
+
 use super::Findings;
 use crate::file::qdisc::{Adaptation, Drr, DrrClasses, Priority, Qdisc, Red, Weight};
 use swell_path::PieConfig;
@@ -12,6 +14,46 @@ const MOST: u32 = 65_535;
 const SHORTEST_UPDATE: Dur = Dur::from_micros(100);
 /// Maximum quantum of a queue, larger than any packet.
 const LARGEST_QUANTUM: Bytes = Bytes(1 << 30);
+
+/// Size of a full packet on an Ethernet.
+const FULL: Bytes = Bytes(1500);
+
+/// Rejects a limit with the key `at` below one full packet, where `qdisc` also counts packets that find the link idle:
+/// it would drop each of them. `rate` is that of the link, if it is known.
+pub(super) fn room(
+    at: String,
+    qdisc: &Qdisc,
+    limit: QueueLimit,
+    rate: Option<Rate>,
+    found: &mut Findings,
+) {
+    let sees_all = match qdisc {
+        Qdisc::Fifo | Qdisc::Priority(_) | Qdisc::Drr(_) => false,
+        Qdisc::Red(_) | Qdisc::Codel(_) | Qdisc::FqCodel(_) | Qdisc::Pie(_) => true,
+    };
+    let bytes = match limit {
+        QueueLimit::Bytes(bytes) => Some(bytes),
+        QueueLimit::Time(span) => rate.map(|rate| rate.carried_in(span)),
+        // A limit in BDP is never below a full packet.
+        QueueLimit::Packets(_) | QueueLimit::Bdp(_) => None,
+    };
+    if let Some(bytes) = bytes
+        && sees_all
+        && bytes < FULL
+        // An empty queue has a complaint of its own.
+        && limit != QueueLimit::Bytes(Bytes(0))
+        && limit != QueueLimit::Time(Dur::ZERO)
+    {
+        let name = qdisc.label();
+        found.add(
+            at,
+            format!(
+                "a queue of {limit} holds {bytes}, and {name} queues packets on an idle link, too: each of {FULL} would be dropped"
+            ),
+            "write 1pkt or 1500B at least",
+        );
+    }
+}
 
 /// Rejects impossible values of `qdisc`, which has the key `at`.
 pub(super) fn check(at: &str, qdisc: &Qdisc, found: &mut Findings) {

@@ -8,6 +8,7 @@ use super::Findings;
 pub(super) fn check(file: &File, found: &mut Findings) {
     let links = file.links();
     let before = found.0.len();
+    branched(file, &links, found);
     for (i, foreground) in file.foreground.iter().enumerate() {
         path(
             &foreground.route(),
@@ -52,6 +53,35 @@ fn path(route: &Route, links: &[NamedLink], place: &str, found: &mut Findings) {
                 key,
                 format!("the path crosses link `{name}` twice"),
                 "every link of a path comes once",
+            );
+        }
+    }
+}
+
+/// All links in their order are no path where they do not form a chain.
+fn branched(file: &File, links: &[NamedLink], found: &mut Findings) {
+    let preset = file
+        .network
+        .preset
+        .as_ref()
+        .filter(|_| file.links.is_empty());
+    if links.len() < 2 || preset.is_none_or(|preset| preset.0.is_chain()) {
+        return;
+    }
+    let foregrounds = file.foreground.iter().map(|f| &f.0);
+    let backgrounds = file.background.iter().map(|b| &b.0);
+    for (list, i, part) in (foregrounds.enumerate().map(|(i, f)| ("foreground", i, f)))
+        .chain(backgrounds.enumerate().map(|(i, b)| ("background", i, b)))
+    {
+        let sends = !part.is_none() && part.parts().is_empty();
+        if sends && part.route().path.is_none() {
+            found.add(
+                format!("{list}[{i}].path"),
+                format!(
+                    "`{}` has no path, and all links in a row are none here",
+                    part.name()
+                ),
+                "write for example path = [\"leaf1-spine1\", \"leaf2-spine1 reversed\"]",
             );
         }
     }

@@ -57,14 +57,16 @@ impl Estimator for Trains {
     fn heard(&mut self, heard: &[Heard]) -> Option<Range> {
         let came: Vec<f64> = gaps(heard).into_iter().map(|g| g.1).collect();
         let (sum, least) = (came.iter().sum::<f64>(), self.least());
+        // Packets that were lost, or delivered all at one instant, tell nothing.
+        if sum <= 0.0 {
+            return None;
+        }
         // Cross traffic between packets whose gap increased.
         let grew = came
             .iter()
             .filter(|&&g| g > self.gap.max(least) * (1.0 + 1e-6));
         let between = self.capacity * grew.map(|g| g - least).sum::<f64>() / sum;
-        if !came.is_empty() {
-            self.came.push((sum / came.len() as f64, between));
-        }
+        self.came.push((sum / came.len() as f64, between));
         if self.came.len() < TRAINS {
             return None;
         }

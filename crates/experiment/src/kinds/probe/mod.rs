@@ -86,6 +86,7 @@ const ERROR: &str = "error";
 const LOW: &str = "low";
 const HIGH: &str = "high";
 const BYTES: &str = "probe bytes";
+const PACKETS: &str = "probe packets";
 const DURATION: &str = "probe duration";
 const AVAILABLE: &str = "available";
 
@@ -218,6 +219,7 @@ impl Plays for ProbeTraffic {
             heard: Vec::new(),
             since: None,
             bytes: 0,
+            packets: 0,
             records: Vec::new(),
             samples: Vec::new(),
             rest: Dur::ZERO,
@@ -265,6 +267,7 @@ struct Prober {
     /// When the current estimate began.
     since: Option<Time>,
     bytes: u64,
+    packets: u64,
     records: Vec<Record>,
     samples: Vec<Sample>,
     /// Pause before the next train.
@@ -309,6 +312,7 @@ impl Prober {
                 size - UDP_HEADERS[0],
             ));
             self.bytes += u64::from(size);
+            self.packets += 1;
             self.sent += 1;
         }
         actions.push(Action::Timer(GRACE, LOST + self.round));
@@ -340,6 +344,7 @@ impl Prober {
                 (LOW, low),
                 (HIGH, high),
                 (BYTES, self.bytes as f64),
+                (PACKETS, self.packets as f64),
                 (DURATION, took),
             ] {
                 self.samples.push(Sample {
@@ -348,7 +353,7 @@ impl Prober {
                     at: now,
                 });
             }
-            self.bytes = 0;
+            (self.bytes, self.packets) = (0, 0);
             rest = self.pause;
         }
         actions.push(Action::Timer(rest, NEXT));

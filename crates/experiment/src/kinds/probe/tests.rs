@@ -5,6 +5,7 @@ use swell_base::{Stream, Time};
 use super::chirp::{Pathchirp, chirp};
 use super::estimator::Estimator;
 use super::igi::Trains;
+use super::pair::Pairs;
 use super::pathload::{Pathload, Trend, trend};
 use super::spruce::Spruce;
 
@@ -22,6 +23,33 @@ fn delays_that_rise_are_told_from_those_that_do_not() {
     assert_eq!(trend(&of(-1e-5)), Some(Trend::Flat));
     assert_eq!(trend(&[0.0; 100]), Some(Trend::Flat));
     assert_eq!(trend(&[0.0; 30]), None);
+}
+
+/// A link that delivers packets in bursts hides what it could carry.
+#[test]
+fn packets_that_arrive_all_at_one_instant_are_no_estimate() {
+    let mut rng = Stream::new(1, "tool");
+    let tools: [&mut dyn Estimator; 3] = [
+        &mut Pairs::default(),
+        &mut Trains::new(10e6, true),
+        &mut Trains::new(10e6, false),
+    ];
+    for tool in tools {
+        for round in 1..=300 {
+            let began = Time::from_secs_f64(f64::from(round));
+            let train = tool.next(&mut rng);
+            let heard = train.packets.iter();
+            let heard: Vec<_> = heard
+                .map(|(at, _)| {
+                    (
+                        began + *at,
+                        Some(Time::from_secs_f64(f64::from(round) + 0.5)),
+                    )
+                })
+                .collect();
+            assert_eq!(tool.heard(&heard), None);
+        }
+    }
 }
 
 /// If delays keep rising from some rate on, that rate is the available bandwidth. If delays never rise, it is at least

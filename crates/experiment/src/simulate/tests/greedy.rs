@@ -10,6 +10,7 @@ fn flows(more: &str, replication: usize) -> Vec<Flow> {
 name = "greedy"
 [network]
 rate = "50Mbit"
+queue = "10pkt"
 delay = "1ms"
 [[foreground]]
 name = "nobody"

@@ -3,9 +3,9 @@
 use super::*;
 use crate::observe::MeasureSample;
 
-/// Observations of a probe beside `background` on 100 Mbit/s.
-fn observed(tool: &str, background: &str, seconds: u32) -> Observations {
-    let text = format!(
+/// A probe beside `background` on 100 Mbit/s.
+fn of(tool: &str, background: &str, seconds: u32) -> String {
+    format!(
         r#"
 name = "probe"
 [network]
@@ -26,8 +26,11 @@ duration = "{seconds}s"
 [run.keep]
 flows = false
 "#
-    );
-    run_of(&text, 0).1
+    )
+}
+
+fn observed(tool: &str, background: &str, seconds: u32) -> Observations {
+    run_of(&of(tool, background, seconds), 0).1
 }
 
 /// Values of its measures, by name.
@@ -79,6 +82,52 @@ fn what_is_free_is_known() {
             );
         }
     }
+}
+
+/// Another foreground takes capacity as a background does.
+#[test]
+fn other_foregrounds_are_others() {
+    let beside = "[[foreground]]\nname = \"other\"\nkind = \"cbr\"\nrate = \"30Mbit\"\npacket = \"1000B\"\n\
+                  [[background]]";
+    let text = of("spruce", IDLE, 20)
+        .replace("[[background]]", beside)
+        .replace("[run]\n", "[run]\ntogether = true\n");
+    let measures = run_of(&text, 0).1.measures;
+    let value = |name: &str| {
+        let own = measures.iter().filter(|m| m.measure == name);
+        swell_stats::mean(&own.map(|m| m.value).collect::<Vec<_>>()).expect(name)
+    };
+    assert!(
+        (value("available") / 70e6 - 1.0).abs() < 0.01,
+        "{}",
+        value("available")
+    );
+    // Pairs fit between the packets of the other, or find one of them.
+    assert!(value("error") < 0.1, "{}", value("error"));
+}
+
+/// A packet of 1500 bytes takes the time of 1600, and one of 400 bytes that of 500: of 100 Mbit/s, 62.5 are left of
+/// 30 Mbit/s of those, and 15/16 of that is for the probe's own bytes.
+#[test]
+fn the_overhead_of_the_link_layer_is_not_free() {
+    let text = of("packet-pair", &cbr("30Mbit").replace("200B", "400B"), 12)
+        .replace("queue =", "overhead = \"100B\"\nqueue =");
+    let measures = run_of(&text, 0).1.measures;
+    let mut found = 0;
+    for m in &measures {
+        let expected = match m.measure.as_str() {
+            "available" => 62.5e6 * 15.0 / 16.0,
+            "estimate" => 100e6 * 15.0 / 16.0,
+            "error" => {
+                assert!(m.value < 0.01, "{m:?}");
+                continue;
+            }
+            _ => continue,
+        };
+        found += 1;
+        assert!((m.value / expected - 1.0).abs() < 0.01, "{m:?}");
+    }
+    assert!(found >= 2);
 }
 
 /// On an idle link, all that it can carry at that time is available.

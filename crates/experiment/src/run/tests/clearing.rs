@@ -1,0 +1,184 @@
+//! What `fresh` removes, and whose inputs a plan has.
+
+use super::*;
+use crate::kinds::Input;
+
+fn fresh(scratch: &TempDir) -> Options {
+    Options {
+        fresh: true,
+        ..options(scratch, "r", 1)
+    }
+}
+
+#[test]
+fn results_of_an_unknown_experiment_are_not_taken_over() {
+    let scratch = tempfile::tempdir().unwrap();
+    let options = options(&scratch, "r", 1);
+    cut_short(&scratch, &options);
+    std::fs::remove_file(options.dir.join(Manifest::FILE)).unwrap();
+    std::fs::create_dir(options.dir.join(RECORDS)).unwrap();
+    let other = plan(&scratch, &experiment(2).replace("20Mbit", "30Mbit"));
+    let failure = run(&other, &MadeUp::default(), &options, &|_| {}, &|| false).unwrap_err();
+    let text = failure.to_string();
+    assert!(text.ends_with("experiment: cells, measured"), "{text}");
+    assert!(!options.dir.join(Manifest::FILE).exists());
+    let fresh = Options {
+        fresh: true,
+        ..options.clone()
+    };
+    // Without a manifest, the directory need not be of runs only.
+    let unknown = run(&other, &MadeUp::default(), &fresh, &|_| {}, &|| false).unwrap_err();
+    assert!(matches!(unknown, Failure::Unknown { .. }), "{unknown}");
+    for sub in ["cells", "measured"] {
+        std::fs::remove_dir_all(options.dir.join(sub)).unwrap();
+    }
+    complete(&other, &fresh);
+    assert!(options.dir.join(RECORDS).exists());
+    let clean = super::options(&scratch, "clean", 1);
+    complete(&other, &clean);
+    assert!(tables(&options.dir) == tables(&clean.dir));
+    // Tables alone are results, too.
+    std::fs::remove_file(options.dir.join(Manifest::FILE)).unwrap();
+    let again = run(&other, &MadeUp::default(), &options, &|_| {}, &|| false).unwrap_err();
+    assert!(again.to_string().contains("requests.parquet"), "{again}");
+}
+
+#[test]
+fn an_interrupted_clearing_leaves_nothing_to_another_experiment() {
+    let scratch = tempfile::tempdir().unwrap();
+    let options = options(&scratch, "r", 1);
+    cut_short(&scratch, &options);
+    // What cannot be removed interrupts it.
+    let obstacle = options.dir.join("requests.parquet");
+    std::fs::create_dir(&obstacle).unwrap();
+    let other = plan(&scratch, &experiment(2).replace("20Mbit", "30Mbit"));
+    let fresh = Options {
+        fresh: true,
+        ..options.clone()
+    };
+    run(&other, &MadeUp::default(), &fresh, &|_| {}, &|| false).unwrap_err();
+    assert!(
+        std::fs::read_dir(options.dir.join("cells"))
+            .unwrap()
+            .count()
+            >= 3
+    );
+    std::fs::remove_dir(&obstacle).unwrap();
+    for text in [experiment(2), experiment(2).replace("20Mbit", "30Mbit")] {
+        let resumed = plan(&scratch, &text);
+        let failure = run(&resumed, &Broken, &options, &|_| {}, &|| false).unwrap_err();
+        assert!(matches!(failure, Failure::Other { .. }), "{failure}");
+    }
+    complete(&other, &fresh);
+    let clean = super::options(&scratch, "clean", 1);
+    complete(&other, &clean);
+    assert!(tables(&options.dir) == tables(&clean.dir));
+}
+
+/// Directories of the user may have names that runs use.
+#[test]
+fn a_directory_of_others_is_not_cleared() {
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = plan(&scratch, &experiment(1));
+    let options = fresh(&scratch);
+    let own = ["models/own.json", "output/own.txt", "cells/own.txt"];
+    for file in own.map(|file| options.dir.join(file)) {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "mine").unwrap();
+    }
+    let all_there = || own.iter().all(|file| options.dir.join(file).exists());
+    let manifest = options.dir.join(Manifest::FILE);
+    for foreign in [
+        r#"{"name": "an extension", "version": "2.1"}"#,
+        "[]",
+        "no JSON",
+        "",
+    ] {
+        std::fs::write(&manifest, foreign).unwrap();
+        let failure = run(&plan, &MadeUp::default(), &options, &|_| {}, &|| false).unwrap_err();
+        let text = failure.to_string();
+        assert!(
+            text.contains("nothing in this directory is removed"),
+            "{text}"
+        );
+        assert_eq!(std::fs::read_to_string(&manifest).unwrap(), foreign);
+        assert!(all_there());
+    }
+    // Without a manifest, nothing says that these are results.
+    std::fs::remove_file(&manifest).unwrap();
+    let failure = run(&plan, &MadeUp::default(), &options, &|_| {}, &|| false).unwrap_err();
+    assert!(
+        failure.to_string().ends_with("experiment: cells"),
+        "{failure}"
+    );
+    assert!(all_there());
+    // Where no name is taken, the directory is used, and what else is there stays.
+    std::fs::remove_dir_all(options.dir.join("cells")).unwrap();
+    complete(&plan, &options);
+    assert!(options.dir.join(own[0]).exists() && options.dir.join(own[1]).exists());
+}
+
+#[test]
+fn a_directory_of_runs_of_another_format_is_cleared() {
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = plan(&scratch, &experiment(1));
+    let options = fresh(&scratch);
+    complete(&plan, &options);
+    let manifest = options.dir.join(Manifest::FILE);
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    let later = text.replacen("\"format\": 1", "\"format\": 999", 1);
+    assert_ne!(text, later);
+    std::fs::write(&manifest, later).unwrap();
+    complete(&plan, &options);
+}
+
+/// A background may be called like a foreground, with any words before it.
+#[test]
+fn a_foreground_has_its_own_page() {
+    let page = |list: &str, name: &str, page: &str| {
+        format!("[[{list}]]\nname = \"{name}\"\nkind = \"page\"\npage = \"{page}\"\n")
+    };
+    let text = format!(
+        "name = \"x\"\n[network]\nrate = \"20Mbit\"\n{}{}[[background]]\nname = \"none\"\nkind = \"none\"\n",
+        page("foreground", "p", "article"),
+        page("background", "foreground p", "shop"),
+    );
+    let plan = Plan::resolve(&text, "x.toml", Path::new("")).unwrap();
+    let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).unwrap();
+    let objects = |traffic: &Traffic| match traffic {
+        Traffic::Page(own) => own.objects.len(),
+        other => panic!("{other:?}"),
+    };
+    let count = |inputs: &BTreeMap<String, Input>, name: &str| match &inputs[name].data {
+        Data::Page(all) => all.len(),
+        other => panic!("{other:?}"),
+    };
+    let foreground = objects(&spec.foreground.as_ref().unwrap().traffic);
+    let background = objects(&spec.background[0].traffic);
+    assert_ne!(foreground, background);
+    assert_eq!(foreground, count(&plan.foreground_inputs, "p"));
+    assert_eq!(background, count(&plan.inputs, "foreground p"));
+}
+
+/// Without an application that sends, the round trip is the longest of a background, not that over all links.
+#[test]
+fn the_round_trip_is_that_of_a_background_where_no_foreground_sends() {
+    let link =
+        |name: &str| format!("[[links]]\nname = \"{name}\"\nrate = \"10Mbit\"\ndelay = \"10ms\"\n");
+    let cbr = |name: &str, path: &str| {
+        format!(
+            "[[background]]\nname = \"{name}\"\nkind = \"cbr\"\nrate = \"1Mbit\"\npath = {path}\n"
+        )
+    };
+    let text = format!(
+        "name = \"x\"\n{}{}{}[[foreground]]\nname = \"f\"\nkind = \"none\"\n{}{}",
+        link("a"),
+        link("b"),
+        link("c"),
+        cbr("one", "[\"a\"]"),
+        cbr("two", "[\"b\", \"c\"]"),
+    );
+    let plan = Plan::resolve(&text, "x.toml", Path::new("")).unwrap();
+    // Two links of 10 ms and two access paths of 5 ms, twice each.
+    assert_eq!(plan.rtt().to_string(), "60ms");
+}
