@@ -1,12 +1,14 @@
 //! Several run directories on one page: the figures of a single run, with a curve for each run.
 
+use std::collections::BTreeSet;
+
 use swell_experiment::Results;
 use swell_verdict::Verdict;
 use swell_verdict::{Difference, RunComparison};
 
-use crate::convert::{interval, measures, report_data};
+use crate::convert::{interval, measures, report_data, reported};
 use crate::data::{BackgroundData, Doubt, ForegroundData, ReportData, Rerun, Said};
-use crate::page::{self, Part, Section};
+use crate::page::{self, Answers, Part, Section};
 use crate::palette::Role;
 
 /// The page that compares named `runs` with the first of them. `comparisons` has the others in the same order;
@@ -23,11 +25,19 @@ pub fn comparison_html(
         .iter()
         .map(|(_, results)| report_data(results, &Verdict::of(results)))
         .collect();
+    let (foregrounds, apart) = foregrounds(base, &each, comparisons);
+    let mut answers: Vec<Said> = comparisons.iter().map(said).collect();
+    if !apart.is_empty() {
+        answers.push(Said {
+            text: "Not every run has these, so they have no section below:".into(),
+            lines: apart,
+        });
+    }
     let names: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
     let data = ReportData {
         title: format!("{} compared with {first}", names.join(", ")),
         note: base.experiment.note.clone().unwrap_or_default(),
-        verdict: vec![comparisons.iter().map(said).collect()],
+        verdict: vec![answers],
         doubts: doubts(runs, &each, comparisons),
         against: first.clone(),
         backgrounds: std::iter::once((first, "what the others are compared with".to_owned()))
@@ -42,19 +52,20 @@ pub fn comparison_html(
                 },
             })
             .collect(),
-        foregrounds: foregrounds(&each, comparisons),
+        foregrounds,
         network: each[0].network.clone(),
         experiment: base.experiment_toml.clone(),
         rerun: Rerun {
             command: command.into(),
+            what: String::new(),
             facts: comparisons.iter().flat_map(facts).collect(),
         },
     };
-    let mut sections = page::sections(&data);
+    let mut sections = page::sections(&data, Answers::InSections);
     for section in &mut sections {
         of_runs(section, first);
     }
-    page::whole(&data, &sections, &runs_in_tables)
+    page::with_parts(&data, &sections, |_| Vec::new())
 }
 
 fn said(comparison: &RunComparison) -> Said {
@@ -120,9 +131,21 @@ fn doubts(
     all
 }
 
-/// What all runs share: a section for each foreground with each background, with the runs in place of backgrounds.
-fn foregrounds(each: &[ReportData], comparisons: &[RunComparison]) -> Vec<ForegroundData> {
+/// What all runs share: a section for each foreground with each background, with the runs in place of backgrounds; and
+/// the names of those that some run lacks.
+fn foregrounds(
+    base: &Results,
+    each: &[ReportData],
+    comparisons: &[RunComparison],
+) -> (Vec<ForegroundData>, Vec<String>) {
     let mut found = Vec::new();
+    let mut apart: Vec<String> = Vec::new();
+    for data in each {
+        for f in &data.foregrounds {
+            let all = data.backgrounds.iter();
+            apart.extend(all.map(|b| beside(&f.name, &b.name)));
+        }
+    }
     for own in comparisons.first().map_or(&[][..], |c| &c.conditions) {
         let (foreground, background) = (&own.foreground, &own.background);
         let same: Option<Vec<_>> = comparisons
@@ -154,14 +177,24 @@ fn foregrounds(each: &[ReportData], comparisons: &[RunComparison]) -> Vec<Foregr
         }
         let mut judged = vec![Vec::new()];
         judged.extend(same.iter().map(|c| c.judged.iter().collect()));
+        let mut listed = base.experiment.foreground.iter();
+        let listed = listed.find(|f| f.name() == foreground);
+        let name = beside(foreground, background);
+        apart.retain(|other| *other != name);
         found.push(ForegroundData {
-            name: format!("{foreground} beside {background}"),
+            name,
             what: String::new(),
-            measures: measures(&judged, Some(0)),
+            measures: measures(&judged, Some(0), &listed.map_or_else(Vec::new, reported)),
             conditions,
         });
     }
-    found
+    let mut seen = BTreeSet::new();
+    apart.retain(|name| seen.insert(name.clone()));
+    (found, apart)
+}
+
+fn beside(foreground: &str, background: &str) -> String {
+    format!("{foreground} beside {background}")
 }
 
 /// Adapts a section of a report: its tables have runs instead of backgrounds; the network and the experiment are those
@@ -171,7 +204,6 @@ fn of_runs(section: &mut Section, first: &str) {
         "the-network" => section.title = format!("The network of {first}"),
         "rerun" => {
             section.title = format!("What differs from {first}, and how to compare again");
-            section.what = String::new();
             if let Some(part) = section.parts.last_mut() {
                 part.summary = format!("The experiment of {first}, resolved");
             }

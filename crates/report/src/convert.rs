@@ -1,5 +1,6 @@
 //! Converts the results of an experiment to the data of a page.
 
+mod capacity;
 mod facts;
 
 use std::collections::BTreeMap;
@@ -86,7 +87,8 @@ fn foreground(
                 .collect();
             let names = || verdict.backgrounds.iter().map(|b| &b.background);
             let reference = verdict.reference.as_ref();
-            measures(&each, names().position(|n| Some(n) == reference))
+            let at = names().position(|n| Some(n) == reference);
+            measures(&each, at, &reported(foreground))
         },
         conditions: verdict
             .backgrounds
@@ -96,8 +98,19 @@ fn foreground(
     }
 }
 
+/// Names of the measures that the foreground reports itself, if it is a program.
+pub(crate) fn reported(foreground: &Foreground) -> Vec<&str> {
+    let own = foreground.program().map_or(&[][..], |p| &p.reported);
+    own.iter().map(|r| r.name.as_str()).collect()
+}
+
 /// All statistics compared between `each` condition and the one at index `reference`, one row per statistic.
-pub(crate) fn measures(each: &[Vec<&Judgement>], reference: Option<usize>) -> Vec<MeasureRow> {
+/// `reported` are the measures that a program defines itself.
+pub(crate) fn measures(
+    each: &[Vec<&Judgement>],
+    reference: Option<usize>,
+    reported: &[&str],
+) -> Vec<MeasureRow> {
     let all = || each.iter().flatten().copied();
     let mut rows: Vec<MeasureRow> = Vec::new();
     for j in all() {
@@ -108,9 +121,12 @@ pub(crate) fn measures(each: &[Vec<&Judgement>], reference: Option<usize>) -> Ve
         if rows.iter().any(|r| r.name == name) {
             continue;
         }
+        // Nothing says that a number without unit that a program reports is a share.
+        let as_it_is = reported.contains(&j.measure.as_str());
         let (quantity, unit) = match (&*j.unit, &*j.measure) {
             ("s", _) => (Quantity::Duration, String::new()),
             ("bit/s", _) => (Quantity::Rate, String::new()),
+            ("", _) if as_it_is => (Quantity::Plain, String::new()),
             ("", "failures" | "loss" | "unplayed" | "full rate") => {
                 (Quantity::Share, String::new())
             }
@@ -146,12 +162,15 @@ pub(crate) fn measures(each: &[Vec<&Judgement>], reference: Option<usize>) -> Ve
 fn condition(results: &Results, foreground: &str, verdict: &BackgroundVerdict) -> Condition {
     let background = &verdict.background;
     let runs: Vec<&RunResult> = results.of(foreground, background).collect();
-    let groups = swell_verdict::request_observations(results, foreground, background);
+    // Late runs tell nothing about requests. Their byte counts are right.
+    let valid = swell_verdict::valid_runs(results, foreground, background);
+    let groups = swell_verdict::request_observations(&valid);
     let all = KaplanMeier::new(groups.iter().flatten().copied());
     let bootstrap = Bootstrap::seeded(results.experiment.run.seed);
     let shown = shown(&results.experiment, foreground, background);
     let mut condition = Condition {
-        replications: runs.len(),
+        runs: runs.len(),
+        replications: valid.len(),
         samples: verdict.requests,
         unfinished: verdict.unfinished,
         failed: verdict.failed,
@@ -160,8 +179,8 @@ fn condition(results: &Results, foreground: &str, verdict: &BackgroundVerdict) -
         energies: shown.each_ref().map(|queue| energies(&runs, queue)),
         load: [0, 1].map(|d| load(&runs, (d, &shown[d]), verdict)),
         links: links(&results.experiment, &runs),
-        waterfall: waterfall::means(&runs),
-        series: runs
+        waterfall: waterfall::means(&valid),
+        series: valid
             .iter()
             .take(SHOWN)
             .map(|run| shown.each_ref().map(|queue| series(results, run, queue)))
@@ -387,10 +406,11 @@ fn beginning(results: &Results, run: &RunResult) -> f64 {
 
 /// One direction of a link in one run. Bins missing in the table stay empty.
 fn series(results: &Results, run: &RunResult, queue: &Bottleneck) -> Series {
-    let bin = results.experiment.run.bins.as_secs_f64();
-    let seconds = results.experiment.run.duration.as_secs_f64();
-    let rate = queue.rate.bps() as f64;
-    if bin <= 0.0 || rate <= 0.0 {
+    let file = &results.experiment;
+    let bin = file.run.bins.as_secs_f64();
+    let seconds = file.run.duration.as_secs_f64();
+    let initial = queue.rate.bps() as f64;
+    if bin <= 0.0 || initial <= 0.0 {
         return Series::default();
     }
     let rows = run
@@ -412,29 +432,45 @@ fn series(results: &Results, run: &RunResult, queue: &Bottleneck) -> Series {
     let empty = || [vec![0.0; count], vec![0.0; count]];
     let mut series = Series {
         replication: run.cell.replication,
+        link: match file.links().len() {
+            1 => String::new(),
+            _ => queue.link.clone(),
+        },
         start: first as f64 * bin,
         bin,
+        rate: vec![initial; count],
+        rate_known: true,
+        arrived: vec![0.0; count],
         used: empty(),
         queue_mean: vec![f64::NAN; count],
         queue_max: vec![0.0; count],
         dropped: empty(),
     };
+    match capacity::rates(file, queue) {
+        Some(rates) => {
+            for (i, rate) in series.rate.iter_mut().enumerate() {
+                let from = (first + i) as f64 * bin;
+                *rate = capacity::mean(&rates, from, from + bin);
+            }
+        }
+        None => series.rate_known = false,
+    }
     for row in rows {
         let Some(i) = place(row.time).checked_sub(first).filter(|&i| i < count) else {
             continue;
         };
         for tag in [0, 1] {
-            series.used[tag][i] = row.departed[tag] as f64 * 8.0 / (bin * rate);
+            series.used[tag][i] = row.departed[tag] as f64 * 8.0 / (bin * series.rate[i]);
             series.dropped[tag][i] = f64::from(row.dropped[tag]) / bin;
         }
+        series.arrived[i] = row.arrived_packets.map(f64::from).iter().sum();
         series.queue_mean[i] = row.queue_mean;
         series.queue_max[i] = row.queue_max as f64;
     }
     series
 }
 
-/// Doubts about the experiment (including its models), its figures, and its runs. Those of a run with the same code
-/// are merged, with the number of runs that have them.
+/// Doubts about the experiment (including its models), its figures, and its runs, as the verdict counts them.
 fn doubts(results: &Results, verdict: &Verdict) -> Vec<Doubt> {
     let models = || results.manifest.models.values().flat_map(|m| &m.warnings);
     let one = |warning: &Warning, place: String| Doubt {
@@ -442,7 +478,7 @@ fn doubts(results: &Results, verdict: &Verdict) -> Vec<Doubt> {
         code: warning.code.clone(),
         message: warning.message.clone(),
         place,
-        of_model: models().any(|w| warning.message.ends_with(&w.message)),
+        of_model: models().any(|w| !w.message.is_empty() && warning.message.ends_with(&w.message)),
     };
     let mut out: Vec<Doubt> = Vec::new();
     let figures = verdict.foregrounds.iter().flat_map(|f| &f.doubts);
@@ -453,27 +489,17 @@ fn doubts(results: &Results, verdict: &Verdict) -> Vec<Doubt> {
             out.push(doubt);
         }
     }
-    let mut by_code: BTreeMap<(&str, bool), (Doubt, usize)> = BTreeMap::new();
-    for run in &results.runs {
-        for w in &run.observed.warnings {
-            let cell = &run.cell;
-            by_code
-                .entry((&w.code, w.severity == Severity::Warning))
-                .and_modify(|(_, n)| *n += 1)
-                .or_insert_with(|| {
-                    let place = format!(
-                        "{} against {}, replication {}",
-                        cell.foreground, cell.background, cell.replication
-                    );
-                    (one(w, place), 1)
-                });
-        }
-    }
-    for (mut doubt, n) in by_code.into_values() {
-        if n > 1 {
-            doubt.place = format!("{}, and {} more", doubt.place, n - 1);
-        }
-        out.push(doubt);
+    let runs = results.runs.len();
+    for (warning, cells) in swell_verdict::doubts_of_runs(results) {
+        let place = match (cells.len(), cells.first()) {
+            (1, Some(cell)) => format!(
+                "{} against {}, replication {}",
+                cell.foreground, cell.background, cell.replication
+            ),
+            (n, _) if n == runs => format!("all {n} runs"),
+            (n, _) => format!("{n} of {runs} runs"),
+        };
+        out.push(one(warning, place));
     }
     // Doubts that could change the answer come first, those inherent in a model last.
     out.sort_by_key(|d| (d.of_model, !d.grave, swell_verdict::rank(&d.code)));

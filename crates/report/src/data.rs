@@ -122,6 +122,8 @@ pub const FEW_SAMPLES: usize = 20;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Condition {
     /// Replications that ran.
+    pub runs: usize,
+    /// Those of them that decide: without late ones.
     pub replications: usize,
     /// Requests, complete or not.
     pub samples: usize,
@@ -143,10 +145,21 @@ pub struct Condition {
     pub load: [Load; 2],
     /// The first replications over time, each up then down.
     pub series: Vec<[Series; 2]>,
-    /// What requests waited for: cause and mean seconds; empty if it was not recorded.
-    pub waterfall: Vec<(&'static str, f64)>,
+    /// What requests waited for.
+    pub waterfall: Waterfall,
     /// The traffic on each link, if there are several.
     pub links: Vec<LinkLoad>,
+}
+
+/// What requests that are done waited for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Waterfall {
+    /// Cause and mean seconds; empty if nothing was recorded.
+    pub parts: Vec<(&'static str, f64)>,
+    /// Requests whose packets were followed back to the start: these are in the means.
+    pub explained: usize,
+    /// The others.
+    pub left_out: usize,
 }
 
 /// One of several links; means over replications after the warm-up.
@@ -206,11 +219,19 @@ pub struct Load {
 pub struct Series {
     /// Replication number shown.
     pub replication: u32,
+    /// Name of the link, if there are several.
+    pub link: String,
     /// Start of the first bin, seconds.
     pub start: f64,
     /// Width of a bin, seconds.
     pub bin: f64,
-    /// Share of the capacity that the foreground and the background used.
+    /// Rate of the link, bits per second, mean over the bin.
+    pub rate: Vec<f64>,
+    /// Whether that is the rate at the time. Otherwise it is the initial one, or the mean of a delivery trace.
+    pub rate_known: bool,
+    /// Packets that arrived at the queue.
+    pub arrived: Vec<f64>,
+    /// Share of the rate that the foreground and the background used.
     pub used: [Vec<f64>; 2],
     /// Mean queue seen by arrivals, bytes.
     pub queue_mean: Vec<f64>,
@@ -242,8 +263,10 @@ pub struct NetworkData {
 /// How to get the same tables again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rerun {
-    /// The command line.
+    /// The command lines.
     pub command: String,
+    /// What running it again gives.
+    pub what: String,
     /// Facts, (what, value).
     pub facts: Vec<(String, String)>,
 }

@@ -6,7 +6,7 @@ use crate::chart::{
 use crate::data::{Condition, Energy, FEW_SAMPLES, ForegroundData, QUANTILES, ReportData, Series};
 use crate::human::{Quantity, count, significant};
 use crate::page::{self, Cell, Figure, Table, WIDE};
-use crate::palette::Role;
+use crate::palette::{FOREGROUND, Role};
 use crate::vega;
 
 /// A background's name, look and role, with the measurements against it.
@@ -21,8 +21,6 @@ pub(crate) struct Named<'a> {
 const STRIP: f64 = 54.0;
 /// Pixels between timelines.
 const BETWEEN: f64 = 12.0;
-/// The look of foreground traffic.
-const FOREGROUND: usize = 7;
 
 /// The conditions of a foreground with the names of their backgrounds.
 pub(crate) fn named<'a>(
@@ -174,17 +172,8 @@ pub(crate) fn slowdown_chart(named: &[Named<'_>], against: &str) -> BarChart {
                 bars: others
                     .iter()
                     .map(|n| match n.condition.slowdown[i] {
-                        Some(s) => Bar {
-                            value: s.value,
-                            // Zero means that the lower end is unknown.
-                            lo: if s.low > 0.0 { s.low } else { f64::NAN },
-                            hi: s.high,
-                        },
-                        None => Bar {
-                            value: f64::NAN,
-                            lo: f64::NAN,
-                            hi: f64::NAN,
-                        },
+                        Some(s) => Bar::with_ends(s.value, [s.low, s.high]),
+                        None => Bar::of(f64::NAN),
                     })
                     .collect(),
             })
@@ -208,12 +197,17 @@ pub(crate) fn slowdown(id: &str, named: &[Named<'_>], against: &str) -> Figure {
         }
         table.rows.push(row);
     }
+    let bars = || chart.groups.iter().flat_map(|g| &g.bars);
+    let bounds = match bars().any(Bar::is_bound) {
+        true => " Pale bars with ≥ or ≤ are bounds.",
+        false => "",
+    };
     Figure::both(
         &format!("{id}-slow"),
         "How many times as long.",
         &format!(
             "The same quantile over that with {against}; the line is 1×, no difference. \
-             Whiskers: 95 % intervals over replications."
+             Whiskers: 95 % intervals over replications.{bounds}"
         ),
         |canvas, width| {
             let height = if width < 500.0 { 300.0 } else { 340.0 };
@@ -391,7 +385,11 @@ pub(crate) fn timeline_charts<'a>(
     for (i, chart) in charts.iter_mut().enumerate() {
         chart.titled = i == last;
         let ends = |hi: f64| [0.0, hi].into_iter();
-        chart.strips[0].y = Axis::linear("Utilisation", Quantity::Share, ends(used), true);
+        let title = match shown[i].1.rate_known {
+            true => "Utilisation",
+            false => "Share of the initial rate",
+        };
+        chart.strips[0].y = Axis::linear(title, Quantity::Share, ends(used), true);
         chart.strips[2].y =
             Axis::linear("Drops (packets/s)", Quantity::Plain, ends(drops), true).nice(STRIP);
     }
@@ -434,27 +432,34 @@ fn timelines_of(
         "packets dropped",
     ]);
     for (n, s) in &shown {
-        let mean = |v: &mut dyn Iterator<Item = f64>| {
-            let (k, sum) = v
-                .filter(|x| x.is_finite())
-                .fold((0.0, 0.0), |(k, sum), x| (k + 1.0, sum + x));
-            if k > 0.0 { sum / k } else { f64::NAN }
-        };
-        let mean_used = mean(&mut s.used[0].iter().zip(&s.used[1]).map(|(a, b)| a + b));
+        let both: Vec<f64> = s.used[0]
+            .iter()
+            .zip(&s.used[1])
+            .map(|(a, b)| a + b)
+            .collect();
+        // What was carried over what could be, and what a packet met, not a bin.
+        let mean_used = weighted(&both, &s.rate);
+        let mean_queue = weighted(&s.queue_mean, &s.arrived);
         let longest = s.queue_max.iter().copied().fold(0.0, f64::max);
         let dropped: f64 = s.dropped.iter().flatten().filter(|v| v.is_finite()).sum();
         table.rows.push(vec![
             Cell::text(n.name).slot(n.slot),
             Cell::text(Quantity::Share.show(mean_used, 3)),
-            Cell::text(Quantity::Bytes.show(mean(&mut s.queue_mean.iter().copied()), 3)),
+            Cell::text(Quantity::Bytes.show(mean_queue, 3)),
             Cell::text(Quantity::Bytes.show(longest, 3)),
             Cell::text(count((dropped * s.bin).round().max(0.0) as u64)),
         ]);
     }
     let side = ["up", "down"][direction];
+    let unknown = match shown.iter().any(|(_, s)| !s.rate_known) {
+        true => {
+            " Where the rate over time is not known, shares are of the initial rate, or of the mean rate of a delivery trace."
+        }
+        false => "",
+    };
     let caption = format!(
         "Replication {}, {side} direction, {}: share of the capacity used by the \
-         foreground (dark) and the background, the queue that arriving packets found (mean, and highest in pale), and packets dropped. Equal axes throughout.",
+         foreground (dark) and the background, the queue that arriving packets found (mean, and highest in pale), and packets dropped. Equal axes throughout.{unknown}",
         first.replication,
         match first.start > 0.0 {
             true => "from the end of the warm-up on",
@@ -482,6 +487,15 @@ fn timelines_of(
     Some((figure, format!("Replication {}, {side}", first.replication)))
 }
 
+/// Mean of the finite values with these weights; NaN if all weights are zero.
+fn weighted(values: &[f64], weights: &[f64]) -> f64 {
+    let each = values.iter().zip(weights);
+    let (sum, all) = each
+        .filter(|(v, w)| v.is_finite() && w.is_finite())
+        .fold((0.0, 0.0), |(sum, all), (v, w)| (sum + v * w, all + w));
+    if all > 0.0 { sum / all } else { f64::NAN }
+}
+
 fn timeline(n: &Named<'_>, s: &Series, queue: &Axis, link: &str) -> Timeline {
     let layer = |name: &str, slot, kind, values: &[f64]| Layer {
         name: name.into(),
@@ -497,7 +511,10 @@ fn timeline(n: &Named<'_>, s: &Series, queue: &Axis, link: &str) -> Timeline {
         ]
     };
     Timeline {
-        title: n.name.into(),
+        title: match s.link.as_str() {
+            "" => n.name.into(),
+            link => format!("{}, at {link}", n.name),
+        },
         description: "Utilisation, queue and drops of the bottleneck over time.".into(),
         time: "Time since the start of the run".into(),
         start: s.start,
@@ -524,5 +541,17 @@ fn timeline(n: &Named<'_>, s: &Series, queue: &Axis, link: &str) -> Timeline {
         ],
         titled: true,
         link: link.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mean_queue_is_what_packets_met() {
+        // One packet met 9 kB, nine met none, and in a bin nothing arrived.
+        assert_eq!(weighted(&[9000.0, 0.0, f64::NAN], &[1.0, 9.0, 0.0]), 900.0);
+        assert!(weighted(&[f64::NAN], &[0.0]).is_nan());
     }
 }

@@ -92,14 +92,14 @@ pub fn slowdown_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<St
     Some(figures::slowdown_chart(&named, &data.against).svg(canvas))
 }
 
-/// Log-scale diagrams of the backgrounds that ran against the foreground called `name`, in the
-/// direction down (towards the clients).
-pub fn lsd_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<String> {
+/// Log-scale diagrams of the backgrounds that ran against the foreground called `name`. The direction is 0 for up, 1 for
+/// down (towards the clients).
+pub fn lsd_svg(data: &ReportData, name: &str, direction: usize, canvas: &Canvas) -> Option<String> {
     let foreground = find(data, name)?;
     let named = figures::named(data, foreground, &slots(data));
     let curves: Vec<_> = named
         .iter()
-        .map(|n| (n.name, n.slot, &n.condition.energies[1][..]))
+        .map(|n| (n.name, n.slot, &n.condition.energies[direction][..]))
         .filter(|c| c.2.iter().any(|e| e.y.is_finite()))
         .collect();
     Some(figures::energy_chart(&curves, "").svg(canvas))

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Value, context};
 use serde::Serialize;
+use swell_verdict::Known;
 
 use crate::chart::Canvas;
 use crate::data::{Doubt, ForegroundData, Interval, Load, NetworkData, QUANTILES, ReportData};
@@ -163,17 +164,33 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
 
 /// The whole page.
 pub fn page(data: &ReportData) -> String {
-    whole(data, &sections(data), &|_| {})
+    whole(data, &sections(data, Answers::Above))
+}
+
+/// Where the picture and the measures of each foreground are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answers {
+    /// Below its answer, at the top of the page.
+    Above,
+    /// In its section: the answers are not about one foreground each.
+    InSections,
 }
 
 /// Everything below the answers.
-pub(crate) fn sections(data: &ReportData) -> Vec<Section> {
+pub(crate) fn sections(data: &ReportData, answers: Answers) -> Vec<Section> {
     let slots = crate::slots(data);
     let mut sections: Vec<Section> = data
         .foregrounds
         .iter()
         .enumerate()
-        .map(|(i, foreground)| foreground_section(data, foreground, i, &slots))
+        .map(|(i, foreground)| {
+            let mut section = foreground_section(data, foreground, i, &slots);
+            if answers == Answers::InSections {
+                let own = answer(data, foreground, i, &slots);
+                section.parts.splice(0..0, own);
+            }
+            section
+        })
         .collect();
     sections.extend([
         links::network_section(data),
@@ -183,13 +200,22 @@ pub(crate) fn sections(data: &ReportData) -> Vec<Section> {
     sections
 }
 
-/// A page with these sections below its answers, after `changed` has modified their parts.
-pub(crate) fn whole(
+/// A page with these sections below its answers, with [`Answers::Above`].
+fn whole(data: &ReportData, sections: &[Section]) -> String {
+    let slots = crate::slots(data);
+    let parts = |i: usize| {
+        let own = data.foregrounds.get(i);
+        own.map_or_else(Vec::new, |f| answer(data, f, i, &slots))
+    };
+    with_parts(data, sections, parts)
+}
+
+/// A page with these sections below its answers, and these parts below answer `i`.
+pub(crate) fn with_parts(
     data: &ReportData,
     sections: &[Section],
-    changed: &dyn Fn(&mut Part),
+    parts: impl Fn(usize) -> Vec<Part>,
 ) -> String {
-    let slots = crate::slots(data);
     let mut ordered: Vec<&Doubt> = data.doubts.iter().collect();
     ordered.sort_by_key(|d| (d.of_model, !d.grave));
     let doubts: Vec<Value> = ordered
@@ -206,9 +232,6 @@ pub(crate) fn whole(
     let answers = data.verdict.iter().enumerate();
     let answers: Vec<Value> = answers
         .map(|(i, said)| {
-            let own = data.foregrounds.get(i);
-            let mut parts = own.map_or_else(Vec::new, |f| answer(data, f, i, &slots));
-            parts.iter_mut().for_each(changed);
             let said: Vec<Value> = said
                 .iter()
                 .map(|p| {
@@ -216,7 +239,7 @@ pub(crate) fn whole(
                     context! { text => clean(&p.text), lines => lines }
                 })
                 .collect();
-            context! { said => said, parts => Value::from(Serde(parts)) }
+            context! { said => said, parts => Value::from(Serde(parts(i))) }
         })
         .collect();
     html(
@@ -340,7 +363,7 @@ fn foreground_section(
 ) -> Section {
     let id = format!("f{index}");
     let named = figures::named(data, foreground, slots);
-    let parts = vec![
+    let times = vec![
         Part {
             heading: "Completion times".into(),
             text: format!(
@@ -357,6 +380,8 @@ fn foreground_section(
             figures: vec![figures::slowdown(&id, &named, &data.against)],
             ..Part::default()
         },
+    ];
+    let traffic = vec![
         Part {
             heading: "Burstiness of the background".into(),
             figures: figures::energies(&id, &named),
@@ -368,11 +393,14 @@ fn foreground_section(
             ..Part::default()
         },
     ];
+    // A foreground without requests has no times.
+    let requests = foreground.conditions.iter().any(|c| c.samples > 0);
+    let times = times.into_iter().filter(|_| requests);
     Section {
         id,
         title: clean(&foreground.name),
         what: clean(&foreground.what),
-        parts,
+        parts: times.chain(traffic).collect(),
     }
 }
 
@@ -394,12 +422,12 @@ pub(crate) fn interval(quantity: Quantity, value: f64, low: f64, high: f64) -> S
 /// A slowdown and its interval. If only one bound is known, the text is `≥` or `≤` that bound.
 pub(crate) fn slowdown(s: &Interval) -> (String, String) {
     let factor = Quantity::Ratio.show(s.value, 3);
-    if s.high.is_infinite() && s.low == s.value {
-        (format!("≥ {factor}"), "a bound".into())
-    } else if s.low == 0.0 && s.high == s.value {
-        (format!("≤ {factor}"), "a bound".into())
-    } else {
-        (factor, interval(Quantity::Ratio, s.value, s.low, s.high))
+    match Known::of_ends(s.value, [s.low, s.high]) {
+        Known::AtLeast(_) => (format!("≥ {factor}"), "a bound".into()),
+        Known::AtMost(_) => (format!("≤ {factor}"), "a bound".into()),
+        Known::Interval | Known::Value => {
+            (factor, interval(Quantity::Ratio, s.value, s.low, s.high))
+        }
     }
 }
 
@@ -435,7 +463,11 @@ fn quantile_table(data: &ReportData, foreground: &ForegroundData, slots: &[usize
             };
             row.push(Cell::text(Quantity::Duration.show(time.value, 3)).small(small));
         }
-        let mut notes = vec![format!("{} runs", condition.replications)];
+        let (valid, runs) = (condition.replications, condition.runs);
+        let mut notes = vec![match valid == runs {
+            true => format!("{runs} runs"),
+            false => format!("{valid} of {runs} runs, the others were late"),
+        }];
         if condition.unfinished > 0 {
             notes.push(format!("{} unfinished", count(condition.unfinished as u64)));
         }
@@ -452,7 +484,7 @@ fn rerun_section(data: &ReportData) -> Section {
     Section {
         id: "rerun".into(),
         title: "The experiment, and how to run it again".into(),
-        what: "Equal experiment, seed and version give equal tables, bit for bit.".into(),
+        what: clean(&data.rerun.what),
         parts: vec![
             Part {
                 code: clean(&data.rerun.command),

@@ -4,8 +4,11 @@
 //! colour-vision deficiencies. Purple, sky and orange are slightly darker, so that a line has a contrast of 3:1 against
 //! white (WCAG 2.2, success criterion 1.4.11). Every slot also has its own dash pattern and hatch for greyscale prints.
 
-/// Number of slots: slot 0 is the reference (no background), drawn in grey.
+/// Number of slots of backgrounds: slot 0 is the reference (no background), drawn in grey.
 pub const SLOTS: usize = 8;
+
+/// The slot of foreground traffic, which no background has.
+pub const FOREGROUND: usize = SLOTS;
 
 /// How one series is drawn.
 struct Look {
@@ -14,7 +17,7 @@ struct Look {
     dash: &'static str,
 }
 
-const LOOKS: [Look; SLOTS] = [
+const LOOKS: [Look; SLOTS + 1] = [
     look("#6f6f6f", "#a6a6a6", "1.5 3.5"),
     look("#0072b2", "#5db0ee", "9 3.5"),
     look("#00875f", "#35c49a", "9 3 2 3"),
@@ -22,7 +25,8 @@ const LOOKS: [Look; SLOTS] = [
     look("#b0568c", "#e39cc8", "4.5 2.5"),
     look("#2f8fc4", "#8fd3f7", "14 3 2 3 2 3"),
     look("#b37a00", "#f0b232", "3 2 9 2"),
-    look("#1f1f1f", "#f2f2f2", "6 2 1.5 2"),
+    look("#7a4a21", "#c8966b", "6 2 1.5 2"),
+    look("#1f1f1f", "#f2f2f2", "1 1"),
 ];
 
 const fn look(light: &'static str, dark: &'static str, dash: &'static str) -> Look {
@@ -78,12 +82,12 @@ pub enum Role {
 
 /// Colour of a slot on white.
 pub(crate) fn colour(slot: usize) -> &'static str {
-    LOOKS[slot % SLOTS].light
+    LOOKS[slot % LOOKS.len()].light
 }
 
 /// Dashes of a slot: lengths drawn and skipped in turn; a solid line is one dash without gap.
 pub(crate) fn dash(slot: usize) -> Vec<f64> {
-    let lengths = LOOKS[slot % SLOTS].dash.split(' ');
+    let lengths = LOOKS[slot % LOOKS.len()].dash.split(' ');
     let lengths: Option<Vec<f64>> = lengths.map(|l| l.parse().ok()).collect();
     lengths.unwrap_or_else(|| vec![1.0, 0.0])
 }
@@ -180,13 +184,16 @@ mod tests {
     #[test]
     fn dashes_differ_and_slots_are_not_shared_early() {
         let dashes: BTreeSet<&str> = LOOKS.iter().map(|l| l.dash).collect();
-        assert_eq!(dashes.len(), SLOTS);
+        assert_eq!(dashes.len(), LOOKS.len());
+        let colours: BTreeSet<&str> = LOOKS.iter().map(|l| l.light).collect();
+        assert_eq!(colours.len(), LOOKS.len());
         use Role::{Learnt, Other, Reference};
         let roles = [
             Reference, Other, Other, Learnt, Learnt, Other, Other, Learnt,
         ];
         let got: BTreeSet<usize> = slots(&roles).into_iter().collect();
         assert_eq!(got.len(), SLOTS);
+        assert!(!got.contains(&FOREGROUND));
         assert_eq!(slots(&[Reference, Other, Other, Learnt]), [0, 1, 2, 3]);
         assert!(slots(&[Other; 100]).iter().all(|&s| s < SLOTS));
     }

@@ -4,7 +4,7 @@ use swell_base::Stream;
 
 use crate::data::{
     BackgroundData, Condition, Doubt, Energy, ForegroundData, Interval, Load, MeasureCell,
-    MeasureRow, NetworkData, ReportData, Rerun, Said, Series,
+    MeasureRow, NetworkData, ReportData, Rerun, Said, Series, Waterfall,
 };
 use crate::human::Quantity;
 use crate::palette::Role;
@@ -95,6 +95,7 @@ pub(crate) fn report(names: &[&str]) -> ReportData {
         experiment: "name = \"web-20mbit\"\n\n[network]\nrate = \"20Mbit\"\n".into(),
         rerun: Rerun {
             command: "swell run web-20mbit.toml".into(),
+            what: "Equal experiment, seed and version give equal tables, bit for bit.".into(),
             facts: vec![
                 ("Version".into(), "0.1.0".into()),
                 ("Seed".into(), "1".into()),
@@ -188,6 +189,7 @@ fn condition(i: usize) -> Condition {
             .collect()
     });
     Condition {
+        runs: 10,
         replications: 10,
         samples: 4000,
         unfinished: 10,
@@ -208,7 +210,7 @@ fn condition(i: usize) -> Condition {
         }),
         series: vec![[series(i, 0), series(i, 1)], [series(i, 2), series(i, 3)]],
         links: Vec::new(),
-        waterfall: Vec::new(),
+        waterfall: Waterfall::default(),
     }
 }
 
@@ -235,8 +237,12 @@ fn series(i: usize, draw: usize) -> Series {
         .collect();
     Series {
         replication: draw as u32 / 2,
+        link: String::new(),
         start: 0.0,
         bin: 0.1,
+        rate: vec![20e6; bins],
+        rate_known: true,
+        arrived: vec![100.0; bins],
         used: [web, busy.clone()],
         queue_mean: queue_max
             .iter()

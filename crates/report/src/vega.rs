@@ -10,6 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use serde_json::{Map, Value, json};
+use swell_verdict::Known;
 
 use crate::chart::{
     Axis, BarChart, Columns, Curve, Layer, LayerKind, Scale, Shape, Strip, Timeline, XyChart,
@@ -115,10 +116,14 @@ impl XyChart {
         let mut layers = Vec::new();
         let banded = |bars: bool| {
             let curves = self.curves.iter();
-            let those = curves.filter(move |c| (c.shape == Shape::Intervals) == bars);
+            let has_bars = |c: &Curve| matches!(c.shape, Shape::Intervals | Shape::Named);
+            let those = curves.filter(move |c| has_bars(c) == bars);
             let rows = those.flat_map(|c| c.band.iter().map(move |b| (c, b)));
             rows.filter(|(_, b)| finite(&[b.0, b.1, b.2]))
-                .map(|(c, b)| json!({"series": c.name, "x": b.0, "low": b.1, "high": b.2}))
+                .map(|(c, b)| {
+                    let [x, low, high] = [b.0, b.1, b.2].map(rounded);
+                    json!({"series": c.name, "x": x, "low": low, "high": high})
+                })
                 .collect::<Vec<Value>>()
         };
         let mut low = y.clone();
@@ -143,7 +148,7 @@ impl XyChart {
             Shape::Named,
             Shape::Dots,
         ] {
-            let rows = points(self.curves.iter().filter(|c| c.shape == shape));
+            let rows = points(self.curves.iter().filter(|c| c.shape == shape), &self.x);
             if rows.is_empty() {
                 continue;
             }
@@ -175,12 +180,41 @@ impl XyChart {
     }
 }
 
-fn points<'c>(curves: impl Iterator<Item = &'c Curve>) -> Vec<Value> {
-    curves
-        .flat_map(|c| c.points.iter().map(move |p| (c, p)))
-        .filter(|(_, p)| finite(&[p.0, p.1]))
-        .map(|(c, p)| json!({"series": c.name, "x": p.0, "y": p.1}))
-        .collect()
+/// Maximum number of steps of a curve along the axis: more than a picture shows.
+const STEPS: f64 = 2000.0;
+
+fn points<'c>(curves: impl Iterator<Item = &'c Curve>, x: &Axis) -> Vec<Value> {
+    let mut rows = Vec::new();
+    for curve in curves {
+        let all = curve.points.iter().filter(|p| finite(&[p.0, p.1]));
+        let all: Vec<(f64, f64)> = all.copied().collect();
+        let kept = match curve.shape {
+            Shape::Step if all.len() as f64 > STEPS => thin_steps(&all, x),
+            _ => all,
+        };
+        let row =
+            |p: &(f64, f64)| json!({"series": curve.name, "x": rounded(p.0), "y": rounded(p.1)});
+        rows.extend(kept.iter().map(row));
+    }
+    rows
+}
+
+/// Steps that are at least a share of 1 / [`STEPS`] of the axis apart, as in the picture: of those nearer to each other
+/// the place of the first and the height of the last.
+fn thin_steps(points: &[(f64, f64)], axis: &Axis) -> Vec<(f64, f64)> {
+    let mut out: Vec<(f64, f64)> = Vec::new();
+    let mut last = None;
+    for &(x, y) in points {
+        let Some(at) = axis.at(x) else { continue };
+        match (last, out.last_mut()) {
+            (Some(last), Some(own)) if at - last < 1.0 / STEPS => own.1 = y,
+            _ => {
+                out.push((x, y));
+                last = Some(at);
+            }
+        }
+    }
+    out
 }
 
 impl BarChart {
@@ -198,6 +232,11 @@ impl BarChart {
                 if finite(&[bar.lo, bar.hi]) {
                     row["low"] = bar.lo.into();
                     row["high"] = bar.hi.into();
+                }
+                match bar.known {
+                    Known::AtLeast(_) => row["bound"] = "at least".into(),
+                    Known::AtMost(_) => row["bound"] = "at most".into(),
+                    Known::Interval | Known::Value => {}
                 }
                 rows.push(row);
             }
@@ -226,8 +265,9 @@ impl BarChart {
         let rest = json!({
             "width": SIZE.0, "height": SIZE.1, "data": {"values": rows},
             "layer": [
-                {"mark": {"type": "bar", "opacity": 0.85},
-                 "encoding": {"x": x, "xOffset": offset, "y": value, "y2": {"field": "from"}, "color": colour}},
+                {"mark": {"type": "bar"},
+                 "encoding": {"x": x, "xOffset": offset, "y": value, "y2": {"field": "from"}, "color": colour,
+                              "opacity": {"condition": {"test": "isValid(datum.bound)", "value": 0.38}, "value": 0.85}}},
                 {"mark": {"type": "rule"}, "transform": [{"filter": "isValid(datum.low)"}],
                  "encoding": {"x": x, "xOffset": offset, "y": low, "y2": {"field": "high"}}},
             ],

@@ -100,7 +100,7 @@ fn single_pictures_are_files_and_pixels() {
     let pictures = [
         cdf_svg(&data, "web", &canvas).unwrap(),
         slowdown_svg(&data, "web", &canvas).unwrap(),
-        lsd_svg(&data, "web", &canvas).unwrap(),
+        lsd_svg(&data, "web", 1, &canvas).unwrap(),
         network_svg(&data, 720.0),
         time_svg(&data, "web", 1, 720.0).unwrap(),
     ];

@@ -27,7 +27,7 @@ struct Case {
     output: String,
 }
 
-/// Writes `file`: a test case for each foreground against each background, and one for each threshold.
+/// Writes `file`: a test case for each foreground against each background, for each suite, and for each threshold.
 pub(crate) fn write(
     file: &Path,
     results: &Results,
@@ -78,6 +78,17 @@ fn cases(experiment: &File, verdict: &Verdict, fail_if: &[Threshold]) -> Vec<Cas
                 output: tables::answers(foreground).trim_end().into(),
             });
         }
+        cases.extend(foreground.suite.as_ref().map(|suite| Case {
+            class: foreground.foreground.clone(),
+            name: format!("suite for {}", suite.target),
+            outcome: match suite.settled {
+                true => Outcome::Passed,
+                false => Outcome::Skipped(
+                    "not settled: whether a cheaper background is enough is open".into(),
+                ),
+            },
+            output: tables::answers(foreground).trim_end().into(),
+        }));
     }
     for threshold in fail_if {
         let crossed = threshold.crossed(verdict);
@@ -148,7 +159,56 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use swell_verdict::{Suite, Sureness};
+
     use super::*;
+
+    /// An open suite has exit code 3, so a case says why.
+    #[test]
+    fn a_suite_is_a_case() {
+        let file = swell_experiment::file::read(
+            "name = 'x'\nnetwork = { rate = '10Mbit' }\nforeground = [{ name = 'page', kind = 'web', object = '1kB' }]\n\
+             background = [{ name = 'none', kind = 'none' }]",
+            "x",
+        );
+        let verdict = |settled| Verdict {
+            foregrounds: vec![ForegroundVerdict {
+                foreground: "page".into(),
+                reference: None,
+                backgrounds: Vec::new(),
+                comparisons: Vec::new(),
+                matters: Answer::Unclear,
+                application_failed: false,
+                parametric_enough: None,
+                suite: Some(Suite {
+                    target: "campus".into(),
+                    candidates: Vec::new(),
+                    cheapest: None,
+                    settled,
+                    replications_wanted: None,
+                }),
+                sureness: Sureness {
+                    replications: 5,
+                    widest: None,
+                    warnings: 0,
+                    replications_wanted: None,
+                },
+                sentence: String::new(),
+                paragraphs: Vec::new(),
+                doubts: Vec::new(),
+            }],
+            doubts: Vec::new(),
+            margin: 0.1,
+        };
+        let file = file.unwrap();
+        for settled in [true, false] {
+            let cases = cases(&file, &verdict(settled), &[]);
+            assert_eq!(cases.len(), 1);
+            assert_eq!(cases[0].name, "suite for campus");
+            assert_eq!(matches!(cases[0].outcome, Outcome::Passed), settled);
+            assert_eq!(matches!(cases[0].outcome, Outcome::Skipped(_)), !settled);
+        }
+    }
 
     #[test]
     fn counts_and_outcomes_are_in_the_document_and_text_is_escaped() {

@@ -20,10 +20,11 @@ const SIZE: (f64, f64) = (700.0, 380.0);
 const PNG_SCALE: f32 = 2.0;
 
 /// The pictures of a run that can be drawn as files.
-const DRAWN: [&str; 7] = [
+const DRAWN: [&str; 8] = [
     "cdf",
     "slowdown",
     "scales",
+    "scales-up",
     "network",
     "time",
     "time-up",
@@ -83,7 +84,8 @@ pub(crate) fn of_run(results: &Results, verdict: &Verdict, args: &ShowArgs) -> R
     let drawn = match picture {
         "cdf" => swell_report::cdf_svg(&data, foreground, &canvas),
         "slowdown" => swell_report::slowdown_svg(&data, foreground, &canvas),
-        "scales" => swell_report::lsd_svg(&data, foreground, &canvas),
+        "scales" => swell_report::lsd_svg(&data, foreground, 1, &canvas),
+        "scales-up" => swell_report::lsd_svg(&data, foreground, 0, &canvas),
         "time" => swell_report::time_svg(&data, foreground, 1, width),
         "time-up" => swell_report::time_svg(&data, foreground, 0, width),
         "waterfall" => swell_report::waterfall_svg(&data, foreground, &canvas),
@@ -186,7 +188,14 @@ pub(crate) fn pdf(_svg: &str) -> Result<(Vec<u8>, Option<Warning>), Fail> {
 /// Converts a picture to PNG, with an optional warning.
 #[cfg(feature = "png")]
 pub(crate) fn png(svg: &str) -> Result<(Vec<u8>, Option<Warning>), Fail> {
-    swell_report::png(svg, PNG_SCALE).map_err(Fail::failed)
+    swell_report::png(svg, PNG_SCALE).map_err(|error| {
+        let too_large = matches!(error, swell_report::PngError::Size { .. });
+        let fail = Fail::failed(error);
+        match too_large {
+            true => fail.hint("--pdf and --svg have no largest size"),
+            false => fail,
+        }
+    })
 }
 
 /// The error that PNG is not supported.

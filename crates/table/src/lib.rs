@@ -370,6 +370,7 @@ pub fn read(
             ))
         })?);
     }
+    let mut before = 0;
     for g in 0..reader.num_row_groups() {
         let group = reader.get_row_group(g).map_err(parquet)?;
         let n = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
@@ -393,10 +394,12 @@ pub fn read(
             batch.at = 0;
             if !each(&mut batch) {
                 return Err(content(format!(
-                    "row {row} holds a word that means nothing here"
+                    "row {} holds a word that means nothing here",
+                    before + row
                 )));
             }
         }
+        before += n;
     }
     Ok(())
 }
@@ -430,4 +433,29 @@ fn fill<T: DataType>(
         *out = values;
     }
     Ok(out.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row is counted from the start of the file, not of its row group.
+    #[test]
+    fn an_error_names_the_row_of_the_file() {
+        let columns = [Column {
+            name: "n",
+            kind: Kind::U32,
+            unit: "",
+            doc: "",
+        }];
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("n.parquet");
+        let wrong = GROUP as u32 + 5;
+        let mut numbers = 0..wrong + 3;
+        let mut put = |row: &mut Columns| numbers.next().map(|n| row.put_u32(n)).is_some();
+        write(&path, "n", "test", &columns, &mut put).expect("a table");
+        let found = read(&path, &columns, &mut |row| row.take_u32() != wrong);
+        let message = found.expect_err("a row is wrong").to_string();
+        assert!(message.contains(&format!("row {wrong} ")), "{message}");
+    }
 }

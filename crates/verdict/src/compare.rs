@@ -19,8 +19,7 @@ use super::side::{Side, paragraph};
 use super::validity::Warned;
 use super::words::Paragraph;
 use super::{
-    Answer, Asked, Condition, MARGIN, PERCENTILES, any, drift, own, pooled, slowdown, validity,
-    values,
+    Answer, Asked, Condition, MARGIN, PERCENTILES, any, drift, own, slowdown, validity, values,
 };
 use swell_experiment::file::Foreground;
 use swell_experiment::made_up::MadeUp;
@@ -159,9 +158,8 @@ fn condition(
         let background = listed.find(|b| b.name() == background)?;
         let mut side = Condition::new(results, name, background, &bootstrap);
         if let Some(order) = order {
-            side.runs = order[i].iter().map(|&k| side.runs[k]).collect();
-            side.times = order[i].iter().map(|&k| side.times[k].clone()).collect();
-            side.seconds = pooled(&bootstrap, &side.times, &PERCENTILES);
+            let common = order[i].iter().map(|&k| side.runs[k]).collect();
+            side = side.with_runs(common, &bootstrap);
             side.warned = Warned::of(results, name, side.background.name(), |k| {
                 order[i].contains(&k)
             });

@@ -1,6 +1,6 @@
 //! Doubts: warnings that qualify the verdict.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use swell_base::{Severity, Warning};
 use swell_stats::{MIN_TAIL_SAMPLES, Replications, quantile_name};
@@ -9,7 +9,8 @@ use super::loads::Loads;
 use super::values::Asked;
 use super::{BackgroundVerdict, Condition, DECISIVE, Judgement, Statistic};
 use swell_experiment::measure::{Measure, Source};
-use swell_experiment::store::Results;
+use swell_experiment::observe::Cell;
+use swell_experiment::store::{Results, RunWarning};
 
 /// Request times within this share of each other count as constant. Even on an idle link they vary a little: a request
 /// may wait for an ACK of the previous one, and hosts may delay a packet by up to one transmission time.
@@ -81,17 +82,26 @@ pub(super) fn heavy(doubts: &[Warning]) -> usize {
         .count()
 }
 
+/// Doubts about runs, with the runs that have each: those with the same code and message are one doubt.
+pub fn of_runs(results: &Results) -> Vec<(&Warning, BTreeSet<&Cell>)> {
+    let mut cells: BTreeMap<(&str, &str), (&Warning, BTreeSet<&Cell>)> = BTreeMap::new();
+    for RunWarning { cell, warning } in &results.manifest.run_warnings {
+        let (_, own) = cells
+            .entry((&warning.code, &warning.message))
+            .or_insert((warning, BTreeSet::new()));
+        // A run may say the same twice, for each of two links for example.
+        own.insert(cell);
+    }
+    cells.into_values().collect()
+}
+
 /// Doubts about the experiment and its runs, the most severe first. Each appears once, with the number of runs that
 /// it applies to.
 pub(super) fn general(results: &Results) -> Vec<Warning> {
     let mut doubts = results.manifest.warnings.clone();
-    let mut in_runs: BTreeMap<(&str, &str), (usize, &Warning)> = BTreeMap::new();
-    for doubt in &results.manifest.run_warnings {
-        let w = &doubt.warning;
-        in_runs.entry((&w.code, &w.message)).or_insert((0, w)).0 += 1;
-    }
     let runs = results.runs.len();
-    for (n, warning) in in_runs.into_values() {
+    for (warning, cells) in of_runs(results) {
+        let n = cells.len();
         let message = if n == runs {
             warning.message.clone()
         } else {

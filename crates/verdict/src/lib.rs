@@ -45,6 +45,7 @@
 //! ```
 
 mod compare;
+mod condition;
 mod doubts;
 mod drift;
 mod judge;
@@ -67,19 +68,19 @@ use serde::Serialize;
 use swell_base::Warning;
 use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS, Observation, PairedRatio};
 
-use swell_experiment::file::Background;
 use swell_experiment::made_up::MadeUp;
-use swell_experiment::observe::{Outcome, Request};
-use swell_experiment::store::{Results, RunResult};
+use swell_experiment::observe::Outcome;
+use swell_experiment::store::Results;
 
 pub use compare::{ConditionComparison, Difference, RunComparison};
-pub use doubts::rank;
+use condition::{Condition, request_time, request_times};
+pub use condition::{request_observations, valid_runs};
+pub use doubts::{of_runs as doubts_of_runs, rank};
 pub use judge::{Judgement, Statistic};
 use loads::Loads;
 pub use ratios::Known;
 use ratios::{bounded, without_interval};
 pub use suite::{Candidate, Suite};
-use validity::Warned;
 use values::Asked;
 pub use words::Paragraph;
 
@@ -146,11 +147,11 @@ pub struct BackgroundVerdict {
     pub background: String,
     /// Its kind, as the file writes it.
     pub kind: &'static str,
-    /// Requests, all replications.
+    /// Requests, all replications but the late ones.
     pub requests: usize,
-    /// Requests that were unfinished at the end of a run.
+    /// Those of them that were unfinished at the end of a run.
     pub unfinished: usize,
-    /// Requests that failed.
+    /// Those of them that failed.
     pub failed: usize,
     /// Replications that may decide: without late ones.
     pub replications: usize,
@@ -268,72 +269,6 @@ impl Verdict {
     }
 }
 
-/// The request times of a foreground beside a background, by replication. An unfinished request is a lower bound, a
-/// failed one an infinite lower bound.
-pub fn request_observations(
-    results: &Results,
-    foreground: &str,
-    background: &str,
-) -> Vec<Vec<Observation>> {
-    results
-        .of(foreground, background)
-        .map(request_times)
-        .collect()
-}
-
-/// The request times of one run.
-fn request_times(run: &RunResult) -> Vec<Observation> {
-    run.observed.requests.iter().map(request_time).collect()
-}
-
-/// How long one request took.
-fn request_time(r: &Request) -> Observation {
-    match r.outcome {
-        Outcome::Done => Observation::complete(r.last_byte - r.start),
-        Outcome::Unfinished => Observation::at_least(r.observed_until - r.start),
-        // It never finishes, so it ranks beyond every request that does.
-        Outcome::Failed => Observation::at_least(f64::INFINITY),
-    }
-}
-
-/// One foreground beside one background: its runs and their request times.
-struct Condition<'r> {
-    background: &'r Background,
-    /// The valid runs by replication; `None` where the run of that replication was late and is excluded.
-    runs: Vec<Option<&'r RunResult>>,
-    /// Request times of all runs.
-    times: Vec<Vec<Observation>>,
-    /// Percentiles of the request times pooled over all runs, by [`PERCENTILES`], seconds.
-    seconds: Vec<Option<Estimate>>,
-    /// Whether run `i` is paired with run `i` of the other condition. Otherwise the two samples are independent.
-    paired: bool,
-    /// Runs with warnings.
-    warned: Warned,
-    /// One-way propagation delay of the foreground's path, up and down, seconds.
-    propagation: [f64; 2],
-}
-
-impl<'r> Condition<'r> {
-    fn new(
-        results: &'r Results,
-        foreground: &'r str,
-        background: &'r Background,
-        bootstrap: &Bootstrap,
-    ) -> Condition<'r> {
-        let times = request_observations(results, foreground, background.name());
-        let seconds = pooled(bootstrap, &times, &PERCENTILES);
-        Condition {
-            background,
-            runs: validity::runs(results, foreground, background.name()),
-            times,
-            seconds,
-            paired: true,
-            warned: Warned::of(results, foreground, background.name(), |_| true),
-            propagation: own::propagation(&results.experiment, foreground),
-        }
-    }
-}
-
 fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> ForegroundVerdict {
     // A fixed seed makes the intervals reproducible.
     let bootstrap = Bootstrap::seeded(results.experiment.run.seed);
@@ -444,8 +379,8 @@ fn background(
 ) -> BackgroundVerdict {
     let name = with.background.name();
     let count = |outcome| {
-        results
-            .of(foreground, name)
+        let valid = with.runs.iter().flatten();
+        valid
             .flat_map(|r| &r.observed.requests)
             .filter(|r| r.outcome == outcome)
             .count()
@@ -501,6 +436,9 @@ fn pooled(
     groups: &[Vec<Observation>],
     percentiles: &[f64],
 ) -> Vec<Option<Estimate>> {
+    if groups.is_empty() {
+        return vec![None; percentiles.len()];
+    }
     let all = swell_stats::Replications::censored(groups);
     let found = bootstrap.quantiles(&all, percentiles);
     found.into_iter().map(|e| e.map(without_interval)).collect()

@@ -30,10 +30,15 @@ pub enum Known {
 impl Known {
     /// How much of `e` is known.
     pub fn of(e: &Estimate) -> Known {
-        match (e.low, e.high) {
-            (0.0, high) if high.is_infinite() => Known::Value,
-            (low, high) if high.is_infinite() && low == e.value => Known::AtLeast(low),
-            (0.0, high) if high == e.value => Known::AtMost(high),
+        Known::of_ends(e.value, [e.low, e.high])
+    }
+
+    /// How much is known of an estimate with this value and these ends of its interval.
+    pub fn of_ends(value: f64, ends: [f64; 2]) -> Known {
+        match ends {
+            [0.0, high] if high.is_infinite() => Known::Value,
+            [low, high] if high.is_infinite() && low == value => Known::AtLeast(low),
+            [0.0, high] if high == value => Known::AtMost(high),
             _ => Known::Interval,
         }
     }

@@ -1,5 +1,5 @@
 use super::*;
-use swell_experiment::file;
+use swell_experiment::file::{self, Background};
 use swell_experiment::observe::{Cell, LinkTotals, Observations, Request};
 use swell_experiment::store::{Manifest, RunResult};
 
@@ -100,6 +100,7 @@ fn results(replications: u32, stretch: impl Fn(&str, f64) -> f64) -> Results {
     }
     Results {
         dir: "x".into(),
+        joined: Vec::new(),
         manifest: Manifest::default(),
         experiment: file,
         experiment_toml: text,
@@ -115,7 +116,7 @@ fn condition<'r>(results: &'r Results, background: &'r Background) -> Condition<
         times: Vec::new(),
         seconds: vec![None; PERCENTILES.len()],
         paired: true,
-        warned: Warned::default(),
+        warned: validity::Warned::default(),
         propagation: [0.0; 2],
     }
 }
@@ -262,7 +263,7 @@ fn failed_requests_are_slower_than_everything() {
             request.last_byte = f64::NAN;
         }
     }
-    let observed = request_observations(&results, "web", "poisson");
+    let observed = request_observations(&valid_runs(&results, "web", "poisson"));
     let all = swell_stats::KaplanMeier::new(observed.iter().flatten().copied());
     let done = observed.iter().flatten().filter(|o| o.complete);
     let rest = swell_stats::KaplanMeier::new(done.copied());

@@ -99,7 +99,10 @@ impl Watching {
             Record::Request(r) if r.outcome == Outcome::Done => Some(r),
             _ => None,
         });
-        done.filter_map(|r| chains.shares(r)).flatten().collect()
+        let done: Vec<&RequestRecord> = done.collect();
+        let mut owners = chains.owners(&done);
+        let shares = done.iter().filter_map(|r| chains.shares(r, &mut owners));
+        shares.flatten().collect()
     }
 }
 
@@ -210,8 +213,18 @@ struct Chains<'w> {
     /// Links to the client and to the server.
     links: [Vec<Queue>; 2],
     sent: BTreeMap<(u32, bool), Sent<'w>>,
-    /// Connection and index of packets to clients, by arrival time.
-    to_clients: BTreeMap<Time, (u32, usize)>,
+    /// Arrival time, connection and index of packets to clients, in this order. Several may arrive at one instant, on
+    /// one connection or on several: where a delivery trace has several opportunities in a millisecond, for example.
+    to_clients: Vec<(Time, u32, usize)>,
+}
+
+/// The client of each connection, where it is known. A connection is of one client.
+type Owners = BTreeMap<u32, u32>;
+
+/// The times on a chain of packets, and the time between the start of the request and the first of these packets.
+struct Chain {
+    sum: BTreeMap<(Cause, Option<Queue>), Dur>,
+    unexplained: Dur,
 }
 
 impl<'w> Chains<'w> {
@@ -223,7 +236,7 @@ impl<'w> Chains<'w> {
     ) -> Chains<'w> {
         let links = [true, false].map(|down| queues(path, down));
         let mut sent = BTreeMap::new();
-        let mut to_clients = BTreeMap::new();
+        let mut to_clients = Vec::new();
         for (&(_, conn, up), way) in ways {
             let hops = links[usize::from(up)].len();
             let came = |p: &Passing| Some(p.hops.get(hops.checked_sub(1)?)?.left? + access);
@@ -240,7 +253,7 @@ impl<'w> Chains<'w> {
                 }
             }
             if !up {
-                to_clients.extend(order.iter().map(|&(at, i)| (at, (conn, i))));
+                to_clients.extend(order.iter().map(|&(at, i)| (at, conn, i)));
             }
             sent.insert(
                 (conn, up),
@@ -252,6 +265,7 @@ impl<'w> Chains<'w> {
                 },
             );
         }
+        to_clients.sort_unstable();
         Chains {
             spec,
             access,
@@ -262,14 +276,75 @@ impl<'w> Chains<'w> {
         }
     }
 
-    /// The shares of a request's time; `None` if the chain does not lead back to its start.
-    fn shares(&self, request: &RequestRecord) -> Option<Vec<Share>> {
-        let (start, end) = (request.start, request.last_byte?);
+    /// Connections that may be `client`'s and on which a packet arrived at a client at this instant, with the last such
+    /// packet.
+    fn arrivals(&self, at: Time, client: u32, owners: &Owners) -> BTreeMap<u32, usize> {
+        let from = self.to_clients.partition_point(|&(t, ..)| t < at);
+        let there = self.to_clients[from..].iter().take_while(|a| a.0 == at);
+        let own = |conn| owners.get(conn).is_none_or(|&owner| owner == client);
+        there
+            .filter(|(_, conn, _)| own(conn))
+            .map(|&(_, conn, i)| (conn, i))
+            .collect()
+    }
+
+    /// The clients of connections, as far as ends of requests tell: where a request ends, a packet arrives on a
+    /// connection of its client.
+    fn owners(&self, done: &[&RequestRecord]) -> Owners {
+        let mut owners = Owners::new();
+        // Each connection whose client is known may leave a single one for another request.
+        loop {
+            let before = owners.len();
+            for request in done {
+                let Some(end) = request.last_byte else {
+                    continue;
+                };
+                let own = self.arrivals(end, request.client, &owners);
+                if let (1, Some((&conn, _))) = (own.len(), own.first_key_value()) {
+                    owners.insert(conn, request.client);
+                }
+            }
+            if owners.len() == before {
+                return owners;
+            }
+        }
+    }
+
+    /// The shares of a request's time; `None` if no chain leads back to its start.
+    fn shares(&self, request: &RequestRecord, owners: &mut Owners) -> Option<Vec<Share>> {
+        let last = self.arrivals(request.last_byte?, request.client, owners);
+        let chains =
+            (last.into_iter()).filter_map(|at| Some((at.0, self.chain(request, at, owners)?)));
+        // Where several connections may be its own, it is the one whose first packet was sent when the request began.
+        let (conn, chain) = chains.min_by_key(|(_, chain)| chain.unexplained)?;
+        owners.insert(conn, request.client);
+        let share = |((cause, queue), time): ((Cause, Option<Queue>), Dur)| Share {
+            client: request.client,
+            index: request.index,
+            cause,
+            link: queue.map_or_else(
+                || Arc::from(""),
+                |q| Arc::clone(&self.spec.links[q.link].name),
+            ),
+            seconds: time.as_secs_f64(),
+        };
+        Some(chain.sum.into_iter().map(share).collect())
+    }
+
+    /// The chain of a request whose last packet is the one with this connection and index; `None` if it does not lead
+    /// back to the start.
+    fn chain(
+        &self,
+        request: &RequestRecord,
+        (mut conn, mut i): (u32, usize),
+        owners: &Owners,
+    ) -> Option<Chain> {
+        let start = request.start;
+        let mut unexplained = Dur::ZERO;
         let mut sum: BTreeMap<(Cause, Option<Queue>), Dur> = BTreeMap::new();
         let mut add = |cause, link, time: Dur| {
             *sum.entry((cause, link)).or_insert(Dur::ZERO) += time;
         };
-        let &(mut conn, mut i) = self.to_clients.get(&end)?;
         let (mut up, mut is_last) = (false, true);
         loop {
             let own = self.sent.get(&(conn, up))?;
@@ -318,17 +393,17 @@ impl<'w> Chains<'w> {
                 break;
             }
             // A client may have sent this in response to a packet on another connection, which then arrived at the same
-            // instant.
-            let other = self
-                .to_clients
-                .get(&packet_sent)
-                .filter(|o| up && o.0 != conn);
-            let before = other
-                .copied()
-                .or_else(|| self.before(conn, !up, packet_sent));
+            // instant. Of several that did, the one on the same connection comes first.
+            let other = match up {
+                true => self.arrivals(packet_sent, request.client, owners),
+                false => BTreeMap::new(),
+            };
+            let other = other.into_iter().max_by_key(|(c, _)| *c == conn);
+            let before = other.or_else(|| self.before(conn, !up, packet_sent));
             let known = before.and_then(|(c, j)| Some((c, j, self.sent.get(&(c, !up))?)));
             let Some((next, j, way)) = known.filter(|(_, j, w)| w.came[*j] >= Some(start)) else {
-                add(Cause::Hosts, None, packet_sent.since(start));
+                unexplained = packet_sent.since(start);
+                add(Cause::Hosts, None, unexplained);
                 break;
             };
             let pause = packet_sent.since(way.came[j]?);
@@ -340,17 +415,7 @@ impl<'w> Chains<'w> {
             );
             (conn, i, up) = (next, j, !up);
         }
-        let share = |((cause, queue), time): ((Cause, Option<Queue>), Dur)| Share {
-            client: request.client,
-            index: request.index,
-            cause,
-            link: queue.map_or_else(
-                || Arc::from(""),
-                |q| Arc::clone(&self.spec.links[q.link].name),
-            ),
-            seconds: time.as_secs_f64(),
-        };
-        Some(sum.into_iter().map(share).collect())
+        Some(Chain { sum, unexplained })
     }
 
     fn sent_at(&self, packet: &Passing) -> Time {

@@ -118,6 +118,8 @@ impl Results {
             *self.manifest.run_s.entry(background).or_default() += seconds;
         }
         self.manifest.wall_s += other.manifest.wall_s;
+        self.joined.push(other.dir);
+        self.joined.extend(other.joined);
         Ok(self)
     }
 }
@@ -250,6 +252,7 @@ duration = "6s"
         let text = |results: &Results| format!("{:?}", results.runs);
         assert!(text(&joined) == text(&whole));
         assert_eq!(joined.manifest.cells, whole.manifest.cells);
+        assert_eq!(joined.joined, [scratch.path().join("3-3")]);
     }
 
     #[test]

@@ -18,6 +18,8 @@ use crate::observe::{
 pub struct Results {
     /// Path of the directory.
     pub dir: PathBuf,
+    /// Paths of directories with other seeds that were merged into it.
+    pub joined: Vec<PathBuf>,
     /// Facts about the runs, and doubts.
     pub manifest: Manifest,
     /// The resolved experiment.
@@ -76,6 +78,7 @@ impl Results {
         }
         Ok(Results {
             dir: dir.to_owned(),
+            joined: Vec::new(),
             manifest,
             experiment,
             experiment_toml,

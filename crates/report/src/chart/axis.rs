@@ -1,6 +1,6 @@
 //! Axes: maps values to positions and chooses ticks.
 
-use crate::human::{Quantity, fixed, trimmed};
+use crate::human::{Quantity, fixed};
 
 /// Pixels that the label of a horizontal axis needs.
 pub const ACROSS: f64 = 68.0;
@@ -215,9 +215,7 @@ impl Axis {
             _ => self.unit(),
         };
         // All ticks have as many decimals as the step: 0.5, 1.0, 1.5.
-        let decimals = trimmed(step / unit)
-            .split_once('.')
-            .map_or(0, |(_, decimals)| decimals.len());
+        let decimals = decimals(step / unit);
         (0..=((last - first).clamp(0.0, 60.0) as u32))
             .map(|i| {
                 let value = (first + f64::from(i)) * step;
@@ -291,6 +289,15 @@ impl Axis {
             })
             .collect()
     }
+}
+
+/// The number of decimals of a step, which is a round number: as few as tell it from its neighbours.
+fn decimals(step: f64) -> usize {
+    let whole = |n: &usize| {
+        let scaled = step * libm::pow(10.0, *n as f64);
+        scaled >= 0.5 && (scaled - scaled.round()).abs() <= 1e-6 * scaled
+    };
+    (0..=15).find(whole).unwrap_or(15)
 }
 
 /// Smallest and largest finite value.
@@ -395,6 +402,21 @@ mod tests {
                     assert!(shown.at(f64::NAN).is_none());
                 }
             }
+        }
+    }
+
+    /// Steps far smaller than the values still have labels that differ.
+    #[test]
+    fn ticks_of_a_small_spread_differ() {
+        for (quantity, lo, hi) in [
+            (Quantity::Plain, 1.0, 1.000_000_05),
+            (Quantity::Duration, 5.0, 5.000_000_2),
+            (Quantity::Share, 0.5, 0.500_000_001),
+        ] {
+            let axis = Axis::linear("x", quantity, [lo, hi].into_iter(), false);
+            let all = labels(&axis, 400.0);
+            let different: std::collections::BTreeSet<&String> = all.iter().collect();
+            assert!(all.len() > 1 && different.len() == all.len(), "{all:?}");
         }
     }
 

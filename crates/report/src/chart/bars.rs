@@ -3,6 +3,8 @@
 use super::frame::{self, Area};
 use super::legend::{self, Key, Sample};
 use super::{Axis, Canvas};
+use swell_verdict::Known;
+
 use crate::human::Quantity;
 use crate::svg::{Svg, fit, text_width};
 
@@ -13,16 +15,51 @@ pub struct Bar {
     pub value: f64,
     /// Lower end of the interval; NaN if unknown.
     pub lo: f64,
-    /// Upper end of the interval; NaN if unknown. Infinite with `value` equal to `lo` if only a lower bound is known.
+    /// Upper end of the interval; NaN or infinite if unknown.
     pub hi: f64,
+    /// How much of it is known. A bound is drawn pale, with `≥` or `≤` before its value.
+    pub known: Known,
 }
 
 impl Bar {
+    /// A bar without interval.
+    pub fn of(value: f64) -> Bar {
+        Bar {
+            value,
+            lo: f64::NAN,
+            hi: f64::NAN,
+            known: Known::Value,
+        }
+    }
+
+    /// A value with the ends of its interval.
+    pub fn with_ends(value: f64, [lo, hi]: [f64; 2]) -> Bar {
+        match Known::of_ends(value, [lo, hi]) {
+            // Zero means that the lower end is unknown.
+            Known::Interval => Bar {
+                lo: if lo > 0.0 { lo } else { f64::NAN },
+                hi,
+                known: Known::Interval,
+                ..Bar::of(value)
+            },
+            known => Bar {
+                known,
+                ..Bar::of(value)
+            },
+        }
+    }
+
+    /// Whether only a bound is known.
+    pub(crate) fn is_bound(&self) -> bool {
+        matches!(self.known, Known::AtLeast(_) | Known::AtMost(_))
+    }
+
     fn label(&self, quantity: Quantity) -> String {
         let text = quantity.show(self.value, 3);
-        match self.lo == self.value && self.hi.is_infinite() {
-            true => format!("≥ {text}"),
-            false => text,
+        match self.known {
+            Known::AtLeast(_) => format!("≥ {text}"),
+            Known::AtMost(_) => format!("≤ {text}"),
+            Known::Interval | Known::Value => text,
         }
     }
 }
@@ -210,7 +247,8 @@ impl BarChart {
                     )
                     .empty();
             };
-            boxed(&format!("area f{slot}"), None);
+            let look = if bar.is_bound() { "pale" } else { "area" };
+            boxed(&format!("{look} f{slot}"), None);
             if legend::hatched(*slot) {
                 boxed("", Some(format!("url(#{id}-h{slot})")));
             }

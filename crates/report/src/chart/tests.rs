@@ -200,11 +200,7 @@ fn bars(values: Vec<f64>) -> BarChart {
             name: "median".into(),
             bars: values
                 .iter()
-                .map(|&value| Bar {
-                    value,
-                    lo: value * 0.9,
-                    hi: value * 1.1,
-                })
+                .map(|&value| Bar::with_ends(value, [value * 0.9, value * 1.1]))
                 .collect(),
         }],
     }
@@ -298,8 +294,7 @@ fn values_stand_on_their_bars_clear_of_the_whiskers() {
 #[test]
 fn a_lower_bound_is_labelled_as_one() {
     let mut chart = bars(vec![5.0]);
-    let bar = &mut chart.groups[0].bars[0];
-    (bar.lo, bar.hi) = (5.0, f64::INFINITY);
+    chart.groups[0].bars[0] = Bar::with_ends(5.0, [5.0, f64::INFINITY]);
     let svg = chart.svg(&Canvas::file(700.0, 380.0));
     assert!(svg.contains(">≥ 5.00×</text>"), "{svg}");
     assert!(with_class(&parsed(&svg), "whisker").is_empty());

@@ -1,8 +1,12 @@
 //! The network in short texts, and the command that runs the experiment again.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use swell_base::{Bytes, Dur, QueueLimit};
-use swell_experiment::Results;
 use swell_experiment::file::{Foreground, Link, Loss, NamedLink, Route};
+use swell_experiment::made_up::MadeUp;
+use swell_experiment::{Backend, Results, Simulator};
 
 use crate::data::{NetworkData, Rerun};
 use crate::human::{Quantity, trimmed};
@@ -28,7 +32,16 @@ pub(super) fn network(results: &Results) -> NetworkData {
     let drawn = file.foreground.first();
     let drawn = drawn.and_then(|f| file.narrowest(f));
     let drawn = drawn.map_or(0, |[_, down]| down.queue.link);
-    let described = |l: &NamedLink| l.keys.directions().map(|way| link(&way, longest));
+    let described = |l: &NamedLink| {
+        let ways = l.keys.directions();
+        [0, 1].map(|d| {
+            let mut parts = link(&ways[d], longest);
+            if l.keys.change.iter().any(|c| c.direction.has(d)) {
+                parts.push("changes".into());
+            }
+            parts
+        })
+    };
     let [up, down] = all.get(drawn).map(described).unwrap_or_default();
     let mut rtts: Vec<Dur> = there().map(rtt).collect();
     rtts.sort_unstable();
@@ -77,7 +90,13 @@ fn link(link: &Link, rtt: Dur) -> Vec<String> {
         }
     };
     let mut parts = vec![
-        Quantity::Rate.tick(link.rate.bps() as f64),
+        match link.deliveries {
+            None => Quantity::Rate.tick(link.rate.bps() as f64),
+            Some(_) => format!(
+                "trace of {}",
+                Quantity::Rate.show(link.rate.bps() as f64, 3)
+            ),
+        },
         duration(link.delay),
         format!("{} {queue}", link.qdisc.label()),
     ];
@@ -92,13 +111,11 @@ fn link(link: &Link, rtt: Dur) -> Vec<String> {
 pub(super) fn rerun(results: &Results) -> Rerun {
     let manifest = &results.manifest;
     let run = &results.experiment.run;
-    let last = run
-        .seed
-        .saturating_add(u64::from(run.replications.saturating_sub(1)));
+    let seeds: BTreeSet<u64> = manifest.cells.iter().map(|cell| cell.seed).collect();
     let mut facts = vec![
         ("Version".to_owned(), manifest.version.clone()),
         ("Backend".to_owned(), manifest.backend.clone()),
-        ("Seeds".to_owned(), format!("{} … {last}", run.seed)),
+        ("Seeds".to_owned(), ranges(&seeds)),
         (
             "Runs".to_owned(),
             format!(
@@ -126,17 +143,43 @@ pub(super) fn rerun(results: &Results) -> Rerun {
         }
     }
     // Name the resolved file in the run directory, not the original one: it includes the changes of --set and --quick.
-    let dir = results.dir.display().to_string();
-    let word = |end: &str| shell_word(&format!("{}{end}", dir.trim_end_matches('/')));
-    let mut command = format!(
-        "swell run {} -o {}",
-        word("/experiment.toml"),
-        word("-again")
-    );
-    if manifest.backend == swell_experiment::made_up::MadeUp::NAME {
-        command += " --made-up";
+    let made_up = manifest.backend == MadeUp::NAME;
+    let again = |dir: &PathBuf| {
+        let dir = dir.display().to_string();
+        let word = |end: &str| shell_word(&format!("{}{end}", dir.trim_end_matches('/')));
+        let from = word("/experiment.toml");
+        let more = if made_up { " --made-up" } else { "" };
+        format!("swell run {from} -o {}{more}", word("-again"))
+    };
+    let dirs = std::iter::once(&results.dir).chain(&results.joined);
+    let commands: Vec<String> = dirs.map(again).collect();
+    let what = match made_up || manifest.backend == Simulator.name() {
+        true => "Equal experiment, seed and version give equal tables, bit for bit.",
+        false => {
+            "It ran in real time: the same command sends the same traffic and gives other numbers."
+        }
+    };
+    Rerun {
+        command: commands.join("\n"),
+        what: what.into(),
+        facts,
     }
-    Rerun { command, facts }
+}
+
+/// Whole numbers, with successive ones as a range: `1 … 3, 7`.
+fn ranges(of: &BTreeSet<u64>) -> String {
+    let mut parts: Vec<(u64, u64)> = Vec::new();
+    for &n in of {
+        match parts.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(n) => *last = n,
+            _ => parts.push((n, n)),
+        }
+    }
+    let part = |&(first, last): &(u64, u64)| match first == last {
+        true => first.to_string(),
+        false => format!("{first} … {last}"),
+    };
+    parts.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
 /// `text` as one word of a POSIX shell.

@@ -264,3 +264,26 @@ fn the_commands_of_a_path_are_those_the_script_reads() {
         }
     }
 }
+
+#[test]
+fn without_requests_there_are_no_times() {
+    let mut data = sample::report(&NAMES);
+    assert!(page(&data).contains("<h3>Slowdown"));
+    for condition in &mut data.foregrounds[0].conditions {
+        condition.samples = 0;
+    }
+    let page = page(&data);
+    assert!(!page.contains("<h3>Completion times") && !page.contains("<h3>Slowdown"));
+    assert!(page.contains("<h3>The bottleneck over time"));
+}
+
+#[test]
+fn a_timeline_names_its_link_where_there_are_several() {
+    let mut data = sample::report(&NAMES);
+    for condition in &mut data.foregrounds[0].conditions {
+        condition.series[0][1].link = "core".into();
+    }
+    let page = page(&data);
+    assert!(page.contains(">campus, at core</text>"));
+    assert!(page.contains(">campus</text>"), "others have one link");
+}

@@ -7,7 +7,7 @@ fn of(picture: &str) -> Value {
     let mut data = sample::report(&["none", "poisson", "campus"]);
     for (condition, wait) in data.foregrounds[0].conditions.iter_mut().zip(1..) {
         let wait = f64::from(wait);
-        condition.waterfall = vec![("handshake", wait), ("transmission", 2.0 * wait)];
+        condition.waterfall.parts = vec![("handshake", wait), ("transmission", 2.0 * wait)];
     }
     let name = data.foregrounds[0].name.clone();
     crate::vega(&data, &name, picture).unwrap()
@@ -81,17 +81,88 @@ fn a_page_holds_the_specifications_that_the_program_gives() {
     );
 }
 
+/// Thinned, the curve is nowhere further from the whole one than a step of the axis.
 #[test]
-fn a_distribution_function_has_every_step_of_the_page() {
+fn a_distribution_function_has_the_steps_that_a_picture_shows() {
     let data = sample::report(&["none", "poisson", "campus"]);
-    let steps: usize = data.foregrounds[0]
-        .conditions
-        .iter()
-        .map(|c| c.steps.iter().filter(|s| s.0.is_finite()).count())
-        .sum();
     let spec = of("cdf");
-    let lines = rows(&spec).iter().filter(|r| r["y"].is_number()).count();
-    assert_eq!(lines, steps);
+    let rows = rows(&spec);
+    let number = |row: &Value, key: &str| row[key].as_f64().unwrap();
+    let named = crate::figures::named(&data, &data.foregrounds[0], &[0, 1, 3]);
+    let axis = crate::figures::cdf_chart(&named, "").x;
+    for n in &named {
+        let own = rows
+            .iter()
+            .filter(|r| r["series"] == n.name && r["y"].is_number());
+        let kept: Vec<(f64, f64)> = own.map(|r| (number(r, "x"), number(r, "y"))).collect();
+        let whole = &n.condition.steps;
+        assert!(whole.len() > 3000 && kept.len() <= 2001, "{}", kept.len());
+        assert_eq!(kept.last().map(|p| p.1), Some(1.0));
+        let at = |steps: &[(f64, f64)], x: f64| {
+            let below = steps.partition_point(|s| axis.at(s.0) <= axis.at(x));
+            steps[..below].last().map_or(0.0, |s| s.1)
+        };
+        for &(x, y) in &kept {
+            // Six digits of a value are less than another step.
+            let room = (axis.hi - axis.lo) / 1900.0;
+            assert!(
+                at(whole, x + room) >= y - 1e-5 && at(whole, x * (1.0 - 1e-5)) <= y,
+                "{x} {y}"
+            );
+        }
+    }
+}
+
+/// A curve of named points has its intervals as rules; an area over one point could not be seen.
+#[test]
+fn intervals_of_named_points_are_rules() {
+    let axis = || Axis::linear("x", Quantity::Plain, [0.0, 2.0].into_iter(), true);
+    let chart = XyChart {
+        title: String::new(),
+        description: String::new(),
+        x: axis(),
+        y: axis(),
+        curves: vec![Curve {
+            name: "a".into(),
+            note: String::new(),
+            slot: 1,
+            shape: Shape::Named,
+            points: vec![(1.0, 1.0)],
+            band: vec![(1.0, 0.5, 1.5)],
+        }],
+        marks: Vec::new(),
+        link: String::new(),
+    };
+    let spec = chart.vega();
+    assert_eq!(spec["layer"][0]["mark"]["type"], "rule");
+}
+
+#[test]
+fn a_bound_is_told_from_an_estimate() {
+    let mut data = sample::report(&["none", "campus"]);
+    let slots = &mut data.foregrounds[0].conditions[1].slowdown;
+    for (slot, [low, high]) in slots.iter_mut().zip([[0.0, 1.5], [1.5, f64::INFINITY]]) {
+        let value = 1.5;
+        *slot = Some(crate::data::Interval { value, low, high });
+    }
+    let name = data.foregrounds[0].name.clone();
+    let spec = crate::vega(&data, &name, "slowdown").unwrap();
+    let bounds: Vec<_> = rows(&spec)
+        .iter()
+        .map(|r| r.get("bound").cloned())
+        .collect();
+    assert_eq!(
+        bounds,
+        [Some(json!("at most")), Some(json!("at least")), None, None]
+    );
+    let canvas = crate::chart::Canvas::file(720.0, 400.0);
+    let svg = crate::slowdown_svg(&data, &name, &canvas).unwrap();
+    let drawn = svg.replace('\u{a0}', " ");
+    assert!(
+        drawn.contains("p5: ≤ 1.50×\"") && drawn.contains("median: ≥ 1.50×\""),
+        "{svg}"
+    );
+    assert_eq!(svg.matches("class=\"pale f").count(), 2);
 }
 
 #[test]

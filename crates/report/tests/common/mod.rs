@@ -45,7 +45,20 @@ seed = 7
 
 /// Runs the experiment in `dir`.
 pub fn results(dir: &Path) -> Results {
-    let plan = Plan::resolve(EXPERIMENT, "made up.toml", dir).expect("the experiment is valid");
+    results_of(EXPERIMENT, dir)
+}
+
+/// Runs the same with other `[network]` and `seed`.
+#[allow(dead_code, reason = "not every test file needs it")]
+pub fn results_with(network: &str, seed: u64, dir: &Path) -> Results {
+    let text = EXPERIMENT
+        .replace("[network.up]\n", &format!("{network}\n[network.up]\n"))
+        .replace("seed = 7", &format!("seed = {seed}"));
+    results_of(&text, dir)
+}
+
+fn results_of(text: &str, dir: &Path) -> Results {
+    let plan = Plan::resolve(text, "made up.toml", dir).expect("the experiment is valid");
     let options = Options {
         dir: dir.join("run"),
         threads: 1,

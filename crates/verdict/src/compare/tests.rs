@@ -2,7 +2,7 @@ use std::path::Path;
 
 use swell_stats::PairedRatio;
 
-use super::super::request_observations;
+use super::super::{request_observations, valid_runs};
 use super::*;
 use swell_experiment::run::{Ended, Options, run};
 use swell_experiment::{Plan, Simulator};
@@ -91,7 +91,8 @@ fn what_a_slower_link_does_is_the_verdicts_statistic_of_pairs_of_equal_seed() {
         0
     );
     assert_eq!(c.beside("network.queue").count(), 1);
-    let [one, other] = [&fast, &slow].map(|r| request_observations(r, "web", "poisson"));
+    let [one, other] =
+        [&fast, &slow].map(|r| request_observations(&valid_runs(r, "web", "poisson")));
     let by_hand = PairedRatio::of(&other, &one, 0.5).unwrap();
     let ratio = median(&c);
     assert_eq!(ratio.value, by_hand.value());
@@ -124,7 +125,7 @@ fn seeds_decide_what_is_a_pair() {
     assert!(!apart.paired && apart.changes.is_empty());
     assert_eq!(apart.conditions[0].replications, [5, 8]);
     assert_ne!(apart.differs, Answer::Yes, "{apart:?}");
-    let [a, b] = [&one, &others].map(|r| request_observations(r, "web", "poisson"));
+    let [a, b] = [&one, &others].map(|r| request_observations(&valid_runs(r, "web", "poisson")));
     let by_hand = PairedRatio::independent(&b, &a, 0.5).unwrap();
     assert_eq!(median(&apart).value, by_hand.value());
 }

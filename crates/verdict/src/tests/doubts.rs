@@ -309,3 +309,83 @@ fn every_warning_of_an_experiment_has_its_place_in_the_order() {
     }
     assert!(made > 10, "{made} calls were found");
 }
+
+/// Tables, thresholds and pictures take the times of the runs that decide.
+#[test]
+fn late_runs_are_in_no_time_and_no_count() {
+    // The late runs beside Poisson traffic take ten times as long, and some of their requests fail.
+    let mut results = results(20, |_, _| 1.0);
+    let late = |run: &RunResult| run.cell.background == "poisson" && run.cell.replication < 12;
+    for run in results.runs.iter_mut().filter(|run| late(run)) {
+        for r in &mut run.observed.requests {
+            r.last_byte = r.start + 10.0 * (r.last_byte - r.start);
+        }
+        run.observed.requests[0].outcome = Outcome::Failed;
+        run.observed.requests[1].outcome = Outcome::Unfinished;
+        let warning = Warning::warning("emulator-late", "late");
+        let cell = run.cell.clone();
+        let marked = swell_experiment::store::RunWarning { cell, warning };
+        results.manifest.run_warnings.push(marked);
+    }
+    let mut valid = results.clone();
+    valid.runs.retain(|run| !late(run));
+    let of = |results: &Results| {
+        Verdict::of(results)
+            .foregrounds
+            .remove(0)
+            .backgrounds
+            .remove(1)
+    };
+    let [with, without] = [&results, &valid].map(of);
+    let times = |b: &BackgroundVerdict| b.quantiles.iter().map(|q| q.seconds).collect::<Vec<_>>();
+    assert_eq!(times(&with), times(&without));
+    assert_eq!(with.quantiles[1].seconds.unwrap().replications, 8);
+    assert_eq!((with.requests, with.unfinished, with.failed), (800, 0, 0));
+    assert_eq!(with.judged[0].with, with.quantiles[1].seconds);
+}
+
+/// Nothing is known of a background whose runs were all late.
+#[test]
+fn without_a_valid_run_there_are_no_times() {
+    let mut results = results(6, |_, _| 1.0);
+    let own = results
+        .runs
+        .iter()
+        .filter(|r| r.cell.background == "poisson");
+    let warning = |run: &RunResult| swell_experiment::store::RunWarning {
+        cell: run.cell.clone(),
+        warning: Warning::warning("emulator-late", "late"),
+    };
+    results.manifest.run_warnings = own.map(warning).collect();
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    let poisson = &v.backgrounds[1];
+    assert!(
+        poisson
+            .quantiles
+            .iter()
+            .all(|q| q.seconds.is_none() && q.slowdown.is_none())
+    );
+    assert_eq!((poisson.requests, poisson.replications), (0, 0));
+    assert_eq!(poisson.withheld, ["all runs were late"]);
+}
+
+/// A doubt counts the runs that have it, however often a run says it; another message is another doubt.
+#[test]
+fn doubts_about_runs_are_counted_by_message() {
+    let mut results = results(2, |_, _| 1.0);
+    let cells: Vec<_> = results.runs.iter().map(|r| r.cell.clone()).collect();
+    let of = |i: usize, text: &str| swell_experiment::store::RunWarning {
+        cell: cells[i].clone(),
+        warning: Warning::warning("input-not-read", text),
+    };
+    let said = [of(0, "one"), of(0, "one"), of(3, "one"), of(1, "two")];
+    results.manifest.run_warnings = said.to_vec();
+    let found = doubts_of_runs(&results);
+    let counts: Vec<_> = found
+        .iter()
+        .map(|(w, cells)| (&*w.message, cells.len()))
+        .collect();
+    assert_eq!(counts, [("one", 2), ("two", 1)]);
+    let general = Verdict::of(&results).doubts;
+    assert!(general.iter().any(|d| d.message == "one (2 of 6 runs)"));
+}

@@ -87,6 +87,7 @@ fn answer(plan: &Plan, none: &[RunResult], other: &[RunResult], factor: f64) -> 
     }
     let results = Results {
         dir: "nowhere".into(),
+        joined: Vec::new(),
         manifest: Manifest::default(),
         experiment: plan.file.clone(),
         experiment_toml: plan.toml.clone(),

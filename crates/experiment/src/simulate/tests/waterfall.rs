@@ -299,3 +299,28 @@ queue = "100ms"
     assert!(at("home", Cause::QueueData) > at("core", Cause::QueueData));
     assert!(at("core", Cause::Transmission) > 0.0);
 }
+
+/// A delivery trace with four opportunities a millisecond delivers packets of several clients at one instant. Each
+/// request is explained by packets of its own client.
+#[test]
+fn packets_that_arrive_at_one_instant_are_told_apart() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let path = scratch.path().join("48.trace");
+    std::fs::write(&path, "1\n1\n1\n1\n").expect("a file");
+    let network = format!(
+        "[network]\nrtt = \"40ms\"\nqueue = \"200ms\"\n[network.up]\nrate = \"48Mbit\"\n\
+         [network.down]\ndeliveries = {path:?}"
+    );
+    for kept in ["new", "kept"] {
+        let web = format!(
+            "object = \"200kB\"\nclients = 12\nthink = \"100ms\"\nconnection = \"{kept}\"\n{EXACT}"
+        );
+        let found = waterfall(&network, &web, IDLE);
+        adds_up(&found);
+        // The chain of another client's request would begin at another time than the connection.
+        if kept == "new" {
+            let hosts = mean(&found, &[Cause::Hosts]);
+            assert!(hosts < 1e-6, "{hosts}");
+        }
+    }
+}
