@@ -63,8 +63,10 @@ impl Law {
     /// The product-limit estimate. Without censored values it is the plain empirical distribution, whose
     /// mean is exactly that of the values. `None` without values.
     pub fn new(complete: &Histogram, censored: &Histogram) -> Option<Law> {
-        let total = complete.count() as f64 + censored.count() as f64;
-        if total == 0.0 {
+        // Whole numbers, because beyond 2^53 differences of floating-point numbers would leave nobody at risk.
+        let count = |h: &Histogram| h.buckets().map(|(_, b)| u128::from(b.count)).sum::<u128>();
+        let total = count(complete) + count(censored);
+        if total == 0 {
             return None;
         }
         let mut law = Law {
@@ -77,16 +79,16 @@ impl Law {
             // Of equal values the complete ones come first, so only smaller censored ones are removed
             // here.
             while let Some((_, left)) = cut.next_if(|&(i, _)| i < index) {
-                at_risk -= left.count as f64;
+                at_risk -= u128::from(left.count);
             }
-            let weight = survival * (bucket.count as f64 / at_risk);
+            let weight = survival * (bucket.count as f64 / at_risk as f64);
             law.push(&bucket, weight);
             survival -= weight;
-            at_risk -= bucket.count as f64;
+            at_risk -= u128::from(bucket.count);
         }
         // All values still at risk were censored above every complete value.
         if let Some((_, bucket)) = censored.buckets().last()
-            && at_risk > 0.5
+            && at_risk > 0
         {
             law.push(&bucket, survival);
         }
