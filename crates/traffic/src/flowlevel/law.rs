@@ -330,6 +330,17 @@ mod tests {
         assert!(Law::new(&Histogram::default(), &Histogram::default()).is_none());
     }
 
+    /// More values than floating-point numbers can tell apart.
+    #[test]
+    fn huge_counts_have_a_law() {
+        let mut h = of(&[20, 20, 20, 30]);
+        h.add_many(10, 1_000_000_000_000_000_000);
+        let law = Law::new(&h, &of(&[40])).unwrap();
+        assert!((law.mean() - 10.0).abs() < 1e-9, "{}", law.mean());
+        let mut s = Stream::new(1, "huge");
+        assert!((0..100).all(|_| law.draw(&mut s) == 10.0));
+    }
+
     #[test]
     fn values_that_occur_again_and_again_are_drawn_exactly() {
         let mut s = Stream::new(1, "one");
