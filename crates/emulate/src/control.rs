@@ -15,6 +15,8 @@ use super::journal::Entry;
 pub struct Control {
     asked: AtomicBool,
     waiting: Mutex<Vec<(Direction, LinkSetting)>>,
+    /// When the latest change took or takes effect.
+    set_at: Mutex<Option<Time>>,
     /// Flows are listed only after the first call of [`Control::seen`].
     wanted: AtomicBool,
     seen: Mutex<Seen>,
@@ -58,6 +60,12 @@ impl Control {
         !self.asked.load(Ordering::Acquire)
     }
 
+    /// When the latest change took effect or will: after the transmission in progress, which an outage may prolong.
+    /// `None` if nothing was changed, or the link has stopped for ever.
+    pub fn set_at(&self) -> Option<Time> {
+        *locked(&self.set_at)
+    }
+
     /// The state, at most a tenth of a second old. Flows are included from the second call on, because the first call
     /// starts their listing.
     pub fn seen(&self) -> Seen {
@@ -72,7 +80,7 @@ impl Control {
         }
         let mut waiting = locked(&self.waiting);
         let all = waiting.drain(..).map(|(direction, setting)| {
-            world.set_link(link, direction, &setting);
+            *locked(&self.set_at) = world.set_link(link, direction, &setting);
             Entry::Set {
                 at: world.now(),
                 link: link as u16,
