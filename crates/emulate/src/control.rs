@@ -15,6 +15,8 @@ use super::journal::Entry;
 pub struct Control {
     asked: AtomicBool,
     waiting: Mutex<Vec<(Direction, LinkSetting)>>,
+    /// When the latest change took or takes effect.
+    set_at: Mutex<Option<Time>>,
     /// Flows are listed only after the first call of [`Control::seen`].
     wanted: AtomicBool,
     seen: Mutex<Seen>,
@@ -65,6 +67,12 @@ impl Control {
         !std::mem::take(&mut *waiting).is_empty()
     }
 
+    /// When the latest change took effect or will: after the transmission in progress, which an outage may prolong.
+    /// `None` if nothing was changed, or the link has stopped for ever.
+    pub fn set_at(&self) -> Option<Time> {
+        *locked(&self.set_at)
+    }
+
     /// The state, at most a tenth of a second old. Flows are included from the second call on, because the first call
     /// starts their listing.
     pub fn seen(&self) -> Seen {
@@ -78,8 +86,9 @@ impl Control {
             return Vec::new();
         }
         let mut waiting = locked(&self.waiting);
+        let mut instants = Vec::new();
         let all = waiting.drain(..).map(|(direction, setting)| {
-            world.set_link(link, direction, &setting);
+            instants.push(world.set_link(link, direction, &setting));
             Entry::Set {
                 at: world.now(),
                 link: link as u16,
@@ -88,6 +97,11 @@ impl Control {
             }
         });
         let all = all.collect();
+        // All is set when the last direction is.
+        *locked(&self.set_at) = instants
+            .into_iter()
+            .collect::<Option<Vec<_>>>()
+            .and_then(|all| all.into_iter().max());
         self.asked.store(false, Ordering::Release);
         all
     }

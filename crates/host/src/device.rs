@@ -74,7 +74,7 @@ pub struct Device {
 }
 
 /// Size of a packet of 64 KiB with the header before it.
-const BUFFER: usize = VNET_HEADER + (1 << 16) + 256;
+pub(crate) const BUFFER: usize = VNET_HEADER + (1 << 16) + 256;
 
 impl Device {
     /// Opens the device in the calling thread's network namespace. It is down and has no address.

@@ -10,7 +10,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType};
 use rustix::io::Errno;
 
-use super::device::{GSO_UDP, VNET_HEADER, VnetHeader};
+use super::device::{BUFFER, GSO_UDP, VNET_HEADER, VnetHeader};
 use super::merge::Train;
 use super::netlink::Netlink;
 use super::segment::{datagrams, segment};
@@ -55,8 +55,6 @@ pub struct Interface {
     malformed: u64,
     stamp: Option<u64>,
 }
-
-const BUFFER: usize = VNET_HEADER + (1 << 16) + 256;
 
 /// Shows frames with their tags, and performs the segmentation that the sender left to its card.
 #[derive(Default)]

@@ -86,10 +86,12 @@ use netlink::{LOOPBACK, Netlink};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags};
 use program::{SharedChild, connect, lock};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::panic::resume_unwind;
@@ -220,13 +222,18 @@ impl Host {
         if program.argv.is_empty() {
             return Err(io::Error::from_raw_os_error(libc::ENOENT));
         }
+        // Only the program itself may be what does not exist, so other errors say what failed.
+        let during =
+            |step: &'static str| move |e: io::Error| io::Error::other(format!("{step}: {e}"));
         let directory = match program.directory {
             Some(directory) => directory,
-            None => std::env::current_dir()?,
+            None => std::env::current_dir().map_err(during("the working directory"))?,
         };
-        let (stdin, our_stdin) = connect(program.stdin, 0)?;
-        let (stdout, our_stdout) = connect(program.stdout, 1)?;
-        let (stderr, our_stderr) = connect(program.stderr, 2)?;
+        let streams = during("its standard streams");
+        let (stdin, our_stdin) = connect(program.stdin, 0).map_err(streams)?;
+        let (stdout, our_stdout) = connect(program.stdout, 1).map_err(streams)?;
+        let (stderr, our_stderr) = connect(program.stderr, 2).map_err(streams)?;
+        let found = found(&program.argv[0], &directory, &program.env);
         let (mut ours, theirs) = UnixStream::pair()?;
         let mut command = Command::new(&self.helper);
         command
@@ -240,7 +247,9 @@ impl Host {
         if !program.foreground {
             command.process_group(0);
         }
-        let child = self.beside(true, || command.spawn())?;
+        let child = self
+            .beside(true, || command.spawn())
+            .map_err(during("the helper process"))?;
         // The command still holds our copy of the helper's end of the socket.
         drop(command);
         let n = &self.namespaces;
@@ -275,6 +284,9 @@ impl Host {
                 let code = i32::from_ne_bytes(*code);
                 let error = io::Error::from_raw_os_error(code.abs());
                 match code {
+                    libc::ENOENT if found => Err(io::Error::other(
+                        "the interpreter or loader that it names does not exist",
+                    )),
                     0.. => Err(error),
                     _ => Err(io::Error::other(format!(
                         "its directory `{}`: {error}",
@@ -284,6 +296,19 @@ impl Host {
             }
         }
     }
+}
+
+/// Whether there is a file of this name: in the directory if the name has a slash, else in a folder of PATH.
+fn found(name: &OsStr, directory: &Path, env: &[(OsString, OsString)]) -> bool {
+    if name.as_bytes().contains(&b'/') {
+        return directory.join(name).exists();
+    }
+    let own = env.iter().rev().find(|(key, _)| key == "PATH");
+    let path = own.map(|(_, value)| value.clone());
+    let path = path.or_else(|| std::env::var_os("PATH"));
+    path.is_some_and(|all| {
+        std::env::split_paths(&all).any(|p| directory.join(p).join(name).is_file())
+    })
 }
 
 fn program_failed(program: &str, error: io::Error) -> Error {

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream, Time};
 
+use crate::deliveries::BYTE;
 use crate::pool::Place;
 use crate::qdisc::{AnyQdisc, Waiting};
 use crate::{
@@ -15,9 +16,6 @@ use crate::{
 };
 use extra::Extra;
 use varied::Varied;
-
-/// Nanoseconds that a byte takes at one bit per second.
-pub(crate) const BYTE: u64 = 8_000_000_000;
 
 /// Configuration of a link. The default passes packets on at once.
 #[derive(Clone, Debug, PartialEq)]

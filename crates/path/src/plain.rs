@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use swell_base::{Dur, QueueLimit, Stream, Time, fetch};
 
-use crate::link::BYTE;
+use crate::deliveries::BYTE;
 use crate::{Discipline, LinkConfig, Loss, LossProcess};
 
 /// A [`Link`](crate::Link) restricted to common features: drop tail by bytes, a constant rate, a delay, independent

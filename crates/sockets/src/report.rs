@@ -129,6 +129,13 @@ impl Report {
             say(times, refused.0, refused.1);
         }
         say(
+            c.acknowledgements_by_looking,
+            "late-acknowledgements",
+            "ends of connections are not told of acknowledgements by the kernel: they are looked for, up to two \
+             seconds late"
+                .into(),
+        );
+        say(
             c.late_notices,
             "late-acknowledgements",
             "acknowledgements were told one to two seconds late: the kernel had no memory for the \

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use swell_base::{Direction, Dur, QueueLimit, Rate};
+use swell_base::{Direction, Dur, QueueLimit, Rate, Time};
 use swell_emulate::LinkSetting;
 use swell_emulate::{Control, Seen};
 use swell_host::scratch;
@@ -131,17 +131,22 @@ fn answer(mut stream: &UnixStream, control: &Control, title: &str) -> io::Result
     let done = serde_json::from_str(&line)
         .map_err(|e| e.to_string())
         .and_then(|request| obey(request, control));
-    let answer = Answer {
-        error: done.err(),
+    let mut answer = Answer {
         title: title.to_owned(),
         ..Answer::of(&control.seen())
     };
+    match done {
+        Ok(Some(set)) => answer.at = set.since(Time::ZERO).as_secs_f64(),
+        Ok(None) => {}
+        Err(error) => answer.error = Some(error),
+    }
     stream.write_all(serde_json::to_string(&answer)?.as_bytes())
 }
 
-fn obey(request: Request, control: &Control) -> Result<(), String> {
+/// Does what is asked. Returns when changes of settings take effect.
+fn obey(request: Request, control: &Control) -> Result<Option<Time>, String> {
     let Request::Set(words) = request else {
-        return Ok(());
+        return Ok(None);
     };
     let (directions, setting) = parsed(&words)?;
     for direction in directions {
@@ -151,15 +156,15 @@ fn obey(request: Request, control: &Control) -> Result<(), String> {
     while !control.done() {
         if left == 0 {
             // Otherwise it would hold for the next program, although this request failed.
-            return match control.withdraw() {
-                true => Err("no program runs there now; nothing was set".into()),
-                false => Ok(()),
-            };
+            if control.withdraw() {
+                return Err("no program runs there now; nothing was set".into());
+            }
+            break;
         }
         left -= 1;
         sleep(LOOK);
     }
-    Ok(())
+    Ok(control.set_at())
 }
 
 /// Parses settings as typed.

@@ -5,7 +5,7 @@ use std::fmt;
 use swell_base::Dur;
 use swell_stats::{Ecdf, ks, wasserstein_log2};
 
-use crate::{Connection, Exchange, Model, Path, Session, Unit};
+use crate::{Connection, Datagrams, Exchange, Model, Path, Session, Unit};
 
 /// A quantity of the model with a distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -178,11 +178,19 @@ impl Sample {
         if self.points.iter().all(|p| p.1 == 1.0) {
             return Ecdf::new(self.points.iter().map(|p| p.0).collect());
         }
-        Ecdf::new(
-            (0..n)
-                .filter_map(|i| self.quantile((i as f64 + 0.5) / n as f64))
-                .collect(),
-        )
+        let (mut sum, mut at) = (0.0, 0);
+        let quantile = |i: usize| {
+            let wanted = (i as f64 + 0.5) / n as f64 * self.total;
+            while at < self.points.len() {
+                let upto = sum + self.points[at].1;
+                if upto >= wanted {
+                    return Some(self.points[at].0);
+                }
+                (sum, at) = (upto, at + 1);
+            }
+            self.points.last().map(|l| l.0)
+        };
+        Ecdf::new((0..n).filter_map(quantile).collect())
     }
 }
 
@@ -226,7 +234,7 @@ pub struct Distance {
 /// Number of quantiles taken of weighted samples for a distance.
 const QUANTILES: usize = 2_000;
 
-/// Maximum number of datagrams counted per flow, evenly spread over it.
+/// Maximum number of datagrams counted per flow, evenly spread over it. They stand for all.
 const DATAGRAMS: u64 = 512;
 /// Maximum number of datagrams of a flow that they are spread over, its first ones: a run names billions of
 /// datagrams in a few bytes.
@@ -247,10 +255,10 @@ impl Marginals {
             if let Some(count) = sessions.get_mut(class) {
                 count.1 += s.weight;
             }
-            each(model, s, |quantity, value| {
+            each(model, s, |quantity, value, stands_for| {
                 for row in [0, class + 1] {
                     if let Some(row) = values.get_mut(row) {
-                        row[quantity as usize].push((value, s.weight));
+                        row[quantity as usize].push((value, s.weight * stands_for));
                     }
                 }
             });
@@ -342,9 +350,10 @@ fn objects(units: &[Unit], quiet: Dur) -> Vec<(u64, Option<Dur>)> {
     objects
 }
 
-/// Calls `value` with every value of a session.
-fn each(model: &Model, s: &Session, mut value: impl FnMut(Quantity, f64)) {
+/// Calls `each` with every value of a session, and with how many values it stands for.
+fn each(model: &Model, s: &Session, mut each: impl FnMut(Quantity, f64, f64)) {
     use Quantity as Q;
+    let mut value = |quantity, value| each(quantity, value, 1.0);
     let secs = |d: Dur| d.as_secs_f64();
     let loss = |p: &Path| 1.0 - (1.0 - p.loss_up) * (1.0 - p.loss_down);
     value(Q::Groups, s.groups.len() as f64);
@@ -410,21 +419,31 @@ fn each(model: &Model, s: &Session, mut value: impl FnMut(Quantity, f64)) {
                         }
                     }
                 }
-                Exchange::Attempt { .. } => {}
-                Exchange::Datagrams(d) => {
-                    let all = d.count().into_iter().fold(0, u64::saturating_add).min(WALK);
-                    let every = all.div_ceil(DATAGRAMS).max(1);
-                    for (k, (gap, _, bytes)) in d.iter().take(all as usize).enumerate() {
-                        if !(k as u64).is_multiple_of(every) {
-                            continue;
-                        }
-                        value(Q::Datagram, f64::from(bytes));
-                        if k > 0 {
-                            value(Q::DatagramGap, secs(gap));
-                        }
-                    }
-                }
+                Exchange::Attempt { .. } | Exchange::Datagrams(_) => {}
             }
+        }
+    }
+    for c in s.connections() {
+        if let Exchange::Datagrams(d) = &c.exchange {
+            datagrams(d, &mut each);
+        }
+    }
+}
+
+/// Calls `each` with the sizes of datagrams and the gaps between them, and with how many each stands for.
+fn datagrams(d: &Datagrams, each: &mut impl FnMut(Quantity, f64, f64)) {
+    let all = d.count().into_iter().fold(0, u64::saturating_add);
+    let walked = all.min(WALK);
+    let every = walked.div_ceil(DATAGRAMS).max(1);
+    // Together, those counted stand for all datagrams of the flow.
+    let stands_for = all as f64 / walked.div_ceil(every).max(1) as f64;
+    for (k, (gap, _, bytes)) in d.iter().take(walked as usize).enumerate() {
+        if !(k as u64).is_multiple_of(every) {
+            continue;
+        }
+        each(Quantity::Datagram, f64::from(bytes), stands_for);
+        if k > 0 {
+            each(Quantity::DatagramGap, gap.as_secs_f64(), stands_for);
         }
     }
 }

@@ -288,19 +288,20 @@ fn cut_chains(chains: [&[Unit]; 2], course: &Timeline, age: Dur) -> Exchange {
             });
         }
         let arrives = in_flight(course, end, age).map(|s| s.to).max();
+        let begins = spans(next).next().map(|s| s.from);
         let coming = chains[end][next..]
             .iter()
             .enumerate()
             .map(|(i, unit)| Unit {
                 after: heard(unit.after),
-                pause: match spans(next).next() {
+                pause: match begins {
                     // The pause before this unit has begun: its reference has left or arrived.
-                    Some(s)
+                    Some(from)
                         if i == 0
                             && heard(unit.after) == 0
-                            && (first == next || arrives.is_some_and(|to| s.from < to)) =>
+                            && (first == next || arrives.is_some_and(|to| from < to)) =>
                     {
-                        s.from - age
+                        from - age
                     }
                     _ => unit.pause,
                 },

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Rate, Stream};
 
-use crate::{Connection, Exchange, Model, Path};
+use crate::{Connection, Exchange, Model, Path, Turn};
 
 /// Modifications of a model. The default leaves it unchanged.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,7 +99,7 @@ impl Model {
             m.drop_dependency(d, &mut Stream::new(seed, d.name()));
         }
         if knobs.request != 1.0 || knobs.response != 1.0 {
-            for c in m.connections_mut(None) {
+            for (_, c) in m.connections_mut(None) {
                 resize(&mut c.exchange, knobs.request, knobs.response);
                 for (writes, k) in c.writes.iter_mut().zip([knobs.request, knobs.response]) {
                     for w in writes {
@@ -139,54 +139,83 @@ impl Model {
         m
     }
 
-    fn connections_mut(&mut self, class: Option<u32>) -> impl Iterator<Item = &mut Connection> {
+    /// The connections of a class, or of all, with the weights of their sessions.
+    fn connections_mut(
+        &mut self,
+        class: Option<u32>,
+    ) -> impl Iterator<Item = (f64, &mut Connection)> {
         self.sessions
             .iter_mut()
             .filter(move |s| class.is_none_or(|c| s.class == c))
-            .flat_map(|s| &mut s.groups)
-            .flat_map(|g| &mut g.connections)
+            .flat_map(|s| {
+                let weight = s.weight;
+                let groups = s.groups.iter_mut();
+                groups.flat_map(move |g| g.connections.iter_mut().map(move |c| (weight, c)))
+            })
     }
 
     fn drop_dependency(&mut self, dependency: Dependency, rng: &mut Stream) {
         let classes = 0..self.classes.len() as u32;
         match dependency {
             Dependency::ResponseOnRequest => classes.for_each(|c| {
-                let it = self.turns_mut(Some(c)).filter(|t| t.response > 0);
-                permute(it, rng, |t| &mut t.response);
+                let it = self.turns_mut(Some(c)).filter(|(_, t)| t.response > 0);
+                permute(it.map(|(w, t)| (w, &mut t.response)), rng, |&r| r);
             }),
             Dependency::SizeOnClass => {
-                let sizes: Vec<_> = self
-                    .turns_mut(None)
-                    .map(|t| (t.request, t.response))
-                    .collect();
-                let sizes = shuffled(sizes, rng);
-                for (t, (request, response)) in self.turns_mut(None).zip(sizes) {
-                    (t.request, t.response) = (request, response);
+                let sizes = |t: &Turn| (t.request, t.response);
+                for pattern in PATTERNS {
+                    let alike =
+                        |(_, t): &(f64, &mut Turn)| [t.request > 0, t.response > 0] == pattern;
+                    let all = self.turns_mut(None).filter(alike);
+                    let values = all.map(|(w, t)| (w, sizes(t))).collect();
+                    let drawn = redrawn(values, rng, |s| s.0.saturating_add(s.1));
+                    // Both at once, so that no turn changes its pattern before its turn comes.
+                    let all = self.turns_mut(None).filter(alike);
+                    for ((_, t), (request, response)) in all.zip(drawn) {
+                        (t.request, t.response) = (request, response);
+                    }
                 }
             }
             Dependency::ThinkOnSize => classes.for_each(|c| {
-                permute(self.turns_mut(Some(c)), rng, |t| &mut t.server_think);
-                permute(self.turns_mut(Some(c)), rng, |t| &mut t.client_think);
+                // A think time without data after it is none, so such turns neither give nor take one.
+                for asked in [true, false] {
+                    let it = self.turns_mut(Some(c));
+                    let it = it.filter(|(_, t)| t.response > 0 && (t.request > 0) == asked);
+                    permute(it.map(|(w, t)| (w, &mut t.server_think)), rng, |d| {
+                        d.as_nanos()
+                    });
+                }
+                for pattern in PATTERNS {
+                    let it = self.client_thinks_mut(c, pattern);
+                    permute(it, rng, |d| d.as_nanos());
+                }
             }),
             Dependency::PathOnUser => {
-                permute(self.sessions.iter_mut(), rng, |s| &mut s.client);
-                let connections = self
-                    .sessions
-                    .iter_mut()
-                    .flat_map(|s| &mut s.groups)
-                    .flat_map(|g| &mut g.connections);
-                permute(connections, rng, |c| &mut c.server);
+                let rtts = |paths: &[Path]| paths.iter().map(|p| p.rtt.as_nanos()).collect();
+                let by_rtt: [Vec<u64>; 2] = [rtts(&self.client_paths), rtts(&self.server_paths)];
+                let rtt = |side: usize, i: u32| by_rtt[side].get(i as usize).copied().unwrap_or(0);
+                let clients = self.sessions.iter_mut().map(|s| (s.weight, &mut s.client));
+                permute(clients, rng, |&i| rtt(0, i));
+                let servers = self.connections_mut(None);
+                permute(servers.map(|(w, c)| (w, &mut c.server)), rng, |&i| {
+                    rtt(1, i)
+                });
             }
             Dependency::WithinSession => {
                 for class in classes {
-                    let taken = self.connections_mut(Some(class)).map(|c| {
+                    let all = self.connections_mut(Some(class));
+                    let values = all.map(|(w, c)| {
                         let nothing = Exchange::Sequential(Vec::new());
                         let exchange = std::mem::replace(&mut c.exchange, nothing);
-                        (exchange, std::mem::take(&mut c.writes), c.overlap.take())
+                        let writes = std::mem::take(&mut c.writes);
+                        (w, (exchange, writes, c.overlap.take()))
                     });
-                    let taken = shuffled(taken.collect(), rng);
+                    let drawn = redrawn(values.collect(), rng, |(exchange, ..)| {
+                        let [up, down] = exchange.bytes();
+                        up.saturating_add(down)
+                    });
                     let places = self.connections_mut(Some(class));
-                    for (c, (exchange, writes, overlap)) in places.zip(taken) {
+                    for ((_, c), (exchange, writes, overlap)) in places.zip(drawn) {
                         (c.exchange, c.writes, c.overlap) = (exchange, writes, overlap);
                     }
                 }
@@ -196,8 +225,15 @@ impl Model {
                 }
             }
             Dependency::CapacityOnRtt => {
-                for paths in [&mut self.client_paths, &mut self.server_paths] {
-                    let others = shuffled(paths.clone(), rng);
+                let weights = self.path_weights();
+                for (paths, weights) in [&mut self.client_paths, &mut self.server_paths]
+                    .into_iter()
+                    .zip(weights)
+                {
+                    let values = weights.into_iter().zip(paths.iter().cloned()).collect();
+                    let others = redrawn(values, rng, |p| {
+                        p.up.or(p.down).map_or(u64::MAX, |rate| rate.bps())
+                    });
                     for (p, other) in paths.iter_mut().zip(others) {
                         *p = Path {
                             rtt: p.rtt,
@@ -210,14 +246,60 @@ impl Model {
         }
     }
 
-    fn turns_mut(&mut self, class: Option<u32>) -> impl Iterator<Item = &mut crate::Turn> {
-        self.connections_mut(class)
-            .flat_map(|c| match &mut c.exchange {
+    /// How much each client path and each server path counts: one each, unless sessions have unequal weights. Then it
+    /// is the weight of the sessions and connections that use it.
+    fn path_weights(&self) -> [Vec<f64>; 2] {
+        let mut weights = [&self.client_paths, &self.server_paths].map(|p| vec![0.0; p.len()]);
+        if alike(self.sessions.iter().map(|s| s.weight)) {
+            weights.iter_mut().for_each(|side| side.fill(1.0));
+            return weights;
+        }
+        let mut add = |side: usize, path: u32, weight: f64| {
+            if let Some(sum) = weights[side].get_mut(path as usize) {
+                *sum += weight;
+            }
+        };
+        for s in &self.sessions {
+            add(0, s.client, s.weight);
+            for c in s.connections() {
+                add(1, c.server, s.weight);
+            }
+        }
+        weights
+    }
+
+    fn turns_mut(&mut self, class: Option<u32>) -> impl Iterator<Item = (f64, &mut Turn)> {
+        self.connections_mut(class).flat_map(|(weight, c)| {
+            let turns = match &mut c.exchange {
                 Exchange::Sequential(turns) => turns.as_mut_slice(),
                 _ => &mut [],
+            };
+            turns.iter_mut().map(move |t| (weight, t))
+        })
+    }
+
+    /// The client think times of a class before another turn, where `pattern` says whether the turn has a response
+    /// and whether the next one has a request.
+    fn client_thinks_mut(
+        &mut self,
+        class: u32,
+        pattern: [bool; 2],
+    ) -> impl Iterator<Item = (f64, &mut Dur)> {
+        self.connections_mut(Some(class))
+            .flat_map(move |(weight, c)| {
+                let turns = match &mut c.exchange {
+                    Exchange::Sequential(turns) => turns.as_mut_slice(),
+                    _ => &mut [],
+                };
+                let next: Vec<bool> = turns.iter().skip(1).map(|t| t.request > 0).collect();
+                let pairs = turns.iter_mut().zip(next);
+                let pairs = pairs.filter(move |(t, next)| [t.response > 0, *next] == pattern);
+                pairs.map(move |(t, _)| (weight, &mut t.client_think))
             })
     }
 }
+
+const PATTERNS: [[bool; 2]; 4] = [[true, true], [true, false], [false, true], [false, false]];
 
 /// Scales bytes. Non-zero sizes keep at least one byte, unless the factor is zero.
 fn scaled(bytes: u64, k: f64) -> u64 {
@@ -263,25 +345,63 @@ fn payload(bytes: u32, k: f64) -> u32 {
     scaled(u64::from(bytes), k).min(65_507) as u32
 }
 
-/// Permutes one field of the items.
-fn permute<'a, T: 'a, F: 'a>(
-    items: impl Iterator<Item = &'a mut T>,
+/// Redraws one field of weighted items.
+fn permute<'a, F: Clone + 'a>(
+    fields: impl Iterator<Item = (f64, &'a mut F)>,
     rng: &mut Stream,
-    field: impl Fn(&'a mut T) -> &'a mut F,
+    order: impl Fn(&F) -> u64,
 ) {
-    let mut fields: Vec<&'a mut F> = items.map(field).collect();
-    for i in (1..fields.len()).rev() {
-        let j = rng.below(i as u64 + 1) as usize;
-        let (head, tail) = fields.split_at_mut(i);
-        if j < i {
-            std::mem::swap(head[j], tail[0]);
-        }
+    let fields: Vec<_> = fields.collect();
+    let values = fields.iter().map(|(w, f)| (*w, (**f).clone())).collect();
+    for ((_, field), value) in fields.into_iter().zip(redrawn(values, rng, order)) {
+        *field = value;
     }
 }
 
-fn shuffled<T>(mut items: Vec<T>, rng: &mut Stream) -> Vec<T> {
-    rng.shuffle(&mut items);
-    items
+/// Gives each place one of the values, so that their distribution stays and says nothing about the place.
+///
+/// Places of equal weight permute their values. Otherwise a value must go to a place with a probability in
+/// proportion to its own weight: a value that a thinned model holds for itself alone would else stand for as many
+/// as the place does. The places in random order and the values in the given order are laid out by weight along two
+/// circles at a random angle to each other, and each place takes the value opposite its middle (systematic sampling:
+/// Madow & Madow, Annals of Mathematical Statistics 15, 1944). So the distribution by weight differs by at most the
+/// weight of a place.
+fn redrawn<T: Clone>(values: Vec<(f64, T)>, rng: &mut Stream, order: impl Fn(&T) -> u64) -> Vec<T> {
+    if alike(values.iter().map(|v| v.0)) {
+        let mut values: Vec<T> = values.into_iter().map(|v| v.1).collect();
+        rng.shuffle(&mut values);
+        return values;
+    }
+    let mut places: Vec<usize> = (0..values.len()).collect();
+    rng.shuffle(&mut places);
+    let mut donors: Vec<&(f64, T)> = values.iter().filter(|v| v.0 > 0.0).collect();
+    donors.sort_by_key(|v| order(&v.1));
+    let ends: Vec<f64> = donors
+        .iter()
+        .scan(0.0, |sum, v| {
+            *sum += v.0;
+            Some(*sum)
+        })
+        .collect();
+    let all = ends.last().copied().unwrap_or(0.0);
+    let mut at = rng.uniform() * all;
+    let mut drawn: Vec<(usize, T)> = Vec::with_capacity(values.len());
+    for place in places {
+        let half = values[place].0 / 2.0;
+        let middle = (at + half) % all;
+        at = (middle + half) % all;
+        // Sums of weights are rounded, so the last end may be passed.
+        let donor = ends.partition_point(|&end| end <= middle);
+        drawn.push((place, donors[donor.min(donors.len() - 1)].1.clone()));
+    }
+    drawn.sort_by_key(|(place, _)| *place);
+    drawn.into_iter().map(|(_, value)| value).collect()
+}
+
+/// Whether all weights are equal.
+fn alike(mut weights: impl Iterator<Item = f64>) -> bool {
+    let first = weights.next();
+    weights.all(|w| Some(w) == first)
 }
 
 #[cfg(test)]

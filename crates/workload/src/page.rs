@@ -96,6 +96,8 @@ const PAUSE: Dur = Dur::from_secs(1);
 #[derive(Debug)]
 pub struct Page {
     config: PageConfig,
+    /// The objects of the page itself, then those that each object refers to.
+    children: Vec<Vec<u32>>,
     browsers: Vec<Browser>,
     lines: Vec<Line>,
     records: Vec<Record>,
@@ -155,6 +157,7 @@ struct Line {
 // Timer tokens: the event, the browser, and the object and page number.
 const BEGIN: u64 = 0;
 const READY: u64 = 1 << 62;
+const GIVE_UP: u64 = 1 << 61;
 
 fn ready(browser: u32, index: u32, object: u32) -> u64 {
     READY
@@ -180,6 +183,13 @@ impl Bytes {
 }
 
 impl Line {
+    /// The server's retransmissions since the last time.
+    fn again(&mut self, info: &Info) -> u32 {
+        let new = info.server_retransmissions.saturating_sub(self.before);
+        self.before = info.server_retransmissions.max(self.before);
+        new
+    }
+
     /// The client sends the request for an object.
     fn request(&mut self, config: &PageConfig, conn: Conn, object: u32, actions: &mut Vec<Action>) {
         let request = config.objects[object as usize].request.max(1);
@@ -191,7 +201,15 @@ impl Line {
 impl Page {
     /// Browsers with the given configuration; at most a million browsers and a million objects.
     pub fn new(config: PageConfig) -> Page {
+        let mut children = vec![Vec::new(); config.objects.len() + 1];
+        for (i, object) in (0..).zip(config.objects.iter()) {
+            let parent = object.parent.map_or(0, |p| p as usize + 1);
+            if let Some(list) = children.get_mut(parent) {
+                list.push(i);
+            }
+        }
         Page {
+            children,
             browsers: (0..config.clients).map(|_| Browser::default()).collect(),
             config,
             lines: Vec::new(),
@@ -211,10 +229,20 @@ impl Page {
     fn begin(&mut self, now: Time, b: u32, actions: &mut Vec<Action>) {
         if let Some(every) = self.config.every {
             actions.push(Action::Timer(every, BEGIN | u64::from(b)));
-            self.give_up(Some(now), b, Outcome::Unfinished, actions);
+            let browser = &self.browsers[b as usize];
+            if browser.load.is_some() {
+                // The carrier answers these before a timer of zero length.
+                actions.extend(browser.conns.iter().copied().map(Action::Ask));
+                actions.push(Action::Timer(Dur::ZERO, GIVE_UP | u64::from(b)));
+                return;
+            }
         }
-        let config = &self.config;
-        let objects = &config.objects;
+        self.load(now, b, actions);
+    }
+
+    /// Starts to load a page.
+    fn load(&mut self, now: Time, b: u32, actions: &mut Vec<Action>) {
+        let objects = &self.config.objects;
         self.browsers[b as usize].load = Some(Load {
             start: now,
             connected: None,
@@ -236,13 +264,11 @@ impl Page {
         let Some(load) = &mut browser.load else {
             return;
         };
-        for (i, object) in self.config.objects.iter().enumerate() {
-            if object.parent != parent {
-                continue;
-            }
-            match object.wait {
-                Dur::ZERO => load.ready.push_back(i as u32),
-                wait => actions.push(Action::Timer(wait, ready(b, browser.index, i as u32))),
+        let children = self.children.get(parent.map_or(0, |p| p as usize + 1));
+        for &i in children.into_iter().flatten() {
+            match self.config.objects[i as usize].wait {
+                Dur::ZERO => load.ready.push_back(i),
+                wait => actions.push(Action::Timer(wait, ready(b, browser.index, i))),
             }
         }
     }
@@ -400,7 +426,7 @@ impl Page {
         }
     }
 
-    /// Transport statistics of a connection arrive after the page is complete.
+    /// Transport statistics of a connection arrive, after the page is complete or before it is given up.
     fn told(&mut self, now: Time, conn: Conn, info: Info, actions: &mut Vec<Action>) {
         let Some(line) = self.lines.get_mut(conn.0 as usize) else {
             return;
@@ -410,8 +436,10 @@ impl Page {
         let Some(load) = &mut browser.load else {
             return;
         };
-        load.retransmissions += info.server_retransmissions.saturating_sub(line.before);
-        line.before = info.server_retransmissions;
+        load.retransmissions += line.again(&info);
+        if load.last_byte.is_none() {
+            return;
+        }
         load.asked = load.asked.saturating_sub(1);
         if load.asked > 0 {
             return;
@@ -473,6 +501,10 @@ impl Page {
     }
 
     fn due(&mut self, now: Time, token: u64, actions: &mut Vec<Action>) {
+        if token & GIVE_UP != 0 {
+            self.give_up(Some(now), token as u32, Outcome::Unfinished, actions);
+            return self.load(now, token as u32, actions);
+        }
         if token & READY == 0 {
             return self.begin(now, token as u32, actions);
         }
@@ -542,8 +574,14 @@ impl Workload for Page {
         std::mem::take(&mut self.records)
     }
 
-    fn finish(&mut self, _: &dyn Fn(Conn) -> Info) {
+    fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {
         for b in 0..self.config.clients {
+            let browser = &mut self.browsers[b as usize];
+            if let Some(load) = &mut browser.load {
+                for &conn in &browser.conns {
+                    load.retransmissions += self.lines[conn.0 as usize].again(&info(conn));
+                }
+            }
             self.record(b, Outcome::Unfinished, None);
         }
     }

@@ -54,7 +54,7 @@ pub struct FlowRecord {
     pub class: u32,
     /// When it was opened.
     pub start: Time,
-    /// Last byte of its last exchange; `None` if the run ended first.
+    /// Last byte of its last exchange, or when it was reset before that; `None` if the run ended first.
     pub end: Option<Time>,
     /// Application bytes received by the server.
     pub up: u64,

@@ -340,7 +340,7 @@ impl Workload for Sessions {
                     finished: false, ..
                 }) = self.live(conn).map(|l| &l.what)
                 {
-                    self.record(conn, None, Info::default());
+                    self.record(conn, Some(now), Info::default());
                 }
                 if let Some(slot) = self.flows.get_mut(conn.0 as usize) {
                     *slot = None;

@@ -47,8 +47,8 @@ const NAMED: usize = 300;
 /// Viewers of media streams.
 ///
 /// The server sends at playback speed, and faster until the viewer's buffer is full. The viewer starts playback when
-/// the buffer is full. A frame that is incomplete at its playback time is skipped if a later frame is complete.
-/// Otherwise playback stops until the buffer is full again. A gap in the packet numbers is requested at once, and
+/// the buffer is full. A frame that is incomplete at its playback time is skipped if a later frame is complete, or
+/// the stream has ended. Otherwise playback stops until the buffer is full again, or the stream has ended. A gap in the packet numbers is requested at once, and
 /// again after a round trip and a frame time. If the packet is needed within two round trips, it is requested again
 /// after a frame time.
 ///
@@ -107,6 +107,8 @@ struct Viewing {
     transit: Option<f64>,
     jitter: f64,
     jittered: u32,
+    /// The media time is over, and nothing arrives any more.
+    ended: bool,
     // Player state.
     /// The latest complete frame, plus one.
     top: u32,
@@ -172,6 +174,7 @@ impl Stream {
             transit: None,
             jitter: 0.0,
             jittered: 0,
+            ended: false,
             top: 0,
             next: 0,
             clock: None,
@@ -314,10 +317,17 @@ impl Stream {
             return;
         }
         viewing.top = viewing.top.max(frame + 1);
+        self.start(now, conn, actions);
+    }
+
+    /// Starts playback if it is stopped and there is nothing to wait for.
+    fn start(&mut self, now: Time, conn: u64, actions: &mut Vec<Action>) {
+        let viewing = &mut self.viewings[conn as usize];
         let n = viewing.lacks.len() as u32;
         let buffer = self.config.buffer.as_secs_f64() * f64::from(self.config.frames);
         let wanted = (buffer.round() as u32).max(1).min(n - viewing.next);
-        if viewing.clock.is_none() && viewing.next < n && viewing.top >= viewing.next + wanted {
+        let enough = viewing.ended || viewing.top >= viewing.next + wanted;
+        if viewing.clock.is_none() && viewing.next < n && enough {
             let wait = self.config.frame_time();
             viewing.clock = Some((viewing.next, now + wait));
             if let Some(stopped) = viewing.stopped.take() {
@@ -325,6 +335,19 @@ impl Stream {
             }
             actions.push(Action::Timer(wait, PLAY | conn));
         }
+    }
+
+    /// The media time is over: the stream has ended when nothing has come for a round trip and a frame time. Until
+    /// then, a full queue may have delayed the rest.
+    fn await_end(&mut self, now: Time, conn: u64, actions: &mut Vec<Action>) {
+        let frame = self.config.frame_time();
+        let viewing = &mut self.viewings[conn as usize];
+        let quiet = viewing.last + viewing.round_trip + frame;
+        if quiet > now {
+            return actions.push(Action::Timer(quiet.since(now), TAIL | conn));
+        }
+        viewing.ended = true;
+        self.start(now, conn, actions);
     }
 
     /// The next frame is due for playback.
@@ -335,7 +358,7 @@ impl Stream {
         };
         if viewing.lacks[next as usize] == 0 {
             viewing.started.get_or_insert(now);
-        } else if viewing.top > next {
+        } else if viewing.top > next || viewing.ended {
             viewing.left_out.push(next);
         } else {
             viewing.stalls += 1;
@@ -477,6 +500,7 @@ impl Stream {
                 if self.config.repair {
                     self.ask_again(now, conn, actions);
                 }
+                self.await_end(now, conn, actions);
             }
             _ => {
                 self.over(now, conn);

@@ -56,6 +56,13 @@ pub struct Remote {
     pub seed: bool,
 }
 
+impl Remote {
+    /// Whether the client wants blocks of it, and it of the client.
+    fn interests(&self) -> [bool; 2] {
+        [true, !self.seed]
+    }
+}
+
 /// A client with a connection to each of its remote peers. Both ends of a connection request blocks in a pipeline while
 /// the other end unchokes them. The client unchokes the peers that give most; remote peers choose between the client
 /// and rivals (`Chooser`). Every message has its bytes on the wire, so requests wait behind blocks in a
@@ -177,7 +184,7 @@ impl Swarm {
         let link = |remote: &Remote| Link {
             conn: None,
             start: Time::ZERO,
-            ends: [true, !remote.seed].map(|interested| Half {
+            ends: remote.interests().map(|interested| Half {
                 interested,
                 ..Half::default()
             }),
@@ -288,6 +295,11 @@ impl Swarm {
         self.owner.push(i as u32);
         let link = &mut self.links[i];
         (link.conn, link.start, link.received) = (Some(conn), now, [0; 2]);
+        // After a loss, neither end was interested.
+        let interests = self.config.remotes[i].interests();
+        for (half, interested) in link.ends.iter_mut().zip(interests) {
+            half.interested = interested;
+        }
         let open = Open {
             client: self.config.client,
             server: self.config.remotes[i].access,

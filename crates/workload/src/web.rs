@@ -257,6 +257,10 @@ impl Workload for Web {
                     return;
                 };
                 client.conn = None;
+                // Otherwise the client thinks, and its next request has a timer already.
+                if client.current.is_none() {
+                    return;
+                }
                 self.record(c, Info::default(), Outcome::Failed);
                 // A client that is refused retries after a pause, not endlessly at one instant.
                 let pause = self.config.think.max(Dur::from_secs(1));

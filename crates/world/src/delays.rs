@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use swell_base::{Direction, Dur, Time};
+use swell_base::{Direction, Dur, Head, Time};
 
 /// Buckets per octave, as a power of two: the upper edge of a bucket is at most 1.6 % above the lower one.
 const FINE: u32 = 6;
@@ -38,8 +38,14 @@ impl Delays {
         }
     }
 
+    /// A datagram arrives at `now`, on the right unless `down`.
+    pub fn arrived(&mut self, now: Time, down: bool, packet: &Head) {
+        let direction = Direction::BOTH[usize::from(down)];
+        self.arrives(now, direction, packet.seg.stamps.age(now), packet.size);
+    }
+
     /// A datagram of `size` bytes arrives at `now`, `delay` after it was sent.
-    pub fn arrives(&mut self, now: Time, direction: Direction, delay: Dur, size: u16) {
+    fn arrives(&mut self, now: Time, direction: Direction, delay: Dur, size: u16) {
         if now.as_nanos() < self.from.as_nanos() + delay.as_nanos() {
             return;
         }

@@ -15,15 +15,16 @@ pub struct LinkSetting {
     pub delay: Option<Dur>,
     /// Loss on the wire, after the queue.
     pub loss: Option<Loss>,
-    /// Limit of a new queue with the link's initial discipline. A limit in time holds at the rate that the link then
+    /// Limit of a new queue with the link's present discipline. A limit in time holds at the rate that the link then
     /// has, or at its first rate if it has none. Queued packets move to the new queue; packets that do not fit are
     /// dropped.
     pub queue: Option<QueueLimit>,
 }
 
 impl World {
-    /// Changes settings of a link, as a scheduled change would ([`Change`]). The change applies now, or after the
-    /// current transmission. Returns that instant, or `None` if the link has stopped for ever.
+    /// Changes settings of a link, as a scheduled change would ([`Change`]). A new queue takes over now, and everything
+    /// else changes now or after the current transmission. Returns the instant of the last, or `None` if the link has
+    /// stopped for ever.
     ///
     /// # Panics
     /// If there is no such link.
@@ -36,6 +37,7 @@ impl World {
         let (index, way) = (queue(link, direction), direction as usize);
         self.links.bring_up(index);
         let rate = self.links.queue(index).rate_at(self.links.now);
+        let present = self.links.queue(index).discipline().cloned();
         let shared = &self.links.shared[link];
         let config = &shared.directions[way];
         let change = Change {
@@ -43,7 +45,7 @@ impl World {
             delay: setting.delay,
             loss: setting.loss,
             queue: setting.queue.map(|limit| NewQueue {
-                discipline: config.discipline.clone(),
+                discipline: present.unwrap_or_else(|| config.discipline.clone()),
                 limit,
                 rate: setting.rate.or(rate).or(config.rate),
             }),

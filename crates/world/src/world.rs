@@ -6,7 +6,7 @@ mod network;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use swell_base::{Direction, Dur, FlowId, Paged, Tag, Time};
+use swell_base::{Dur, FlowId, Paged, Tag, Time};
 use swell_path::Place;
 use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Sent, Stats};
 use swell_workload::{Action, Conn, End, Event, Record, Sample, Workload};
@@ -39,6 +39,8 @@ pub struct World {
     pub(crate) flows: Flows,
     /// Access paths of closed flows, by flow, for packets that are still in the network.
     pub(crate) lingering: Paged<[u32; 2]>,
+    /// Of closed flows of datagrams whose delays are counted: the workload, and whether the client is on the right.
+    late: Paged<(u32, bool)>,
     pub(crate) workers: Workers,
     pub(crate) feeds: Feeds,
     pub(crate) inbox: VecDeque<(u32, Event)>,
@@ -281,10 +283,8 @@ impl World {
                 let len = packet.seg.len;
                 flow.transport.received[end] += u64::from(len);
                 if let Some(Some(delays)) = self.delays.get_mut(flow.workload as usize) {
-                    let now = self.links.now;
                     let down = flow.transport.from_right == (end == 1);
-                    let direction = Direction::BOTH[usize::from(down)];
-                    delays.arrives(now, direction, packet.seg.stamps.age(now), packet.size);
+                    delays.arrived(self.links.now, down, packet);
                 }
                 if !flow.silent {
                     let end = if end == 0 { End::Client } else { End::Server };
@@ -296,7 +296,14 @@ impl World {
                 let port = flow.transport[end];
                 self.ports.deliver(self.links.now, port, packet);
             }
-            None => {}
+            None => {
+                // Datagrams that were under way when their flow closed have delays, too.
+                if let Some(&(workload, from_right)) = self.late.get(index)
+                    && let Some(Some(delays)) = self.delays.get_mut(workload as usize)
+                {
+                    delays.arrived(self.links.now, from_right == (end == 1), packet);
+                }
+            }
         }
         self.links.pool.release(place);
     }

@@ -61,6 +61,21 @@ pub(super) fn a_missing_program(rights: &Rights) {
         nowhere.to_string(),
         "cannot start `/bin/true`: its directory `/no/such/directory`: No such file or directory (os error 2)"
     );
+    // A script is there, but what should run it is not.
+    let dir = tempfile::tempdir().expect("a directory");
+    let script = dir.path().join("script");
+    fs::write(&script, "#!/no/such/interpreter\n").expect("it is ours");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let lame = host
+        .spawn(Program::new([&script]))
+        .map(|_| ())
+        .expect_err("no interpreter");
+    assert!(
+        lame.to_string()
+            .ends_with("the interpreter or loader that it names does not exist"),
+        "{lame}"
+    );
+    assert!(matches!(lame, swell_host::Error::Program { code: 126, .. }));
 }
 
 /// A shell ends at once, what it runs needs a moment to write its last output, and so does a daemon in a session of its

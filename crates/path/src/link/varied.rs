@@ -11,7 +11,7 @@ use crate::pool::Place;
 use crate::qdisc::AnyQdisc;
 use crate::schedule::Timeline;
 use crate::wire::Wire;
-use crate::{Change, Loss, LossProcess, Outlet, PacketPool};
+use crate::{Change, Discipline, Loss, LossProcess, Outlet, PacketPool};
 
 /// The additional state of a link that changes.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub(super) struct Varied {
     /// Scheduled changes of the queue.
     queues: Timeline,
     exchanged: u64,
+    /// The discipline of the present queue, if it is not the first one.
+    discipline: Option<Discipline>,
     seed: u64,
     name: String,
     overhead: u16,
@@ -40,6 +42,7 @@ impl Varied {
             wire: Wire::new(config, seed, name),
             queues: Timeline::new(&config.changes, |c| c.queue.is_some()),
             exchanged: 0,
+            discipline: None,
             seed,
             name: name.to_owned(),
             overhead: config.overhead,
@@ -58,6 +61,7 @@ impl Varied {
         Varied {
             queues: Timeline::new(&[], |_| false),
             exchanged: 0,
+            discipline: None,
             seed,
             name: name.to_owned(),
             overhead,
@@ -81,6 +85,7 @@ impl Varied {
             delay: self.wire.delay,
         };
         self.exchanged += 1;
+        self.discipline = Some(new.discipline.clone());
         // Each queue has its own random stream.
         let name = format!("{}/{}", self.name, self.exchanged);
         let queue = AnyQdisc::new(&new.discipline, &outlet, self.seed, &name);
@@ -93,8 +98,8 @@ impl Link {
         self.extra.as_deref_mut()?.varied.as_deref_mut()
     }
 
-    /// Applies an unscheduled change at `now`, or right after the transmission in progress. Returns that instant, or
-    /// `None` if the link has stopped for ever. The link must be up to date ([`Link::advance`] and
+    /// Applies an unscheduled change. A new queue takes over at `now`. Everything else changes at `now` or right after
+    /// the transmission in progress, which an outage may prolong. Returns the instant of the last, or `None` if the link has stopped for ever. The link must be up to date ([`Link::advance`] and
     /// [`Link::exchange`]), and `seed` and `name` must be those of [`Link::new`].
     pub fn change(
         &mut self,
@@ -105,7 +110,8 @@ impl Link {
         if self.free_at == Time::MAX {
             return None;
         }
-        let at = self.next_change(now);
+        let wire = change.of_wire();
+        let at = if wire { self.next_change(now) } else { now };
         let mut change = change.clone();
         (change.at, change.every) = (at, None);
         let (constant, delay) = ((self.rate, self.carry), self.delay);
@@ -124,9 +130,11 @@ impl Link {
         }
         if let Some(varied) = self.varied() {
             if change.queue.is_some() {
-                varied.queues.add(change.clone());
+                let mut at_once = change.clone();
+                at_once.at = now;
+                varied.queues.add(at_once);
             }
-            if change.of_wire() {
+            if wire {
                 varied.wire.add(now, change);
             }
         }
@@ -137,6 +145,12 @@ impl Link {
     /// but the end of the one in progress is already computed.
     fn next_change(&self, now: Time) -> Time {
         now.max(self.free_at + Dur::from_nanos(1))
+    }
+
+    /// The discipline of the present queue; `None` if it is that of the configuration. The link must be up to date.
+    pub fn discipline(&self) -> Option<&Discipline> {
+        let varied = self.extra.as_deref()?.varied.as_deref()?;
+        varied.discipline.as_ref()
     }
 
     /// The rate that the link has when a [change](Link::change) at `now` takes effect. `None` if it has none, stands

@@ -77,11 +77,11 @@ impl Qdisc for CoDel {
         now: Time,
         dropped: &mut dyn FnMut(Packet, DropReason),
     ) -> Option<Packet> {
-        self.control
-            .dequeue(now, &self.config, &mut self.queue, &mut |fate| match fate {
-                Fate::Marked => self.marked += 1,
-                Fate::Dropped(packet) => dropped(packet, DropReason::Aqm),
-            })
+        let mut tell = |fate| match fate {
+            Fate::Marked => self.marked += 1,
+            Fate::Dropped(packet) => dropped(packet, DropReason::Aqm),
+        };
+        (self.control).dequeue(now, &self.config, (&mut self.queue, 0), &mut tell)
     }
 
     fn backlog(&self) -> Backlog {
@@ -116,15 +116,16 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// The next packet of `queue` that CoDel does not drop (RFC 8289 section 5.5).
+    /// The next packet of a queue that CoDel does not drop (RFC 8289 section 5.5). With the queue come the bytes that
+    /// wait in other queues of the link.
     pub fn dequeue(
         &mut self,
         now: Time,
         config: &CoDelConfig,
-        queue: &mut Stamped,
+        (queue, elsewhere): (&mut Stamped, u64),
         tell: &mut dyn FnMut(Fate),
     ) -> Option<Packet> {
-        let Some((mut packet, mut may_drop)) = self.take(now, config, queue) else {
+        let Some((mut packet, mut may_drop)) = self.take(now, config, queue, elsewhere) else {
             self.dropping = false;
             return None;
         };
@@ -141,7 +142,7 @@ impl Control {
                     break;
                 }
                 tell(Fate::Dropped(packet));
-                let Some(next) = self.take(now, config, queue) else {
+                let Some(next) = self.take(now, config, queue, elsewhere) else {
                     self.dropping = false;
                     return None;
                 };
@@ -161,7 +162,7 @@ impl Control {
             } else {
                 tell(Fate::Dropped(packet));
                 // The next packet is never dropped: the control law starts with this drop.
-                self.take(now, config, queue).map(|(p, _)| p)
+                self.take(now, config, queue, elsewhere).map(|(p, _)| p)
             };
             self.dropping = true;
             // If the last dropping state ended recently, resume at the drop rate that controlled the queue then.
@@ -175,6 +176,11 @@ impl Control {
         Some(packet)
     }
 
+    /// Packets were dropped because the link's limit was exceeded: the next dropping state begins at a higher rate.
+    pub fn overflowed(&mut self, packets: u32) {
+        self.count = self.count.saturating_add(packets);
+    }
+
     /// Takes a packet and returns whether the delay has been above the target for an interval (section 5.6,
     /// `dodequeue`).
     fn take(
@@ -182,12 +188,14 @@ impl Control {
         now: Time,
         config: &CoDelConfig,
         queue: &mut Stamped,
+        elsewhere: u64,
     ) -> Option<(Packet, bool)> {
         let Some((came, packet)) = queue.pop() else {
             self.first_above = None;
             return None;
         };
-        let short = now.since(came) < config.target || queue.backlog().bytes <= config.mtu.0;
+        let waiting = queue.backlog().bytes + elsewhere;
+        let short = now.since(came) < config.target || waiting <= config.mtu.0;
         if short {
             self.first_above = None;
             return Some((packet, false));

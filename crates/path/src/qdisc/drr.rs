@@ -14,8 +14,7 @@ pub struct DrrConfig {
     pub classifier: Classifier,
     /// Number of queues, at least 1.
     pub queues: u16,
-    /// Bytes added to a queue's deficit in each round; 0 counts as 1. If it is at least the largest packet, each
-    /// visit sends a packet and the work per packet is constant.
+    /// Bytes added to a queue's deficit in each round; 0 counts as 1.
     pub quantum: u32,
     /// Quanta of individual queues, by index. Rates are shared in proportion to the quanta.
     pub quanta: Vec<u32>,
@@ -95,6 +94,13 @@ impl Drr {
 }
 
 impl Queue {
+    /// How many turns pass before the queue can send its first packet.
+    fn turns(&self) -> u64 {
+        let size = self.waiting.front().map_or(0, |p| u64::from(p.size));
+        let lacks = size.saturating_sub(self.deficit);
+        lacks.div_ceil(self.quantum).saturating_sub(1)
+    }
+
     /// Resets a queue that has become empty: it must not save up a deficit.
     fn rest(&mut self) {
         self.deficit = 0;
@@ -126,7 +132,20 @@ impl Qdisc for Drr {
     }
 
     fn dequeue(&mut self, _: Time, _: &mut dyn FnMut(Packet, DropReason)) -> Option<Packet> {
+        // Turns in succession in which no queue could send.
+        let mut turns = 0;
         loop {
+            if turns >= self.active.len() {
+                // All rounds in which none can send at once, so that a small quantum costs no time. The order after a
+                // whole round is that before.
+                let idle = (self.active.iter()).map(|&i| self.queues[usize::from(i)].turns());
+                let idle = idle.min().unwrap_or(0);
+                for &i in &self.active {
+                    let q = &mut self.queues[usize::from(i)];
+                    q.deficit += idle * q.quantum;
+                }
+                turns = 0;
+            }
             let index = *self.active.front()?;
             let q = &mut self.queues[usize::from(index)];
             if !q.served {
@@ -147,6 +166,7 @@ impl Qdisc for Drr {
             }
             q.served = false;
             self.active.rotate_left(1);
+            turns += 1;
         }
     }
 

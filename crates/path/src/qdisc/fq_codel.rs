@@ -8,7 +8,9 @@ use super::codel::{Control, Fate};
 use super::store::{Bound, Stamped};
 use super::{Backlog, Classifier, CoDelConfig, Outlet, Qdisc};
 
-/// FQ-CoDel, RFC 8290.
+/// FQ-CoDel, RFC 8290. The bytes that may wait regardless of their delay ([`CoDelConfig::mtu`]) are those of all
+/// queues together, as in Linux (`net/sched/sch_fq_codel.c`, `fq_codel_dequeue` passes `sch->qstats.backlog`).
+/// Otherwise many flows of two packets each would never get a signal, however long they wait.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FqCoDelConfig {
     /// Number of queues that flows are hashed to (section 5.2.5: 1024; at least 1).
@@ -79,6 +81,17 @@ impl FqCoDel {
         i64::from(self.config.quantum.max(1))
     }
 
+    /// Gives all old queues at once the quanta of the rounds in which none of them can send, so that a small quantum
+    /// costs no time. Their order after a whole round is that before.
+    fn skip_rounds(&mut self) {
+        let quantum = self.quantum();
+        let rounds = |&i: &u16| (-self.queues[usize::from(i)].credits).div_euclid(quantum);
+        let idle = self.old.iter().map(rounds).min().unwrap_or(0).max(0);
+        for &i in &self.old {
+            self.queues[usize::from(i)].credits += idle * quantum;
+        }
+    }
+
     /// Drops half the packets of the queue with the most bytes from its head, but at most one batch (section 4.1).
     fn shed(&mut self, dropped: &mut dyn FnMut(Packet, DropReason)) {
         // Ties go to the lowest number, so that the choice is deterministic.
@@ -89,7 +102,10 @@ impl FqCoDel {
             .max_by_key(|q| (q.waiting.backlog().bytes, q.waiting.backlog().packets));
         let Some(q) = fattest else { return };
         let half = q.waiting.backlog().packets.div_ceil(2);
-        for _ in 0..half.min(u64::from(self.config.drop_batch.max(1))) {
+        let batch = half.min(u64::from(self.config.drop_batch.max(1)));
+        // Linux counts them as signals (`fq_codel_drop`), so that CoDel need not begin anew.
+        q.control.overflowed(batch as u32);
+        for _ in 0..batch {
             let Some((_, packet)) = q.waiting.pop() else {
                 return;
             };
@@ -128,6 +144,8 @@ impl Qdisc for FqCoDel {
         dropped: &mut dyn FnMut(Packet, DropReason),
     ) -> Option<Packet> {
         let quantum = self.quantum();
+        // Turns in succession in which no queue could send.
+        let mut turns = 0;
         loop {
             // Section 4.2: new queues come first.
             let is_new = !self.new.is_empty();
@@ -138,22 +156,25 @@ impl Qdisc for FqCoDel {
                 q.credits += quantum;
                 list.pop_front();
                 self.old.push_back(index);
+                turns += 1;
+                if self.new.is_empty() && turns >= self.old.len() {
+                    self.skip_rounds();
+                    turns = 0;
+                }
                 continue;
             }
+            turns = 0;
             let (total, marked) = (&mut self.total, &mut self.marked);
-            let next =
-                q.control.dequeue(
-                    now,
-                    &self.config.codel,
-                    &mut q.waiting,
-                    &mut |fate| match fate {
-                        Fate::Marked => *marked += 1,
-                        Fate::Dropped(packet) => {
-                            total.remove(packet.size);
-                            dropped(packet, DropReason::Aqm);
-                        }
-                    },
-                );
+            let elsewhere = total.bytes - q.waiting.backlog().bytes;
+            let mut tell = |fate| match fate {
+                Fate::Marked => *marked += 1,
+                Fate::Dropped(packet) => {
+                    total.remove(packet.size);
+                    dropped(packet, DropReason::Aqm);
+                }
+            };
+            let queue = (&mut q.waiting, elsewhere);
+            let next = (q.control).dequeue(now, &self.config.codel, queue, &mut tell);
             if let Some(packet) = next {
                 q.credits -= i64::from(packet.size);
                 total.remove(packet.size);

@@ -222,3 +222,60 @@ fn marks_are_the_default_for_those_who_understand() {
     assert!(marks > 50);
     assert_eq!(q.marked(), marks);
 }
+
+/// A hundred flows with two packets each at 10 Mbit/s: each packet waits for 240 ms, and CoDel must say so.
+#[test]
+fn many_thin_flows_get_signals() {
+    let mut q = fq(&FqCoDelConfig::default(), u64::MAX);
+    let at = |n: u64| Time::from_nanos(n * 1_200_000);
+    for i in 0..200 {
+        assert_eq!(
+            q.enqueue(at(0), packet(i % 100, 0, 1500), &mut never),
+            Ok(())
+        );
+    }
+    let mut signals = [0u32; 100];
+    let mut longest = 0;
+    for n in 1..10_000 {
+        let mut gone = Vec::new();
+        let sent = q.dequeue(at(n), &mut |p, _| gone.push(p));
+        for p in &gone {
+            signals[p.flow.0 as usize] += 1;
+        }
+        // Each flow always has two packets there.
+        for p in gone.into_iter().chain(sent) {
+            let next = packet(p.flow.0, n, 1500);
+            longest = longest.max(n - p.seg.seq);
+            assert_eq!(q.enqueue(at(n), next, &mut never), Ok(()));
+        }
+    }
+    assert!(longest >= 190, "{longest}");
+    assert!(signals.iter().all(|&n| n > 0), "{signals:?}");
+}
+
+/// A quantum of a byte gives the order of any other, and costs no time: 1500 rounds of a thousand queues would take
+/// minutes here.
+#[test]
+fn small_quanta_are_as_fast() {
+    let config = FqCoDelConfig {
+        quantum: 1,
+        codel: CoDelConfig {
+            target: Dur::MAX,
+            ..CoDelConfig::default()
+        },
+        ..FqCoDelConfig::default()
+    };
+    let mut q = fq(&config, u64::MAX);
+    for i in 0..40_000 {
+        let p = packet(i % 1_000, u64::from(i), 1500);
+        assert_eq!(q.enqueue(Time::ZERO, p, &mut never), Ok(()));
+    }
+    let mut sent = vec![0u32; 1_000];
+    for _ in 0..20_000 {
+        let p = q.dequeue(Time::ZERO, &mut never).expect("backlogged");
+        sent[p.flow.0 as usize] += 1;
+    }
+    // Flows that share a queue share its turns, so the most is that of a queue.
+    assert!(*sent.iter().max().expect("flows") <= 40);
+    assert!(sent.iter().filter(|&&n| n > 0).count() > 900);
+}

@@ -63,8 +63,10 @@ impl Law {
     /// The product-limit estimate. Without censored values it is the plain empirical distribution, whose
     /// mean is exactly that of the values. `None` without values.
     pub fn new(complete: &Histogram, censored: &Histogram) -> Option<Law> {
-        let total = complete.count() as f64 + censored.count() as f64;
-        if total == 0.0 {
+        // Whole numbers, because beyond 2^53 differences of floating-point numbers would leave nobody at risk.
+        let count = |h: &Histogram| h.buckets().map(|(_, b)| u128::from(b.count)).sum::<u128>();
+        let total = count(complete) + count(censored);
+        if total == 0 {
             return None;
         }
         let mut law = Law {
@@ -77,16 +79,16 @@ impl Law {
             // Of equal values the complete ones come first, so only smaller censored ones are removed
             // here.
             while let Some((_, left)) = cut.next_if(|&(i, _)| i < index) {
-                at_risk -= left.count as f64;
+                at_risk -= u128::from(left.count);
             }
-            let weight = survival * (bucket.count as f64 / at_risk);
+            let weight = survival * (bucket.count as f64 / at_risk as f64);
             law.push(&bucket, weight);
             survival -= weight;
-            at_risk -= bucket.count as f64;
+            at_risk -= u128::from(bucket.count);
         }
         // All values still at risk were censored above every complete value.
         if let Some((_, bucket)) = censored.buckets().last()
-            && at_risk > 0.5
+            && at_risk > 0
         {
             law.push(&bucket, survival);
         }
@@ -326,6 +328,17 @@ mod tests {
         let mean = values.iter().sum::<u64>() as f64 / 5.0;
         assert!((law.mean() / mean - 1.0).abs() < 1e-12);
         assert!(Law::new(&Histogram::default(), &Histogram::default()).is_none());
+    }
+
+    /// More values than floating-point numbers can tell apart.
+    #[test]
+    fn huge_counts_have_a_law() {
+        let mut h = of(&[20, 20, 20, 30]);
+        h.add_many(10, 1_000_000_000_000_000_000);
+        let law = Law::new(&h, &of(&[40])).unwrap();
+        assert!((law.mean() - 10.0).abs() < 1e-9, "{}", law.mean());
+        let mut s = Stream::new(1, "huge");
+        assert!((0..100).all(|_| law.draw(&mut s) == 10.0));
     }
 
     #[test]

@@ -1,7 +1,12 @@
 //! Merges models of pieces of a trace into a model of the whole.
 
+use swell_base::Warning;
+
 use super::model::{FlowModel, Interval, Popularity, Sampled, UdpSources};
 use super::record::nanos;
+
+/// Code of the warning that pieces of a trace leave a hole.
+const SILENT: &str = "silent-between";
 
 /// Maximum number of intervals in a model.
 pub(super) const MAX_INTERVALS: usize = 200_000;
@@ -51,6 +56,11 @@ impl FlowModel {
         if len > MAX_INTERVALS {
             return Err(MergeError::TooLong);
         }
+        // Pieces may come in any order, so an earlier hole may be filled now.
+        let apart = |a: [i64; 2], b: [i64; 2]| i128::from(b[0]) - i128::from(a[1]);
+        let most = apart(self.span, other.span).max(apart(other.span, self.span));
+        let may_have_hole =
+            most > i128::from(width) || self.warnings.iter().any(|w| w.code == SILENT);
         self.start = self.start.min(other.start);
         self.span[0] = self.span[0].min(other.span[0]);
         self.span[1] = self.span[1].max(other.span[1]);
@@ -92,8 +102,46 @@ impl FlowModel {
         ] {
             mine.extend(theirs.iter().cloned());
         }
+        self.warnings.retain(|w| w.code != SILENT);
+        if may_have_hole {
+            self.warnings.extend(self.silence());
+        }
         self.tune();
         Ok(())
+    }
+
+    /// A warning about the longest stretch without any traffic, if there is one.
+    fn silence(&self) -> Option<Warning> {
+        let silent = |i: usize| {
+            let tcp = &self.tcp.intervals[i];
+            let none = (tcp.connections, tcp.bytes, tcp.seen) == (0, 0, 0);
+            none && self
+                .udp
+                .iter()
+                .all(|u| u.active.get(i).is_none_or(|&n| n == 0))
+        };
+        let (mut longest, mut run) = (0..0, 0..0);
+        for i in 0..self.tcp.intervals.len() {
+            run = match silent(i) {
+                true if run.end == i => run.start..i + 1,
+                true => i..i + 1,
+                false => continue,
+            };
+            if run.len() > longest.len() {
+                longest = run.clone();
+            }
+        }
+        let from = self.interval * longest.start as u64;
+        let lasts = self.interval * longest.len() as u64;
+        (!longest.is_empty()).then(|| {
+            Warning::warning(
+                SILENT,
+                format!(
+                    "the pieces do not follow each other: there is no traffic for {lasts} from {from} on, and the \
+                     model plays this silence"
+                ),
+            )
+        })
     }
 
     fn merge_udp(&mut self, theirs: &UdpSources, offset: usize, len: usize) {

@@ -175,6 +175,23 @@ fn models_of_pieces_merge_into_that_of_the_whole() {
     ba.merge(&whole).unwrap();
     assert_eq!((ab.start, &ab.tcp, &ab.udp), (ba.start, &ba.tcp, &ba.udp));
     assert_eq!(ab.tcp.intervals[90].bytes, whole.tcp.intervals[0].bytes);
+    // The hole is named until it is filled.
+    let hole = |m: &FlowModel| {
+        let found = m.warnings.iter().find(|w| w.code == "silent-between");
+        found.map(|w| w.message.clone())
+    };
+    assert_eq!((hole(&ab), hole(&whole)), (hole(&ba), None));
+    assert!(hole(&ab).is_some_and(|text| text.contains("no traffic for")));
+    let mut filled = ab.clone();
+    for piece in 1..18 {
+        let mut between = t.records.clone();
+        for r in &mut between {
+            r.forward.first += piece * 300 * SECOND;
+            r.forward.last += piece * 300 * SECOND;
+        }
+        filled.merge(&configure(&between, options())).unwrap();
+    }
+    assert_eq!(hole(&filled), None);
     let other = configure(
         &t.records,
         Options {

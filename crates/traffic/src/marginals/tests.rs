@@ -92,3 +92,35 @@ fn long_runs_are_walked_only_so_far() {
     let sizes = x.get("", Quantity::Datagram).unwrap();
     assert_eq!(sizes.quantile(1.0), Some(100.0));
 }
+
+/// A flow of many datagrams is not worth less than its number.
+#[test]
+fn a_median_datagram_is_that_of_all() {
+    let flow = |bytes: u32, n: usize| {
+        let mut s = session(2, Dur::ZERO, 0);
+        s.groups[0].connections[0].exchange = crate::Exchange::Datagrams(crate::Datagrams {
+            packets: vec![(Dur::from_millis(u64::from(bytes)), true, bytes); n],
+            ..crate::Datagrams::default()
+        });
+        s
+    };
+    let m = model(
+        Dur::from_secs(10),
+        vec![flow(100, 5_000), flow(40, 600), flow(40, 600)],
+    );
+    let x = Marginals::of(&m);
+    let sizes = x.get("dns", Quantity::Datagram).unwrap();
+    assert!((sizes.total() - 6_200.0).abs() < 1e-6, "{}", sizes.total());
+    assert_eq!(sizes.quantile(0.5), Some(100.0));
+    let gaps = x.get("dns", Quantity::DatagramGap).unwrap();
+    assert_eq!(gaps.quantile(0.5), Some(0.1));
+}
+
+#[test]
+fn a_distribution_is_made_of_quantiles() {
+    let mut rng = swell_base::Stream::new(1, "points");
+    let points = (0..300).map(|_| ((rng.uniform() * 40.0).floor(), rng.uniform() * 3.0));
+    let s = Sample::new(points.collect());
+    let one_by_one = (0..500).filter_map(|i| s.quantile((f64::from(i) + 0.5) / 500.0));
+    assert_eq!(s.ecdf(500), swell_stats::Ecdf::new(one_by_one.collect()));
+}

@@ -148,3 +148,96 @@ fn progress_stays_with_its_exchange() {
         assert_eq!(last.overlap, None);
     }
 }
+
+/// Few large exchanges are held for themselves; small ones stand for forty each. A draw by number alone would carry
+/// thirteen times as much.
+#[test]
+fn a_thinned_model_keeps_its_load() {
+    let mut m = dependent();
+    for (i, s) in m.sessions.iter_mut().enumerate() {
+        let large = i % 20 < 2;
+        s.weight = if large { 1.0 } else { 40.0 };
+        if let Exchange::Sequential(turns) = &mut s.groups[0].connections[0].exchange {
+            turns[0].response = if large { 1_000_000 } else { 1_000 } + i as u64;
+        }
+    }
+    let carried = |m: &Model| {
+        let bytes = m.sessions.iter().map(|s| {
+            let [up, down] = s.groups[0].connections[0].exchange.bytes();
+            s.weight * (up + down) as f64
+        });
+        bytes.sum::<f64>()
+    };
+    let was = carried(&m);
+    let of = |dependency| {
+        let knobs = Knobs {
+            independent: vec![dependency],
+            ..Knobs::default()
+        };
+        let varied = (0..40).map(|seed| m.varied(&knobs, seed));
+        varied.map(|v| carried(&v) / was).collect::<Vec<_>>()
+    };
+    for dependency in [
+        Dependency::ResponseOnRequest,
+        Dependency::SizeOnClass,
+        Dependency::WithinSession,
+    ] {
+        let factors = of(dependency);
+        // Large exchanges are within half a weight of a place, of the ten of a class, or twenty of both.
+        let mean = factors.iter().sum::<f64>() / factors.len() as f64;
+        assert!((0.6..1.4).contains(&mean), "{dependency:?}: {mean}");
+    }
+    for dependency in [Dependency::PathOnUser, Dependency::CapacityOnRtt] {
+        assert_eq!(of(dependency), [1.0; 40], "{dependency:?}");
+    }
+}
+
+/// The shares of values drawn are those of their weights, and each place takes any of them.
+#[test]
+fn values_are_drawn_by_weight() {
+    let weights = [1.0, 9.0, 5.0, 5.0];
+    let (mut counts, draws) = ([[0u32; 4]; 4], 20_000);
+    let mut rng = Stream::new(3, "draws");
+    for _ in 0..draws {
+        let values = weights.into_iter().zip(0..4u64).collect();
+        for (place, value) in redrawn(values, &mut rng, |&v| v).into_iter().enumerate() {
+            counts[place][value as usize] += 1;
+        }
+    }
+    for row in counts {
+        for (count, weight) in row.into_iter().zip(weights) {
+            let (share, p) = (f64::from(count) / f64::from(draws), weight / 20.0);
+            let error = (p * (1.0 - p) / f64::from(draws)).sqrt();
+            assert!((share - p).abs() < 4.0 * error, "{counts:?}");
+        }
+    }
+}
+
+/// A turn without a response has no server think, and the last turn of a connection no client think.
+#[test]
+fn think_times_without_effect_take_no_part() {
+    let mut m = dependent();
+    for (i, s) in (0..).zip(&mut m.sessions) {
+        let turn = |response, server, client| crate::Turn {
+            request: 100,
+            response,
+            server_think: Dur::from_millis(server),
+            client_think: Dur::from_millis(client),
+        };
+        let turns = vec![turn(0, 0, 5_000 + i), turn(10, 1_000 + i, 0)];
+        s.groups[0].connections[0].exchange = Exchange::Sequential(turns);
+    }
+    let knobs = Knobs {
+        independent: vec![Dependency::ThinkOnSize, Dependency::SizeOnClass],
+        ..Knobs::default()
+    };
+    let varied = m.varied(&knobs, 5);
+    assert_ne!(varied, m);
+    for (_, pair) in turns(&varied).chunks(2).map(|p| (p[0].0, [p[0].1, p[1].1])) {
+        assert_eq!((pair[0].response, pair[1].response), (0, 10));
+        assert!(pair[0].client_think >= Dur::from_secs(5), "{pair:?}");
+        assert!(pair[1].server_think >= Dur::from_secs(1), "{pair:?}");
+        let none = [pair[0].server_think, pair[1].client_think];
+        assert_eq!(none, [Dur::ZERO; 2]);
+    }
+}

@@ -7,6 +7,11 @@ use crate::Access;
 
 /// A viewing over a network that takes 10 ms and loses nothing.
 fn watched(length: Dur, buffer: Dur, preroll: f64) -> Stream {
+    watched_without(length, buffer, preroll, u32::MAX)
+}
+
+/// As [`watched`], but media packets from this number on are lost. Viewers ask for missing packets if none is lost.
+fn watched_without(length: Dur, buffer: Dur, preroll: f64, lost: u32) -> Stream {
     let mut stream = Stream::new(StreamConfig {
         rate: Rate::from_bps(400_000),
         frames: 20,
@@ -14,7 +19,7 @@ fn watched(length: Dur, buffer: Dur, preroll: f64) -> Stream {
         buffer,
         preroll,
         packet: Bytes(1_000),
-        repair: true,
+        repair: lost == u32::MAX,
         viewers: 1,
         every: None,
         start: Dur::ZERO,
@@ -35,7 +40,11 @@ fn watched(length: Dur, buffer: Dur, preroll: f64) -> Stream {
                         End::Server => End::Client,
                     };
                     let number = Some(sent);
+                    let what = &stream.viewings[0].sent[sent as usize];
                     sent += 1;
+                    if matches!(what, Sent::Media { packet, .. } if *packet >= lost) {
+                        continue;
+                    }
                     let arrives = Event::Datagram(conn, to, n, number);
                     (Dur::from_millis(10), arrives)
                 }
@@ -75,4 +84,42 @@ fn what_was_watched_leaves_nothing_of_its_packets() {
     assert!(v.over && packets == [0; 3], "{packets:?}");
     let frames = [v.lacks.capacity(), v.left_out.capacity()];
     assert_eq!((frames, v.missing.len()), ([0; 2], 0));
+}
+
+/// The end of a stream is no stall, whatever was lost there.
+#[test]
+fn a_lost_end_is_left_out() {
+    let second = Dur::from_secs(1);
+    // Sixty frames of three packets each; the last frame is lost.
+    let end = |buffer| {
+        let mut stream = watched_without(second * 3, buffer, 1.0, 177);
+        let samples = stream.take_samples();
+        [
+            measures::STALLS,
+            measures::STALLED,
+            measures::LOST,
+            measures::STARTUP,
+        ]
+        .map(|m| samples.iter().find(|s| s.measure == m).expect(m).value)
+    };
+    let [stalls, stalled, lost, started] = end(second);
+    assert_eq!((stalls, stalled, lost), (0.0, 0.0, 1.0 / 60.0));
+    assert!(started < 1.2, "{started}");
+    // A viewer who wants the whole stream first starts when there is no more.
+    let [stalls, stalled, lost, started] = end(second * 3);
+    assert_eq!((stalls, stalled, lost), (0.0, 0.0, 1.0 / 60.0));
+    assert!((3.0..3.3).contains(&started), "{started}");
+}
+
+/// Where nothing comes for a while in the middle, playback does stop. The pause ends with the stream.
+#[test]
+fn a_stop_lasts_until_the_end_at_most() {
+    let second = Dur::from_secs(1);
+    let mut stream = watched_without(second * 3, second / 2, 1.0, 90);
+    let samples = stream.take_samples();
+    let of = |m| samples.iter().find(|s| s.measure == m).expect("one").value;
+    assert_eq!((of(measures::STALLS), of(measures::LOST)), (1.0, 0.5));
+    // The thirtieth frame is due after 2 s, and the stream is known to have ended after 3.1 s.
+    let stalled = of(measures::STALLED);
+    assert!((1.0..1.3).contains(&stalled), "{stalled}");
 }

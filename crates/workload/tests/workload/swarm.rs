@@ -236,5 +236,14 @@ fn a_lost_connection_begins_anew() {
         "{anew:?}"
     );
     assert_eq!(handle(at(33), Event::Received(Conn(0), End::Client, 5)), []);
+    handle(at(33), Event::Connected(Conn(1), End::Client));
+    handle(at(33), Event::Connected(Conn(1), End::Server));
+    // As soon as the remote peer serves it, the client asks for blocks again.
+    let rounds = (0..200).map(|round| handle(at(34 + 10 * round), Event::Timer(2 << 32)));
+    let unchoke = Action::Send(Conn(1), End::Server, STATE);
+    assert!(rounds.into_iter().any(|actions| actions.contains(&unchoke)));
+    let asked = handle(at(2_100), Event::Received(Conn(1), End::Client, STATE));
+    let request = Action::Send(Conn(1), End::Client, REQUEST);
+    assert!(asked.contains(&request), "{asked:?}");
     assert_eq!(swarm.take_records().len(), 1);
 }

@@ -119,3 +119,26 @@ fn clients_begin_at_independent_times() {
     let largest = one.iter().enumerate().map(far).fold(0.0, f64::max);
     assert!(largest < 0.12, "{largest}");
 }
+
+/// A server may close a connection while its client thinks. The client goes on when it has thought, as one client.
+#[test]
+fn a_connection_lost_while_its_client_thinks_is_replaced_once() {
+    use swell_workload::{Conn, End, Event, Workload};
+    let keep = WebConfig {
+        keep: true,
+        think: Dur::from_secs(3),
+        count: None,
+        ..config()
+    };
+    let mut net = Ideal::new(Web::new(keep), Dur::from_millis(10));
+    assert_eq!(net.run(Dur::from_secs(2)).len(), 1);
+    let mut actions = Vec::new();
+    let lost = Event::Reset(Conn(0), End::Client);
+    net.workload
+        .handle(Time::ZERO + Dur::from_secs(2), lost, &mut actions);
+    assert_eq!(actions, []);
+    let got = requests(net.run(Dur::from_secs(9)));
+    let starts: Vec<_> = got.iter().map(|r| ms(Some(r.start))).collect();
+    assert_eq!(starts, [4_020, 7_040]);
+    assert!(got.iter().all(|r| r.outcome == Outcome::Done));
+}

@@ -28,6 +28,13 @@ impl World {
         self.feeds.forget(&mut ended.feed);
         self.workers.closed(ended.workload, ended.conn);
         self.lingering.insert(index, ended.access);
+        let counted = matches!(self.delays.get(ended.workload as usize), Some(Some(_)));
+        if let AnyFlow::Datagrams(flow) = &flow
+            && counted
+        {
+            let who = (ended.workload, flow.transport.from_right);
+            self.late.insert(index, who);
+        }
         self.links
             .queue
             .push(self.links.now + LINGER, Wake::reap(index));
@@ -36,6 +43,7 @@ impl World {
 
     pub(super) fn reap(&mut self, index: u32) {
         self.links.watches.forget(index);
+        self.late.remove(index);
         for handle in self.lingering.remove(index).into_iter().flatten() {
             let Some(pair) = self.accesses.give_back(handle) else {
                 continue;

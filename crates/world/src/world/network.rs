@@ -60,6 +60,7 @@ impl World {
             accesses: Accesses::default(),
             flows: Flows::default(),
             lingering: Paged::default(),
+            late: Paged::default(),
             workers: Workers::default(),
             feeds: Feeds::default(),
             inbox: VecDeque::new(),

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use swell_base::{Dur, Rate, Stream, Tag, Time};
-use swell_path::{Capacity, Change, Discipline, LinkConfig, Loss};
+use swell_base::{Dur, QueueLimit, Rate, Stream, Tag, Time};
+use swell_path::{Capacity, Change, Discipline, FqCoDelConfig, LinkConfig, Loss, NewQueue, Outage};
 use swell_tcp::Config;
 use swell_workload::{Access, Greedy, GreedyConfig, Law, Parametric, ParametricConfig, Transport};
 use swell_world::{Delivery, Direction, LinkSetting, PacketDrop, Port, PortConfig, World};
@@ -240,4 +240,72 @@ fn a_limit_in_time_holds_at_the_rate_of_its_time() {
     // One in transmission, and ten that wait for 8 ms each.
     let left = std::iter::from_fn(|| world.take_delivery());
     assert_eq!(left.count(), 11);
+}
+
+/// A link whose queue is set at 2 s: how many of so many packets of a flow that come at each instant are delivered,
+/// and when the setting took effect.
+fn delivered(change: Change, limit: &str, come: &[(f64, u64)]) -> (usize, Option<Time>) {
+    let link = LinkConfig {
+        rate: Some(Rate::from_bps(10_000_000)),
+        changes: vec![change],
+        ..LinkConfig::default()
+    };
+    let mut world = World::new(&[link.clone(), link], 1);
+    let ends = [false, true].map(|right| {
+        world.add_port(&PortConfig {
+            right,
+            ..PortConfig::default()
+        })
+    });
+    let flow = world.join(ends, Tag::Foreground).expect("one path");
+    let queue = LinkSetting {
+        queue: Some(limit.parse().unwrap()),
+        ..LinkSetting::default()
+    };
+    let (mut set, mut handle) = (None, 0);
+    for &(at, packets) in come {
+        if at > 2.0 && set.is_none() {
+            world.advance(Time::from_secs_f64(2.0));
+            set = world.set_link(0, Direction::Up, &queue);
+        }
+        world.advance(Time::from_secs_f64(at));
+        for _ in 0..packets {
+            world.inject(flow, false, 1000, 0, handle);
+            handle += 1;
+        }
+    }
+    world.advance(Time::from_secs_f64(20.0));
+    let left = std::iter::from_fn(|| world.take_delivery());
+    (left.count(), set)
+}
+
+/// FQ-CoDel drops half of a queue that exceeds its limit, and drop tail a single packet.
+#[test]
+fn a_limit_keeps_the_discipline_of_its_time() {
+    let fair = Change {
+        at: Time::from_secs_f64(1.0),
+        queue: Some(NewQueue {
+            discipline: Discipline::FqCoDel(FqCoDelConfig::default()),
+            limit: QueueLimit::Packets(1000),
+            rate: Some(Rate::from_bps(10_000_000)),
+        }),
+        ..Change::default()
+    };
+    // One in transmission, and six of the eleven others are dropped.
+    let seen = delivered(fair, "10pkt", &[(3.0, 12)]);
+    assert_eq!(seen, (6, Some(Time::from_secs_f64(2.0))));
+}
+
+#[test]
+fn a_limit_holds_at_once_during_an_outage() {
+    let outage = Change {
+        at: Time::from_secs_f64(1.0),
+        outage: Some(Outage {
+            length: Dur::from_secs(5),
+            lossy: false,
+        }),
+        ..Change::default()
+    };
+    let seen = delivered(outage, "5pkt", &[(1.5, 1), (3.0, 10)]);
+    assert_eq!(seen, (5, Some(Time::from_secs_f64(2.0))));
 }

@@ -67,6 +67,30 @@ fn packets_of_a_flow_that_is_over_stay_off_links_that_became_another_flows() {
     assert_eq!(world.pooled(), 0);
 }
 
+/// The longest waits are those of the last packets. Without them, a window that closes would make delays shorter.
+#[test]
+fn datagrams_under_way_when_their_flow_closes_have_delays() {
+    let link = LinkConfig {
+        rate: Some(Rate::from_bps(8_000)),
+        queue: QueueLimit::Packets(100),
+        ..LinkConfig::default()
+    };
+    let mut world = World::new(&[link.clone(), link], 1);
+    let tcp = Arc::new(Config::linux());
+    let workload = world.add(Box::new(Reborn), Tag::Foreground, tcp);
+    world.count_delays(workload, Time::ZERO);
+    world.advance(Time::from_secs_f64(10.05));
+    let counted = |world: &World| -> u64 {
+        let delays = world.delays(workload, Direction::Up);
+        delays.iter().map(|d| d.packets).sum()
+    };
+    // One each second, after 132 ms more on the access link.
+    assert_eq!(counted(&world), 9);
+    // The other three are those of the second flow.
+    world.advance(Time::from_secs_f64(60.0));
+    assert_eq!(counted(&world), 12);
+}
+
 const GROUP: u32 = 6;
 
 /// Every second, six hosts send one datagram each at the same instant. Each flow is aborted when its datagram arrives.
