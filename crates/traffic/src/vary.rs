@@ -166,12 +166,12 @@ impl Model {
                 for pattern in PATTERNS {
                     let alike =
                         |(_, t): &(f64, &mut Turn)| [t.request > 0, t.response > 0] == pattern;
-                    let all = self.turns_mut(None).filter(alike);
-                    let values = all.map(|(w, t)| (w, sizes(t))).collect();
+                    let donors = self.turns_mut(None).filter(alike);
+                    let values = donors.map(|(w, t)| (w, sizes(t))).collect();
                     let drawn = redrawn(values, rng, |s| s.0.saturating_add(s.1));
                     // Both at once, so that no turn changes its pattern before its turn comes.
-                    let all = self.turns_mut(None).filter(alike);
-                    for ((_, t), (request, response)) in all.zip(drawn) {
+                    let takers = self.turns_mut(None).filter(alike);
+                    for ((_, t), (request, response)) in takers.zip(drawn) {
                         (t.request, t.response) = (request, response);
                     }
                 }
@@ -225,10 +225,10 @@ impl Model {
                 }
             }
             Dependency::CapacityOnRtt => {
-                let weights = self.path_weights();
+                let uses = self.path_weights();
                 for (paths, weights) in [&mut self.client_paths, &mut self.server_paths]
                     .into_iter()
-                    .zip(weights)
+                    .zip(uses)
                 {
                     let values = weights.into_iter().zip(paths.iter().cloned()).collect();
                     let others = redrawn(values, rng, |p| {
@@ -250,7 +250,7 @@ impl Model {
     /// is the weight of the sessions and connections that use it.
     fn path_weights(&self) -> [Vec<f64>; 2] {
         let mut weights = [&self.client_paths, &self.server_paths].map(|p| vec![0.0; p.len()]);
-        if alike(self.sessions.iter().map(|s| s.weight)) {
+        if equal(self.sessions.iter().map(|s| s.weight)) {
             weights.iter_mut().for_each(|side| side.fill(1.0));
             return weights;
         }
@@ -293,7 +293,7 @@ impl Model {
                 };
                 let next: Vec<bool> = turns.iter().skip(1).map(|t| t.request > 0).collect();
                 let pairs = turns.iter_mut().zip(next);
-                let pairs = pairs.filter(move |(t, next)| [t.response > 0, *next] == pattern);
+                let pairs = pairs.filter(move |(t, asks)| [t.response > 0, *asks] == pattern);
                 pairs.map(move |(t, _)| (weight, &mut t.client_think))
             })
     }
@@ -367,7 +367,7 @@ fn permute<'a, F: Clone + 'a>(
 /// Madow & Madow, Annals of Mathematical Statistics 15, 1944). So the distribution by weight differs by at most the
 /// weight of a place.
 fn redrawn<T: Clone>(values: Vec<(f64, T)>, rng: &mut Stream, order: impl Fn(&T) -> u64) -> Vec<T> {
-    if alike(values.iter().map(|v| v.0)) {
+    if equal(values.iter().map(|v| v.0)) {
         let mut values: Vec<T> = values.into_iter().map(|v| v.1).collect();
         rng.shuffle(&mut values);
         return values;
@@ -399,7 +399,7 @@ fn redrawn<T: Clone>(values: Vec<(f64, T)>, rng: &mut Stream, order: impl Fn(&T)
 }
 
 /// Whether all weights are equal.
-fn alike(mut weights: impl Iterator<Item = f64>) -> bool {
+fn equal(mut weights: impl Iterator<Item = f64>) -> bool {
     let first = weights.next();
     weights.all(|w| Some(w) == first)
 }

@@ -110,8 +110,8 @@ impl Link {
         if self.free_at == Time::MAX {
             return None;
         }
-        let wire = change.of_wire();
-        let at = if wire { self.next_change(now) } else { now };
+        let of_wire = change.of_wire();
+        let at = if of_wire { self.next_change(now) } else { now };
         let mut change = change.clone();
         (change.at, change.every) = (at, None);
         let (constant, delay) = ((self.rate, self.carry), self.delay);
@@ -134,7 +134,7 @@ impl Link {
                 at_once.at = now;
                 varied.queues.add(at_once);
             }
-            if wire {
+            if of_wire {
                 varied.wire.add(now, change);
             }
         }

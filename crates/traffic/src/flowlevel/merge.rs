@@ -57,8 +57,8 @@ impl FlowModel {
             return Err(MergeError::TooLong);
         }
         // Pieces may come in any order, so an earlier hole may be filled now.
-        let apart = |a: [i64; 2], b: [i64; 2]| i128::from(b[0]) - i128::from(a[1]);
-        let most = apart(self.span, other.span).max(apart(other.span, self.span));
+        let hole = |a: [i64; 2], b: [i64; 2]| i128::from(b[0]) - i128::from(a[1]);
+        let most = hole(self.span, other.span).max(hole(other.span, self.span));
         let may_have_hole =
             most > i128::from(width) || self.warnings.iter().any(|w| w.code == SILENT);
         self.start = self.start.min(other.start);

@@ -161,8 +161,8 @@ fn a_thinned_model_keeps_its_load() {
             turns[0].response = if large { 1_000_000 } else { 1_000 } + i as u64;
         }
     }
-    let carried = |m: &Model| {
-        let bytes = m.sessions.iter().map(|s| {
+    let carried = |of: &Model| {
+        let bytes = of.sessions.iter().map(|s| {
             let [up, down] = s.groups[0].connections[0].exchange.bytes();
             s.weight * (up + down) as f64
         });

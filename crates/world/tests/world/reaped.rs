@@ -80,8 +80,8 @@ fn datagrams_under_way_when_their_flow_closes_have_delays() {
     let workload = world.add(Box::new(Reborn), Tag::Foreground, tcp);
     world.count_delays(workload, Time::ZERO);
     world.advance(Time::from_secs_f64(10.05));
-    let counted = |world: &World| -> u64 {
-        let delays = world.delays(workload, Direction::Up);
+    let counted = |then: &World| -> u64 {
+        let delays = then.delays(workload, Direction::Up);
         delays.iter().map(|d| d.packets).sum()
     };
     // One each second, after 132 ms more on the access link.
