@@ -101,7 +101,7 @@ impl Control {
         *locked(&self.set_at) = instants
             .into_iter()
             .collect::<Option<Vec<_>>>()
-            .and_then(|all| all.into_iter().max());
+            .and_then(|set| set.into_iter().max());
         self.asked.store(false, Ordering::Release);
         all
     }

@@ -342,7 +342,7 @@ fn odd_lines(all: &[Reported], lines: &str) -> Option<Warning> {
 
 /// The factor that converts a time or a rate on the program's clock to network time; `None` for other units.
 fn own_clock(unit: &str, stretch: f64) -> Option<f64> {
-    let per_time = ["/s", "/sec", "/second", "/min"];
+    let per_time = ["/s", "/sec", "/second", "/seconds", "/min", "/minute"];
     if split(unit).1 == "s" {
         return Some(1.0 / stretch);
     }
@@ -356,7 +356,9 @@ fn own_clock(unit: &str, stretch: f64) -> Option<f64> {
 
 /// Abbreviations of rates, in lower case and without prefixes. The letters "ps" alone do not make one: there are drops
 /// and hops.
-const PER_SECOND: [&str; 8] = ["bps", "fps", "pps", "rps", "qps", "tps", "iops", "ibps"];
+const PER_SECOND: [&str; 11] = [
+    "bps", "fps", "pps", "rps", "qps", "tps", "ops", "cps", "eps", "iops", "ibps",
+];
 
 /// The factor that converts a value from unit `from` to unit `to`. A value without a unit is in the unit of the
 /// measure. A prefix without a unit, such as "1.25k", multiplies a unit that has none itself. Of `kB/s` nobody can tell
@@ -367,9 +369,21 @@ fn convert(from: &str, to: &str) -> Option<f64> {
     }
     let ((a, base), (b, wanted)) = (split(from), split(to));
     match base {
-        "" => (b == 1.0).then_some(a),
+        // "1.2k" of what is no unit with a prefix, such as "TPS" or "Messages/s".
+        "" if wanted.is_empty() => Some(a / b),
+        "" => (b == 1.0 || !takes_prefixes(to, wanted)).then_some(a),
         _ => (base == wanted).then_some(a / b),
     }
+}
+
+/// Whether a unit has a prefix before this base. Others only begin with a letter that could be one.
+fn takes_prefixes(unit: &str, base: &str) -> bool {
+    let plain = base.split('/').next().unwrap_or_default();
+    let data = ["b", "B", "bit", "bits", "byte", "bytes", "Byte", "Bytes"];
+    unit.starts_with('k')
+        || data.contains(&plain)
+        || ["s", "Hz"].contains(&base)
+        || PER_SECOND.contains(&&*base.to_lowercase())
 }
 
 /// Splits a unit into a factor and a base unit. Prefixes are those of the SI and, before bits and bytes, the binary ones

@@ -257,9 +257,11 @@ impl Experiment {
                 .hint("the same command goes on where it stopped"))
             }
             Err(failure @ Failure::Lock(LockError::Busy { .. })) => Err(busy(failure)),
-            Err(failure @ (Failure::Other { .. } | Failure::Unknown { .. })) => {
-                Err(Error::usage(failure)
-                    .hint("--fresh throws the old runs away; -o DIR writes elsewhere"))
+            Err(failure @ Failure::Other { .. }) => Err(Error::usage(failure)
+                .hint("--fresh throws the old runs away; -o DIR writes elsewhere")),
+            // Without a manifest, --fresh removes nothing either.
+            Err(failure @ Failure::Unknown { .. }) => {
+                Err(Error::usage(failure).hint("remove them yourself, or -o DIR writes elsewhere"))
             }
             Err(failure) => Err(Error::failed(failure)),
         }

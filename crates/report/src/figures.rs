@@ -353,6 +353,14 @@ pub(crate) fn timelines(id: &str, named: &[Named<'_>]) -> Vec<Figure> {
 /// Timelines, with the condition and series of each.
 type Timelines<'a> = (Vec<Timeline>, Vec<(&'a Named<'a>, &'a Series)>);
 
+/// The replications that timelines show, ascending.
+fn replications(named: &[Named<'_>]) -> Vec<u32> {
+    let most = named.iter().map(|n| n.condition.series.len()).max();
+    let each = named.iter().flat_map(|n| &n.condition.series);
+    let all: std::collections::BTreeSet<u32> = each.map(|both| both[0].replication).collect();
+    all.into_iter().take(most.unwrap_or(0)).collect()
+}
+
 /// Utilisation, queue and drops of one direction in the `nth` replication: a picture per background with equal axes,
 /// and the series of each.
 pub(crate) fn timeline_charts<'a>(
@@ -361,9 +369,14 @@ pub(crate) fn timeline_charts<'a>(
     nth: usize,
     direction: usize,
 ) -> Option<Timelines<'a>> {
+    let replication = *replications(named).get(nth)?;
     let shown: Vec<(&Named<'_>, &Series)> = named
         .iter()
-        .filter_map(|n| Some((n, &n.condition.series.get(nth)?[direction])))
+        .filter_map(|n| {
+            // Late runs are missing, so the same place may be another replication.
+            let mut own = n.condition.series.iter().map(|both| &both[direction]);
+            Some((n, own.find(|s| s.replication == replication)?))
+        })
         .filter(|(_, s)| s.bin > 0.0 && !s.used[0].is_empty())
         .collect();
     shown.first()?;
@@ -387,7 +400,7 @@ pub(crate) fn timeline_charts<'a>(
         let ends = |hi: f64| [0.0, hi].into_iter();
         let title = match shown[i].1.rate_known {
             true => "Utilisation",
-            false => "Share of the initial rate",
+            false => "Share of a fixed rate",
         };
         chart.strips[0].y = Axis::linear(title, Quantity::Share, ends(used), true);
         chart.strips[2].y =
@@ -513,7 +526,7 @@ fn timeline(n: &Named<'_>, s: &Series, queue: &Axis, link: &str) -> Timeline {
     Timeline {
         title: match s.link.as_str() {
             "" => n.name.into(),
-            link => format!("{}, at {link}", n.name),
+            place => format!("{}, at {place}", n.name),
         },
         description: "Utilisation, queue and drops of the bottleneck over time.".into(),
         time: "Time since the start of the run".into(),

@@ -121,8 +121,8 @@ impl XyChart {
             let rows = those.flat_map(|c| c.band.iter().map(move |b| (c, b)));
             rows.filter(|(_, b)| finite(&[b.0, b.1, b.2]))
                 .map(|(c, b)| {
-                    let [x, low, high] = [b.0, b.1, b.2].map(rounded);
-                    json!({"series": c.name, "x": x, "low": low, "high": high})
+                    let [at, low, high] = [b.0, b.1, b.2].map(rounded);
+                    json!({"series": c.name, "x": at, "low": low, "high": high})
                 })
                 .collect::<Vec<Value>>()
         };

@@ -97,7 +97,7 @@ pub(crate) fn figure(id: &str, named: &[Named<'_>]) -> Option<Figure> {
         let name = Cell::text(n.name).slot(n.slot);
         let requests = Cell::text(count(own.explained as u64)).small(match own.left_out {
             0 => String::new(),
-            n => format!("{} left out", count(n as u64)),
+            missing => format!("{} left out", count(missing as u64)),
         });
         let row = [name].into_iter().chain(cells).chain([requests]);
         table.rows.push(row.collect());

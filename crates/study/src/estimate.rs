@@ -62,8 +62,8 @@ impl Estimate {
         let half = |e: &Estimate| e.interval.map(|i| (i[1] - i[0]) / 2.0);
         let interval = half(self).zip(half(divisor)).map(|(a, b)| {
             // Not relative errors: the dividend may be zero.
-            let half = a.hypot(value * b) / divisor.value.abs();
-            [value - half, value + half]
+            let own = a.hypot(value * b) / divisor.value.abs();
+            [value - own, value + own]
         });
         Estimate {
             value,

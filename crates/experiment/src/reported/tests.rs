@@ -150,6 +150,10 @@ fn units_are_converted() {
         ("Tibit", "bit", 1024f64.powi(4)),
         ("Ki", "B", 1024.0),
         ("Kitems", "items", 1e3),
+        // Not tera-"PS", and not mega-"essages".
+        ("k", "TPS", 1e3),
+        ("k", "Messages/s", 1e3),
+        ("K", "k", 1.0),
     ] {
         let got = convert(from, to).unwrap();
         assert!((got / factor - 1.0).abs() < 1e-12, "{from} {to} {got}");
@@ -162,6 +166,8 @@ fn units_are_converted() {
         // Thousands of kB/s, or of B/s?
         ("k", "kB/s"),
         ("k", "ms"),
+        ("k", "kreq/s"),
+        ("k", "Mbit/s"),
     ] {
         assert_eq!(convert(from, to), None, "{from} {to}");
     }

@@ -316,8 +316,16 @@ impl<'w> Chains<'w> {
         let chains =
             (last.into_iter()).filter_map(|at| Some((at.0, self.chain(request, at, owners)?)));
         // Where several connections may be its own, it is the one whose first packet was sent when the request began.
-        let (conn, chain) = chains.min_by_key(|(_, chain)| chain.unexplained)?;
-        owners.insert(conn, request.client);
+        let mut chains: Vec<_> = chains.collect();
+        chains.sort_by_key(|(_, chain)| chain.unexplained);
+        let equal = chains
+            .get(1)
+            .is_some_and(|second| second.1.unexplained == chains[0].1.unexplained);
+        let (conn, chain) = chains.into_iter().next()?;
+        // Of equal ones, either may be another client's.
+        if !equal {
+            owners.insert(conn, request.client);
+        }
         let share = |((cause, queue), time): ((Cause, Option<Queue>), Dur)| Share {
             client: request.client,
             index: request.index,

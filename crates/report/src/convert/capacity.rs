@@ -46,7 +46,7 @@ pub(super) fn mean(rates: &[(f64, f64)], from: f64, to: f64) -> f64 {
     let next = rates[before..].iter().skip(1).map(|(at, _)| *at);
     let parts = own.zip(next.chain([f64::INFINITY]));
     let bits: f64 = parts
-        .map(|(&(at, rate), next)| rate * (next.min(to) - at.max(from)))
+        .map(|(&(at, rate), end)| rate * (end.min(to) - at.max(from)))
         .sum();
     bits / (to - from)
 }

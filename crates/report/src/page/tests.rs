@@ -287,3 +287,29 @@ fn a_timeline_names_its_link_where_there_are_several() {
     assert!(page.contains(">campus, at core</text>"));
     assert!(page.contains(">campus</text>"), "others have one link");
 }
+
+/// Where the first run of one background was late, its next one has other seeds than the first of the others.
+#[test]
+fn timelines_of_a_picture_are_of_one_replication() {
+    let data = sample::report(&NAMES);
+    let mut conditions = data.foregrounds[0].conditions.clone();
+    let late = conditions.len() - 1;
+    for series in conditions[late].series.iter_mut().flatten() {
+        series.replication += 1;
+    }
+    let named: Vec<_> = (conditions.iter().zip(NAMES))
+        .map(|(condition, name)| crate::figures::Named {
+            name,
+            slot: 1,
+            role: crate::Role::Other,
+            condition,
+        })
+        .collect();
+    let (_, shown) = crate::figures::timeline_charts("", &named, 0, 1).unwrap();
+    assert_eq!(shown.len(), named.len() - 1);
+    assert!(
+        shown
+            .iter()
+            .all(|(_, s)| s.replication == shown[0].1.replication)
+    );
+}

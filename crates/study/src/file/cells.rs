@@ -1,6 +1,5 @@
 //! The runs of a study: combinations with a seed.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rhai::Scope;
@@ -12,7 +11,7 @@ use swell_experiment::run::{self, Ended, Options};
 use swell_experiment::{Backend as _, Plan, Simulator, file};
 
 use super::bench;
-use super::compiled::{Compiled, Rates, scope};
+use super::compiled::{Compiled, Measurement, scope};
 use super::error::StudyError;
 use super::format::StudyFile;
 use super::group::{Group, resolve_one, scope_of};
@@ -99,13 +98,14 @@ impl FileCell {
         let cell: Cell = plan.cells.first().ok_or_else(none)?.clone();
         let all = &plan.file.background;
         let measured = all.iter().any(|b| b.matches().is_some() || b.is_scaled());
-        let rates = match measured.then(|| measuring(&plan)) {
-            None => BTreeMap::new(),
+        let (rates, told) = match measured.then(|| measuring(&plan)) {
+            None => Measurement::default(),
             Some(key) => match self.compiled.measured.get(&key) {
                 Some(known) => known,
                 // A background with a target rate is measured alone first, as in `swell run`.
                 None => {
-                    let (observed, found) = measured_first(&plan, stop)?;
+                    let (mut observed, found) = measured_first(&plan, stop)?;
+                    observed.warnings.extend(found.1.iter().cloned());
                     self.compiled.measured.put(key, found);
                     return Ok((observed, plan));
                 }
@@ -113,7 +113,9 @@ impl FileCell {
         };
         let spec = plan.spec(&cell, &rates).ok_or_else(none)?;
         let observed = Simulator.run(&spec, &|_| {}, stop);
-        Ok((observed.map_err(|e| e.to_string())?, plan))
+        let mut observed = observed.map_err(|e| e.to_string())?;
+        observed.warnings.extend(told);
+        Ok((observed, plan))
     }
 }
 
@@ -130,7 +132,7 @@ fn measuring(plan: &Plan) -> String {
 fn measured_first(
     plan: &Plan,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<(Observations, Rates), String> {
+) -> Result<(Observations, Measurement), String> {
     let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
     let options = Options {
         dir: dir.path().to_owned(),
@@ -140,10 +142,17 @@ fn measured_first(
     };
     match run::run(plan, &Simulator, &options, &|_| {}, stop) {
         Ok(Ended::Complete(mut results)) if !results.runs.is_empty() => {
-            let mut observed = results.runs.remove(0).observed;
-            // Those of the measurement, for example of a load that was missed.
-            observed.warnings.extend(results.manifest.warnings);
-            Ok((observed, results.manifest.measured))
+            // Those of the measurement, for example of a load that was missed. Those of inputs are known from the plan,
+            // and what the plan of a single run lacks, the study may have.
+            let of_inputs: Vec<&str> = (plan.facts())
+                .flat_map(|(_, facts)| facts.warnings.iter().map(|w| &*w.code))
+                .collect();
+            let mut told = results.manifest.warnings;
+            told.retain(|w| w.code != "no-reference" && !of_inputs.contains(&&*w.code));
+            Ok((
+                results.runs.remove(0).observed,
+                (results.manifest.measured, told),
+            ))
         }
         Ok(_) => Err("it was not finished".into()),
         Err(failure) => Err(failure.to_string()),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rhai::{AST, Engine, Scope};
+use swell_base::Warning;
 use swell_experiment::Traces;
 use swell_experiment::store::Measured;
 
@@ -17,20 +18,23 @@ pub(super) type Rates = BTreeMap<String, Measured>;
 
 /// Cache of background measurements while the program runs: many runs of a study share their backgrounds.
 #[derive(Debug, Default)]
-pub(super) struct Measurements(Mutex<BTreeMap<String, Rates>>);
+pub(super) struct Measurements(Mutex<BTreeMap<String, Measurement>>);
+
+/// Rates, and the warnings of their measurement.
+pub(super) type Measurement = (Rates, Vec<Warning>);
 
 impl Measurements {
     /// The measurement with this key, if there is one.
-    pub(super) fn get(&self, key: &str) -> Option<Rates> {
+    pub(super) fn get(&self, key: &str) -> Option<Measurement> {
         self.lock().get(key).cloned()
     }
 
     /// Stores a measurement.
-    pub(super) fn put(&self, key: String, rates: Rates) {
-        self.lock().insert(key, rates);
+    pub(super) fn put(&self, key: String, measured: Measurement) {
+        self.lock().insert(key, measured);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Rates>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Measurement>> {
         // A panic elsewhere cannot leave the map half-written, so a poisoned lock is safe to use.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -134,8 +134,8 @@ impl FileStudy {
         let columns = cells::columns(&self.compiled.file);
         // Open the table of runs first: if it belongs to another study and is refused, that study's points stay.
         let grid = Grid::open(columns.clone(), options)?;
-        let each = self.cells().into_iter();
-        let mut cells: Vec<FileCell> = each.map(|c| c.warning(&self.warnings)).collect();
+        let all = self.cells().into_iter();
+        let mut cells: Vec<FileCell> = all.map(|c| c.warning(&self.warnings)).collect();
         open(&self.warnings, options, &columns.keys)?;
         if self.has_points() {
             open(&self.points, options, &columns.keys)?;

@@ -178,9 +178,9 @@ fn equal(a: &Dynamic, b: &Dynamic) -> bool {
         (Some(a), Some(b)) => a == b,
         (None, None) => {
             let text = |d: &Dynamic| d.clone().into_immutable_string().ok();
-            let texts = text(a).zip(text(b)).is_some_and(|(a, b)| a == b);
+            let texts = text(a).zip(text(b)).is_some_and(|both| both.0 == both.1);
             let truths = a.as_bool().ok().zip(b.as_bool().ok());
-            texts || truths.is_some_and(|(a, b)| a == b)
+            texts || truths.is_some_and(|both| both.0 == both.1)
         }
         _ => false,
     }

@@ -141,20 +141,11 @@ pub(super) fn set(
             return Err(wrong(format!("the study has no option `{name}`: {hint}")));
         };
         let other = |with: &BTreeMap<String, Scalar>| with.contains_key(name);
-        let by = (study
-            .column
-            .iter()
-            .filter(|c| other(&c.with))
-            .map(|c| &c.name))
-        .chain(
-            study
-                .line
-                .iter()
-                .filter(|l| other(&l.with))
-                .map(|l| &l.name),
-        );
-        if let Some(by) = by.into_iter().next() {
-            return Err(wrong(format!("`{by}` sets `{name}` itself")));
+        let nowhere = !study.column.is_empty() && study.column.iter().all(|c| other(&c.with))
+            || !study.line.is_empty() && study.line.iter().all(|l| other(&l.with));
+        if nowhere {
+            let why = format!("each column or each line sets `{name}` itself");
+            return Err(wrong(why));
         }
         let to = like(own, text).map_err(|kind| wrong(format!("`{text}` is not {kind}")))?;
         if let Scalar::Number(x) = to

@@ -18,6 +18,8 @@ pub(super) struct Spruce {
     capacity: f64,
     samples: Vec<f64>,
     sent: usize,
+    /// Whether the packets of any pair came at different times.
+    spread: bool,
 }
 
 impl Spruce {
@@ -26,6 +28,7 @@ impl Spruce {
             capacity,
             samples: Vec::new(),
             sent: 0,
+            spread: false,
         }
     }
 }
@@ -39,9 +42,10 @@ impl Estimator for Spruce {
     }
 
     fn heard(&mut self, heard: &[Heard]) -> Option<Range> {
-        let grown = gaps(heard)
-            .into_iter()
-            .map(|(sent, came)| (came - sent) / sent);
+        let pairs = gaps(heard);
+        // Packets that arrive at one instant, as on a link that follows a delivery trace, tell nothing.
+        self.spread |= pairs.iter().any(|&(_, came)| came > 0.0);
+        let grown = pairs.into_iter().map(|(sent, came)| (came - sent) / sent);
         self.samples
             .extend(grown.map(|g| self.capacity * (1.0 - g)));
         self.sent += 1;
@@ -50,6 +54,9 @@ impl Estimator for Spruce {
         }
         let all = std::mem::take(&mut self.samples);
         self.sent = 0;
+        if !std::mem::take(&mut self.spread) {
+            return None;
+        }
         let mean = swell_stats::mean(&all)?.clamp(0.0, self.capacity);
         Some((mean, mean))
     }

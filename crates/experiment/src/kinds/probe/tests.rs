@@ -29,8 +29,9 @@ fn delays_that_rise_are_told_from_those_that_do_not() {
 #[test]
 fn packets_that_arrive_all_at_one_instant_are_no_estimate() {
     let mut rng = Stream::new(1, "tool");
-    let tools: [&mut dyn Estimator; 3] = [
+    let tools: [&mut dyn Estimator; 4] = [
         &mut Pairs::default(),
+        &mut Spruce::new(10e6),
         &mut Trains::new(10e6, true),
         &mut Trains::new(10e6, false),
     ];
