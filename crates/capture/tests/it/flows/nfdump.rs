@@ -180,6 +180,27 @@ fn both_directions_of_a_biflow_have_the_records_times() {
     }
 }
 
+/// Calls and questions about the time have as many packets and bytes each way. Alone in a file, they keep both directions.
+#[test]
+fn symmetric_traffic_keeps_both_directions() {
+    for (packets, bytes, back) in [(1, 76, [1, 76]), (3_000, 600_000, [2_990, 598_000])] {
+        let mut udp = generic(1_000, 2_000, 4_000);
+        udp[4 + 24..4 + 32].copy_from_slice(&LE.u64(packets));
+        udp[4 + 32..4 + 40].copy_from_slice(&LE.u64(bytes));
+        udp[4 + 44] = 17;
+        let other = [1, back[0], back[1]].map(|n| LE.u64(n)).concat();
+        let one = record(&[udp, addresses(), element(5, other)]);
+        let file = file(PLAIN, &[one.repeat(50)]);
+        let read = drain(FlowReader::new(&file[..]).unwrap());
+        assert_eq!(read.records.len(), 50);
+        assert!(read.records.iter().all(|r| {
+            let sides = r.reverse.map(|b| [b.packets, b.bytes]);
+            (r.packets, r.bytes, sides) == (packets, bytes, Some(back))
+        }));
+        assert_eq!(read.counts.counted_behind, 0);
+    }
+}
+
 /// A sampler of exporter 2 that selects `packets` out of `packets + space` packets.
 fn sampler(id: i64, packets: u32, space: u32) -> Vec<u8> {
     let head = [LE.u16(15), LE.u16(24), LE.u16(2), LE.u16(1)].concat();
