@@ -51,6 +51,26 @@ fn an_exporter_that_restarts_early_is_followed() {
     assert_eq!(run.process.counts().gaps, 0);
 }
 
+/// A path that delays many messages is no restart: messages that follow them are no gap. One that is lost later is.
+#[test]
+fn messages_that_return_from_late_ones_are_no_gap() {
+    let mut run = Run::new();
+    let order = (0..20).chain(40..60).chain(20..40).chain(60..70);
+    for n in order {
+        let message = v9(0, 1_000, n, &[set(0, &template(256, &PLAIN))]);
+        run.send(&message).unwrap();
+    }
+    let counts = run.process.counts();
+    assert_eq!((counts.gaps, counts.missing), (1, 20));
+    assert_eq!(counts.out_of_order, 8);
+    for n in (71..80).chain([90]) {
+        let message = v9(0, 1_000, n, &[set(0, &template(256, &PLAIN))]);
+        run.send(&message).unwrap();
+    }
+    let counts = run.process.counts();
+    assert_eq!((counts.gaps, counts.missing), (3, 31));
+}
+
 /// Datagrams of sFlow in a file tell when they were sent by the uptime of their agent.
 #[test]
 fn sflow_without_arrival_times_is_apart_as_its_uptimes() {
