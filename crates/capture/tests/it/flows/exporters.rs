@@ -140,3 +140,23 @@ fn data_before_the_options_of_a_domain_count_as_not_sampled_and_are_told() {
         assert_eq!(counts.unknown_sampler, 0);
     }
 }
+
+/// Cisco's exporters name sampler 0 for records of interfaces that are not sampled: their sampling is known.
+#[test]
+fn records_of_interfaces_without_a_sampler_are_not_early() {
+    let mut fields = PLAIN.to_vec();
+    fields.push((302, 4));
+    let data = [plain(1, 40), vec![0; 4]].concat();
+    let mut run = Run::new();
+    let sets = [
+        set(2, &template(256, &fields)),
+        set(256, &data.repeat(3)),
+        set(3, &ipfix_options(257, &[(302, 4), (305, 4), (306, 4)])),
+        set(257, &[1u32, 1, 49].map(u32::to_be_bytes).concat()),
+        set(256, &data),
+    ];
+    run.send(&ipfix(0, 1, &sets)).unwrap();
+    let counts = run.process.counts();
+    assert_eq!((counts.records, counts.before_sampling), (4, 0));
+    assert_eq!(counts.unknown_sampler, 0);
+}
