@@ -67,8 +67,8 @@ fn messages_that_return_from_late_ones_are_no_gap() {
         let message = v9(0, 1_000, n, &[set(0, &template(256, &PLAIN))]);
         run.send(&message).unwrap();
     }
-    let counts = run.process.counts();
-    assert_eq!((counts.gaps, counts.missing), (3, 31));
+    let later = run.process.counts();
+    assert_eq!((later.gaps, later.missing), (3, 31));
 }
 
 /// Datagrams of sFlow in a file tell when they were sent by the uptime of their agent.
