@@ -50,6 +50,8 @@ pub(crate) struct Domain {
     expected: Option<u32>,
     /// The number of the message that would continue the latest late one, and how many did so one after the other.
     late: (u32, u32),
+    /// What was expected before late messages were followed. If they were no restart, messages return to it.
+    left: Option<u32>,
     /// Hashes of recent messages.
     recent: VecDeque<u64>,
     /// When the exporter's uptime was zero, in nanoseconds since the Unix epoch.
@@ -302,6 +304,7 @@ impl CollectingProcess {
             },
             expected: None,
             late: (0, 0),
+            left: None,
             recent: VecDeque::new(),
             boot: None,
             samplers: Samplers::default(),
@@ -341,10 +344,12 @@ impl CollectingProcess {
         if let Some(expected) = domain.expected {
             let ahead = got.wrapping_sub(expected);
             if ahead > 0 && ahead < 1 << 31 {
-                counts.gaps += 1;
-                counts.missing += u64::from(ahead);
-                domain.public.gaps += 1;
-                domain.public.missing += u64::from(ahead);
+                if domain.left.take() != Some(got) {
+                    counts.gaps += 1;
+                    counts.missing += u64::from(ahead);
+                    domain.public.gaps += 1;
+                    domain.public.missing += u64::from(ahead);
+                }
             } else if ahead != 0 {
                 counts.out_of_order += 1;
                 let (continued, row) = domain.late;
@@ -353,6 +358,7 @@ impl CollectingProcess {
                 if expected.wrapping_sub(got) <= LATE && row < IN_A_ROW {
                     return;
                 }
+                domain.left = Some(expected);
             }
         }
         domain.late.1 = 0;

@@ -285,6 +285,15 @@ impl Draft {
     /// counters of both directions, or of this one. Payload beside the bytes of packets is kept, too.
     fn bytes_of_layer(&mut self) -> Result<Option<u64>, FlowSkip> {
         let network = (self.bytes.0 > Counter::None).then_some(self.bytes.1);
+        // Some templates have fields that their exporter fills with zeros. They do not replace bytes.
+        if network.is_some_and(|n| n > 0) && self.reverse_bytes.is_none() {
+            for pair in [&mut self.payload, &mut self.link] {
+                if *pair == [Some(0); 2] {
+                    *pair = [None; 2];
+                    self.reverse_packets = self.reverse_packets.filter(|n| *n > 0);
+                }
+            }
+        }
         let layers = [
             (Layer::Network, [network, self.reverse_bytes]),
             (Layer::Payload, self.payload),

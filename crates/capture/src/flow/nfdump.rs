@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::behind::Behind;
 use super::error::FlowProblem;
 use super::record::{
-    Direction, EndReason, FlowRecord, Reverse, Sampling, SamplingSource, Times, known_flags,
+    Direction, EndReason, FlowRecord, Layer, Reverse, Sampling, SamplingSource, Times, known_flags,
 };
 use super::{FlowCounts, FlowSkip};
 use crate::bytes::Endian;
@@ -43,6 +43,8 @@ const COMMON: u16 = 10;
 const V3: u16 = 11;
 /// Element with the number of the flow's sampler (`EXsamplerInfoID`).
 const SAMPLER_INFO: u16 = 18;
+/// Element of a firewall's event (`EXnselCommonID`).
+const FIREWALL: u16 = 19;
 
 /// How blocks are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -340,7 +342,9 @@ fn records(
         if let Some(reverse) = &mut record.reverse {
             // The reverse direction has no times of its own. The element with the record's times may come after it.
             (reverse.first, reverse.last) = (record.first, record.last);
-            known.behind.judge(record, counts);
+            if record.layer != Layer::Payload {
+                known.behind.judge(record, counts);
+            }
         }
         if record.sampling.scaled {
             // Exporter numbers have 16 bits here.
@@ -471,6 +475,10 @@ fn version_3(r: &[u8], record: &mut FlowRecord, sampler: &mut Option<u64>) -> Re
             }
             4 => misc(element, record),
             5 => other_side(element, record),
+            FIREWALL => {
+                firewall(element, record);
+                Some(())
+            }
             SAMPLER_INFO => {
                 *sampler = u64_at(element, 0);
                 Some(())
@@ -512,6 +520,15 @@ fn pair_v4(e: &[u8], record: &mut FlowRecord) -> Option<()> {
 fn pair_v6(e: &[u8], record: &mut FlowRecord) -> Option<()> {
     (record.src, record.dst) = (v6(e, 0)?, v6(e, 16)?);
     Some(())
+}
+
+/// `EXnselCommon_t`. nfcapd stores elements 231 and 232 of Cisco's ASA, which are payload, as the bytes. ASA gives the
+/// time (element 323) and the kind (233) of its events; NAT routers only the former, other firewalls only the latter.
+fn firewall(e: &[u8], record: &mut FlowRecord) {
+    let time = u64_at(e, 0).is_some_and(|time| time > 0);
+    if time && e.get(14).is_some_and(|kind| *kind > 0) {
+        record.layer = Layer::Payload;
+    }
 }
 
 /// `EXflowMisc_t`. A direction of 0 means ingress or unknown.

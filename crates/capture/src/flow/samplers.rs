@@ -5,12 +5,17 @@ use std::collections::BTreeMap;
 use super::draft::SamplingFields;
 use super::record::{Sampling, SamplingSource};
 
+/// Cisco's exporters name this sampler where packets are not sampled.
+pub(crate) const NOT_SAMPLED: u64 = 0;
+
 /// The samplers of an observation domain.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Samplers {
     by_id: BTreeMap<u64, f64>,
     /// The interval for the whole domain.
     domain: Option<f64>,
+    /// Whether some packets are left out, as far as options data said at any time.
+    sampled: bool,
 }
 
 /// The sampling of a record, and why it is not known.
@@ -23,9 +28,9 @@ pub(crate) struct InForce {
 }
 
 impl Samplers {
-    /// Whether some packets are left out, as far as options data say.
+    /// Whether some packets are left out, as far as options data said.
     pub(crate) fn sampled(&self) -> bool {
-        (self.by_id.values().chain(&self.domain)).any(|interval| *interval > 1.0)
+        self.sampled
     }
 
     pub(crate) fn knows(&self, id: u64) -> bool {
@@ -37,6 +42,7 @@ impl Samplers {
         let Some(interval) = said.interval() else {
             return;
         };
+        self.sampled |= interval > 1.0;
         match said.sampler {
             Some(id) => {
                 self.by_id.insert(id, interval);
@@ -79,8 +85,7 @@ impl Samplers {
             (sampler, ..) => InForce {
                 sampling: Sampling::UNKNOWN,
                 ambiguous: false,
-                // Cisco's exporters name sampler 0 where packets are not sampled.
-                stranger: sampler.is_some_and(|id| id > 0),
+                stranger: sampler.is_some_and(|id| id != NOT_SAMPLED),
             },
         }
     }
@@ -124,6 +129,18 @@ mod tests {
         s.learn(&says(None, Some(10)));
         assert_eq!(of(&s, says(None, None)), (10.0, SamplingSource::Domain));
         assert_eq!(of(&s, says(Some(9), None)), (10.0, SamplingSource::Domain));
+    }
+
+    #[test]
+    fn one_interval_above_one_means_sampling() {
+        let mut s = Samplers::default();
+        s.learn(&says(Some(1), Some(1)));
+        s.learn(&says(Some(2), None));
+        assert!(!s.sampled());
+        for later in [says(Some(2), Some(2)), says(Some(2), Some(1))] {
+            s.learn(&later);
+            assert!(s.sampled());
+        }
     }
 
     #[test]

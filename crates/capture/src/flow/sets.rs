@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use super::collect::CollectingProcess;
 use super::draft::{Clock, Draft};
 use super::record::SamplingSource;
+use super::samplers::NOT_SAMPLED;
 use super::template::{Learned, Specifiers, Template};
 use super::{FlowRecord, FlowSkip, Protocol};
 
@@ -418,14 +419,15 @@ fn decode(
             continue;
         }
         let found = domain.samplers.in_force(&draft.sampling);
+        let not_sampled = draft.sampling.sampler == Some(NOT_SAMPLED);
         match draft.finish(clock, domain.boot, counts) {
             Ok(mut record) => {
                 record.sampling = found.sampling;
                 counts.ambiguous_sampling += u64::from(found.ambiguous);
                 counts.unknown_sampler += u64::from(found.stranger);
                 let unknown = record.sampling.source == SamplingSource::Unknown;
-                let told = found.stranger || found.ambiguous || domain.samplers.sampled();
-                domain.unsampled += u64::from(unknown && !told);
+                let told = found.stranger || found.ambiguous || not_sampled;
+                domain.unsampled += u64::from(unknown && !told && !domain.samplers.sampled());
                 counts.record(&record);
                 counts.sampled(record.sampling, 1);
                 domain.public.records += 1;

@@ -51,6 +51,26 @@ fn an_exporter_that_restarts_early_is_followed() {
     assert_eq!(run.process.counts().gaps, 0);
 }
 
+/// A path that delays many messages is no restart: messages that follow them are no gap. One that is lost later is.
+#[test]
+fn messages_that_return_from_late_ones_are_no_gap() {
+    let mut run = Run::new();
+    let order = (0..20).chain(40..60).chain(20..40).chain(60..70);
+    for n in order {
+        let message = v9(0, 1_000, n, &[set(0, &template(256, &PLAIN))]);
+        run.send(&message).unwrap();
+    }
+    let counts = run.process.counts();
+    assert_eq!((counts.gaps, counts.missing), (1, 20));
+    assert_eq!(counts.out_of_order, 8);
+    for n in (71..80).chain([90]) {
+        let message = v9(0, 1_000, n, &[set(0, &template(256, &PLAIN))]);
+        run.send(&message).unwrap();
+    }
+    let later = run.process.counts();
+    assert_eq!((later.gaps, later.missing), (3, 31));
+}
+
 /// Datagrams of sFlow in a file tell when they were sent by the uptime of their agent.
 #[test]
 fn sflow_without_arrival_times_is_apart_as_its_uptimes() {
@@ -119,4 +139,24 @@ fn data_before_the_options_of_a_domain_count_as_not_sampled_and_are_told() {
         assert_eq!((counts.records, counts.before_sampling), (6, told));
         assert_eq!(counts.unknown_sampler, 0);
     }
+}
+
+/// Cisco's exporters name sampler 0 for records of interfaces that are not sampled: their sampling is known.
+#[test]
+fn records_of_interfaces_without_a_sampler_are_not_early() {
+    let mut fields = PLAIN.to_vec();
+    fields.push((302, 4));
+    let data = [plain(1, 40), vec![0; 4]].concat();
+    let mut run = Run::new();
+    let sets = [
+        set(2, &template(256, &fields)),
+        set(256, &data.repeat(3)),
+        set(3, &ipfix_options(257, &[(302, 4), (305, 4), (306, 4)])),
+        set(257, &[1u32, 1, 49].map(u32::to_be_bytes).concat()),
+        set(256, &data),
+    ];
+    run.send(&ipfix(0, 1, &sets)).unwrap();
+    let counts = run.process.counts();
+    assert_eq!((counts.records, counts.before_sampling), (4, 0));
+    assert_eq!(counts.unknown_sampler, 0);
 }

@@ -193,8 +193,12 @@ fn out_counters_of_nfdumps_text_are_judged() {
     };
     let both = read(&["10,700,20,30000", "3,180,0,0"]);
     assert_eq!(both, (vec![Some((20, 30_000)), None], 0));
-    let behind = read(&["10,700,10,700", "500,9000,499,8990"]);
-    assert_eq!(behind, (vec![None, None], 2));
+    // Seven records do not tell, eight do.
+    let equal = ["10,700,10,700"; 7];
+    let behind = read(&[&equal[..], &["500,9000,499,8990", "9,90,1,9"]].concat());
+    assert_eq!(behind.1, 2);
+    assert_eq!(behind.0[..7], [Some((10, 700)); 7]);
+    assert_eq!(behind.0[7..], [None, None]);
 }
 
 /// The end of a stream that is damaged is no line: a number may lack digits.

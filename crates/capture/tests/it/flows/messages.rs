@@ -484,6 +484,24 @@ fn counters_of_firewalls_are_those_of_payload() {
         (payload, (6, 69), Some((0, 14_178)), None)
     );
     assert_eq!(read(&[(2, 4), (352, 4)], &[6, 400]).0, Layer::Link);
+    // Zeros do not replace bytes. Alone, they are counters.
+    let (network, plain) = (Layer::Network, [(2, 4), (1, 4)]);
+    let with = |more: &[(u16, u16)]| [&plain, more].concat();
+    for zeros in [&[(231, 4), (232, 4)][..], &[(231, 4), (232, 4), (299, 4)]] {
+        let counters = [&[6, 5_000], &vec![0; zeros.len()][..]].concat();
+        assert_eq!(
+            read(&with(zeros), &counters),
+            (network, (6, 5_000), None, None)
+        );
+    }
+    assert_eq!(
+        read(&with(&[(231, 4), (232, 4), (299, 4)]), &[2, 100, 0, 0, 1]),
+        (network, (2, 100), Some((1, 0)), None)
+    );
+    assert_eq!(
+        read(&firewall, &[2, 1, 0, 0]),
+        (payload, (2, 0), Some((1, 0)), None)
+    );
 }
 
 #[test]

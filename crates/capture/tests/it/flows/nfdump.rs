@@ -4,7 +4,7 @@ use std::io::Read;
 
 use super::drain;
 use crate::build::Order;
-use swell_capture::flow::{FlowReader, FlowSkip};
+use swell_capture::flow::{FlowReader, FlowSkip, Layer};
 
 const LE: Order = Order::Little;
 /// Numbers of the compressions in a file header of layout 2.
@@ -178,6 +178,72 @@ fn both_directions_of_a_biflow_have_the_records_times() {
             assert_eq!(read.counts.backward, u64::from(first > last));
         }
     }
+}
+
+/// Calls and questions about the time have as many packets and bytes each way. Alone in a file, they keep both directions.
+#[test]
+fn symmetric_traffic_keeps_both_directions() {
+    for (packets, bytes, back) in [(1, 76, [1, 76]), (3_000, 600_000, [2_990, 598_000])] {
+        let mut udp = generic(1_000, 2_000, 4_000);
+        udp[4 + 24..4 + 32].copy_from_slice(&LE.u64(packets));
+        udp[4 + 32..4 + 40].copy_from_slice(&LE.u64(bytes));
+        udp[4 + 44] = 17;
+        let other = [1, back[0], back[1]].map(|n| LE.u64(n)).concat();
+        let one = record(&[udp, addresses(), element(5, other)]);
+        let file = file(PLAIN, &[one.repeat(50)]);
+        let read = drain(FlowReader::new(&file[..]).unwrap());
+        assert_eq!(read.records.len(), 50);
+        assert!(read.records.iter().all(|r| {
+            let sides = r.reverse.map(|b| [b.packets, b.bytes]);
+            (r.packets, r.bytes, sides) == (packets, bytes, Some(back))
+        }));
+        assert_eq!(read.counts.counted_behind, 0);
+    }
+}
+
+/// nfcapd stores the payload that Cisco's ASA counts as if it were bytes of packets. Its element 19 has the time and the
+/// kind of an event; those of NAT routers and of other firewalls lack one of them, and their bytes are those of packets.
+#[test]
+fn bytes_of_cisco_firewalls_are_payload() {
+    // As many packets and bytes each way, which would be the same packets behind another exporter.
+    let other = || element(5, [1, 4, 180].map(|n| LE.u64(n)).concat());
+    let mut own = generic(1_000, 2_000, 4_000);
+    own[4 + 24..4 + 32].copy_from_slice(&LE.u64(4));
+    for (time, kind, layer, kept) in [
+        (1_500, 2, Layer::Payload, 20),
+        (0, 2, Layer::Network, 7),
+        (1_500, 0, Layer::Network, 7),
+    ] {
+        let event = [LE.u64(time).to_vec(), vec![7, 0, 0, 0, 0, 0, kind, 0]].concat();
+        for elements in [
+            [
+                own.clone(),
+                addresses(),
+                other(),
+                element(19, event.clone()),
+            ],
+            [
+                element(19, event.clone()),
+                other(),
+                addresses(),
+                own.clone(),
+            ],
+        ] {
+            let file = file(PLAIN, &[record(&elements).repeat(20)]);
+            let read = drain(FlowReader::new(&file[..]).unwrap());
+            assert_eq!(read.records.len(), 20);
+            assert!(read.records.iter().all(|r| r.layer == layer));
+            let back = read.records.iter().filter_map(|r| r.reverse);
+            assert_eq!(back.filter(|b| b.bytes == 180).count(), kept);
+        }
+    }
+    // A shorter element is no damage.
+    let short = file(
+        PLAIN,
+        &[record(&[own, addresses(), element(19, vec![1; 9])])],
+    );
+    let read = drain(FlowReader::new(&short[..]).unwrap());
+    assert_eq!(read.records[0].layer, Layer::Network);
 }
 
 /// A sampler of exporter 2 that selects `packets` out of `packets + space` packets.
