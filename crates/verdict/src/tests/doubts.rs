@@ -329,13 +329,7 @@ fn late_runs_are_in_no_time_and_no_count() {
     }
     let mut valid = results.clone();
     valid.runs.retain(|run| !late(run));
-    let of = |results: &Results| {
-        Verdict::of(results)
-            .foregrounds
-            .remove(0)
-            .backgrounds
-            .remove(1)
-    };
+    let of = |of: &Results| Verdict::of(of).foregrounds.remove(0).backgrounds.remove(1);
     let [with, without] = [&results, &valid].map(of);
     let times = |b: &BackgroundVerdict| b.quantiles.iter().map(|q| q.seconds).collect::<Vec<_>>();
     assert_eq!(times(&with), times(&without));
@@ -383,7 +377,7 @@ fn doubts_about_runs_are_counted_by_message() {
     let found = doubts_of_runs(&results);
     let counts: Vec<_> = found
         .iter()
-        .map(|(w, cells)| (&*w.message, cells.len()))
+        .map(|(w, runs)| (&*w.message, runs.len()))
         .collect();
     assert_eq!(counts, [("one", 2), ("two", 1)]);
     let general = Verdict::of(&results).doubts;

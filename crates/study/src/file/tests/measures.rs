@@ -111,8 +111,8 @@ fn warnings_of_runs_reach_the_page() {
     study.warnings.keep(&name, "rate", missed).unwrap();
     let again = read();
     again.run(&options, &|_| {}, &|| false).unwrap();
-    for study in [study, again] {
-        let doubts = study.study(&numbers).doubts;
+    for either in [study, again] {
+        let doubts = either.study(&numbers).doubts;
         let found = doubts.iter().find(|d| d.code == "rate-missed");
         let text = &found.expect("a run had it").message;
         assert!(

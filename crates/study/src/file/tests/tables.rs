@@ -204,10 +204,10 @@ fn waits_are_not_known_of_a_part() {
         "up.before(0.5).synchrony",
         "up.before(0.5).energy(0.004)",
     ] {
-        let Err(script::Trouble::Wrong(why)) = ask(part) else {
+        let Err(script::Trouble::Wrong(reason)) = ask(part) else {
             panic!("an answer of {part}")
         };
-        assert!(why.contains("whole run"), "{part}: {why}");
+        assert!(reason.contains("whole run"), "{part}: {reason}");
     }
     assert!(ask("up.before(1).background.carried").is_ok());
 }
