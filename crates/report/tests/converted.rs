@@ -121,7 +121,7 @@ fn a_delivery_trace_has_no_rate_over_time() {
     assert_eq!(data.network.down[0], "trace of 9.00\u{a0}Mbit/s");
     let page = page(&data);
     assert!(
-        page.contains(">Share of the initial rate<")
+        page.contains(">Share of a fixed rate<")
             && page.contains("the mean rate of a delivery trace")
     );
 }
