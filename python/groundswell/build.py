@@ -249,13 +249,14 @@ Independence: TypeAlias = Literal[
     "capacity-on-rtt",
 ]
 """A dependency of the joint distribution. To remove it, a quantity is permuted across the model, so
-that its marginal distribution is unchanged. `response-on-request`: Response size on request size:
-responses are permuted within their class. `size-on-class`: Sizes on class: (request, response)
-pairs are permuted across all classes with turns, QUIC included. `think-on-size`: Think times on
-sizes: those of servers and those of users are permuted within their class. `path-on-user`: Client
-path on user and server path on connection: paths are permuted. `within-session`: Exchanges of a
-session on each other: whole exchanges are permuted within their class. `capacity-on-rtt`: Path
-capacity and loss on RTT: they are permuted among the paths of a side."""
+that its marginal distribution is unchanged: exactly, or in a thinned model on average over seeds.
+`response-on-request`: Response size on request size: responses are permuted within their class.
+`size-on-class`: Sizes on class: (request, response) pairs are permuted across all classes with
+turns, QUIC included. `think-on-size`: Think times on sizes: those of servers and those of users are
+permuted within their class. `path-on-user`: Client path on user and server path on connection:
+paths are permuted. `within-session`: Exchanges of a session on each other: whole exchanges are
+permuted within their class. `capacity-on-rtt`: Path capacity and loss on RTT: they are permuted
+among the paths of a side."""
 
 LoadBasis: TypeAlias = Literal[
     "offered",

@@ -45,7 +45,7 @@ impl Default for Knobs {
 }
 
 /// A dependency of the joint distribution. To remove it, a quantity is permuted across the model, so that
-/// its marginal distribution is unchanged.
+/// its marginal distribution is unchanged: exactly, or in a thinned model on average over seeds.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -364,8 +364,10 @@ fn permute<'a, F: Clone + 'a>(
 /// proportion to its own weight: a value that a thinned model holds for itself alone would else stand for as many
 /// as the place does. The places in random order and the values in the given order are laid out by weight along two
 /// circles at a random angle to each other, and each place takes the value opposite its middle (systematic sampling:
-/// Madow & Madow, Annals of Mathematical Statistics 15, 1944). So the distribution by weight differs by at most the
-/// weight of a place.
+/// Madow & Madow, Annals of Mathematical Statistics 15, 1944). So the distribution by weight is kept on average over
+/// seeds. In one draw, the weight of all values up to any one differs by at most that of the places at both ends. If
+/// few large values carry most of the load, that is a large part of it. Places of like weight alone would have less
+/// variance, but the weight follows from what a session carried, so that the dependency would partly stay.
 fn redrawn<T: Clone>(values: Vec<(f64, T)>, rng: &mut Stream, order: impl Fn(&T) -> u64) -> Vec<T> {
     if equal(values.iter().map(|v| v.0)) {
         let mut values: Vec<T> = values.into_iter().map(|v| v.1).collect();

@@ -37,6 +37,8 @@ pub use config::StreamConfig;
 
 /// Timeout after which a request without a response is repeated.
 const PATIENCE: Dur = Dur::from_secs(1);
+/// Wait for the rest of a stream of which more than the last frame lacks: an outage may be holding it back.
+const OUTAGE: Dur = Dur::from_millis(1_500);
 /// Payload of a request.
 const ASK: u32 = 100;
 /// Payload of a NACK: RTCP and feedback header, then 4 bytes per packet (RFC 4585 section 6.2.1).
@@ -48,9 +50,13 @@ const NAMED: usize = 300;
 ///
 /// The server sends at playback speed, and faster until the viewer's buffer is full. The viewer starts playback when
 /// the buffer is full. A frame that is incomplete at its playback time is skipped if a later frame is complete, or
-/// the stream has ended. Otherwise playback stops until the buffer is full again, or the stream has ended. A gap in the packet numbers is requested at once, and
-/// again after a round trip and a frame time. If the packet is needed within two round trips, it is requested again
-/// after a frame time.
+/// the stream has ended. Otherwise playback stops until the buffer is full again, or the stream has ended. A gap in
+/// the packet numbers is requested at once, and again after a round trip and a frame time. If the packet is needed
+/// within two round trips, it is requested again after a frame time.
+///
+/// A viewer does not know whether the end of a stream is lost or late. The stream has ended when its media time is
+/// over and the viewer has waited in vain: if it requests missing packets, for the answer to a request and its
+/// repetition; if more than the last frame lacks, for as long as an outage may last.
 ///
 /// A viewing lasts for a fixed time, so that packets which a bad network does not deliver in time have an effect.
 #[derive(Debug)]
@@ -107,6 +113,8 @@ struct Viewing {
     transit: Option<f64>,
     jitter: f64,
     jittered: u32,
+    /// When the media time was over, and the end of the stream was first requested.
+    due_by: Option<Time>,
     /// The media time is over, and nothing arrives any more.
     ended: bool,
     // Player state.
@@ -174,6 +182,7 @@ impl Stream {
             transit: None,
             jitter: 0.0,
             jittered: 0,
+            due_by: None,
             ended: false,
             top: 0,
             next: 0,
@@ -337,12 +346,21 @@ impl Stream {
         }
     }
 
-    /// The media time is over: the stream has ended when nothing has come for a round trip and a frame time. Until
-    /// then, a full queue may have delayed the rest.
+    /// The media time is over: the stream has ended when nothing has come for a while. Until then, a full queue may
+    /// have delayed the rest, an outage may hold it back, or a request may bring it.
     fn await_end(&mut self, now: Time, conn: u64, actions: &mut Vec<Action>) {
         let frame = self.config.frame_time();
         let viewing = &mut self.viewings[conn as usize];
-        let quiet = viewing.last + viewing.round_trip + frame;
+        let due_by = *viewing.due_by.get_or_insert(now);
+        let answer = viewing.round_trip + frame;
+        // No frame from `top` on is complete.
+        let many = viewing.lacks.len() as u32 - viewing.top > 1;
+        let quiet = match (self.config.repair, many) {
+            (false, false) => viewing.last + answer,
+            (true, false) => viewing.last.max(due_by) + answer * 2,
+            (false, true) => viewing.last.max(due_by) + answer.max(OUTAGE),
+            (true, true) => viewing.last.max(due_by) + (answer * 2).max(OUTAGE),
+        };
         if quiet > now {
             return actions.push(Action::Timer(quiet.since(now), TAIL | conn));
         }

@@ -176,9 +176,12 @@ impl Control {
         Some(packet)
     }
 
-    /// Packets were dropped because the link's limit was exceeded: the next dropping state begins at a higher rate.
+    /// Packets were dropped because the link's limit was exceeded: a dropping state that begins soon after the last one
+    /// has a higher rate. Before the first one there is no rate to continue.
     pub fn overflowed(&mut self, packets: u32) {
-        self.count = self.count.saturating_add(packets);
+        if self.last_count > 0 {
+            self.count = self.count.saturating_add(packets);
+        }
     }
 
     /// Takes a packet and returns whether the delay has been above the target for an interval (section 5.6,

@@ -178,6 +178,33 @@ fn the_fattest_flow_loses_half_its_packets_from_the_head() {
     assert_eq!(run(8), (0..8).collect::<Vec<_>>());
 }
 
+/// An overflow at the start of a run is no earlier dropping state, so the control law begins at its slowest.
+#[test]
+fn an_overflow_before_the_first_signal_sets_no_rate() {
+    let mut q = fq(&FqCoDelConfig::default(), 100);
+    let mut early = 0;
+    for i in 0..150 {
+        let accepted = q.enqueue(Time::ZERO, packet(1, i, 1000), &mut |_, why| {
+            assert_eq!(why, DropReason::QueueFull);
+            early += 1;
+        });
+        assert_eq!(accepted, Ok(()));
+    }
+    assert!(early >= 50, "{early}");
+    let mut signals = Vec::new();
+    for t in 0..400 {
+        assert_eq!(q.enqueue(at_ms(t), packet(1, t, 1000), &mut never), Ok(()));
+        let sent = q.dequeue(at_ms(t), &mut |_, why| {
+            assert_eq!(why, DropReason::Aqm);
+            signals.push(t);
+        });
+        assert!(sent.is_some());
+    }
+    // The first, the next after 100 ms, then after 71 ms (section 5.6 of RFC 8289).
+    let gaps: Vec<u64> = signals.windows(2).map(|w| w[1] - w[0]).collect();
+    assert!(matches!(gaps[..], [100..=101, 70..=72, ..]), "{signals:?}");
+}
+
 #[test]
 fn a_flood_does_no_harm_to_the_others() {
     // Three flows of 250 packets/s and one of 2000 packets/s; the link sends 1000 packets/s.

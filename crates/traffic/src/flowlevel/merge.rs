@@ -59,8 +59,8 @@ impl FlowModel {
         // Pieces may come in any order, so an earlier hole may be filled now.
         let hole = |a: [i64; 2], b: [i64; 2]| i128::from(b[0]) - i128::from(a[1]);
         let most = hole(self.span, other.span).max(hole(other.span, self.span));
-        let may_have_hole =
-            most > i128::from(width) || self.warnings.iter().any(|w| w.code == SILENT);
+        let mut warnings = self.warnings.iter().chain(&other.warnings);
+        let may_have_hole = most > i128::from(width) || warnings.any(|w| w.code == SILENT);
         self.start = self.start.min(other.start);
         self.span[0] = self.span[0].min(other.span[0]);
         self.span[1] = self.span[1].max(other.span[1]);

@@ -182,6 +182,11 @@ fn models_of_pieces_merge_into_that_of_the_whole() {
     };
     assert_eq!((hole(&ab), hole(&whole)), (hole(&ba), None));
     assert!(hole(&ab).is_some_and(|text| text.contains("no traffic for")));
+    // It does not matter on which side it is.
+    let (mut into, mut from) = (ab.clone(), whole.clone());
+    into.merge(&whole).unwrap();
+    from.merge(&ab).unwrap();
+    assert_eq!((hole(&into), hole(&from)), (hole(&ab), hole(&ab)));
     let mut filled = ab.clone();
     for piece in 1..18 {
         let mut between = t.records.clone();

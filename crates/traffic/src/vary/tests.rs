@@ -169,12 +169,12 @@ fn a_thinned_model_keeps_its_load() {
         bytes.sum::<f64>()
     };
     let was = carried(&m);
-    let of = |dependency| {
+    let of = |dependency, seeds| {
         let knobs = Knobs {
             independent: vec![dependency],
             ..Knobs::default()
         };
-        let varied = (0..40).map(|seed| m.varied(&knobs, seed));
+        let varied = (0..seeds).map(|seed| m.varied(&knobs, seed));
         varied.map(|v| carried(&v) / was).collect::<Vec<_>>()
     };
     for dependency in [
@@ -182,13 +182,13 @@ fn a_thinned_model_keeps_its_load() {
         Dependency::SizeOnClass,
         Dependency::WithinSession,
     ] {
-        let factors = of(dependency);
-        // Large exchanges are within half a weight of a place, of the ten of a class, or twenty of both.
+        // The load is kept on average over seeds, not in each: a large value at a place of weight 40 is a large part.
+        let factors = of(dependency, 400);
         let mean = factors.iter().sum::<f64>() / factors.len() as f64;
-        assert!((0.6..1.4).contains(&mean), "{dependency:?}: {mean}");
+        assert!((0.85..1.15).contains(&mean), "{dependency:?}: {mean}");
     }
     for dependency in [Dependency::PathOnUser, Dependency::CapacityOnRtt] {
-        assert_eq!(of(dependency), [1.0; 40], "{dependency:?}");
+        assert_eq!(of(dependency, 40), [1.0; 40], "{dependency:?}");
     }
 }
 
