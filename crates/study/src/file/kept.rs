@@ -19,7 +19,7 @@ pub(super) type Points = Vec<[f64; 2]>;
 /// What is kept of a run: one field without commas and line breaks.
 pub(super) trait Field: Clone {
     /// The name of the file's last column, and of the file.
-    const NAME: &str;
+    fn name() -> &'static str;
     /// Writes the field.
     fn written(&self) -> String;
     /// Reads the field; `None` if it is malformed.
@@ -27,7 +27,9 @@ pub(super) trait Field: Clone {
 }
 
 impl Field for Points {
-    const NAME: &str = "points";
+    fn name() -> &'static str {
+        "points"
+    }
 
     fn written(&self) -> String {
         let numbers: Vec<String> = self.iter().flatten().map(|x| format!("{x:e}")).collect();
@@ -43,7 +45,9 @@ impl Field for Points {
 }
 
 impl Field for Warning {
-    const NAME: &str = "warnings";
+    fn name() -> &'static str {
+        "warnings"
+    }
 
     fn written(&self) -> String {
         // A JSON string has no line breaks, and its commas can be escaped.
@@ -91,13 +95,13 @@ struct State<T> {
 impl<T: Field> Kept<T> {
     /// The path of the file for a table of runs.
     pub(super) fn beside(runs: &Path) -> PathBuf {
-        runs.with_extension(format!("{}.csv", T::NAME))
+        runs.with_extension(format!("{}.csv", T::name()))
     }
 
     /// Reads the file for runs with these keys, and appends to it from now on. A `fresh` file starts empty,
     /// and so does a file with another header.
     pub(super) fn open(&self, path: &Path, keys: &[String], fresh: bool) -> io::Result<()> {
-        let header = format!("{},settings,expression,{}\n", keys.join(","), T::NAME);
+        let header = format!("{},settings,expression,{}\n", keys.join(","), T::name());
         let long = fs::metadata(path).is_ok_and(|m| m.len() > self.most);
         let read = || {
             if long {
