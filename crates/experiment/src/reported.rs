@@ -391,6 +391,8 @@ fn takes_prefixes(unit: &str, base: &str) -> bool {
 fn split(unit: &str) -> (f64, &str) {
     match unit {
         "s" | "sec" | "secs" | "second" | "seconds" => return (1.0, "s"),
+        // No kilo-"eys".
+        "key" | "keys" | "key/s" | "keys/s" | "keys/sec" => return (1.0, unit),
         "m" | "min" | "mins" | "minutes" => return (60.0, "s"),
         "h" | "hour" | "hours" => return (3600.0, "s"),
         "msec" | "msecs" | "millis" => return (1e-3, "s"),

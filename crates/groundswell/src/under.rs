@@ -125,6 +125,9 @@ pub struct Keep {
     pub output: Option<PathBuf>,
     /// Delete what another command left there.
     pub fresh: bool,
+    /// Keep the runs of an interrupted comparison of the same command. The caller knows that the program, its input and
+    /// its surroundings are the same: of these, nothing is recorded.
+    pub resume: bool,
     /// Keep the run even without a named directory. Comparisons are always kept.
     pub always: bool,
 }
@@ -195,12 +198,12 @@ impl Session {
         })
     }
 
-    /// Whether it continues an interrupted comparison of the same command and inputs. The program itself may have changed
-    /// since. A comparison that is complete is repeated: the program is new more often than the question.
+    /// Whether it continues an interrupted comparison of the same command and inputs. Only on request: the program, its
+    /// input or its environment may have changed, and a comparison of two programs would be no comparison.
     fn resumes(&self) -> bool {
         let unfinished = |m: Manifest| !m.complete && m.hash == self.plan.hash(EMULATED);
         self.options.compare.is_some()
-            && !self.options.keep.fresh
+            && self.options.keep.resume
             && Manifest::load(&self.dir).is_ok_and(unfinished)
     }
 
@@ -256,8 +259,8 @@ impl Session {
                 let dir = self.dir.display();
                 let message = format!("interrupted; {finished} of {runs} runs are kept in {dir}");
                 Err(Error::interrupted(message).hint(match self.repeatable {
-                    true => "the same command goes on where it stopped",
-                    false => "`swell learn` makes a model of the trace; a comparison with that goes on where it stopped",
+                    true => "with --resume, the same command goes on where it stopped; without, it begins anew",
+                    false => "`swell learn` makes a model of the trace; a comparison with that goes on where it stopped, with --resume",
                 }))
             }
             Ok(Ended::Interrupted { .. }) => Err(Error::interrupted("interrupted")),

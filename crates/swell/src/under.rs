@@ -92,7 +92,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
             && !args.quiet
         {
             out::say(&format!(
-                "{finished} of {runs} runs of the interrupted comparison are there already; -o DIR --fresh begins anew"
+                "{finished} of {runs} runs of the interrupted comparison are there already"
             ));
         }
     };

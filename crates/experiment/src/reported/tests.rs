@@ -154,6 +154,8 @@ fn units_are_converted() {
         ("k", "TPS", 1e3),
         ("k", "Messages/s", 1e3),
         ("K", "k", 1.0),
+        ("k", "keys/s", 1e3),
+        ("Mkeys/s", "keys/s", 1e6),
     ] {
         let got = convert(from, to).unwrap();
         assert!((got / factor - 1.0).abs() < 1e-12, "{from} {to} {got}");

@@ -149,7 +149,10 @@ impl Directory<'_> {
             Ok(text) => text,
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 let mut found = self.results()?;
-                if self.root.join(SHARDS).exists() {
+                // Locks are there before anything else is.
+                let lock = |e: &fs::DirEntry| e.path().extension().is_some_and(|x| x == "lock");
+                let shards = fs::read_dir(self.root.join(SHARDS)).into_iter().flatten();
+                if shards.flatten().any(|e| !lock(&e)) {
                     found.push(SHARDS.to_owned());
                 }
                 return match found.is_empty() {

@@ -164,7 +164,7 @@ impl Manifest {
     /// File name inside the run directory.
     pub const FILE: &'static str = "manifest.json";
     /// Version of the format.
-    pub const FORMAT: u32 = 1;
+    pub const FORMAT: u32 = 2;
 
     /// Reads the manifest of a run directory.
     ///

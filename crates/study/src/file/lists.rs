@@ -32,13 +32,15 @@ pub(super) fn tables(source: &Source<'_>, spec: &TableSpec) -> Result<Vec<Table>
                     By::Line => own.label.as_ref().unwrap_or(&own.name),
                     By::Column => column.label.as_ref().unwrap_or(&column.name),
                 };
-                let mut each = row.numbers.iter().zip(&study.measure);
-                let incomplete = each.any(|(known, m)| known.is_none() && own.has(&m.name));
+                // A measure without a number in any run is not in scope, so its name is unknown here.
+                let lacks = |why: &str| {
+                    let mut each = row.numbers.iter().zip(&study.measure);
+                    each.any(|(known, m)| known.is_none() && why.contains(&format!("`{}`", m.name)))
+                };
                 let mut texts = vec![name.clone()];
                 for cell in &spec.cell {
                     let found = match asked.value("cell", &cell.value, &mut scope) {
-                        // A measure without a number in any run is not in scope, so its name is unknown here.
-                        Err(_) if incomplete => Dynamic::UNIT,
+                        Err((_, Trouble::Wrong(why))) if lacks(&why) => Dynamic::UNIT,
                         Err((_, Trouble::NotThere(_))) => Dynamic::UNIT,
                         found => found?,
                     };

@@ -73,9 +73,13 @@ pub(crate) struct UnderArgs {
     /// Keep everything in a run directory: a new one, or that of the same command.
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Throw away what that directory holds, also of an interrupted comparison.
+    /// Throw away what that directory holds.
     #[arg(long, requires = "output")]
     pub fresh: bool,
+    /// With --compare: keep the runs of the same command that was interrupted, and make the others. The program, its
+    /// files and environment, and the machine must be as they were.
+    #[arg(long, requires = "compare", conflicts_with = "fresh")]
+    pub resume: bool,
     #[command(flatten)]
     pub emulation: EmulationArgs,
     /// Show nothing but what the program shows.
@@ -163,6 +167,7 @@ impl UnderArgs {
             keep: Keep {
                 output: self.output.clone(),
                 fresh: self.fresh,
+                resume: self.resume,
                 always: self.emulation.record,
             },
             ..Options::new(self.link.link(), client.argv)

@@ -235,7 +235,7 @@ kind = "none"
 
 /// The client counts its runs in a file, and the second one waits to be interrupted.
 #[test]
-fn an_interrupted_comparison_goes_on_and_a_complete_one_is_repeated() {
+fn an_interrupted_comparison_goes_on_where_it_is_asked_to() {
     let dir = Scratch::new("resumed");
     if !emulates(&dir) {
         return;
@@ -246,16 +246,17 @@ fn an_interrupted_comparison_goes_on_and_a_complete_one_is_repeated() {
         "echo run >> {0}; if [ $(wc -l < {0}) = 2 ]; then sleep 60; fi",
         log.display()
     );
-    let compare = || {
+    let compare = |resume: &[&str]| {
         let mut command = swell(&dir);
         command
             .args(["under", "none", "--compare", "3", "-o", "kept"])
+            .args(resume)
             .args(["--", "bash", "-c", &client])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         command
     };
-    let child = compare().spawn().unwrap();
+    let child = compare(&[]).spawn().unwrap();
     let begun = Instant::now();
     while lines() < 2 && begun.elapsed() < Duration::from_secs(50) {
         std::thread::sleep(Duration::from_millis(20));
@@ -268,13 +269,16 @@ fn an_interrupted_comparison_goes_on_and_a_complete_one_is_repeated() {
     assert_eq!(out.status.code(), Some(130), "{said}");
     assert!(said.contains("1 of 3 runs are kept"), "{said}");
     // The first run is there; the second is done again, and the third.
-    let out = compare().output().unwrap();
+    let out = compare(&["--resume"]).output().unwrap();
     let said = text(&out.stderr);
     assert!(said.contains("1 of 3 runs of the interrupted"), "{said}");
     assert_eq!(lines(), 4);
-    let out = compare().output().unwrap();
-    assert!(!text(&out.stderr).contains("interrupted"));
-    assert_eq!(lines(), 7);
+    // A complete comparison is repeated, and so is every other one without --resume.
+    for (resume, all) in [(&["--resume"][..], 7), (&[], 10)] {
+        let out = compare(resume).output().unwrap();
+        assert!(!text(&out.stderr).contains("interrupted"));
+        assert_eq!(lines(), all);
+    }
 }
 
 /// A program that reads events must not take lines of the client for them.
