@@ -150,9 +150,10 @@ impl Directory<'_> {
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 let mut found = self.results()?;
                 // Locks are there before anything else is.
-                let lock = |e: &fs::DirEntry| e.path().extension().is_some_and(|x| x == "lock");
+                let lock =
+                    |entry: &fs::DirEntry| entry.path().extension().is_some_and(|x| x == "lock");
                 let shards = fs::read_dir(self.root.join(SHARDS)).into_iter().flatten();
-                if shards.flatten().any(|e| !lock(&e)) {
+                if shards.flatten().any(|entry| !lock(&entry)) {
                     found.push(SHARDS.to_owned());
                 }
                 return match found.is_empty() {
