@@ -16,7 +16,7 @@ use swell_traffic::flowlevel::FlowModel;
 use crate::Error;
 use crate::files::may_be_made;
 
-mod doubts;
+pub(crate) mod doubts;
 mod fleet;
 mod keep;
 mod local;

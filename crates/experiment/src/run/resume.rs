@@ -190,15 +190,16 @@ impl Directory<'_> {
 }
 
 /// The manifest of a directory that is being cleared.
-const CLEARING: &[u8] = b"{}\n";
+pub(super) const CLEARING: &[u8] = b"{ \"clearing\": true }\n";
 
 /// Whether this is a manifest of a run, of whatever version, or the one of a directory that was being cleared.
 fn is_own(text: &[u8]) -> bool {
+    if text == CLEARING {
+        return true;
+    }
     let keys = ["format", "version", "hash", "backend", "cells"];
     match serde_json::from_slice::<serde_json::Value>(text) {
-        Ok(serde_json::Value::Object(map)) => {
-            map.is_empty() || keys.iter().all(|key| map.contains_key(*key))
-        }
+        Ok(serde_json::Value::Object(map)) => keys.iter().all(|key| map.contains_key(*key)),
         _ => false,
     }
 }

@@ -20,18 +20,23 @@ fn probe(port: u16, bytes: &[u8]) -> usize {
     back.len()
 }
 
-#[test]
-fn strangers_get_nothing_and_are_counted() {
-    let server = server();
-    let port = server.port();
-    let request = Message::Request(Request {
+/// A request for a kilobyte.
+fn download() -> Message {
+    Message::Request(Request {
         client: 0,
         keep: false,
         dscp: 0,
         congestion: 0,
         up: 0,
         down: 1_000,
-    });
+    })
+}
+
+#[test]
+fn strangers_get_nothing_and_are_counted() {
+    let server = server();
+    let port = server.port();
+    let request = download();
     // Another protocol; another key; the right key without a lease; an unknown client.
     assert_eq!(
         probe(
@@ -169,14 +174,7 @@ fn a_client_whose_address_changed_agrees_again() {
         assert_eq!((counts.done, counts.failed), (5, 0), "{address}");
     }
     // Other addresses still get no traffic.
-    let request = Message::Request(Request {
-        client: 0,
-        keep: false,
-        dscp: 0,
-        congestion: 0,
-        up: 0,
-        down: 1_000,
-    });
+    let request = download();
     assert_eq!(probe(server.port(), &request.encode(&KEY)), 0);
     assert_eq!(server.stop().counts.done, 10);
 }

@@ -15,8 +15,14 @@ fn limited() -> Worker {
         clients: vec![Addresses::parse(&["127.0.0.0/8"]).unwrap()],
         ..Server::default()
     });
-    let budget = Budget::new(Rate::from_bps(1_000));
-    let shared = Shared::new(Config {
+    let shared = shared(role, Arc::new(Budget::new(Rate::from_bps(1_000))));
+    shared.hear(0);
+    Worker::new(Arc::new(shared), 0).unwrap()
+}
+
+/// A run with a lease for an hour and this budget.
+fn shared(role: Role, budget: Arc<Budget>) -> Shared {
+    Shared::new(Config {
         key: Key::new([7; 16]),
         lease: Dur::from_secs(3_600),
         congestion: Vec::new(),
@@ -25,14 +31,12 @@ fn limited() -> Worker {
         room: 0,
         elapsed: Dur::ZERO,
         limits: Limits {
-            budget: Some(Arc::new(budget)),
+            budget: Some(budget),
             ..Limits::default()
         },
         role,
     })
-    .unwrap();
-    shared.hear(0);
-    Worker::new(Arc::new(shared), 0).unwrap()
+    .unwrap()
 }
 
 /// A connection on which the server has much to send, and its other end.
@@ -112,21 +116,7 @@ fn client() -> (Worker, Arc<Budget>, std::net::TcpListener) {
         }),
         play: Play::default(),
     });
-    let shared = Shared::new(Config {
-        key: Key::new([7; 16]),
-        lease: Dur::from_secs(3_600),
-        congestion: Vec::new(),
-        threads: 1,
-        precise: false,
-        room: 0,
-        elapsed: Dur::ZERO,
-        limits: Limits {
-            budget: Some(Arc::clone(&budget)),
-            ..Limits::default()
-        },
-        role,
-    })
-    .unwrap();
+    let shared = shared(role, Arc::clone(&budget));
     (Worker::new(Arc::new(shared), 0).unwrap(), budget, listener)
 }
 

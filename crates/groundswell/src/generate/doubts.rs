@@ -99,21 +99,21 @@ pub(super) fn doubts(agents: &Agents) -> Vec<Warning> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::time::Duration;
 
     use super::super::Standing;
     use super::*;
 
-    /// An agent with these counts.
-    fn agent(name: &str, counts: serde_json::Value) -> Standing {
+    /// An agent with these counts, whose run is in this state.
+    pub(crate) fn agent_in(name: &str, state: &str, counts: serde_json::Value) -> Standing {
         let mut all: serde_json::Map<String, serde_json::Value> = serde_json::Map::new();
         let names = swell_generate::Counts::default();
         all.extend(names.each().map(|(count, n)| (count.to_owned(), n.into())));
         all.extend(counts.as_object().unwrap().clone());
         let statistics = serde_json::json!({
             "run": {
-                "id": 1, "part": "client", "instance": "", "state": "playing", "port": 0, "datagrams": 0, "elapsed_s": 9.0,
+                "id": 1, "part": "client", "instance": "", "state": state, "port": 0, "datagrams": 0, "elapsed_s": 9.0,
             },
             "counts": all, "sessions": 0, "open": 0, "parties": 1, "absent": [], "refused": [],
             "late": { "count": 0, "p50_us": 0.0, "p99_us": 0.0, "p999_us": 0.0, "max_us": 0.0 },
@@ -131,6 +131,10 @@ mod tests {
             returns: 0,
             beginning: None,
         }
+    }
+
+    fn agent(name: &str, counts: serde_json::Value) -> Standing {
+        agent_in(name, "playing", counts)
     }
 
     fn all(clients: Vec<Standing>, servers: Vec<Standing>, lost: &[&str]) -> Agents {

@@ -229,6 +229,7 @@ fn many(model: &FlowModel, sessions: u64) -> FlowModel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generate::doubts::tests::agent_in;
 
     #[test]
     fn whoever_waits_for_long_looks_meanwhile() {
@@ -241,30 +242,7 @@ mod tests {
 
     #[test]
     fn an_agent_that_did_not_play_to_the_end_spoils_the_measurement() {
-        let agent = |state: &str| {
-            let mut run = serde_json::json!({
-                "id": 1, "part": "client", "instance": "", "port": 0, "datagrams": 0, "elapsed_s": 9.0,
-            });
-            run["state"] = state.into();
-            let counts = swell_generate::Counts::default();
-            let statistics = serde_json::json!({
-                "run": run, "counts": counts, "sessions": 0, "open": 0, "parties": 1, "absent": [], "refused": [],
-                "late": { "count": 0, "p50_us": 0.0, "p99_us": 0.0, "p999_us": 0.0, "max_us": 0.0 },
-                "failures": {}, "flows": 0, "warnings": [],
-            });
-            Standing {
-                agent: "a".into(),
-                statistics: serde_json::from_value(statistics).unwrap(),
-                trouble: None,
-                refuses: false,
-                lost: 0,
-                waiting: 0,
-                missing: false,
-                away: Duration::ZERO,
-                returns: 0,
-                beginning: None,
-            }
-        };
+        let agent = |state: &str| agent_in("a", state, serde_json::json!({}));
         let result = |client: &str, server: &str| both_stopped(&[agent(client)], &[agent(server)]);
         assert!(result("stopped", "stopped").is_ok());
         for (client, server) in [
@@ -274,6 +252,10 @@ mod tests {
         ] {
             assert!(result(client, server).is_err(), "{client} {server}");
         }
+        let mut panicked = agent("stopped");
+        let statistics = panicked.statistics.as_mut().unwrap();
+        statistics.warnings[0].code = "thread-panicked".into();
+        assert!(both_stopped(&[panicked], &[agent("stopped")]).is_err());
     }
 
     #[test]

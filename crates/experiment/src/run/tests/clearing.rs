@@ -90,6 +90,7 @@ fn a_directory_of_others_is_not_cleared() {
     let manifest = options.dir.join(Manifest::FILE);
     for foreign in [
         r#"{"name": "an extension", "version": "2.1"}"#,
+        "{}",
         "[]",
         "no JSON",
         "",
@@ -126,7 +127,8 @@ fn a_directory_of_runs_of_another_format_is_cleared() {
     complete(&plan, &options);
     let manifest = options.dir.join(Manifest::FILE);
     let text = std::fs::read_to_string(&manifest).unwrap();
-    let later = text.replacen("\"format\": 1", "\"format\": 999", 1);
+    let own = format!("\"format\": {}", Manifest::FORMAT);
+    let later = text.replacen(&own, "\"format\": 999", 1);
     assert_ne!(text, later);
     std::fs::write(&manifest, later).unwrap();
     complete(&plan, &options);

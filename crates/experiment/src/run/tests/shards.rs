@@ -171,7 +171,12 @@ fn shards_of_another_experiment_are_refused() {
         fresh: true,
         ..base
     };
-    std::fs::write(fresh.dir.join(Manifest::FILE), "{}").unwrap();
+    // Clearing was interrupted.
+    std::fs::write(
+        fresh.dir.join(Manifest::FILE),
+        super::super::resume::CLEARING,
+    )
+    .unwrap();
     complete(&other, &fresh);
 }
 
@@ -320,6 +325,8 @@ fn a_directory_that_was_changed_is_not_read() {
     );
     change("experiment.toml", "rate = \"21Mbit\"", "rate = \"20Mbit\"");
     Results::load(&base.dir).unwrap();
-    change(Manifest::FILE, "\"format\": 1", "\"format\": 2");
-    assert!(refused().contains("format 2 is not 1"), "{}", refused());
+    let own = format!("\"format\": {}", Manifest::FORMAT);
+    change(Manifest::FILE, &own, "\"format\": 999");
+    let why = format!("format 999 is not {}", Manifest::FORMAT);
+    assert!(refused().contains(&why), "{}", refused());
 }
