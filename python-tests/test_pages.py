@@ -183,7 +183,7 @@ CODE = r"[a-z0-9]+(?:-[a-z0-9]+)*"
 
 def codes(text):
     """The codes of warnings that a source file makes."""
-    text = re.split(r"#\[cfg\(test\)\]\s*mod tests \{", text)[0]
+    text = re.split(r"#\[cfg\(test\)\]\s*(?:pub\(crate\) )?mod tests \{", text)[0]
     text = re.sub(r"^\s*//.*$", "", text, flags=re.M)
     found = set(re.findall(rf'Warning::(?:warning|note)\(\s*"({CODE})"', text))
     found |= set(re.findall(rf'\bcode:\s*"({CODE})"', text))

@@ -356,7 +356,10 @@ impl Party {
                     stop: Some(true),
                     ..Change::default()
                 };
-                let _ = self.change(&stop).await;
+                // What is known of its beginning stays: its flows are placed by that.
+                let path = format!("/v1/runs/{id}");
+                let _: Result<RunView, RemoteError> =
+                    self.remote.call(Method::PATCH, &path, Some(&stop)).await;
                 look(&mut self.remote, &self.seen).await;
                 let beginning = lock(&self.seen).clock.beginning(begun);
                 loop {
@@ -373,7 +376,6 @@ impl Party {
                         Err(error) => return Err(error.into()),
                     }
                 }
-                let path = format!("/v1/runs/{id}");
                 // If the deletion fails, the agent forgets the part by itself.
                 let _ = self.remote.ask(Method::DELETE, &path, Bytes::new()).await;
             }

