@@ -110,7 +110,7 @@ impl Learner {
                 self.counts.strays += 1;
                 return None;
             }
-            t.chunks.exchange(t.opened.unwrap_or(t.start))
+            t.chunks.exchange(t.ready())
         };
         Some(Connection {
             gap: Dur::ZERO,

@@ -198,6 +198,16 @@ impl Tracked {
         })
     }
 
+    /// When the client could have sent its first data. If its first ACK carried them, this is earlier than
+    /// that ACK, as far as the RTT is known.
+    pub(crate) fn ready(&self) -> u64 {
+        let opened = self.opened.unwrap_or(self.start);
+        match (self.syn_ack, self.path(0)) {
+            (Some(at), Some(rtt)) if self.handshake && self.syn_acks == 1 => opened.min(at + rtt),
+            _ => opened,
+        }
+    }
+
     /// A silence with nothing unacknowledged that is longer than this is the application's. TCP itself,
     /// with data to send, waits at most for an ACK in flight: one RTT plus the receiver's delay. The limit
     /// is `quiet` at most, and `quiet` if the RTT is unknown.
@@ -381,7 +391,8 @@ impl Tracked {
             {
                 self.handshake = true;
                 self.opened = Some(at);
-                if self.syn_acks == 1 && at - t <= LONGEST_RTT {
+                // With data in it, the client's own time until it wrote them is part of the delay.
+                if self.syn_acks == 1 && h.payload == 0 && at - t <= LONGEST_RTT {
                     self.rtt[1] = Some(at - t);
                     news.rtt = Some((0, true, at - t));
                 }
