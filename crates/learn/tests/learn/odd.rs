@@ -5,7 +5,7 @@ use crate::synth::{Exchanges, Host, Tap};
 use swell_base::{Dur, Stream, Time};
 use swell_capture::{Packet, Tcp, Transport};
 use swell_learn::{Learner, Options};
-use swell_traffic::{Knobs, Model, Network, Schedule};
+use swell_traffic::{Knobs, MAX_BYTES, Model, Network, Schedule};
 
 fn learn(packets: impl IntoIterator<Item = Packet>) -> Model {
     let mut learner = Learner::new(Options::default());
@@ -87,6 +87,30 @@ fn a_user_who_never_rests_keeps_the_shape_of_its_load() {
     let apart: Vec<f64> = was.iter().zip(&is).map(|(a, b)| (a - b).abs()).collect();
     let mean = apart[..octaves].iter().sum::<f64>() / octaves as f64;
     assert!(mean < 0.4, "octaves of seconds: {apart:.2?}");
+}
+
+/// A scan of more hosts than a model has room for: the model is one that can be read again.
+#[test]
+fn a_scan_becomes_a_model_that_can_be_read() {
+    let mut tap = Tap::new();
+    for i in 0..210_000u32 {
+        let [high, middle, low, last] = i.to_be_bytes();
+        let of = |host: Host, network: u8| host.in_network([network + high, middle, low]);
+        let client = of(Host::client(last, Dur::from_millis(2)), 10);
+        let server = of(Host::server(last, Dur::from_millis(40)), 198);
+        tap.syn(Dur::from_millis(3) * u64::from(i), client, server, 40_000);
+    }
+    let m = learn(tap.packets());
+    let mut file = Vec::new();
+    m.write(&mut file, false).expect("a size that is read");
+    assert_eq!(
+        Model::from_slice(&file).expect("the same").sessions.len(),
+        m.sessions.len()
+    );
+    assert!(file.len() < MAX_BYTES * 2 / 3, "{}", file.len());
+    let stood = m.sessions.iter().map(|s| s.weight).sum::<f64>();
+    assert!((stood - 210_000.0).abs() < 1.0, "{stood}");
+    assert!(m.sessions.len() > 50_000);
 }
 
 /// A host that offers no options is replayed without them, too: small segments, no SACK.
