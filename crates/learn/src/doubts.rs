@@ -168,10 +168,10 @@ fn coarser(c: &Counts, all: f64) -> Vec<Warning> {
         true => w.push(Warning::warning(code, text)),
         false => w.push(Warning::note(code, text)),
     };
-    let [flows, bytes] = c.spread;
+    let [flows, spread] = c.spread;
     if flows > 0 {
-        let share = percent(bytes as f64, all);
-        let moved = Dur::from_nanos((c.moved / bytes.max(1) as f64) as u64 / 1000 * 1000);
+        let share = percent(spread as f64, all);
+        let moved = Dur::from_nanos((c.moved / spread.max(1) as f64) as u64 / 1000 * 1000);
         put(
             "bursts-spread",
             share,
@@ -183,9 +183,9 @@ fn coarser(c: &Counts, all: f64) -> Vec<Warning> {
             ),
         );
     }
-    let [connections, bytes] = c.merged;
+    let [connections, merged] = c.merged;
     if connections > 0 {
-        let share = percent(bytes as f64, all);
+        let share = percent(merged as f64, all);
         put(
             "turns-merged",
             share,

@@ -117,12 +117,12 @@ fn bursts_stay_while_there_is_room() {
             spare: 50_000,
             ..Around::default()
         };
-        let jitter = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
-        call.push(i * 20 * MS + jitter, true, 160, 0, around);
+        let late = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
+        call.push(i * 20 * MS + late, true, 160, 0, around);
     }
     assert_eq!(call.granted(), 0);
-    let (_, moved) = call.finish();
-    assert!(moved < SPREAD / 2, "{moved}");
+    let (_, jitter) = call.finish();
+    assert!(jitter < SPREAD / 2, "{jitter}");
 }
 
 /// A call: packets 20 ms apart for an hour. Even spacing needs few runs and is exact.
