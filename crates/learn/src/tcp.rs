@@ -97,7 +97,7 @@ const LEAST_PAUSE: u64 = 2_000_000;
 const MAX_SHIFT: u8 = 14;
 /// Later answers are no RTT samples. The sender would have retransmitted by then (RFC 2988 section 2.1: 3
 /// s before any measurement; RFC 6298: 1 s), so the capture lacks a packet.
-const LONGEST_RTT: u64 = 3_000_000_000;
+pub(crate) const LONGEST_RTT: u64 = 3_000_000_000;
 
 impl Tracked {
     pub(crate) fn new(start: u64) -> Tracked {

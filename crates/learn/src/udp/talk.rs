@@ -11,6 +11,7 @@ use swell_traffic::{Exchange, Turn, Wire, WireEnd};
 use super::Around;
 use crate::pairs::Pairs;
 use crate::superpackets::{ETHERNET, Largest};
+use crate::tcp::LONGEST_RTT;
 
 /// Smallest payload that counts as data. QUIC takes some 30 bytes of a datagram, an ACK frame up to some
 /// 20 (RFC 9000 section 19.3), so shorter datagrams carry no meaningful request.
@@ -27,8 +28,6 @@ const FEW: u64 = 30;
 const INITIAL: u32 = 1200;
 /// Difference between the TCP and the UDP header, bytes.
 const BESIDE: u32 = 12;
-/// A later first answer is no RTT sample, nanoseconds.
-const LONGEST_RTT: u64 = 3_000_000_000;
 /// Delay of ACKs by receivers (RFC 9000 section 18.2: 25 ms), rounded up.
 const DELAYED_ACK: u64 = 40_000_000;
 
