@@ -4,7 +4,7 @@ mod exchange;
 
 /// Maximum number of chunks per connection. Above it neighbours are merged, so that endless connections
 /// need bounded memory.
-const MAX_CHUNKS: usize = 4096;
+pub(crate) const MAX_CHUNKS: usize = 4096;
 
 /// A write larger than an initial window (RFC 6928 section 2, of 1460-byte segments) takes several round
 /// trips to send, so the time to the next write is partly the network's. Such writes are separated from
@@ -27,6 +27,8 @@ struct Chunk {
     begins: Begins,
     /// Bytes of the other direction that its sender had received.
     after: u64,
+    /// Number of chunks that were merged in it.
+    of: u64,
 }
 
 /// What the data are the start of.
@@ -111,8 +113,8 @@ pub(crate) struct Chunks {
     /// Whether data in flight in both directions at once were proved (Tmix: Hernández-Campos, Jeffay &
     /// Smith).
     concurrent: bool,
-    /// Number of times the list was halved.
-    pub(crate) merged: u32,
+    /// Number of chunks that are merged with each other at most; 0: none were.
+    together: u64,
     /// Number of pauses that may be the application's or the network's, as the RTT is unknown.
     pub(crate) unclear: u32,
     /// Of the client and of the server.
@@ -122,6 +124,11 @@ pub(crate) struct Chunks {
 impl Chunks {
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// Whether there were too many to keep each.
+    pub(crate) fn merged(&self) -> bool {
+        self.together > 0
     }
 
     pub(crate) fn set_concurrent(&mut self) {
@@ -190,7 +197,7 @@ impl Chunks {
             return;
         }
         if self.list.len() >= MAX_CHUNKS {
-            self.halve();
+            self.merge();
         }
         self.list.push(Chunk {
             down,
@@ -199,6 +206,7 @@ impl Chunks {
             last: at,
             begins,
             after,
+            of: 1,
         });
     }
 
@@ -233,24 +241,57 @@ impl Chunks {
         }
     }
 
-    /// Merges each run of four chunks into two, one per direction. This keeps the volume and the outline,
-    /// but loses the inner pauses.
-    fn halve(&mut self) {
-        self.merged += 1;
-        let mut merged = Vec::with_capacity(MAX_CHUNKS);
-        for four in self.list.chunks(4) {
-            for down in [four[0].down, !four[0].down] {
-                let mut run = four.iter().filter(|c| c.down == down);
-                if let Some(&first) = run.next() {
-                    merged.push(run.fold(first, |a, c| Chunk {
-                        bytes: a.bytes.saturating_add(c.bytes),
-                        last: c.last,
-                        ..a
-                    }));
-                }
+    /// Merges runs of chunks into two each, one per direction, until a quarter of the list is free. No run has
+    /// more of the chunks that were pushed than it takes. This keeps the volume, the outline and the duration:
+    /// of the pauses inside a run, one stays between the two, and the others are added to the next.
+    fn merge(&mut self) {
+        self.together = self.together.max(4);
+        loop {
+            let mut merged = Vec::with_capacity(MAX_CHUNKS);
+            let mut rest = &self.list[..];
+            while !rest.is_empty() {
+                let mut sum = 0u64;
+                let fits = |c: &&Chunk| {
+                    sum += c.of;
+                    sum <= self.together
+                };
+                let (run, others) = rest.split_at(rest.iter().take_while(fits).count().max(1));
+                rest = others;
+                join(run, &mut merged);
             }
+            self.list = merged;
+            if self.list.len() <= MAX_CHUNKS / 4 * 3 {
+                return;
+            }
+            self.together *= 2;
         }
-        self.list = merged;
+    }
+}
+
+/// Merges a run of chunks into one per direction.
+fn join(run: &[Chunk], merged: &mut Vec<Chunk>) {
+    let mut ended = None;
+    for down in [run[0].down, !run[0].down] {
+        let Some(i) = run.iter().position(|c| c.down == down) else {
+            continue;
+        };
+        let before = i.checked_sub(1).map(|i| &run[i]);
+        let pause = before.map_or(0, |b| run[i].first.saturating_sub(b.last));
+        let first = ended.map_or(run[i].first, |ended: u64| ended + pause);
+        let mut one = Chunk {
+            bytes: 0,
+            first,
+            last: first,
+            of: 0,
+            ..run[i]
+        };
+        for c in run.iter().filter(|c| c.down == down) {
+            one.bytes = one.bytes.saturating_add(c.bytes);
+            one.last += c.last.saturating_sub(c.first);
+            one.of += c.of;
+        }
+        ended = Some(one.last);
+        merged.push(one);
     }
 }
 

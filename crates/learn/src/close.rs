@@ -42,6 +42,9 @@ impl Learner {
                     *sum = [sum[0] + 1, sum[1] + flow.bytes];
                 }
                 if let Some(talk) = flow.talk.as_ref().filter(|_| talk.is_some()) {
+                    if talk.merged() {
+                        self.counts.merged(flow.bytes);
+                    }
                     for (end, rtt) in [(1, talk.rtt[0]), (0, talk.rtt[1])] {
                         if let Some(rtt) = rtt {
                             self.hosts
@@ -58,8 +61,12 @@ impl Learner {
                     ipv6,
                     ..Wire::default()
                 };
-                let (exchange, wire) =
-                    talk.unwrap_or_else(|| (Exchange::Datagrams(flow.finish()), plain));
+                let (exchange, wire) = talk.unwrap_or_else(|| {
+                    let bytes = flow.bytes;
+                    let (datagrams, moved) = flow.finish();
+                    self.counts.spaced(bytes, moved);
+                    (Exchange::Datagrams(datagrams), plain)
+                });
                 Some(Connection {
                     gap: Dur::ZERO,
                     server: hosts[1],
@@ -110,7 +117,7 @@ impl Learner {
                 self.counts.strays += 1;
                 return None;
             }
-            t.chunks.exchange(t.opened.unwrap_or(t.start))
+            t.chunks.exchange(t.ready())
         };
         Some(Connection {
             gap: Dur::ZERO,

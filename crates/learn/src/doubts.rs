@@ -3,10 +3,12 @@
 use swell_base::{Dur, Warning};
 use swell_traffic::{Exchange, Model};
 
+use crate::chunks::MAX_CHUNKS;
 use crate::clock::Oddities;
 use crate::hosts::Hosts;
 use crate::paths::SideCounts;
 use crate::tcp::Tracked;
+use crate::udp::SPREAD;
 
 mod capture;
 
@@ -55,8 +57,12 @@ pub(crate) struct Counts {
     pub(crate) gap_bytes: u64,
     pub(crate) concurrent: u64,
     pub(crate) with_data: u64,
-    /// Connections with too many turns to keep them all.
-    pub(crate) merged: u64,
+    /// Connections with too many turns to keep them all, and their bytes of payload.
+    pub(crate) merged: [u64; 2],
+    /// Long UDP flows whose bursts were spread, their bytes of payload, and these times the nanoseconds by which
+    /// they were moved at most.
+    pub(crate) spread: [u64; 2],
+    pub(crate) moved: f64,
     /// Mean queueing delay of the tapped link that was subtracted from the RTTs on the left and on the
     /// right.
     pub(crate) queues: [Dur; 2],
@@ -93,7 +99,26 @@ impl Counts {
         self.jumps += t.halves.iter().map(|h| h.jumps).sum::<u64>();
         self.with_data += u64::from(!t.chunks.is_empty());
         self.concurrent += u64::from(t.chunks.concurrent());
-        self.merged += u64::from(t.chunks.merged > 0);
+        if t.chunks.merged() {
+            self.merged(t.chunks.bytes().iter().sum());
+        }
+    }
+}
+
+impl Counts {
+    /// Counts a connection whose turns were merged.
+    pub(crate) fn merged(&mut self, bytes: u64) {
+        self.merged[0] += 1;
+        self.merged[1] += bytes;
+    }
+
+    /// Counts a long UDP flow whose bytes even spacing has moved, in the mean by `moved` nanoseconds at most.
+    pub(crate) fn spaced(&mut self, bytes: u64, moved: u64) {
+        if moved > SPREAD {
+            self.spread[0] += 1;
+            self.spread[1] += bytes;
+            self.moved += bytes as f64 * moved as f64;
+        }
     }
 }
 
@@ -131,6 +156,47 @@ fn no_talks(found: &[[u64; 2]; 4], all: f64) -> Option<Warning> {
             ),
         )
     })
+}
+
+/// Share of the bytes, in per cent, above which what was lost of long connections and flows is no detail.
+const MUCH_COARSER: f64 = 5.0;
+
+/// Says what was lost of connections and flows too long to keep whole. The trace has `all` bytes.
+fn coarser(c: &Counts, all: f64) -> Vec<Warning> {
+    let mut w = Vec::new();
+    let mut put = |code, share: f64, text: String| match share > MUCH_COARSER {
+        true => w.push(Warning::warning(code, text)),
+        false => w.push(Warning::note(code, text)),
+    };
+    let [flows, spread] = c.spread;
+    if flows > 0 {
+        let share = percent(spread as f64, all);
+        let moved = Dur::from_nanos((c.moved / spread.max(1) as f64) as u64 / 1000 * 1000);
+        put(
+            "bursts-spread",
+            share,
+            format!(
+                "{flows} UDP flows ({share:.1} % of the bytes) have more bursts than the model has room for: \
+                 neighbours are spread evenly, which moves their bytes by up to {moved} in the mean. Played, they are \
+                 smoother than in the trace. A larger `--budget` or a shorter trace keeps more of them; a replay of \
+                 the trace keeps all"
+            ),
+        );
+    }
+    let [connections, merged] = c.merged;
+    if connections > 0 {
+        let share = percent(merged as f64, all);
+        put(
+            "turns-merged",
+            share,
+            format!(
+                "{connections} connections ({share:.1} % of the bytes) have more than about {} requests and responses: \
+                 neighbours are merged, so that they have fewer and larger ones. They carry as much in as much time",
+                MAX_CHUNKS / 2
+            ),
+        );
+    }
+    w
 }
 
 /// Share of one number in another, in per cent.
@@ -353,6 +419,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         ));
     }
     w.extend(no_talks(&c.no_talks, bytes));
+    w.extend(coarser(c, bytes));
     if c.queues != [Dur::ZERO; 2] {
         let queues = c.queues.map(|d| d.as_secs_f64() * 1e3);
         w.push(Warning::note(
@@ -457,7 +524,6 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         (c.stragglers, &stragglers),
         (c.duplicates, "segments captured twice"),
         (c.jumps, "implausible jumps in sequence numbers"),
-        (c.merged, "connections with too many turns to keep them all"),
     ];
     let text: Vec<String> = oddities
         .iter()

@@ -6,7 +6,7 @@ use swell_traffic::{Class, Exchange, Model, Path, Session, Wire};
 use crate::chunks::{Line, correct};
 use crate::doubts::doubts;
 use crate::learner::Learner;
-use crate::paths::Paths;
+use crate::paths::{Paths, whole_micros};
 use crate::ports::CLASSES;
 
 impl Learner {
@@ -83,7 +83,7 @@ impl Learner {
             server_paths,
             sessions,
         };
-        whole_micros(&mut model);
+        round_times(&mut model);
         let cut = self.users.cut;
         model.warnings = doubts(&model, &self.counts, &self.hosts, cut);
         model.warnings.splice(0..0, self.doubts);
@@ -136,8 +136,8 @@ fn used_classes(sessions: &mut [Session]) -> Vec<Class> {
 
 /// Rounds all times to whole microseconds, the resolution of the file, so that a model in memory equals
 /// the same model read back.
-fn whole_micros(m: &mut Model) {
-    let round = |d: &mut Dur| *d = Dur::from_micros((d.as_nanos() + 500) / 1000);
+fn round_times(m: &mut Model) {
+    let round = |d: &mut Dur| *d = whole_micros(*d);
     round(&mut m.duration);
     for s in &mut m.sessions {
         round(&mut s.start);

@@ -2,7 +2,7 @@
 
 use swell_base::Warning;
 use swell_capture::{Packet, Tcp as Header, Transport};
-use swell_traffic::{Thinner, Totals};
+use swell_traffic::{RUN_ITEMS, Thinner, Totals};
 
 use crate::addresses::groups;
 use crate::clock::Clock;
@@ -52,6 +52,8 @@ pub struct Learner {
     pub(crate) totals: Totals,
     pub(crate) counts: Counts,
     pub(crate) doubts: Vec<Warning>,
+    /// Number of runs that long UDP flows have got beyond those of every flow.
+    granted: usize,
 }
 
 impl Learner {
@@ -86,6 +88,7 @@ impl Learner {
             totals: Totals::default(),
             counts: Counts::default(),
             doubts: Vec::new(),
+            granted: 0,
             options,
         }
     }
@@ -432,6 +435,7 @@ impl Learner {
                 i
             }
         };
+        let spare = self.spare();
         let s = self.table.get_mut(i);
         s.last = self.now;
         let from = usize::from(from_a != s.client_is_a);
@@ -439,6 +443,7 @@ impl Learner {
             ip_len: p.ip_len,
             passed: self.hosts.passed(s.hosts[from], s.hosts[1 - from]),
             least_gap: self.clock.least_gap(),
+            spare,
         };
         if groups(p)[1] {
             self.hosts.sent(s.hosts[from], p.ip_len);
@@ -456,12 +461,25 @@ impl Learner {
             let quiet = self.options.parameters.quiet.as_nanos();
             // Models hold no larger datagrams. Only a jumbogram or a forged length exceeds this.
             let payload = payload.min(MAX_DATAGRAM);
+            let before = flow.granted();
             flow.push(self.now, from_a == s.client_is_a, payload, quiet, around);
+            self.granted += flow.granted() - before;
         }
         if let Some(place) = s.place {
             self.users.active(place, self.now);
         }
         from_a == s.a_is_left
+    }
+
+    /// Number of runs that long UDP flows may still get: with those they have, half of the model at most, and
+    /// nothing that its sessions take. Where sessions must not depend on each other, there are none.
+    #[inline]
+    fn spare(&self) -> usize {
+        if self.options.apart {
+            return 0;
+        }
+        let taken = self.thinner.items() + RUN_ITEMS * self.granted;
+        (self.options.budget / 2).saturating_sub(taken) / RUN_ITEMS
     }
 
     fn open_slot(&mut self, p: &Packet, key: Key, from_a: bool, client_sent: bool) -> u32 {

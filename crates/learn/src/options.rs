@@ -18,7 +18,7 @@ pub struct Options {
     pub udp_idle: Dur,
     /// Idle time after which a TCP connection ends. Default: 15 min.
     pub tcp_idle: Dur,
-    /// Maximum number of items (turns, units, datagrams, connections) in the model. Sessions are thinned
+    /// Maximum number of items ([`Session::items`](swell_traffic::Session::items)) in the model. Sessions are thinned
     /// above it. [`Options::items`] derives it from a file size.
     pub budget: usize,
     /// Measure each session by its own packets alone, and keep all sessions, as

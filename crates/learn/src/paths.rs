@@ -360,7 +360,8 @@ fn line(capacities: impl Iterator<Item = Rate>) -> Option<Rate> {
     (known.len() >= SHARERS && 3 * agree >= 2 * known.len()).then(|| Rate::from_bps(median))
 }
 
-fn whole_micros(d: Dur) -> Dur {
+/// Rounds to the resolution of the file.
+pub(crate) fn whole_micros(d: Dur) -> Dur {
     Dur::from_micros((d.as_nanos() + 500) / 1000)
 }
 

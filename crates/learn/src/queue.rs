@@ -234,7 +234,7 @@ impl Queue {
         let mut others: Vec<u32> = Vec::new();
         let mut least = None;
         for &(_, other, own) in near.filter(|e| e.1 != host) {
-            if !others.contains(&other) {
+            if others.len() < OTHERS && !others.contains(&other) {
                 others.push(other);
             }
             least = Some(least.map_or(own, |l: u32| l.min(own)));

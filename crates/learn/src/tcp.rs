@@ -97,7 +97,7 @@ const LEAST_PAUSE: u64 = 2_000_000;
 const MAX_SHIFT: u8 = 14;
 /// Later answers are no RTT samples. The sender would have retransmitted by then (RFC 2988 section 2.1: 3
 /// s before any measurement; RFC 6298: 1 s), so the capture lacks a packet.
-const LONGEST_RTT: u64 = 3_000_000_000;
+pub(crate) const LONGEST_RTT: u64 = 3_000_000_000;
 
 impl Tracked {
     pub(crate) fn new(start: u64) -> Tracked {
@@ -196,6 +196,16 @@ impl Tracked {
                 false => least.took.min(UNKNOWN_RTT),
             })
         })
+    }
+
+    /// When the client could have sent its first data. If its first ACK carried them, this is earlier than
+    /// that ACK, as far as the RTT is known.
+    pub(crate) fn ready(&self) -> u64 {
+        let opened = self.opened.unwrap_or(self.start);
+        match (self.syn_ack, self.path(0)) {
+            (Some(at), Some(rtt)) if self.handshake && self.syn_acks == 1 => opened.min(at + rtt),
+            _ => opened,
+        }
     }
 
     /// A silence with nothing unacknowledged that is longer than this is the application's. TCP itself,
@@ -381,7 +391,8 @@ impl Tracked {
             {
                 self.handshake = true;
                 self.opened = Some(at);
-                if self.syn_acks == 1 && at - t <= LONGEST_RTT {
+                // With data in it, the client's own time until it wrote them is part of the delay.
+                if self.syn_acks == 1 && h.payload == 0 && at - t <= LONGEST_RTT {
                     self.rtt[1] = Some(at - t);
                     news.rtt = Some((0, true, at - t));
                 }

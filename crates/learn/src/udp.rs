@@ -11,8 +11,13 @@ use talk::Talk;
 
 /// Maximum number of packets kept one by one; a flow with more is kept as runs.
 const WHOLE: usize = 512;
-/// Runs per direction at the end of a long flow; they are merged whenever there are twice as many.
+/// Runs per direction at the end of a long flow; they are merged whenever there are twice as many. A flow
+/// whose bursts they would spread gets more, while the model has room.
 const RUNS: usize = 256;
+/// Maximum number of runs per direction, however much room there is.
+const MOST_RUNS: usize = 16_384;
+/// Runs that move the bytes of a flow by more than this in the mean have spread its bursts, nanoseconds.
+pub(crate) const SPREAD: u64 = 10_000_000;
 
 /// State of the capture around a datagram.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,13 +28,16 @@ pub(crate) struct Around {
     pub(crate) passed: [u32; 2],
     /// Shortest spacing that the capture's clock can resolve, nanoseconds.
     pub(crate) least_gap: u64,
+    /// Number of runs that the model has room for, beyond those of every flow.
+    pub(crate) spare: usize,
 }
 
 /// A UDP flow being tracked.
 ///
 /// Short flows are kept whole. Long ones become runs of evenly spaced packets, per direction and in order.
 /// Neighbours are merged where that moves the fewest bytes by the least time. Even spacing costs nothing
-/// and long pauses cost most, so bursts stay in place however long the flow is.
+/// and long pauses cost most, so bursts stay in place while there are as many runs as bursts. A flow gets more
+/// runs before it loses bursts, if the model has room ([`Around::spare`]); otherwise neighbours are spread.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
     /// Gap in nanoseconds, whether from the client, payload bytes; empty in a long flow.
@@ -86,7 +94,7 @@ impl Flow {
         self.count[direction] += 1;
         self.bytes += u64::from(payload);
         if self.long {
-            self.outlines[direction].push(self.last - self.start, payload);
+            self.outlines[direction].push(self.last - self.start, payload, around.spare);
             return;
         }
         self.packets.push((gap, from_client, payload));
@@ -95,27 +103,49 @@ impl Flow {
             let mut since = 0;
             for (pause, client, bytes) in std::mem::take(&mut self.packets) {
                 since += pause;
-                self.outlines[usize::from(!client)].push(since, bytes);
+                self.outlines[usize::from(!client)].push(since, bytes, around.spare);
             }
         }
     }
 
-    pub(crate) fn finish(self) -> Datagrams {
-        Datagrams {
+    /// Number of runs that it has got beyond those of every flow.
+    pub(crate) fn granted(&self) -> usize {
+        self.outlines.iter().map(|o| o.granted).sum()
+    }
+
+    /// The datagrams, and the mean time by which even spacing has moved their bytes at most, nanoseconds.
+    pub(crate) fn finish(mut self) -> (Datagrams, u64) {
+        for outline in &mut self.outlines {
+            outline.runs = outline.merged();
+        }
+        let moved = moved(self.outlines.iter().flat_map(|o| &o.runs));
+        let datagrams = Datagrams {
             packets: self
                 .packets
                 .into_iter()
                 .map(|(gap, client, bytes)| (Dur::from_nanos(gap), client, bytes))
                 .collect(),
             runs: self.outlines.map(Outline::finish),
-        }
+        };
+        (datagrams, moved)
     }
+}
+
+/// Mean time by which even spacing has moved the bytes of these runs at most, nanoseconds.
+fn moved<'p>(parts: impl Iterator<Item = &'p Part>) -> u64 {
+    let (moved, bytes) = parts.fold((0.0, 0), |(moved, bytes), p| {
+        (moved + p.moved, bytes + p.bytes)
+    });
+    // The packets of a part move by half as much in the mean as the one next to the pause.
+    (moved / 2.0 / bytes.max(1) as f64) as u64
 }
 
 /// The runs of one direction.
 #[derive(Debug, Default)]
 struct Outline {
     runs: Vec<Part>,
+    /// Number of runs at the end beyond [`RUNS`].
+    granted: usize,
 }
 
 /// A run that may still be merged. Times are nanoseconds since the flow began.
@@ -126,12 +156,12 @@ struct Part {
     packets: u64,
     bytes: u64,
     sizes: [u32; 2],
-    /// Byte-nanoseconds by which even spacing has moved its packets so far.
+    /// Bytes times the nanoseconds by which even spacing has moved the packets next to pauses so far.
     moved: f64,
 }
 
 impl Outline {
-    fn push(&mut self, at: u64, payload: u32) {
+    fn push(&mut self, at: u64, payload: u32, spare: usize) {
         self.runs.push(Part {
             first: at,
             last: at,
@@ -140,28 +170,34 @@ impl Outline {
             sizes: [payload; 2],
             moved: 0.0,
         });
-        if self.runs.len() == 2 * RUNS {
-            self.merge();
+        let allowed = RUNS + self.granted;
+        if self.runs.len() == 2 * allowed {
+            let merged = self.merged();
+            // Half of what counts as spread, as later runs have to be merged with these.
+            let spread = moved(merged.iter()) > SPREAD / 2;
+            if spread && allowed < MOST_RUNS && allowed <= spare / 2 {
+                self.granted += allowed;
+            } else {
+                self.runs = merged;
+            }
         }
     }
 
-    /// Merges neighbours, the cheapest first, until at most [`RUNS`] are left.
-    fn merge(&mut self) {
-        while self.runs.len() > RUNS {
-            let mut costs: Vec<f64> = self
-                .runs
-                .windows(2)
-                .map(|w| w[0].with(&w[1]).moved)
-                .collect();
-            let surplus = self.runs.len() - RUNS;
+    /// The runs after merging neighbours, the cheapest first, until at most as many are left as are allowed.
+    fn merged(&self) -> Vec<Part> {
+        let allowed = RUNS + self.granted;
+        let mut runs = self.runs.clone();
+        while runs.len() > allowed {
+            let mut costs: Vec<f64> = runs.windows(2).map(|w| w[0].with(&w[1]).moved).collect();
+            let surplus = runs.len() - allowed;
             let middle = surplus.min(costs.len()) - 1;
             let (_, &mut limit, _) = costs.select_nth_unstable_by(middle, f64::total_cmp);
-            let mut merged: Vec<Part> = Vec::with_capacity(2 * RUNS);
+            let mut merged: Vec<Part> = Vec::with_capacity(2 * allowed);
             // A run takes part in at most one merger per round, because a merger changes the cost of the
             // next.
             let mut fresh = true;
             let mut left = surplus;
-            for &part in &self.runs {
+            for &part in &runs {
                 match merged.last_mut() {
                     Some(before) if fresh && left > 0 => {
                         let joined = before.with(&part);
@@ -179,12 +215,12 @@ impl Outline {
                     }
                 }
             }
-            self.runs = merged;
+            runs = merged;
         }
+        runs
     }
 
-    fn finish(mut self) -> Vec<Run> {
-        self.merge();
+    fn finish(self) -> Vec<Run> {
         let mut ended = 0;
         self.runs
             .iter()

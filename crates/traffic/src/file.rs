@@ -63,20 +63,21 @@ impl Model {
     /// The model as zstd-compressed JSON.
     ///
     /// # Errors
-    /// Those of the compressor (out of memory).
+    /// If the text is longer than [`MAX_BYTES`], and those of the compressor (out of memory).
     pub fn to_zstd(&self) -> io::Result<Vec<u8>> {
-        zstd::bulk::compress(self.to_json().as_bytes(), ZSTD_LEVEL)
+        zstd::bulk::compress(readable(&self.to_json())?, ZSTD_LEVEL)
     }
 
     /// Writes the model as JSON, zstd-compressed if `compress`.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// If the text is longer than [`MAX_BYTES`], because no reader would take it; then nothing is written. And
+    /// those of the writer.
     pub fn write(&self, mut writer: impl Write, compress: bool) -> io::Result<()> {
         if compress {
             writer.write_all(&self.to_zstd()?)
         } else {
-            writer.write_all(self.to_json().as_bytes())
+            writer.write_all(readable(&self.to_json())?)
         }
     }
 
@@ -87,6 +88,19 @@ impl Model {
     /// The first error found, with its JSON path.
     pub fn check(&self) -> Result<(), ModelError> {
         read::check(self)
+    }
+}
+
+/// The text of a model, if it may be read again.
+fn readable(text: &str) -> io::Result<&[u8]> {
+    match text.len() {
+        0..=MAX_BYTES => Ok(text.as_bytes()),
+        long => Err(io::Error::other(format!(
+            "the model has {} MiB of text, and models of more than {} MiB are not read: a smaller `--budget` keeps \
+             fewer sessions",
+            long.div_ceil(1 << 20),
+            MAX_BYTES >> 20
+        ))),
     }
 }
 

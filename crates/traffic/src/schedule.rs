@@ -67,6 +67,19 @@ pub enum DrawError {
         /// The model's duration.
         duration: Dur,
     },
+    /// The run repeats a short model more often than can be played.
+    #[error(
+        "the model lasts {duration}, and a run of {horizon} would repeat its {sessions} sessions too often: learn a \
+         longer trace, or run it for less time"
+    )]
+    TooShort {
+        /// The model's duration.
+        duration: Dur,
+        /// The length of the run.
+        horizon: Dur,
+        /// Number of sessions in the model.
+        sessions: usize,
+    },
     /// The run would have more sessions than can be played.
     #[error("about {0:.0} sessions; at most 20 million can be played")]
     TooMany(f64),
@@ -119,11 +132,17 @@ impl Schedule {
                 k * s.weight * (rounds.max(1.0) + under_way)
             })
             .sum();
-        let passes = horizon.as_nanos().div_ceil(circle.length);
-        // Each pass has a cost, however few of its sessions are chosen.
-        let about = about.max(passes as f64 * model.sessions.len() as f64);
         if about > MAX_STARTS {
             return Err(DrawError::TooMany(about));
+        }
+        let passes = horizon.as_nanos().div_ceil(circle.length);
+        // Each pass has a cost, however few of its sessions are chosen.
+        if passes as f64 * model.sessions.len() as f64 > MAX_STARTS {
+            return Err(DrawError::TooShort {
+                duration: model.duration,
+                horizon,
+                sessions: model.sessions.len(),
+            });
         }
         let by_class = by_class_and_size(model);
         for pass in 0..passes {

@@ -149,6 +149,11 @@ impl Thinner {
         sums
     }
 
+    /// Number of items held now ([`Session::items`]).
+    pub fn items(&self) -> usize {
+        self.items
+    }
+
     /// Number of sessions held now.
     pub fn held(&self) -> usize {
         self.strata.iter().map(|s| s.heap.len()).sum()

@@ -16,6 +16,12 @@ const LEAST: f64 = 0.05;
 /// Network-layer bytes of an unanswered SYN, and of a RST.
 const ATTEMPT: [f64; 2] = [60.0, 40.0];
 
+/// Items of a run ([`Exchange::items`]): it takes twice the space of a packet.
+pub const RUN_ITEMS: usize = 2;
+/// Items of a session itself, and of its paths: its line in the file, and that of each path, take the space
+/// of several turns.
+const SESSION_ITEMS: usize = 2;
+
 impl Exchange {
     /// Application bytes from the client and from the server.
     pub fn bytes(&self) -> [u64; 2] {
@@ -42,9 +48,8 @@ impl Exchange {
             Exchange::Sequential(turns) => turns.len(),
             Exchange::Concurrent { up, down } => up.len() + down.len(),
             Exchange::Attempt { retries, .. } => retries.len(),
-            // A run takes twice the space of a packet.
             Exchange::Datagrams(d) => {
-                d.packets.len() + 2 * d.runs.iter().map(Vec::len).sum::<usize>()
+                d.packets.len() + RUN_ITEMS * d.runs.iter().map(Vec::len).sum::<usize>()
             }
         }
     }
@@ -124,12 +129,14 @@ impl Session {
         })
     }
 
-    /// Number of its items ([`Exchange::items`] and writes), plus one for each connection.
+    /// Number of its items ([`Exchange::items`] and writes), plus one for each connection, and two for the
+    /// session and its paths.
     pub fn items(&self) -> usize {
         let writes = |c: &Connection| c.writes.iter().map(Vec::len).sum::<usize>();
         self.connections()
             .map(|c| c.exchange.items() + writes(c) + 1)
-            .sum()
+            .sum::<usize>()
+            + SESSION_ITEMS
     }
 }
 

@@ -346,8 +346,82 @@ fn an_endless_connection_needs_bounded_memory_and_keeps_its_bytes() {
     for i in 0..1_000_000u64 {
         push(&mut c, i % 2 == 1, 1 + i % 3, i * MS, true);
     }
-    assert!(c.list.len() <= MAX_CHUNKS && c.merged > 0);
+    assert!(c.list.len() <= MAX_CHUNKS && c.merged());
     let up: u64 = (0..1_000_000u64).step_by(2).map(|i| 1 + i % 3).sum();
     let down: u64 = (1..1_000_000u64).step_by(2).map(|i| 1 + i % 3).sum();
     assert_eq!(c.exchange(0).0.bytes(), [up, down]);
+}
+
+/// Polls once a second, each answered after 20 ms. However often the list is halved, requests and responses
+/// take as long as they took, and a piece of it passes at the rate of the whole.
+#[test]
+fn an_endless_connection_keeps_its_time() {
+    let mut c = Chunks::default();
+    let polls = 8_000u64;
+    for i in 0..polls {
+        let at = i * 1_000 * MS;
+        push(&mut c, false, 100, at, true);
+        push(&mut c, false, 100, at + 2 * MS, true);
+        push(&mut c, true, 300, at + 22 * MS, true);
+    }
+    assert!((8..=16).contains(&c.together), "{}", c.together);
+    let ends = c.list.windows(2).all(|w| w[0].last <= w[1].first);
+    assert!(ends, "chunks overlap");
+    let (exchange, _) = c.exchange(0);
+    assert_eq!(exchange.bytes(), [200 * polls, 300 * polls]);
+    // Less the 2 ms that each request took to send.
+    let took = ms(1_000 * (polls - 1) + 20 - 2 * (polls - 1));
+    let lost = took - exchange.pauses();
+    assert!(lost < ms(4_000) && exchange.pauses() <= took, "{lost}");
+    let Exchange::Sequential(turns) = exchange else {
+        panic!("not in turn");
+    };
+    let quarter = &turns[..turns.len() / 4];
+    let of = |t: &[Turn]| {
+        let bytes = t.iter().map(|t| t.response).sum::<u64>() as f64;
+        let pauses = t.iter().map(|t| t.server_think + t.client_think);
+        bytes / pauses.sum::<Dur>().as_secs_f64()
+    };
+    let (part, whole) = (of(quarter), of(&turns));
+    assert!((part / whole - 1.0).abs() < 0.01, "{part} {whole}");
+}
+
+/// Both ends at once: each chain keeps its time.
+#[test]
+fn endless_chains_keep_their_time() {
+    let mut c = Chunks::default();
+    c.set_concurrent();
+    for i in 0..8_000u64 {
+        let at = i * 1_000 * MS;
+        push(&mut c, false, 100, at, true);
+        push(&mut c, true, 300, at + 400 * MS, true);
+    }
+    let Exchange::Concurrent { up, down } = c.exchange(0).0 else {
+        panic!("in turn");
+    };
+    // When each unit goes, without delays of a network.
+    let chains = [up, down];
+    let mut gone = [vec![Dur::ZERO], vec![Dur::ZERO]];
+    let mut after = [0; 2];
+    while let Some(end) = (0..2).find(|&end| {
+        let next = chains[end].get(gone[end].len() - 1);
+        next.is_some_and(|u| (u.after as usize) < gone[1 - end].len())
+    }) {
+        let unit = chains[end][gone[end].len() - 1];
+        let since = match unit.after > after[end] {
+            true => gone[1 - end][unit.after as usize],
+            false => gone[end][gone[end].len() - 1],
+        };
+        after[end] = unit.after;
+        gone[end].push(since + unit.pause);
+    }
+    assert_eq!(
+        [0, 1].map(|end| gone[end].len() - 1),
+        [0, 1].map(|end| chains[end].len())
+    );
+    let ended = gone.map(|g| g[g.len() - 1]);
+    for end in ended {
+        let off = end.as_secs_f64() - 8_000.0;
+        assert!(off.abs() < 16.0, "{ended:?}");
+    }
 }

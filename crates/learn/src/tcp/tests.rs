@@ -46,6 +46,42 @@ fn open(client_isn: u32, server_isn: u32) -> Tracked {
     t
 }
 
+/// A client that acknowledges the SYN/ACK with its request, which it writes 200 ms later: that delay is no RTT,
+/// but a pause before the request as soon as an answer shows the RTT.
+#[test]
+fn a_first_ack_with_data_is_no_sample() {
+    let mut t = Tracked::new(0);
+    t.packet(0, 0, 60, &header(Header::SYN, 0, 0, 0), QUIET);
+    let syn_ack = header(Header::SYN | Header::ACK, 9, 1, 0);
+    t.packet(1, 30 * MS, 60, &syn_ack, QUIET);
+    let request = header(Header::ACK, 1, 10, 500);
+    let news = t.packet(0, 234 * MS, 552, &request, QUIET);
+    assert_eq!((news.rtt, t.rtt), (None, [Some(30 * MS), None]));
+    assert!(t.handshake && t.ready() == 234 * MS);
+    let mut found = Vec::new();
+    for k in 0..5 {
+        let at = (264 + 20 * u64::from(k)) * MS;
+        for half in [0, 1_460] {
+            let answer = header(Header::ACK, 10 + 2_920 * k + half, 501, 1_460);
+            t.packet(1, at, 1_500, &answer, QUIET);
+        }
+        let ack = header(Header::ACK, 501, 10 + 2_920 * (k + 1), 0);
+        found.push(t.packet(0, at + 4 * MS, 52, &ack, QUIET).rtt);
+    }
+    assert!(
+        found.iter().all(|r| *r == Some((0, false, 4 * MS))),
+        "{found:?}"
+    );
+    assert_eq!(t.ready(), 34 * MS);
+    let Exchange::Sequential(turns) = t.chunks.exchange(t.ready()).0 else {
+        panic!("not in turn");
+    };
+    assert_eq!(
+        (turns[0].request, turns[0].client_think.as_nanos()),
+        (0, 200 * MS)
+    );
+}
+
 /// Sends `len` bytes at stream offset `at` (0 is the first byte) from the server.
 fn data(t: &mut Tracked, isn: u32, at: u32, len: u32, time: u64) -> News {
     let seq = isn.wrapping_add(1).wrapping_add(at);

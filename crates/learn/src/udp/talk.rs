@@ -11,24 +11,23 @@ use swell_traffic::{Exchange, Turn, Wire, WireEnd};
 use super::Around;
 use crate::pairs::Pairs;
 use crate::superpackets::{ETHERNET, Largest};
+use crate::tcp::LONGEST_RTT;
 
 /// Smallest payload that counts as data. QUIC takes some 30 bytes of a datagram, an ACK frame up to some
 /// 20 (RFC 9000 section 19.3), so shorter datagrams carry no meaningful request.
 const LEAST: u32 = 64;
 /// Data that the server sends sooner than this part of the RTT after a request do not answer it.
 const SOONER: f64 = 0.8;
-/// Maximum number of turns; later data are added to the last.
+/// Maximum number of turns. Above it neighbours are merged, so that endless flows need bounded memory.
 const MOST: usize = 2_048;
 /// Minimum mean number of datagrams per turn. Below it both ends talk at once, as in a call or a game.
 const PER_TURN: u64 = 3;
 /// With at most this many turns, `PER_TURN` does not apply.
-const FEW: usize = 30;
+const FEW: u64 = 30;
 /// Minimum size to which a client pads its first datagram (RFC 9000 section 14.1).
 const INITIAL: u32 = 1200;
 /// Difference between the TCP and the UDP header, bytes.
 const BESIDE: u32 = 12;
-/// A later first answer is no RTT sample, nanoseconds.
-const LONGEST_RTT: u64 = 3_000_000_000;
 /// Delay of ACKs by receivers (RFC 9000 section 18.2: 25 ms), rounded up.
 const DELAYED_ACK: u64 = 40_000_000;
 
@@ -39,6 +38,8 @@ struct Part {
     datagrams: u64,
     first: u64,
     last: u64,
+    /// Number of turns that were merged in it.
+    of: u64,
 }
 
 impl Part {
@@ -51,6 +52,52 @@ impl Part {
         self.datagrams += datagrams;
         self.bytes += payload.saturating_sub(u64::from(BESIDE) * datagrams);
     }
+
+    /// Both as one that begins at `first` and takes as long as they took to send.
+    fn with(&self, next: &Part, first: u64) -> Part {
+        let took = |p: &Part| p.last.saturating_sub(p.first);
+        Part {
+            bytes: self.bytes + next.bytes,
+            datagrams: self.datagrams + next.datagrams,
+            first,
+            last: first + took(self) + took(next),
+            of: self.of + next.of,
+        }
+    }
+}
+
+/// Two turns as one. Of the pauses inside, that before the first response stays, and the others are added to
+/// the next, so that the time of both is kept.
+fn joined([a, b]: [&[Part; 2]; 2]) -> [Part; 2] {
+    // Responses may end after the next request began, but no pause may become negative.
+    let end = [a, b].map(|t| t[0].last.max(t[1].last));
+    let end = end[0].max(end[1]);
+    let first = |of: &[Part; 2]| {
+        let known = of.iter().filter(|p| p.datagrams > 0);
+        known.map(|p| p.first).min()
+    };
+    let begun = first(a).or(first(b)).unwrap_or(end);
+    let mut request = a[0].with(&b[0], begun);
+    request.last = request.last.min(end);
+    let answered = [a, b].into_iter().find(|t| t[1].datagrams > 0);
+    let think = answered.map_or(0, |t| match t[0].datagrams {
+        0 => 0,
+        _ => t[1].first.saturating_sub(t[0].last),
+    });
+    let mut response = a[1].with(&b[1], (request.last + think).min(end));
+    response.last = response.last.min(end);
+    [request, response]
+}
+
+/// Bytes of the responses to requests, and of all.
+fn asked(turns: &[[Part; 2]]) -> [u64; 2] {
+    turns
+        .iter()
+        .fold([0, 0], |[asked, sent], [request, response]| {
+            let asks = request.bytes >= u64::from(LEAST - BESIDE);
+            let own = if asks { response.bytes } else { 0 };
+            [asked + own, sent + response.bytes]
+        })
 }
 
 /// Why a flow does not consist of requests and responses.
@@ -71,6 +118,11 @@ pub(crate) enum Doubt {
 pub(crate) struct Talk {
     /// Request and response.
     turns: Vec<[Part; 2]>,
+    /// Number of turns before any were merged, and of those that are merged with each other at most.
+    begun: u64,
+    together: u64,
+    /// Bytes of responses to no request that were merged with responses to one.
+    unasked: u64,
     /// RTTs from the tap to the server and to the client, from the first answers.
     pub(crate) rtt: [Option<u64>; 2],
     /// When the first datagram of the server passed.
@@ -111,12 +163,13 @@ impl Talk {
         let datagrams = self.largest[end].segments(payload);
         let more = [u64::from(payload), datagrams];
         self.data[end] += datagrams;
-        let full = self.turns.len() >= MOST;
+        if self.turns.len() >= MOST {
+            self.merge();
+        }
         let pause = self.pause(quiet);
         let soon = self.rtt[0].map_or(0, |rtt| (SOONER * rtt as f64) as u64);
         let before = self.turns.len().checked_sub(2);
         match self.turns.last_mut() {
-            Some(last) if full => last[end].add(at, more),
             Some([request, response]) if from_client => {
                 let silent = at.saturating_sub(request.last) > pause;
                 if response.datagrams == 0 && !silent {
@@ -152,6 +205,7 @@ impl Talk {
             ip_len,
             passed,
             least_gap,
+            ..
         } = around;
         if let Some(rate) = self.pairs[end].packet(true, at, ip_len, least_gap, passed) {
             self.rates[end].push((rate, at));
@@ -159,9 +213,48 @@ impl Talk {
     }
 
     fn begin(&mut self, at: u64, end: usize, more: [u64; 2]) {
-        let mut turn = [Part::default(); 2];
+        let one = Part {
+            of: 1,
+            ..Part::default()
+        };
+        let mut turn = [one; 2];
         turn[end].add(at, more);
         self.turns.push(turn);
+        self.begun += 1;
+    }
+
+    /// Merges neighbouring turns, those of the fewest turns first, until a quarter of the list is free. The first
+    /// stays, as it tells whether the flow is QUIC, and the last two, to which data are added.
+    #[cold]
+    fn merge(&mut self) {
+        let settled = self.turns.len().saturating_sub(2).max(1);
+        let newest = self.turns.split_off(settled);
+        let [before, _] = asked(&self.turns[1..]);
+        self.together = self.together.max(2);
+        loop {
+            let mut merged: Vec<[Part; 2]> = Vec::with_capacity(MOST);
+            for (i, turn) in self.turns.iter().enumerate() {
+                match merged.last_mut() {
+                    Some(last) if i > 1 && last[0].of + turn[0].of <= self.together => {
+                        *last = joined([last, turn]);
+                    }
+                    _ => merged.push(*turn),
+                }
+            }
+            self.turns = merged;
+            if self.turns.len() <= MOST / 4 * 3 {
+                break;
+            }
+            self.together *= 2;
+        }
+        let [after, _] = asked(&self.turns[1..]);
+        self.unasked += after - before;
+        self.turns.extend(newest);
+    }
+
+    /// Whether it had too many turns to keep them all.
+    pub(crate) fn merged(&self) -> bool {
+        self.begun > self.turns.len() as u64
     }
 
     /// Takes RTT samples from the first answer of either end.
@@ -198,13 +291,8 @@ impl Talk {
     /// first turn of a flow that began before the trace is ignored, because its request is unknown.
     fn streams(&self) -> bool {
         let known = &self.turns[usize::from(!self.begins).min(self.turns.len())..];
-        let (mut asked, mut sent) = (0, 0);
-        for [request, response] in known {
-            let asks = request.bytes >= u64::from(LEAST - BESIDE);
-            asked += if asks { response.bytes } else { 0 };
-            sent += response.bytes;
-        }
-        !self.initial && 2 * asked < sent
+        let [asked, sent] = asked(known);
+        !self.initial && 2 * asked.saturating_sub(self.unasked) < sent
     }
 
     /// Payload of a full datagram of an end over TCP; 0 if unknown.
@@ -221,7 +309,7 @@ impl Talk {
     pub(crate) fn doubt(&self) -> Option<Doubt> {
         let datagrams: u64 = self.data.iter().sum();
         let asks = self.turns.first().is_some_and(|t| t[0].datagrams > 0);
-        let calls = self.turns.len() > FEW && datagrams < PER_TURN * self.turns.len() as u64;
+        let calls = self.begun > FEW && datagrams < PER_TURN * self.begun;
         match () {
             () if !asks => Some(Doubt::Unasked),
             () if self.rtt[0].is_none() || self.data[1] == 0 => Some(Doubt::Unanswered),
@@ -282,197 +370,4 @@ impl Talk {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MS: u64 = 1_000_000;
-    const QUIET: u64 = 500 * MS;
-
-    /// A page over QUIC: RTTs are 40 ms to the server and 4 ms to the client, the think time is 15 ms.
-    /// Responses have `sizes` datagrams; requests are a second apart.
-    fn page(sizes: &[u32]) -> Talk {
-        let mut talk = Talk::default();
-        talk.push(0, true, 1_212, QUIET);
-        talk.push(40 * MS, false, 1_212, QUIET);
-        talk.push(41 * MS, false, 1_212, QUIET);
-        talk.push(44 * MS, true, 80, QUIET);
-        for (i, &n) in (0..).zip(sizes) {
-            let mut at = (1_000 * (i + 1)) * MS;
-            talk.push(at, true, 312, QUIET);
-            at += 55 * MS;
-            for k in 0..n {
-                talk.push(at + u64::from(k) * MS, false, 1_212, QUIET);
-                if k % 2 == 1 {
-                    talk.push(at + u64::from(k) * MS + 4 * MS, true, 35, QUIET);
-                }
-            }
-        }
-        talk
-    }
-
-    #[test]
-    fn a_page_is_requests_and_responses() {
-        let talk = page(&[10, 200]);
-        assert_eq!(talk.rtt, [Some(40 * MS), Some(4 * MS)]);
-        let (exchange, wire) = talk.finish(false).expect("a talk");
-        let Exchange::Sequential(turns) = &exchange else {
-            panic!("{exchange:?}");
-        };
-        let sizes: Vec<_> = turns.iter().map(|t| (t.request, t.response)).collect();
-        assert_eq!(
-            sizes,
-            [(1_200, 2_400), (68, 0), (300, 12_000), (300, 240_000)]
-        );
-        // As the tap saw them; path delays are subtracted later.
-        let thinks: Vec<_> = turns
-            .iter()
-            .map(|t| t.server_think.as_nanos() / MS)
-            .collect();
-        assert_eq!(thinks, [40, 0, 55, 55]);
-        let pauses: Vec<_> = turns
-            .iter()
-            .map(|t| t.client_think.as_nanos() / MS)
-            .collect();
-        assert_eq!(pauses, [3, 956, 936, 0]);
-        assert_eq!(wire.ends.map(|e| e.mss), [1_200, 1_200]);
-        assert_eq!((wire.ends[0].ack_every, wire.timestamps), (2, Some(false)));
-        assert_eq!(exchange.bytes(), talk.bytes());
-    }
-
-    /// The same page as a host shows it that sends and receives ten datagrams at once.
-    #[test]
-    fn joined_datagrams_count_one_by_one() {
-        for single in [false, true] {
-            let mut talk = page(&[]);
-            for i in 0..40 {
-                let at = 1_000 * (i + 1) * MS;
-                talk.push(at, true, 312, QUIET);
-                talk.push(at + 55 * MS, false, 12_120, QUIET);
-                talk.push(at + 55 * MS + 1, false, 12_120, QUIET);
-                if single {
-                    talk.push(at + 55 * MS + 2, false, 1_212, QUIET);
-                }
-            }
-            let (exchange, wire) = talk.finish(false).expect("a talk");
-            assert_eq!(wire.ends[1].mss, 1_200);
-            let per_turn = 24_000 + 1_200 * u64::from(single);
-            assert_eq!(exchange.bytes()[1], 2_400 + 40 * per_turn);
-        }
-        // Nothing tells the size of these.
-        let mut talk = Talk::default();
-        talk.push(0, true, 1_212, QUIET);
-        talk.push(40 * MS, false, 12_120, QUIET);
-        let (_, wire) = talk.finish(false).expect("a talk");
-        assert_eq!(wire.ends.map(|e| e.mss), [1_200, 0]);
-    }
-
-    /// A request during a response: data within an RTT after it still belong to that response.
-    #[test]
-    fn what_comes_too_soon_is_no_answer() {
-        let mut talk = page(&[20]);
-        // The response to the first request began at 1055 ms. It continues until the second request can
-        // have arrived.
-        talk.push(1_070 * MS, true, 212, QUIET);
-        for k in 0..10 {
-            talk.push((1_076 + k) * MS, false, 1_212, QUIET);
-        }
-        talk.push(1_115 * MS, false, 712, QUIET);
-        let (exchange, _) = talk.finish(false).expect("a talk");
-        let Exchange::Sequential(turns) = exchange else {
-            panic!("no turns");
-        };
-        let last: Vec<_> = turns[2..].iter().map(|t| (t.request, t.response)).collect();
-        assert_eq!(last, [(300, 36_000), (200, 700)]);
-        assert_eq!(turns[2].client_think, Dur::ZERO);
-    }
-
-    #[test]
-    fn a_stream_pauses_by_itself_and_a_call_is_none() {
-        let mut talk = page(&[10]);
-        for k in 0..10 {
-            talk.push((3_000 + k) * MS, false, 1_212, QUIET);
-        }
-        let Some((Exchange::Sequential(turns), _)) = talk.finish(false) else {
-            panic!("no turns");
-        };
-        let last = turns.last().expect("a turn");
-        assert_eq!((last.request, last.response), (0, 12_000));
-        assert_eq!(last.server_think, Dur::from_millis(3_000 - 1_064));
-        let mut call = Talk::default();
-        for k in 0..200 {
-            call.push(20 * k * MS, true, 172, QUIET);
-            call.push((20 * k + 9) * MS, false, 172, QUIET);
-        }
-        assert_eq!(call.doubt(), Some(Doubt::AtOnce));
-        // The same server without requests, in a flow that does not begin like QUIC.
-        let stream = |begins: bool, first: u32, bursts: u64| {
-            let mut stream = Talk::new(begins);
-            stream.push(0, true, first, QUIET);
-            for burst in 0..bursts {
-                for k in 0..200 {
-                    let at = (20 + 10_000 * burst + 5 * k) * MS;
-                    stream.push(at, false, 1_250, QUIET);
-                    if k % 10 == 9 {
-                        stream.push(at, true, 40, QUIET);
-                    }
-                }
-            }
-            stream.finish(false).is_some()
-        };
-        assert!(!stream(true, 40, 5) && !stream(true, 40, 1));
-        assert!(stream(true, 1_200, 5), "QUIC is under congestion control");
-        // Data in flight before the trace may have been requested; the later bursts were not.
-        assert!(stream(false, 40, 1) && !stream(false, 40, 2));
-        let mut nobody = Talk::default();
-        nobody.push(0, true, 1_212, QUIET);
-        nobody.push(1_000 * MS, true, 1_212, QUIET);
-        assert!(nobody.finish(false).is_none());
-    }
-
-    #[test]
-    fn endless_flows_need_bounded_memory_and_keep_their_bytes() {
-        let mut talk = page(&[]);
-        let before = talk.bytes();
-        for k in 0..3 * MOST as u64 {
-            talk.push((2_000 + 1_000 * k) * MS, true, 112, QUIET);
-            talk.push((2_050 + 1_000 * k) * MS, false, 1_012, QUIET);
-        }
-        assert_eq!(talk.turns.len(), MOST);
-        let n = 3 * MOST as u64;
-        assert_eq!(talk.bytes(), [before[0] + 100 * n, before[1] + 1_000 * n]);
-    }
-
-    /// A flow that the server begins, one that it answers after seconds, and one that it only acknowledges
-    /// do not consist of requests and responses.
-    #[test]
-    fn what_nobody_asked_or_answered_is_no_talk() {
-        let first = |from_client: bool, later: u64, payload: u32| {
-            let mut talk = Talk::default();
-            talk.push(0, from_client, 1_212, QUIET);
-            talk.push(later * MS, !from_client, payload, QUIET);
-            talk.push((later + 5) * MS, true, 312, QUIET);
-            talk.push((later + 60) * MS, false, payload, QUIET);
-            assert_eq!(talk.finish(false).is_none(), talk.doubt().is_some());
-            talk.doubt()
-        };
-        assert_eq!(first(true, 40, 1_212), None);
-        assert_eq!(first(false, 40, 1_212), Some(Doubt::Unasked));
-        assert_eq!(first(true, 3_000, 1_212), None);
-        assert_eq!(first(true, 3_001, 1_212), Some(Doubt::Unanswered));
-        assert_eq!(first(true, 40, 64), None);
-        assert_eq!(first(true, 40, 63), Some(Doubt::Unanswered));
-    }
-
-    /// A silence of the server of more than 1.5 RTTs plus a delayed ACK is its own: here 66 and 40 ms.
-    #[test]
-    fn pauses_longer_than_the_networks_are_the_servers() {
-        for (silence, turns) in [(105, 4), (106, 4), (107, 5)] {
-            let mut talk = page(&[10, 1]);
-            talk.push((2_055 + silence) * MS, false, 1_212, QUIET);
-            let Some((Exchange::Sequential(found), _)) = talk.finish(false) else {
-                panic!("no turns");
-            };
-            assert_eq!(found.len(), turns, "{silence} ms");
-        }
-    }
-}
+mod tests;

@@ -9,7 +9,7 @@ fn learn(packets: &[(u64, bool, u32)]) -> Datagrams {
     for &(at, client, bytes) in packets {
         f.push(at, client, bytes, 0, Around::default());
     }
-    f.finish()
+    f.finish().0
 }
 
 /// Bytes per time bin of one direction, as replayed.
@@ -75,6 +75,54 @@ fn bursts_stay_where_they_were() {
     let off: f64 = was.iter().zip(&is).map(|(a, b)| (a - b).abs()).sum();
     assert!(off < 0.01 * total(&packets) as f64, "{off}");
     assert!(d.runs.iter().all(|r| r.len() <= RUNS));
+}
+
+/// A tunnel: 60 packets of 1 ms once a second, for fifty minutes. With room for its bursts each stays where it
+/// was; without, they are spread, and the flow says so.
+#[test]
+fn bursts_stay_while_there_is_room() {
+    let packets: Vec<_> = (0..3_000u64 * 60)
+        .map(|i| ((i / 60) * 1_000 * MS + (i % 60) * MS, false, 1_400))
+        .collect();
+    let with = |spare: usize| {
+        let mut f = Flow::new(0, None);
+        for &(at, client, bytes) in &packets {
+            let around = Around {
+                spare: spare.saturating_sub(f.granted()),
+                ..Around::default()
+            };
+            f.push(at, client, bytes, 0, around);
+        }
+        let granted = f.granted();
+        (granted, f.finish())
+    };
+    let (granted, (d, moved)) = with(50_000);
+    assert_eq!((played(&d), moved), (packets.clone(), 0));
+    assert_eq!(granted, 4_096 - RUNS);
+    assert!((3_000..=4_096).contains(&d.runs[1].len()));
+    for spare in [0, 2 * RUNS - 1] {
+        let (none, (spread, far)) = with(spare);
+        assert!(none == 0 && far > SPREAD, "{none} {far}");
+        assert_eq!(spread.runs[1].len(), RUNS);
+        // At least as far as they really went.
+        let off = packets.iter().zip(played(&spread));
+        let off: u64 = off.map(|(was, is)| was.0.abs_diff(is.0)).sum();
+        let mean = off / packets.len() as u64;
+        assert!(mean > SPREAD && mean <= far, "{mean} {far}");
+    }
+    // What is even needs no room.
+    let mut call = Flow::new(0, None);
+    for i in 0..100_000u64 {
+        let around = Around {
+            spare: 50_000,
+            ..Around::default()
+        };
+        let late = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
+        call.push(i * 20 * MS + late, true, 160, 0, around);
+    }
+    assert_eq!(call.granted(), 0);
+    let (_, jitter) = call.finish();
+    assert!(jitter < SPREAD / 2, "{jitter}");
 }
 
 /// A call: packets 20 ms apart for an hour. Even spacing needs few runs and is exact.

@@ -2,10 +2,10 @@
 //! set.
 
 use crate::synth::{Exchanges, Host, Tap};
-use swell_base::{Dur, Stream, Time};
+use swell_base::{Dur, Severity, Stream, Time};
 use swell_capture::{Packet, Tcp, Transport};
 use swell_learn::{Learner, Options};
-use swell_traffic::{Knobs, Model, Network, Schedule};
+use swell_traffic::{Knobs, MAX_BYTES, Model, Network, Schedule};
 
 fn learn(packets: impl IntoIterator<Item = Packet>) -> Model {
     let mut learner = Learner::new(Options::default());
@@ -87,6 +87,91 @@ fn a_user_who_never_rests_keeps_the_shape_of_its_load() {
     let apart: Vec<f64> = was.iter().zip(&is).map(|(a, b)| (a - b).abs()).collect();
     let mean = apart[..octaves].iter().sum::<f64>() / octaves as f64;
     assert!(mean < 0.4, "octaves of seconds: {apart:.2?}");
+}
+
+/// A scan of more hosts than a model has room for: the model is one that can be read again.
+#[test]
+fn a_scan_becomes_a_model_that_can_be_read() {
+    let mut tap = Tap::new();
+    for i in 0..210_000u32 {
+        let [high, middle, low, last] = i.to_be_bytes();
+        let of = |host: Host, network: u8| host.in_network([network + high, middle, low]);
+        let client = of(Host::client(last, Dur::from_millis(2)), 10);
+        let server = of(Host::server(last, Dur::from_millis(40)), 198);
+        tap.syn(Dur::from_millis(3) * u64::from(i), client, server, 40_000);
+    }
+    let m = learn(tap.packets());
+    let mut file = Vec::new();
+    m.write(&mut file, false).expect("a size that is read");
+    assert_eq!(
+        Model::from_slice(&file).expect("the same").sessions.len(),
+        m.sessions.len()
+    );
+    assert!(file.len() < MAX_BYTES * 2 / 3, "{}", file.len());
+    let stood = m.sessions.iter().map(|s| s.weight).sum::<f64>();
+    assert!((stood - 210_000.0).abs() < 1.0, "{stood}");
+    assert!(m.sessions.len() > 50_000);
+}
+
+/// A tunnel with a burst every second for half an hour, and as many requests of a QUIC connection. The bursts
+/// stay where there is room for them, and what is merged has a warning.
+#[test]
+fn long_flows_say_what_they_lose() {
+    let mut tap = Tap::new();
+    let host = |i: u8| {
+        (
+            Host::client(i, Dur::from_millis(2)),
+            Host::server(i, Dur::from_millis(40)),
+        )
+    };
+    let ([client, server], [user, site]) = (host(1).into(), host(2).into());
+    for i in 0..2_500u64 {
+        let at = Dur::from_secs(i);
+        for k in 0..20 {
+            tap.datagram(at + Dur::from_millis(k), client, server, 5_000, 1_400);
+            tap.give_port(4_500);
+        }
+        // A padded Initial first, then requests.
+        tap.datagram(at, user, site, 6_000, if i == 0 { 1_212 } else { 312 });
+        for k in 0..3 {
+            tap.datagram(at + Dur::from_millis(50 + k), user, site, 6_000, 1_212);
+            tap.turn_last();
+        }
+    }
+    let packets = tap.packets();
+    let with = |budget: usize| {
+        let mut learner = Learner::new(Options {
+            budget,
+            ..Options::default()
+        });
+        packets.iter().for_each(|p| learner.push(p));
+        let m = learner.finish();
+        m.check().expect("a learnt model holds together");
+        let runs = m.sessions.iter().flat_map(|s| s.connections());
+        let runs: usize = runs
+            .map(|c| match &c.exchange {
+                swell_traffic::Exchange::Datagrams(d) => d.runs.iter().map(Vec::len).sum(),
+                _ => 0,
+            })
+            .sum();
+        let of = |code: &str| m.warnings.iter().find(|w| w.code == code).cloned();
+        (runs, of("bursts-spread"), of("turns-merged"))
+    };
+    let (runs, none, merged) = with(Options::default().budget);
+    assert!(runs >= 2_500 && none.is_none(), "{runs} {none:?}");
+    let merged = merged.expect("too many turns");
+    assert!(
+        merged.message.starts_with("1 connections (12."),
+        "{merged:?}"
+    );
+    assert_eq!(merged.severity, Severity::Warning);
+    let (few, spread, _) = with(8_000);
+    let spread = spread.expect("too many bursts");
+    assert!(
+        few <= 1_024 && spread.severity == Severity::Warning,
+        "{few}"
+    );
+    assert!(spread.message.starts_with("1 UDP flows ("), "{spread:?}");
 }
 
 /// A host that offers no options is replayed without them, too: small segments, no SACK.

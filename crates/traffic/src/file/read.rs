@@ -318,19 +318,15 @@ impl FileConnection {
                 })
                 .collect()
         };
-        let exchange = match self {
-            FileConnection {
-                turns: Some(turns),
-                up: None,
-                down: None,
-                syn_retries: None,
-                refused: None,
-                datagrams: None,
-                runs: None,
-                packets: None,
-                block: None,
-                ..
-            } => Exchange::Sequential(
+        const ONE: &str = "needs exactly one of `turns`; `up` and `down`; `syn_retries` and `refused`; \
+                           `datagrams`; `runs`";
+        if self.datagrams.is_none() && (self.packets.is_some() || self.block.is_some()) {
+            return Err(ONE);
+        }
+        let chains = (self.up, self.down);
+        let attempt = (self.syn_retries, self.refused);
+        let exchange = match (self.turns, chains, attempt, self.datagrams, self.runs) {
+            (Some(turns), (None, None), (None, None), None, None) => Exchange::Sequential(
                 turns
                     .into_iter()
                     .map(|(request, server, response, client)| Turn {
@@ -341,48 +337,15 @@ impl FileConnection {
                     })
                     .collect(),
             ),
-            FileConnection {
-                turns: None,
-                up: Some(up),
-                down: Some(down),
-                syn_retries: None,
-                refused: None,
-                datagrams: None,
-                runs: None,
-                packets: None,
-                block: None,
-                ..
-            } => Exchange::Concurrent {
+            (None, (Some(up), Some(down)), (None, None), None, None) => Exchange::Concurrent {
                 up: chain(up),
                 down: chain(down),
             },
-            FileConnection {
-                turns: None,
-                up: None,
-                down: None,
-                syn_retries: Some(retries),
-                refused: Some(refused),
-                datagrams: None,
-                runs: None,
-                packets: None,
-                block: None,
-                ..
-            } => Exchange::Attempt {
+            (None, (None, None), (Some(retries), Some(refused)), None, None) => Exchange::Attempt {
                 retries: retries.into_iter().map(|r| r.0).collect(),
                 refused,
             },
-            FileConnection {
-                turns: None,
-                up: None,
-                down: None,
-                syn_retries: None,
-                refused: None,
-                datagrams: Some(datagrams),
-                runs: None,
-                packets: total,
-                block,
-                ..
-            } => {
+            (None, (None, None), (None, None), Some(datagrams), None) => {
                 let mut packets = Vec::with_capacity(datagrams.len());
                 for (gap, client, bytes) in datagrams {
                     if client > 1 {
@@ -390,29 +353,15 @@ impl FileConnection {
                     }
                     packets.push((gap.0, client == 1, bytes));
                 }
-                Exchange::Datagrams(old::datagrams(packets, total, block))
+                Exchange::Datagrams(old::datagrams(packets, self.packets, self.block))
             }
-            FileConnection {
-                turns: None,
-                up: None,
-                down: None,
-                syn_retries: None,
-                refused: None,
-                datagrams: None,
-                runs: Some(runs),
-                packets: None,
-                block: None,
-                ..
-            } => Exchange::Datagrams(Datagrams {
-                packets: Vec::new(),
-                runs: runs.map(|runs| runs.into_iter().map(Run::from).collect()),
-            }),
-            _ => {
-                return Err(
-                    "needs exactly one of `turns`; `up` and `down`; `syn_retries` and `refused`; \
-                     `datagrams`; `runs`",
-                );
+            (None, (None, None), (None, None), None, Some(runs)) => {
+                Exchange::Datagrams(Datagrams {
+                    packets: Vec::new(),
+                    runs: runs.map(|runs| runs.into_iter().map(Run::from).collect()),
+                })
             }
+            _ => return Err(ONE),
         };
         let (left_censored, right_censored) = match self.censored {
             None => (false, false),

@@ -40,6 +40,24 @@ proptest! {
     }
 }
 
+#[test]
+fn what_nobody_would_read_is_not_written() {
+    let mut m = model(
+        Dur::from_secs(10),
+        vec![session(0, Dur::from_secs(1), 5_000)],
+    );
+    let rest = m.to_json().len() - m.name.len();
+    for (bytes, fits) in [(MAX_BYTES, true), (MAX_BYTES + 1, false)] {
+        m.name = "x".repeat(bytes - rest);
+        let mut file = Vec::new();
+        let written = m.write(&mut file, false);
+        assert_eq!((written.is_ok(), m.to_zstd().is_ok()), (fits, fits));
+        assert_eq!(file.len(), if fits { bytes } else { 0 });
+        let why = written.err().map_or(String::new(), |e| e.to_string());
+        assert_eq!(why.contains("`--budget`"), !fits, "{why}");
+    }
+}
+
 fn sample() -> String {
     let mut m = model(
         Dur::from_secs(10),

@@ -169,6 +169,12 @@ fn impossible_draws_are_refused() {
         Schedule::draw(&m, &with(1.0), 1, Dur::MAX, &Network::default()),
         Err(DrawError::TooMany(_))
     ));
+    // Few sessions would be played, but the model is too short for the run.
+    let short = Schedule::draw(&m, &with(1e-12), 1, Dur::MAX, &Network::default());
+    assert!(
+        matches!(short, Err(DrawError::TooShort { sessions: 120, .. })),
+        "{short:?}"
+    );
     let empty = model(Dur::ZERO, Vec::new());
     let s = Schedule::draw(
         &empty,

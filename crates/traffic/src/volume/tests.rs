@@ -82,7 +82,7 @@ fn sessions_add_their_connections() {
     assert_eq!(s.connections().count(), 2);
     assert_eq!(s.bytes(), [340, 5_607]);
     // Two turns, three writes, a datagram, and one for each connection.
-    assert_eq!(s.items(), 2 + 3 + 1 + 2);
+    assert_eq!(s.items(), 2 + 3 + 1 + 2 + SESSION_ITEMS);
 }
 
 #[test]

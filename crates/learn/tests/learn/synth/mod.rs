@@ -115,6 +115,15 @@ impl Tap {
         });
     }
 
+    /// Gives the last datagram another server port.
+    pub fn give_port(&mut self, port: u16) {
+        if let Some(p) = self.packets.last_mut()
+            && let Transport::Udp { dst_port, .. } = &mut p.transport
+        {
+            *dst_port = port;
+        }
+    }
+
     /// Turns the last datagram round: the server sent it.
     pub fn turn_last(&mut self) {
         if let Some(p) = self.packets.last_mut() {
