@@ -6,7 +6,7 @@ mod imitations;
 mod rates;
 mod traces;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -201,10 +201,16 @@ impl Plan {
     }
 
     /// The facts about models and traces for the manifest, by background; those of a foreground are under `foreground
-    /// NAME`.
+    /// NAME`, with the word as often as it takes where backgrounds are called so.
     pub fn facts(&self) -> impl Iterator<Item = (String, &ModelFacts)> {
-        let foregrounds = self.foreground_inputs.iter();
-        let foregrounds = foregrounds.map(|(name, input)| (format!("foreground {name}"), input));
+        let mut taken: BTreeSet<String> = self.inputs.keys().cloned().collect();
+        let foregrounds = self.foreground_inputs.iter().map(move |(name, input)| {
+            let mut key = format!("foreground {name}");
+            while !taken.insert(key.clone()) {
+                key.insert_str(0, "foreground ");
+            }
+            (key, input)
+        });
         let backgrounds = self.inputs.iter().map(|(name, i)| (name.clone(), i));
         let all = foregrounds.chain(backgrounds);
         all.map(|(name, input)| (name, &input.facts))

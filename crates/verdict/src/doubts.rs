@@ -8,6 +8,7 @@ use swell_stats::{MIN_TAIL_SAMPLES, Replications, quantile_name};
 use super::loads::Loads;
 use super::values::Asked;
 use super::{BackgroundVerdict, Condition, DECISIVE, Judgement, Statistic};
+use swell_experiment::kinds::Part;
 use swell_experiment::measure::{Measure, Source};
 use swell_experiment::observe::Cell;
 use swell_experiment::store::{Results, RunWarning};
@@ -29,10 +30,11 @@ fn constant(times: &Replications) -> bool {
 
 /// Codes of doubts, ordered by how much they could change the answer, the most first: invalid runs, wrong loads or
 /// measures, too little data. Every code that this crate gives the severity `warning` is listed; others matter less.
-const BY_WEIGHT: [&str; 36] = [
+const BY_WEIGHT: [&str; 37] = [
     "made-up",
     "no-reference",
     "several-changes",
+    "no-common-link",
     "emulator-late",
     "client-failed",
     "input-not-read",
@@ -164,6 +166,7 @@ pub(super) fn of_foreground(
                 ),
             ));
         }
+        doubts.extend(apart(results, foreground, condition.background));
         doubts.extend(never_seen(foreground, b, asked));
         if b.failed > 0 {
             doubts.push(Warning::warning(
@@ -197,6 +200,24 @@ pub(super) fn of_foreground(
         }
     }
     doubts
+}
+
+/// A doubt about a background without a link in common with the foreground. Other foregrounds that run at the same time
+/// may hand on what it does to them.
+fn apart(results: &Results, foreground: &str, background: &Part) -> Option<Warning> {
+    let file = &results.experiment;
+    let mut own = file.foreground.iter().filter(|f| f.name() == foreground);
+    let may = file.run.together || background.is_none();
+    let apart = !may && own.any(|own| !own.is_none() && !file.meet(own, background));
+    let name = background.name();
+    apart.then(|| {
+        Warning::warning(
+            "no-common-link",
+            format!(
+                "{foreground} against {name}: {name} crosses no link of {foreground}, so it cannot matter there"
+            ),
+        )
+    })
 }
 
 /// A note on events, such as stalls, that happened in no run: rare ones may be missed by so few runs.

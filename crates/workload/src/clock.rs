@@ -70,6 +70,25 @@ impl Clock {
         libm::sqrt((libm::pow(10.0, db / 10.0) - 1.0) * variance / SEEN)
     }
 
+    /// Whether a run of length `duration` can have a clock at `timescale`.
+    ///
+    /// # Errors
+    /// See [`NoClock`].
+    pub fn fits(duration: Dur, timescale: Dur) -> Result<(), NoClock> {
+        Clock::size(duration, timescale).map(|_| ())
+    }
+
+    /// How often the run has the timescale, and the number of points in the table.
+    fn size(duration: Dur, timescale: Dur) -> Result<(f64, f64), NoClock> {
+        let turns = duration.as_secs_f64() / timescale.as_secs_f64();
+        let points = (turns * POINTS).ceil();
+        match turns {
+            _ if turns.is_nan() || turns < f64::from(Clock::TURNS) => Err(NoClock::TooShort),
+            _ if points > MOST => Err(NoClock::TooLong),
+            _ => Ok((turns, points)),
+        }
+    }
+
     /// The clock of a run of length `duration`, whose speed has standard deviation `a` at `timescale`. At the end of
     /// the run it agrees with real time. Speeds below the minimum, which a normal speed with large `a` would have,
     /// are cut off.
@@ -77,14 +96,7 @@ impl Clock {
     /// # Errors
     /// See [`NoClock`].
     pub fn new(seed: u64, duration: Dur, timescale: Dur, a: f64) -> Result<Clock, NoClock> {
-        let turns = duration.as_secs_f64() / timescale.as_secs_f64();
-        let points = (turns * POINTS).ceil();
-        if turns.is_nan() || turns < f64::from(Clock::TURNS) {
-            return Err(NoClock::TooShort);
-        }
-        if points > MOST {
-            return Err(NoClock::TooLong);
-        }
+        let (turns, points) = Clock::size(duration, timescale)?;
         let mut rng = Stream::new(seed, "clock");
         // Harmonics of the run, so that the sum is zero over the run and does not repeat within it. The band is
         // divided into as many parts as there are cosines, with one cosine in each.

@@ -74,6 +74,19 @@ impl Findings {
         }
     }
 
+    /// Requires that `shares` under `key` are probabilities whose sum is 1; `of` says what they are shares of.
+    pub fn shares(&mut self, key: String, shares: impl Iterator<Item = f64>, of: &str) {
+        let mut sum = 0.0;
+        for (i, share) in shares.enumerate() {
+            sum += share;
+            self.probability(format!("{key}[{i}].share"), share);
+        }
+        if (sum - 1.0).abs() > 1e-9 {
+            let hint = format!("they are shares of all {of}: together 1");
+            self.add(key, format!("the shares sum to {sum}"), &hint);
+        }
+    }
+
     pub fn factor(&mut self, key: String, k: f64, zero: bool) {
         if !k.is_finite() || k < 0.0 || (k == 0.0 && !zero) {
             let hint = if zero {
@@ -313,11 +326,15 @@ fn loss(key: impl Fn(&str) -> String, loss: Loss, found: &mut Findings) {
     }
 }
 
-/// How long a foreground is measured in one piece: after the warm-up, in one of its windows if it has any.
+/// How long a foreground is measured in one piece: after the warm-up, in the longest of its windows if it has any.
 fn watched_for(file: &File, foreground: &Foreground) -> Dur {
-    let after = file.run.duration.saturating_sub(file.run.warmup);
-    let window = foreground.active().and_then(|active| active.on);
-    window.map_or(after, |on| on.min(after))
+    let (from, to) = (file.run.warmup, file.run.duration);
+    let Some(active) = foreground.active() else {
+        return to.saturating_sub(from);
+    };
+    let windows = active.windows(to).into_iter();
+    let after = windows.map(|(begin, end)| end.saturating_sub(begin.max(from)));
+    after.max().unwrap_or_default()
 }
 
 fn foregrounds(file: &File, found: &mut Findings) {
@@ -337,6 +354,17 @@ fn foregrounds(file: &File, found: &mut Findings) {
         }
         if let Some(active) = foreground.active() {
             active.check(&at, found);
+            let sends = active.from < file.run.duration && active.on != Some(Dur::ZERO);
+            if sends && file.run.warmup < file.run.duration && at.measured == Dur::ZERO {
+                found.add(
+                    key("active"),
+                    format!(
+                        "every window is over before the end of the warm-up ({})",
+                        file.run.warmup
+                    ),
+                    "let a window reach beyond `run.warmup`",
+                );
+            }
             at.simulated_only(
                 "windows of a foreground are simulated only",
                 "write backend = \"simulated\", or leave `active` out",

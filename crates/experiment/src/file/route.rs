@@ -68,10 +68,7 @@ impl File {
     /// among all links that its parts cross.
     pub fn narrowest(&self, part: &Part) -> Option<[Bottleneck; 2]> {
         let links = self.links();
-        let leaves = self.leaves(part);
-        let hops: Vec<Hop> = (leaves.iter())
-            .flat_map(|leaf| self.hops(&leaf.route()))
-            .collect();
+        let hops = self.all_hops(part);
         let of = |down| {
             let rate = |q: Queue| links[q.link].keys.directions()[usize::from(q.direction)].rate;
             let queue = narrowest(&hops, down, rate)?;
@@ -82,6 +79,19 @@ impl File {
             })
         };
         Some([of(false)?, of(true)?])
+    }
+
+    /// The links that a part crosses; of a mix, those of its parts.
+    fn all_hops(&self, part: &Part) -> Vec<Hop> {
+        let leaves = self.leaves(part).into_iter();
+        leaves.flat_map(|leaf| self.hops(&leaf.route())).collect()
+    }
+
+    /// Whether the traffic of two parts has a link in common, in the same or in opposite directions.
+    pub fn meet(&self, one: &Part, other: &Part) -> bool {
+        let crossed = self.all_hops(other);
+        let mut own = self.all_hops(one).into_iter();
+        own.any(|hop| crossed.iter().any(|c| c.link == hop.link))
     }
 
     /// The paths of all parts.

@@ -36,6 +36,9 @@ const VANISHING: usize = 3;
 /// The timescale is octave 4 of the bins, so it consists of 2^4 bins.
 const OCTAVE: u32 = 4;
 
+/// Maximum number of bins from which a variance is estimated, 8 bytes each.
+const BINS: usize = 20_000_000;
+
 impl Energy {
     /// The shortest run with energy at this timescale.
     pub(crate) fn shortest(self) -> Dur {
@@ -82,6 +85,8 @@ impl Energy {
             let text = format!("{role} `{name}`: energy at {}: {why}", self.at);
             RunError::Failed(text.into())
         };
+        // Before the variance, which counts bytes in bins of a fraction of the timescale.
+        Clock::fits(at.duration, self.at).map_err(|e| refuse(e.to_string()))?;
         let variance = traffic.plays().variance(at, self.at)?;
         let variance = variance.ok_or_else(|| refuse("it has none that is known".to_owned()))?;
         let deviation = Clock::deviation(self.db, variance);
@@ -101,10 +106,10 @@ impl Energy {
 }
 
 /// The contribution of the octave at this timescale to the variance of the bytes of `packets` in a time of `length`,
-/// over their squared mean. `None` if the time is too short.
+/// over their squared mean. Of a longer time than [`BINS`] bins its beginning counts. `None` if the time is too short.
 pub(super) fn variance(packets: &Packets, length: Dur, timescale: Dur) -> Option<f64> {
     let bin = (timescale / (1 << OCTAVE)).max(Dur::from_nanos(1));
-    let bins = usize::try_from(length.as_nanos() / bin.as_nanos()).ok()?;
+    let bins = usize::try_from(length.as_nanos() / bin.as_nanos()).map_or(BINS, |n| n.min(BINS));
     let mut bytes = vec![0.0; bins];
     for &(at, size) in packets.iter() {
         let place = usize::try_from(at.as_nanos() / bin.as_nanos()).unwrap_or(bins);

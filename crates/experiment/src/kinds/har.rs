@@ -126,17 +126,21 @@ struct Frame {
 /// A description of the problem.
 pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
     let archive: Archive = serde_json::from_str(text).map_err(|e| e.to_string())?;
-    let mut entries: Vec<(f64, Entry)> = Vec::new();
+    let mut dated: Vec<(i64, Entry)> = Vec::new();
     for entry in archive.log.entries {
         // Only HTTP requests were fetched, not data: URLs or WebSocket connections, for example. Nor were objects from a
         // cache, of which the archive has the size all the same.
         let cached = entry.from_cache.is_some() || entry.response.transfer_size == Some(0);
         if entry.request.url.starts_with("http") && !cached {
-            let start = milliseconds(&entry.started_date_time)
+            let start = nanoseconds(&entry.started_date_time)
                 .ok_or_else(|| format!("`{}` is no time", entry.started_date_time))?;
-            entries.push((start, entry));
+            dated.push((start, entry));
         }
     }
+    let earliest = dated.iter().map(|e| e.0).min().unwrap_or_default();
+    let mut entries: Vec<(f64, Entry)> = (dated.into_iter())
+        .map(|(at, entry)| (at.saturating_sub(earliest) as f64 / 1e6, entry))
+        .collect();
     if entries.is_empty() || entries.len() > MOST {
         return Err(format!("{} objects are not 1 to {MOST}", entries.len()));
     }
@@ -211,16 +215,43 @@ fn host(url: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or(rest)
 }
 
-/// Milliseconds of an RFC 3339 time since the beginning of its month, which is enough for a page load.
-fn milliseconds(text: &str) -> Option<f64> {
+/// Nanoseconds of an RFC 3339 time since 1970, UTC. Without an offset the time counts as UTC.
+fn nanoseconds(text: &str) -> Option<i64> {
     let (date, time) = text.split_once('T')?;
-    let day: f64 = date.rsplit('-').next()?.parse().ok()?;
-    let time = time.trim_end_matches('Z');
-    let time = time.split(['+', '-']).next()?;
-    let mut parts = time.split(':').map(|part| part.parse::<f64>().ok());
-    let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
-    let all = ((day * 24.0 + hours) * 60.0 + minutes) * 60.0 + seconds;
-    all.is_finite().then_some(all * 1000.0)
+    let mut date = date.splitn(3, '-').map(|part| part.parse().ok());
+    let days = days(date.next()??, date.next()??, date.next()??)?;
+    let (time, offset) = time.split_at(time.find(['Z', '+', '-']).unwrap_or(time.len()));
+    let mut parts = time.splitn(3, ':');
+    let (hours, minutes): (i64, i64) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    let seconds: f64 = parts.next()?.parse().ok()?;
+    let east = match offset.split_at_checked(1) {
+        None | Some(("Z", _)) => 0,
+        Some((sign, digits)) => {
+            // Some programs leave out the colon.
+            let east: i64 = digits.replace(':', "").parse().ok()?;
+            (east / 100 * 60 + east % 100) * if sign == "-" { -1 } else { 1 }
+        }
+    };
+    let fits = (0..=24).contains(&hours) && (0..60).contains(&minutes) && east.abs() < 24 * 60;
+    if !fits || !(0.0..61.0).contains(&seconds) {
+        return None;
+    }
+    let minutes = (days * 24 + hours) * 60 + minutes - east;
+    let whole = minutes.checked_mul(60_000_000_000)?;
+    whole.checked_add((seconds * 1e9).round() as i64)
+}
+
+/// Days of the Gregorian calendar from 1970 to this day.
+fn days(year: i64, month: i64, day: i64) -> Option<i64> {
+    let valid = (0..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    // Years begin in March, so that a leap day is the last of its year and months before it have 153 days in five.
+    let (year, month) = match month {
+        1 | 2 => (year - 1, month + 9),
+        _ => (year, month - 3),
+    };
+    let leap = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    // 1 March of year 0 is 719468 days before 1970.
+    valid.then(|| 365 * year + leap + (153 * month + 2) / 5 + day - 1 - 719_468)
 }
 
 #[cfg(test)]
@@ -268,6 +299,33 @@ mod tests {
             ]
         );
         assert!(found.iter().all(|o| (o.size, o.request) == (1200, 400)));
+    }
+
+    /// A page loads across the end of a month, or its objects are dated in another time zone.
+    #[test]
+    fn times_have_a_date_and_an_offset() {
+        let at = |text: &str| nanoseconds(text).map(|ns| ns / 1_000_000);
+        assert_eq!(at("1970-01-01T00:00:00.5Z"), Some(500));
+        assert_eq!(at("2024-02-29T12:00:00Z"), Some(1_709_208_000_000));
+        assert_eq!(at("2000-03-01T00:00:00"), Some(951_868_800_000));
+        for same in ["2024-05-01T01:30:00+02:00", "2024-04-30T19:30:00-0400"] {
+            assert_eq!(at(same), at("2024-04-30T23:30:00.000Z"), "{same}");
+        }
+        for no in [
+            "2024-13-01T00:00:00Z",
+            "2024-01-01",
+            "2024-01-01T25:00:00Z",
+            "9999-01-01T00:00:00Z",
+        ] {
+            assert_eq!(at(no), None, "{no}");
+        }
+        let across = [
+            entry("https://a/", "59.000", 500, "").replace("2024-05-01T10:00", "2024-04-30T23:59"),
+            entry("https://a/s.js", "00.000", 80, "").replace("T10:00", "T00:00"),
+        ];
+        let found = read(&across).expect("an archive");
+        assert_eq!(found[1].wait, Dur::from_millis(500));
+        assert_eq!((found[0].parent, found[1].parent), (None, Some(0)));
     }
 
     /// The archive of a second visit has the sizes of what came from the cache.

@@ -142,18 +142,10 @@ impl OnOff {
     }
 
     fn check_sizes(&self, at: &Slot<'_>, found: &mut Findings) {
-        let sum: f64 = self.sizes.iter().map(|s| s.share).sum();
-        if (sum - 1.0).abs() > 1e-9 {
-            found.add(
-                at.key("sizes"),
-                format!("the shares sum to {sum}"),
-                "they are shares of all packets: together 1",
-            );
-        }
+        let shares = self.sizes.iter().map(|size| size.share);
+        found.shares(at.key("sizes"), shares, "packets");
         for (i, size) in self.sizes.iter().enumerate() {
-            let place = at.key(&format!("sizes[{i}]"));
-            found.probability(format!("{place}.share"), size.share);
-            found.packet(format!("{place}.packet"), size.packet);
+            found.packet(at.key(&format!("sizes[{i}].packet")), size.packet);
         }
     }
 

@@ -127,17 +127,10 @@ pub struct SwarmTraffic {
 
 impl Swarm {
     fn check_access(&self, at: &Slot<'_>, found: &mut Findings) {
-        let sum: f64 = self.access.iter().map(|link| link.share).sum();
-        if (sum - 1.0).abs() > 1e-9 {
-            found.add(
-                at.key("access"),
-                format!("the shares sum to {sum}"),
-                "they are shares of all peers: together 1",
-            );
-        }
+        let shares = self.access.iter().map(|link| link.share);
+        found.shares(at.key("access"), shares, "peers");
         for (i, link) in self.access.iter().enumerate() {
             let place = at.key(&format!("access[{i}]"));
-            found.probability(format!("{place}.share"), link.share);
             found.access(format!("{place}.up"), Some(link.up));
             found.access(format!("{place}.down"), Some(link.down));
         }

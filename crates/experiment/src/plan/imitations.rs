@@ -18,6 +18,9 @@ use crate::simulate::stage::RunParts;
 /// A problem with an imitation: its index in the file, and the reason.
 type Wrong = (usize, String);
 
+/// Maximum number of packets of a replayed background in one direction, 16 bytes each.
+const PACKETS: usize = 20_000_000;
+
 /// Checks that every imitated background can be imitated.
 pub(super) fn check(plan: &Plan) -> Result<(), Wrong> {
     for (i, part) in plan.file.background.iter().enumerate() {
@@ -92,7 +95,8 @@ fn learnt(
         .iter_mut()
         .for_each(|own| own.active = original.active());
     let path = spec.background.first().map(|own| own.path.clone());
-    let [_, down] = spec.narrowest(&path.ok_or("it sends nothing")?);
+    let path = path.ok_or("it sends nothing")?;
+    let [_, down] = spec.narrowest(&path);
     let mut input = match source {
         Source::Records(exporter) => {
             spec.records = Some(exporter.clone());
@@ -104,17 +108,28 @@ fn learnt(
             let exported = exported.ok_or("nothing was exported")?;
             part.as_keys().learn(Seen::Records(exported))
         }
-        Source::Packets => part
-            .as_keys()
-            .learn(Seen::Packets(captured(&spec, down.link)?)),
+        Source::Packets => {
+            let mut capture = captured(&spec, down.link, PACKETS)?;
+            // Packets keep their direction on the link, which the path of the replay may cross from right to left.
+            // A link that only the original crosses is as its path has it.
+            let own = plan.file.hops(&part.route());
+            let hop = own.iter().chain(&path).find(|hop| hop.link == down.link);
+            if hop.is_some_and(|hop| hop.reversed) {
+                capture.packets.swap(0, 1);
+            }
+            part.as_keys().learn(Seen::Packets(capture))
+        }
     }?;
     input.facts.hash = hash;
     Ok(input)
 }
 
-/// The packets of a run that arrive at this link after the warm-up.
-fn captured(spec: &RunSpec, link: usize) -> Result<Capture, String> {
-    let arrivals = Arrivals::default();
+/// The packets of a run that arrive at this link after the warm-up, at most `most` in each direction.
+fn captured(spec: &RunSpec, link: usize, most: usize) -> Result<Capture, String> {
+    let arrivals = Arrivals {
+        from: Time::ZERO + spec.warmup,
+        ways: Arc::default(),
+    };
     let tap = Box::new(arrivals.clone());
     let (mut world, _) = RunParts::watched(spec, Some((link, tap))).map_err(|e| e.to_string())?;
     // Advance in steps, because the world buffers the observations of a step until it passes them to the tap.
@@ -122,14 +137,19 @@ fn captured(spec: &RunSpec, link: usize) -> Result<Capture, String> {
     while now < spec.duration {
         now = (now + Dur::from_secs(1)).min(spec.duration);
         world.advance(Time::ZERO + now);
+        let ways = arrivals.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        if ways.iter().any(|way| way.len() > most) {
+            return Err(format!(
+                "`{}` sends more than the {most} packets in one direction that can be replayed: a shorter run or a lower rate is possible",
+                spec.cell.background
+            ));
+        }
     }
-    let arrived = std::mem::take(&mut *arrivals.0.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut ways = arrivals.ways.lock().unwrap_or_else(PoisonError::into_inner);
+    let arrived = std::mem::take(&mut *ways);
     let length = spec.duration.saturating_sub(spec.warmup);
     Ok(Capture {
-        packets: arrived.map(|way| {
-            let after = way.into_iter().filter(|p| p.0 >= spec.warmup);
-            after.map(|(at, size)| (at - spec.warmup, size)).collect()
-        }),
+        packets: arrived.map(Into::into),
         length,
         period: length,
         doubts: Vec::new(),
@@ -137,19 +157,51 @@ fn captured(spec: &RunSpec, link: usize) -> Result<Capture, String> {
     })
 }
 
-/// Arrival times and sizes of packets, up and down.
+/// Arrival times since the end of the warm-up and sizes of packets, up and down.
 type Ways = [Vec<(Dur, u32)>; 2];
 
-/// Records the arrivals at a link. Clones share their state.
-#[derive(Clone, Default)]
-struct Arrivals(Arc<Mutex<Ways>>);
+/// Records the arrivals at a link after the warm-up. Clones share their state.
+#[derive(Clone)]
+struct Arrivals {
+    /// End of the warm-up.
+    from: Time,
+    ways: Arc<Mutex<Ways>>,
+}
 
 impl Tap for Arrivals {
     fn packet(&mut self, _: Time, _: &Parties, _: bool, _: &Packet) {}
 
     fn arrival(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
+        if at < self.from {
+            return;
+        }
         let up = to_server != parties.from_right;
-        let mut ways = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        ways[usize::from(!up)].push((Dur::from_nanos(at.as_nanos()), u32::from(packet.size)));
+        let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        ways[usize::from(!up)].push((at.since(self.from), u32::from(packet.size)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// A replay holds its packets in memory.
+    #[test]
+    fn more_packets_than_can_be_replayed_are_refused() {
+        let text = "name = \"x\"\n[network]\nrate = \"10Mbit\"\n[[foreground]]\nname = \"f\"\nkind = \"none\"\n\
+                    [[background]]\nname = \"c\"\nkind = \"cbr\"\nrate = \"1200kbit\"\npacket = \"1500B\"\n\
+                    [run]\nwarmup = \"2s\"\nduration = \"4s\"\n";
+        let plan =
+            Plan::outline(text, "x", Path::new(""), &Traces::default()).expect("a good file");
+        let spec = plan.alone(&plan.file.background[0], 0, None, &BTreeMap::new());
+        let captured = |most| captured(&spec, 0, most).map(|capture| capture.packets[1].len());
+        // Of a packet every 10 ms, those of the warm-up are not held.
+        let held = captured(PACKETS).expect("a capture");
+        assert!((199..=201).contains(&held), "{held}");
+        assert_eq!(captured(held), Ok(held));
+        let refused = captured(held - 1).expect_err("a packet too many");
+        assert!(refused.contains("`c` sends more than the"), "{refused}");
     }
 }

@@ -35,6 +35,32 @@ fn late_runs_decide_nothing() {
     assert_eq!(then.backgrounds[2].matters, Some(Answer::Yes));
 }
 
+/// Each of two applications has its own link, and the traffic is on one of them.
+#[test]
+fn traffic_on_no_common_link_is_said_not_to_be_able_to_matter() {
+    let of = |path: &str, run: &str| {
+        let mut results = results(6, |_, _| 1.0);
+        let links = "[[links]]\nname = \"a\"\nrate = \"20Mbit\"\n[[links]]\nname = \"b\"\nrate = \"20Mbit\"\n";
+        let text = experiment(6)
+            .replace("network = { rate = \"20Mbit\", rtt = \"40ms\" }\n", links)
+            .replace("object = \"100kB\"", "object = \"100kB\"\npath = [\"a\"]\n[[foreground]]\nname = \"other\"\nkind = \"web\"\nobject = \"1kB\"\npath = [\"b\"]")
+            .replace("rate = \"match:learnt\"", "rate = \"1Mbit\"")
+            .replace("kind = \"poisson\"", &format!("kind = \"poisson\"\n{path}"))
+            .replace("seed = 7", run);
+        results.experiment = file::read(&text, "x").unwrap_or_else(|e| panic!("{e}"));
+        let v = Verdict::of(&results).foregrounds.remove(0);
+        let doubts = v.doubts.into_iter();
+        let own = doubts.filter(|d| d.code == "no-common-link");
+        own.map(|d| d.message).collect::<Vec<_>>()
+    };
+    let message = "web against poisson: poisson crosses no link of web, so it cannot matter there";
+    assert_eq!(of("path = [\"b\"]", "seed = 7"), [message]);
+    let none: [&str; 0] = [];
+    assert_eq!(of("path = [\"a reversed\"]", "seed = 7"), none);
+    // What slows the other application down gives this one no more, but on longer paths it might.
+    assert_eq!(of("path = [\"b\"]", "seed = 7\ntogether = true"), none);
+}
+
 #[test]
 fn a_missed_load_is_no_basis_for_an_answer() {
     let mut results = results(10, |_, _| 1.0);

@@ -25,7 +25,7 @@ pub(super) fn check(file: &File, found: &mut Findings) {
         (Some(_), false) => found.add(
             "network.preset",
             "`[[links]]` and a preset both say which links there are",
-            "give one of the two; `swell run --print` writes a preset out as `[[links]]`",
+            "give one of the two; `experiment.toml` in a run's directory has a preset written out as `[[links]]`",
         ),
         (None, false) => {
             if own_keys {

@@ -2,7 +2,7 @@
 
 use super::super::read::unknown_name;
 use super::super::route::crossed;
-use super::super::{File, NamedLink, Queue, Route, queues};
+use super::super::{File, NamedLink, Route};
 use super::Findings;
 
 pub(super) fn check(file: &File, found: &mut Findings) {
@@ -87,19 +87,11 @@ fn branched(file: &File, links: &[NamedLink], found: &mut Findings) {
     }
 }
 
-/// Every queue that packets of a route cross, there or back.
-fn all_queues(file: &File, route: &Route) -> Vec<Queue> {
-    let hops = file.hops(route);
-    [false, true].map(|down| queues(&hops, down)).concat()
-}
-
 /// A background that meets no foreground can only ever not matter.
 fn met(file: &File, found: &mut Findings) {
-    let crossed: Vec<Queue> = (file.foreground.iter())
-        .filter(|f| !f.is_none())
-        .flat_map(|f| all_queues(file, &f.route()))
-        .collect();
-    if crossed.is_empty() {
+    let foregrounds = file.foreground.iter().filter(|f| !f.is_none());
+    let foregrounds: Vec<_> = foregrounds.collect();
+    if foregrounds.is_empty() {
         return;
     }
     for (i, background) in file.background.iter().enumerate() {
@@ -107,8 +99,7 @@ fn met(file: &File, found: &mut Findings) {
         if background.is_none() || !background.parts().is_empty() {
             continue;
         }
-        let route = background.route();
-        if !all_queues(file, &route).iter().any(|q| crossed.contains(q)) {
+        if !foregrounds.iter().any(|f| file.meet(f, background)) {
             found.add(
                 format!("background[{i}].path"),
                 format!(

@@ -38,6 +38,38 @@ fn a_background_does_not_match_what_contains_it() {
     read(&other, "x.toml").unwrap();
 }
 
+/// A foreground is measured in what its windows have after the warm-up.
+#[test]
+fn a_window_reaches_beyond_the_warm_up_and_has_time_for_what_is_watched() {
+    let of = |kind: &str, active: &str| {
+        let run = "[run]\nwarmup = \"5s\"\nduration = \"100s\"\n";
+        let none = "[[background]]\nname = \"none\"\nkind = \"none\"\n";
+        let begin = BEGIN.replace("kind = \"web\"\nobject = \"1MB\"", kind);
+        format!("{begin}active = {{ {active} }}\n{none}{run}")
+    };
+    let (web, stream) = (
+        "kind = \"web\"\nobject = \"1MB\"",
+        "kind = \"stream\"\nlength = \"30s\"",
+    );
+    for (kind, active, key) in [
+        (web, "on = \"5s\"", "foreground[0].active"),
+        (stream, "from = \"80s\"", "foreground[0].length"),
+        (stream, "on = \"40s\"", "foreground[0].length"),
+    ] {
+        let found = keyed(&of(kind, active));
+        let keys: Vec<&str> = found.iter().map(|f| &*f.0).collect();
+        assert_eq!(keys, [key], "{active}");
+    }
+    for (kind, active) in [
+        (web, "on = \"5001ms\""),
+        (web, "on = \"5s\", off = \"5s\""),
+        (stream, "from = \"10s\""),
+        (stream, "on = \"40s\", off = \"5s\""),
+    ] {
+        read(&of(kind, active), "x.toml").unwrap_or_else(|e| panic!("{active}: {e}"));
+    }
+}
+
 /// Each level contains all levels below, so there are 2^60 ways from the top to the bottom.
 #[test]
 fn nested_mixes_are_visited_once() {

@@ -212,6 +212,7 @@ impl Plays for ProbeTraffic {
             rng: Stream::new(own_seed(at), "probe"),
             path: access(self.delay),
             pause: self.probe.pause,
+            after: at.warmup,
             train: Vec::new(),
             first: 0,
             sent: 0,
@@ -256,6 +257,8 @@ struct Prober {
     path: Access,
     /// Pause between estimates.
     pause: Dur,
+    /// From the beginning of the run to the first train.
+    after: Dur,
     /// The current train: time since its first packet, and size.
     train: Vec<(Dur, u32)>,
     /// Number of its first packet.
@@ -370,8 +373,7 @@ impl Workload for Prober {
                     ..Open::default()
                 };
                 actions.push(Action::Datagrams(Conn(0), Box::new(open)));
-                self.began = now;
-                self.begin(now, actions);
+                actions.push(Action::Timer(self.after, NEXT));
             }
             Event::Timer(SEND) => self.send(now, actions),
             Event::Timer(NEXT) => self.begin(now, actions),

@@ -160,6 +160,9 @@ fn a_foreground_has_its_own_page() {
     assert_ne!(foreground, background);
     assert_eq!(foreground, count(&plan.foreground_inputs, "p"));
     assert_eq!(background, count(&plan.inputs, "foreground p"));
+    let facts: BTreeMap<_, _> = plan.facts().collect();
+    let names = ["foreground foreground p", "foreground p"].map(|of| &*facts[of].name);
+    assert_eq!(names, ["bundled article", "bundled shop"]);
 }
 
 /// Without an application that sends, the round trip is the longest of a background, not that over all links.

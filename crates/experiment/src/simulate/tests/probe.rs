@@ -84,6 +84,18 @@ fn what_is_free_is_known() {
     }
 }
 
+/// What is known of the warm-up is no result.
+#[test]
+fn no_estimate_begins_in_the_warm_up() {
+    for tool in ["ptr", "spruce"] {
+        let measures = observed(tool, IDLE, 20).measures;
+        let took = measures.iter().filter(|m| m.measure == "probe duration");
+        let began: Vec<f64> = took.map(|m| m.at - m.value).collect();
+        let first = began.iter().fold(f64::INFINITY, |a, &b| a.min(b));
+        assert!((2.0 - 1e-6..2.1).contains(&first), "{tool}: {began:?}");
+    }
+}
+
 /// Another foreground takes capacity as a background does.
 #[test]
 fn other_foregrounds_are_others() {

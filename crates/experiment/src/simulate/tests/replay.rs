@@ -289,6 +289,70 @@ fn another_backgrounds_packets_come_again_as_they_came_to_the_link() {
     );
 }
 
+/// The original's servers send to its clients, and so do those of the replay, whichever way round a path has a link.
+#[test]
+fn another_backgrounds_packets_keep_their_direction_on_the_link() {
+    let loads = |original: &str, copy: &str| -> [Vec<u8>; 2] {
+        let text = format!(
+            r#"
+name = "x"
+[[links]]
+name = "a"
+rate = "10Mbit"
+[[links]]
+name = "b"
+rate = "20Mbit"
+[[foreground]]
+name = "web"
+kind = "web"
+object = "10kB"
+path = ["a reversed", "b"]
+[[background]]
+name = "one"
+kind = "poisson"
+rate = "4Mbit"
+rate_up = "1Mbit"
+{original}
+[[background]]
+name = "copy"
+kind = "replay"
+of = "one"
+{copy}
+[run]
+replications = 1
+warmup = "1s"
+duration = "11s"
+"#
+        );
+        let plan = Plan::resolve(&text, "x.toml", std::path::Path::new("")).expect("a good file");
+        let alone = |name: &str| {
+            let part = plan.file.background.iter().find(|b| b.name() == name);
+            let spec = plan.alone(part.expect("it is there"), 0, None, &BTreeMap::new());
+            let run = Simulator.run(&spec, &|_| {}, &|| false).expect("a run");
+            let link = if copy.contains("\"b\"") { "b" } else { "a" };
+            let busy = run.links.iter().filter(|l| &*l.link == link);
+            let mbit = busy.map(|l| (l.arrived[1] as f64 * 8e-6 / l.duration).round() as u8);
+            mbit.collect::<Vec<u8>>()
+        };
+        ["one", "copy"].map(alone)
+    };
+    let (ahead, back) = ("path = [\"a\"]", "path = [\"a reversed\"]");
+    for (one, copy, direction) in [
+        (ahead, ahead, [1, 4]),
+        (back, back, [4, 1]),
+        (ahead, back, [1, 4]),
+        (back, ahead, [4, 1]),
+    ] {
+        assert_eq!(
+            loads(one, copy),
+            [direction; 2].map(Vec::from),
+            "{one} {copy}"
+        );
+    }
+    // On another link, its clients receive what those of the original did.
+    assert_eq!(loads(back, "path = [\"b\"]")[1], [1, 4]);
+}
+
 #[test]
 fn a_trace_that_is_played_once_begins_with_its_first_packet() {
     let played = |keys: &str, cell| {
