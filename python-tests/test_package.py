@@ -455,3 +455,9 @@ def test_hints_name_arguments_and_not_options(run, here):
     with pytest.raises(groundswell.UsageError) as wrong:
         groundswell.run(TEXT, output=run.directory, network__rate="8Mbit")
     assert wrong.value.hint == "`fresh=True` throws the old runs away; another `output` writes elsewhere"
+
+
+def test_command_lines_in_hints_remain_as_they_are():
+    hint = "--fresh runs anew; --resume takes them; `swell show --fresh x` shows them"
+    error = groundswell.errors.of_event({"message": "earlier runs", "hint": hint, "code": 2})
+    assert error.hint == "`fresh=True` runs anew; `resume=True` takes them; `swell show --fresh x` shows them"

@@ -26,6 +26,7 @@ def run(
     quick: bool = False,
     suite: bool | str = False,
     fresh: bool = False,
+    resume: bool = False,
     packets: bool = False,
     threads: int | None = None,
     fail_if: str | Sequence[str] = (),
@@ -46,7 +47,9 @@ def run(
     ```
 
     Without `output` the run directory is `runs/NAME-DIGITS`. The digits identify the experiment and its changes, so the
-    same call again reads the existing results. An interrupted run continues where it stopped.
+    same call again reads the existing results. An interrupted run continues where it stopped. Emulated runs of an earlier
+    call are refused, because their programs may have changed: `fresh` runs anew, and `resume` takes them, if the program,
+    its files and its environment are as they were.
 
     With `suite` the backgrounds are a series from none to the learnt one, or to the learnt one of this name, and
     `verdict.cheapest` is the cheapest one that is sufficient.
@@ -54,7 +57,8 @@ def run(
     `fail_if` is a condition such as `"p95.slowdown.high > 1.5"`, or a list of them; those that hold are in the result's
     `messages`.
 
-    Raises `ExperimentError` with the position and a hint if the experiment is wrong, `GroundswellError` if a run fails,
+    Raises `ExperimentError` with the position and a hint if the experiment is wrong, `UsageError` if the directory holds
+    other runs, `GroundswellError` if a run fails,
     and `KeyboardInterrupt` after completed runs have been kept."""
     source = Source.of(experiment)
     changed = assignments({**(set or {}), **overrides})
@@ -63,7 +67,7 @@ def run(
     directory = Path(output)
     _make(directory.parent)
     arguments: list[str] = ["run", *source.arguments(), "--json", "--output", str(directory)]
-    arguments += [flag for flag, on in (("--quick", quick), ("--fresh", fresh), ("--packets", packets)) if on]
+    arguments += [flag for flag, on in (("--quick", quick), ("--fresh", fresh), ("--resume", resume), ("--packets", packets)) if on]
     if suite:
         arguments += ["--suite" if suite is True else f"--suite={suite}"]
     if threads is not None:

@@ -215,7 +215,8 @@ def sweep(
     them dies: the same call then continues. Long cells come first. `on_result` is
     called with a cell whenever it has a new verdict. Completed batches are kept: the same call continues from there, and
     so does one with other cells of the same experiment. Batches of other models, traces or versions of the program are
-    refused. Ctrl-C stops the workers, too.
+    refused. Emulated batches are kept, too: programs, their files and their environment must be as they were, or `output`
+    another one. Ctrl-C stops the workers, too.
 
     Raises `SweepError` at the end if cells failed permanently; it has the `sweep` with the results of the others."""
     source = Source.of(experiment)

@@ -83,7 +83,7 @@ def work(text: str, path: str | None, cwd: str, changes: Sequence[str], place: s
     def run(output: Path) -> None:
         if path is not None and Source.of(path).text != text:
             raise UsageError(f"{path} has changed since the sweep began", "name another output for the new text", 2)
-        arguments = ["run", path or "-", "--json", "--threads", "1", "--output", str(output)]
+        arguments = ["run", path or "-", "--json", "--threads", "1", "--resume", "--output", str(output)]
         for change in changes:
             arguments += ["--set", change]
         _process.call(arguments, stdin=None if path else text, cwd=cwd, accept=_process.ANSWERS, stop=stops)

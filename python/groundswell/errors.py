@@ -106,17 +106,19 @@ class SweepError(GroundswellError):
         return (type(self), (self.message, self.errors, self.sweep))
 
 
-ARGUMENTS = {"-o DIR": "another `output`", "--fresh": "`fresh=True`", "--by": "`by`"}
+ARGUMENTS = {"-o DIR": "another `output`", "--fresh": "`fresh=True`", "--resume": "`resume=True`", "--by": "`by`"}
 """Options that hints of the program name, and the arguments of this package that stand for them."""
 
 
 def _in_python(hint: str | None) -> str | None:
     """A hint of the program, with arguments of this package instead of options."""
-    if hint is None or "`swell " in hint:
-        # A command line remains one.
-        return hint
+    if hint is None:
+        return None
     options = "|".join(map(re.escape, ARGUMENTS))
-    return re.sub(rf"(?<![\w-])({options})(?![\w-])", lambda found: ARGUMENTS[found[1]], hint)
+    # A command line, which is between backquotes, remains one.
+    parts = re.split("(`swell [^`]*`)", hint)
+    parts[::2] = [re.sub(rf"(?<![\w-])({options})(?![\w-])", lambda found: ARGUMENTS[found[1]], part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def of_event(event: Mapping[str, Any]) -> GroundswellError:

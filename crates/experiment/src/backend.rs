@@ -17,6 +17,18 @@ pub trait Backend: Sync {
     /// The name that is stored in manifests.
     fn name(&self) -> &'static str;
 
+    /// Whether a run of the same specification has the same result at any time and place. Otherwise results depend on
+    /// what no run directory records, such as the program under test.
+    fn is_reproducible(&self) -> bool {
+        true
+    }
+
+    /// Settings that are not in the experiment and affect results, by name, for the manifest. Runs with other settings
+    /// are not counted together with these.
+    fn settings(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
     /// The maximum number of concurrent runs that do not disturb each other.
     fn at_once(&self) -> usize {
         usize::MAX

@@ -326,17 +326,20 @@ fn odd_lines(all: &[Reported], lines: &str) -> Option<Warning> {
         Ok(Value::Object(map)) => {
             let unknown = map.keys().find(|k| !asked(k))?;
             Some(format!(
-                "`{}` is no measure of the experiment",
+                "`{}` is no measure of the experiment, so it is not counted",
                 clipped(unknown)
             ))
         }
-        _ => Some(format!("`{}` is no JSON object", clipped(line))),
+        _ => Some(format!(
+            "`{}` is no JSON object; such lines say nothing",
+            clipped(line)
+        )),
     });
     let mut odd = odd.peekable();
     let first = odd.peek()?.clone();
     Some(Warning::warning(
         "odd-measures",
-        format!("{LINES}: {first}; such lines say nothing"),
+        format!("{LINES}: {first}"),
     ))
 }
 

@@ -59,7 +59,13 @@ impl Backend for Simulator {
             reach(&mut world, &run_parts, Dur::ZERO, warm)?;
         }
         run_parts.warmed_up(&world);
-        reach(&mut world, &run_parts, warm, last)?;
+        if !run_parts.failed() {
+            reach(&mut world, &run_parts, warm, last)?;
+        }
+        if run_parts.failed() {
+            // Says why, without a run to its end.
+            return run_parts.observe(&mut world, spec, &stage::Ledgers::new());
+        }
         let at_end = stage::ledgers(&world);
         world.advance(Time::ZERO + spec.duration);
         progress(1.0);

@@ -38,6 +38,12 @@ pub fn suite(text: &str, file: &File, learnt: Option<&str>) -> Result<String, St
         Some(name) => format!("no background of kind learnt is called `{name}`"),
         None => "there is no background of kind learnt whose stand-ins could be tried".to_owned(),
     })?;
+    if let Some(other) = target.matches() {
+        return Err(format!(
+            "the suite matches all backgrounds to the rate of `{}`, which takes that of `{other}`: give it a rate of its own",
+            target.name()
+        ));
+    }
     let mut root: Table = toml::from_str(text).map_err(|e| e.message().to_owned())?;
     let given: Vec<Table> = match root.get("background") {
         Some(Value::Array(all)) => all.iter().filter_map(Value::as_table).cloned().collect(),
@@ -183,6 +189,18 @@ mod tests {
             "kind = \"greedy\"",
         );
         assert!(made(&text, None).is_err());
+    }
+
+    #[test]
+    fn a_suite_needs_a_rate_that_is_not_taken_from_another_background() {
+        let text = experiment(5).replace("rate = \"8Mbit\"", "rate = \"match:cbr\"");
+        let text = text.replace(
+            "\"poisson\"\nrate = \"match:learnt\"",
+            "\"poisson\"\nrate = \"1Mbit\"",
+        );
+        let cbr = "[[background]]\nname = \"cbr\"\nkind = \"cbr\"\nrate = \"1Mbit\"\n[run]";
+        let refused = made(&text.replace("[run]", cbr), None).unwrap_err();
+        assert!(refused.contains("takes that of `cbr`"), "{refused}");
     }
 
     #[test]

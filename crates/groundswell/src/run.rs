@@ -3,13 +3,15 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use swell_base::Dur;
 use swell_emulate::backend::{Emulator, Settings};
 use swell_experiment::file::{self, BackendKind};
 use swell_experiment::made_up::MadeUp;
-use swell_experiment::run::{self, Ended, Failure, LockError};
+use swell_experiment::run::{self, Ended, Failure, Lock, LockError, Progress};
 pub use swell_experiment::run::{Event, Shard};
+use swell_experiment::store::Manifest;
 use swell_experiment::suite::suite;
 use swell_experiment::{Backend, Plan, Results, Simulator, bundled};
 use swell_host::Rights;
@@ -148,6 +150,9 @@ pub struct Options {
     pub threads: Option<usize>,
     /// Delete the contents of the run directory first.
     pub fresh: bool,
+    /// Take the runs that the run directory has, although they are not simulated. The caller knows that the program, its
+    /// files and its surroundings are the same: of these, nothing is recorded.
+    pub resume: bool,
     /// Do only a part of the runs.
     pub shard: Option<Shard>,
     /// Settings of emulated runs.
@@ -171,6 +176,7 @@ pub struct Experiment {
     pub plan: Plan,
     backend: Box<dyn Backend>,
     options: run::Options,
+    resume: bool,
 }
 
 /// The outcome of a run.
@@ -213,6 +219,7 @@ impl Experiment {
         Ok(Experiment {
             plan,
             backend,
+            resume: options.resume,
             options: run::Options {
                 dir,
                 threads: options.threads.unwrap_or_else(parallelism),
@@ -227,15 +234,58 @@ impl Experiment {
         &self.options.dir
     }
 
+    /// Whether an earlier call's runs are there of which nobody knows whether they would come out the same now: runs of
+    /// real programs, unless the caller knows.
+    fn no_earlier_runs(&self) -> Result<(), Error> {
+        let dir = self.dir();
+        let exempt = self.backend.is_reproducible() || self.resume || self.options.fresh;
+        if exempt || !dir.join(Manifest::FILE).exists() {
+            return Ok(());
+        }
+        // Not the runs of a call that is still at work.
+        let _lock = Lock::take(dir, None).map_err(|e| match e {
+            LockError::Busy { .. } => busy(e),
+            LockError::Store(_) => Error::failed(e),
+        })?;
+        // What cannot be read, or is of another experiment, is an error of the run itself.
+        let Ok(there) = Progress::of(dir) else {
+            return Ok(());
+        };
+        let finished = there.finished.iter().filter(|&&done| done).count();
+        if there.manifest.hash != self.plan.hash(self.backend.name()) || finished == 0 {
+            return Ok(());
+        }
+        let what = match there.manifest.complete {
+            true => "the finished runs".to_owned(),
+            false => format!("{finished} of {} runs", there.finished.len()),
+        };
+        let message = format!(
+            "{} has {what} of an earlier call{}; programs and their files may have changed since",
+            dir.display(),
+            ago(there.manifest.started),
+        );
+        Err(Error::usage(message).hint(format!(
+            "--fresh runs anew; --resume takes them, if all is as it was; `swell show {}` shows {}",
+            dir.display(),
+            if there.manifest.complete {
+                "them"
+            } else {
+                "finished ones"
+            },
+        )))
+    }
+
     /// Performs the missing runs. `cancelled` is polled; completed runs are kept.
     ///
     /// # Errors
-    /// If it was cancelled, a run fails, or the directory holds another experiment, is in use or cannot be written.
+    /// If it was cancelled, a run fails, or the directory holds another experiment, is in use or cannot be written; or
+    /// runs of an earlier call that are not simulated, without [`Options::resume`].
     pub fn run(
         &self,
         events: &(dyn Fn(Event<'_>) + Sync),
         cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<Outcome, Error> {
+        self.no_earlier_runs()?;
         match run::run(&self.plan, &*self.backend, &self.options, events, cancelled) {
             Ok(Ended::Complete(results)) => {
                 let verdict = Verdict::of(&results);
@@ -254,7 +304,10 @@ impl Experiment {
                     ),
                     _ => format!("interrupted; {finished} of {runs} runs are kept in {dir}"),
                 })
-                .hint("the same command goes on where it stopped"))
+                .hint(match self.backend.is_reproducible() {
+                    true => "the same command goes on where it stopped",
+                    false => "with --resume, the same command goes on where it stopped",
+                }))
             }
             Err(failure @ Failure::Lock(LockError::Busy { .. })) => Err(busy(failure)),
             Err(failure @ Failure::Other { .. }) => Err(Error::usage(failure)
@@ -266,6 +319,21 @@ impl Experiment {
             Err(failure) => Err(Error::failed(failure)),
         }
     }
+}
+
+/// How long ago this was, in seconds since the Unix epoch, as the end of a sentence; empty if it is not known.
+fn ago(started: u64) -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let Some(gone) = now.ok().and_then(|now| now.as_secs().checked_sub(started)) else {
+        return String::new();
+    };
+    let (n, unit) = match gone {
+        ..60 => return " less than a minute ago".to_owned(),
+        ..3_600 => (gone / 60, "minute"),
+        ..86_400 => (gone / 3_600, "hour"),
+        _ => (gone / 86_400, "day"),
+    };
+    format!(" {n} {unit}{} ago", if n == 1 { "" } else { "s" })
 }
 
 /// The error for a directory that another process uses.
@@ -315,8 +383,13 @@ fn plan(source: &Source, options: &Options) -> Result<Plan, Error> {
         let file = file::read(&changed, &name).map_err(Error::problems)?;
         let learnt = Some(learnt.as_str()).filter(|it| !it.is_empty());
         changed = suite(&changed, &file, learnt).map_err(|message| {
-            Error::usage(message)
-                .hint("add a background of kind = \"learnt\"; `swell models` lists models")
+            let error = Error::usage(message);
+            match file.background.iter().any(|b| b.is_model()) {
+                true => error,
+                false => {
+                    error.hint("add a background of kind = \"learnt\"; `swell models` lists models")
+                }
+            }
         })?;
     }
     Plan::resolve(&changed, &name, base).map_err(Error::problems)
@@ -345,7 +418,14 @@ pub fn parallelism() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use swell_experiment::RunSpec;
+    use swell_experiment::backend::RunError;
+    use swell_experiment::observe::Observations;
+
     use super::*;
+    use crate::Kind;
 
     #[test]
     fn what_is_no_experiment_is_refused_without_reading_it_to_its_end() {
@@ -357,5 +437,78 @@ mod tests {
         let odd = text(&b"name = \"K\xf6ln\""[..]).unwrap_err();
         assert_eq!(odd.to_string(), "byte 9 is not UTF-8");
         assert_eq!(text(&b"a = 1"[..]).unwrap(), "a = 1");
+    }
+
+    /// A backend whose runs no directory describes in full, as those of real programs.
+    struct Programs;
+
+    impl Backend for Programs {
+        fn name(&self) -> &'static str {
+            "programs"
+        }
+
+        fn is_reproducible(&self) -> bool {
+            false
+        }
+
+        fn run(
+            &self,
+            spec: &RunSpec,
+            progress: &dyn Fn(f64),
+            cancelled: &dyn Fn() -> bool,
+        ) -> Result<Observations, RunError> {
+            MadeUp::default().run(spec, progress, cancelled)
+        }
+    }
+
+    #[test]
+    fn runs_of_programs_answer_for_no_later_call_unless_it_says_so() {
+        let scratch = tempfile::tempdir().unwrap();
+        let experiment = |resume: bool, fresh: bool| {
+            let options = Options {
+                output: Some(scratch.path().join("run")),
+                quick: true,
+                made_up: true,
+                threads: Some(1),
+                resume,
+                fresh,
+                ..Options::default()
+            };
+            let source = Source::quick_start().unwrap();
+            Experiment {
+                backend: Box::new(Programs),
+                ..Experiment::new(&source, options, None).unwrap()
+            }
+        };
+        let refused = |said: &str| {
+            let Err(error) = experiment(false, false).run(&|_| {}, &|| false) else {
+                panic!("an earlier call answers")
+            };
+            assert!(error.message.contains(said), "{}", error.message);
+            assert_eq!(error.kind, Kind::Usage);
+        };
+        // Where no run is finished, there is nothing to take over.
+        for _ in 0..2 {
+            let cut = experiment(false, false).run(&|_| {}, &|| true);
+            assert!(cut.is_err_and(|e| e.kind == Kind::Interrupted));
+        }
+        let done = AtomicUsize::new(0);
+        let count = |event: Event<'_>| {
+            if let Event::Finished(_) = event {
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let third = || done.load(Ordering::Relaxed) >= 3;
+        assert!(experiment(false, false).run(&count, &third).is_err());
+        let runs = experiment(false, false).plan.cells.len();
+        refused(&format!("has 3 of {runs} runs of an earlier call"));
+        assert!(experiment(true, false).run(&count, &|| false).is_ok());
+        assert_eq!(done.load(Ordering::Relaxed), runs);
+        refused("has the finished runs of an earlier call");
+        // The caller says that all is as it was.
+        assert!(experiment(true, false).run(&count, &|| false).is_ok());
+        assert_eq!(done.load(Ordering::Relaxed), runs);
+        assert!(experiment(false, true).run(&count, &|| false).is_ok());
+        assert_eq!(done.load(Ordering::Relaxed), 2 * runs);
     }
 }

@@ -264,6 +264,9 @@ impl Session {
                 }))
             }
             Ok(Ended::Interrupted { .. }) => Err(Error::interrupted("interrupted")),
+            Err(failure @ Failure::Other { .. }) => {
+                Err(Error::usage(failure).hint("without --resume, the comparison begins anew"))
+            }
             Err(failure) => Err(Error {
                 kind: not_started(&failure).map_or(Kind::Failed, Kind::Program),
                 ..Error::failed(failure)

@@ -21,9 +21,8 @@ pub struct Census {
     last_ack: Vec<Option<(Time, Time)>>,
     /// Instants and flows of dropped packets, in order of time.
     drops: Vec<(Time, u32)>,
-    /// Whether a packet of each flow has arrived, and the number of such flows.
-    came: Vec<bool>,
-    flows: u32,
+    /// When the latest packet of each flow arrived.
+    last: Vec<Option<Time>>,
 }
 
 /// Counts of one group.
@@ -207,9 +206,10 @@ impl Census {
         &self.drops
     }
 
-    /// Number of flows with at least one arrived packet.
-    pub fn flows(&self) -> u32 {
-        self.flows
+    /// Number of flows of which a packet arrived at this instant or later.
+    pub fn flows_since(&self, from: Time) -> u32 {
+        let since = self.last.iter().flatten().filter(|&&last| last >= from);
+        since.count() as u32
     }
 
     fn tally_of(&mut self, flow: u32) -> &mut Tally {
@@ -224,11 +224,9 @@ impl Census {
         let i = packet.flow.0 as usize;
         if self.waiting.len() <= i {
             self.waiting.resize(i + 1, VecDeque::new());
-            self.came.resize(i + 1, false);
+            self.last.resize(i + 1, None);
         }
-        if !std::mem::replace(&mut self.came[i], true) {
-            self.flows += 1;
-        }
+        self.last[i] = Some(at);
         self.waiting[i].push_back((packet.seg.seq, packet.seg.ack, at));
         let tally = self.tally_of(packet.flow.0);
         tally.arrived += 1;

@@ -120,7 +120,7 @@ pub(crate) enum Schema {
 pub(crate) struct RunArgs {
     /// The experiment file (TOML); - for standard input. Without one the bundled quick start is run.
     pub experiment: Option<PathBuf>,
-    /// The run directory. Default: runs/NAME. A run that was interrupted goes on where it stopped.
+    /// The run directory. Default: runs/NAME. A simulated run that was interrupted goes on where it stopped.
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Runs at the same time. Default: as many as there are processors. The results are the same.
@@ -136,6 +136,10 @@ pub(crate) struct RunArgs {
     /// Throw away what the run directory holds, and begin anew.
     #[arg(long)]
     pub fresh: bool,
+    /// Take the emulated runs that the run directory has, and do the missing ones. The program, its files and its
+    /// environment must be as they were. Simulated runs go on by themselves.
+    #[arg(long, conflicts_with = "fresh")]
+    pub resume: bool,
     /// Do only part K of N of the runs: 2/4 is every fourth, from the second on. Shards can run at the same time, in one
     /// directory or in copies of it. The same command without --shard then does what is missing and joins them all.
     #[arg(long, value_name = "K/N", conflicts_with_all = ["fresh", "fail_if"])]

@@ -42,6 +42,7 @@ pub(crate) fn options(args: &RunArgs) -> Options {
         output: args.output.clone(),
         threads: args.threads.map(usize::from),
         fresh: args.fresh,
+        resume: args.resume,
         shard: args.shard,
         emulation: Settings {
             repeats: REPEATS,

@@ -275,7 +275,8 @@ fn write_to(
         }
         group.close()?;
     }
-    writer.close()?;
+    // A table is on the disk before anything says that it is there.
+    writer.into_inner()?.sync_data()?;
     Ok(())
 }
 

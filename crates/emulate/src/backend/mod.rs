@@ -14,6 +14,7 @@ mod requests;
 mod serve;
 mod side;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,6 +117,39 @@ impl Emulator {
 impl Backend for Emulator {
     fn name(&self) -> &'static str {
         "emulated"
+    }
+
+    /// Nothing records the programs, the files that they read, or the state of this machine.
+    fn is_reproducible(&self) -> bool {
+        false
+    }
+
+    /// Named after the options of `swell run`.
+    fn settings(&self) -> BTreeMap<String, String> {
+        let Settings {
+            pace,
+            offload,
+            stretch,
+            stretch_to,
+            ..
+        } = &self.settings;
+        let pace = match pace {
+            Pace::Prompt => "prompt".to_owned(),
+            Pace::Precise => "precise".to_owned(),
+            Pace::Coalesced(rest) => format!("coalesce {rest}"),
+        };
+        let offload = match offload {
+            Offload::Segment => "segment",
+            Offload::Pass => "pass",
+            Offload::Off => "off",
+        };
+        let (stretch, most) = (stretch.max(1.0), stretch_to.max(1.0));
+        BTreeMap::from([
+            ("pace".to_owned(), pace),
+            ("offload".to_owned(), offload.to_owned()),
+            ("stretch".to_owned(), stretch.to_string()),
+            ("stretch-to".to_owned(), stretch.max(most).to_string()),
+        ])
     }
 
     /// One at a time: concurrent runs would share the processors and be late.

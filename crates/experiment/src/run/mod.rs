@@ -6,6 +6,7 @@
 
 mod blocks;
 mod calibrate;
+mod directory;
 mod lock;
 mod pool;
 mod progress;
@@ -15,12 +16,11 @@ mod shards;
 
 pub mod grid;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
-use serde::{Deserialize, Serialize};
 use swell_base::Warning;
 
 use crate::backend::{Backend, RunError, RunSpec};
@@ -29,15 +29,15 @@ use crate::kinds::Role;
 use crate::observe::Cell;
 use crate::plan::Plan;
 use crate::simulate::stage::beside;
-use crate::store::{
-    Host, Manifest, Measured, Results, RunResult, RunWarning, StoreError, at, text_hash,
-    write_atomically, write_cell, write_tables,
-};
+use crate::store::{Host, Manifest, Measured, Results, StoreError, at, text_hash};
 
+pub use directory::{OUTPUT, name};
 pub use lock::{LOCK, Lock, LockError};
 pub use progress::Progress;
 pub use resume::Difference;
 pub use shard::Shard;
+
+use directory::{Directory, Kept, RECORDS};
 
 /// How to run a plan.
 #[derive(Clone, Debug)]
@@ -158,10 +158,14 @@ pub fn run(
     let lock = Lock::take(&options.dir, options.shard)?;
     // If several shards start together, one creates the directory and calibrates; the others wait and read its results.
     let Some(setup) = lock.setup(cancelled)? else {
+        // Another shard is at work there. Runs may be there already.
+        let there = Progress::of(&options.dir);
+        let there = there.ok().filter(|p| p.manifest.hash == manifest.hash);
+        let finished = |p: &Progress| p.finished.iter().filter(|&&done| done).count();
         return Ok(Ended::Interrupted {
-            finished: 0,
+            finished: there.as_ref().map_or(0, finished),
             runs: plan.cells.len(),
-            measured: 0,
+            measured: there.map_or(0, |p| p.measured),
         });
     };
     let dir = Directory::open(plan, &mut manifest, options)?;
@@ -239,7 +243,12 @@ pub fn run(
                 .map_err(at(&records))?;
             let spoilt = backend.is_spoilt(&observed);
             let wall_s = started.elapsed().as_secs_f64();
-            dir.keep(index, cell, observed, wall_s, spoilt && !last)?;
+            let after = match (last, spoilt) {
+                (true, _) => Kept::Repeated,
+                (false, true) => Kept::ToRepeat,
+                (false, false) => Kept::AsItIs,
+            };
+            dir.keep(index, cell, observed, wall_s, after)?;
             shares.share(slot, 1.0);
             Ok(spoilt)
         };
@@ -259,7 +268,6 @@ pub fn run(
         });
         let repeats = pool::Progress::new(0, spoilt.len(), events);
         let again = |slot: usize, &(index, cell): &(usize, &Cell)| {
-            dir.forget(index)?;
             attempt(&repeats, slot, index, cell, true)
         };
         pool::over_cores(threads, &spoilt, &again, cancelled)
@@ -291,7 +299,7 @@ pub fn run(
     }
     if let Some(shard) = options.shard {
         let finished = dir.finished(&plan.cells);
-        dir.join_shard(shard, &plan.cells, &manifest.hash)?;
+        dir.join_shard(shard, &plan.cells, &manifest.hash, clock)?;
         return Ok(Ended::Shard {
             finished,
             runs: plan.cells.len(),
@@ -331,6 +339,7 @@ fn fresh_manifest(plan: &Plan, backend: &dyn Backend, threads: usize) -> Manifes
         hash: plan.hash(backend.name()),
         experiment: Some(text_hash(&plan.toml)),
         backend: backend.name().into(),
+        settings: backend.settings(),
         source: plan.source.clone(),
         complete: false,
         cells: plan.cells.clone(),
@@ -347,248 +356,6 @@ fn fresh_manifest(plan: &Plan, backend: &dyn Backend, threads: usize) -> Manifes
             .map_or(0, |d| d.as_secs()),
         wall_s: 0.0,
         run_s: BTreeMap::new(),
-    }
-}
-
-/// Facts about a finished run that are stored beside its tables.
-#[derive(Serialize, Deserialize)]
-struct CellFacts {
-    cell: Cell,
-    wall_s: f64,
-    warnings: Vec<Warning>,
-}
-
-const CELL_FACTS: &str = "run.json";
-/// Marks a finished run that is to be repeated.
-const TO_REPEAT: &str = "to-repeat";
-/// Directory of packet traces.
-const PACKETS: &str = "packets";
-const RECORDS: &str = "records";
-/// Directory for the output of programs.
-pub const OUTPUT: &str = "output";
-
-/// The name of a run's files. Its index in the plan comes first, because the sanitized names need not be unique.
-pub fn name(index: usize, cell: &Cell) -> String {
-    let safe = |name: &str| -> String {
-        let allowed = |c: char| c.is_alphanumeric() || "-_".contains(c);
-        name.chars()
-            .map(|c| if allowed(c) { c } else { '_' })
-            .take(60)
-            .collect()
-    };
-    format!(
-        "{index:05}-{}-{}-{}",
-        safe(&cell.foreground),
-        safe(&cell.background),
-        cell.replication
-    )
-}
-
-/// A run directory in use.
-struct Directory<'d> {
-    root: &'d Path,
-    /// Results of finished shards.
-    sets: Vec<shards::Set>,
-    /// Indices in the plan of the runs in `sets`.
-    joined: BTreeSet<usize>,
-    /// Suffix of unfinished files, unique to each writer.
-    partial: String,
-}
-
-impl<'d> Directory<'d> {
-    /// Opens the directory to resume it, or creates it. Updates `manifest` from the stored one when resuming.
-    fn open(
-        plan: &Plan,
-        manifest: &mut Manifest,
-        options: &'d Options,
-    ) -> Result<Directory<'d>, Failure> {
-        let mut dir = Directory {
-            root: options.dir.as_path(),
-            sets: Vec::new(),
-            joined: BTreeSet::new(),
-            partial: match options.shard {
-                Some(shard) => format!("{}.partial", shard.label()),
-                None => "partial".to_owned(),
-            },
-        };
-        dir.begin(plan, manifest, options)?;
-        dir.sets = shards::sets(dir.root, &manifest.hash)?;
-        dir.joined = dir.sets.iter().flat_map(shards::Set::places).collect();
-        Ok(dir)
-    }
-
-    fn cell(&self, index: usize) -> PathBuf {
-        self.root.join("cells").join(format!("{index:05}"))
-    }
-
-    /// Whether a run is finished.
-    fn has(&self, index: usize) -> bool {
-        self.joined.contains(&index) || self.cell(index).exists()
-    }
-
-    fn finished(&self, cells: &[Cell]) -> usize {
-        (0..cells.len()).filter(|&i| self.has(i)).count()
-    }
-
-    /// The packet file of a run, if packets are kept. Creates its directory.
-    fn packets(
-        &self,
-        plan: &Plan,
-        index: usize,
-        cell: &Cell,
-    ) -> Result<Option<PathBuf>, StoreError> {
-        if !plan.file.run.keep.packets {
-            return Ok(None);
-        }
-        let dir = self.root.join(PACKETS);
-        fs::create_dir_all(&dir).map_err(at(&dir))?;
-        Ok(Some(dir.join(format!("{}.pcapng", name(index, cell)))))
-    }
-
-    /// The output directory of a run, created empty, if the run `writes` output.
-    fn output(
-        &self,
-        writes: bool,
-        index: usize,
-        cell: &Cell,
-    ) -> Result<Option<PathBuf>, StoreError> {
-        if !writes {
-            return Ok(None);
-        }
-        let dir = self.root.join(OUTPUT).join(name(index, cell));
-        if dir.exists() {
-            fs::remove_dir_all(&dir).map_err(at(&dir))?;
-        }
-        fs::create_dir_all(&dir).map_err(at(&dir))?;
-        Ok(Some(dir))
-    }
-
-    /// Stores a finished run atomically.
-    fn keep(
-        &self,
-        index: usize,
-        cell: &Cell,
-        observed: crate::observe::Observations,
-        wall_s: f64,
-        to_repeat: bool,
-    ) -> Result<(), StoreError> {
-        let partial = format!("{index:05}.{}", self.partial);
-        let partial = self.root.join("cells").join(partial);
-        if partial.exists() {
-            fs::remove_dir_all(&partial).map_err(at(&partial))?;
-        }
-        fs::create_dir_all(&partial).map_err(at(&partial))?;
-        let run = RunResult {
-            cell: cell.clone(),
-            observed,
-        };
-        write_cell(&partial, &run)?;
-        let facts = CellFacts {
-            cell: run.cell,
-            wall_s,
-            warnings: run.observed.warnings,
-        };
-        let path = partial.join(CELL_FACTS);
-        let text = serde_json::to_vec(&facts).map_err(|source| StoreError::Manifest {
-            path: path.clone(),
-            source,
-        })?;
-        write_atomically(&path, &text)?;
-        if to_repeat {
-            let mark = partial.join(TO_REPEAT);
-            fs::write(&mark, []).map_err(at(&mark))?;
-        }
-        match fs::rename(&partial, self.cell(index)) {
-            // With another number of shards, two of them may own the same run. Keep the first result.
-            Err(_) if self.cell(index).exists() => {
-                fs::remove_dir_all(&partial).map_err(at(&partial))
-            }
-            done => done.map_err(at(&partial)),
-        }
-    }
-
-    /// Whether a finished run was spoilt and has not been repeated.
-    fn is_to_repeat(&self, index: usize) -> bool {
-        self.cell(index).join(TO_REPEAT).exists()
-    }
-
-    /// Removes a finished run, which is then to be done again.
-    fn forget(&self, index: usize) -> Result<(), StoreError> {
-        // Under another name first: a run of which a part is removed must not look finished.
-        let path = self.cell(index);
-        let partial = format!("{index:05}.{}", self.partial);
-        let partial = self.root.join("cells").join(partial);
-        match fs::rename(&path, &partial) {
-            // Another process has joined it, or does it again.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(e) => Err(at(&path)(e)),
-            Ok(()) => fs::remove_dir_all(&partial).map_err(at(&partial)),
-        }
-    }
-
-    /// Joins the finished runs into the tables and completes the manifest.
-    fn merge(
-        mut self,
-        plan: &Plan,
-        manifest: &mut Manifest,
-        before: f64,
-        clock: Instant,
-    ) -> Result<(), StoreError> {
-        let mut joined = BTreeMap::new();
-        for set in std::mem::take(&mut self.sets) {
-            joined.append(&mut set.read()?);
-        }
-        let mut runs = Vec::with_capacity(plan.cells.len());
-        for (index, cell) in plan.cells.iter().enumerate() {
-            let (run, facts) = match joined.remove(&index) {
-                Some(found) => found,
-                None => self.single(index, cell)?,
-            };
-            runs.push(run);
-            *manifest.run_s.entry(cell.background.clone()).or_default() += facts.wall_s;
-            manifest
-                .run_warnings
-                .extend(facts.warnings.into_iter().map(|warning| RunWarning {
-                    cell: cell.clone(),
-                    warning,
-                }));
-        }
-        write_tables(self.root, &runs)?;
-        manifest.complete = true;
-        manifest.wall_s = before + clock.elapsed().as_secs_f64();
-        manifest.save(self.root)?;
-        for sub in ["cells", "measured", lock::SHARDS] {
-            let path = self.root.join(sub);
-            if path.exists() {
-                fs::remove_dir_all(&path).map_err(at(&path))?;
-            }
-        }
-        // Fails if it is not empty, which is intended: it then holds copies of models that are not bundled.
-        let _ = fs::remove_dir(self.root.join("models"));
-        Ok(())
-    }
-
-    /// The number of stored measurements.
-    fn measurements(&self) -> usize {
-        let Ok(entries) = fs::read_dir(self.root.join("measured")) else {
-            return 0;
-        };
-        let kept = |e: &fs::DirEntry| e.path().extension().is_some_and(|x| x == "json");
-        entries.flatten().filter(kept).count()
-    }
-
-    /// The file of a measurement, of a `whole` run or of a piece of one.
-    fn measurement(
-        &self,
-        background: usize,
-        replication: u32,
-        pace: Option<f64>,
-        whole: bool,
-    ) -> PathBuf {
-        let bits = pace.map_or(0, f64::to_bits);
-        let length = if whole { "run" } else { "piece" };
-        let name = format!("{background}-{replication}-{bits:016x}-{length}.json");
-        self.root.join("measured").join(name)
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::Failure;
+use super::directory::Directory;
 use super::shards::{self, Set};
-use super::{Directory, Failure};
 use crate::store::Manifest;
 
 /// Progress of a run directory as its files show it.

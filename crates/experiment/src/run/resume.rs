@@ -5,15 +5,16 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::directory::{Directory, OUTPUT, PACKETS, RECORDS};
 use super::lock::SHARDS;
-use super::{Directory, Failure, OUTPUT, Options, PACKETS, RECORDS};
+use super::{Failure, Options};
 use crate::plan::Plan;
-use crate::store::{KEPT, Manifest, StoreError, TABLES, at, write_atomically};
+use crate::store::{KEPT, Manifest, StoreError, TABLES, at, unlike, write_atomically};
 
 /// A difference between the directory's experiment and the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// What differs: `version`, `backend`, a key of the experiment, or a model.
+    /// What differs: `version`, `backend`, a setting of it, a key of the experiment, or a model.
     pub what: String,
     /// The value in the directory.
     pub there: String,
@@ -57,6 +58,9 @@ fn differences(
     };
     note("version", &there.version, &here.version);
     note("backend", &there.backend, &here.backend);
+    for (name, before, now) in unlike(&there.settings, &here.settings) {
+        note(name, before, now);
+    }
     let old = std::fs::read_to_string(dir.join("experiment.toml")).unwrap_or_default();
     let (old, new) = (keyed(&old), keyed(&plan.toml));
     for (key, value) in &new {
@@ -86,7 +90,10 @@ impl Directory<'_> {
             self.clear()?;
         } else if root.join(Manifest::FILE).exists() {
             return match Manifest::load(root) {
-                Ok(old) if old.hash == manifest.hash => {
+                Ok(old)
+                    if old.hash == manifest.hash
+                        && unlike(&old.settings, &manifest.settings).is_empty() =>
+                {
                     if old.complete {
                         *manifest = old;
                     } else {

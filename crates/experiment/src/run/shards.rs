@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use super::directory::{CELL_FACTS, CellFacts, Directory};
 use super::lock::SHARDS;
 use super::shard::Shard;
-use super::{CELL_FACTS, CellFacts, Difference, Directory, Failure};
+use super::{Difference, Failure};
 use crate::observe::Cell;
 use crate::store::{
     RunResult, StoreError, at, read_cell, read_runs, write_atomically, write_tables,
@@ -27,6 +29,9 @@ pub(super) struct Set {
 struct Listed {
     /// Hash of the experiment.
     hash: String,
+    /// How long the shard took on the wall clock, seconds.
+    #[serde(default)]
+    wall_s: f64,
     /// The runs, with their indices in the plan.
     runs: Vec<(usize, CellFacts)>,
 }
@@ -35,6 +40,11 @@ impl Set {
     /// The indices of its runs in the plan.
     pub(super) fn places(&self) -> impl Iterator<Item = usize> {
         self.listed.runs.iter().map(|r| r.0)
+    }
+
+    /// How long it took on the wall clock, seconds; zero in sets of earlier versions.
+    pub(super) fn wall_s(&self) -> f64 {
+        self.listed.wall_s
     }
 
     /// Its runs with their facts, by their indices in the plan.
@@ -98,6 +108,7 @@ impl Directory<'_> {
         shard: Shard,
         cells: &[Cell],
         hash: &str,
+        clock: Instant,
     ) -> Result<(), StoreError> {
         let single = |i: &usize| shard.takes(*i) && self.cell(*i).exists();
         let places: Vec<usize> = (0..cells.len()).filter(single).collect();
@@ -107,6 +118,7 @@ impl Directory<'_> {
         let mut runs = Vec::with_capacity(places.len());
         let mut listed = Listed {
             hash: hash.to_owned(),
+            wall_s: clock.elapsed().as_secs_f64(),
             runs: Vec::with_capacity(places.len()),
         };
         for &i in &places {
@@ -149,18 +161,25 @@ impl Directory<'_> {
         cell: &Cell,
     ) -> Result<(RunResult, CellFacts), StoreError> {
         let dir = self.cell(index);
-        let path = dir.join(CELL_FACTS);
-        let text = fs::read(&path).map_err(at(&path))?;
-        let facts: CellFacts = match serde_json::from_slice(&text) {
-            Ok(facts) => facts,
-            Err(source) => return Err(StoreError::Manifest { path, source }),
-        };
-        if facts.cell != *cell {
-            return Err(StoreError::Content {
-                path,
-                reason: format!("a result of another run: {:?}, not {cell:?}", facts.cell),
-            });
-        }
-        Ok((read_cell(&dir, cell)?, facts))
+        single(&dir, cell).map_err(|source| StoreError::Run {
+            dir,
+            source: Box::new(source),
+        })
     }
+}
+
+fn single(dir: &Path, cell: &Cell) -> Result<(RunResult, CellFacts), StoreError> {
+    let path = dir.join(CELL_FACTS);
+    let text = fs::read(&path).map_err(at(&path))?;
+    let facts: CellFacts = match serde_json::from_slice(&text) {
+        Ok(facts) => facts,
+        Err(source) => return Err(StoreError::Manifest { path, source }),
+    };
+    if facts.cell != *cell {
+        return Err(StoreError::Content {
+            path,
+            reason: format!("a result of another run: {:?}, not {cell:?}", facts.cell),
+        });
+    }
+    Ok((read_cell(dir, cell)?, facts))
 }

@@ -3,11 +3,13 @@ mod loads;
 mod shards;
 mod spoilt;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::directory::CELL_FACTS;
 use super::*;
 use crate::kinds::{Data, Traffic, WebTraffic};
 use crate::made_up::MadeUp;
@@ -335,10 +337,14 @@ fn a_result_is_that_of_its_run() {
     }
     let plan = plan(&scratch, &experiment(2));
     let failure = run(&plan, &Repaired, &options, &|_| {}, &|| false).unwrap_err();
-    assert!(
-        failure.to_string().contains("a result of another run"),
-        "{failure}"
-    );
+    let text = failure.to_string();
+    assert!(text.contains("a result of another run"), "{text}");
+    // Without it the run is done again.
+    let cell = facts.parent().unwrap();
+    let advice = format!("delete {}, and it is done again", cell.display());
+    assert!(text.ends_with(&advice), "{text}");
+    std::fs::remove_dir_all(cell).unwrap();
+    run(&plan, &Repaired, &options, &|_| {}, &|| false).unwrap();
 }
 
 #[test]

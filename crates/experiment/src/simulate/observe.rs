@@ -362,11 +362,12 @@ pub(super) fn synchrony(
             .map(|&(at, flow)| (at.since(from).as_secs_f64(), flow))
             .collect();
         let (width, length) = (spec.bins.as_secs_f64(), to.since(from).as_secs_f64());
-        let found = swell_stats::synchrony(&losses, census.flows(), width, length);
+        let flows = census.flows_since(from);
+        let found = swell_stats::synchrony(&losses, flows, width, length);
         rows.push(Synchrony {
             link: Arc::clone(&spec.links[queue.link].name),
             direction: queue.direction,
-            flows: u64::from(census.flows()),
+            flows: u64::from(flows),
             events: found.map_or(0, |s| s.events as u64),
             share: found.map_or(f64::NAN, |s| s.share),
             independent: found.map_or(f64::NAN, |s| s.independent),

@@ -114,9 +114,9 @@ impl RunParts {
             }
         }
         let watching = spec.waterfall.then(Watching::default);
-        for link in 0..spec.links.len() {
-            if let Some(watching) = &watching {
-                world.set_tap_on(link, watching.tap(link));
+        if let (Some(watching), Some(own)) = (&watching, foreground) {
+            for link in 0..spec.links.len() {
+                world.set_tap_on(link, watching.tap(link, own as u32));
             }
         }
         let mut recorders = Vec::new();
@@ -222,9 +222,8 @@ impl RunParts {
             let path = observe::crossed(world, spec, &queues(&part.part.path, true));
             part.part.observed(&path, &mut observed);
             if let Some(watching) = self.watching {
-                let host = (part.index as u32, part.part.delay());
-                let hello = part.part.hello();
-                observed.waterfall = watching.shares(spec, &part.part.path, host, hello, &own);
+                let (access, hello) = (part.part.delay(), part.part.hello());
+                observed.waterfall = watching.shares(spec, &part.part.path, access, hello, &own);
             }
         }
         observed.requests = observe::requests(&own, spec.duration.as_secs_f64());

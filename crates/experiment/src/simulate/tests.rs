@@ -369,3 +369,18 @@ fn cancelling_gives_a_run_up() {
         Err(RunError::Cancelled)
     ));
 }
+
+#[test]
+fn a_run_ends_when_its_packets_cannot_be_written() {
+    let (spec, _) = run(0);
+    let spec = RunSpec {
+        packets: Some("/dev/full".into()),
+        ..spec
+    };
+    let reached = std::sync::Mutex::new(0.0);
+    let progress = |share: f64| *reached.lock().unwrap() = share;
+    let failed = Simulator.run(&spec, &progress, &|| false).unwrap_err();
+    assert!(matches!(failed, RunError::Failed(_)), "{failed}");
+    let reached = *reached.lock().unwrap();
+    assert!(reached < 0.9, "{reached}");
+}

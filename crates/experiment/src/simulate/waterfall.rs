@@ -42,8 +42,8 @@ struct Way {
     open: Vec<usize>,
 }
 
-/// Workload, connection, and whether it is the direction to the server.
-type Key = (u32, u32, bool);
+/// Connection, and whether it is the direction to the server.
+type Key = (u32, bool);
 
 /// A packet observed at a link: it arrives there (`comes`), or it has crossed the link.
 struct Sight {
@@ -58,23 +58,31 @@ struct Sight {
 #[derive(Clone, Default)]
 pub(super) struct Watching(Arc<Mutex<Vec<Sight>>>);
 
-/// [`Watching`] at one link.
-struct At(Watching, usize);
+/// [`Watching`] at one link, of one workload.
+struct At {
+    watching: Watching,
+    link: usize,
+    own: u32,
+}
 
 impl Watching {
-    /// The tap for a link.
-    pub fn tap(&self, link: usize) -> Box<dyn Tap> {
-        Box::new(At(self.clone(), link))
+    /// The tap for a link. Packets of other workloads than `own` are not kept.
+    pub fn tap(&self, link: usize, own: u32) -> Box<dyn Tap> {
+        Box::new(At {
+            watching: self.clone(),
+            link,
+            own,
+        })
     }
 
-    /// The shares of the times of completed requests in `records`, of workload `own` on `path`. `access` is the delay
-    /// of the access path at each end. `hello`: bytes of the handshake in the data of the client and of the server, at
+    /// The shares of the times of completed requests in `records`, which took `path`. `access` is the delay of the
+    /// access path at each end. `hello`: bytes of the handshake in the data of the client and of the server, at
     /// the beginning of each connection.
     pub fn shares(
         &self,
         spec: &RunSpec,
         path: &[Hop],
-        (own, access): (u32, Dur),
+        access: Dur,
         hello: [u64; 2],
         records: &[Record],
     ) -> Vec<Share> {
@@ -84,13 +92,14 @@ impl Watching {
         // link.
         sights.sort_by_key(|s| (s.at, s.comes));
         let mut ways: BTreeMap<Key, Way> = BTreeMap::new();
-        for sight in sights.iter().filter(|s| s.key.0 == own) {
+        for sight in &sights {
             let way = ways.entry(sight.key).or_default();
             match sight.comes {
                 true => way.comes(sight),
                 false => way.leaves(sight),
             }
         }
+        drop(sights);
         let chains = Chains {
             hello,
             ..Chains::new(spec, path, access, &ways)
@@ -108,13 +117,17 @@ impl Watching {
 
 impl At {
     fn sees(&self, at: Time, comes: bool, parties: &Parties, to_server: bool, packet: &Packet) {
-        if packet.tag == Tag::Foreground && parties.tcp {
-            let mut sights = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if packet.tag == Tag::Foreground && parties.tcp && parties.workload == self.own {
+            let mut sights = self
+                .watching
+                .0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             sights.push(Sight {
                 at,
                 comes,
-                link: self.1,
-                key: (parties.workload, parties.conn.0, to_server),
+                link: self.link,
+                key: (parties.conn.0, to_server),
                 head: packet.head,
             });
         }
@@ -237,7 +250,7 @@ impl<'w> Chains<'w> {
         let links = [true, false].map(|down| queues(path, down));
         let mut sent = BTreeMap::new();
         let mut to_clients = Vec::new();
-        for (&(_, conn, up), way) in ways {
+        for (&(conn, up), way) in ways {
             let hops = links[usize::from(up)].len();
             let came = |p: &Passing| Some(p.hops.get(hops.checked_sub(1)?)?.left? + access);
             let came: Vec<_> = way.all.iter().map(came).collect();

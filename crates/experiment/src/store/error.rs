@@ -44,6 +44,14 @@ pub enum StoreError {
         /// What was wrong.
         source: Box<StoreError>,
     },
+    /// The result of a run is damaged.
+    #[error("{source}\nthe result of this run is damaged; delete {}, and it is done again", dir.display())]
+    Run {
+        /// Its directory.
+        dir: PathBuf,
+        /// What was wrong.
+        source: Box<StoreError>,
+    },
     /// The directory holds no finished run.
     #[error("{}: {reason}", path.display())]
     NoRun {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use swell_base::Warning;
 
-use super::{Measured, Results, RunWarning};
+use super::{Measured, Results, RunWarning, unlike};
 use crate::file::File;
 
 /// Why two run directories cannot be merged.
@@ -53,12 +53,25 @@ impl Results {
         if self.manifest.backend != other.manifest.backend {
             return Err(differs("backend"));
         }
+        if !unlike(&self.manifest.settings, &other.manifest.settings).is_empty() {
+            return Err(differs("emulation (such as offload or stretch)"));
+        }
         let hashes = |r: &Results| -> BTreeMap<String, String> {
             let models = r.manifest.models.iter();
             models.map(|(k, m)| (k.clone(), m.hash.clone())).collect()
         };
-        if hashes(&self) != hashes(&other) {
-            return Err(differs("model"));
+        let [ours, theirs] = [&self, &other].map(hashes);
+        if ours != theirs {
+            let imitates = |b: &crate::file::Background| {
+                b.as_keys().imitates().is_some() && ours.get(b.name()) != theirs.get(b.name())
+            };
+            let imitation = self.experiment.background.iter().any(imitates);
+            return Err(differs(match imitation {
+                true => {
+                    "imitation (learnt anew for each first seed, so such runs are never joined)"
+                }
+                false => "model",
+            }));
         }
         let mine: BTreeSet<u64> = self.manifest.cells.iter().map(|c| c.seed).collect();
         if let Some(cell) = other.manifest.cells.iter().find(|c| mine.contains(&c.seed)) {

@@ -1,6 +1,6 @@
 //! `manifest.json`: facts about the runs, their inputs, and doubts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -16,20 +16,24 @@ use crate::observe::Cell;
 /// Facts about the runs, their inputs, and doubts. Wall-clock facts are here and not in the tables.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of this format: 1.
+    /// Version of this format: [`Manifest::FORMAT`].
     pub format: u32,
     /// Version of the program.
     pub version: String,
     /// Name of the experiment.
     pub name: String,
-    /// Hash of the resolved experiment, its model files, the backend and the version: runs of
-    /// equal hash have equal tables.
+    /// Hash of the resolved experiment, its model files, the backend and the version: simulated runs of equal hash have
+    /// equal tables.
     pub hash: String,
     /// Hash of the text of `experiment.toml`. Directories of earlier versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<String>,
     /// Name of the backend, such as `simulated`; `made-up` if nothing was run.
     pub backend: String,
+    /// Settings of the backend that are not in the experiment, by name. Simulated runs have none, nor have directories
+    /// of earlier versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, String>,
     /// The experiment file, as it was named on the command line.
     pub source: String,
     /// Whether every run finished and the tables exist.
@@ -49,10 +53,27 @@ pub struct Manifest {
     pub host: Host,
     /// When it was started, seconds since the Unix epoch.
     pub started: u64,
-    /// How long it took on the wall clock, seconds, over all sessions of a resumed run.
+    /// How long it took on the wall clock, seconds: the sum over all sessions of a resumed run, and over shards.
     pub wall_s: f64,
-    /// CPU seconds spent in runs, by background.
+    /// How long its runs took on the wall clock, seconds, by background. Several may have run at once.
     pub run_s: BTreeMap<String, f64>,
+}
+
+/// The settings that differ, each with the values there and here; nothing if one side does not know its settings.
+pub(crate) fn unlike<'m>(
+    there: &'m BTreeMap<String, String>,
+    here: &'m BTreeMap<String, String>,
+) -> Vec<(&'m str, &'m str, &'m str)> {
+    if there.is_empty() || here.is_empty() {
+        return Vec::new();
+    }
+    let names: BTreeSet<&String> = there.keys().chain(here.keys()).collect();
+    let value = |of: &'m BTreeMap<String, String>, name| of.get(name).map_or("", String::as_str);
+    names
+        .into_iter()
+        .map(|name| (&**name, value(there, name), value(here, name)))
+        .filter(|(_, before, now)| before != now)
+        .collect()
 }
 
 /// A model or a trace that a background used.

@@ -54,7 +54,11 @@ impl Results {
         }
         let manifest = Manifest::load(dir)?;
         if !manifest.complete {
-            return Err(no_run("the run is not finished; `swell run` resumes it"));
+            // Emulated runs have settings, and are resumed only on request.
+            return Err(no_run(match manifest.settings.is_empty() {
+                true => "the run is not finished; `swell run` resumes it",
+                false => "the run is not finished; `swell run --resume` resumes it",
+            }));
         }
         let path = dir.join("experiment.toml");
         let experiment_toml = fs::read_to_string(&path).map_err(at(&path))?;

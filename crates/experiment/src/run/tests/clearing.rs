@@ -187,3 +187,64 @@ fn the_round_trip_is_that_of_a_background_where_no_foreground_sends() {
     // Two links of 10 ms and two access paths of 5 ms, twice each.
     assert_eq!(plan.rtt().to_string(), "60ms");
 }
+
+#[test]
+fn files_have_names_that_a_file_system_takes() {
+    let cell = |foreground: &str| Cell {
+        foreground: foreground.into(),
+        background: foreground.into(),
+        replication: 4_000_000_000,
+        seed: 1,
+    };
+    assert_eq!(name(7, &cell("a b")), "00007-a_b-a_b-4000000000");
+    for letter in ["a", "\u{e9}", "\u{6f22}", "\u{20000}"] {
+        let name = name(7, &cell(&letter.repeat(100)));
+        assert!(name.len() <= 140, "{name}");
+        assert!(name.contains(&letter.repeat(15)), "{name}");
+    }
+}
+
+/// Two emulated calls of one experiment may have other settings, which the experiment does not have.
+#[test]
+fn runs_with_other_settings_of_the_backend_are_other_runs() {
+    struct Stretched(f64);
+    impl Backend for Stretched {
+        fn name(&self) -> &'static str {
+            "stretched"
+        }
+        fn settings(&self) -> BTreeMap<String, String> {
+            BTreeMap::from([("stretch".to_owned(), self.0.to_string())])
+        }
+        fn run(
+            &self,
+            spec: &RunSpec,
+            progress: &dyn Fn(f64),
+            cancelled: &dyn Fn() -> bool,
+        ) -> Result<crate::observe::Observations, RunError> {
+            MadeUp::default().run(spec, progress, cancelled)
+        }
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let first = plan(&scratch, &experiment(2));
+    let done = |name: &str, plan: &Plan, stretch: f64| {
+        let options = options(&scratch, name, 1);
+        match run(plan, &Stretched(stretch), &options, &|_| {}, &|| false) {
+            Ok(Ended::Complete(results)) => Ok(*results),
+            Ok(other) => panic!("{other:?}"),
+            Err(failure) => Err(failure.to_string()),
+        }
+    };
+    let mut one = done("r", &first, 1.0).unwrap();
+    assert!(done("r", &first, 1.0).is_ok());
+    let refused = done("r", &first, 2.0).unwrap_err();
+    assert!(refused.ends_with("stretch: there 1, here 2"), "{refused}");
+    let later = plan(&scratch, &experiment(2).replace("seed = 7", "seed = 99"));
+    let other = done("s", &later, 2.0).unwrap();
+    let unlike = one.clone().join(other.clone()).unwrap_err().to_string();
+    assert!(unlike.contains("stretch"), "{unlike}");
+    // Directories of earlier versions do not know theirs.
+    one.manifest.settings.clear();
+    one.manifest.save(&one.dir).unwrap();
+    assert!(one.join(other).is_ok());
+    assert!(done("r", &first, 2.0).is_ok());
+}

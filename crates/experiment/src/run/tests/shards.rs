@@ -330,3 +330,22 @@ fn a_directory_that_was_changed_is_not_read() {
     let why = format!("format 999 is not {}", Manifest::FORMAT);
     assert!(refused().contains(&why), "{}", refused());
 }
+
+#[test]
+fn a_shard_that_waits_for_another_says_what_is_there() {
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = plan(&scratch, &experiment(2));
+    let own = Options {
+        shard: shard(1, 2),
+        ..options(&scratch, "r", 1)
+    };
+    done(&plan, &own);
+    let other = Lock::take(&own.dir, shard(2, 2)).unwrap();
+    let setup = other.setup(&|| false).unwrap();
+    assert!(setup.is_some());
+    let ended = run(&plan, &MadeUp::default(), &own, &|_| {}, &|| true).unwrap();
+    let Ended::Interrupted { finished, runs, .. } = ended else {
+        panic!("{ended:?}")
+    };
+    assert_eq!((finished, runs), (3, 6));
+}

@@ -108,3 +108,40 @@ fn a_spoilt_run_of_an_interrupted_call_is_repeated() {
         assert!(tables(&whole.dir) == tables(&options.dir));
     }
 }
+
+/// A repetition that fails leaves the first result, which is still to be repeated.
+#[test]
+fn a_spoilt_run_is_forgotten_only_when_it_has_been_repeated() {
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = plan(&scratch, &experiment(2));
+    let options = options(&scratch, "r", 1);
+    let backend = Disturbed {
+        attempts: 1,
+        seen: Mutex::default(),
+    };
+    let spoilt = |cell: &Cell| (&*cell.background, cell.replication) == SPOILT;
+    let index = plan.cells.iter().position(spoilt).unwrap();
+    // All runs but the repetition are done when something is in the way of the repetition.
+    let cut = |event: Event<'_>| {
+        if let Event::Stage {
+            name: "repeating", ..
+        } = event
+        {
+            let partial = options
+                .dir
+                .join("cells")
+                .join(format!("{index:05}.partial"));
+            std::fs::write(partial, "in the way").unwrap();
+        }
+    };
+    run(&plan, &backend, &options, &cut, &|| false).unwrap_err();
+    let cell = options.dir.join("cells").join(format!("{index:05}"));
+    assert!(cell.join("to-repeat").exists());
+    std::fs::remove_file(cell.with_extension("partial")).unwrap();
+    let ended = run(&plan, &backend, &options, &|_| {}, &|| false).unwrap();
+    let Ended::Complete(results) = ended else {
+        panic!("{ended:?}")
+    };
+    let warned = &results.manifest.run_warnings;
+    assert!(warned.iter().all(|w| w.warning.code != "spoilt"));
+}

@@ -90,3 +90,11 @@ fn connections_that_share_a_full_queue_lose_together() {
     assert!(without.synchrony.is_empty());
     assert_eq!(without.links, o.links, "keeping account changes nothing");
 }
+
+#[test]
+fn connections_of_the_warm_up_alone_are_not_counted() {
+    let windows = "connections = 10\nactive = { on = \"2s\", off = \"4s\" }";
+    let (_, o) = run_of(&TOGETHER.replace("connections = 10", windows), 0);
+    // Five windows have ten connections each, and the first is over before the warm-up is.
+    assert_eq!(o.synchrony.iter().map(|s| s.flows).max(), Some(40));
+}
