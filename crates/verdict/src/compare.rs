@@ -176,7 +176,7 @@ fn condition(
     let common = foregrounds[1].measures();
     let defined = measures.iter().chain(&common);
     let apart: BTreeSet<String> = defined
-        .filter(|m| !m.beside && !(measures.contains(m) && common.contains(m)))
+        .filter(|m| !(m.beside || measures.contains(m) && common.contains(m)))
         .map(|m| m.name.to_string())
         .collect();
     measures.retain(|m| common.contains(m));

@@ -5,7 +5,7 @@ use serde::Serialize;
 use swell_stats::quantile_name;
 
 use super::judge::{Judgement, Statistic};
-use super::numbers::{count, digits, mega, percent, quantity, times};
+use super::numbers::{WAYS, count, digits, mega, percent, quantity, times};
 use super::ratios::Known;
 use super::side::{Side, paragraph};
 use super::{Answer, BackgroundVerdict, Comparison, ForegroundVerdict, MARGIN, Suite};
@@ -161,9 +161,6 @@ fn side<'v>(
         line: format!("{}{low} {said}", b.background),
     }
 }
-
-/// Directions of the link.
-const WAYS: [&str; 2] = ["up", "down"];
 
 /// If the carried load is below this share of the requested load, the text gives both.
 const BELOW: f64 = 0.75;
