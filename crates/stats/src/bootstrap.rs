@@ -19,6 +19,8 @@
 //!
 //! Width shrinks with the square root of the number. More samples within a run do not replace runs.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::Stream;
@@ -95,6 +97,7 @@ impl Bootstrap {
         let mut columns = vec![Vec::with_capacity(self.resamples as usize); values.len()];
         let mut stream = Stream::new(self.seed, &format!("bootstrap/{name}"));
         let mut weights = ones.clone();
+        let mut known: BTreeMap<Vec<u32>, Vec<f64>> = BTreeMap::new();
         for _ in 0..self.resamples {
             for w in &mut weights {
                 w.fill(0);
@@ -103,8 +106,11 @@ impl Bootstrap {
                     w[stream.below(n as u64) as usize] += 1;
                 }
             }
-            for (column, x) in columns.iter_mut().zip(statistic(&borrow(&weights))) {
-                column.push(x);
+            // Few replications are drawn in few ways: five in 126.
+            let drawn = known.entry(weights.concat());
+            let drawn = drawn.or_insert_with(|| statistic(&borrow(&weights)));
+            for (column, x) in columns.iter_mut().zip(drawn) {
+                column.push(*x);
             }
         }
         let replications = strata.iter().copied().min().unwrap_or(0);

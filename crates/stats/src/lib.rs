@@ -66,7 +66,6 @@ pub use ratio::{Known, PairedRatio, hommel};
 pub use replications::{
     MIN_REPLICATIONS, MIN_TAIL_SAMPLES, Replications, quantile_name, samples_beyond,
 };
-pub use special::{hurwitz_zeta, normal_cdf, normal_quantile, t_cdf, t_quantile};
+pub use special::{hurwitz_zeta, normal_cdf, t_cdf, t_quantile};
 pub use survival::{KaplanMeier, Observation, SurvivalStep};
 pub use synchrony::{Synchrony, synchrony};
-pub use wavelet::{MAX_VANISHING, daubechies, details};

@@ -25,8 +25,6 @@ pub fn samples_beyond(samples: usize, p: f64) -> f64 {
 pub struct Replications {
     count: usize,
     sorted: Sorted,
-    /// (sum, number) of the complete samples of each replication, in order.
-    sums: Vec<(f64, u64)>,
 }
 
 impl Replications {
@@ -48,24 +46,12 @@ impl Replications {
 
     fn build<G: Iterator<Item = Observation>>(
         count: usize,
-        groups: impl Iterator<Item = G> + Clone,
+        groups: impl Iterator<Item = G>,
     ) -> Replications {
-        let sorted = Sorted::new(
-            groups
-                .clone()
-                .zip(0u32..)
-                .flat_map(|(g, k)| g.map(move |o| (o, k))),
-        );
-        let sums = groups
-            .map(|g| {
-                g.filter(|o| o.complete && !o.value.is_nan())
-                    .fold((0.0, 0), |(sum, n), o| (sum + o.value, n + 1))
-            })
-            .collect();
+        let tagged = groups.zip(0u32..);
         Replications {
             count,
-            sorted,
-            sums,
+            sorted: Sorted::new(tagged.flat_map(|(g, k)| g.map(move |o| (o, k)))),
         }
     }
 
@@ -94,26 +80,9 @@ impl Replications {
         self.weighted_quantiles(&vec![1; self.count], &[p])[0]
     }
 
-    /// The mean of the pooled complete samples; `None` without any.
-    pub fn mean(&self) -> Option<f64> {
-        self.weighted_mean(&vec![1; self.count])
-    }
-
     /// The quantiles for every `p` when replication r is taken `weights[r]` times.
     pub fn weighted_quantiles(&self, weights: &[u32], ps: &[f64]) -> Vec<Option<f64>> {
         self.sorted.quantiles(weights, ps)
-    }
-
-    /// The mean of the complete samples when replication r is taken `weights[r]` times.
-    pub fn weighted_mean(&self, weights: &[u32]) -> Option<f64> {
-        let (sum, n) = self
-            .sums
-            .iter()
-            .zip(weights)
-            .fold((0.0, 0u64), |(sum, n), (s, &w)| {
-                (sum + s.0 * f64::from(w), n + s.1 * u64::from(w))
-            });
-        (n > 0).then(|| sum / n as f64)
     }
 
     /// Reasons to doubt the quantiles `ps` of these samples: `few-replications`, `few-samples` (fewer than
@@ -175,8 +144,7 @@ mod tests {
     fn weights_of_one_pool_everything() {
         let r = Replications::new(&[vec![1.0, 5.0], vec![], vec![3.0, f64::NAN]]);
         assert_eq!((r.count(), r.samples()), (3, 3));
-        assert_eq!((r.quantile(0.5), r.mean()), (Some(3.0), Some(3.0)));
-        assert_eq!(r.weighted_mean(&[0, 5, 0]), None);
+        assert_eq!(r.quantile(0.5), Some(3.0));
         assert_eq!(r.weighted_quantiles(&[0, 5, 0], &[0.5]), vec![None]);
         assert_eq!(
             r.weighted_quantiles(&[1, 0, 0], &[1.0, 0.0, 2.0]),

@@ -1,12 +1,12 @@
 //! Special functions used by the estimators and their tail probabilities.
 //!
-//! Digamma, Student's t and the inverse error function come from `statrs`, the error function from `libm` (that
+//! Digamma and Student's t come from `statrs`, the error function from `libm` (that
 //! of `statrs` is accurate to 1e-11 only). The Hurwitz zeta function uses Euler-Maclaurin summation (F. Johansson,
 //! "Rigorous high-precision computation of the Hurwitz zeta function", Numerical Algorithms 69 (2015)). Validation:
 //! closed forms below, SciPy in `python-tests`.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
-use statrs::function::{erf, gamma};
+use statrs::function::gamma;
 
 /// B_{2k} / (2k)! for k = 1..6 (Bernoulli numbers 1/6, -1/30, 1/42, -1/30, 5/66, -691/2730).
 const BERNOULLI_OVER_FACTORIAL: [f64; 6] = [
@@ -57,11 +57,12 @@ pub fn normal_cdf(x: f64) -> f64 {
 }
 
 /// The inverse of [`normal_cdf`]: infinite at 0 and 1, NaN outside.
-pub fn normal_quantile(p: f64) -> f64 {
+#[cfg(test)]
+pub(crate) fn normal_quantile(p: f64) -> f64 {
     if !(0.0..=1.0).contains(&p) {
         return f64::NAN;
     }
-    -std::f64::consts::SQRT_2 * erf::erfc_inv(2.0 * p)
+    -std::f64::consts::SQRT_2 * statrs::function::erf::erfc_inv(2.0 * p)
 }
 
 /// The quantile of Student's t distribution with `freedom` degrees; NaN for `freedom` <= 0 or `p`

@@ -9,7 +9,7 @@
 //! without its border coefficients. Validation: orthonormality and moments below; PyWavelets in `python-tests`.
 
 /// The largest number of vanishing moments.
-pub const MAX_VANISHING: usize = 10;
+const MAX_VANISHING: usize = 10;
 
 type Complex = (f64, f64);
 
@@ -63,7 +63,7 @@ fn roots(c: &[f64]) -> Vec<Complex> {
 ///
 /// |H|^2 = 2 ((1+cos w)/2)^N P((1-cos w)/2) with P(y) = sum_{k<N} C(N-1+k, k) y^k. Each root y of P gives a pair of
 /// roots z, 1/z with z + 1/z = 2 - 4y, of which the one inside the unit circle is taken.
-pub fn daubechies(vanishing: usize) -> Vec<f64> {
+fn daubechies(vanishing: usize) -> Vec<f64> {
     let n = vanishing.clamp(1, MAX_VANISHING);
     let mut p = vec![1.0];
     for k in 1..n {
@@ -154,7 +154,8 @@ pub(crate) fn pyramid(samples: &[f64], vanishing: usize, mut each: impl FnMut(u3
 }
 
 /// The valid detail coefficients of every octave, finest first: `details(x, n)[j - 1]` is octave j.
-pub fn details(samples: &[f64], vanishing: usize) -> Vec<Vec<f64>> {
+#[cfg(test)]
+pub(crate) fn details(samples: &[f64], vanishing: usize) -> Vec<Vec<f64>> {
     let mut octaves: Vec<Vec<f64>> = Vec::new();
     pyramid(samples, vanishing, |j, d| {
         if octaves.len() < j as usize {

@@ -15,6 +15,7 @@ use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS};
 use super::judge::{self, Judgement};
 use super::loads::Loads;
 use super::numbers::percent;
+use super::own::Paths;
 use super::side::{Side, paragraph};
 use super::validity::Warned;
 use super::words::Paragraph;
@@ -165,6 +166,7 @@ fn condition(
             });
         }
         side.paired = order.is_some();
+        side.of_run = Some(names[i].into());
         Some(side)
     });
     let [Some(first), Some(second)] = found else {
@@ -174,23 +176,19 @@ fn condition(
     let common = foregrounds[1].measures();
     let defined = measures.iter().chain(&common);
     let apart: BTreeSet<String> = defined
-        .filter(|m| !(measures.contains(m) && common.contains(m)))
+        .filter(|m| !(m.beside || measures.contains(m) && common.contains(m)))
         .map(|m| m.name.to_string())
         .collect();
     measures.retain(|m| common.contains(m));
-    let mut ways = runs[0].experiment.ways(&foregrounds[0].route());
-    let others = runs[1].experiment.ways(&foregrounds[1].route());
-    for (own, other) in ways.iter_mut().zip(others) {
-        let missing: Vec<_> = other.into_iter().filter(|w| !own.contains(w)).collect();
-        own.extend(missing);
-    }
+    let [ways, others] = [0, 1].map(|i| runs[i].experiment.ways(&foregrounds[i].route()));
+    let paths = Paths::of_all(ways).but_of(&runs[1].runs, others);
     let both = [&first, &second];
     let all = || {
         both.into_iter()
             .flat_map(|c| c.runs.iter().flatten().copied())
     };
     let asked = Asked {
-        directions: own::directions(foregrounds.first().copied(), &ways, all()),
+        directions: own::directions(foregrounds.first().copied(), &paths, all()),
         datagrams: foregrounds.iter().any(|f| f.is_open_loop()) && own::are_timed(all()),
         sizes: match foregrounds[0].sizes() == foregrounds[1].sizes() {
             true => foregrounds[0].sizes().to_vec(),
@@ -203,7 +201,7 @@ fn condition(
             .into_iter()
             .fold(0.0, f64::max),
         bootstrap,
-        ways,
+        paths,
     };
     let mut judged = values::judgements(&asked, &second, &first);
     let mut withheld = validity::in_common(&second, &first, &judged);

@@ -55,6 +55,18 @@ pub(super) struct Condition<'r> {
     pub(super) warned: Warned,
     /// One-way propagation delay of the foreground's path, up and down, seconds.
     pub(super) propagation: [f64; 2],
+    /// The name of its run directory, where two are compared.
+    pub(super) of_run: Option<String>,
+}
+
+/// What texts call two conditions that are compared.
+pub(super) fn names(with: &Condition<'_>, without: &Condition<'_>) -> [String; 2] {
+    let both = [with, without];
+    match (&with.of_run, &without.of_run) {
+        (Some(one), Some(other)) => [one, other].map(|run| format!("in {run}")),
+        _ if without.background.is_none() => ["with it", "without"].map(String::from),
+        _ => both.map(|c| format!("with {}", c.background.name())),
+    }
 }
 
 impl<'r> Condition<'r> {
@@ -75,6 +87,7 @@ impl<'r> Condition<'r> {
             paired: true,
             warned,
             propagation,
+            of_run: None,
         }
         .with_runs(runs, bootstrap)
     }

@@ -48,6 +48,7 @@ mod compare;
 mod condition;
 mod doubts;
 mod drift;
+mod gaps;
 mod judge;
 mod loads;
 mod numbers;
@@ -57,6 +58,7 @@ mod parametric;
 mod ratios;
 mod requests;
 mod side;
+mod sizes;
 mod streams;
 mod suite;
 mod validity;
@@ -78,6 +80,7 @@ pub use condition::{request_observations, valid_runs};
 pub use doubts::{of_runs as doubts_of_runs, rank};
 pub use judge::{Judgement, Statistic};
 use loads::Loads;
+use own::Paths;
 pub use ratios::Known;
 use ratios::{bounded, without_interval};
 pub use suite::{Candidate, Suite};
@@ -279,18 +282,18 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
         .collect();
     let file = &results.experiment;
     let own = || file.foreground.iter().filter(|f| f.name() == name);
-    let ways = own().next().map(|f| file.ways(&f.route()));
-    let ways = ways.unwrap_or_default();
+    let paths = own().next().map(|f| Paths::of_all(file.ways(&f.route())));
+    let paths = paths.unwrap_or_default();
     let all = || conditions.iter().flat_map(|c| c.runs.iter().flatten());
     let asked = Asked {
-        directions: own::directions(own().next(), &ways, all().copied()),
+        directions: own::directions(own().next(), &paths, all().copied()),
         datagrams: own().any(|f| f.is_open_loop()) && own::are_timed(all().copied()),
         sizes: own().flat_map(|f| f.sizes()).copied().collect(),
         measures: own().flat_map(|f| f.measures()).collect(),
         program: own().any(|f| f.program().is_some()),
         end: file.run.duration.as_secs_f64(),
         bootstrap,
-        ways,
+        paths,
     };
     let reference = listed.iter().position(|b| b.is_none());
     let mut backgrounds: Vec<BackgroundVerdict> = conditions
@@ -505,7 +508,7 @@ fn sureness(
         let mut medians = b
             .judged
             .iter()
-            .filter(|j| j.statistic != Statistic::Mean && !j.measure.starts_with(values::TIME_OF));
+            .filter(|j| j.statistic != Statistic::Mean && !j.measure.starts_with(sizes::TIME_OF));
         let none_tells = !b.judged.iter().any(Judgement::tells_of_bad_days);
         let unknown = (none_tells && !b.judged.is_empty()) || !medians.all(has_tail);
         b.matters != Some(Answer::Yes) && unknown

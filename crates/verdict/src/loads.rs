@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::Condition;
-use super::numbers::mega;
+use super::numbers::{WAYS, mega};
 use swell_experiment::file::{Bottleneck, LoadBasis};
 use swell_experiment::kinds::Part;
 use swell_experiment::observe::{LinkTotals, Observations, PartTotals};
@@ -20,9 +20,6 @@ const IDLE: f64 = 0.02;
 
 /// A link with a utilization below this has spare capacity.
 const FULL: f64 = 0.90;
-
-/// Directions of the bottleneck, as messages name them.
-const WAYS: [&str; 2] = ["up", "down"];
 
 /// Loads of one background beside one foreground, up and down, network-layer bits per second. If the parts of a mix
 /// have different bottlenecks, these are the sums over the parts.

@@ -1,5 +1,7 @@
 //! Counts of a run's foreground at the links of its path.
 
+use std::ops::Range;
+
 use swell_base::Dur;
 use swell_experiment::file::{ACCESS_DELAY, File, Foreground};
 use swell_experiment::observe::Delay;
@@ -11,6 +13,35 @@ use super::values::Asked;
 
 /// The links that a foreground crosses, by name and direction: first from its clients, then towards them.
 pub(super) type Ways = [Vec<(String, u8)>; 2];
+
+/// The paths of a foreground: that of all runs or, where two files are compared, one for the runs of each.
+#[derive(Default)]
+pub(super) struct Paths {
+    ways: Ways,
+    /// Where the runs of the other file are in memory, and their path.
+    others: Option<(Range<*const RunResult>, Ways)>,
+}
+
+impl Paths {
+    /// One path for all runs.
+    pub(super) fn of_all(ways: Ways) -> Paths {
+        Paths { ways, others: None }
+    }
+
+    /// Another path for the runs of `others`.
+    pub(super) fn but_of(self, others: &[RunResult], ways: Ways) -> Paths {
+        Paths {
+            others: Some((others.as_ptr_range(), ways)),
+            ..self
+        }
+    }
+
+    fn of(&self, run: &RunResult) -> &Ways {
+        let others = self.others.as_ref();
+        let other = others.filter(|(all, _)| all.contains(&std::ptr::from_ref(run)));
+        other.map_or(&self.ways, |(_, ways)| ways)
+    }
+}
 
 /// Counts of a run's foreground at one direction of a link.
 pub(super) struct Own<'r> {
@@ -51,16 +82,16 @@ pub(super) fn propagation(file: &File, foreground: &str) -> [f64; 2] {
 /// The directions in which a foreground sends data, most of it first: 0 is up, 1 is down.
 pub(super) fn directions<'r>(
     part: Option<&Foreground>,
-    ways: &Ways,
+    paths: &Paths,
     runs: impl Iterator<Item = &'r RunResult> + Clone,
 ) -> Vec<usize> {
-    let main = busier(ways, runs.clone());
+    let main = busier(paths, runs.clone());
     let sends = part.and_then(|part| part.sends());
     let datagrams = part.is_some_and(|part| part.is_open_loop());
     let also = [0, 1].map(|d| match sends {
         Some(sends) => sends[d],
         None => {
-            let first = |run| ways[d].first().and_then(|at| own(run, at));
+            let first = |run| paths.of(run)[d].first().and_then(|at| own(run, at));
             let mut sent = (0, 0);
             for own in runs.clone().filter_map(first) {
                 sent = (sent.0 + own.arrived_packets, sent.1 + own.arrived);
@@ -76,10 +107,10 @@ pub(super) fn directions<'r>(
 }
 
 /// The direction in which the foreground sends more over all `runs`: 0 is up, 1 is down, also if both are equal.
-fn busier<'r>(ways: &Ways, runs: impl Iterator<Item = &'r RunResult>) -> usize {
+fn busier<'r>(paths: &Paths, runs: impl Iterator<Item = &'r RunResult>) -> usize {
     let mut sent = [0u64; 2];
     for run in runs {
-        for (sum, way) in sent.iter_mut().zip(ways) {
+        for (sum, way) in sent.iter_mut().zip(paths.of(run)) {
             let first = way.first().and_then(|at| own(run, at));
             *sum += first.map_or(0, |own| own.arrived);
         }
@@ -133,7 +164,7 @@ impl Asked {
 
     /// Counts of a run's foreground in the direction `down` (0 is up, 1 is down), in the order of the links on its path.
     pub(super) fn way<'r>(&self, run: &'r RunResult, down: usize) -> Vec<Own<'r>> {
-        let at = self.ways[down].iter();
+        let at = self.paths.of(run)[down].iter();
         at.filter_map(|at| own(run, at)).collect()
     }
 

@@ -3,13 +3,11 @@
 use swell_stats::{MIN_TAIL_SAMPLES, samples_beyond};
 
 use super::judge::Statistic;
+use super::numbers::WAYS;
 use super::values::{Asked, Found, Pairs, asked_for};
 use super::{Condition, DECISIVE};
 use swell_experiment::measure::Measure;
 use swell_experiment::store::RunResult;
-
-/// Directions of the network, as names of measures end with them.
-const WAYS: [&str; 2] = ["up", "down"];
 
 impl Asked {
     /// The directions in which the foreground sends data, each with the measure of it. If there are two, their measures

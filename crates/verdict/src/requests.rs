@@ -1,8 +1,11 @@
 //! What the times of requests cover: fixed times, unfinished requests, waits.
 
+use std::collections::BTreeMap;
+
+use swell_base::Bytes;
 use swell_stats::{Observation, cov};
 
-use super::values::Pairs;
+use super::values::{Asked, Found, Pairs};
 use super::{DECISIVE, MARGIN};
 use swell_experiment::measure::Measure;
 use swell_experiment::observe::{Outcome, Request};
@@ -47,8 +50,8 @@ const MORE_CUT_OFF: f64 = 0.1;
 /// The Kaplan-Meier estimate assumes that censored requests would have continued like the others. Requests that hang
 /// would not.
 pub(super) fn more_are_cut_off(
-    over: &[Vec<Observation>],
-    under: &[Vec<Observation>],
+    [over, under]: [&[Vec<Observation>]; 2],
+    [a, b]: &[String; 2],
 ) -> Option<String> {
     let count = |of: &[Vec<Observation>]| {
         let all = of.iter().flatten();
@@ -57,21 +60,70 @@ pub(super) fn more_are_cut_off(
     let ((with, n), (without, m)) = (count(over), count(under));
     let share = |k: usize, of: usize| k as f64 / of as f64;
     ((share(with, n) - share(without, m)).abs() > MORE_CUT_OFF)
-        .then(|| format!("{with} of {n} requests did not finish with it, {without} of {m} without"))
+        .then(|| format!("{with} of {n} requests did not finish {a}, {without} of {m} {b}"))
 }
 
-/// Number of completed requests. One that the end of the run cut off counts as the part of a median request that it had
-/// waited, at most as one: whole numbers of few requests say little about their rate.
-pub(super) fn completed(requests: &[Request]) -> f64 {
-    let done = requests.iter().filter(|r| r.outcome == Outcome::Done);
-    let mut times: Vec<f64> = done.map(|r| r.last_byte - r.start).collect();
-    times.sort_by(f64::total_cmp);
-    let Some(&median) = times.get(times.len() / 2) else {
-        return 0.0;
+/// Number of completed requests. One that the end of the run cut off counts as the part that it had waited of a median
+/// request of its size, at most as one: whole numbers of few requests say little about their rate. One that was given up
+/// before does not count, and none of a size that never completed. `sizes` are requested in turn; empty if not known.
+fn completed(requests: &[Request], sizes: &[Bytes]) -> f64 {
+    let size = |r: &Request| {
+        let turn = (r.index as usize).checked_rem(sizes.len());
+        turn.map(|i| sizes[i])
     };
+    let mut times: BTreeMap<Option<Bytes>, Vec<f64>> = BTreeMap::new();
+    for r in requests.iter().filter(|r| r.outcome == Outcome::Done) {
+        times
+            .entry(size(r))
+            .or_default()
+            .push(r.last_byte - r.start);
+    }
+    let done: usize = times.values().map(Vec::len).sum();
+    for own in times.values_mut() {
+        own.sort_by(f64::total_cmp);
+    }
+    let first = requests.iter().map(|r| r.start).fold(f64::MAX, f64::min);
+    let last = requests
+        .iter()
+        .map(|r| r.observed_until)
+        .fold(0.0, f64::max);
+    let at_end = |r: &&Request| last - r.observed_until <= AT_END * (last - first);
     let open = requests.iter().filter(|r| r.outcome == Outcome::Unfinished);
-    let parts = open.map(|r| ((r.observed_until - r.start) / median).min(1.0));
-    times.len() as f64 + parts.sum::<f64>()
+    let part = |r: &Request| {
+        let own = times.get(&size(r))?;
+        let median = own.get(own.len() / 2)?;
+        Some(((r.observed_until - r.start) / median).min(1.0))
+    };
+    done as f64 + open.filter(at_end).filter_map(part).sum::<f64>()
+}
+
+/// What is observed until this share of a run before its end is observed until its end.
+const AT_END: f64 = 1e-3;
+
+/// Requests of which the sizes of responses have a larger coefficient of variation are not alike.
+const UNLIKE: f64 = 0.1;
+
+/// The reason why a ratio of request rates shows no difference: requests are not alike, so that their number depends on
+/// which of them a run ends with, and one more or less in each run of both conditions would bring it within the margin.
+fn last_one_counts(sizes: &[Bytes], pairs: &Pairs<'_>, ratio: f64) -> Option<String> {
+    let requests = || pairs.all().flat_map(|run| &run.observed.requests);
+    let unlike = match sizes {
+        [] => {
+            let done = requests().filter(|r| r.outcome == Outcome::Done);
+            let bytes: Vec<f64> = done.map(|r| r.bytes as f64).collect();
+            cov(&bytes).is_some_and(|c| c > UNLIKE)
+        }
+        [first, others @ ..] => others.iter().any(|other| other != first),
+    };
+    let each = requests().count() as f64 / pairs.all().count().max(1) as f64;
+    let apart = ratio.ln().abs();
+    let by_one = 2.0 * (1.0 / each).ln_1p();
+    let within = apart > MARGIN.ln_1p() && apart <= MARGIN.ln_1p() + by_one;
+    (unlike && within).then(|| {
+        format!(
+            "requests are not alike, and of {each:.0} in a run one more or less decides on the request rate"
+        )
+    })
 }
 
 /// The share of time that requests of both conditions took which did not finish, of those that took longer than
@@ -92,10 +144,11 @@ fn unfinished_shares(pairs: &Pairs<'_>, longer_than: f64) -> [f64; 2] {
 /// The mean time counts a request that did not finish as if it ended then. If the shares of time that such requests
 /// took differ by more than the margin, so may the true means.
 pub(super) fn most_is_unfinished(pairs: &Pairs<'_>) -> Option<String> {
+    let [a, b] = &pairs.names;
     let [with, without] = unfinished_shares(pairs, 0.0);
     ((with - without).abs() > MARGIN).then(|| {
         format!(
-            "unfinished requests took {:.0} % of the time with it and {:.0} % without, so mean times are lower bounds",
+            "unfinished requests took {:.0} % of the time {a} and {:.0} % {b}, so mean times are lower bounds",
             100.0 * with,
             100.0 * without
         )
@@ -116,6 +169,7 @@ pub(super) fn long_unfinished(
     pairs: &Pairs<'_>,
     groups: [&[Vec<Observation>]; 2],
 ) -> Option<LongUnfinished> {
+    let [a, b] = &pairs.names;
     let all = || groups.into_iter().flatten().flatten();
     let mut values: Vec<f64> = all().map(|o| o.value).collect();
     values.sort_by(f64::total_cmp);
@@ -132,7 +186,7 @@ pub(super) fn long_unfinished(
     (with.max(without) > MARGIN).then(|| LongUnfinished {
         open: (differ || !goodput).then(|| {
             format!(
-                "the longest requests did not finish; they took {:.0} % of the time with it and {:.0} % without",
+                "the longest requests did not finish; they took {:.0} % of the time {a} and {:.0} % {b}",
                 100.0 * with,
                 100.0 * without
             )
@@ -159,9 +213,10 @@ pub(super) fn numbers_differ(measure: &Measure, pairs: &Pairs<'_>) -> Option<Str
         let all: usize = runs.iter().map(number).sum();
         all as f64 / runs.len().max(1) as f64
     });
+    let [a, b] = &pairs.names;
     ((with - without).abs() > MARGIN * with.max(without)).then(|| {
         format!(
-            "{} has {with:.1} values in a run with it and {without:.1} without, and no measure says how many there are",
+            "{} has {with:.1} values in a run {a} and {without:.1} {b}, and no measure says how many there are",
             measure.name
         )
     })
@@ -198,4 +253,23 @@ pub(super) fn few_take_most(of: &[Vec<Observation>]) -> bool {
     let few = (times.len() as f64 * (1.0 - DECISIVE[2])).ceil() as usize;
     let longest: f64 = times.iter().take(few.max(of.len())).sum();
     2 * few.max(of.len()) < times.len() && 2.0 * longest > all
+}
+
+impl Found {
+    /// Judges how many requests a run completes per second.
+    pub(super) fn request_rate(&mut self, asked: &Asked, measure: &Measure, pairs: &Pairs<'_>) {
+        let before = self.judged.len();
+        self.mean(measure, pairs, |_, run| {
+            let requests = &run.observed.requests;
+            let first = requests.iter().map(|r| r.start).reduce(f64::min)?;
+            let last = requests.iter().map(|r| r.observed_until).reduce(f64::max)?;
+            (last > first).then(|| completed(requests, &asked.sizes) / (last - first))
+        });
+        let reason = (self.judged.get(before))
+            .and_then(|j| last_one_counts(&asked.sizes, pairs, j.ratio.value));
+        if let Some(reason) = reason {
+            self.open.push(reason);
+            self.beside.extend(self.judged.pop());
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::judge::Judgement;
 use super::numbers::percent;
+use super::ratios::Known;
 use super::words::{Paragraph, phrases, short, telling};
 use super::{Answer, MARGIN, validity};
 
@@ -102,7 +103,12 @@ fn strength(j: &Judgement) -> f64 {
         _ if j.never() => return -1.0,
         (true, true) => j.ratio.low,
         (true, false) => j.ratio.high,
-        (false, _) => j.ratio.value,
+        (false, _) => match Known::of(&j.ratio) {
+            // A bound below one says nothing about what is above it.
+            Known::AtLeast(low) => low.max(1.0),
+            Known::AtMost(high) => high.min(1.0),
+            Known::Interval | Known::Value => j.ratio.value,
+        },
     };
     known.ln().abs()
 }
@@ -112,7 +118,7 @@ fn weightier(a: &Judgement, b: &Judgement) -> std::cmp::Ordering {
     (a.worse().cmp(&b.worse())).then(strength(a).total_cmp(&strength(b)))
 }
 
-/// The paragraph about `sides`, of which there is at least one. If one sentence for all of them is too long, the
+/// The paragraph about `sides`; the bare claim if there is none. If one sentence for all of them is too long, the
 /// paragraph states the answer with its strongest figure and adds a line for each side.
 pub(super) fn paragraph(
     sides: &[Side<'_>],
@@ -120,8 +126,13 @@ pub(super) fn paragraph(
     [claim, open]: [&str; 2],
     tally: Option<String>,
 ) -> Paragraph {
-    let withheld = sides[0].withheld;
-    if sides.len() > 1 && !withheld.is_empty() && sides.iter().all(|s| s.withheld == withheld) {
+    let Some(Side { withheld, .. }) = sides.first() else {
+        return Paragraph {
+            text: format!("{claim}."),
+            lines: Vec::new(),
+        };
+    };
+    if sides.len() > 1 && !withheld.is_empty() && sides.iter().all(|s| s.withheld == *withheld) {
         return Paragraph {
             text: format!("{claim}: {}.", withheld.join(", ")),
             lines: Vec::new(),

@@ -10,6 +10,7 @@ mod equal;
 mod laws;
 mod lost;
 mod open;
+mod sizes;
 mod steady;
 mod suites;
 
@@ -118,6 +119,7 @@ fn condition<'r>(results: &'r Results, background: &'r Background) -> Condition<
         paired: true,
         warned: validity::Warned::default(),
         propagation: [0.0; 2],
+        of_run: None,
     }
 }
 
@@ -128,7 +130,7 @@ fn asked() -> Asked {
         program: false,
         end: 22.0,
         bootstrap: Bootstrap::seeded(1),
-        ways: Default::default(),
+        paths: Default::default(),
         directions: vec![1],
         datagrams: false,
         sizes: Vec::new(),
@@ -577,4 +579,9 @@ fn parametric_traffic_is_enough_where_it_is_for_every_learnt_one() {
     assert_eq!(words::kinds(&one_of_both, Yes), ["CBR"]);
     let not_for_all = [tried("a", "cbr", No), tried("b", "poisson", Yes)];
     assert_eq!(words::kinds(&not_for_all, No), ["CBR"]);
+    let one_is_open = [
+        tried("a", "cbr", No),
+        tried("b", "poisson", Answer::Unclear),
+    ];
+    assert_eq!(words::kinds(&one_is_open, No), ["CBR"]);
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use swell_base::Severity;
 use swell_stats::{MIN_REPLICATIONS, mean, quantile_name};
 
+use super::condition::names;
 use super::judge::{Judgement, Statistic};
 use super::loads::Loads;
 use super::values::Found;
@@ -81,9 +82,10 @@ impl Warned {
 pub(super) fn ends_differ(with: &Condition<'_>, without: &Condition<'_>) -> Option<String> {
     let [a, b] = [with, without].map(|c| (c.warned.failed, c.runs.len()));
     let share = |(k, n): (usize, usize)| k as f64 / n.max(1) as f64;
+    let [one, other] = names(with, without);
     ((share(a) - share(b)).abs() > MARGIN).then(|| {
         format!(
-            "the client ended with an error in {} of {} runs with it, and in {} of {} without",
+            "the client ended with an error in {} of {} runs {one}, and in {} of {} {other}",
             a.0, a.1, b.0, b.1
         )
     })
@@ -102,9 +104,10 @@ fn merged(with: &Condition<'_>, without: &Condition<'_>) -> Option<String> {
         let bytes: Vec<f64> = done.map(|r| r.bytes as f64).collect();
         mean(&bytes).unwrap_or(0.0)
     });
+    let [one, other] = names(with, without);
     ((a - b).abs() > MARGIN * a.min(b)).then(|| {
         format!(
-            "requests that overlap are timed as one, and one holds {a:.0} bytes with it and {b:.0} without"
+            "requests that overlap are timed as one, and one holds {a:.0} bytes {one} and {b:.0} {other}"
         )
     })
 }

@@ -1,39 +1,31 @@
 //! The values of measures in each run, and the judgements that follow from them.
 
-use std::collections::BTreeSet;
-
 use swell_base::Bytes;
 use swell_stats::{
     Bootstrap, Estimate, MIN_TAIL_SAMPLES, Observation, PairedRatio, mean, quantile_name,
     samples_beyond,
 };
 
+use super::condition::names;
+use super::gaps;
 use super::judge::{Judgement, Statistic, enough, over_runs};
-use super::own::Ways;
+use super::own::Paths;
 use super::requests::{
-    bytes_differ, completed, durations_are_constant, few_take_most, long_unfinished,
-    more_are_cut_off, most_is_unfinished, numbers_differ, waits,
+    bytes_differ, durations_are_constant, few_take_most, long_unfinished, more_are_cut_off,
+    most_is_unfinished, numbers_differ, waits,
 };
 use super::streams::{
     are_exchanges, most_bytes_are_in_no_request, most_bytes_pass_during_requests, paces_itself,
 };
-use super::{
-    Condition, DECISIVE, PERCENTILES, bounded, pooled, request_time, request_times, validity,
-};
+use super::{Condition, DECISIVE, PERCENTILES, bounded, pooled, request_times, sizes, validity};
 use swell_experiment::measure::{
     Better, COMPLETION_TIME, GOODPUT, MEAN_TIME, Measure, REQUEST_RATE, Source,
 };
 use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::RunResult;
 
-/// What the names of the times of requests of one size begin with.
-pub(super) const TIME_OF: &str = "time of ";
-
 /// What stands for no goodput: this share of the largest in any run.
 const NO_GOODPUT: f64 = 0.01;
-
-/// More sizes than this are not judged one by one.
-const MOST_SIZES: usize = 4;
 
 /// What the verdict asks about a foreground.
 pub(super) struct Asked {
@@ -46,7 +38,7 @@ pub(super) struct Asked {
     /// Resampling for the intervals of pooled percentiles.
     pub bootstrap: Bootstrap,
     /// The links on its path.
-    pub ways: Ways,
+    pub paths: Paths,
     /// The directions in which it sends data, most of it first: 0 is from its clients, 1 is towards them.
     pub directions: Vec<usize>,
     /// Whether it sends datagrams, whose delays are known.
@@ -74,6 +66,8 @@ pub(super) struct Pairs<'r> {
     pub under: Vec<&'r RunResult>,
     /// Whether `over[i]` and `under[i]` are a pair. Otherwise these are two independent samples.
     paired: bool,
+    /// What texts call the two: for example "with it" and "without".
+    pub names: [String; 2],
 }
 
 impl<'r> Pairs<'r> {
@@ -119,6 +113,7 @@ pub(super) fn pairs<'r>(with: &Condition<'r>, without: &Condition<'r>) -> Pairs<
         over,
         under,
         paired,
+        names: names(with, without),
     }
 }
 
@@ -157,8 +152,8 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
                 request_times_of(asked, &pairs, [&over, &under], [with, without], found);
             }
             Source::FirstBytes => {
-                let [over, under] = [&pairs.over, &pairs.under]
-                    .map(|runs| -> Groups { runs.iter().map(|run| first_bytes(run)).collect() });
+                let [over, under] =
+                    [&pairs.over, &pairs.under].map(|runs| first_bytes(runs, asked.end));
                 if !over.iter().chain(&under).any(Vec::is_empty) {
                     let own = [&over, &under].map(|of| levels(asked, measure, of));
                     found.percentiles(measure, &over, &under, |i| own.each_ref().map(|l| l[i]));
@@ -195,17 +190,20 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
             // Elsewhere its pace decides how many requests it makes, and not the network.
             Source::RequestRate if asked.program && !pairs.all().any(waits) => {}
             Source::RequestRate if found.judged.iter().any(|j| j.measure == measure.name) => {}
-            Source::RequestRate | Source::Goodput => {
-                found.mean(measure, &pairs, value);
-            }
+            Source::RequestRate => found.request_rate(asked, measure, &pairs),
+            Source::Goodput => found.mean(measure, &pairs, value),
         }
     }
-    found.beside = beside.judged;
+    found.beside.extend(beside.judged);
     found
 }
 
 /// Percentiles pooled over all runs. The observations include the measure's floor, which is subtracted again.
-fn levels(asked: &Asked, measure: &Measure, of: &[Vec<Observation>]) -> Vec<Option<Estimate>> {
+pub(super) fn levels(
+    asked: &Asked,
+    measure: &Measure,
+    of: &[Vec<Observation>],
+) -> Vec<Option<Estimate>> {
     let mut found = pooled(&asked.bootstrap, of, &asked_for(measure));
     for e in found.iter_mut().flatten() {
         let bare = |x: f64| x - measure.floor;
@@ -220,7 +218,7 @@ fn tail_is_missing(measure: &Measure, groups: [&[Vec<Observation>]; 2]) -> Strin
     let tail = quantile_name(p);
     if groups.iter().all(|groups| enough(groups, p)) {
         return format!(
-            "{tail} of {} is beyond what was watched, with and without traffic",
+            "{tail} of {} is beyond what was watched in both cases",
             measure.name
         );
     }
@@ -228,7 +226,7 @@ fn tail_is_missing(measure: &Measure, groups: [&[Vec<Observation>]; 2]) -> Strin
     let fewer = values[0].min(values[1]);
     let wanted = MIN_TAIL_SAMPLES / (1.0 - DECISIVE[1]);
     match measure.source {
-        Source::Samples => {
+        _ if measure.source == Source::Samples || measure.name.starts_with(sizes::TIME_OF) => {
             format!(
                 "{fewer} values of {} are too few for {tail}, which wants {wanted:.0}",
                 measure.name
@@ -262,7 +260,9 @@ fn request_times_of(
         ));
         return;
     }
-    found.open.extend(more_are_cut_off(over, under));
+    found
+        .open
+        .extend(more_are_cut_off([over, under], &pairs.names));
     if asked.program && durations_are_constant(over, under) && !are_exchanges(asked, pairs) {
         // The program runs for a fixed time, so only what it achieves in that time can differ.
         match most_bytes_are_in_no_request(asked, pairs) {
@@ -270,7 +270,7 @@ fn request_times_of(
             true => found.each_way(asked, &GOODPUT, pairs, |run, d| asked.rate(run, d)),
             false => found.mean(&GOODPUT, pairs, value),
         }
-        found.mean(&REQUEST_RATE, pairs, value);
+        found.request_rate(asked, &REQUEST_RATE, pairs);
         found.open.extend(paces_itself(asked, pairs));
         return;
     }
@@ -284,9 +284,16 @@ fn request_times_of(
         // For example a download with a time limit: it takes as long with background traffic, but receives less.
         found.mean(&GOODPUT, pairs, value);
     }
+    let mut aside = Found {
+        paired: pairs.paired,
+        ..Found::default()
+    };
+    // Percentiles and means of several sizes together depend on how many of each there are in a run.
+    let by_size = sizes::judge(asked, pairs, found);
     if few_take_most(over) || few_take_most(under) {
         found.open.extend(most_is_unfinished(pairs));
-        found.mean(&MEAN_TIME, pairs, |_, run| {
+        let into = if by_size { &mut aside } else { &mut *found };
+        into.mean(&MEAN_TIME, pairs, |_, run| {
             let requests = run.observed.requests.iter();
             // A request that fails at once is not a fast one. Failures are a measure of their own.
             let took: Vec<f64> = requests
@@ -302,40 +309,15 @@ fn request_times_of(
             found.mean(&GOODPUT, pairs, value);
         }
     }
-    each_size(asked, pairs, found);
     // Levels are pooled over all runs, as in tables and figures.
-    found.percentiles(&COMPLETION_TIME, over, under, |i| {
+    let into = if by_size { &mut aside } else { &mut *found };
+    into.percentiles(&COMPLETION_TIME, over, under, |i| {
         let p = PERCENTILES.iter().position(|&p| p == DECISIVE[i]);
         conditions.map(|c| p.and_then(|p| c.seconds[p]))
     });
-}
-
-/// Judges the requests of each size by themselves, if a client requests several sizes in turn. Percentiles of all
-/// requests together may lie between two sizes, or within one only.
-fn each_size(asked: &Asked, pairs: &Pairs<'_>, found: &mut Found) {
-    let distinct: BTreeSet<Bytes> = asked.sizes.iter().copied().collect();
-    if distinct.len() < 2 || distinct.len() > MOST_SIZES {
-        return;
-    }
-    for size in distinct {
-        let own = |r: &&Request| asked.sizes[r.index as usize % asked.sizes.len()] == size;
-        let times = |runs: &[&RunResult]| -> Groups {
-            let of = |run: &&RunResult| {
-                let requests = run.observed.requests.iter().filter(own);
-                bounded(&requests.map(request_time).collect::<Vec<_>>(), asked.end)
-            };
-            runs.iter().map(of).collect()
-        };
-        let (over, under) = (times(&pairs.over), times(&pairs.under));
-        if over.iter().chain(&under).any(Vec::is_empty) {
-            continue;
-        }
-        let mut measure = COMPLETION_TIME;
-        measure.name = format!("{TIME_OF}{size}").into();
-        let levels = [&over, &under].map(|of| levels(asked, &measure, of));
-        // The tail of all requests together is asked for; that of a rare size cannot be.
-        found.quantiles(&measure, &over, &under, |i| levels.each_ref().map(|l| l[i]));
-    }
+    found
+        .beside
+        .extend(aside.judged.into_iter().chain(aside.beside));
 }
 
 /// The percentiles at which a measure is judged: those of [`DECISIVE`], mirrored if higher values are better.
@@ -349,7 +331,7 @@ pub(super) fn asked_for(measure: &Measure) -> [f64; DECISIVE.len()] {
 impl Found {
     /// Judges the median and the bad tail of a measure with many values per run. `levels(i)` gives the `i`-th
     /// percentile under each of the two conditions. Without the tail nobody may say that nothing differs.
-    fn percentiles(
+    pub(super) fn percentiles(
         &mut self,
         measure: &Measure,
         over: &[Vec<Observation>],
@@ -368,7 +350,7 @@ impl Found {
     }
 
     /// The same without that reason. Returns whether the median was judged, and any of the tail.
-    fn quantiles(
+    pub(super) fn quantiles(
         &mut self,
         measure: &Measure,
         over: &[Vec<Observation>],
@@ -389,11 +371,20 @@ impl Found {
                 Some(ratio) => {
                     let statistic = Statistic::Percentile(p);
                     let judgement = Judgement::new(measure, statistic, ratio, levels(i));
-                    self.judged.push(judgement);
                     *seen = true;
+                    if gaps::explains(&ratio, [over, under], p) {
+                        self.open.push(format!(
+                            "the {} of {} falls into a gap between values, where one more of them decides on which side",
+                            if p == 0.5 { "median".into() } else { quantile_name(p) },
+                            measure.name
+                        ));
+                        self.beside.push(judgement);
+                    } else {
+                        self.judged.push(judgement);
+                    }
                 }
                 None if i == 0 => self.open.push(format!(
-                    "the median of {} is beyond what was watched, with and without traffic",
+                    "the median of {} is beyond what was watched in both cases",
                     measure.name
                 )),
                 None => {}
@@ -474,7 +465,7 @@ impl Found {
 }
 
 /// Observations by replication.
-type Groups = Vec<Vec<Observation>>;
+pub(super) type Groups = Vec<Vec<Observation>>;
 
 /// The values of a measure in each run of both conditions.
 enum Values {
@@ -525,14 +516,18 @@ fn distributions(measure: &Measure, pairs: &Pairs<'_>) -> Values {
     }
 }
 
-/// The times to first byte of the requests in a run.
-fn first_bytes(run: &RunResult) -> Vec<Observation> {
-    let each = run.observed.requests.iter().map(|r| match r.outcome {
+/// The times to first byte of the requests in each run, capped at `end` seconds.
+fn first_bytes(runs: &[&RunResult], end: f64) -> Groups {
+    let time = |r: &Request| match r.outcome {
         _ if r.first_byte.is_finite() => Observation::complete(r.first_byte - r.start),
         Outcome::Failed => Observation::at_least(f64::INFINITY),
         _ => Observation::at_least(r.observed_until - r.start),
-    });
-    each.collect()
+    };
+    let of = |run: &&RunResult| {
+        let each: Vec<Observation> = run.observed.requests.iter().map(time).collect();
+        bounded(&each, end)
+    };
+    runs.iter().map(of).collect()
 }
 
 fn failed(run: &RunResult) -> bool {
@@ -547,16 +542,12 @@ fn value(measure: &Measure, run: &RunResult) -> Option<f64> {
     let observed = &run.observed;
     let requests = &observed.requests;
     match measure.source {
-        Source::RequestTimes | Source::FirstBytes | Source::Loss | Source::Delays => None,
+        Source::RequestTimes | Source::FirstBytes | Source::Loss => None,
+        Source::Delays | Source::RequestRate => None,
         Source::Goodput => {
             let seconds: f64 = requests.iter().map(|r| r.observed_until - r.start).sum();
             let bytes: u64 = requests.iter().map(|r| r.bytes).sum();
             (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds)
-        }
-        Source::RequestRate => {
-            let first = requests.iter().map(|r| r.start).reduce(f64::min)?;
-            let last = requests.iter().map(|r| r.observed_until).reduce(f64::max)?;
-            (last > first).then(|| completed(requests) / (last - first))
         }
         Source::RequestFailures => {
             let n = requests.iter().filter(|r| r.outcome == Outcome::Failed);

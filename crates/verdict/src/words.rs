@@ -5,7 +5,7 @@ use serde::Serialize;
 use swell_stats::quantile_name;
 
 use super::judge::{Judgement, Statistic};
-use super::numbers::{count, digits, mega, percent, quantity, times};
+use super::numbers::{WAYS, count, digits, mega, percent, quantity, times};
 use super::ratios::Known;
 use super::side::{Side, paragraph};
 use super::{Answer, BackgroundVerdict, Comparison, ForegroundVerdict, MARGIN, Suite};
@@ -162,9 +162,6 @@ fn side<'v>(
     }
 }
 
-/// Directions of the link.
-const WAYS: [&str; 2] = ["up", "down"];
-
 /// If the carried load is below this share of the requested load, the text gives both.
 const BELOW: f64 = 0.75;
 
@@ -193,12 +190,16 @@ fn load(b: &BackgroundVerdict) -> String {
 /// with responsive traffic the median may improve while the tail gets worse.
 pub(super) fn telling<'j>(judged: &[&'j Judgement]) -> Vec<&'j Judgement> {
     let differs = judged.iter().any(|j| j.differs());
-    // Also report large ratios in the opposite direction, even if they are not significant.
+    // Also report large ratios in the opposite direction that chance alone does not explain.
     let better = |j: &Judgement| (j.ratio.value < 1.0) == (j.better == Better::Lower);
     let far = |j: &Judgement| (j.ratio.value.ln()).abs() > MARGIN.ln_1p();
     let against = |j: &Judgement| {
         let shown = judged.iter().filter(|k| k.differs());
-        far(j) && shown.clone().count() > 0 && shown.clone().all(|k| better(k) != better(j))
+        let apart = j.ratio.low > 1.0 || j.ratio.high < 1.0;
+        far(j)
+            && apart
+            && shown.clone().count() > 0
+            && shown.clone().all(|k| better(k) != better(j))
     };
     let shown: Vec<&Judgement> = judged
         .iter()
@@ -331,7 +332,12 @@ pub(super) fn kinds(comparisons: &[Comparison], enough: Answer) -> Vec<&'static 
         Answer::Yes => comparisons
             .iter()
             .all(|other| served(&other.learnt, Some(c.kind))),
-        _ => !served(&c.learnt, None),
+        // Of a learnt one with a comparison that is not settled, nobody knows that none is enough.
+        Answer::No => {
+            let mut own = comparisons.iter().filter(|other| other.learnt == c.learnt);
+            own.all(|other| other.enough == Answer::No)
+        }
+        Answer::Unclear => !served(&c.learnt, None),
     };
     let mut kinds: Vec<&str> = comparisons
         .iter()

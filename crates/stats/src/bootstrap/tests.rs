@@ -29,9 +29,31 @@ fn equal_seeds_give_equal_intervals() {
     }
 }
 
-fn mean(boot: Bootstrap, of: &Replications) -> Option<Estimate> {
-    let mean = |w: &[&[u32]]| vec![of.weighted_mean(w[0]).unwrap_or(f64::NAN)];
-    boot.estimate("mean", &[of.count()], mean)[0]
+fn mean(boot: Bootstrap, groups: &[Vec<f64>]) -> Option<Estimate> {
+    let mean = |w: &[&[u32]]| {
+        let taken = || groups.iter().zip(w[0]).map(|(g, &k)| (g, f64::from(k)));
+        let sum: f64 = taken().map(|(g, k)| k * g.iter().sum::<f64>()).sum();
+        let n: f64 = taken().map(|(g, k)| k * g.len() as f64).sum();
+        vec![sum / n]
+    };
+    boot.estimate("mean", &[groups.len()], mean)[0]
+}
+
+/// What was drawn before is not computed again, and nothing else changes.
+#[test]
+fn each_draw_is_computed_once() {
+    let mut s = Stream::new(2, "draws");
+    let r = Replications::new(&world(&mut s, 4, 10, 0.5));
+    let computed = std::cell::Cell::new(0);
+    let boot = Bootstrap::seeded(3);
+    let found = boot.estimate("quantiles", &[4], |w| {
+        computed.set(computed.get() + 1);
+        let each = r.weighted_quantiles(w[0], &[0.5]);
+        each.into_iter().map(unidentified).collect()
+    });
+    // 35 draws, and the value itself.
+    assert_eq!(computed.get(), 36);
+    assert_eq!(found, boot.quantiles(&r, &[0.5]));
 }
 
 /// Share of `trials` synthetic data sets in which the interval of the median contains the true median.
@@ -94,17 +116,14 @@ fn unfinished_requests_open_the_interval_upwards() {
 fn degenerate_inputs_give_no_estimate_and_no_panic() {
     let boot = Bootstrap::seeded(1);
     assert_eq!(boot.quantiles(&Replications::default(), &[0.5]), vec![None]);
-    assert_eq!(mean(boot, &Replications::new(&[vec![]])), None);
-    let one = mean(boot, &Replications::new(&[vec![2.0]])).unwrap();
+    assert_eq!(mean(boot, &[vec![]]), None);
+    let one = mean(boot, &[vec![2.0]]).unwrap();
     assert_eq!((one.low, one.high), (2.0, 2.0));
     let none = Bootstrap {
         resamples: 0,
         ..boot
     };
-    assert_eq!(
-        mean(none, &Replications::new(&[vec![0.0], vec![0.0]])),
-        None
-    );
+    assert_eq!(mean(none, &[vec![0.0], vec![0.0]]), None);
 }
 
 #[test]
@@ -125,7 +144,7 @@ fn expanded_intervals_of_a_mean_have_the_width_of_students() {
         resamples: 4000,
         ..Bootstrap::seeded(1)
     };
-    let e = mean(boot, &Replications::new(&groups)).unwrap();
+    let e = mean(boot, &groups).unwrap();
     let student = 2.0 * t_quantile(0.975, 299.0) * crate::sd(&values).unwrap() / 300f64.sqrt();
     assert!(
         ((e.high - e.low) / student - 1.0).abs() < 0.06,

@@ -1,4 +1,4 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use swell_stats::PairedRatio;
 
@@ -32,9 +32,13 @@ seed = {seed}
 replications = {replications}
 "#
     );
-    let plan = Plan::resolve(&text, "test", Path::new("")).unwrap();
+    simulated(&text, dir.join(format!("{rate}-{seed}-{replications}")))
+}
+
+fn simulated(text: &str, dir: PathBuf) -> Results {
+    let plan = Plan::resolve(text, "test", Path::new("")).unwrap();
     let options = Options {
-        dir: dir.join(format!("{rate}-{seed}-{replications}")),
+        dir,
         threads: 1,
         fresh: false,
         shard: None,
@@ -198,4 +202,68 @@ fn measures_that_are_not_the_same_leave_the_answer_open() {
             .any(|o| o == "first byte is not measured in the same way in both"),
         "{open:?}"
     );
+}
+
+/// A foreground that takes another path is looked for there.
+#[test]
+fn each_run_is_read_at_its_own_path() {
+    let scratch = tempfile::tempdir().unwrap();
+    let over = |path: &str| {
+        let text = format!(
+            r#"
+name = "path"
+[network]
+rtt = "40ms"
+[[links]]
+name = "x"
+rate = "10Mbit"
+delay = "5ms"
+[[links]]
+name = "y"
+rate = "10Mbit"
+delay = "5ms"
+[[foreground]]
+name = "bulk"
+kind = "greedy"
+path = ["{path}"]
+[[background]]
+name = "none"
+kind = "none"
+[[background]]
+name = "both"
+kind = "poisson"
+rate = "1Mbit"
+[run]
+replications = 5
+warmup = "1s"
+duration = "2s"
+"#
+        );
+        simulated(&text, scratch.path().join(path))
+    };
+    let c = of(&over("x"), &over("y"));
+    let goodput = c.conditions[0]
+        .judged
+        .iter()
+        .find(|j| j.measure == "goodput");
+    assert_eq!(goodput.unwrap().ratio.value, 1.0, "{c:?}");
+    assert_ne!(c.differs, Answer::Yes);
+}
+
+/// Two runs whose foregrounds have no name in common.
+#[test]
+fn nothing_in_common_is_not_settled() {
+    let scratch = tempfile::tempdir().unwrap();
+    let one = results(scratch.path(), "10Mbit", 1, 2);
+    let mut other = one.clone();
+    let named = one
+        .experiment_toml
+        .replace("name = \"web\"", "name = \"other\"");
+    other.experiment.foreground = swell_experiment::file::read(&named, "x")
+        .unwrap()
+        .foreground;
+    let c = of(&one, &other);
+    assert!(c.conditions.is_empty());
+    assert_eq!(c.differs, Answer::Unclear);
+    assert_eq!(c.said.text, "Whether b differs from a is not settled.");
 }

@@ -267,7 +267,7 @@ fn more_unfinished_requests_on_either_side_leave_a_comparison_open() {
     }
     let v = judged(&results);
     let open = &v.comparisons[0].open;
-    let said = "requests did not finish with it";
+    let said = "requests did not finish with learnt";
     assert!(open.iter().any(|o| o.contains(said)), "{open:?}");
     assert_ne!(v.parametric_enough, Some(Answer::Yes));
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use swell_experiment::run::{self, Ended, Options};
 use swell_experiment::{Plan, Results, Simulator};
-use swell_verdict::Verdict;
+use swell_verdict::{Answer, Verdict};
 
 /// All runs of an experiment.
 fn results(text: &str) -> Results {
@@ -237,4 +237,34 @@ run = {{ replications = 1, warmup = "1s", duration = "11s" }}
         "{:?}",
         many.withheld
     );
+}
+
+/// Three per cent of the capacity changes the times of requests by two per cent. The number of requests in a run, and so
+/// which of them the median or p90 is, changes, too.
+#[test]
+fn the_number_of_requests_of_several_sizes_is_no_difference() {
+    let nine = "\"10kB\", ".repeat(9);
+    for (object, background, duration) in [
+        ("\"10kB\", \"1MB\"", "poisson", "14.8s"),
+        ("\"10kB\", \"1MB\"", "poisson", "15.2s"),
+        ("\"10kB\", \"1MB\"", "poisson", "5s"),
+        (&*format!("{nine}\"500kB\""), "cbr", "20s"),
+    ] {
+        let rate = if background == "cbr" { 200 } else { 300 };
+        let results = results(&format!(
+            r#"
+name = "sizes"
+network = {{ rate = "10Mbit", rtt = "40ms" }}
+foreground = [{{ name = "web", kind = "web", object = [{object}], think = "100ms" }}]
+background = [
+    {{ name = "none", kind = "none" }},
+    {{ name = "light", kind = "{background}", rate = "{rate}kbit" }},
+]
+run = {{ replications = 5, warmup = "1s", duration = "{duration}", seed = 1 }}
+"#
+        ));
+        let verdict = &Verdict::of(&results).foregrounds[0];
+        let said = &verdict.paragraphs;
+        assert_ne!(verdict.matters, Answer::Yes, "{duration}: {said:?}");
+    }
 }

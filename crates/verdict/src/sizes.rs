@@ -1,0 +1,59 @@
+//! Clients that request objects of several sizes in turn: each size is judged by itself.
+
+use std::collections::BTreeSet;
+
+use swell_base::Bytes;
+
+use super::condition::request_time;
+use super::ratios::bounded;
+use super::values::{Asked, Found, Groups, Pairs, levels};
+use swell_experiment::measure::COMPLETION_TIME;
+use swell_experiment::observe::Request;
+use swell_experiment::store::RunResult;
+
+/// What the names of the times of requests of one size begin with.
+pub(super) const TIME_OF: &str = "time of ";
+
+/// More sizes than this are not judged one by one.
+const MOST_SIZES: usize = 4;
+
+/// No tail is asked for of sizes that are a smaller share of the requests.
+const SELDOM: f64 = 0.2;
+
+/// Judges the requests of each size by themselves, if a client requests several sizes in turn, and returns whether it
+/// judged all of them. Percentiles of all requests together may lie between two sizes, or within one only.
+pub(super) fn judge(asked: &Asked, pairs: &Pairs<'_>, found: &mut Found) -> bool {
+    let distinct: BTreeSet<Bytes> = asked.sizes.iter().copied().collect();
+    if distinct.len() < 2 || distinct.len() > MOST_SIZES {
+        return false;
+    }
+    let mut all = true;
+    for size in distinct {
+        let own = |r: &&Request| asked.sizes[r.index as usize % asked.sizes.len()] == size;
+        let times = |runs: &[&RunResult]| -> Groups {
+            let of = |run: &&RunResult| {
+                let requests = run.observed.requests.iter().filter(own);
+                bounded(&requests.map(request_time).collect::<Vec<_>>(), asked.end)
+            };
+            runs.iter().map(of).collect()
+        };
+        let (over, under) = (times(&pairs.over), times(&pairs.under));
+        if over.iter().chain(&under).any(Vec::is_empty) {
+            all = false;
+            continue;
+        }
+        let mut measure = COMPLETION_TIME;
+        measure.name = format!("{TIME_OF}{size}").into();
+        let levels = [&over, &under].map(|of| levels(asked, &measure, of));
+        let level = |i: usize| levels.each_ref().map(|l| l[i]);
+        let listed = asked.sizes.iter().filter(|s| **s == size).count();
+        // The tail of a rare size cannot be asked for.
+        match listed as f64 >= SELDOM * asked.sizes.len() as f64 {
+            true => found.percentiles(&measure, &over, &under, level),
+            false => {
+                found.quantiles(&measure, &over, &under, level);
+            }
+        }
+    }
+    all
+}
