@@ -179,7 +179,7 @@ impl Bridge<'_> {
         let ended = running.stop().map_err(failed)?;
         let conditions = Conditions {
             late: ended.late,
-            too_late: ended.late.too_late(),
+            too_late: ended.late.too_late(self.settings.stretch.max(1.0)),
             counts: ended.counts,
             precision,
             offload: self.settings.offload,

@@ -129,7 +129,7 @@ impl Play<'_> {
             Done::Machine(_, _, warnings) => warnings,
             Done::Exits(_) => &[],
         };
-        let too_late = requests::too_late(&conversations, &ended.late)
+        let too_late = requests::too_late(&conversations, &ended.late, self.stretch)
             || requests::behind(doubts.iter().chain(own));
         let losses = hosts.iter().map(|h| Ok((h.name().to_owned(), h.losses()?)));
         let losses: io::Result<Vec<_>> = losses.collect();

@@ -144,7 +144,7 @@ pub(super) fn behind<'w>(warnings: impl IntoIterator<Item = &'w Warning>) -> boo
 /// Whether the emulator's lateness could have changed too much for the run to decide a verdict: too many requests,
 /// too many one-way transfers, or too many packets of streams. If packets show none of these, the criterion is one
 /// packet in a hundred that is over a millisecond late (ModelNet's bound).
-pub(super) fn too_late(conversations: &Conversations, late: &Late) -> bool {
+pub(super) fn too_late(conversations: &Conversations, late: &Late, stretch: f64) -> bool {
     let judged = |all: &mut dyn Iterator<Item = &Exchange>| {
         all.fold([0, 0], |[all, changed], e| {
             [
@@ -161,7 +161,7 @@ pub(super) fn too_late(conversations: &Conversations, late: &Late) -> bool {
     let streams = streams.fold([0, 0], |sum, s| [sum[0] + s[0], sum[1] + s[1]]);
     let kinds = [requests, transfers, streams];
     if kinds.iter().all(|k| k[0] == 0) {
-        return late.too_late();
+        return late.too_late(stretch);
     }
     kinds
         .iter()
@@ -345,7 +345,7 @@ mod tests {
                 p99: Dur::from_millis(100),
                 ..Late::default()
             };
-            [Late::default(), far_too_late].map(|late| too_late(&conversations, &late))
+            [Late::default(), far_too_late].map(|late| too_late(&conversations, &late, 1.0))
         };
         let good = || exchange(Label::Request, 50);
         assert_eq!(judged(vec![], [0, 0]), [false, true]);
