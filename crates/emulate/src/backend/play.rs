@@ -29,6 +29,10 @@ pub(super) const LOOK: Duration = Duration::from_millis(50);
 /// Limit on socket buffers: the kernel's values have 31 bits, and other programs need memory too.
 const MOST_BUFFER: u64 = 256 << 20;
 
+/// The buffers where `swell set` can change the network: those of 1 Gbit/s over 130 ms. Larger ones would make the
+/// kernel announce windows in coarser units than it does by default in most networks (RFC 7323 section 2.3).
+const FOR_ANY: u64 = 64 << 20;
+
 /// A run that is to be executed, and its callbacks.
 pub(super) struct Play<'a> {
     pub rights: &'a Rights,
@@ -210,11 +214,12 @@ impl Play<'_> {
 
     /// Size of TCP buffers in bytes at which the network limits a connection, not the kernel.
     fn buffers(&self) -> u64 {
-        if self.settings.control.is_some() {
-            // Rates and delays can become anything while the program runs.
-            return MOST_BUFFER;
+        let known = buffers(self.spec, self.foreground.delay());
+        match self.settings.control {
+            // Rates and delays can be set while the program runs.
+            Some(_) => known.max(FOR_ANY),
+            None => known,
         }
-        buffers(self.spec, self.foreground.delay())
     }
 
     /// Starts all programs that serve, and waits until they are ready.
