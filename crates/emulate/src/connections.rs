@@ -553,7 +553,8 @@ impl Connections {
                     whole: inside.whole,
                     missing: 0,
                     broken: false,
-                    closing: false,
+                    // The server had not closed it, and an only request is no farewell.
+                    closing: true,
                     ..end
                 });
             }

@@ -255,6 +255,28 @@ fn a_request_that_its_client_abandoned_is_cut_off() {
     }
 }
 
+/// It waited for less than a round trip, but for an answer to the only data that it sent.
+#[test]
+fn an_only_request_that_its_client_abandoned_early_is_cut_off() {
+    let mut line = Line::new();
+    line.both(&packet(true, CLIENT, SYN, 0));
+    line.wait(1200);
+    line.both(&packet(false, SERVER, SYN | ACK, 0));
+    line.both(&packet(true, CLIENT.wrapping_add(1), ACK, 100));
+    line.wait(800);
+    line.both(&packet(true, CLIENT.wrapping_add(101), ACK | FIN, 0));
+    let closed = Time::from_nanos(line.now - 1);
+    line.wait(400);
+    line.answers(0, 1000);
+    line.both(&packet(true, CLIENT.wrapping_add(102), RST, 0));
+    let c = line.one();
+    let e = &c.exchanges[0];
+    assert_eq!(
+        (e.outcome, e.label, e.until),
+        (Outcome::CutOff, Label::Request, closed)
+    );
+}
+
 /// A client that closes only its own direction reads the answer, whatever it does with data that comes later.
 #[test]
 fn a_client_that_closed_its_own_direction_reads_on() {
