@@ -7,7 +7,7 @@ use swell_base::{Dur, Time};
 
 use super::control::OpenFlow;
 use super::ip::{Header, TCP};
-use super::turns::{End, Exchange, Received, Turns, silence};
+use super::turns::{End, Exchange, Received, TINY, Turns, silence};
 
 /// Bits of the TCP flags (RFC 9293 section 3.1).
 const FIN: u8 = 1;
@@ -46,12 +46,16 @@ pub struct Connection {
     pub server: (IpAddr, u16),
     /// When the first SYN was sent.
     pub start: Time,
-    /// When the SYN-ACK arrived.
+    /// When the client sent its last SYN before it was connected.
+    pub last_try: Time,
+    /// When the SYN-ACK arrived, if the client still waited for it.
     pub connected: Option<Time>,
-    /// When the first byte from the server arrived.
+    /// When the first byte from the server arrived, if the client still read.
     pub first_byte: Option<Time>,
-    /// When the last byte from the server arrived, with all bytes before it.
+    /// When the last byte from the server that the client still read arrived, with all bytes before it.
     pub last_byte: Option<Time>,
+    /// When the last byte from the client arrived at the server, with all bytes before it.
+    pub delivered: Option<Time>,
     /// Payload bytes that arrived without gaps: at the server, at the client.
     pub bytes: [u64; 2],
     /// Retransmitted segments with payload: by the client, by the server.
@@ -77,6 +81,13 @@ impl Connection {
     fn opening(&self) -> Option<Dur> {
         self.connected.map(|at| at.since(self.start))
     }
+
+    /// The round-trip time, from the last SYN before the SYN-ACK. The SYN-ACK may answer an earlier one, so the result
+    /// is no less than twice the shortest time of a crossing.
+    fn round_trip(&self, crossing: Dur) -> Option<Dur> {
+        let opening = self.connected?.since(self.last_try);
+        Some(opening.max(crossing * 2))
+    }
 }
 
 /// Follows connections.
@@ -101,11 +112,49 @@ struct Inside {
     confirmed: u64,
     /// End offset of the server's latest data with PSH, which marks the end of a write.
     pushed: u64,
-    /// When the client closed or reset it.
+    /// When the SYN-ACK arrived at the client's kernel.
+    accepted_at: Option<Time>,
+    /// When the client closed or reset it, and whether the answer was complete then.
     closed: Option<Time>,
+    whole: bool,
+    /// What the client had when it closed, if data came after that and nothing shows yet that it is read.
+    left: Option<Box<Left>>,
+    /// The client closed only its own direction, and read on.
+    reads_on: bool,
+    /// The client sent a reset.
+    reset: bool,
     /// Data in the client's SYN (TCP Fast Open, RFC 7413 section 2), and how much of it the server accepted.
     in_syn: u64,
     accepted: u64,
+}
+
+/// What a client had when it closed.
+#[derive(Clone, Debug)]
+struct Left {
+    turns: Turns,
+    first_byte: Option<Time>,
+    last_byte: Option<Time>,
+    /// Offset after the last byte received.
+    received: u64,
+}
+
+impl Inside {
+    /// The client's first FIN or reset is sent at `at`.
+    fn closes(&mut self, at: Time) {
+        if self.closed.is_some() {
+            return;
+        }
+        self.closed = Some(at);
+        let server = &self.halves[1];
+        // The announcement of a close may be on its way.
+        self.whole = server.sent - server.received.min(server.sent) <= TINY && self.pushed();
+    }
+
+    /// Whether the server's data so far ends with the end of a write. A sender whose window closes in the middle of an
+    /// answer sets no PSH there.
+    fn pushed(&self) -> bool {
+        [0, self.halves[1].received].contains(&self.pushed)
+    }
 }
 
 /// One direction of a connection. Offsets count from the byte after the SYN.
@@ -219,8 +268,33 @@ impl Connections {
             return;
         };
         let inside = &mut self.inside[index];
-        if way == 0 && segment.flags & (FIN | RST) != 0 {
-            inside.closed.get_or_insert(at);
+        if way == 0 {
+            let connection = &mut self.all[index];
+            if segment.flags & SYN != 0 {
+                if inside.accepted_at.is_none() {
+                    connection.last_try = at;
+                }
+            } else if segment.flags & RST != 0 {
+                inside.closes(at);
+                inside.reset = true;
+            } else {
+                // A client that had given up answers the SYN-ACK with a reset.
+                if connection.connected.is_none() && inside.accepted_at.is_some() {
+                    connection.connected = inside.accepted_at;
+                    inside.turns.connected();
+                }
+                let acknowledged = inside.halves[1].offset(segment.ack);
+                if let (Some(left), Some(ack)) = (&inside.left, acknowledged)
+                    && segment.flags & ACK != 0
+                    && ack > left.received
+                {
+                    // The kernel takes no more data once the program has closed both directions.
+                    (inside.left, inside.reads_on) = (None, true);
+                }
+                if segment.flags & FIN != 0 {
+                    inside.closes(at);
+                }
+            }
         }
         let [client, server] = &inside.halves;
         let received = match (
@@ -261,7 +335,8 @@ impl Connections {
                 inside.turns.asked(at, new, received);
             }
             if way == 1 && new > 0 && idle {
-                let silence = silence(self.all[index].opening().unwrap_or(Dur::ZERO));
+                let round_trip = self.all[index].round_trip(self.crossing);
+                let silence = silence(round_trip.unwrap_or(Dur::ZERO));
                 if self.all[index]
                     .last_byte
                     .is_some_and(|last| at.since(last) > silence)
@@ -292,12 +367,20 @@ impl Connections {
         }
         if segment.flags & SYN != 0 {
             if way == 1 {
-                connection.connected.get_or_insert(at);
+                self.inside[index].accepted_at.get_or_insert(at);
             }
             return Some(index);
         }
         let inside = &mut self.inside[index];
         if way == 1 && segment.len > 0 {
+            if inside.closed.is_some() && !inside.reads_on && inside.left.is_none() {
+                inside.left = Some(Box::new(Left {
+                    turns: inside.turns.clone(),
+                    first_byte: connection.first_byte,
+                    last_byte: connection.last_byte,
+                    received: inside.halves[1].received,
+                }));
+            }
             if let Some(ack) = inside.halves[0].offset(segment.ack) {
                 inside.confirmed = inside.confirmed.max(ack);
             }
@@ -318,6 +401,9 @@ impl Connections {
             half.take(from, from + segment.len);
             let new = half.received - before;
             connection.bytes[way] = half.received;
+            if way == 0 && new > 0 {
+                connection.delivered = Some(at);
+            }
             if way == 1 && new > 0 {
                 connection.last_byte = Some(at);
                 inside.turns.answered(at, new);
@@ -367,7 +453,9 @@ impl Connections {
         }
         if self.all.len() >= MOST {
             self.unfollowed += 1;
-            self.live.remove(&ends);
+            if let Some(before) = self.live.remove(&ends) {
+                self.end(before, at);
+            }
             return;
         }
         if let Some(before) = self.live.insert(ends, self.all.len()) {
@@ -378,7 +466,12 @@ impl Connections {
             turns: Turns::new(at, self.crossing),
             confirmed: 0,
             pushed: 0,
+            accepted_at: None,
             closed: None,
+            whole: false,
+            left: None,
+            reads_on: false,
+            reset: false,
             in_syn: 0,
             accepted: 0,
         });
@@ -386,9 +479,11 @@ impl Connections {
             client: ends[0],
             server: ends[1],
             start: at,
+            last_try: at,
             connected: None,
             first_byte: None,
             last_byte: None,
+            delivered: None,
             bytes: [0; 2],
             retransmissions: [0; 2],
             ending: Ending::Open,
@@ -434,21 +529,41 @@ impl Connections {
 
     fn end(&mut self, index: usize, at: Time) {
         let (connection, inside) = (&mut self.all[index], &mut self.inside[index]);
-        let [_, server] = &inside.halves;
-        let pushed = [0, server.received].contains(&inside.pushed);
-        let opening = connection.opening();
-        inside.turns.finish(End {
+        let server = &inside.halves[1];
+        let whole = server.finished || (server.sent == server.received && inside.pushed());
+        let round_trip = connection.round_trip(self.crossing);
+        let end = End {
             at,
-            // A sender whose window closes in the middle of an answer sets no PSH there.
-            whole: server.finished || (server.sent == server.received && pushed),
+            whole,
             missing: server.sent.saturating_sub(server.received),
             broken: connection.ending == Ending::ResetByServer,
             closing: connection.ending == Ending::Closing,
-            too_late: inside.closed.zip(opening).map(|(closed, rtt)| closed - rtt),
-        });
+            too_late: inside
+                .closed
+                .zip(round_trip)
+                .map(|(closed, rtt)| closed - rtt),
+        };
+        match (inside.left.take(), inside.closed) {
+            (Some(left), Some(closed)) if inside.reset => {
+                // The program did not wait for what came after it had closed.
+                inside.turns = left.turns;
+                (connection.first_byte, connection.last_byte) = (left.first_byte, left.last_byte);
+                inside.turns.finish(End {
+                    at: closed,
+                    whole: inside.whole,
+                    missing: 0,
+                    broken: false,
+                    // The server had not closed it, and an only request is no farewell.
+                    closing: true,
+                    ..end
+                });
+            }
+            _ => inside.turns.finish(end),
+        }
         connection.until = at;
         connection.exchanges = inside.turns.take();
         connection.unasked = inside.turns.unasked_times();
+        let opening = connection.opening();
         if let (Some(first), Some(opening)) = (connection.exchanges.first_mut(), opening)
             && first.bytes[0] > 0
             && inside.accepted == 0

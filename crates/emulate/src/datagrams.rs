@@ -6,12 +6,10 @@ use std::net::IpAddr;
 use swell_base::{Dur, Time};
 
 use super::control::OpenFlow;
-use super::ip::{Header, UDP};
+use super::ip::{Header, ICMP, ICMP_V6, UDP, port_unreachable};
 use super::turns::{CHANGED, End, Exchange, Label, Outcome, Received, STREAM, Turns};
 
-/// Protocol numbers and types of echo and reply (RFC 792, RFC 4443).
-const ICMP: u8 = 1;
-const ICMP_V6: u8 = 58;
+/// Types of echo and reply (RFC 792, RFC 4443).
 const ECHO: [u8; 2] = [8, 128];
 const REPLY: [u8; 2] = [0, 129];
 
@@ -79,6 +77,8 @@ struct Flow {
     settled: bool,
     /// It is listed as open.
     open: bool,
+    /// The client has closed its socket.
+    closed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,6 +244,10 @@ impl Datagrams {
 
     /// A host sent a packet. `packet` begins with its headers; `rest` is what follows it.
     pub(crate) fn sent(&mut self, at: Time, header: &Header, packet: &[u8], rest: &[u8]) {
+        if let Some((theirs, len)) = port_unreachable(header, packet) {
+            self.unread(at, &theirs, len);
+            return;
+        }
         let Some(datagram) = self.datagram(header, packet, rest) else {
             return;
         };
@@ -281,6 +285,7 @@ impl Datagrams {
         {
             self.reopen(index);
             let flow = &mut self.all[index];
+            flow.closed = false;
             flow.packets[1] += u64::from(at < self.catching_up);
             // Without sequence numbers, nothing shows whether more data is on its way. What arrives will show it.
             if flow.may_acknowledge(at, datagram.len) {
@@ -325,7 +330,22 @@ impl Datagrams {
             served: at,
             settled: true,
             open: true,
+            closed: false,
         });
+    }
+
+    /// A host sent at `at` that no socket was there for a datagram, with this header and this payload length. If it is
+    /// an answer, the client had closed its socket, and did not wait for it.
+    fn unread(&mut self, at: Time, theirs: &Header, len: u64) {
+        let [from, to] = theirs.ports;
+        let ends = (UDP, theirs.destination, to, theirs.source, from);
+        if let Some(&index) = self.flows.get(&ends) {
+            let flow = &mut self.all[index];
+            if !flow.closed && flow.counts(len) {
+                flow.turns.unread(at);
+                flow.closed = true;
+            }
+        }
     }
 
     /// Lists a flow as open if it was not.
@@ -365,7 +385,7 @@ impl Datagrams {
         flow.answers[1] += 1;
         flow.settled |= entered >= flow.served;
         flow.heard = Some(at);
-        if let Some(len) = whole.filter(|&len| flow.counts(len)) {
+        if let Some(len) = whole.filter(|&len| flow.counts(len) && !flow.closed) {
             flow.turns.answered_from(at, entered, len);
         }
         Some(index)

@@ -14,6 +14,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use swell_base::{Dur, Time};
 use swell_capture::Heading;
+use swell_path::CoarseBin;
 use swell_world::{Direction, Port, PortConfig, World};
 
 use super::attach::AttachedHosts;
@@ -90,6 +91,33 @@ struct Inside {
     arrivals: u64,
     /// A packet was read or released since the last wait.
     busy: bool,
+    /// What the watched link had carried: from left to right, and back.
+    carried: [Carried; 2],
+}
+
+/// The sum of the bins of a meter. It is kept, since a run can have hundreds of thousands of bins.
+#[derive(Clone, Copy, Default)]
+struct Carried {
+    /// The sum of the first `bins` bins, which no longer change.
+    before: [u64; 2],
+    bins: usize,
+}
+
+/// So many of a meter's newest bins may still change, amply.
+const CHANGING: usize = 64;
+
+impl Carried {
+    /// The sum of all bins: bytes that departed.
+    fn all(&mut self, bins: &[CoarseBin]) -> [u64; 2] {
+        let add = |sum: [u64; 2], bin: &CoarseBin| [0, 1].map(|i| sum[i] + bin.departed[i]);
+        let settled = bins.len().saturating_sub(CHANGING);
+        let new = bins.get(self.bins..settled).unwrap_or_default();
+        self.before = new.iter().fold(self.before, add);
+        self.bins = self.bins.max(settled);
+        bins[self.bins.min(bins.len())..]
+            .iter()
+            .fold(self.before, add)
+    }
 }
 
 /// An emulation that has ended.
@@ -390,13 +418,8 @@ impl Emulation {
     fn publish(&mut self, now: Time, shared: &Shared) {
         let watched = self.options.watched;
         let links = [Direction::Up, Direction::Down].map(|d| self.world.link(watched, d));
-        let seen = |i: usize| {
-            let mut sums = [0; 2];
-            for bin in links[i].meter().map_or(&[][..], |m| &m.bins) {
-                sums = [sums[0] + bin.departed[0], sums[1] + bin.departed[1]];
-            }
-            sums
-        };
+        let carried = &mut self.inside.carried;
+        let mut seen = |i: usize| carried[i].all(links[i].meter().map_or(&[][..], |m| &m.bins));
         let snapshot = Snapshot {
             at: now,
             carried: [seen(0), seen(1)],
@@ -516,5 +539,28 @@ impl Shared {
         self.stop.store(true, Ordering::Relaxed);
         // A write to a full counter fails, but the counter is then readable and wakes the loop.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sum is right whenever it is asked for, though old bins are not added again and new ones still change.
+    #[test]
+    fn what_a_link_carried_is_the_sum_of_all_bins() {
+        let mut carried = Carried::default();
+        let mut bins = Vec::new();
+        for k in 1..=300u64 {
+            bins.push(CoarseBin::default());
+            for (i, bin) in bins.iter_mut().rev().take(CHANGING).enumerate() {
+                bin.departed = [bin.departed[0] + k, i as u64];
+            }
+            if k % 7 == 0 {
+                let sum = |i: usize| bins.iter().map(|b| b.departed[i]).sum::<u64>();
+                assert_eq!(carried.all(&bins), [sum(0), sum(1)]);
+            }
+        }
+        assert!(carried.bins > 200);
     }
 }

@@ -2,9 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use swell_host::rewrite;
+
 /// Protocol numbers (IANA, "Protocol Numbers").
 pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
+pub(crate) const ICMP: u8 = 1;
+pub(crate) const ICMP_V6: u8 = 58;
 /// The fragment header of IPv6 (RFC 8200 section 4.5), and its length.
 const FRAGMENT: u8 = 44;
 const FRAGMENT_LENGTH: usize = 8;
@@ -112,19 +116,27 @@ impl Header {
     }
 }
 
+/// What a host says of a datagram for a port that no socket has: its header, and the length of its payload. `header` is
+/// that of the ICMP error "port unreachable" (RFC 792; RFC 4443 section 3.1), with which `packet` begins.
+pub(crate) fn port_unreachable(header: &Header, packet: &[u8]) -> Option<(Header, u64)> {
+    let message = packet.get(header.transport..)?;
+    let kind = message.first_chunk::<2>()?;
+    if !matches!((header.protocol, kind), (ICMP, [3, 3]) | (ICMP_V6, [1, 4])) {
+        return None;
+    }
+    let quoted = message.get(8..)?;
+    let inner = Header::of(quoted)?;
+    let udp: &[u8; 8] = quoted.get(inner.transport..)?.first_chunk()?;
+    let len = u64::from(u16::from_be_bytes([udp[4], udp[5]]));
+    (inner.protocol == UDP).then_some((inner, len.saturating_sub(8)))
+}
+
 /// Writes the ECN field of a packet whose header was parsed before.
 pub(crate) fn set_ecn(packet: &mut [u8], ecn: u8) {
     match packet.first().map(|b| b >> 4) {
         Some(4) if packet.len() >= 20 => {
-            let old = u16::from_be_bytes([packet[0], packet[1]]);
-            packet[1] = packet[1] & !3 | ecn;
-            let new = u16::from_be_bytes([packet[0], packet[1]]);
-            // RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
-            let sum = u16::from_be_bytes([packet[10], packet[11]]);
-            let mut s = u32::from(!sum) + u32::from(!old) + u32::from(new);
-            s = (s & 0xffff) + (s >> 16);
-            s = (s & 0xffff) + (s >> 16);
-            packet[10..12].copy_from_slice(&(!(s as u16)).to_be_bytes());
+            let word = [packet[0], packet[1] & !3 | ecn];
+            rewrite(packet, 0, &word, &[10]);
         }
         Some(6) if packet.len() >= 40 => packet[1] = packet[1] & !0x30 | ecn << 4,
         _ => {}

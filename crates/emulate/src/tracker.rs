@@ -6,15 +6,12 @@ use super::connections::{Connection, Connections};
 use super::control::OpenFlow;
 use super::datagrams::{Conversation, Datagrams};
 use super::ip::{Header, TCP};
-use super::turns::Chain;
 
 /// Follows all packets of the programs.
 #[derive(Debug, Default)]
 pub struct Tracker {
     connections: Connections,
     datagrams: Datagrams,
-    /// Lateness over the whole run.
-    lateness: Chain,
 }
 
 /// What a packet belongs to.
@@ -37,8 +34,6 @@ pub struct Conversations {
     pub datagrams: Vec<Conversation>,
     /// Number of connections and flows that were not followed.
     pub unfollowed: u64,
-    /// Upper bound on how much the emulator's lateness can have delayed the last packet.
-    pub late: Dur,
 }
 
 impl Tracker {
@@ -47,13 +42,11 @@ impl Tracker {
         Tracker {
             connections: Connections::new(crossing),
             datagrams: Datagrams::new(crossing),
-            lateness: Chain::new(crossing),
         }
     }
 
     /// Changes the shortest time in which a packet crosses the network.
     pub(crate) fn crosses_in(&mut self, crossing: Dur) {
-        self.lateness.crosses_in(crossing);
         self.connections.crosses_in(crossing);
         self.datagrams.crosses_in(crossing);
     }
@@ -95,7 +88,6 @@ impl Tracker {
 
     /// A packet entered at `entered`, was due at `at` and left later by `by`.
     pub(crate) fn left_late(&mut self, tracked: Tracked, entered: Time, at: Time, by: Dur) {
-        self.lateness.add(at, by);
         match tracked {
             Tracked::Connection(index) => self.connections.left_late(index, at, by),
             Tracked::Datagrams(index) => self.datagrams.left_late(index, entered, at, by),
@@ -106,7 +98,6 @@ impl Tracker {
     /// The loop was stalled for `by`. Packets that hosts sent during that time entered late, and they may belong to
     /// any conversation.
     pub(crate) fn stalled(&mut self, at: Time, by: Dur) {
-        self.lateness.add(at, by);
         self.connections.stalled(at, by);
         self.datagrams.stalled(at, by);
     }
@@ -117,7 +108,6 @@ impl Tracker {
             unfollowed: self.connections.unfollowed + self.datagrams.unfollowed,
             connections: self.connections.finish(end),
             datagrams: self.datagrams.finish(end),
-            late: self.lateness.total(),
         }
     }
 }

@@ -49,18 +49,6 @@ pub enum Label {
 }
 
 impl Label {
-    /// The name used in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Label::Request => "request",
-            Label::First => "first",
-            Label::Merged => "merged",
-            Label::Heartbeat => "heartbeat",
-            Label::OneWay => "one-way",
-            Label::Farewell => "farewell",
-        }
-    }
-
     /// Whether the client waited for an answer.
     pub fn waits(self) -> bool {
         !matches!(self, Label::OneWay | Label::Farewell)
@@ -158,10 +146,14 @@ pub struct Turns {
     current: Option<Exchange>,
     done: Vec<Exchange>,
     lateness: Chain,
+    /// How much late packets can have delayed the opening.
+    opening: Dur,
     /// Unanswered streams may follow answered requests, as RTP follows its negotiation.
     streams: bool,
     /// When data of the current exchange first reached the server. Only datagram flows know.
     reached: Option<Time>,
+    /// The current exchange before the latest data from the server: times of the first and the last byte, and bytes.
+    before: Option<(Option<Time>, Option<Time>, u64)>,
     /// The current exchange may be no request: if it has no answer by this instant, it was none.
     tentative: Option<Time>,
     /// The current exchange began with what may be an acknowledgement.
@@ -180,8 +172,10 @@ impl Turns {
             current: None,
             done: Vec::new(),
             lateness: Chain::new(crossing),
+            opening: Dur::ZERO,
             streams: false,
             reached: None,
+            before: None,
             tentative: None,
             acknowledges: false,
             unasked: None,
@@ -200,6 +194,11 @@ impl Turns {
     /// Changes the shortest time in which a packet crosses the network.
     pub(crate) fn crosses_in(&mut self, crossing: Dur) {
         self.lateness.crosses_in(crossing);
+    }
+
+    /// The conversation is open. The first exchange includes the opening, so it includes its lateness.
+    pub(crate) fn connected(&mut self) {
+        self.opening = self.lateness.total();
     }
 
     /// Whether the current exchange has received any part of an answer.
@@ -228,9 +227,13 @@ impl Turns {
         if received == Received::All && self.has_answer() {
             self.end(Outcome::Answered);
         }
+        self.before = None;
         let begins = self.current.is_none();
         let current = self.current.get_or_insert_with(|| {
             self.lateness.restart();
+            if self.done.is_empty() {
+                self.lateness.before = self.opening;
+            }
             Exchange::new(at)
         });
         if current.first_byte.is_some() || (received == Received::NotAll && current.pieces > 0) {
@@ -288,6 +291,7 @@ impl Turns {
     /// New data from the server arrived, and all data before it.
     pub fn answered(&mut self, at: Time, bytes: u64) {
         let mut bytes = bytes;
+        self.before = None;
         if let Some(unasked) = &mut self.unasked {
             unasked.bytes += bytes;
             if unasked.bytes <= TINY {
@@ -300,10 +304,25 @@ impl Turns {
         self.tentative = None;
         let opened = self.opened;
         let current = self.current.get_or_insert_with(|| Exchange::new(opened));
+        self.before = Some((current.first_byte, current.last_byte, current.bytes[1]));
         current.first_byte.get_or_insert(at);
         current.last_byte = Some(at);
         current.bytes[1] += bytes;
         current.late = self.lateness.total();
+    }
+
+    /// By `at` it shows that the client had closed when the latest data from the server arrived, so it waited no longer.
+    pub fn unread(&mut self, at: Time) {
+        let (Some(current), Some(before)) = (&mut self.current, self.before.take()) else {
+            return;
+        };
+        (current.first_byte, current.last_byte, current.bytes[1]) = before;
+        current.until = at;
+        let outcome = match current.first_byte {
+            Some(_) => Outcome::Answered,
+            None => Outcome::CutOff,
+        };
+        self.end(outcome);
     }
 
     /// The current exchange was part of the one before, if there is one.
@@ -417,7 +436,7 @@ impl Turns {
 pub(crate) const STREAM: u32 = 8;
 
 /// A heartbeat has at most this much payload each way, and so has what a server sends unasked.
-const TINY: u64 = 128;
+pub(crate) const TINY: u64 = 128;
 /// A client's reply is at most this much longer than what it replies to: a mask (RFC 6455 section 5.3), or padding.
 const FRAMING: u64 = 16;
 /// Heartbeats are at least this far apart.

@@ -1,14 +1,11 @@
 //! The ICMP error that a router sends if it has no route for a packet.
 
-use super::ip::Header;
+use super::ip::{Header, ICMP, ICMP_V6};
 use swell_host::{Checksum, Wire};
 
 /// How many bytes of the packet are quoted. RFC 1812 section 4.3.2.3 allows 576 bytes in all; RFC 4443 section 2.4
 /// allows the minimum IPv6 MTU.
 const QUOTED: usize = 500;
-/// Protocol numbers (IANA, "Protocol Numbers").
-const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;
 
 /// The ICMP message "network unreachable" (RFC 792; RFC 4443 section 3.1, "no route to destination") for a packet,
 /// sent from the packet's destination address. `None` for an ICMP error, which must not be answered (RFC 1122 section
@@ -17,7 +14,7 @@ pub(super) fn unreachable(header: &Header, wire: &Wire<'_>) -> Option<Vec<u8>> {
     let mut whole = [wire.header, wire.payload].concat();
     let echo = match header.protocol {
         ICMP => whole.get(header.transport) == Some(&8),
-        ICMPV6 => whole.get(header.transport) == Some(&128),
+        ICMP_V6 => whole.get(header.transport) == Some(&128),
         _ => true,
     };
     if !echo {
@@ -30,12 +27,21 @@ pub(super) fn unreachable(header: &Header, wire: &Wire<'_>) -> Option<Vec<u8>> {
     message.extend_from_slice(&whole);
     let mut packet = if v6 {
         let length = message.len() as u16;
-        let mut p = vec![0x60, 0, 0, 0, (length >> 8) as u8, length as u8, ICMPV6, 64];
+        let mut p = vec![
+            0x60,
+            0,
+            0,
+            0,
+            (length >> 8) as u8,
+            length as u8,
+            ICMP_V6,
+            64,
+        ];
         // Swap source and destination.
         p.extend_from_slice(&wire.header[24..40]);
         p.extend_from_slice(&wire.header[8..24]);
         // RFC 4443 section 2.3: the checksum covers a pseudo-header.
-        let pseudo = sum(&p[8..40]) + u32::from(length) + u32::from(ICMPV6);
+        let pseudo = sum(&p[8..40]) + u32::from(length) + u32::from(ICMP_V6);
         message[2..4].copy_from_slice(&fold(pseudo).to_be_bytes());
         p
     } else {
@@ -114,8 +120,8 @@ mod tests {
         let mut q = vec![0; 80];
         (q[0], q[6], q[8], q[39]) = (0x60, 17, 0x20, 9);
         let n = message(&q);
-        assert_eq!((n[6], n[40], n[23], n[24]), (ICMPV6, 1, 9, 0x20));
-        let pseudo = sum(&n[8..40]) + (n.len() as u32 - 40) + u32::from(ICMPV6);
+        assert_eq!((n[6], n[40], n[23], n[24]), (ICMP_V6, 1, 9, 0x20));
+        let pseudo = sum(&n[8..40]) + (n.len() as u32 - 40) + u32::from(ICMP_V6);
         assert_eq!(fold(pseudo + sum(&n[40..])), 0xffff);
         // Errors are not answered with errors.
         p[9] = ICMP;

@@ -119,15 +119,15 @@ impl Interface {
             stamp: None,
         })
     }
+}
 
-    /// Sends a frame.
-    fn send(&self, virtio: [u8; VNET_HEADER], prefix: &[u8], packet: &[u8]) -> bool {
-        let parts = [&virtio[..], prefix, packet].map(IoSlice::new);
-        loop {
-            match rustix::io::writev(&self.socket, &parts) {
-                Err(Errno::INTR) => {}
-                written => return written.is_ok(),
-            }
+/// Sends a frame.
+fn send(socket: &OwnedFd, virtio: [u8; VNET_HEADER], prefix: &[u8], packet: &[u8]) -> bool {
+    let parts = [&virtio[..], prefix, packet].map(IoSlice::new);
+    loop {
+        match rustix::io::writev(socket, &parts) {
+            Err(Errno::INTR) => {}
+            written => return written.is_ok(),
         }
     }
 }
@@ -285,7 +285,7 @@ impl Nic for Interface {
         else {
             let refused = self.flush();
             let virtio = VnetHeader::of(&[], checksum, None).bytes(0);
-            return refused + u64::from(!self.send(virtio, frame, &[]));
+            return refused + u64::from(!send(&self.socket, virtio, frame, &[]));
         };
         let own = later(checksum, ETHERNET);
         if self.train.count() > 0 && self.train_prefix == prefix && self.train.push(packet, own) {
@@ -305,16 +305,9 @@ impl Nic for Interface {
         }
         let (packet, checksum, size) = self.train.whole();
         let virtio = VnetHeader::of(packet, checksum, size).bytes(ETHERNET);
-        // Not `self.send`, because the train is still mutably borrowed here.
-        let parts = [&virtio[..], &self.train_prefix, packet].map(IoSlice::new);
-        let written = loop {
-            match rustix::io::writev(&self.socket, &parts) {
-                Err(Errno::INTR) => {}
-                written => break written,
-            }
-        };
+        let written = send(&self.socket, virtio, &self.train_prefix, packet);
         self.train.clear();
-        if written.is_ok() { 0 } else { count }
+        if written { 0 } else { count }
     }
 
     /// Frames that the socket dropped for lack of space, and invalid ones.

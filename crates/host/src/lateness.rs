@@ -82,9 +82,10 @@ impl Lateness {
 }
 
 impl Late {
-    /// Whether the network that programs saw may have differed from the configured one.
-    pub fn too_late(&self) -> bool {
-        self.p99 > TOO_LATE
+    /// Whether the network that programs saw may have differed from the configured one. Its time passes more slowly
+    /// than the wall clock's by the factor `stretch`.
+    pub fn too_late(&self, stretch: f64) -> bool {
+        self.p99 > TOO_LATE.scale(stretch)
     }
 
     /// Warnings for readers of the result. The wording is the same for all runs, so that a report can print it once
@@ -98,5 +99,23 @@ impl Late {
             ));
         }
         doubts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where time is stretched, a millisecond of the network takes longer.
+    #[test]
+    fn the_bound_is_a_time_of_the_network() {
+        let late = Late {
+            p99: Dur::from_millis(3),
+            ..Late::default()
+        };
+        assert_eq!(
+            [1.0, 2.0, 4.0].map(|s| late.too_late(s)),
+            [true, true, false]
+        );
     }
 }

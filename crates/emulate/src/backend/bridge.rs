@@ -132,10 +132,11 @@ impl Bridge<'_> {
         ready: &dyn Fn(),
         cancelled: &dyn Fn() -> bool,
     ) -> Result<(Conditions, Vec<PortCounts>), RunError> {
-        let nics = self.open_all()?;
         let route = self.route()?;
-        // The background warms up before any host can send.
+        // The background warms up before any host can send, which takes a while. Frames that came meanwhile would wait
+        // in the sockets, and the time of faults would run.
         let (mut world, ..) = beginning(self.spec)?;
+        let nics = self.open_all()?;
         // Nobody analyses a bridge's traffic by millisecond, and it may stand for weeks.
         world.meter(Dur::from_secs(1), Dur::from_secs(3_600));
         let begin = world.now();
@@ -179,7 +180,7 @@ impl Bridge<'_> {
         let ended = running.stop().map_err(failed)?;
         let conditions = Conditions {
             late: ended.late,
-            too_late: ended.late.too_late(),
+            too_late: ended.late.too_late(self.settings.stretch.max(1.0)),
             counts: ended.counts,
             precision,
             offload: self.settings.offload,

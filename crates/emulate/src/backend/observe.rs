@@ -11,7 +11,7 @@ use swell_experiment::stage;
 use super::Conditions;
 use super::play::{Done, Played};
 use super::programs::Exit;
-use super::requests::{self, is_client, waited_until};
+use super::requests::{self, is_client, tried_until, waited_until};
 use crate::{Connection, Conversations, Ending};
 use swell_host::Offload;
 
@@ -89,8 +89,11 @@ fn programs(
         Measure::Connections => {
             let all = from_here.iter().enumerate();
             let end = Time::ZERO + length;
-            all.map(|(i, c)| connection(i, c, waited_until(exits, c.start, end)))
-                .collect()
+            let waited = |c: &Connection| match c.connected {
+                Some(_) => waited_until(exits, c.start, end),
+                None => tried_until(exits, c, c.until),
+            };
+            all.map(|(i, c)| connection(i, c, waited(c))).collect()
         }
         Measure::Runs => ran(),
     };
@@ -123,8 +126,11 @@ fn programs(
 /// The row of a connection whose client waited until `end` at most.
 fn connection(index: usize, c: &Connection, end: Time) -> Request {
     let seconds = |at: Option<Time>| at.map_or(f64::NAN, Time::as_secs_f64);
+    // An upload without a reply ends with its last byte.
+    let uploaded = c.delivered.filter(|_| c.ending == Ending::Closed);
     let last_seen = c
         .last_byte
+        .or(uploaded)
         .or(c.first_byte)
         .or(c.connected)
         .unwrap_or(c.start);
@@ -132,6 +138,7 @@ fn connection(index: usize, c: &Connection, end: Time) -> Request {
         Ending::Closed | Ending::Closing | Ending::ResetByClient if c.last_byte.is_some() => {
             Outcome::Done
         }
+        Ending::Closed if uploaded.is_some() => Outcome::Done,
         Ending::Open | Ending::Closing | Ending::ResetByClient => Outcome::Unfinished,
         Ending::Closed | Ending::ResetByServer => Outcome::Failed,
     };
@@ -141,10 +148,11 @@ fn connection(index: usize, c: &Connection, end: Time) -> Request {
         start: c.start.as_secs_f64(),
         connected: seconds(c.connected),
         first_byte: seconds(c.first_byte),
-        last_byte: seconds(c.last_byte),
+        last_byte: seconds(c.last_byte.or(uploaded)),
         observed_until: match c.ending {
             // The client was still waiting then.
             Ending::Open | Ending::Closing if outcome == Outcome::Unfinished => end.as_secs_f64(),
+            Ending::ResetByClient if c.connected.is_none() => end.as_secs_f64(),
             _ => last_seen.as_secs_f64(),
         },
         bytes: c.bytes[1],
@@ -335,6 +343,39 @@ fn pressure(conditions: &Conditions) -> Vec<Warning> {
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    /// A client sends and closes, and the server closes without a reply.
+    #[test]
+    fn an_upload_without_a_reply_is_done_with_its_last_byte() {
+        let at = |ms| Time::ZERO + Dur::from_millis(ms);
+        let upload = Connection {
+            client: ([198, 18, 0, 1].into(), 5000),
+            server: ([198, 19, 0, 1].into(), 80),
+            start: at(1000),
+            last_try: at(1000),
+            connected: Some(at(1040)),
+            first_byte: None,
+            last_byte: None,
+            delivered: Some(at(1300)),
+            bytes: [100_000, 0],
+            retransmissions: [0; 2],
+            ending: Ending::Closed,
+            until: at(1400),
+            exchanges: Vec::new(),
+            unasked: [0; 2],
+        };
+        let row = connection(0, &upload, at(4000));
+        assert_eq!(
+            (row.outcome, row.last_byte, row.observed_until),
+            (Outcome::Done, 1.3, 1.3)
+        );
+        let nothing = Connection {
+            delivered: None,
+            bytes: [0; 2],
+            ..upload
+        };
+        assert_eq!(connection(0, &nothing, at(4000)).outcome, Outcome::Failed);
+    }
 
     #[test]
     fn what_the_machine_lacked_is_told() {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use swell_base::{Dur, Time, Warning};
+use swell_base::{Dur, Rate, Time, Warning};
 use swell_experiment::RunSpec;
 use swell_experiment::backend::RunError;
-use swell_experiment::file::Hop;
+use swell_experiment::file::{Change, Hop, Queue, narrowest};
 use swell_experiment::kinds::Traffic;
 use swell_experiment::observe::{MeasureSample, Request};
 use swell_experiment::stage::{self, Ledgers, RunParts};
@@ -28,6 +28,10 @@ pub(super) const LOOK: Duration = Duration::from_millis(50);
 
 /// Limit on socket buffers: the kernel's values have 31 bits, and other programs need memory too.
 const MOST_BUFFER: u64 = 256 << 20;
+
+/// The buffers where `swell set` can change the network: those of 1 Gbit/s over 130 ms. Larger ones would make the
+/// kernel announce windows in coarser units than it does by default in most networks (RFC 7323 section 2.3).
+const FOR_ANY: u64 = 64 << 20;
 
 /// A run that is to be executed, and its callbacks.
 pub(super) struct Play<'a> {
@@ -129,7 +133,7 @@ impl Play<'_> {
             Done::Machine(_, _, warnings) => warnings,
             Done::Exits(_) => &[],
         };
-        let too_late = requests::too_late(&conversations, &ended.late)
+        let too_late = requests::too_late(&conversations, &ended.late, self.stretch)
             || requests::behind(doubts.iter().chain(own));
         let losses = hosts.iter().map(|h| Ok((h.name().to_owned(), h.losses()?)));
         let losses: io::Result<Vec<_>> = losses.collect();
@@ -208,18 +212,14 @@ impl Play<'_> {
         Host::create(self.rights, &config).map_err(failed)
     }
 
-    /// Size of TCP buffers in bytes at which the network limits a connection, not the kernel. It is four
-    /// bandwidth-delay products: kernels count memory, about twice the data, and a queue can double the round-trip
-    /// time.
+    /// Size of TCP buffers in bytes at which the network limits a connection, not the kernel.
     fn buffers(&self) -> u64 {
-        let path = self.spec.foreground_path();
-        let delays: Dur = self.spec.along(&path).map(|l| l.delay).sum();
-        let round_trip = (delays + self.foreground.delay() * 4).as_secs_f64();
-        let narrowest = self.spec.narrowest(&path);
-        let rates = narrowest.map(|q| self.spec.link(q).rate.bps());
-        let rate = rates.into_iter().max();
-        let bytes = rate.unwrap_or(0) as f64 / 8.0 * round_trip * 4.0;
-        (bytes as u64).min(MOST_BUFFER)
+        let known = buffers(self.spec, self.foreground.delay());
+        match self.settings.control {
+            // Rates and delays can be set while the program runs.
+            Some(_) => known.max(FOR_ANY),
+            None => known,
+        }
     }
 
     /// Starts all programs that serve, and waits until they are ready.
@@ -322,6 +322,38 @@ impl Play<'_> {
     }
 }
 
+/// Four bandwidth-delay products of the run, in bytes: kernels count memory, about twice the data, and a queue can
+/// double the round-trip time. Rates and delays are the largest that the links ever have. `access` is the delay of a
+/// host's access link.
+fn buffers(spec: &RunSpec, access: Dur) -> u64 {
+    let path = spec.foreground_path();
+    let both = path.iter().flat_map(|hop| {
+        [0, 1].map(|direction| Queue {
+            link: hop.link,
+            direction,
+        })
+    });
+    let delays: Dur = both
+        .map(|q| most(spec, q, spec.link(q).delay, |c| c.delay))
+        .sum();
+    let round_trip = (delays + access * 4).as_secs_f64();
+    let of_trace = |c: &Change| {
+        let trace = spec.deliveries.get(&c.deliveries.as_ref()?.0.file)?;
+        Some(trace.rate())
+    };
+    let rate = |q: Queue| most(spec, q, spec.link(q).rate, |c| c.rate.or(of_trace(c)));
+    let rates = [false, true].map(|down| narrowest(&path, down, rate).map(rate));
+    let highest = rates.into_iter().flatten().max();
+    let bytes = highest.map_or(0, Rate::bps) as f64 / 8.0 * round_trip * 4.0;
+    (bytes as u64).min(MOST_BUFFER)
+}
+
+/// The largest value that a queue's link ever has, if it is `first` at first.
+fn most<T: Ord>(spec: &RunSpec, queue: Queue, first: T, of: impl Fn(&Change) -> Option<T>) -> T {
+    let changes = &spec.links[queue.link].changes[usize::from(queue.direction)];
+    changes.iter().filter_map(of).fold(first, T::max)
+}
+
 /// The shortest time that a packet takes from host to host at any time in the run. `access` is the delay of a host's
 /// access link.
 pub(super) fn crossing(spec: &RunSpec, access: Dur) -> Dur {
@@ -361,6 +393,29 @@ pub(super) fn of_sockets(tcp: &Config) -> Arc<Config> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
+    use swell_experiment::plan::Plan;
+
+    /// A link that becomes faster, or longer, while the program runs.
+    #[test]
+    fn buffers_are_large_enough_for_what_links_become() {
+        let of = |changes: &str| {
+            let text = format!(
+                "name = 'x'\nbackend = 'emulated'\n[network]\nrate = '10Mbit'\ndelay = '50ms'\n{changes}\n\
+                 [[background]]\nkind = 'none'\nname = 'none'\n\
+                 [[foreground]]\nkind = 'program'\nname = 'x'\nclient.command = 'true'\n"
+            );
+            let plan = Plan::resolve(&text, "x.toml", std::path::Path::new("")).unwrap();
+            let none = &plan.file.background[0].0;
+            buffers(&plan.alone(none, 0, None, &BTreeMap::new()), Dur::ZERO)
+        };
+        let change = |what| format!("[[network.change]]\nat = '1s'\n{what}");
+        // Four times 10 Mbit/s times 100 ms.
+        assert_eq!(of(""), 500_000);
+        assert_eq!(of(&change("rate = '100Mbit'")), 5_000_000);
+        assert_eq!(of(&change("delay = '500ms'")), 5_000_000);
+        assert_eq!(of(&change("rate = '1Mbit'")), 500_000);
+    }
 
     #[test]
     fn ecn_is_told_to_the_namespace_and_not_to_sockets() {

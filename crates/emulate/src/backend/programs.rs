@@ -185,12 +185,27 @@ impl<'p> Programs<'p> {
                 ended(&exit);
             }
             exits.push(exit);
-            if what.think > Dur::ZERO {
-                let pause = what.think.scale(self.play.stretch);
-                std::thread::sleep(Duration::from_nanos(pause.as_nanos()));
+            if what.count.is_none_or(|n| exits.len() < n as usize) {
+                self.think(running)?;
             }
         }
         Ok((exits, left))
+    }
+
+    /// Waits between two runs of the client, or until the run of the network is over.
+    fn think(&self, running: &Running) -> Result<(), RunError> {
+        let until = running.now() + self.what.think;
+        while !running.is_over() {
+            let left = until.since(running.now()).scale(self.play.stretch);
+            if left == Dur::ZERO {
+                break;
+            }
+            std::thread::sleep(Duration::from_nanos(left.as_nanos()).min(LOOK));
+            if self.play.look(running) {
+                return Err(RunError::Cancelled);
+            }
+        }
+        Ok(())
     }
 
     /// Measures that the client's runs reported, and warnings about them.

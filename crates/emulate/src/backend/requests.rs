@@ -1,5 +1,6 @@
 //! Requests of real programs as rows of the table `requests`.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use swell_base::{Dur, Time, Warning};
@@ -18,12 +19,15 @@ pub(super) fn is_client(address: IpAddr) -> bool {
     CLIENT.contains(&address)
 }
 
+/// The connections that the client opened. Their numbers are those of the column `client`.
+fn connections(conversations: &Conversations) -> impl Iterator<Item = &Connection> {
+    let all = conversations.connections.iter();
+    all.filter(|c| is_client(c.client.0))
+}
+
 /// The exchanges that the client began, each with the number of its conversation and its number in it.
 fn exchanges(conversations: &Conversations) -> impl Iterator<Item = (usize, usize, &Exchange)> {
-    let connections = conversations
-        .connections
-        .iter()
-        .map(|c| (c.client.0, &c.exchanges));
+    let connections = connections(conversations).map(|c| (c.client.0, &c.exchanges));
     let datagrams = conversations
         .datagrams
         .iter()
@@ -41,6 +45,17 @@ pub(super) fn waited_until(exits: &[Exit], start: Time, until: Time) -> Time {
     until.min(end).max(start)
 }
 
+/// How long a client waits for the answer to its first SYN before it sends the SYN again (RFC 6298 section 2). Later
+/// it waits at most as long as it has waited in all before, and this.
+const SYN_AGAIN: Dur = Dur::from_secs(1);
+
+/// How long the client can have waited for a connection that was never opened, observed until `until`. A client that
+/// gives up sends nothing, but one that still waits sends its SYN again.
+pub(super) fn tried_until(exits: &[Exit], c: &Connection, until: Time) -> Time {
+    let again = c.last_try + c.last_try.since(c.start) + SYN_AGAIN;
+    waited_until(exits, c.start, until).min(again)
+}
+
 /// The client's requests in the order in which they began, with warnings. Data that needs no answer is not a request.
 /// Heartbeats count as requests only if there are no others. `exits` are the runs of the client.
 pub(super) fn requests(
@@ -52,12 +67,22 @@ pub(super) fn requests(
         .collect();
     let beats = all.iter().filter(|a| a.2.label == Label::Heartbeat).count();
     let others = all.len() > beats;
+    let attempts = Attempts::of(conversations);
     let mut rows: Vec<Request> = all
         .iter()
         .filter(|a| !others || a.2.label != Label::Heartbeat)
-        .map(|&(conversation, index, e)| row(conversation, index, e, exits))
+        .map(|&(conversation, index, e)| {
+            let mut row = row(conversation, index, e, exits);
+            if index == 0
+                && let Some(earlier) = attempts.earlier.get(&conversation)
+            {
+                row.start = (e.start - *earlier).as_secs_f64();
+                row.connected = row.start;
+            }
+            row
+        })
         .collect();
-    rows.extend(never_opened(conversations, exits));
+    rows.extend(never_opened(&attempts, exits));
     rows.sort_by(|a, b| a.start.total_cmp(&b.start));
     let mut doubts = Vec::new();
     if all.iter().any(|a| a.2.label == Label::Merged) {
@@ -119,7 +144,7 @@ pub(super) fn behind<'w>(warnings: impl IntoIterator<Item = &'w Warning>) -> boo
 /// Whether the emulator's lateness could have changed too much for the run to decide a verdict: too many requests,
 /// too many one-way transfers, or too many packets of streams. If packets show none of these, the criterion is one
 /// packet in a hundred that is over a millisecond late (ModelNet's bound).
-pub(super) fn too_late(conversations: &Conversations, late: &Late) -> bool {
+pub(super) fn too_late(conversations: &Conversations, late: &Late, stretch: f64) -> bool {
     let judged = |all: &mut dyn Iterator<Item = &Exchange>| {
         all.fold([0, 0], |[all, changed], e| {
             [
@@ -136,7 +161,7 @@ pub(super) fn too_late(conversations: &Conversations, late: &Late) -> bool {
     let streams = streams.fold([0, 0], |sum, s| [sum[0] + s[0], sum[1] + s[1]]);
     let kinds = [requests, transfers, streams];
     if kinds.iter().all(|k| k[0] == 0) {
-        return late.too_late();
+        return late.too_late(stretch);
     }
     kinds
         .iter()
@@ -167,41 +192,75 @@ fn row(conversation: usize, index: usize, e: &Exchange, exits: &[Exit]) -> Reque
     }
 }
 
-/// A program that is refused at one of a server's addresses tries the next one (RFC 8305 section 5). If that attempt
-/// succeeds within this time, the refusal is not a failed request.
+/// A program that cannot connect to one of a server's addresses tries the next one, when it is refused or before
+/// (RFC 8305 section 5). If that attempt succeeds and began within this time, the first one is not a failed request.
 const NEXT_ADDRESS: Dur = Dur::from_millis(1000);
 
-/// Whether the client was refused here but soon afterwards connected to the same port over the other IP version.
-fn answered_elsewhere(refused: &Connection, all: &[Connection]) -> bool {
-    let after = |c: &Connection| {
+/// Connections that the client could not open.
+struct Attempts<'c> {
+    /// Those that failed, each with its number.
+    failed: Vec<(usize, &'c Connection)>,
+    /// How much before a connection the client began to try to connect over the other IP version, by the number of the
+    /// connection.
+    earlier: BTreeMap<usize, Dur>,
+}
+
+impl<'c> Attempts<'c> {
+    fn of(conversations: &'c Conversations) -> Attempts<'c> {
+        let all: Vec<&Connection> = connections(conversations).collect();
+        let mut attempts = Attempts {
+            failed: Vec::new(),
+            earlier: BTreeMap::new(),
+        };
+        for (number, c) in all.iter().enumerate() {
+            if c.connected.is_some() || !c.exchanges.is_empty() {
+                continue;
+            }
+            let Some(instead) = connected_elsewhere(c, &all) else {
+                attempts.failed.push((number, c));
+                continue;
+            };
+            let by = all[instead].start.since(c.start);
+            let earlier = attempts.earlier.entry(instead).or_default();
+            *earlier = by.max(*earlier);
+        }
+        attempts
+    }
+}
+
+/// The connection to the same port over the other IP version that the client used instead of this one, which it could
+/// not open.
+fn connected_elsewhere(tried: &Connection, all: &[&Connection]) -> Option<usize> {
+    let refused = tried.ending == Ending::ResetByServer;
+    // Connections come in the order in which they began.
+    let from = all.partition_point(|c| c.start + NEXT_ADDRESS < tried.start);
+    let until = tried
+        .start
+        .max(if refused { tried.until } else { tried.start })
+        + NEXT_ADDRESS;
+    let near = all[from..].iter().take_while(|c| c.start < until);
+    let instead = |c: &&Connection| {
         let (server, port) = c.server;
-        port == refused.server.1
-            && server.is_ipv4() != refused.server.0.is_ipv4()
-            && is_client(c.client.0)
-            && c.connected.is_some()
-            && c.start >= refused.start
-            && c.start.since(refused.until) < NEXT_ADDRESS
+        let other = port == tried.server.1 && server.is_ipv4() != tried.server.0.is_ipv4();
+        // A client that waits for both takes the first. Then it no longer tries to open the other.
+        let taken = |at: Time| at >= tried.start && tried.last_try <= at;
+        other && c.connected.is_some_and(taken) && (!refused || c.start >= tried.start)
     };
-    refused.ending == Ending::ResetByServer && all.iter().any(after)
+    near.enumerate()
+        .find_map(|(i, c)| instead(c).then_some(from + i))
 }
 
 /// Connections that the client could not open. They count as failed requests if refused, else as unfinished ones.
-fn never_opened(conversations: &Conversations, exits: &[Exit]) -> impl Iterator<Item = Request> {
-    let ours = conversations.connections.iter().enumerate();
-    let closed = ours.filter(|(_, c)| {
-        is_client(c.client.0)
-            && c.connected.is_none()
-            && c.exchanges.is_empty()
-            && !answered_elsewhere(c, &conversations.connections)
-    });
-    closed.map(|(number, c): (usize, &Connection)| Request {
+fn never_opened(attempts: &Attempts<'_>, exits: &[Exit]) -> impl Iterator<Item = Request> {
+    let closed = attempts.failed.iter();
+    closed.map(|&(number, c)| Request {
         client: number as u32,
         index: 0,
         start: c.start.as_secs_f64(),
         connected: f64::NAN,
         first_byte: f64::NAN,
         last_byte: f64::NAN,
-        observed_until: waited_until(exits, c.start, c.until).as_secs_f64(),
+        observed_until: tried_until(exits, c, c.until).as_secs_f64(),
         bytes: 0,
         retransmissions: 0,
         outcome: match c.ending {
@@ -222,9 +281,11 @@ mod tests {
             client: (CLIENT[version], 5000),
             server: (SERVER[version], 80),
             start: at,
+            last_try: at,
             connected: connected.then_some(at),
             first_byte: None,
             last_byte: None,
+            delivered: None,
             bytes: [0, 0],
             retransmissions: [0, 0],
             ending: if connected {
@@ -284,7 +345,7 @@ mod tests {
                 p99: Dur::from_millis(100),
                 ..Late::default()
             };
-            [Late::default(), far_too_late].map(|late| too_late(&conversations, &late))
+            [Late::default(), far_too_late].map(|late| too_late(&conversations, &late, 1.0))
         };
         let good = || exchange(Label::Request, 50);
         assert_eq!(judged(vec![], [0, 0]), [false, true]);
@@ -354,7 +415,8 @@ mod tests {
         };
         let (rows, _) = requests(&conversations, &exits);
         let until: Vec<f64> = rows.iter().map(|r| r.observed_until).collect();
-        assert_eq!(until, [2.0, 4.0]);
+        // A client that had still waited would have sent its SYN again after a second.
+        assert_eq!(until, [2.0, 3.5]);
     }
 
     #[test]
@@ -386,7 +448,7 @@ mod tests {
                 connections,
                 ..Conversations::default()
             };
-            never_opened(&conversations, &[])
+            never_opened(&Attempts::of(&conversations), &[])
                 .map(|r| r.outcome)
                 .collect::<Vec<_>>()
         };
@@ -406,5 +468,53 @@ mod tests {
         // A later success at the same address does not undo the failure.
         let again = vec![connection(0, 0, false), connection(0, 11, true)];
         assert_eq!(found(again), [Outcome::Failed]);
+    }
+
+    /// Happy Eyeballs (RFC 8305): a SYN over IPv6 is lost, and the client connects over IPv4 meanwhile.
+    #[test]
+    fn the_request_of_a_client_that_tries_both_versions_begins_at_its_first_attempt() {
+        let rows = |tried: Connection, start: u64| {
+            let mut used = connection(0, start, true);
+            used.exchanges = vec![Exchange {
+                start: at(start),
+                first_byte: Some(at(start + 50)),
+                last_byte: Some(at(start + 50)),
+                until: at(start + 50),
+                bytes: [1, 1],
+                pieces: 1,
+                retransmissions: 0,
+                late: Dur::ZERO,
+                outcome: crate::Outcome::Answered,
+                label: Label::Request,
+            }];
+            let conversations = Conversations {
+                connections: vec![tried, used],
+                ..Conversations::default()
+            };
+            let (rows, _) = requests(&conversations, &[]);
+            rows.iter()
+                .map(|r| (r.start, r.outcome))
+                .collect::<Vec<_>>()
+        };
+        let lost = || Connection {
+            ending: Ending::Open,
+            until: at(9000),
+            ..connection(1, 1000, false)
+        };
+        assert_eq!(rows(lost(), 1250), [(1.0, Outcome::Done)]);
+        // Its SYN-ACK came when the client had given up.
+        let given_up = Connection {
+            ending: Ending::ResetByClient,
+            ..lost()
+        };
+        assert_eq!(rows(given_up, 1250), [(1.0, Outcome::Done)]);
+        assert_eq!(rows(connection(1, 1000, false), 1011)[0].0, 1.0);
+        // A client that goes on trying has not connected elsewhere.
+        let goes_on = Connection {
+            last_try: at(2000),
+            ..lost()
+        };
+        let both = [(1.0, Outcome::Unfinished), (1.25, Outcome::Done)];
+        assert_eq!(rows(goes_on, 1250), both);
     }
 }

@@ -1,5 +1,6 @@
 //! Scripted segments, observed at both hosts.
 
+use super::super::turns::{Label, Outcome};
 use super::*;
 
 /// A TCP packet over IPv4 with this many bytes of payload.
@@ -170,4 +171,160 @@ fn noise_does_not_panic() {
             line.arrives(&p);
         }
     }
+}
+
+impl Line {
+    fn wait(&mut self, ms: u64) {
+        self.now += ms * 1_000_000;
+    }
+    /// The client acknowledges this many bytes of the server's data.
+    fn acknowledges(&mut self, bytes: u32) {
+        let mut p = packet(true, CLIENT.wrapping_add(101), ACK, 0);
+        p[28..32].copy_from_slice(&SERVER.wrapping_add(1 + bytes).to_be_bytes());
+        self.both(&p);
+    }
+    fn answers(&mut self, from: u32, len: usize) {
+        let seq = SERVER.wrapping_add(1 + from);
+        self.both(&packet(false, seq, ACK | PSH, len));
+    }
+    fn one(self) -> Connection {
+        let end = Time::from_nanos(self.now);
+        self.seen.finish(end).remove(0)
+    }
+}
+
+/// A program gives up, and then the SYN-ACK comes. Its kernel answers with a reset.
+#[test]
+fn a_client_that_gave_up_is_not_connected() {
+    let mut line = Line::new();
+    line.sends(&packet(true, CLIENT, SYN, 0));
+    line.wait(1000);
+    line.both(&packet(true, CLIENT, SYN, 0));
+    let last_try = Time::from_nanos(line.now - 1);
+    line.wait(500);
+    line.both(&packet(false, SERVER, SYN | ACK, 0));
+    line.both(&packet(true, CLIENT.wrapping_add(1), RST, 0));
+    let c = line.one();
+    assert_eq!(
+        (c.connected, c.last_try, c.ending),
+        (None, last_try, Ending::ResetByClient)
+    );
+}
+
+/// Data that comes after the client closed, and that its kernel answers with a reset, was not waited for.
+#[test]
+fn a_request_that_its_client_abandoned_is_cut_off() {
+    // Bytes of the answer that arrive before the client closes and after, and what becomes of the request.
+    let cases = [
+        (0, 1000, Outcome::CutOff),
+        (400, 600, Outcome::CutOff),
+        // The whole answer, and the announcement of a close.
+        (1000, 31, Outcome::Answered),
+    ];
+    for (before, after, outcome) in cases {
+        let mut line = opened();
+        line.wait(10);
+        if before > 0 {
+            line.sends(&packet(false, SERVER.wrapping_add(1), ACK | PSH, before));
+            line.arrives(&packet(false, SERVER.wrapping_add(1), ACK | PSH, before));
+        }
+        let last = Time::from_nanos(line.now);
+        // The rest is on its way.
+        let rest = packet(
+            false,
+            SERVER.wrapping_add(1 + before as u32),
+            ACK | PSH,
+            after,
+        );
+        line.sends(&rest);
+        line.wait(10);
+        line.both(&packet(true, CLIENT.wrapping_add(101), ACK | FIN, 0));
+        let closed = Time::from_nanos(line.now - 1);
+        line.wait(10);
+        line.arrives(&rest);
+        line.both(&packet(true, CLIENT.wrapping_add(102), RST, 0));
+        let c = line.one();
+        assert_eq!(c.exchanges.len(), 1);
+        let e = &c.exchanges[0];
+        let until = match outcome {
+            Outcome::Answered => last,
+            _ => closed,
+        };
+        assert_eq!((e.outcome, e.until), (outcome, until), "{before} bytes");
+        assert_eq!(c.last_byte, (before > 0).then_some(last));
+    }
+}
+
+/// It waited for less than a round trip, but for an answer to the only data that it sent.
+#[test]
+fn an_only_request_that_its_client_abandoned_early_is_cut_off() {
+    let mut line = Line::new();
+    line.both(&packet(true, CLIENT, SYN, 0));
+    line.wait(1200);
+    line.both(&packet(false, SERVER, SYN | ACK, 0));
+    line.both(&packet(true, CLIENT.wrapping_add(1), ACK, 100));
+    line.wait(800);
+    line.both(&packet(true, CLIENT.wrapping_add(101), ACK | FIN, 0));
+    let closed = Time::from_nanos(line.now - 1);
+    line.wait(400);
+    line.answers(0, 1000);
+    line.both(&packet(true, CLIENT.wrapping_add(102), RST, 0));
+    let c = line.one();
+    let e = &c.exchanges[0];
+    assert_eq!(
+        (e.outcome, e.label, e.until),
+        (Outcome::CutOff, Label::Request, closed)
+    );
+}
+
+/// A client that closes only its own direction reads the answer, whatever it does with data that comes later.
+#[test]
+fn a_client_that_closed_its_own_direction_reads_on() {
+    let mut line = opened();
+    line.both(&packet(true, CLIENT.wrapping_add(101), ACK | FIN, 0));
+    line.wait(10);
+    line.answers(0, 1000);
+    let last = Time::from_nanos(line.now);
+    line.acknowledges(1000);
+    line.wait(10);
+    line.both(&packet(true, CLIENT.wrapping_add(102), RST, 0));
+    let c = line.one();
+    let e = &c.exchanges[0];
+    assert_eq!((e.outcome, e.until), (Outcome::Answered, last));
+}
+
+/// The time that a lost SYN cost is no part of the round-trip time.
+#[test]
+fn an_unanswered_request_after_a_lost_syn_is_no_farewell() {
+    let mut line = Line::new();
+    line.sends(&packet(true, CLIENT, SYN, 0));
+    line.wait(1000);
+    line.both(&packet(true, CLIENT, SYN, 0));
+    line.wait(20);
+    line.both(&packet(false, SERVER, SYN | ACK, 0));
+    line.wait(1000);
+    line.both(&packet(true, CLIENT.wrapping_add(1), ACK, 100));
+    line.wait(500);
+    line.both(&packet(true, CLIENT.wrapping_add(101), RST, 0));
+    let c = line.one();
+    let e = &c.exchanges[0];
+    assert_eq!((e.outcome, e.label), (Outcome::CutOff, Label::Request));
+}
+
+/// The first exchange includes the opening, so it includes its lateness, but not that of a pause after it.
+#[test]
+fn lateness_of_the_opening_counts() {
+    let late = Dur::from_millis(3);
+    let mut line = Line::new();
+    line.both(&packet(true, CLIENT, SYN, 0));
+    line.both(&packet(false, SERVER, SYN | ACK, 0));
+    line.seen.left_late(0, Time::from_nanos(line.now), late);
+    line.both(&packet(true, CLIENT.wrapping_add(1), ACK, 0));
+    line.wait(1000);
+    let resumed = Time::from_nanos(line.now);
+    line.seen.stalled(resumed, Dur::from_millis(50));
+    line.wait(1000);
+    line.both(&packet(true, CLIENT.wrapping_add(1), ACK, 100));
+    line.answers(0, 1000);
+    assert_eq!(line.one().exchanges[0].late, late);
 }

@@ -533,3 +533,49 @@ proptest! {
         }
     }
 }
+
+/// The client's kernel says that no socket was there for this answer.
+fn unread(answer: &[u8]) -> Vec<u8> {
+    let mut p = packet(true, ICMP, [3, 3, 0, 0, 0, 0, 0, 0], 0);
+    p.extend_from_slice(&answer[..28]);
+    p
+}
+
+#[test]
+fn an_answer_that_nobody_read_is_none() {
+    let mut answer = datagram(false, 4000, 120);
+    answer[24..26].copy_from_slice(&128u16.to_be_bytes());
+    let mut tap = Tap::new();
+    tap.crosses(0, &datagram(true, 4000, 40));
+    tap.crosses(1200, &answer);
+    tap.sent(1210, &unread(&answer));
+    // More of it makes no difference.
+    tap.crosses(1201, &answer);
+    // Another program takes the port.
+    tap.crosses(5000, &datagram(true, 4000, 40));
+    tap.crosses(5012, &answer);
+    let all = tap.finish(6000);
+    assert_eq!(
+        times(&all[0]),
+        [
+            (0, None, Outcome::CutOff),
+            (5000, Some(5022), Outcome::Answered)
+        ]
+    );
+    assert_eq!(all[0].exchanges[0].until, ms(1210));
+}
+
+/// A repeated question is answered twice, and the client reads only the first answer.
+#[test]
+fn an_answer_that_was_read_ends_its_request() {
+    let mut answer = datagram(false, 4000, 120);
+    answer[24..26].copy_from_slice(&128u16.to_be_bytes());
+    let mut tap = Tap::new();
+    tap.crosses(0, &datagram(true, 4000, 40));
+    tap.crosses(100, &datagram(true, 4000, 40));
+    tap.crosses(112, &answer);
+    tap.crosses(212, &answer);
+    tap.sent(222, &unread(&answer));
+    let all = tap.finish(6000);
+    assert_eq!(times(&all[0]), [(0, Some(122), Outcome::Answered)]);
+}
