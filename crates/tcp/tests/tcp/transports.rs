@@ -206,6 +206,42 @@ fn ledbat_keeps_its_target_delay() {
     assert_eq!(plus.lost, 0);
 }
 
+/// With data in both directions acknowledgements ride on data, and still report delays: each direction is used, and its
+/// queue stays at the target.
+#[test]
+fn those_that_measure_one_way_delays_do_so_with_data_both_ways() {
+    for (algorithm, bar, queue) in [
+        (Algorithm::Ledbat, 0.95, 105.0),
+        (Algorithm::Lp, 0.8, 100.0),
+    ] {
+        let mut net = Net::new(linux(algorithm), ms(20))
+            .rate(RATE)
+            .queue(ms(400))
+            .app(|_, _, event, e| {
+                if event == Event::Connected {
+                    e.send(1 << 40);
+                }
+            });
+        net.run_until(Time::from_secs_f64(30.0));
+        let delivered = |of: &Net| [CLIENT, SERVER].map(|end| of.ends[end].stats().delivered);
+        let before = delivered(&net);
+        let mut sums = [0.0; 2];
+        for k in 0..3000 {
+            net.run_until(Time::from_secs_f64(30.0 + f64::from(k) * 0.01));
+            for end in [CLIENT, SERVER] {
+                sums[end] += net.backlog(end).as_millis_f64();
+            }
+        }
+        for (after, first) in delivered(&net).into_iter().zip(before) {
+            let share = (after - first) as f64 * 8.0 / (30.0 * RATE.bps() as f64 * HEADERS);
+            assert!(share > bar, "{algorithm:?}: {share}");
+        }
+        for sum in sums {
+            assert!(sum / 3000.0 < queue, "{algorithm:?}: {} ms", sum / 3000.0);
+        }
+    }
+}
+
 /// Low-priority transports use a path that is otherwise idle.
 #[test]
 fn those_that_give_way_fill_an_idle_path() {
