@@ -72,6 +72,12 @@ impl Sender {
                 self.rearm(cfg, now);
             }
         }
+        if d.bytes > 0
+            && let Some(w) = self.window.westwood()
+        {
+            let srtt = self.rtt.smoothed().unwrap_or(Dur::ZERO);
+            w.on_ack(now, d.bytes, srtt, self.rtt.min().unwrap_or(Dur::ZERO));
+        }
         let mut lost = 0;
         if cfg.sack {
             if moved > 0 {

@@ -309,6 +309,36 @@ fn westwood_sets_the_threshold_to_what_fits_in_flight() {
     assert!((17.0..=23.0).contains(&segments), "{segments}");
 }
 
+/// Westwood measures the bandwidth in recovery, too, so that random losses cost it little. Without that, it would reach
+/// 51 % of the rate at a loss of 1 %; Reno reaches 33 %.
+#[test]
+fn westwood_takes_no_random_loss_for_congestion() {
+    for (loss, bar) in [(0.002, 0.97), (0.01, 0.75)] {
+        let share = |algorithm| {
+            let mut stream = swell_base::Stream::new(1, "losses");
+            let mut net = Net::new(linux(algorithm), ms(20))
+                .rate(RATE)
+                .queue(ms(40))
+                .judge(move |s| {
+                    if s.from == SERVER && stream.chance(loss) {
+                        crate::net::lose()
+                    } else {
+                        crate::net::deliver()
+                    }
+                })
+                .app(greedy);
+            net.run_until(Time::from_secs_f64(60.0));
+            let bytes = net.ends[CLIENT].stats().delivered as f64;
+            bytes * 8.0 / (60.0 * RATE.bps() as f64 * HEADERS)
+        };
+        assert!(
+            share(Algorithm::Westwood) > bar,
+            "{}",
+            share(Algorithm::Westwood)
+        );
+    }
+}
+
 fn ecn(base: Config) -> Config {
     Config { ecn: true, ..base }
 }
