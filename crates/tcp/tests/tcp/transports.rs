@@ -117,6 +117,28 @@ fn bbr_paces_after_the_first_ten_segments_and_in_pairs() {
     assert!(gaps[1..].iter().all(|g| (g - 2.8).abs() < 0.03), "{gaps:?}");
 }
 
+/// Without a handshake the first flight leaves before any RTT is known. Its acknowledgement gives the first sample, and
+/// the pacing rate starts over from it (Linux `bbr_set_pacing_rate`, `has_seen_rtt`).
+#[test]
+fn bbr_paces_by_the_first_rtt_without_a_handshake() {
+    let cfg = Config {
+        algorithm: Algorithm::Bbr,
+        ..Config::quic()
+    };
+    let mut net = Net::new(cfg, ms(20)).app(greedy);
+    net.run_until(Time::from_secs_f64(0.079));
+    let sent: Vec<Time> = net.data(SERVER).iter().map(|d| d.0).collect();
+    let again = sent.partition_point(|&t| t == Time::ZERO);
+    assert_eq!(again, 10, "the initial window");
+    // Ten segments in 40 ms, times 2.885: a pair every 2.8 ms.
+    let pairs: Vec<Time> = sent[again..].chunks(2).map(|pair| pair[0]).collect();
+    assert!(pairs.len() >= 10, "{pairs:?}");
+    for two in pairs[1..].windows(2) {
+        let gap = two[1].since(two[0]).as_millis_f64();
+        assert!((gap - 2.8).abs() < 0.03, "{gap}");
+    }
+}
+
 /// On a path of 10 ms the 200 ms of PROBE_RTT are more than the ten rounds of the bandwidth filter. The samples of that
 /// time are not taken for the bandwidth (Linux `bbr_update_min_rtt`: "ignore low rate samples during this mode").
 #[test]
