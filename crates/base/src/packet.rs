@@ -115,17 +115,20 @@ pub struct Segment {
     pub stamps: Stamps,
 }
 
-/// The timestamps of a segment in five bytes. For TCP they hold both values of the option of RFC 7323, in
-/// milliseconds modulo 2^20 (about 17 minutes). For transports that measure one-way delays they hold one number of 32
-/// bits.
+/// The timestamps of a segment in five bytes: two numbers of 20 bits. For TCP they are both values of the option of
+/// RFC 7323, in milliseconds (modulo about 17 minutes). Transports that measure one-way delays store the time of
+/// sending and the delay of the segment that is acknowledged, both in [ticks](Stamps::TICK) (modulo 16.8 s).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps([u8; 5]);
 
 impl Stamps {
-    /// Timestamps are stored modulo this many milliseconds.
+    /// Timestamps are stored modulo this many units.
     pub const RANGE: u32 = 1 << 20;
 
-    /// TSval and TSecr in milliseconds. Only the lower 20 bits are stored.
+    /// Unit of one-way delay measurement.
+    pub const TICK: Dur = Dur::from_micros(16);
+
+    /// TSval and TSecr. Only the lower 20 bits are stored.
     #[inline]
     pub fn new(value: u32, echo: u32) -> Stamps {
         let range = u64::from(Stamps::RANGE - 1);
@@ -140,30 +143,16 @@ impl Stamps {
         u64::from_le_bytes([a, b, c, d, e, 0, 0, 0])
     }
 
-    /// TSval: when the segment was sent, milliseconds.
+    /// TSval: when the segment was sent.
     #[inline]
     pub fn value(self) -> u32 {
         (self.both() & u64::from(Stamps::RANGE - 1)) as u32
     }
 
-    /// TSecr: the timestamp of the segment that is acknowledged, milliseconds.
+    /// TSecr: the timestamp, or the one-way delay, of the segment that is acknowledged.
     #[inline]
     pub fn echo(self) -> u32 {
         (self.both() >> 20) as u32 // 20 bits
-    }
-
-    /// Stores a single number of microseconds.
-    #[inline]
-    pub fn one_way(micros: u32) -> Stamps {
-        let [a, b, c, d] = micros.to_le_bytes();
-        Stamps([a, b, c, d, 0])
-    }
-
-    /// The number of microseconds. In a segment with payload, it is the time of sending, which wraps after 71
-    /// minutes. In a segment without payload, it is the one-way delay of the segment that is acknowledged.
-    #[inline]
-    pub fn micros(self) -> u32 {
-        self.both() as u32 // the lower half
     }
 
     /// Stores an instant. For datagrams, whose sender is known to the network only.
@@ -179,7 +168,7 @@ impl Stamps {
         Dur::from_nanos(now.as_nanos().wrapping_sub(self.both()) & ((1 << 40) - 1))
     }
 
-    /// Difference between two timestamps in milliseconds; negative if `value` is before `earlier`.
+    /// Difference between two timestamps in their unit; negative if `value` is before `earlier`.
     #[inline]
     pub fn since(value: u32, earlier: u32) -> i32 {
         (value.wrapping_sub(earlier) << 12) as i32 >> 12
@@ -311,7 +300,6 @@ mod tests {
             assert_eq!((stamps.value(), stamps.echo()), (value, echo));
         }
         assert_eq!(Stamps::new(Stamps::RANGE + 7, 0).value(), 7);
-        assert_eq!(Stamps::one_way(u32::MAX - 3).micros(), u32::MAX - 3);
         assert_eq!(Stamps::since(5, Stamps::RANGE - 2), 7);
         assert_eq!(Stamps::since(Stamps::RANGE - 2, 5), -7);
     }

@@ -17,6 +17,8 @@ pub struct Census {
     /// Waiting packets by flow, as (sequence number, acknowledgement number, arrival). Packets have no field for
     /// their arrival.
     waiting: Vec<VecDeque<(u64, u64, Time)>>,
+    /// Memory of flows of which no packet waits any more, for the next that need some.
+    spare: Vec<VecDeque<(u64, u64, Time)>>,
     /// Arrival and start of transmission of the latest pure ACK, by flow.
     last_ack: Vec<Option<(Time, Time)>>,
     /// Instants and flows of dropped packets, in order of time.
@@ -227,7 +229,11 @@ impl Census {
             self.last.resize(i + 1, None);
         }
         self.last[i] = Some(at);
-        self.waiting[i].push_back((packet.seg.seq, packet.seg.ack, at));
+        let row = &mut self.waiting[i];
+        if row.capacity() == 0 {
+            *row = self.spare.pop().unwrap_or_default();
+        }
+        row.push_back((packet.seg.seq, packet.seg.ack, at));
         let tally = self.tally_of(packet.flow.0);
         tally.arrived += 1;
         tally.arrived_bytes += u64::from(packet.size);
@@ -286,13 +292,37 @@ impl Census {
         } else {
             queue.iter().position(same)
         }?;
-        queue.remove(place).map(|(_, _, at)| at)
+        let (_, _, at) = queue.remove(place)?;
+        if queue.is_empty() {
+            self.spare.push(std::mem::take(queue));
+        }
+        Some(at)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flows_without_a_waiting_packet_hold_no_memory() {
+        let mut census = Census::default();
+        let packet = |flow| Head {
+            flow: swell_base::FlowId(flow),
+            ..Head::default()
+        };
+        for flow in 0..100 {
+            let at = Time::from_nanos(u64::from(flow));
+            // Two packets wait at once: this one and that of the flow before.
+            census.arrival(at, &packet(flow));
+            if flow > 0 {
+                census.begins(at, &packet(flow - 1));
+            }
+        }
+        let held = census.waiting.iter().filter(|row| row.capacity() > 0);
+        assert_eq!((held.count(), census.spare.len()), (1, 1));
+        assert_eq!(census.tally(0).wait, 99);
+    }
 
     #[test]
     fn buckets_hold_what_lies_between_their_edges() {

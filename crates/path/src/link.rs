@@ -405,6 +405,9 @@ impl Link {
 
     #[inline(never)]
     fn enqueue_any(&mut self, pool: &mut PacketPool, at: Time, place: Place) {
+        if self.waiting == 0 && self.free_at <= at {
+            self.queue.fall_idle(at); // links call their disciplines only while packets wait
+        }
         let (dropped, extra) = (&mut self.dropped, &mut self.extra);
         let accepted = self.queue.enqueue(at, pool, place, &mut |other, reason| {
             dropped[reason as usize] += 1;

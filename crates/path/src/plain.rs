@@ -282,7 +282,7 @@ mod tests {
                     sacks: 0,
                     flags: Flags(rng.bits() as u8),
                     ecn: rng.below(4) as u8,
-                    stamps: Stamps::one_way(rng.bits() as u32),
+                    stamps: Stamps::new(rng.bits() as u32, rng.bits() as u32),
                 };
                 for _ in 0..rng.below(4) * rng.below(2) {
                     let start = rng.below(1 << 30) as i32;

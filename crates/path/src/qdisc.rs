@@ -181,6 +181,14 @@ impl AnyQdisc {
         }
     }
 
+    /// The serializer asked for a packet, and none waits. Only FQ-CoDel has state that this changes.
+    #[inline]
+    pub(crate) fn fall_idle(&mut self, now: Time) {
+        if let AnyQdisc::Other(Other::FqCoDel(q)) = self {
+            q.fall_idle(now);
+        }
+    }
+
     /// Packets and bytes that wait.
     #[inline]
     pub(crate) fn backlog(&self) -> Backlog {

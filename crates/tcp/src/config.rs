@@ -383,7 +383,6 @@ impl Config {
     /// * Probe time-outs instead of retransmission time-outs (RFC 9002 section 6.2): SRTT, four times the deviation,
     ///   and the peer's `ack_delay`. They send a packet and leave the window alone. The third in a row stands for
     ///   persistent congestion (section 7.6), and is handled as TCP handles an RTO.
-    /// * The window falls to the threshold as soon as a loss is found (section 7.3.2 and appendix B.6), without PRR.
     /// * Acknowledgements: every second packet, at most 25 ms late, without quick ones at the start (RFC 9000 sections
     ///   13.2.1, 13.2.2 and 18.2). They report three ranges, as in TCP. RFC 9000 has no such limit, but a sender
     ///   remembers ranges, so that only losses of many acknowledgements in a row would show it.
@@ -400,7 +399,6 @@ impl Config {
             handshake: false,
             frto: false,
             dsack: false,
-            prr: false,
             recv_buffer: 15 << 20,
             recv_tuning: false,
             min_rto: Dur::ZERO,

@@ -16,7 +16,12 @@ const FIRST_MSS: u32 = 536;
 /// Congestion experienced (RFC 3168 section 5).
 const CE: u8 = 3;
 
-/// Clock for one-way delays and receive-buffer tuning.
+/// Clock for one-way delays.
+pub(crate) fn ticks(now: Time) -> u32 {
+    (now.as_nanos() / Stamps::TICK.as_nanos()) as u32 // wraps
+}
+
+/// Clock for receive-buffer tuning.
 pub(crate) fn micros(now: Time) -> u32 {
     (now.as_nanos() / 1000) as u32 // wraps, as the stamps do
 }
@@ -42,7 +47,7 @@ pub(crate) struct Receiver {
     mss: u32,
     /// Payload bytes in order since the last acknowledgement sent.
     unacked: u32,
-    /// The stamp to echo. With one-way delay measurement it is that of the last data segment, in microseconds;
+    /// The number to echo. With one-way delay measurement it is the delay of the last data segment, in ticks;
     /// otherwise TS.Recent of RFC 7323, in milliseconds.
     echoed: u32,
     pub(crate) fin_taken: bool,
@@ -209,7 +214,7 @@ impl Receiver {
     #[inline]
     pub(crate) fn stamps(&mut self, cfg: &Config, now: Time, data: bool) -> Stamps {
         if !cfg.is_timed() {
-            return Stamps::one_way(self.echoed);
+            return Stamps::new(0, self.echoed); // a one-way delay; data has its time of sending, too
         }
         if data
             && let Some(Buffer {
@@ -285,7 +290,9 @@ impl Receiver {
             self.echo |= marked;
         }
         if cfg.stamps() {
-            self.echoed = micros(now).wrapping_sub(seg.stamps.micros());
+            // Zero means that nothing was measured.
+            let delay = ticks(now).wrapping_sub(seg.stamps.value()) % Stamps::RANGE;
+            self.echoed = delay.max(1);
         }
     }
 

@@ -185,6 +185,7 @@ impl Link {
             && let Some(varied) = self.varied()
         {
             self.free_at = varied.wire.wake(at, free_at);
+            self.queue.fall_idle(at);
         }
         if self.free_at == at && self.waiting == 0 && !self.sees_all {
             return self.transmit_varied(pool, at, place);

@@ -77,6 +77,16 @@ impl FqCoDel {
         }
     }
 
+    /// The serializer asks for a packet while none waits. This takes the emptied queues off the lists, so that the next
+    /// packet of each makes it a new queue again.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn fall_idle(&mut self, now: Time) {
+        if self.total.packets == 0 {
+            self.dequeue(now, &mut |_, _| {});
+        }
+    }
+
     fn quantum(&self) -> i64 {
         i64::from(self.config.quantum.max(1))
     }

@@ -1,7 +1,10 @@
 //! FQ-CoDel compared with RFC 8290.
 
-use swell_base::{DropReason, Dur, Packet, QueueLimit, Stream, Time};
-use swell_path::{CoDel, CoDelConfig, FqCoDel, FqCoDelConfig, Outlet, Qdisc};
+use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream, Time};
+use swell_path::{
+    Change, CoDel, CoDelConfig, Discipline, Element, FqCoDel, FqCoDelConfig, Link, LinkConfig,
+    Loss, Outlet, Qdisc,
+};
 
 use crate::{at_ms, never, outlet, packet};
 
@@ -146,6 +149,38 @@ fn a_sparse_flow_goes_first() {
         .position(|_| q.dequeue(Time::ZERO, &mut never).map(|p| p.flow.0) == Some(99))
         .expect("within two rounds");
     assert!(turn <= 11, "{turn}");
+}
+
+/// The serializer of an idle link has found all queues empty (`fq_codel_dequeue` until it returns nothing). So a flow
+/// with pauses begins as a new queue each time, and sends a whole quantum before a flow that comes later.
+#[test]
+fn a_flow_is_new_after_the_link_was_idle() {
+    let rate = Some(Rate::from_bps(10_000_000));
+    // A link with a rate, and one that follows a schedule.
+    let later = Change {
+        at: at_ms(60_000),
+        loss: Some(Loss::None),
+        ..Change::default()
+    };
+    for changes in [vec![], vec![later]] {
+        let config = LinkConfig {
+            rate,
+            discipline: Discipline::FqCoDel(FqCoDelConfig::default()),
+            changes,
+            ..LinkConfig::default()
+        };
+        let mut link = Link::new(&config, 1, "link");
+        let mut order = Vec::new();
+        for number in 0..5 {
+            link.push(at_ms(1000 * number), packet(1, number, 1500));
+        }
+        link.push(at_ms(4000), packet(1, 5, 1500));
+        link.push(at_ms(4000), packet(2, 0, 1500));
+        while let Some((_, p)) = link.pop(at_ms(5000)) {
+            order.push(p.flow.0);
+        }
+        assert_eq!(order, [1, 1, 1, 1, 1, 1, 2]);
+    }
 }
 
 #[test]

@@ -64,6 +64,8 @@ pub(crate) struct Bbr {
     idle_restart: bool,
     /// Pacing rate in payload bytes per second, zero before the first segment (`sk_pacing_rate`).
     rate: f64,
+    /// The initial rate comes from an RTT sample (`has_seen_rtt`).
+    seen_rtt: bool,
     next_send: Time,
     /// The sender is waiting for `next_send`.
     pub(crate) waiting: bool,
@@ -131,6 +133,7 @@ impl Default for Bbr {
             conserving: false,
             idle_restart: false,
             rate: 0.0,
+            seen_rtt: false,
             next_send: Time::ZERO,
             waiting: false,
             burst: 0,
@@ -183,15 +186,7 @@ impl Bbr {
             app_limited: self.limited_until > 0,
         });
         if self.rate == 0.0 {
-            // Section 4.2.1: the initial rate is the initial window per RTT, or per millisecond before the first RTT
-            // sample.
-            let rtt = srtt.max(Dur::from_nanos(1));
-            let rtt = if srtt == Dur::ZERO {
-                Dur::from_millis(1)
-            } else {
-                rtt
-            };
-            self.rate = HIGH_GAIN * cwnd * MARGIN / rtt.as_secs_f64();
+            self.first_rate(cwnd, srtt);
         }
         if self.burst == 0 || self.burst_at != now {
             // A new burst. Lateness of the timer is made up for, by at most half a gap per segment.
@@ -242,8 +237,23 @@ impl Bbr {
         segments.max(self.offload_goal(cfg)) as u32
     }
 
-    /// Section 4.2.1. Until the pipe is known to be full, the rate does not fall.
-    fn set_rate(&mut self) {
+    /// Section 4.2.1: the initial rate is the window per RTT, or per millisecond before the first RTT sample
+    /// (`bbr_init_pacing_rate_from_rtt`).
+    fn first_rate(&mut self, cwnd: f64, srtt: Dur) {
+        self.seen_rtt = srtt > Dur::ZERO;
+        let rtt = if self.seen_rtt {
+            srtt
+        } else {
+            Dur::from_millis(1)
+        };
+        self.rate = HIGH_GAIN * cwnd * MARGIN / rtt.as_secs_f64();
+    }
+
+    /// Section 4.2.1. Until the pipe is known to be full, the rate does not fall, except at the first RTT sample.
+    fn set_rate(&mut self, cwnd: f64, srtt: Dur) {
+        if !self.seen_rtt && srtt > Dur::ZERO {
+            self.first_rate(cwnd, srtt);
+        }
         let rate = self.pacing_gain * self.bw() * MARGIN;
         if self.filled || rate > self.rate {
             self.rate = rate;
@@ -300,7 +310,7 @@ impl Bbr {
         self.aggregate(a, round_start, *cwnd);
         self.advance(cfg, a);
         self.check_rtprop(a, mss, cwnd);
-        self.set_rate();
+        self.set_rate(*cwnd, a.srtt);
         self.set_cwnd(cfg, a, mss, cwnd);
         if a.bytes > 0 {
             self.idle_restart = false;
@@ -529,11 +539,8 @@ impl Bbr {
 
     /// A time-out: no packet conservation. The window is saved and restored when recovery ends.
     pub(crate) fn on_timeout(&mut self, cwnd: f64) {
-        self.prior = if self.recovering {
-            self.prior.max(cwnd)
-        } else {
-            cwnd
-        };
+        let reduced = self.recovering || matches!(self.state, State::ProbeRtt(_));
+        self.prior = if reduced { self.prior.max(cwnd) } else { cwnd };
         self.recovering = true;
         self.conserving = false;
         self.full_bw = 0.0;
@@ -557,6 +564,7 @@ impl Bbr {
         self.full_rounds = 0;
     }
 
+    /// Recovery ends: restores the window.
     pub(crate) fn end_recovery(&mut self, cwnd: &mut f64) {
         if std::mem::take(&mut self.recovering) {
             self.conserving = false;
@@ -565,5 +573,22 @@ impl Bbr {
                 self.prior = 0.0;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Linux `bbr_save_cwnd`.
+    #[test]
+    fn a_timeout_in_probe_rtt_keeps_the_window_from_before() {
+        let mut bbr = Bbr {
+            state: State::ProbeRtt(None),
+            prior: 1e6,
+            ..Bbr::default()
+        };
+        bbr.on_timeout(4000.0);
+        assert_eq!(bbr.prior, 1e6);
     }
 }

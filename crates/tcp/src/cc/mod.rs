@@ -19,7 +19,7 @@ use ledbat::Ledbat;
 use lp::Lp;
 use nice::Nice;
 pub(crate) use vegas::Vegas;
-use westwood::Westwood;
+pub(crate) use westwood::Westwood;
 
 /// The inputs that an acknowledgement gives to a congestion control.
 pub(crate) struct Acked {
@@ -121,6 +121,15 @@ impl Window {
         }
     }
 
+    /// Westwood's state, which measures the bandwidth.
+    #[inline]
+    pub(crate) fn westwood(&mut self) -> Option<&mut Westwood> {
+        match self.control.as_deref_mut() {
+            Some(Control::Westwood(w)) => Some(w),
+            _ => None,
+        }
+    }
+
     /// See [`Bbr::on_ack`].
     pub(crate) fn bbr_ack(&mut self, cfg: &Config, ack: &Acked, last_sent: (Time, u64)) {
         if let Some(Control::Bbr(b)) = self.control.as_deref_mut() {
@@ -190,8 +199,7 @@ impl Window {
     /// As [`on_ack`](Self::on_ack), for the other algorithms.
     pub(crate) fn on_ack_measured(&mut self, cfg: &Config, ack: &Acked) {
         match self.control.as_deref_mut() {
-            None | Some(Control::Cubic(_) | Control::Vegas(_)) => {}
-            Some(Control::Westwood(w)) => w.on_ack(ack),
+            None | Some(Control::Cubic(_) | Control::Vegas(_) | Control::Westwood(_)) => {}
             Some(Control::Bbr(_)) => return, // updated by `bbr_ack`
             Some(Control::Ledbat(l)) => {
                 return l.on_ack(cfg, ack, &mut self.cwnd, &mut self.ssthresh);

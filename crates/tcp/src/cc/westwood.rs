@@ -1,9 +1,7 @@
 //! Westwood+ (L. Grieco, S. Mascolo, CCR 34(2), 2004) in the form of Linux's `tcp_westwood.c`. The threshold after a
 //! loss is the measured bandwidth times the smallest RTT.
 
-use swell_base::Time;
-
-use super::Acked;
+use swell_base::{Dur, Time};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Westwood {
@@ -21,16 +19,18 @@ pub(crate) struct Westwood {
 const SHORTEST: f64 = 0.05;
 
 impl Westwood {
-    pub(crate) fn on_ack(&mut self, a: &Acked) {
-        self.min_rtt = a.min_rtt.as_secs_f64();
-        self.bytes += a.bytes;
+    /// Counts `bytes` that an acknowledgement delivered. Called in every phase, as in Linux (`in_ack_event`): a rate
+    /// measured outside recovery only would be too low.
+    pub(crate) fn on_ack(&mut self, now: Time, bytes: u64, srtt: Dur, min_rtt: Dur) {
+        self.min_rtt = min_rtt.as_secs_f64();
+        self.bytes += bytes;
         let Some(since) = self.since else {
-            self.since = Some(a.now);
+            self.since = Some(now);
             self.bytes = 0;
             return;
         };
-        let took = a.now.since(since).as_secs_f64();
-        if took > a.srtt.as_secs_f64().max(SHORTEST) {
+        let took = now.since(since).as_secs_f64();
+        if took > srtt.as_secs_f64().max(SHORTEST) {
             let sample = self.bytes as f64 / took;
             if self.once == 0.0 {
                 self.once = sample;
@@ -40,7 +40,7 @@ impl Westwood {
                 self.twice = (7.0 * self.twice + self.once) / 8.0;
             }
             self.bytes = 0;
-            self.since = Some(a.now);
+            self.since = Some(now);
         }
     }
 

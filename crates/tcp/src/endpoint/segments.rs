@@ -3,7 +3,7 @@
 use swell_base::{Flags, SackBlocks, Segment, Stamps, Time};
 
 use super::{ECT0, Endpoint, LONGEST_SILENCE, State};
-use crate::receiver::micros;
+use crate::receiver::ticks;
 use crate::sender::Out;
 
 impl Endpoint {
@@ -73,7 +73,7 @@ impl Endpoint {
             }
         }
         if self.cfg.stamps() {
-            seg.stamps = Stamps::one_way(micros(now));
+            seg.stamps = Stamps::new(ticks(now), seg.stamps.echo());
         }
     }
 

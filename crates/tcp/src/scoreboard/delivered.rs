@@ -31,7 +31,7 @@ pub(crate) struct Delivered {
     pub(crate) last_late: bool,
     /// A segment sent once was delivered after one with a higher sequence number.
     pub(crate) reordered: bool,
-    /// One-way delay that the acknowledgement reported, in microseconds; zero for none.
+    /// One-way delay that the acknowledgement reported, in ticks (`Stamps::TICK`); zero for none.
     pub(crate) one_way: u32,
     /// Highest selectively acknowledged sequence number before this acknowledgement.
     before: u64,

@@ -1,6 +1,6 @@
 //! What acknowledgements change: the flight, the scoreboard, the window.
 
-use swell_base::{Dur, Flags, SackBlocks, Segment, Time};
+use swell_base::{Dur, Flags, SackBlocks, Segment, Stamps, Time};
 
 use super::{Phase, Sender, Timer, round_trip};
 use crate::Config;
@@ -56,7 +56,7 @@ impl Sender {
         if cfg.sack && seg.sacks > 0 {
             self.sack(seg, sacks, twice.is_some(), &mut d);
         }
-        d.one_way = seg.stamps.micros();
+        d.one_way = if cfg.stamps() { echo } else { 0 };
         let rtt = self.measured(cfg, now, moved, &d, echo);
         if moved > 0 {
             self.advance(cfg, now, rtt);
@@ -71,6 +71,12 @@ impl Sender {
                 self.rtt.end_backoff();
                 self.rearm(cfg, now);
             }
+        }
+        if d.bytes > 0
+            && let Some(w) = self.window.westwood()
+        {
+            let srtt = self.rtt.smoothed().unwrap_or(Dur::ZERO);
+            w.on_ack(now, d.bytes, srtt, self.rtt.min().unwrap_or(Dur::ZERO));
         }
         let mut lost = 0;
         if cfg.sack {
@@ -189,7 +195,7 @@ impl Sender {
             rtt: newest.map(|(sent, ..)| now.since(sent)),
             min_rtt: self.rtt.min().unwrap_or(Dur::ZERO),
             delayed: false,
-            one_way: (d.one_way > 0).then(|| Dur::from_micros(u64::from(d.one_way))),
+            one_way: (d.one_way > 0).then(|| Stamps::TICK * u64::from(d.one_way)),
             limited,
             flight: self.in_flight(),
             una: self.una,

@@ -247,7 +247,7 @@ fn any_segment() -> impl Strategy<Value = (Segment, SackBlocks)> {
                 sacks,
                 flags: Flags(flags),
                 ecn,
-                stamps: swell_base::Stamps::one_way(window),
+                stamps: swell_base::Stamps::new(window, window >> 12),
             };
             (seg, blocks)
         })
