@@ -233,8 +233,16 @@ fn spread(u: &UdpSources, begun: &[f64], lengths: &[f64], playback: &Playback) -
                     if from >= to {
                         continue;
                     }
-                    let one = edges.partition_point(|&e| e <= from) - 1;
-                    let last = edges.partition_point(|&e| e < to) - 1;
+                    // Most sources begin and end in interval `i`. Models have many intervals, so searches take long.
+                    let own = i - first;
+                    let one = match edges[own] <= from && from < edges[own + 1] {
+                        true => own,
+                        false => edges.partition_point(|&e| e <= from) - 1,
+                    };
+                    let last = match to <= edges[one + 1] {
+                        true => one,
+                        false => one + edges[one + 1..].partition_point(|&e| e < to),
+                    };
                     if one == last {
                         sent[first + one] += rate * (to - from);
                         continue;
