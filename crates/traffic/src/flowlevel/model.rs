@@ -440,21 +440,6 @@ impl Popularity {
             .iter()
             .fold(0, |n, r| n.saturating_add(r.0.saturating_mul(r.1)))
     }
-
-    /// The rank, from 0, that a uniform `u` in 0..1 chooses.
-    pub fn choose(&self, u: f64) -> u64 {
-        let mut left = u * self.total() as f64;
-        let mut rank = 0u64;
-        for &(count, n) in &self.ranks {
-            let mass = count as f64 * n as f64;
-            if left < mass {
-                return rank.saturating_add(((left / count as f64) as u64).min(n - 1));
-            }
-            left -= mass;
-            rank = rank.saturating_add(n);
-        }
-        rank.saturating_sub(1)
-    }
 }
 
 /// How a UDP source spaces its datagrams or exchanges.
