@@ -265,7 +265,7 @@ mod tests {
     /// A request of 500 bytes, and the padded acknowledgements of a download.
     #[test]
     fn padding_beside_payload_is_no_payload_either() {
-        let learnt = |packets, bytes, back| {
+        let learnt = |packets: u64, bytes: u64, back: u64| {
             let mut learner = FlowLearner::new(Options::default());
             learner.push(&FlowRecord {
                 src_port: 4_000,
