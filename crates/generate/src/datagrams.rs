@@ -78,11 +78,15 @@ impl Worker {
     /// Changes the number of running sources by the factor `growth`: ends some, or begins copies of those that the traffic
     /// does not add by itself. A copy is logged under the number of its original.
     pub fn scale_sources(&mut self, growth: f64, now: Time, begun: Time) {
+        let (thread, threads) = (self.number, self.shared.config.threads);
         let Some(playing) = &mut self.playing else {
             return;
         };
         let change = playing.next_change();
-        let mut random = Stream::indexed(playing.seed(), "generate/load", change);
+        // Every thread of every client draws for itself. With the same draws, all could keep their few sources.
+        let share = playing.share(thread, threads);
+        let seed = derived(playing.seed(), change);
+        let mut random = Stream::indexed(seed, "generate/load", share.index.into());
         let mut over = Vec::new();
         let mut copies = Vec::new();
         for token in playing.sources.tokens(|s| s.goes_on()) {
@@ -344,14 +348,19 @@ impl Worker {
             let peer = plain(got.from.ip());
             let whole = got.bytes >= DATAGRAM;
             let read = whole.then(|| self.stamps.decode(&front)).flatten();
-            let allowed = read
-                .filter(|s| self.shared.may_come(s.client, peer) && self.shared.is_here(s.client));
+            let known = read.filter(|s| self.shared.may_come(s.client, peer));
+            let here = known.is_some_and(|s| self.shared.is_here(s.client));
+            // What a client sent last may arrive after its bye, and is not answered.
+            let allowed = known.filter(|s| here || self.shared.has_ended(s.client));
             let Some(stamp) = allowed else {
                 self.counts.strangers += 1;
                 continue;
             };
             self.counts.datagrams_received += 1;
             self.counts.datagram_bytes_received += got.bytes as u64;
+            if !here {
+                continue;
+            }
             let size = u32::from(stamp.answer).max(DATAGRAM as u32);
             let header = self.stamps.encode(Stamp {
                 answer: 0,

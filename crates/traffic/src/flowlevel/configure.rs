@@ -21,7 +21,7 @@ mod timeline;
 mod udp;
 
 use connections::Connections;
-use doubts::doubts;
+use doubts::{Doubtful, doubts};
 use released::Released;
 use sessions::Sessions;
 use timeline::Timeline;
@@ -146,8 +146,7 @@ pub struct Configurator {
     begin: i64,
     end: i64,
     longest: i64,
-    sampled: u64,
-    without_flags: u64,
+    doubtful: Doubtful,
     /// Packets of protocols that are not modelled.
     others: BTreeMap<u8, u64>,
 }
@@ -176,8 +175,7 @@ impl Configurator {
             begin: i64::MAX,
             end: i64::MIN,
             longest: 0,
-            sampled: 0,
-            without_flags: 0,
+            doubtful: Doubtful::default(),
             others: BTreeMap::new(),
         }
     }
@@ -232,6 +230,7 @@ impl Configurator {
             for _ in 0..self.ahead.len().min(REFUSED) {
                 self.ahead.pop_front();
                 self.totals.refused += 1;
+                self.doubtful.ahead += 1;
             }
             return self.take(record);
         }
@@ -260,6 +259,7 @@ impl Configurator {
         for record in &ahead {
             if few && self.leaps(record, PAUSE) {
                 self.totals.refused += 1;
+                self.doubtful.ahead += 1;
             } else {
                 self.take(record);
             }
@@ -268,12 +268,13 @@ impl Configurator {
 
     fn take(&mut self, record: &Record) {
         let sides = [Some(record.forward), record.reverse];
-        let mut stamps = sides.into_iter().flatten().flat_map(|d| [d.last, d.first]);
-        if !stamps.all(|time| self.timeline.reaches(time)) {
+        let stamps = sides.into_iter().flatten().flat_map(|d| [d.last, d.first]);
+        if !self.timeline.take(stamps) {
             self.totals.refused += 1;
+            self.doubtful.beyond += 1;
             return;
         }
-        self.sampled += u64::from(record.sampling > 1.0);
+        self.doubtful.sampled += u64::from(record.sampling > 1.0);
         for side in sides.into_iter().flatten() {
             let n = record.sampling;
             self.totals.packets = self.totals.packets.saturating_add(times(side.packets, n));
@@ -284,7 +285,7 @@ impl Configurator {
             self.longest = self.longest.max(side.last - side.first);
         }
         if record.protocol == TCP {
-            self.without_flags += u64::from(record.forward.flags.is_none());
+            self.doubtful.without_flags += u64::from(record.forward.flags.is_none());
         }
         match (self.options.profile, record.protocol) {
             (Profile::Harpoon, TCP) => self.released.add(&record.scaled(), &mut self.totals),
@@ -442,7 +443,7 @@ impl Configurator {
             },
             udp,
         };
-        model.warnings = doubts(&model, self.sampled, self.without_flags);
+        model.warnings = doubts(&model, &self.doubtful);
         model.tune();
         Ok(model)
     }

@@ -233,8 +233,16 @@ fn spread(u: &UdpSources, begun: &[f64], lengths: &[f64], playback: &Playback) -
                     if from >= to {
                         continue;
                     }
-                    let one = edges.partition_point(|&e| e <= from) - 1;
-                    let last = edges.partition_point(|&e| e < to) - 1;
+                    // Most sources begin and end in interval `i`. Models have many intervals, so searches take long.
+                    let own = i - first;
+                    let one = match edges[own] <= from && from < edges[own + 1] {
+                        true => own,
+                        false => edges.partition_point(|&e| e <= from) - 1,
+                    };
+                    let last = match to <= edges[one + 1] {
+                        true => one,
+                        false => one + edges[one + 1..].partition_point(|&e| e < to),
+                    };
                     if one == last {
                         sent[first + one] += rate * (to - from);
                         continue;
@@ -431,21 +439,6 @@ impl Popularity {
         self.ranks
             .iter()
             .fold(0, |n, r| n.saturating_add(r.0.saturating_mul(r.1)))
-    }
-
-    /// The rank, from 0, that a uniform `u` in 0..1 chooses.
-    pub fn choose(&self, u: f64) -> u64 {
-        let mut left = u * self.total() as f64;
-        let mut rank = 0u64;
-        for &(count, n) in &self.ranks {
-            let mass = count as f64 * n as f64;
-            if left < mass {
-                return rank.saturating_add(((left / count as f64) as u64).min(n - 1));
-            }
-            left -= mass;
-            rank = rank.saturating_add(n);
-        }
-        rank.saturating_sub(1)
     }
 }
 

@@ -259,11 +259,6 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Length of an interval in playback. The first and the last one may be shorter.
-    pub fn interval(&self) -> Dur {
-        self.interval
-    }
-
     /// Number of intervals before the end, or in a cycle.
     pub fn intervals(&self) -> usize {
         self.sessions.len()
@@ -313,16 +308,6 @@ impl Plan {
     /// Length of interval `index`.
     fn lasts(&self, index: u64) -> Dur {
         self.starts_at(index + 1).since(self.starts_at(index))
-    }
-
-    /// Number of sources and of destinations, at least one each. Ranks are smaller.
-    pub fn hosts(&self) -> [u64; 2] {
-        [&self.sources, &self.destinations].map(|r| r.hosts.max(1))
-    }
-
-    /// The profile whose arithmetic it follows.
-    pub fn profile(&self) -> Profile {
-        self.profile
     }
 
     /// The interval at time `at`. In a cycle, numbers continue from round to round.
@@ -385,7 +370,7 @@ fn law_of(h: &Histogram) -> Option<Law> {
     Law::new(h, &Histogram::default())
 }
 
-/// A popularity prepared for drawing: [`Popularity::choose`] by bisection.
+/// A popularity prepared for drawing by bisection.
 #[derive(Clone, Debug, Default)]
 struct Ranks {
     /// Cumulative choices including these ranks, first rank, choices per rank.

@@ -2,6 +2,7 @@
 
 use swell_base::Warning;
 
+use super::super::merge::MAX_INTERVALS;
 use super::super::model::FlowModel;
 
 /// Numbers of connections with a larger relative standard error are doubtful.
@@ -11,11 +12,42 @@ const COARSE: f64 = 0.05;
 /// (docs/flow-model.md).
 const ENOUGH: u64 = 200;
 
-/// All warnings, given the numbers of `sampled` records and of records `without_flags`.
-pub(super) fn doubts(model: &FlowModel, sampled: u64, without_flags: u64) -> Vec<Warning> {
+/// Numbers of records that give reason to doubt a model.
+#[derive(Debug, Default)]
+pub(super) struct Doubtful {
+    /// Packet-sampled ones.
+    pub(super) sampled: u64,
+    pub(super) without_flags: u64,
+    /// Left out because a model has no interval for them.
+    pub(super) beyond: u64,
+    /// Left out because they are far ahead of the others.
+    pub(super) ahead: u64,
+}
+
+/// All warnings.
+pub(super) fn doubts(model: &FlowModel, of: &Doubtful) -> Vec<Warning> {
     let mut doubts = Vec::new();
     let t = &model.totals;
     let files = model.tcp.down.count();
+    let &Doubtful {
+        sampled,
+        without_flags,
+        ..
+    } = of;
+    if of.beyond > 0 {
+        doubts.push(Warning::warning("out-of-reach", format!(
+            "{} of {} records are left out: a model has at most {MAX_INTERVALS} intervals, here of {}, and these records \
+             are too far from the others; if their times are right, a longer --interval takes them in",
+            of.beyond, t.records, model.interval
+        )));
+    }
+    if of.ahead > 0 {
+        doubts.push(Warning::warning("times-ahead", format!(
+            "{} of {} records are left out: they begin more than a day after all others until then, so their times are \
+             taken to be wrong",
+            of.ahead, t.records
+        )));
+    }
     if sampled > 0 {
         doubts.extend(sampling_doubts(model, sampled));
     }

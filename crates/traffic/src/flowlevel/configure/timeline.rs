@@ -3,12 +3,14 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
+use super::super::merge::MAX_INTERVALS;
 use super::super::model::Interval;
 use super::super::record::nanos;
 use super::{Options, Start};
 
-/// Number of intervals allowed on each side of the middle.
-const REACH: i64 = super::super::merge::MAX_INTERVALS as i64 / 2;
+/// Number of intervals allowed before the middle. A record with a wrong time cannot take more of all those that a model
+/// may have.
+const REACH: i64 = MAX_INTERVALS as i64 / 2;
 
 /// Counts per interval.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub(super) struct Timeline {
     width: i64,
     /// The interval that others must be near; `None` until it is known.
     middle: Option<i64>,
+    /// The first and the last interval of what was taken.
+    taken: [i64; 2],
     /// Number of the first interval, and the counts from it on.
     first: i64,
     intervals: VecDeque<Counts>,
@@ -41,6 +45,7 @@ impl Timeline {
             origin: options.origin.div_euclid(1_000) * 1_000,
             width: nanos(options.interval).max(1),
             middle: None,
+            taken: [0; 2],
             first: 0,
             intervals: VecDeque::new(),
             latest: Cell::new([0; 3]),
@@ -69,14 +74,29 @@ impl Timeline {
 
     /// Places the model around a time.
     pub(super) fn place(&mut self, time: i64) {
-        self.middle = Some(self.index(time));
+        let middle = self.index(time);
+        self.middle = Some(middle);
+        self.taken = [middle; 2];
     }
 
-    /// Whether a time is close enough to the middle to be in the model.
-    pub(super) fn reaches(&self, time: i64) -> bool {
-        let index = self.index(time);
-        let near = |middle: i64| index.saturating_sub(middle).saturating_abs() < REACH;
-        self.middle.is_some_and(near) && time.unsigned_abs() < i64::MAX as u64 / 2
+    /// Takes a record's times, unless they are too far from the others to be in the model.
+    pub(super) fn take(&mut self, times: impl Iterator<Item = i64>) -> bool {
+        let Some(middle) = self.middle else {
+            return false;
+        };
+        let [mut first, mut last] = self.taken;
+        for time in times {
+            let index = self.index(time);
+            if time.unsigned_abs() >= i64::MAX as u64 / 2 || middle.saturating_sub(index) >= REACH {
+                return false;
+            }
+            (first, last) = (first.min(index), last.max(index));
+        }
+        let near = last.saturating_sub(first) < MAX_INTERVALS as i64;
+        if near {
+            self.taken = [first, last];
+        }
+        near
     }
 
     /// The counts of an interval, which is created if missing. `index` must be within reach.

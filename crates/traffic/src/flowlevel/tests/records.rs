@@ -257,6 +257,8 @@ fn a_record_months_ahead_does_not_move_the_clock() {
         records.insert(place, file(1, 2, 9_000, now + 2 * month, 70_000));
         let model = configure(&records, options());
         assert_eq!(model.totals.refused, 1, "at {place}");
+        let told = model.warnings.iter().any(|w| w.code == "times-ahead");
+        assert!(told, "at {place}");
         assert_eq!(model.tcp, clean.tcp, "at {place}");
         assert_eq!(model.span, clean.span, "at {place}");
     }
@@ -280,4 +282,26 @@ fn a_long_pause_is_no_wrong_clock() {
         (short.totals.refused, short.tcp.down.sum()),
         (0, 60 * 10_000)
     );
+}
+
+/// What is taken grows with the records, up to the most intervals of a model. What is beyond is told.
+#[test]
+fn records_in_order_fill_all_intervals_of_a_model() {
+    let options = Options {
+        interval: Dur::from_secs(1),
+        ..options()
+    };
+    let until = |seconds: i64| {
+        let at = (0..seconds).step_by(1_000);
+        let records: Vec<Record> = at
+            .map(|s| file(1, 2, (s / 1_000) as u16 + 2_000, s * SECOND, 3_000))
+            .collect();
+        configure(&records, options)
+    };
+    let told = |model: &FlowModel| model.warnings.iter().any(|w| w.code == "out-of-reach");
+    let whole = until(199_001);
+    assert_eq!((whole.totals.refused, told(&whole)), (0, false));
+    assert_eq!(whole.tcp.down.count(), 200);
+    let longer = until(250_000);
+    assert_eq!((longer.totals.refused, told(&longer)), (50, true));
 }
