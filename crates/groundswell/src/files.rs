@@ -150,15 +150,57 @@ pub fn not_an_input(output: &Path, inputs: &[PathBuf]) -> Result<(), Error> {
     let Ok(there) = output.canonicalize() else {
         return Ok(());
     };
-    let same = |input: &&PathBuf| input.canonicalize().is_ok_and(|input| input == there);
+    let read = |input: &PathBuf| match input.as_os_str() == "-" {
+        true => Path::new("/dev/stdin").canonicalize(),
+        false => input.canonicalize(),
+    };
+    let same = |input: &&PathBuf| read(input).is_ok_and(|input| input == there);
     match inputs.iter().find(same) {
         Some(input) if there.is_file() => Err(Error::usage(format!(
             "{} would be written over the input {}",
             output.display(),
             input.display()
         ))
-        .hint("-o FILE names another file")),
+        .hint("name another file")),
         _ => Ok(()),
+    }
+}
+
+/// Checks that all `outputs` could be written, each to a file of its own, and that none replaces one of `inputs`.
+///
+/// # Errors
+/// If one could not, or would.
+pub fn outputs<'a>(
+    outputs: impl IntoIterator<Item = &'a PathBuf>,
+    inputs: &[PathBuf],
+) -> Result<(), Error> {
+    let mut places: Vec<PathBuf> = Vec::new();
+    for output in outputs {
+        not_an_input(output, inputs)?;
+        writable(output)?;
+        let place = place(output);
+        let device = place.exists() && !place.is_file();
+        if places.contains(&place) && !device {
+            let message = format!("two outputs would be written to {}", output.display());
+            return Err(Error::usage(message));
+        }
+        places.push(place);
+    }
+    Ok(())
+}
+
+/// Where a file is or will be, without links on its way.
+fn place(path: &Path) -> PathBuf {
+    if let Ok(there) = path.canonicalize() {
+        return there;
+    }
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    match (parent.canonicalize(), path.file_name()) {
+        (Ok(parent), Some(name)) => parent.join(name),
+        _ => path.to_owned(),
     }
 }
 
@@ -237,6 +279,21 @@ mod tests {
         }
         let device = PathBuf::from("/dev/null");
         not_an_input(&device, std::slice::from_ref(&device)).unwrap();
+    }
+
+    #[test]
+    fn each_output_is_a_file_of_its_own() {
+        let scratch = Scratch::new().unwrap();
+        let dir = scratch.path();
+        std::fs::create_dir(dir.join("sub")).unwrap();
+        let [a, same, other] = ["a", "sub/../a", "b"].map(|name| dir.join(name));
+        let device = PathBuf::from("/dev/null");
+        outputs([&a, &other, &device, &device], &[]).unwrap();
+        let error = outputs([&a, &other, &same], &[]).unwrap_err();
+        assert!(error.message.starts_with("two outputs"), "{error}");
+        std::fs::write(&other, "").unwrap();
+        let error = outputs([&a, &other], std::slice::from_ref(&other)).unwrap_err();
+        assert!(error.message.contains("over the input"), "{error}");
     }
 
     #[test]

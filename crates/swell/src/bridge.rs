@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use clap::Args;
+use groundswell::files;
 use groundswell::under::Background;
 use serde::Serialize;
 use swell_base::Warning;
@@ -102,6 +103,8 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
         Some(file) => network::of_file(file, &link.background, args.duration)?,
         None => network::of_link(&link, others, args.duration, scratch.path())?,
     };
+    let inputs: Vec<PathBuf> = args.experiment.iter().cloned().collect();
+    files::outputs(&args.pcap, &inputs)?;
     let layout = ports::layout(&network, &places, &interfaces)?;
     let names: Vec<&str> = interfaces.iter().map(|i| &*i.name).collect();
     let line = Arc::new(Line::new(rates(&network.plan), args.quiet || json));

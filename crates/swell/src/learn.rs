@@ -36,20 +36,7 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
         true => configuration_files(&output).to_vec(),
         false => vec![output.clone()],
     };
-    for file in outputs.iter().chain(&args.flows.ipfix) {
-        files::not_an_input(file, &args.traces)?;
-        files::writable(file)?;
-    }
-    if args
-        .flows
-        .ipfix
-        .as_ref()
-        .is_some_and(|f| outputs.contains(f))
-    {
-        return Err(Fail::usage(
-            "the model and --ipfix would be written to one file",
-        ));
-    }
+    files::outputs(outputs.iter().chain(&args.flows.ipfix), &args.traces)?;
     interrupt::ends(
         "interrupted; no model was written",
         "the same command begins anew",

@@ -60,9 +60,8 @@ pub(crate) fn run(
     threshold::check_names(&args.fail_if, &experiment.plan.file)?;
     // The run makes its own directory.
     let own = |file: &&PathBuf| files::is_inside(file, experiment.dir());
-    if let Some(file) = args.junit.as_ref().filter(|f| !own(f)) {
-        files::writable(file)?;
-    }
+    let inputs: Vec<PathBuf> = args.experiment.iter().cloned().collect();
+    files::outputs(args.junit.iter().filter(|f| !own(f)), &inputs)?;
     interrupt::wishes();
     // Draw nothing before the first stage has set its length.
     let bar = out::bar(

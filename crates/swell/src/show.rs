@@ -1,5 +1,6 @@
 //! `swell show`.
 
+use groundswell::files;
 use groundswell::learn::{FileCounts, Learnt};
 use groundswell::model::AnyModel;
 use groundswell::show::{self, Shown};
@@ -12,6 +13,12 @@ use crate::run::doubts;
 use crate::{learn, out, pictures, tables};
 
 pub(crate) fn show(args: &ShowArgs, json: bool) -> Result<(), Fail> {
+    let outputs = [&args.html, &args.svg, &args.png, &args.pdf, &args.vega];
+    let written = outputs.into_iter().flatten();
+    files::outputs(
+        written.filter(|file| !out::is_stdout(file)),
+        std::slice::from_ref(&args.what),
+    )?;
     let shown = learn::with_bar(std::slice::from_ref(&args.what), |progress| {
         show::open(&args.what, &args.more, progress)
     })?;

@@ -37,9 +37,11 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
         let dir = args.output.as_deref();
         dir.is_some_and(|dir| files::is_inside(file, dir))
     };
-    for file in args.junit.iter().chain(&args.report).filter(|f| !own(f)) {
-        files::writable(file)?;
-    }
+    let outputs = [&args.junit, &args.report, &args.pcap];
+    files::outputs(
+        outputs.into_iter().flatten().filter(|f| !own(f)),
+        &[PathBuf::from(&args.link.background)],
+    )?;
     let client = shell::Client::of(args, scratch.path())?;
     let trace = [args.link.background.clone().into()];
     let session = learn::with_bar(&trace, |progress| {
