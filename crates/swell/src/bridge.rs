@@ -84,6 +84,12 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
     let mut faults = Faults::default();
     let mut others = None;
     if let Some(scenario) = &args.scenario {
+        if link.load.is_some() && !scenario.others.takes_load() {
+            return Err(
+                Fail::usage("--load: the scenario says what its background is")
+                    .hint("leave --load, or the background of the scenario"),
+            );
+        }
         link.network.rate = Some(scenario.rate);
         link.network.delay = Some(scenario.delay);
         link.network.queue = Some(scenario.queue);
@@ -93,7 +99,7 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
             Others::Named => {}
             Others::Learnt(model, load) => {
                 link.background.clone_from(model);
-                link.load = *load;
+                link.load = load.or(link.load);
             }
             Others::Tcp => others = Some(Background::greedy()),
             Others::Udp(rate) => others = Some(Background::constant(*rate)),
