@@ -132,6 +132,11 @@ def test_runs_are_compared_with_the_statistics_of_pairs(run, here):
     found = both.differences.filter(background="none", measure="time", percentile=0.5)
     assert found["ratio"].item() == pytest.approx(math.sqrt(math.prod(medians)), rel=0.02)
     assert found["ratio_low"].item() <= found["ratio"].item() <= found["ratio_high"].item()
+    # A row's answer is its own: an application that differs need not do so in every respect.
+    assert both.differences["differs"].is_in(["yes", "no", "unclear"]).all()
+    for _, rows in both.differences.group_by("foreground", "background"):
+        assert rows["condition_differs"].n_unique() == 1
+        assert "yes" in rows["differs"] or "yes" not in rows["condition_differs"]
     page = both.report(here / "compared.html").html
     assert "page beside poisson" in page and "10Mbit → 8Mbit" in page
     assert "<iframe" in both._repr_html_()
@@ -383,13 +388,16 @@ def test_a_single_condition_needs_no_list(here):
 
 
 def test_commands_to_run_under_traffic_are_lists_or_lines(monkeypatch, here):
-    called = []
+    called, places = [], []
 
     def call(arguments, **_):
         called.append(arguments[5:])
+        places.append(arguments[4])
         raise groundswell.Interrupted("enough")
 
     monkeypatch.setattr(_process, "call", call)
+    # What was kept stays: the program may have changed since.
+    (here / "runs" / "under-true").mkdir(parents=True)
     for command, compare, expected in (
         ("curl -s 'http://server/a b'", True, ["--compare", "--", "curl", "-s", "http://server/a b"]),
         (["true"], 3, ["--compare", "3", "--", "true"]),
@@ -398,10 +406,15 @@ def test_commands_to_run_under_traffic_are_lists_or_lines(monkeypatch, here):
         with pytest.raises(groundswell.Interrupted):
             groundswell.under("access-link", command, compare=compare)
         assert called[-1] == expected
+    assert places == ["runs/under-curl", "runs/under-true-2", "runs/under-true-2"]
+    with pytest.raises(groundswell.UsageError, match="`output`"):
+        groundswell.under("access-link", "true", resume=True)
     with pytest.raises(groundswell.UsageError, match="no command"):
         groundswell.under("access-link", "")
     with pytest.raises(groundswell.UsageError, match="No closing quotation"):
         groundswell.under("access-link", "echo 'a")
+    with pytest.raises(groundswell.UsageError, match="Harpoon"):
+        groundswell.learn("x.pcap", "h.xml", flows=True)
     with pytest.raises(groundswell.UsageError, match="no trace"):
         groundswell.learn([])
     (here / "file").write_text("")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 from collections.abc import Sequence
@@ -94,6 +95,9 @@ def under(
     times each (five by default). With `compare=False` it runs once, with `background`. What the program prints is in the
     directory `output` of the run. Linux only; `swell doctor` says what is missing.
 
+    Without `output` the run directory is `runs/under-NAME`, or the first of `runs/under-NAME-2` and so on that is new. A
+    complete comparison is replaced only with `fresh=True`; an interrupted one goes on in its `output` with `resume=True`.
+
     `command` is a list, or a line that is split as a shell splits it. No shell runs it.
 
     `options` are those of `swell under`, with underscores: `rate="20Mbit"`, `delay="20ms"`, `server="python3 -m http.server"`.
@@ -104,7 +108,9 @@ def under(
         raise UsageError(f"{command!r} does not split into words: {error}", "or give a list of words", 2) from error
     if not words:
         raise UsageError("there is no command to run", code=2)
-    directory = Path(output) if output is not None else Path("runs") / f"under-{Path(words[0]).name}"
+    if output is None and (options.get("resume") or options.get("fresh")):
+        raise UsageError("`resume` and `fresh` need the `output` that they are about", code=2)
+    directory = Path(output) if output is not None else _numbered(Path("runs") / f"under-{Path(words[0]).name}")
     _make(directory.parent)
     arguments: list[str] = ["under", os.fspath(background), "--json", "--output", str(directory)]
     if compare is not False:
@@ -137,6 +143,12 @@ def learn(
         raise UsageError("there is no trace to learn from", code=2)
     if output is None:
         output = Path(f"{Path(files[0]).name.split('.')[0]}.json.zst")
+    if Path(output).suffix == ".xml":
+        raise UsageError(
+            f"{os.fspath(output)}: Harpoon's configurations are no model to return",
+            "`swell learn` writes them; a model is a .json or .json.zst file",
+            2,
+        )
     with _progress.shown(progress) as report:
         arguments = ["learn", *files, "--output", os.fspath(output), "--json", *_options(options)]
         learnt: dict[str, Any] = _process.call(arguments, progress=report).json()
@@ -192,6 +204,12 @@ def models() -> pl.DataFrame:
         for m in listed
     ]
     return pl.DataFrame(rows)
+
+
+def _numbered(first: Path) -> Path:
+    """The directory, or the first with a number after its name that does not exist."""
+    every = (first if n == 1 else first.with_name(f"{first.name}-{n}") for n in itertools.count(1))
+    return next(directory for directory in every if not directory.exists())
 
 
 def _make(directory: Path) -> None:

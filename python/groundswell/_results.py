@@ -189,6 +189,7 @@ class Verdict:
                     }
                     for name in ("seconds", "slowdown"):
                         row |= _ends(name, quantile[name])
+                    answers = {"differs": judged["differs"], "condition_differs": condition["differs"]}
                     rows.append(row | {"matters": background["matters"], "replications": background["replications"]})
         ends = {f"{name}{end}": pl.Float64 for name in ("seconds", "slowdown") for end in ("", "_low", "_high")}
         schema = {"foreground": pl.String, "background": pl.String, "percentile": pl.Float64, **ends}
@@ -440,7 +441,8 @@ class Comparison:
     @property
     def differences(self) -> pl.DataFrame:
         """Every judged statistic, a row each: its values in both runs and their ratio with its 95 % interval.
-        An unknown upper end is infinite."""
+        An unknown upper end is infinite. `differs` is about the row, `condition_differs` about all rows of its foreground
+        beside its background: each is `yes`, `no` or `unclear`."""
         rows: list[dict[str, Any]] = []
         for comparison in self.raw["comparisons"]:
             for condition in comparison["conditions"]:
@@ -456,11 +458,11 @@ class Comparison:
                         "first": judged["without"] and judged["without"]["value"],
                         "second": judged["with"] and judged["with"]["value"],
                     }
-                    rows.append(row | _ends("ratio", judged["ratio"]) | {"differs": condition["differs"]})
+                    rows.append(row | _ends("ratio", judged["ratio"]) | answers)
         texts = ("run", "foreground", "background", "measure", "unit")
         numbers = ("percentile", "first", "second", "ratio", "ratio_low", "ratio_high")
         schema = dict.fromkeys(texts, pl.String) | dict.fromkeys(numbers, pl.Float64)
-        return pl.DataFrame(rows, schema={**schema, "differs": pl.String})
+        return pl.DataFrame(rows, schema={**schema, "differs": pl.String, "condition_differs": pl.String})
 
     @property
     def doubts(self) -> list[str]:

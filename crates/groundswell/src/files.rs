@@ -5,6 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use swell_experiment::run::LOCK;
+use swell_experiment::store::Manifest;
+
 use crate::Error;
 
 /// The file in the directory of a generation that `swell watch` reads.
@@ -150,15 +153,99 @@ pub fn not_an_input(output: &Path, inputs: &[PathBuf]) -> Result<(), Error> {
     let Ok(there) = output.canonicalize() else {
         return Ok(());
     };
-    let same = |input: &&PathBuf| input.canonicalize().is_ok_and(|input| input == there);
+    let read = |input: &PathBuf| match input.as_os_str() == "-" {
+        true => Path::new("/dev/stdin").canonicalize(),
+        false => input.canonicalize(),
+    };
+    let same = |input: &&PathBuf| read(input).is_ok_and(|input| input == there);
     match inputs.iter().find(same) {
         Some(input) if there.is_file() => Err(Error::usage(format!(
             "{} would be written over the input {}",
             output.display(),
             input.display()
         ))
-        .hint("-o FILE names another file")),
+        .hint("name another file")),
         _ => Ok(()),
+    }
+}
+
+/// Names of what a run, or a generation, keeps in its directory: its own files and directories.
+const OF_RUNS: [&str; 11] = [
+    Manifest::FILE,
+    PROGRESS,
+    LOCK,
+    "experiment.toml",
+    "cells",
+    "measured",
+    "models",
+    "output",
+    "packets",
+    "records",
+    "shards",
+];
+
+/// Checks that `output` is nothing that a run keeps in its directory `dir`, which need not be there yet: a table, or what
+/// it is read by. A report and pictures may be there.
+///
+/// # Errors
+/// If it is.
+pub fn not_of_run(output: &Path, dir: &Path) -> Result<(), Error> {
+    let place = place(output);
+    let inside = [dir.canonicalize(), std::path::absolute(dir)]
+        .into_iter()
+        .flatten()
+        .find_map(|dir| Some(place.strip_prefix(dir).ok()?.to_owned()));
+    let first = inside.and_then(|inside| Some(inside.components().next()?.as_os_str().to_owned()));
+    let Some(first) = first.and_then(|name| name.into_string().ok()) else {
+        return Ok(());
+    };
+    if OF_RUNS.contains(&first.as_str()) || first.ends_with(".parquet") {
+        let message = format!("{} would be written over the run's own", output.display());
+        return Err(Error::usage(message).hint("name another file"));
+    }
+    Ok(())
+}
+
+/// Checks that all `outputs` could be written, each to a file of its own, and that none replaces one of `inputs` or what
+/// a run keeps.
+///
+/// # Errors
+/// If one could not, or would.
+pub fn outputs<'a>(
+    outputs: impl IntoIterator<Item = &'a PathBuf>,
+    inputs: &[PathBuf],
+) -> Result<(), Error> {
+    let mut places: Vec<PathBuf> = Vec::new();
+    for output in outputs {
+        not_an_input(output, inputs)?;
+        let dir = output.parent().unwrap_or(Path::new(""));
+        if dir.join(Manifest::FILE).is_file() {
+            not_of_run(output, dir)?;
+        }
+        writable(output)?;
+        let place = place(output);
+        let device = place.exists() && !place.is_file();
+        if places.contains(&place) && !device {
+            let message = format!("two outputs would be written to {}", output.display());
+            return Err(Error::usage(message));
+        }
+        places.push(place);
+    }
+    Ok(())
+}
+
+/// Where a file is or will be, without links on its way.
+fn place(path: &Path) -> PathBuf {
+    if let Ok(there) = path.canonicalize() {
+        return there;
+    }
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    match (parent.canonicalize(), path.file_name()) {
+        (Ok(parent), Some(name)) => parent.join(name),
+        _ => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
     }
 }
 
@@ -237,6 +324,51 @@ mod tests {
         }
         let device = PathBuf::from("/dev/null");
         not_an_input(&device, std::slice::from_ref(&device)).unwrap();
+    }
+
+    #[test]
+    fn each_output_is_a_file_of_its_own() {
+        let scratch = Scratch::new().unwrap();
+        let dir = scratch.path();
+        std::fs::create_dir(dir.join("sub")).unwrap();
+        let [a, same, other] = ["a", "sub/../a", "b"].map(|name| dir.join(name));
+        let device = PathBuf::from("/dev/null");
+        outputs([&a, &other, &device, &device], &[]).unwrap();
+        let error = outputs([&a, &other, &same], &[]).unwrap_err();
+        assert!(error.message.starts_with("two outputs"), "{error}");
+        std::fs::write(&other, "").unwrap();
+        let over = outputs([&a, &other], std::slice::from_ref(&other)).unwrap_err();
+        assert!(over.message.contains("over the input"), "{over}");
+    }
+
+    #[test]
+    fn what_a_run_keeps_is_no_output() {
+        let scratch = Scratch::new().unwrap();
+        let dir = scratch.path().join("run");
+        let own = [
+            "manifest.json",
+            "experiment.toml",
+            "bins.parquet",
+            "cells/x",
+        ];
+        for name in own {
+            let error = not_of_run(&dir.join(name), &dir).unwrap_err();
+            assert!(error.message.contains("the run's own"), "{error}");
+        }
+        for sub in ["sub", "cells"] {
+            std::fs::create_dir_all(dir.join(sub)).unwrap();
+        }
+        std::fs::write(dir.join("manifest.json"), "{}").unwrap();
+        for name in own {
+            let spelt = dir.join("sub/..").join(name);
+            assert!(not_of_run(&spelt, &dir).is_err(), "{name}");
+        }
+        for name in ["report.html", "cdf.svg", "sub/manifest.json", "junit.xml"] {
+            not_of_run(&dir.join(name), &dir).unwrap();
+            outputs([&dir.join(name)], &[]).unwrap();
+        }
+        not_of_run(&scratch.path().join("manifest.json"), &dir).unwrap();
+        assert!(outputs([&dir.join("manifest.json")], &[]).is_err());
     }
 
     #[test]

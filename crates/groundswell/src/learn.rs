@@ -112,8 +112,13 @@ pub fn learn(
         None if !flows::wanted(&first, options.read_as) => Level::Packets,
         _ => Level::Flows,
     };
-    if options.only.is_some_and(|only| only != level) {
+    let records = options.ipfix.as_ref().map(|_| Level::Flows);
+    if options.only.or(records).is_some_and(|only| only != level) {
         return Err(not_wanted(&first.name, level));
+    }
+    if input.is_some() && options.ipfix.is_some() {
+        let message = format!("{} holds no flow records to write", first.name);
+        return Err(Error::usage(message));
     }
     if let Some(input) = input {
         let model = input.read(&mut first, others, &progress, &name, provenance, options)?;

@@ -123,10 +123,10 @@ pub struct Server {
 pub struct Keep {
     /// The directory. Default: a new one below `runs`, or none.
     pub output: Option<PathBuf>,
-    /// Delete what another command left there.
+    /// Delete what another command left there, or the complete comparison of this one.
     pub fresh: bool,
-    /// Keep the runs of an interrupted comparison of the same command. The caller knows that the program, its input and
-    /// its surroundings are the same: of these, nothing is recorded.
+    /// Keep the runs of an interrupted comparison of the same command, in its directory. The caller knows that the
+    /// program, its input and its surroundings are the same: of these, nothing is recorded.
     pub resume: bool,
     /// Keep the run even without a named directory. Comparisons are always kept.
     pub always: bool,
@@ -186,7 +186,7 @@ impl Session {
         let keep = &options.keep;
         let kept = keep.always || keep.output.is_some() || options.compare.is_some();
         let dir = match kept {
-            true => directory(keep, &plan)?,
+            true => directory(keep, &plan, options.compare.is_some())?,
             false => scratch.join("run"),
         };
         Ok(Session {
@@ -201,10 +201,9 @@ impl Session {
     /// Whether it continues an interrupted comparison of the same command and inputs. Only on request: the program, its
     /// input or its environment may have changed, and a comparison of two programs would be no comparison.
     fn resumes(&self) -> bool {
-        let unfinished = |m: Manifest| !m.complete && m.hash == self.plan.hash(EMULATED);
         self.options.compare.is_some()
             && self.options.keep.resume
-            && Manifest::load(&self.dir).is_ok_and(unfinished)
+            && Held::by(&self.dir, &self.plan) == Held::Unfinished
     }
 
     /// Runs it, or the missing runs of an interrupted comparison.
@@ -321,34 +320,73 @@ fn not_started(failure: &Failure) -> Option<u8> {
     }
 }
 
-/// The directory of the run; an error if it holds something else that may not be deleted.
-fn directory(keep: &Keep, plan: &Plan) -> Result<PathBuf, Error> {
-    let own = |dir: &Path| match std::fs::read_dir(dir) {
-        Err(_) => true,
-        Ok(mut entries) => {
-            entries.next().is_none()
-                || Manifest::load(dir).is_ok_and(|m| m.hash == plan.hash(EMULATED))
-        }
-    };
-    match &keep.output {
-        Some(dir) if own(dir) => Ok(dir.clone()),
-        Some(dir) if !dir.join(Manifest::FILE).is_file() => Err(Error::usage(format!(
-            "{} is not empty, and holds no run",
-            dir.display()
-        ))
-        .hint("-o DIR writes elsewhere")),
-        Some(dir) if keep.fresh => Ok(dir.clone()),
-        Some(dir) => Err(Error::usage(format!(
-            "{} holds the run of another command",
-            dir.display()
-        ))
-        .hint("--fresh throws it away, -o DIR writes elsewhere")),
-        None => {
-            let runs = Path::new("runs");
-            let numbered = (2..).map(|n| runs.join(format!("under-{n}")));
-            let mut all = std::iter::once(runs.join("under")).chain(numbered);
-            all.find(|dir| own(dir))
-                .ok_or_else(|| Error::failed("runs/ is full"))
+/// What a directory holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    Nothing,
+    /// A run of the same command, complete or not.
+    Complete,
+    Unfinished,
+    /// A run of another command.
+    Another,
+    /// Files that are no run.
+    Foreign,
+}
+
+impl Held {
+    fn by(dir: &Path, plan: &Plan) -> Held {
+        let empty = match std::fs::read_dir(dir) {
+            Err(_) => true,
+            Ok(mut entries) => entries.next().is_none(),
+        };
+        match Manifest::load(dir) {
+            _ if empty => Held::Nothing,
+            Ok(m) if m.hash != plan.hash(EMULATED) => Held::Another,
+            Ok(m) if m.complete => Held::Complete,
+            Ok(_) => Held::Unfinished,
+            Err(_) if dir.join(Manifest::FILE).is_file() => Held::Another,
+            Err(_) => Held::Foreign,
         }
     }
+}
+
+/// The directory of the run; an error if it holds something else that may not be deleted. A comparison that is complete
+/// stays: its program may have changed since, and nothing of the command would say so.
+fn directory(keep: &Keep, plan: &Plan, compared: bool) -> Result<PathBuf, Error> {
+    let Some(dir) = &keep.output else {
+        let runs = Path::new("runs");
+        let unfinished = || {
+            let mut all: Vec<PathBuf> = std::fs::read_dir(runs)
+                .into_iter()
+                .flatten()
+                .filter_map(|entry| Some(entry.ok()?.path()))
+                .collect();
+            all.sort();
+            all.into_iter()
+                .find(|dir| Held::by(dir, plan) == Held::Unfinished)
+        };
+        if let Some(dir) = (compared && keep.resume).then(unfinished).flatten() {
+            return Ok(dir);
+        }
+        let numbered = (2..).map(|n| runs.join(format!("under-{n}")));
+        let mut all = std::iter::once(runs.join("under")).chain(numbered);
+        return all
+            .find(|dir| Held::by(dir, plan) == Held::Nothing)
+            .ok_or_else(|| Error::failed("runs/ is full"));
+    };
+    let (message, hint) = match Held::by(dir, plan) {
+        Held::Nothing | Held::Unfinished => return Ok(dir.clone()),
+        Held::Complete if !compared => return Ok(dir.clone()),
+        Held::Foreign => ("is not empty, and holds no run", "-o DIR writes elsewhere"),
+        _ if keep.fresh => return Ok(dir.clone()),
+        Held::Complete => (
+            "holds this comparison, and it is complete",
+            "--fresh throws it away, -o DIR writes elsewhere",
+        ),
+        Held::Another => (
+            "holds the run of another command",
+            "--fresh throws it away, -o DIR writes elsewhere",
+        ),
+    };
+    Err(Error::usage(format!("{} {message}", dir.display())).hint(hint))
 }

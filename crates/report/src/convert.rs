@@ -473,12 +473,18 @@ fn series(results: &Results, run: &RunResult, queue: &Bottleneck) -> Series {
 /// Doubts about the experiment (including its models), its figures, and its runs, as the verdict counts them.
 fn doubts(results: &Results, verdict: &Verdict) -> Vec<Doubt> {
     let models = || results.manifest.models.values().flat_map(|m| &m.warnings);
-    let one = |warning: &Warning, place: String| Doubt {
-        grave: warning.severity == Severity::Warning,
-        code: warning.code.clone(),
-        message: warning.message.clone(),
-        place,
-        of_model: models().any(|w| !w.message.is_empty() && warning.message.ends_with(&w.message)),
+    let one = |warning: &Warning, place: String| {
+        let grave = warning.severity == Severity::Warning;
+        let unlike = grave && swell_verdict::UNLIKE_TRACE.contains(&warning.code.as_str());
+        let of_model =
+            models().any(|w| !w.message.is_empty() && warning.message.ends_with(&w.message));
+        Doubt {
+            grave,
+            code: warning.code.clone(),
+            message: warning.message.clone(),
+            place,
+            of_model: of_model && !unlike,
+        }
     };
     let mut out: Vec<Doubt> = Vec::new();
     let figures = verdict.foregrounds.iter().flat_map(|f| &f.doubts);

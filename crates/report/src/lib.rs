@@ -26,8 +26,6 @@
 //!
 //! Not in this crate: statistics (`swell-stats`) and the verdict (`swell-experiment`).
 
-use std::io::{self, Write};
-
 pub mod chart;
 mod compare;
 mod convert;
@@ -59,7 +57,6 @@ pub use palette::Role;
 #[cfg(feature = "png")]
 pub use png::{PngError, pdf, png};
 pub use study::{study_html, study_svg, study_vega};
-pub use vega::SCHEMA as VEGA_LITE;
 
 use chart::Canvas;
 use data::{ForegroundData, ReportData};
@@ -67,14 +64,6 @@ use data::{ForegroundData, ReportData};
 /// The page about `results`.
 pub fn render(results: &Results) -> String {
     page(&report_data(results, &Verdict::of(results)))
-}
-
-/// Writes the page about `results`.
-///
-/// # Errors
-/// The errors of `out`.
-pub fn write(results: &Results, out: &mut impl Write) -> io::Result<()> {
-    out.write_all(render(results).as_bytes())
 }
 
 /// Completion times of the foreground called `name`, one distribution function per background. `None` if there is no

@@ -137,11 +137,14 @@ pub fn model_html(model: &Model) -> String {
         },
     ];
     let seconds = model.duration.as_secs_f64();
-    let note = format!(
-        "Traffic model, learnt from {} of {}.",
-        Quantity::Duration.show(seconds, 3),
-        model.provenance.sources.join(", ")
-    );
+    let length = Quantity::Duration.show(seconds, 3);
+    let note = match &model.provenance.sources[..] {
+        [] => format!("Traffic model of {length}: a stand-in, made without a trace."),
+        traces => format!(
+            "Traffic model, learnt from {length} of {}.",
+            traces.join(", ")
+        ),
+    };
     page::html(&model.name, &note, minijinja::context! {}, &sections)
 }
 

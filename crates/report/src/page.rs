@@ -229,6 +229,8 @@ pub(crate) fn with_parts(
             }
         })
         .collect();
+    // Warnings that could change the answer are never folded away.
+    let warnings = ordered.iter().filter(|d| d.grave && !d.of_model).count();
     let answers = data.verdict.iter().enumerate();
     let answers: Vec<Value> = answers
         .map(|(i, said)| {
@@ -248,12 +250,16 @@ pub(crate) fn with_parts(
         context! {
             report => true,
             answers => answers,
-            grave => data.doubts.iter().any(|d| d.grave && !d.of_model),
+            grave => warnings > 0,
+            unfolded => warnings.max(UNFOLDED),
             doubts => doubts,
         },
         sections,
     )
 }
+
+/// So many doubts are shown, whatever they are; of the others only warnings.
+pub(crate) const UNFOLDED: usize = 3;
 
 /// The content below the answer: one picture, and one table of everything measured.
 fn answer(

@@ -72,6 +72,7 @@ pub fn study_html(study: &Study) -> String {
             .map(|text| context! { said => vec![context! { text => text }] })
             .collect::<Vec<minijinja::Value>>(),
         grave => !doubts(true).is_empty(),
+        unfolded => doubts(true).len().max(page::UNFOLDED),
         doubts => [doubts(true), doubts(false)].concat(),
     };
     page::html(&study.title, &study.paper, extra, &sections)

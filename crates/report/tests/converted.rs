@@ -57,11 +57,22 @@ fn doubts_are_those_of_the_verdict() {
     let said = [of(0, "one"), of(0, "one"), of(3, "one"), of(1, "two")];
     results.manifest.run_warnings = said.to_vec();
     let empty = ModelFacts {
-        warnings: vec![Warning::note("empty", "")],
+        warnings: vec![
+            Warning::note("empty", ""),
+            Warning::warning("thinned", "few sessions"),
+            Warning::warning("load-left-out", "a third"),
+        ],
         ..ModelFacts::default()
     };
+    let warnings = empty.warnings[1..].to_vec();
     results.manifest.models.insert("cbr".into(), empty);
+    results.manifest.warnings.extend(warnings);
     let data = data(&results);
+    // What says that the traffic is not that of the trace is no mere doubt about the model.
+    for (code, of_model) in [("thinned", true), ("load-left-out", false)] {
+        let own = data.doubts.iter().find(|d| d.code == code).unwrap();
+        assert_eq!(own.of_model, of_model, "{code}");
+    }
     let own = data.doubts.iter().filter(|d| d.code == "input-not-read");
     let own: Vec<_> = own.map(|d| (&*d.message, &*d.place, d.of_model)).collect();
     let first = "web against none, replication 1";

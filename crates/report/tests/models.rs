@@ -28,6 +28,7 @@ fn every_bundled_model_has_its_pictures() {
     for model in &models {
         let page = model_html(model);
         assert_eq!(page, model_html(model), "equal input, equal bytes");
+        assert!(!page.contains(" of ."), "{}: no trace is named", model.name);
         assert!(
             page.len() < 2_000_000,
             "{}: {} bytes",

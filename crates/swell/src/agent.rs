@@ -139,7 +139,9 @@ fn certify(command: &AgentCommand, json: bool) -> Result<(), Fail> {
             let identity = enrol(ca, names, output, *days).map_err(Fail::usage)?;
             let fingerprint = identity.fingerprint();
             if json {
-                out::json(&serde_json::json!({ "state": output, "fingerprint": fingerprint }));
+                out::json(
+                    &serde_json::json!({ "state": output::path(output), "fingerprint": fingerprint }),
+                );
             } else {
                 let dir = output.display();
                 out::say(&format!(

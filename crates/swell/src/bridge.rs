@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use clap::Args;
+use groundswell::files;
 use groundswell::under::Background;
 use serde::Serialize;
 use swell_base::Warning;
@@ -83,6 +84,12 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
     let mut faults = Faults::default();
     let mut others = None;
     if let Some(scenario) = &args.scenario {
+        if link.load.is_some() && !scenario.others.takes_load() {
+            return Err(
+                Fail::usage("--load: the scenario says what its background is")
+                    .hint("leave --load, or the background of the scenario"),
+            );
+        }
         link.network.rate = Some(scenario.rate);
         link.network.delay = Some(scenario.delay);
         link.network.queue = Some(scenario.queue);
@@ -92,7 +99,7 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
             Others::Named => {}
             Others::Learnt(model, load) => {
                 link.background.clone_from(model);
-                link.load = *load;
+                link.load = load.or(link.load);
             }
             Others::Tcp => others = Some(Background::greedy()),
             Others::Udp(rate) => others = Some(Background::constant(*rate)),
@@ -102,6 +109,8 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
         Some(file) => network::of_file(file, &link.background, args.duration)?,
         None => network::of_link(&link, others, args.duration, scratch.path())?,
     };
+    let inputs: Vec<PathBuf> = args.experiment.iter().cloned().collect();
+    files::outputs(&args.pcap, &inputs)?;
     let layout = ports::layout(&network, &places, &interfaces)?;
     let names: Vec<&str> = interfaces.iter().map(|i| &*i.name).collect();
     let line = Arc::new(Line::new(rates(&network.plan), args.quiet || json));

@@ -237,7 +237,7 @@ pub(crate) struct GenerateArgs {
     pub seed: u64,
     /// No model: so many sessions, each of which makes the same transfer again and again, for measuring
     /// hosts and network.
-    #[arg(long, value_name = "SESSIONS", conflicts_with = "model")]
+    #[arg(long, value_name = "SESSIONS", conflicts_with_all = ["model", "load", "compress", "first", "cycle", "seed"])]
     pub closed: Option<u32>,
     /// Bytes to the server of each transfer of --closed. Default: 100B.
     #[arg(long, value_name = "SIZE", requires = "closed")]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use groundswell::files;
 use swell_experiment::Results;
 use swell_study::file::quoted;
 use swell_verdict::{Answer, Difference, RunComparison};
@@ -12,6 +13,7 @@ use crate::output::{self, Output};
 use crate::{out, tables, threshold};
 
 pub(crate) fn compare(args: &CompareArgs, json: bool) -> Result<u8, Fail> {
+    files::outputs(&args.html, &[])?;
     let mut runs: Vec<(String, Results)> = Vec::new();
     for (dir, name) in args.runs.iter().zip(names(&args.runs)) {
         runs.push((name, groundswell::show::results(dir)?));

@@ -41,6 +41,21 @@ enum Offloading {
 }
 
 impl EmulationArgs {
+    /// An option that differs from its default.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let all = [
+            ("--precise", self.precise),
+            ("--coalesce", self.coalesce.is_some()),
+            ("--offload", !matches!(self.offload, Offloading::Segment)),
+            ("--stretch", self.stretch != 1.0),
+            ("--stretch-to", self.stretch_to != 1.0),
+            ("--record", self.record),
+        ];
+        all.into_iter()
+            .find(|(_, given)| *given)
+            .map(|(name, _)| name)
+    }
+
     /// The settings for the emulator.
     pub(crate) fn settings(&self) -> Settings {
         let prompt = if self.precise {

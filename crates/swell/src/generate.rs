@@ -17,7 +17,7 @@ use swell_host::Rights;
 
 use crate::cli::GenerateArgs;
 use crate::fail::Fail;
-use crate::{interrupt, out, tables};
+use crate::{interrupt, out, output, tables};
 
 pub(crate) fn generate(
     args: &GenerateArgs,
@@ -371,7 +371,7 @@ fn show(dir: &Path, played: &Played, how: Said) {
     if how == Said::Json {
         let [clients, servers] = agents.to_json();
         out::json(&serde_json::json!({
-            "run": dir, "ended": played.ended.word(), "seconds": played.seconds, "flows": played.flows,
+            "run": output::path(dir), "ended": played.ended.word(), "seconds": played.seconds, "flows": played.flows,
             "lost": agents.lost, "clients": clients, "servers": servers, "warnings": played.doubts,
         }));
         return;

@@ -91,7 +91,7 @@ fn cases(experiment: &File, verdict: &Verdict, fail_if: &[Threshold]) -> Vec<Cas
         }));
     }
     for threshold in fail_if {
-        let crossed = threshold.crossed(verdict);
+        let crossed = threshold.crossed(experiment, verdict);
         cases.push(Case {
             class: "fail-if".into(),
             name: threshold.text().into(),

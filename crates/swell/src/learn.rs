@@ -15,7 +15,7 @@ use swell_traffic::flowlevel::{Options as OfFlows, Profile};
 
 use crate::cli::{FlowProfile, LearnArgs};
 use crate::fail::Fail;
-use crate::{interrupt, out, tables};
+use crate::{interrupt, out, output, tables};
 
 mod private;
 
@@ -36,19 +36,11 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
         true => configuration_files(&output).to_vec(),
         false => vec![output.clone()],
     };
-    for file in outputs.iter().chain(&args.flows.ipfix) {
-        files::not_an_input(file, &args.traces)?;
-        files::writable(file)?;
-    }
-    if args
-        .flows
-        .ipfix
-        .as_ref()
-        .is_some_and(|f| outputs.contains(f))
-    {
-        return Err(Fail::usage(
-            "the model and --ipfix would be written to one file",
-        ));
+    files::outputs(outputs.iter().chain(&args.flows.ipfix), &args.traces)?;
+    // Nobody named this file: what is there may be anything.
+    if args.output.is_none() && output.exists() && AnyModel::open(&output).is_err() {
+        let message = format!("{} is there already, and no model", output.display());
+        return Err(Fail::usage(message).hint("-o FILE names another file"));
     }
     interrupt::ends(
         "interrupted; no model was written",
@@ -56,7 +48,7 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
     );
     let only = match args.private {
         Some(_) => Some(Level::Packets),
-        None => is_harpoon(&output).then_some(Level::Flows),
+        None => (is_harpoon(&output) || args.flows.are_asked_for()).then_some(Level::Flows),
     };
     let options = Options {
         only,
@@ -88,7 +80,7 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
     warnings.extend(cost.as_ref().and_then(private::doubt));
     if json {
         out::json(&serde_json::json!({
-            "model": output, "bytes": bytes.len(), "peak_memory_bytes": memory,
+            "model": output::path(&output), "bytes": bytes.len(), "peak_memory_bytes": memory,
             "traces": learnt.files.iter().map(FileCounts::to_json).collect::<Vec<_>>(),
             "summary": learnt.model.summary(), "warnings": warnings,
             "private": cost.map(|c| private::json(&c)),
@@ -228,7 +220,7 @@ fn configurations(model: &AnyModel, output: &Path, json: bool) -> Result<(), Fai
     }
     if json {
         out::json(&serde_json::json!({
-            "configurations": written, "warnings": flows.warnings,
+            "configurations": written.each_ref().map(output::path), "warnings": flows.warnings,
             "summary": model.summary(),
         }));
         return Ok(());

@@ -65,6 +65,12 @@ pub(crate) fn of_run(results: &Results, verdict: &Verdict, args: &ShowArgs) -> R
         }
     };
     if args.vega.is_some() {
+        if args.picture.as_deref() == Some("network") {
+            return Err(Fail::usage(
+                "--vega: `network` is no chart, so there is no specification of it",
+            )
+            .hint("--svg, --png and --pdf draw it"));
+        }
         let picture = swell_report::VEGA_PICTURES[asked(args, &swell_report::VEGA_PICTURES)?];
         specify(args, || {
             swell_report::vega(&data, foreground, picture).ok_or_else(|| {
@@ -79,6 +85,10 @@ pub(crate) fn of_run(results: &Results, verdict: &Verdict, args: &ShowArgs) -> R
         }
     }
     let picture = DRAWN[asked(args, &DRAWN)?];
+    if let (Some(Size(_, Some(_))), "network" | "time" | "time-up") = (args.size, picture) {
+        let message = format!("--size: `{picture}` is as high as what it shows needs");
+        return Err(Fail::usage(message).hint("give its width alone, such as 7in"));
+    }
     let (width, height) = size(args);
     let canvas = Canvas::file(width, height);
     let drawn = match picture {

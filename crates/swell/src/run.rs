@@ -12,7 +12,7 @@ use swell_experiment::Results;
 use swell_experiment::file::File;
 use swell_experiment::store::ModelFacts;
 use swell_host::Rights;
-use swell_verdict::Verdict;
+use swell_verdict::{UNLIKE_TRACE, Verdict};
 
 use crate::cli::RunArgs;
 use crate::fail::Fail;
@@ -57,12 +57,22 @@ pub(crate) fn run(
     rights: Option<Rights>,
     json: bool,
 ) -> Result<u8, Fail> {
+    // Made-up numbers are for trying a command, whatever its options.
+    if let Some(option) = args.emulation.given()
+        && rights.is_none()
+        && !args.made_up
+    {
+        let message = format!("{option} is for emulated runs, and these are simulated");
+        return Err(Fail::usage(message).hint("leave it, or --set backend=emulated"));
+    }
     let experiment = Experiment::new(source, options(args), rights)?;
     threshold::check_names(&args.fail_if, &experiment.plan.file)?;
     // The run makes its own directory.
     let own = |file: &&PathBuf| files::is_inside(file, experiment.dir());
-    if let Some(file) = args.junit.as_ref().filter(|f| !own(f)) {
-        files::writable(file)?;
+    let inputs: Vec<PathBuf> = args.experiment.iter().cloned().collect();
+    files::outputs(args.junit.iter().filter(|f| !own(f)), &inputs)?;
+    for file in args.junit.iter().filter(own) {
+        files::not_of_run(file, experiment.dir())?;
     }
     interrupt::wishes();
     // Draw nothing before the first stage has set its length.
@@ -158,7 +168,8 @@ pub(crate) fn shard_done(
 
 /// Reports the crossed thresholds and returns the exit code of the verdict on `experiment`.
 pub(crate) fn judged(experiment: &File, verdict: &Verdict, fail_if: &[Threshold]) -> u8 {
-    let crossed: Vec<String> = fail_if.iter().flat_map(|t| t.crossed(verdict)).collect();
+    let lines = fail_if.iter().flat_map(|t| t.crossed(experiment, verdict));
+    let crossed: Vec<String> = lines.collect();
     for line in &crossed {
         out::say(&format!("failed: {line}"));
     }
@@ -183,6 +194,12 @@ fn say(results: &Results, verdict: &Verdict, page: &Path, json: bool) {
         .print();
     }
     doubts(results, verdict);
+    foregrounds(results, verdict);
+    out::data(&format!("report: {}", page.display()));
+}
+
+/// Prints each foreground's doubts, table and answers.
+pub(crate) fn foregrounds(results: &Results, verdict: &Verdict) {
     for foreground in &verdict.foregrounds {
         out::warnings(&foreground.doubts);
         out::data(&tables::of_run(results, foreground));
@@ -190,7 +207,6 @@ fn say(results: &Results, verdict: &Verdict, page: &Path, json: bool) {
             out::data(&tables::answers(foreground));
         }
     }
-    out::data(&format!("report: {}", page.display()));
 }
 
 /// Prints the doubts. Those of a model itself take one line, because the report and `swell show` list them.
@@ -201,9 +217,6 @@ pub(crate) fn doubts(results: &Results, verdict: &Verdict) {
         out::say(&tables::wrapped(&text));
     }
 }
-
-/// Doubts about models that are printed beside the verdict in full.
-const GRAVE: [&str; 3] = ["load-left-out", "sessions-in-step", "unclear-pauses"];
 
 /// The doubts about a model.
 #[derive(Default)]
@@ -228,7 +241,8 @@ fn folded(
             (model.warnings.iter()).any(|w| doubt.message.ends_with(&end(w)))
         });
         // What says that the traffic is not that of the trace is always read.
-        let grave = GRAVE.contains(&doubt.code.as_str()) && doubt.severity == Severity::Warning;
+        let grave =
+            UNLIKE_TRACE.contains(&doubt.code.as_str()) && doubt.severity == Severity::Warning;
         let Some((background, model)) = of.filter(|_| !grave) else {
             rest.push(doubt.clone());
             continue;

@@ -1,5 +1,6 @@
 //! `swell show`.
 
+use groundswell::files;
 use groundswell::learn::{FileCounts, Learnt};
 use groundswell::model::AnyModel;
 use groundswell::show::{self, Shown};
@@ -8,13 +9,22 @@ use swell_verdict::Verdict;
 
 use crate::cli::ShowArgs;
 use crate::fail::Fail;
-use crate::run::doubts;
+use crate::run::{doubts, foregrounds};
 use crate::{learn, out, pictures, tables};
 
 pub(crate) fn show(args: &ShowArgs, json: bool) -> Result<(), Fail> {
+    let outputs = [&args.html, &args.svg, &args.png, &args.pdf, &args.vega];
+    let written = outputs.into_iter().flatten();
+    files::outputs(
+        written.filter(|file| !out::is_stdout(file)),
+        std::slice::from_ref(&args.what),
+    )?;
     let shown = learn::with_bar(std::slice::from_ref(&args.what), |progress| {
         show::open(&args.what, &args.more, progress)
     })?;
+    if args.foreground.is_some() && !matches!(shown, Shown::Run(..)) {
+        return Err(Fail::usage("--foreground: only runs have foregrounds"));
+    }
     match shown {
         Shown::Run(results, verdict) => run(&results, &verdict, args, json),
         Shown::Model(known) => model(&known, args, json),
@@ -33,13 +43,7 @@ fn run(results: &Results, verdict: &Verdict, args: &ShowArgs, json: bool) -> Res
         return Ok(());
     }
     doubts(results, verdict);
-    for foreground in &verdict.foregrounds {
-        out::warnings(&foreground.doubts);
-        out::data(&tables::of_run(results, foreground));
-        if !tables::is_silent(&results.experiment, foreground) {
-            out::data(tables::answers(foreground).trim_end());
-        }
-    }
+    foregrounds(results, verdict);
     Ok(())
 }
 

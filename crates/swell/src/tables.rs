@@ -7,6 +7,7 @@ use groundswell::model::{AnyModel, mean_bps};
 use swell_experiment::Results;
 use swell_experiment::file::File;
 use swell_experiment::made_up::MadeUp;
+use swell_report::Quantity;
 use swell_study::Ledger;
 use swell_traffic::Model;
 use swell_verdict::{FEW, ForegroundVerdict, Known, Paragraph, Quantile};
@@ -69,7 +70,7 @@ pub(crate) fn is_silent(experiment: &File, v: &ForegroundVerdict) -> bool {
 }
 
 /// Percentiles and slowdowns of a foreground, a row per background.
-pub(crate) fn slowdowns(v: &ForegroundVerdict) -> String {
+fn slowdowns(v: &ForegroundVerdict) -> String {
     let mut all = v.backgrounds.iter();
     if all.all(|b| b.requests == 0) && v.backgrounds.iter().any(|b| b.compared().next().is_some()) {
         return carried(v);
@@ -100,7 +101,7 @@ pub(crate) fn slowdowns(v: &ForegroundVerdict) -> String {
         table.add_row(row);
     }
     format!(
-        "{}: seconds to the last byte, slowdown (95 % interval); Mbit/s carried down\n{table}{}",
+        "{}: time to the last byte, slowdown (95 % interval); Mbit/s carried down\n{table}{}",
         v.foreground,
         measures(v)
     )
@@ -161,7 +162,11 @@ fn plain(x: f64) -> String {
 fn quantile(q: &Quantile) -> String {
     let mut text = q.seconds.map_or_else(
         || "unknown".into(),
-        |e| format!("{} s", significant(e.value)),
+        |e| match e.value {
+            // Fewer than two digits would be left of the seconds.
+            x if x > 0.0 && x < 0.01 => Quantity::Duration.show(x, 3).replace('\u{a0}', " "),
+            x => format!("{} s", significant(x)),
+        },
     );
     if let Some(s) = q.slowdown {
         text += &match Known::of(&s) {
@@ -184,6 +189,7 @@ fn ratio(x: f64) -> String {
     match x {
         x if x >= 100.0 => format!("{x:.0}"),
         x if x >= 10.0 => format!("{x:.1}"),
+        x if x > 0.0 && x < 0.005 => format!("{x:.0e}"),
         _ => format!("{x:.2}"),
     }
 }
@@ -207,9 +213,10 @@ fn mega(x: f64) -> String {
     }
 }
 
-/// Three significant digits, thousandths at least.
+/// Three significant digits, thousandths at least; one of less.
 fn significant(x: f64) -> String {
     match x.abs() {
+        small if small > 0.0 && small < 5e-4 => format!("{x:.0e}"),
         x if x >= 100.0 => format!("{x:.0}"),
         x if x >= 10.0 => format!("{x:.1}"),
         x if x >= 1.0 => format!("{x:.2}"),
@@ -499,6 +506,36 @@ pub(crate) fn any_model(any: &AnyModel) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_number_is_rounded_to_nothing() {
+        let shown = |seconds: f64, slowdown: f64| {
+            let [seconds, slowdown] = [seconds, slowdown].map(|value| {
+                Some(swell_stats::Estimate {
+                    value,
+                    low: value,
+                    high: value,
+                    level: 0.95,
+                    replications: 5,
+                })
+            });
+            quantile(&Quantile {
+                p: 0.5,
+                seconds,
+                slowdown,
+            })
+        };
+        assert!(shown(2.34e-4, 1.0).starts_with("234 µs\n"));
+        assert!(shown(0.00234, 1.0).starts_with("2.34 ms\n"));
+        assert!(shown(0.0234, 1.0).starts_with("0.023 s\n"));
+        assert!(shown(0.0, 1.0).starts_with("0.000 s\n"));
+        assert!(
+            shown(1.0, 0.0021).contains("x 2e-3"),
+            "{}",
+            shown(1.0, 0.0021)
+        );
+        assert_eq!(significant(2.1e-4), "2e-4");
+    }
 
     #[test]
     fn lines_keep_to_80_columns_and_go_on_indented() {

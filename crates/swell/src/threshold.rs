@@ -7,13 +7,13 @@
 //!
 //! The first form applies to request times, the second to any measure: `goodput.ratio < 0.5`, `p99.value.high > 250`.
 //! `NAME` is a background, a foreground, or `FOREGROUND:BACKGROUND`. Without a foreground, those that have the measure
-//! are concerned.
+//! are concerned, or would have it if anything were known of them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use swell_experiment::file::{File, suggest};
-use swell_experiment::measure::FAILURES;
+use swell_experiment::measure::{FAILURES, GOODPUT, MEAN_TIME, Measure, REQUEST_RATE, Source};
 use swell_stats::Estimate;
 use swell_verdict::{
     Answer, BackgroundVerdict, ForegroundVerdict, Known, LEVEL, PERCENTILES, Statistic, Verdict,
@@ -230,9 +230,9 @@ impl Threshold {
         &self.text
     }
 
-    /// The reasons for which the run fails: a line for every background that crosses the threshold, or whose number is
-    /// unknown. A threshold that applies to nothing fails too, because it is mistyped.
-    pub(crate) fn crossed(&self, verdict: &Verdict) -> Vec<String> {
+    /// The reasons for which a run of `experiment` fails: a line for every background that crosses the threshold, or
+    /// whose number is unknown. A threshold that applies to nothing fails too, because it is mistyped.
+    pub(crate) fn crossed(&self, experiment: &File, verdict: &Verdict) -> Vec<String> {
         let concerned = self.concerned(verdict);
         if concerned.is_empty() {
             let known = |names: Vec<&str>| names.join(", ");
@@ -246,7 +246,9 @@ impl Threshold {
                 known(backgrounds.map(|b| &*b.background).collect()),
             )];
         }
-        let apt = |(f, _, named): &(&ForegroundVerdict, _, bool)| *named || self.is_of(f);
+        let apt = |(f, _, named): &(&ForegroundVerdict, _, bool)| {
+            *named || self.is_of(f) || self.is_missing_in(experiment, f)
+        };
         if !concerned.iter().any(apt) {
             return vec![format!("{}: {}", self.text, self.unknown(verdict))];
         }
@@ -255,17 +257,16 @@ impl Threshold {
             let name = format!("{} against {}", foreground.foreground, b.background);
             match self.tested(b) {
                 Tested::Holds(x) => lines.push(format!("{}: {name} has {}", self.text, digits(x))),
-                Tested::Unknown => lines.push(format!("{}: cannot be told of {name}", self.text)),
                 // A comparison of runs that are no experiment, for example without the traffic, proves nothing. What a
                 // program says of itself stands.
-                Tested::Passes if !b.withheld.is_empty() && !matches!(self.of, Of::Value(..)) => {
-                    lines.push(format!(
-                        "{}: cannot be told of {name}: {}",
-                        self.text,
-                        b.withheld.join("; ")
-                    ))
+                Tested::Passes if b.withheld.is_empty() || matches!(self.of, Of::Value(..)) => {}
+                Tested::Unknown | Tested::Passes => {
+                    let why = match b.withheld.is_empty() {
+                        true => String::new(),
+                        false => format!(": {}", b.withheld.join("; ")),
+                    };
+                    lines.push(format!("{}: cannot be told of {name}{why}", self.text));
                 }
-                Tested::Passes => {}
             }
         }
         lines
@@ -311,6 +312,32 @@ impl Threshold {
                 let failures = *name == FAILURES.name && never_failed(b);
                 failures || b.compared().any(|j| j.measure == *name)
             }),
+        }
+    }
+
+    /// Whether a foreground's kind is to have the measure, and it is not known: the runs were all late, for example, or
+    /// a program did not report it. That the foreground does not have the measure would be no reason to pass.
+    fn is_missing_in(&self, experiment: &File, foreground: &ForegroundVerdict) -> bool {
+        let mut own = experiment.foreground.iter();
+        let Some(own) = own.find(|f| f.name() == foreground.foreground) else {
+            return false;
+        };
+        let all = &foreground.backgrounds;
+        let nothing_is_known = all.iter().all(|b| b.compared().next().is_none())
+            && all.iter().any(|b| !b.withheld.is_empty());
+        let declared = own.measures();
+        let requests = |m: &Measure| m.source == Source::RequestTimes;
+        match &self.of {
+            Of::Slowdown(_) | Of::Seconds(_) => nothing_is_known && declared.iter().any(requests),
+            Of::Ratio(name, _) | Of::Value(name, _) => {
+                // Names go on with a direction or a size: `delay up`, `time of 10kB`.
+                let begins = |m: &Measure| name.starts_with(&*m.name);
+                let sampled = |m: &Measure| m.source == Source::Samples && m.name == *name;
+                let derived = [GOODPUT, REQUEST_RATE, MEAN_TIME].iter().any(begins);
+                declared.iter().any(sampled)
+                    || nothing_is_known
+                        && (declared.iter().any(begins) || derived && declared.iter().any(requests))
+            }
         }
     }
 

@@ -37,8 +37,17 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
         let dir = args.output.as_deref();
         dir.is_some_and(|dir| files::is_inside(file, dir))
     };
-    for file in args.junit.iter().chain(&args.report).filter(|f| !own(f)) {
-        files::writable(file)?;
+    let outputs = [&args.junit, &args.report, &args.pcap];
+    files::outputs(
+        outputs.into_iter().flatten().filter(|f| !own(f)),
+        &[PathBuf::from(&args.link.background)],
+    )?;
+    for (file, dir) in outputs
+        .into_iter()
+        .flatten()
+        .zip(args.output.iter().cycle())
+    {
+        files::not_of_run(file, dir)?;
     }
     let client = shell::Client::of(args, scratch.path())?;
     let trace = [args.link.background.clone().into()];
@@ -58,7 +67,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
     }
     let settings = Settings {
         input,
-        packets: args.pcap.clone().filter(|_| !compared),
+        packets: args.pcap.clone(),
         // A comparison needs an unchanged network, so `swell set` is not offered.
         control: (!compared).then(|| control::serve(scratch.path(), &args.link.link().title())),
         watch: Some(Box::new({
@@ -213,11 +222,7 @@ fn say(args: &UnderArgs, done: &Done) {
         crate::run::doubts(results, &told);
     }
     if args.compare.is_some() {
-        for foreground in &verdict.foregrounds {
-            out::warnings(&foreground.doubts);
-            out::data(&tables::slowdowns(foreground));
-            out::data(&tables::answers(foreground));
-        }
+        crate::run::foregrounds(results, verdict);
     } else if !args.quiet {
         // Standard output belongs to the program.
         out::say(&tables::under::summary(

@@ -47,6 +47,9 @@ pub struct Judgement {
     pub p_below: f64,
     /// Whether the 90 % interval lies within the margin.
     pub equal: bool,
+    /// Whether it differs by more than the margin, as the corrected p-values and `equal` have it. An answer may be
+    /// withheld nevertheless.
+    pub differs: Answer,
     /// Replications that would narrow the interval to the margin.
     pub replications_wanted: Option<usize>,
     /// What was added to both values before their ratio was taken.
@@ -81,7 +84,7 @@ impl Judgement {
         paired: PairedRatio,
         [with, without]: [Option<Estimate>; 2],
     ) -> Judgement {
-        Judgement {
+        let mut judgement = Judgement {
             with,
             without,
             measure: measure.name.to_string(),
@@ -96,7 +99,19 @@ impl Judgement {
             replications_wanted: paired.replications_for(MARGIN),
             floor: measure.floor,
             sufficient: measure.sufficient,
+            differs: Answer::Unclear,
             paired,
+        };
+        judgement.differs = judgement.answer();
+        judgement
+    }
+
+    /// Whether it differs, by its p-values as they are now.
+    fn answer(&self) -> Answer {
+        match (self.differs(), self.equal) {
+            (true, _) => Answer::Yes,
+            (false, true) => Answer::No,
+            (false, false) => Answer::Unclear,
         }
     }
 
@@ -200,6 +215,7 @@ pub(super) fn correct<'j>(judgements: impl Iterator<Item = &'j mut Judgement>) {
                 true => (p, 1.0),
                 false => (1.0, p),
             };
+            judgement.differs = judgement.answer();
         }
     }
 }

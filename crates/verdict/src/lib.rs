@@ -77,7 +77,7 @@ use swell_experiment::store::Results;
 pub use compare::{ConditionComparison, Difference, RunComparison};
 use condition::{Condition, request_time, request_times};
 pub use condition::{request_observations, valid_runs};
-pub use doubts::{of_runs as doubts_of_runs, rank};
+pub use doubts::{UNLIKE_TRACE, of_runs as doubts_of_runs, rank};
 pub use judge::{Judgement, Statistic};
 use loads::Loads;
 use own::Paths;

@@ -63,6 +63,25 @@ fn the_page_comes_in_the_order_of_the_questions() {
     assert!(places.is_sorted(), "{places:?}");
 }
 
+/// What could change the answer is read at once, however much there is of it.
+#[test]
+fn warnings_are_not_folded_away() {
+    let mut data = sample::report(&NAMES);
+    let folded = |of: &_| {
+        let page = page(of);
+        let (_, from) = page.split_once("id=\"doubts\"").unwrap();
+        let (own, _) = from.split_once("</section>").unwrap();
+        let (shown, more) = own.split_once("<details>").unwrap_or((own, ""));
+        [shown, more].map(|part| part.matches("class=\"code\"").count())
+    };
+    assert_eq!(folded(&data), [2, 0]);
+    let [note, warning] = [0, 1].map(|i| data.doubts[i].clone());
+    data.doubts = [vec![note; 4], vec![warning.clone()]].concat();
+    assert_eq!(folded(&data), [3, 2]);
+    data.doubts.extend(vec![warning; 4]);
+    assert_eq!(folded(&data), [5, 4]);
+}
+
 #[test]
 fn every_picture_is_drawn_for_both_widths_with_its_own_ids_and_numbers_behind_it() {
     let page = page(&sample::report(&NAMES));

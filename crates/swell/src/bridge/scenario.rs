@@ -35,6 +35,13 @@ pub(crate) enum Others {
     Udp(Rate),
 }
 
+impl Others {
+    /// Whether the command line may say what rate the background has.
+    pub(crate) fn takes_load(&self) -> bool {
+        matches!(self, Others::Named | Others::Learnt(_, None))
+    }
+}
+
 const NAMES: &str = "simple-p2p, drop-rate, corrupt-rate, droplist, blackhole, rebind, tcp-cross-traffic, udp-cross-traffic, learnt";
 
 impl FromStr for Scenario {
@@ -241,6 +248,10 @@ mod tests {
             learnt,
             Others::Learnt("access-link".into(), Some(Rate::from_bps(6_000_000)))
         );
+        // What the scenario says, the command line cannot say otherwise.
+        let open = read("learnt --model=access-link").unwrap().others;
+        assert!(open.takes_load() && Others::Named.takes_load());
+        assert!(!learnt.takes_load() && !udp.takes_load() && !Others::Tcp.takes_load());
     }
 
     #[test]

@@ -65,7 +65,7 @@ pub(crate) struct LearnArgs {
     /// Hide whether any one session, a user's visit, was in the trace: differential privacy. The model is made of
     /// histograms with noise, the more the smaller EPSILON is; 1 to 10 is usual. What it costs is printed. Sides
     /// count as known: name them (--inside). For packets only.
-    #[arg(long, value_name = "EPSILON", value_parser = epsilon, conflicts_with_all = ["listen", "flows"])]
+    #[arg(long, value_name = "EPSILON", value_parser = epsilon, conflicts_with_all = ["listen", "flows", "ipfix", "sample", "interval"])]
     pub private: Option<f64>,
     #[command(flatten)]
     pub flows: FlowArgs,
@@ -121,6 +121,13 @@ pub(crate) struct FlowArgs {
     /// Write the flow records to an IPFIX file (RFC 5655), too.
     #[arg(long, value_name = "FILE")]
     pub ipfix: Option<PathBuf>,
+}
+
+impl FlowArgs {
+    /// Whether an option has another value than its default that only flow records have a use for.
+    pub(crate) fn are_asked_for(&self) -> bool {
+        self.ipfix.is_some() || self.sample > 1 || self.interval != swell_base::Dur::from_secs(300)
+    }
 }
 
 /// Arithmetic of a flow-level model.

@@ -25,10 +25,10 @@ pub(crate) fn comparison(c: &RunComparison) -> String {
         let mut table = list(&["measure", &first, &second, "ratio (95 % interval)", ""]);
         for j in &own.judged {
             let [name, without, with, factor] = judgement(j);
-            let mark = match (j.differs(), j.equal) {
-                (true, _) => "differs",
-                (false, true) => "equal",
-                (false, false) => "open",
+            let mark = match j.differs {
+                Answer::Yes => "differs",
+                Answer::No => "equal",
+                Answer::Unclear => "open",
             };
             table.add_row(vec![
                 shortened(&name, 22),

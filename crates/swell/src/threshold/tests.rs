@@ -29,64 +29,87 @@ fn thresholds_read() {
     );
 }
 
+/// A background of which this is known, and why nothing is withheld.
+fn known(requests: usize, withheld: &[&str]) -> BackgroundVerdict {
+    let estimate = |value: f64| {
+        (requests > 0).then_some(Estimate {
+            value,
+            low: value,
+            high: value,
+            level: LEVEL,
+            replications: 5,
+        })
+    };
+    let quantile = |&p: &f64| swell_verdict::Quantile {
+        p,
+        seconds: estimate(0.2),
+        slowdown: estimate(1.0),
+    };
+    BackgroundVerdict {
+        background: "learnt".into(),
+        kind: "learnt",
+        requests,
+        unfinished: 0,
+        failed: 0,
+        replications: 5,
+        load_bps: [0.0; 2],
+        offered_bps: [0.0; 2],
+        requested_bps: [None; 2],
+        quantiles: PERCENTILES.iter().map(quantile).collect(),
+        judged: Vec::new(),
+        beside: Vec::new(),
+        withheld: withheld.iter().map(|&w| w.into()).collect(),
+        open: Vec::new(),
+        matters: Some(Answer::Unclear),
+    }
+}
+
+/// A verdict on foregrounds of these names.
+fn verdict(foregrounds: Vec<(&str, BackgroundVerdict)>) -> Verdict {
+    let of = |(name, background): (&str, BackgroundVerdict)| ForegroundVerdict {
+        foreground: name.into(),
+        reference: Some("none".into()),
+        backgrounds: vec![background],
+        comparisons: Vec::new(),
+        matters: Answer::Unclear,
+        application_failed: false,
+        parametric_enough: None,
+        suite: None,
+        sureness: swell_verdict::Sureness {
+            replications: 5,
+            widest: None,
+            warnings: 0,
+            replications_wanted: None,
+        },
+        sentence: String::new(),
+        paragraphs: Vec::new(),
+        doubts: Vec::new(),
+    };
+    Verdict {
+        foregrounds: foregrounds.into_iter().map(of).collect(),
+        doubts: Vec::new(),
+        margin: 0.1,
+    }
+}
+
+/// An experiment with two foregrounds that have requests, and one that has a measure of its own.
+fn experiment() -> File {
+    let file = "name = 'x'\n[network]\nrate = '10Mbit'\n\
+         [[foreground]]\nname = 'page'\nkind = 'web'\nobject = '1kB'\n\
+         [[foreground]]\nname = 'other'\nkind = 'web'\nobject = '1kB'\n\
+         [[foreground]]\nname = 'call'\nkind = 'voice'\n\
+         [[background]]\nname = 'none'\nkind = 'none'\n\
+         [[background]]\nname = 'learnt'\nkind = 'poisson'\nrate = '1Mbit'";
+    swell_experiment::file::read(file, "x").unwrap()
+}
+
 /// Runs without the traffic that was asked for pass no threshold, whatever their numbers are.
 #[test]
 fn numbers_of_no_experiment_pass_nothing() {
-    let estimate = |value: f64| Estimate {
-        value,
-        low: value,
-        high: value,
-        level: LEVEL,
-        replications: 5,
+    let crossed = |text: &str, withheld: &[&str]| {
+        let verdict = verdict(vec![("page", known(100, withheld))]);
+        read(text).unwrap().crossed(&experiment(), &verdict)
     };
-    let verdict = |withheld: &[&str]| {
-        let quantile = |&p: &f64| swell_verdict::Quantile {
-            p,
-            seconds: Some(estimate(0.2)),
-            slowdown: Some(estimate(1.0)),
-        };
-        let background = BackgroundVerdict {
-            background: "learnt".into(),
-            kind: "learnt",
-            requests: 100,
-            unfinished: 0,
-            failed: 0,
-            replications: 5,
-            load_bps: [0.0; 2],
-            offered_bps: [0.0; 2],
-            requested_bps: [None; 2],
-            quantiles: PERCENTILES.iter().map(quantile).collect(),
-            judged: Vec::new(),
-            beside: Vec::new(),
-            withheld: withheld.iter().map(|&w| w.into()).collect(),
-            open: Vec::new(),
-            matters: Some(swell_verdict::Answer::Unclear),
-        };
-        Verdict {
-            foregrounds: vec![ForegroundVerdict {
-                foreground: "page".into(),
-                reference: Some("none".into()),
-                backgrounds: vec![background],
-                comparisons: Vec::new(),
-                matters: swell_verdict::Answer::Unclear,
-                application_failed: false,
-                parametric_enough: None,
-                suite: None,
-                sureness: swell_verdict::Sureness {
-                    replications: 5,
-                    widest: None,
-                    warnings: 0,
-                    replications_wanted: None,
-                },
-                sentence: String::new(),
-                paragraphs: Vec::new(),
-                doubts: Vec::new(),
-            }],
-            doubts: Vec::new(),
-            margin: 0.1,
-        }
-    };
-    let crossed = |text: &str, withheld: &[&str]| read(text).unwrap().crossed(&verdict(withheld));
     for fine in ["p95.slowdown.high > 1.5", "p95.seconds > 1"] {
         assert!(crossed(fine, &[]).is_empty());
         let lines = crossed(fine, &["learnt sent nothing"]);
@@ -95,6 +118,35 @@ fn numbers_of_no_experiment_pass_nothing() {
     }
     let lines = crossed("p95.slowdown > 0.5", &["learnt sent nothing"]);
     assert!(lines[0].contains("has 1"), "{lines:?}");
+}
+
+/// That nothing is known of a foreground is no reason to pass, unless it could not have the measure.
+#[test]
+fn what_should_be_known_and_is_not_passes_nothing() {
+    let late = || known(0, &["all runs were late"]);
+    let crossed = |text: &str| {
+        let verdict = verdict(vec![
+            ("page", known(100, &[])),
+            ("other", late()),
+            ("call", late()),
+        ]);
+        read(text).unwrap().crossed(&experiment(), &verdict)
+    };
+    for (text, whose) in [
+        ("p95.slowdown.high > 1.5", "other against learnt: all runs"),
+        ("learnt:p50.seconds > 1", "other against learnt: all runs"),
+        ("MOS.value < 3", "call against learnt"),
+    ] {
+        let lines = crossed(text);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains("cannot be told of"), "{lines:?}");
+        assert!(lines[0].contains(whose), "{lines:?}");
+    }
+    for derived in ["failures.ratio > 2", "time of 10kB.p50.ratio > 2"] {
+        let lines = crossed(derived);
+        assert!(lines[0].contains("other against learnt"), "{lines:?}");
+    }
+    assert!(crossed("page:p95.slowdown > 1.5").is_empty());
 }
 
 #[test]

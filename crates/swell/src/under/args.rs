@@ -47,8 +47,8 @@ pub(crate) struct UnderArgs {
     #[arg(long, value_name = "TIME")]
     pub duration: Option<Dur>,
     /// Run the command under no background, Poisson packets and the background in turn, N times each,
-    /// and say what the background changes. Each run reads the file that is standard input. A comparison that was
-    /// interrupted goes on where it stopped.
+    /// and say what the background changes. Each run reads the file that is standard input. An interrupted
+    /// comparison begins anew unless --resume is given.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "5", value_parser = clap::value_parser!(u32).range(1..))]
     pub compare: Option<u32>,
     /// With --compare: a measure that the program reports itself, as 'NAME (UNIT): PATTERN', such as
@@ -65,12 +65,13 @@ pub(crate) struct UnderArgs {
     #[arg(long, value_name = "FILE", requires = "compare")]
     pub junit: Option<PathBuf>,
     /// Write the program's packets, as its host and the server's see them, to a pcapng file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "compare")]
     pub pcap: Option<PathBuf>,
     /// Write a report.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Keep everything in a run directory: a new one, or that of the same command.
+    /// Keep everything in a run directory: a new one, or that of the same command. A complete comparison is replaced
+    /// only with --fresh. Default of comparisons: runs/under, or the next of runs/under-2, ... that is free.
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Throw away what that directory holds.

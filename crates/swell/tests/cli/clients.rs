@@ -273,11 +273,35 @@ fn an_interrupted_comparison_goes_on_where_it_is_asked_to() {
     let said = text(&out.stderr);
     assert!(said.contains("1 of 3 runs of the interrupted"), "{said}");
     assert_eq!(lines(), 4);
-    // A complete comparison is repeated, and so is every other one without --resume.
-    for (resume, all) in [(&["--resume"][..], 7), (&[], 10)] {
-        let out = compare(resume).output().unwrap();
-        assert!(!text(&out.stderr).contains("interrupted"));
-        assert_eq!(lines(), all);
+    // A complete comparison stays until it is thrown away.
+    for more in [&["--resume"][..], &[]] {
+        let out = compare(more).output().unwrap();
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("complete") && said.contains("--fresh"),
+            "{said}"
+        );
+        assert_eq!(lines(), 4);
+    }
+    compare(&["--fresh"]).output().unwrap();
+    assert_eq!(lines(), 7);
+}
+
+/// What a command does may have changed, though its words did not.
+#[test]
+fn comparisons_without_a_directory_have_one_each() {
+    let dir = Scratch::new("numbered");
+    if !emulates(&dir) {
+        return;
+    }
+    for kept in ["under", "under-2"] {
+        let out = swell(&dir)
+            .args(["under", "none", "--compare", "1", "--", "true"])
+            .output()
+            .unwrap();
+        let said = text(&out.stderr);
+        assert!(said.contains(&format!("kept: runs/{kept}\n")), "{said}");
     }
 }
 

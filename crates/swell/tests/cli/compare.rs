@@ -138,4 +138,11 @@ fn paths_that_are_not_utf_8_are_no_obstacle() {
     assert!(dir.0.join(name).join("manifest.json").is_file());
     let compared = json(&[compare, name, name]);
     assert_eq!(compared["runs"][1], "caf\u{fffd}");
+    let [report, learn] = ["report", "learn"].map(OsStr::new);
+    let reported = json(&[report, name]);
+    assert_eq!(reported["report"], "caf\u{fffd}/report.html");
+    std::fs::write(dir.0.join("x.pcap"), crate::learn::lookup()).unwrap();
+    let model = OsStr::from_bytes(b"mod\xe8le.json");
+    let learnt = json(&[learn, OsStr::new("x.pcap"), o, model]);
+    assert_eq!(learnt["model"], "mod\u{fffd}le.json");
 }

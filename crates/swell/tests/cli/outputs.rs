@@ -58,7 +58,7 @@ fn what_cannot_be_written_is_told_before_anything_is_learnt() {
             &["--ipfix", "no/x.ipfix", "--flows"],
             "there is no directory no",
         ),
-        (&["--ipfix", "model.json", "--flows"], "to one file"),
+        (&["--ipfix", "model.json", "--flows"], "two outputs"),
         (&["-o", "m.xml"], "- holds packets"),
     ] {
         let mut child = swell(&dir)
@@ -93,6 +93,26 @@ fn what_cannot_be_written_is_told_before_anything_is_learnt() {
         assert_eq!(out.status.code(), Some(2), "{args:?}");
         assert!(text(&out.stderr).contains(says), "{}", text(&out.stderr));
     }
+    std::fs::write(dir.0.join("conf.pcap"), lookup()).unwrap();
+    // A model of packets has no flow records, and nothing is sampled or cut into intervals.
+    for option in [["--ipfix", "f"], ["--sample", "10"], ["--interval", "1min"]] {
+        let args = [&["learn", "conf.pcap", "-o", "m.json"], &option[..]].concat();
+        let out = run(&dir, &args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        let said = text(&out.stderr);
+        assert!(said.contains("conf.pcap holds packets") && said.contains("--flows"));
+        assert!(!dir.0.join("m.json").exists() && !dir.0.join("f").exists());
+    }
+    // Nobody named the file that a model would go to.
+    dir.write("conf.json", "{\"mine\": 1}");
+    let out = run(&dir, &["learn", "conf.pcap"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("conf.json is there already, and no model"));
+    for _ in 0..2 {
+        let out = run(&dir, &["learn", "conf.pcap", "-o", "conf.json"]);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+    }
+    assert!(run(&dir, &["learn", "conf.pcap"]).status.success());
 }
 
 #[test]
@@ -148,14 +168,102 @@ fn pictures_that_cannot_be_drawn_are_an_error_and_no_table_follows_a_specificati
     assert!(specification["$schema"].is_string());
 }
 
+const SMALL: &str = "name = \"small\"\nnetwork = { rate = \"10Mbit\", rtt = \"20ms\" }\n\
+                     foreground = [{ name = \"page\", kind = \"web\", object = \"10kB\" }]\n\
+                     background = [{ name = \"none\", kind = \"none\" }]\n\
+                     run = { replications = 1, warmup = \"1s\", duration = \"3s\" }\n";
+
+#[test]
+fn what_a_run_keeps_is_never_written_over() {
+    let dir = Scratch::new("own-files");
+    dir.write("small.toml", SMALL);
+    let out = run(&dir, &["run", "small.toml", "-o", "out", "--made-up"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    for args in [
+        &["report", "out", "-o", "out/experiment.toml"][..],
+        &["show", "out", "--html", "out/manifest.json"],
+        &["show", "small.toml", "--svg", "out/bins.parquet"],
+        &[
+            "compare",
+            "out",
+            "out",
+            "--html",
+            "out/../out/links.parquet",
+        ],
+        &[
+            "run",
+            "small.toml",
+            "-o",
+            "new",
+            "--junit",
+            "new/manifest.json",
+        ],
+    ] {
+        let out = run(&dir, args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        let said = text(&out.stderr);
+        assert!(said.contains("over the run's own"), "{args:?}: {said}");
+    }
+    assert!(!dir.0.join("new").exists());
+    for page in ["out/report.html", "out/mine.html"] {
+        let out = run(&dir, &["report", "out", "-o", page]);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+    }
+}
+
+#[test]
+fn options_without_effect_are_refused() {
+    let dir = Scratch::new("no-effect");
+    dir.write("small.toml", SMALL);
+    let out = run(
+        &dir,
+        &["run", "small.toml", "-o", "out", "--made-up", "--precise"],
+    );
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let show = |picture, more: &[&'static str]| {
+        [
+            &["show", "out", "--svg", "a.svg", "--picture", picture],
+            more,
+        ]
+        .concat()
+    };
+    for (args, says) in [
+        (
+            vec!["run", "small.toml", "-o", "x", "--record"],
+            "--record is for emulated runs",
+        ),
+        (
+            vec!["run", "small.toml", "-o", "x", "--stretch", "2"],
+            "--stretch is for emulated runs",
+        ),
+        (
+            vec!["under", "none", "--compare", "--pcap", "p", "--", "true"],
+            "cannot be used with",
+        ),
+        (
+            vec!["show", "access-link", "--svg", "a.svg", "--foreground", "x"],
+            "only runs have foregrounds",
+        ),
+        (
+            show("network", &["--size", "7x4in"]),
+            "`network` is as high",
+        ),
+        (show("network", &["--vega", "-"]), "`network` is no chart"),
+    ] {
+        let out = run(&dir, &args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        let said = text(&out.stderr).replace('\n', " ");
+        assert!(said.contains(says), "{args:?}: {said}");
+    }
+    assert!(!dir.0.join("x").exists() && !dir.0.join("a.svg").exists());
+    let out = run(&dir, &show("network", &["--size", "7in"]));
+    assert!(out.status.success(), "{}", text(&out.stderr));
+}
+
 #[test]
 fn every_requested_picture_of_a_run_is_written() {
     let dir = Scratch::new("both-pictures");
-    let text_of = "name = \"small\"\nnetwork = { rate = \"10Mbit\", rtt = \"20ms\" }\n\
-                   foreground = [{ name = \"page\", kind = \"web\", object = \"10kB\" }]\n\
-                   background = [{ name = \"none\", kind = \"none\" }]\n\
-                   run = { replications = 1, warmup = \"1s\", duration = \"3s\" }\n";
-    dir.write("small.toml", text_of);
+    dir.write("small.toml", SMALL);
     let out = run(&dir, &["run", "small.toml", "-o", "out", "--made-up"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
     let args = ["show", "out", "--svg", "a.svg", "--vega", "b.json"];

@@ -25,6 +25,9 @@ fn wrong_arguments_are_wrong_usage_with_a_hint() {
             "`beef` is not a fingerprint",
         ),
         (&["1", "--ca", "none.pem"], "none.pem"),
+        (&["1", "--load", "2"], "cannot be used with"),
+        (&["1", "--seed", "2"], "cannot be used with"),
+        (&["1", "--cycle"], "cannot be used with"),
     ] {
         let out = run(&dir, &[&base, words, &clients].concat());
         let said = text(&out.stderr);
