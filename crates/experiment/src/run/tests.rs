@@ -337,8 +337,8 @@ fn a_result_is_that_of_its_run() {
     }
     let plan = plan(&scratch, &experiment(2));
     let failure = run(&plan, &Repaired, &options, &|_| {}, &|| false).unwrap_err();
-    let text = failure.to_string();
-    assert!(text.contains("a result of another run"), "{text}");
+    let said = failure.to_string();
+    assert!(said.contains("a result of another run"), "{said}");
     // Without it the run is done again.
     let cell = facts.parent().unwrap();
     let advice = format!("delete {}, and it is done again", cell.display());

@@ -116,10 +116,10 @@ impl Results {
             )
         });
         self.manifest.cells = self.runs.iter().map(|r| r.cell.clone()).collect();
-        for (background, theirs) in other.manifest.measured {
-            let ours = self.manifest.measured.entry(background).or_default();
+        for (background, added) in other.manifest.measured {
+            let joined = self.manifest.measured.entry(background).or_default();
             let (n, m) = (f64::from(before), f64::from(after));
-            *ours = together((ours, n), (&theirs, m));
+            *joined = together((joined, n), (&added, m));
         }
         self.manifest.warnings.extend(unlike);
         for doubt in other.manifest.warnings {
