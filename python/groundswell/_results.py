@@ -189,7 +189,6 @@ class Verdict:
                     }
                     for name in ("seconds", "slowdown"):
                         row |= _ends(name, quantile[name])
-                    answers = {"differs": judged["differs"], "condition_differs": condition["differs"]}
                     rows.append(row | {"matters": background["matters"], "replications": background["replications"]})
         ends = {f"{name}{end}": pl.Float64 for name in ("seconds", "slowdown") for end in ("", "_low", "_high")}
         schema = {"foreground": pl.String, "background": pl.String, "percentile": pl.Float64, **ends}
@@ -458,6 +457,7 @@ class Comparison:
                         "first": judged["without"] and judged["without"]["value"],
                         "second": judged["with"] and judged["with"]["value"],
                     }
+                    answers = {"differs": judged["differs"], "condition_differs": condition["differs"]}
                     rows.append(row | _ends("ratio", judged["ratio"]) | answers)
         texts = ("run", "foreground", "background", "measure", "unit")
         numbers = ("percentile", "first", "second", "ratio", "ratio_low", "ratio_high")
