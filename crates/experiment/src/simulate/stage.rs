@@ -113,7 +113,7 @@ impl RunParts {
                 exporters.push(exporting);
             }
         }
-        let watching = spec.waterfall.then(Watching::default);
+        let watching = spec.waterfall.then(|| Watching::new(spec.links.len()));
         if let (Some(watching), Some(own)) = (&watching, foreground) {
             for link in 0..spec.links.len() {
                 world.set_tap_on(link, watching.tap(link, own as u32));

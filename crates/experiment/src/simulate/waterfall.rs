@@ -55,8 +55,53 @@ struct Sight {
 }
 
 /// Observes the foreground's packets at every link. Clones share their state.
-#[derive(Clone, Default)]
-pub(super) struct Watching(Arc<Mutex<Vec<Sight>>>);
+#[derive(Clone)]
+pub(super) struct Watching(Arc<Mutex<Watched>>);
+
+/// The observations so far.
+#[derive(Default)]
+struct Watched {
+    /// Number of links.
+    links: usize,
+    /// The link of the latest observation.
+    link: usize,
+    /// Observations that others of other links may still precede.
+    recent: Vec<Sight>,
+    /// The packets of all earlier ones.
+    ways: BTreeMap<Key, Way>,
+}
+
+/// With more recent observations than this, those that nothing can precede any more are merged. Runs of tests are short.
+const MANY: usize = if cfg!(test) { 16 } else { 4096 };
+
+impl Watched {
+    /// The world shows its links one after another, each up to the same instant. When it begins again with an earlier
+    /// link, nothing comes any more from before the latest observation.
+    fn add(&mut self, sight: Sight) {
+        let again = sight.link < self.link || self.links == 1;
+        if again && self.recent.len() > MANY {
+            let latest = self.recent.iter().map(|s| s.at).max();
+            self.merge(latest);
+        }
+        self.link = sight.link;
+        self.recent.push(sight);
+    }
+
+    /// Merges the observations of all links before this instant, or all of them, by time. At equal times a departure
+    /// precedes the arrival at the next link.
+    fn merge(&mut self, before: Option<Time>) {
+        let Watched { recent, ways, .. } = self;
+        recent.sort_by_key(|s| (s.at, s.comes));
+        let settled = recent.partition_point(|s| before.is_none_or(|before| s.at < before));
+        for sight in recent.drain(..settled) {
+            let way = ways.entry(sight.key).or_default();
+            match sight.comes {
+                true => way.comes(&sight),
+                false => way.leaves(&sight),
+            }
+        }
+    }
+}
 
 /// [`Watching`] at one link, of one workload.
 struct At {
@@ -66,6 +111,14 @@ struct At {
 }
 
 impl Watching {
+    /// Observes this number of links.
+    pub fn new(links: usize) -> Watching {
+        Watching(Arc::new(Mutex::new(Watched {
+            links,
+            ..Watched::default()
+        })))
+    }
+
     /// The tap for a link. Packets of other workloads than `own` are not kept.
     pub fn tap(&self, link: usize, own: u32) -> Box<dyn Tap> {
         Box::new(At {
@@ -86,20 +139,10 @@ impl Watching {
         hello: [u64; 2],
         records: &[Record],
     ) -> Vec<Share> {
-        let mut sights =
+        let mut watched =
             std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        // Merge the observations of all links by time. At equal times a departure precedes the arrival at the next
-        // link.
-        sights.sort_by_key(|s| (s.at, s.comes));
-        let mut ways: BTreeMap<Key, Way> = BTreeMap::new();
-        for sight in &sights {
-            let way = ways.entry(sight.key).or_default();
-            match sight.comes {
-                true => way.comes(sight),
-                false => way.leaves(sight),
-            }
-        }
-        drop(sights);
+        watched.merge(None);
+        let ways = watched.ways;
         let chains = Chains {
             hello,
             ..Chains::new(spec, path, access, &ways)
@@ -118,12 +161,8 @@ impl Watching {
 impl At {
     fn sees(&self, at: Time, comes: bool, parties: &Parties, to_server: bool, packet: &Packet) {
         if packet.tag == Tag::Foreground && parties.tcp && parties.workload == self.own {
-            let mut sights = self
-                .watching
-                .0
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            sights.push(Sight {
+            let mut watched = (self.watching.0.lock()).unwrap_or_else(PoisonError::into_inner);
+            watched.add(Sight {
                 at,
                 comes,
                 link: self.link,
