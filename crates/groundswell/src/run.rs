@@ -328,10 +328,10 @@ fn ago(started: u64) -> String {
         return String::new();
     };
     let (n, unit) = match gone {
-        ..60 => return " less than a minute ago".to_owned(),
-        ..3_600 => (gone / 60, "minute"),
-        ..86_400 => (gone / 3_600, "hour"),
-        _ => (gone / 86_400, "day"),
+        0..60 => return " less than a minute ago".to_owned(),
+        60..3_600 => (gone / 60, "minute"),
+        3_600..86_400 => (gone / 3_600, "hour"),
+        86_400.. => (gone / 86_400, "day"),
     };
     format!(" {n} {unit}{} ago", if n == 1 { "" } else { "s" })
 }
@@ -463,7 +463,7 @@ mod tests {
 
     #[test]
     fn runs_of_programs_answer_for_no_later_call_unless_it_says_so() {
-        let scratch = tempfile::tempdir().unwrap();
+        let scratch = swell_host::scratch::Scratch::new().unwrap();
         let experiment = |resume: bool, fresh: bool| {
             let options = Options {
                 output: Some(scratch.path().join("run")),

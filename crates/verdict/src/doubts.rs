@@ -72,7 +72,12 @@ const BY_WEIGHT: [&str; 37] = [
 
 /// Codes of warnings about a model by which its traffic is not that of its trace. Such a warning stands beside the
 /// verdict in full, where others about the model itself take less room.
-pub const UNLIKE_TRACE: [&str; 3] = ["load-left-out", "sessions-in-step", "unclear-pauses"];
+pub const UNLIKE_TRACE: [&str; 4] = [
+    "load-left-out",
+    "bursts-spread",
+    "sessions-in-step",
+    "unclear-pauses",
+];
 
 /// Sort key of a doubt among others of its severity: those that could change the answer most come first.
 pub fn rank(code: &str) -> usize {

@@ -121,8 +121,12 @@ pub(super) fn weighed(answer: Answer, withheld: &[String], open: &[String]) -> A
     }
 }
 
-/// Codes of warnings of a model that lacks harm which its trace does: load, or bursts of sessions together.
-const LACKING: [&str; 2] = ["load-left-out", "sessions-in-step"];
+/// Codes of warnings of a model that lacks harm which its trace does, and what it lacks.
+const LACKING: [(&str, &str); 3] = [
+    ("load-left-out", "some of the load"),
+    ("bursts-spread", "some of the bursts"),
+    ("sessions-in-step", "the common bursts"),
+];
 
 /// Reasons why nobody may say that the traffic of these models does no harm: they lack some that their traces do.
 pub(super) fn lacking(results: &Results, background: &Part) -> Vec<String> {
@@ -131,19 +135,13 @@ pub(super) fn lacking(results: &Results, background: &Part) -> Vec<String> {
         .iter()
         .filter_map(|leaf| results.manifest.models.get(leaf.name()));
     let warnings = models.flat_map(|model| model.warnings.iter().map(move |w| (model, w)));
-    warnings
-        .filter(|(_, w)| w.severity == Severity::Warning && LACKING.contains(&w.code.as_str()))
-        .map(|(model, w)| {
-            let lacks = match w.code == LACKING[0] {
-                true => "some of the load",
-                false => "the common bursts",
-            };
-            format!(
-                "the model {} lacks {lacks} of its trace ({})",
-                model.name, w.code
-            )
-        })
-        .collect()
+    let lacked = warnings.filter_map(|(model, w)| {
+        let (code, what) = LACKING.iter().find(|(code, _)| w.code == *code)?;
+        let name = &model.name;
+        (w.severity == Severity::Warning)
+            .then(|| format!("the model {name} lacks {what} of its trace ({code})"))
+    });
+    lacked.collect()
 }
 
 /// Reasons to withhold an answer about `with` compared with `alone`.

@@ -572,7 +572,7 @@ fn a_model_that_lacks_traffic_of_its_trace_leaves_no_open() {
         (matters, cheapest.as_deref()),
         (Some(Answer::No), Some("none"))
     );
-    for code in ["load-left-out", "sessions-in-step"] {
+    for code in ["load-left-out", "bursts-spread", "sessions-in-step"] {
         let (unclear, nothing, text) = answers(code, 1.0);
         assert_eq!((unclear, nothing), (Some(Answer::Unclear), None), "{text}");
         assert!(
