@@ -28,6 +28,6 @@ pub use packet::{
 };
 pub use paged::Paged;
 pub use queue::{EventQueue, Ranked};
-pub use rng::{Stream, derived, drawn_at};
+pub use rng::{Stream, derived, drawn_at, mixed};
 pub use units::{Bytes, Dur, QueueLimit, Rate, Time, UnitError};
 pub use warning::{Severity, Warning};

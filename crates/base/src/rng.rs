@@ -37,8 +37,9 @@ pub fn drawn_at(seed: u64, who: u64, at: Time, most: Dur) -> Dur {
     Dur::from_nanos((product >> 64) as u64)
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea & Flood 2014).
-fn mixed(mut z: u64) -> u64 {
+/// A hash that spreads nearby numbers: the finaliser of SplitMix64 (Steele, Lea & Flood 2014).
+#[inline]
+pub fn mixed(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

@@ -56,7 +56,7 @@ mod wire;
 
 pub use census::{Bucket, Census, Histogram, Tally};
 pub use deliveries::{Deliveries, DeliveriesError};
-pub use element::{Chain, Element};
+pub use element::Element;
 pub use ledger::Ledger;
 pub use link::{Begun, Link, LinkConfig};
 pub use loss::{Loss, LossProcess};

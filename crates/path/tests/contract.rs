@@ -6,7 +6,50 @@ mod common;
 
 use common::random_discipline;
 use swell_base::{Dur, FlowId, Head, Packet, Rate, Stream, Tag, Time};
-use swell_path::{Chain, Element, Link, LinkConfig, Loss, Meter, PacketPool};
+use swell_path::{Element, Ledger, Link, LinkConfig, Loss, Meter, PacketPool};
+
+/// Two elements in series.
+struct Chain<A, B> {
+    /// The element that packets enter.
+    first: A,
+    /// The element that packets leave.
+    second: B,
+}
+
+impl<A: Element, B: Element> Element for Chain<A, B> {
+    fn push(&mut self, at: Time, packet: Packet) {
+        self.first.push(at, packet);
+    }
+
+    fn poll_at(&self) -> Option<Time> {
+        match (self.first.poll_at(), self.second.poll_at()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
+        // Every departure from the first by `now` must enter the second before the second is asked for output.
+        while let Some((at, packet)) = self.first.pop(now) {
+            self.second.push(at, packet);
+        }
+        self.second.pop(now)
+    }
+
+    fn ledger(&self) -> Ledger {
+        let (a, b) = (self.first.ledger(), self.second.ledger());
+        let mut dropped = a.dropped;
+        for (sum, d) in dropped.iter_mut().zip(b.dropped) {
+            *sum += d;
+        }
+        Ledger {
+            arrived: a.arrived,
+            departed: b.departed,
+            dropped,
+            marked: a.marked + b.marked,
+        }
+    }
+}
 
 fn random_link(rng: &mut Stream, seed: u64, name: &str) -> Link {
     let queue = common::random_limit(rng);

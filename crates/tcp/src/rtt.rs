@@ -1,6 +1,6 @@
 //! Round-trip times and the retransmission timeout (RFC 6298).
 
-use swell_base::{Dur, Time};
+use swell_base::{Dur, Time, mixed};
 
 use crate::Config;
 use crate::config::Ns2;
@@ -182,7 +182,7 @@ impl Rtt {
         let (tick, mut t) = (tick(cfg), Ticks::from(self.own));
         if self.srtt == Dur::ZERO {
             // ns-2 draws the phase at random; here a hash of the connection's start time serves the same purpose.
-            t.phase = (scatter(sent.as_nanos()) % tick) as u32; // a tick is below 4 s
+            t.phase = (mixed(sent.as_nanos()) % tick) as u32; // a tick is below 4 s
         }
         let since_tick = (sent.as_nanos() + u64::from(t.phase)) % tick;
         let r = ((rtt.as_nanos() + since_tick) / tick).clamp(1, 1 << 20) as i32;
@@ -274,13 +274,6 @@ fn micros(d: Dur) -> u32 {
 /// Nanoseconds per tick, clamped to a usable range.
 fn tick(cfg: &Config) -> u64 {
     cfg.tick.as_nanos().clamp(1_000, 4_000_000_000)
-}
-
-/// Hash that spreads nearby inputs (the finaliser of SplitMix64: Steele, Lea & Flood 2014).
-fn scatter(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 fn ceil_to(d: Dur, tick: Dur) -> Dur {

@@ -442,47 +442,44 @@ impl Sender {
 
     /// RFC 8985 section 7.3: sends new data if the peer's window allows it, else retransmits the last segment.
     fn send_probe(&mut self, cfg: &Config, now: Time) -> Option<Out> {
-        let pending = self.end.saturating_sub(self.nxt);
-        let len = pending.min(u64::from(cfg.mss())) as u32;
-        let fresh = len > 0 && self.edge.saturating_sub(self.nxt) >= u64::from(len);
         self.rare().probe = Probe::New; // no second probe while this one is being sent
-        let out = if fresh {
-            self.push(cfg, now, len.min(self.writes.left()))
-        } else if let Some(r) = self.board.resend_as_is(now, true, true) {
-            self.sent_again(cfg, now, &r)
-        } else {
+        let Some((out, kind)) = self.probe(cfg, now) else {
             self.rare().probe = Probe::None;
-            self.deadline = Time::MAX;
             return None;
         };
         let end = self.nxt as u32; // the lower 32 bits
         let rare = self.rare();
         rare.count.probes += 1;
         rare.probe_end = end;
-        rare.probe = if fresh { Probe::New } else { Probe::Resent };
-        self.arm(Timer::Rto, now + self.rto(cfg));
+        rare.probe = kind;
         Some(out)
     }
 
-    /// Handles QUIC's probe time-out (RFC 9002 section 6.2.4): sends one packet of new data, or the newest one without
-    /// an acknowledgement again. Congestion control is not involved, and nothing is declared lost. The acknowledgement shows what was lost before
-    /// the probe, whatever data it carried; by sequence numbers, only data at the end shows that.
-    fn probe_once_more(&mut self, cfg: &Config, now: Time) -> Option<Out> {
-        self.timeouts += 1;
-        self.rtt.back_off();
-        self.rare().count.probes += 1;
+    /// Sends new data if there is any and the peer's window allows it, else the newest data without an acknowledgement
+    /// again.
+    fn probe(&mut self, cfg: &Config, now: Time) -> Option<(Out, Probe)> {
         let pending = self.end.saturating_sub(self.nxt);
-        let len = pending.min(u64::from(cfg.mss())) as u32;
-        let out = if len > 0 && self.edge.saturating_sub(self.nxt) >= u64::from(len) {
-            self.push(cfg, now, len)
+        let len = (pending.min(u64::from(cfg.mss())) as u32).min(self.writes.left());
+        let sent = if len > 0 && self.edge.saturating_sub(self.nxt) >= u64::from(len) {
+            (self.push(cfg, now, len), Probe::New)
         } else if let Some(r) = self.board.resend_as_is(now, true, true) {
-            self.sent_again(cfg, now, &r)
+            (self.sent_again(cfg, now, &r), Probe::Resent)
         } else {
             self.deadline = Time::MAX;
             return None;
         };
         self.arm(Timer::Rto, now + self.rto(cfg));
-        Some(out)
+        Some(sent)
+    }
+
+    /// Handles QUIC's probe time-out (RFC 9002 section 6.2.4). Congestion control is not involved, and nothing is
+    /// declared lost. The acknowledgement shows what was lost before the probe, whatever data it carried; by sequence
+    /// numbers, only data at the end shows that.
+    fn probe_once_more(&mut self, cfg: &Config, now: Time) -> Option<Out> {
+        self.timeouts += 1;
+        self.rtt.back_off();
+        self.rare().count.probes += 1;
+        self.probe(cfg, now).map(|(out, _)| out)
     }
 
     /// Whether a tail loss probe is unanswered.
