@@ -262,6 +262,35 @@ mod tests {
         assert_eq!(payload(UDP, Layer::Link, 100, 6_000), 1_800);
     }
 
+    /// A request of 500 bytes, and the padded acknowledgements of a download.
+    #[test]
+    fn padding_beside_payload_is_no_payload_either() {
+        let learnt = |packets: u64, bytes: u64, back: u64| {
+            let mut learner = FlowLearner::new(Options::default());
+            learner.push(&FlowRecord {
+                src_port: 4_000,
+                dst_port: 80,
+                layer: Layer::Link,
+                packets,
+                bytes,
+                reverse: Some(Reverse {
+                    first: 0,
+                    last: 1_000,
+                    packets: 700,
+                    bytes: 700 * 54 + back,
+                    tcp_flags: Some(0x1b),
+                }),
+                ..record()
+            });
+            learner.finish("x", Provenance::default()).unwrap().tcp
+        };
+        let download = learnt(350, 350 * 54 + 500 + 349 * 6, 1_000_000);
+        assert_eq!((download.up.sum(), download.down.sum()), (500, 1_000_000));
+        // Where neither side sends much, small segments may be data.
+        let talk = learnt(350, 350 * 54 + 2_594, 700 * 7);
+        assert_eq!((talk.up.sum(), talk.down.sum()), (2_594, 4_900));
+    }
+
     #[test]
     fn payload_that_a_record_has_is_taken() {
         let whole = FlowRecord {

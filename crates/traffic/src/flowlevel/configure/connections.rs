@@ -10,7 +10,7 @@ use super::super::record::{
     ACK, Direction, FIN, RST, Record, SYN, micros_between, nanos, server_by_port, times,
 };
 use super::exchanges::Transport as Ends;
-use super::headers::{Headers, Stamps};
+use super::headers::{Headers, Stamps, padding, without_padding};
 use super::inversion::{Observed, Tally};
 use super::table::Table;
 use super::{Options, Start, Timeline};
@@ -59,6 +59,8 @@ struct Connection {
     /// Whether the last record said that another one continues it.
     continues: bool,
     stamps: Stamps,
+    /// Bytes of padding in each frame without payload and options.
+    padding: u64,
     /// Packets passed per packet counted, at least 1.
     sampling: f64,
 }
@@ -297,6 +299,7 @@ impl Connection {
         let known = self.stamps;
         let hosts = &ends.hosts;
         let most = options.capacity;
+        self.padding = padding(record.header);
         self.stamps = (over.headers).hear(piece, record.header, known, hosts, which, most);
         let beyond = Direction {
             bytes: piece.payload(record.header),
@@ -318,8 +321,12 @@ impl Connection {
 
     /// Payload of a side, as counted.
     fn payload(&self, which: usize, hosts: &[u128; 2], headers: &Headers) -> u64 {
-        let side = &self.sides[which].seen;
-        headers.payload(side, side.bytes, self.stamps, hosts)
+        let [side, other] = [which, 1 - which].map(|i| &self.sides[i].seen);
+        let payload = headers.payload(side, side.bytes, self.stamps, hosts);
+        match self.stamps {
+            Stamps::No => without_padding(payload, side, other, self.padding),
+            _ => payload,
+        }
     }
 
     /// The connection's start, as soon as it is accepted into the model: it was accepted by the server, or

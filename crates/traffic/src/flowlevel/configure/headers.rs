@@ -48,6 +48,12 @@ const MORE: u64 = 20;
 /// Packets of a direction that have no timestamps in a connection with them: resets (RFC 7323 section 5.2).
 const RESETS: u64 = 2;
 
+/// Headers of TCP over IPv4 in Ethernet frames without options, and the shortest such frames as captures have them.
+const FRAME_HEADERS: u32 = 54;
+const SHORTEST_FRAME: u32 = 60;
+/// Most payload of such a frame.
+const SEGMENT: u64 = 1_460;
+
 /// What is known of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stamps {
@@ -245,6 +251,27 @@ impl Headers {
         let mean = with * share + syn * (1.0 - share);
         beyond.saturating_sub((mean + 0.5) as u64)
     }
+}
+
+/// Padding in bytes of a frame with nothing but headers of this length.
+pub(super) fn padding(header: u32) -> u64 {
+    match header {
+        FRAME_HEADERS => u64::from(SHORTEST_FRAME - FRAME_HEADERS),
+        // Bytes are those of packets, or headers fill a frame.
+        _ => 0,
+    }
+}
+
+/// What is left of the payload of a side without the padding of its frames, of a connection without timestamps. If the
+/// other side sends the data, nearly all frames are acknowledgements.
+pub(super) fn without_padding(payload: u64, side: &Direction, other: &Direction, each: u64) -> u64 {
+    let hardly = |d: &Direction| d.bytes < d.packets.saturating_mul(TIMESTAMPS);
+    if each == 0 || !hardly(side) || other.packets == 0 || hardly(other) {
+        return payload;
+    }
+    let least = payload.saturating_sub(side.packets.saturating_mul(each));
+    let padded = side.packets.saturating_sub(least.div_ceil(SEGMENT));
+    payload.saturating_sub(padded.saturating_mul(each))
 }
 
 fn said_by(piece: &Direction, header: u32) -> Stamps {
