@@ -15,7 +15,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const BEATS: u32 = 4;
 
 /// Periodically renews the lease of a run and reads its state, independently of the controller's thread. That thread
-/// may be writing to a slow disk, or waiting for an agent that is gone.
+/// may be writing to a slow disk, or waiting for an agent that is gone. While the controller's user makes no calls, it
+/// pauses.
 pub(super) async fn keep(
     mut remote: Remote,
     lease: Duration,
@@ -28,8 +29,11 @@ pub(super) async fn keep(
     };
     let mut ticks = tokio::time::interval((lease / BEATS).min(LOOK));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    while !attention.is_gone() {
+    loop {
         ticks.tick().await;
+        if attention.is_gone() {
+            continue;
+        }
         visit(&mut remote, &change, &seen).await;
     }
 }
@@ -100,8 +104,8 @@ pub(super) async fn look(remote: &mut Remote, seen: &Mutex<Seen>) {
                 seen.clock.add(sent, received, statistics.run.elapsed_s);
             }
             // A finished part still counts as heard. An expired part counts as missing since it was last heard
-            // sending.
-            if statistics.run.state != "expired" {
+            // sending, and so does one that could not be started.
+            if statistics.run.state != "expired" && !seen.unknown {
                 seen.heard = received;
             }
             seen.statistics = Some(statistics);
