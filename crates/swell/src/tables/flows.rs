@@ -201,15 +201,16 @@ fn intervals(all: &[Interval]) -> String {
             .chunks(per)
             .map(|c| c.iter().map(|i| what(i) as f64).sum::<f64>() / c.len() as f64)
             .collect();
-        let most = means.iter().copied().fold(0.0, f64::max);
+        let highest = means.iter().copied().fold(0.0, f64::max);
         let bars: String = means
             .iter()
-            .map(|&m| match (m / most.max(1e-300) * 8.0).ceil() as usize {
+            .map(|&m| match (m / highest.max(1e-300) * 8.0).ceil() as usize {
                 0 => ' ',
                 n => ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][n.min(8) - 1],
             })
             .collect();
-        format!("{name}: at most {}\n|{bars}|", shortened(most, ""))
+        let most = all.iter().map(what).max().unwrap_or(0);
+        format!("{name}: at most {}\n|{bars}|", shortened(most as f64, ""))
     };
     format!(
         "{}\n{}",
