@@ -262,7 +262,8 @@ impl Controller {
         };
         let begun = self.begun;
         self.with(async |clients, _| {
-            for client in clients.iter() {
+            // All clients have the same traffic.
+            if let Some(client) = clients.first() {
                 client.may_have(load)?;
             }
             let asked = clients.iter_mut().map(async |client| {
@@ -272,7 +273,7 @@ impl Controller {
                 }
             });
             let mut answers = join_all(asked).await;
-            // What one agent calls invalid is so for all of them: they have the same traffic.
+            // What one agent calls invalid is so for all of them.
             let invalid = |answer: &Result<bool, OrderError>| {
                 matches!(answer, Err(OrderError::Remote(error)) if error.is_invalid())
             };

@@ -290,7 +290,7 @@ impl Party {
         seen.refuses = matches!(why, OrderError::Remote(error) if error.is_forbidden());
     }
 
-    /// Whether its traffic can have a load, as far as that is known here.
+    /// Whether its traffic can have a load, even if it does not answer. Otherwise the load would end its run once it does.
     pub fn may_have(&self, load: f64) -> Result<(), OrderError> {
         let Some(NewRun {
             part: Part::Client(client),
@@ -299,11 +299,8 @@ impl Party {
         else {
             return Ok(());
         };
-        if !(load.is_finite() && load >= 0.0) {
-            return Err(OrderError::Load(format!("{load} is no load")));
-        }
-        let loaded = client.traffic.loaded(load).map(|_| ());
-        loaded.map_err(|why| OrderError::Load(why.to_string()))
+        let plan = client.traffic.loaded(load).and_then(|part| part.plan());
+        plan.map(|_| ()).map_err(OrderError::Load)
     }
 
     /// Records another load, for parts that it gets later. `set`: its run has this load already.
