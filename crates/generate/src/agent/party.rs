@@ -344,8 +344,12 @@ impl Party {
     /// it fetches the counters and flows of the earlier part, as far as they still exist.
     pub async fn admit(&mut self, begun: Instant, attention: &Attention) -> Result<(), OrderError> {
         let status = self.status().await?;
-        let since = lock(&self.seen).heard;
-        let run = lock(&self.seen).run.clone();
+        let (since, run) = {
+            let mut seen = lock(&self.seen);
+            // The following steps may fail. It has been away since then, whatever it answers before it sends again.
+            seen.unknown = true;
+            (seen.heard, seen.run.clone())
+        };
         match run {
             Some((id, instance)) if instance == status.instance => {
                 // A part whose start was not answered may be playing, and would have new flows for ever.
@@ -383,7 +387,6 @@ impl Party {
             let mut seen = lock(&self.seen);
             // The following steps may fail, and the earlier counters must not be added twice.
             seen.run = None;
-            seen.unknown = true;
             if let Some(last) = seen.statistics.take() {
                 self.earlier = Some(match &self.earlier {
                     Some(earlier) => last.after(earlier),
@@ -415,7 +418,7 @@ impl Party {
             let mut seen = lock(&self.seen);
             // Otherwise the new part would wait for its start until the end.
             seen.unknown = true;
-            // The time until now is counted. It has been heard, but it sends nothing.
+            // The time until now is counted.
             seen.heard = Instant::now();
         }
         started?;
