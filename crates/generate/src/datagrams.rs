@@ -344,14 +344,19 @@ impl Worker {
             let peer = plain(got.from.ip());
             let whole = got.bytes >= DATAGRAM;
             let read = whole.then(|| self.stamps.decode(&front)).flatten();
-            let allowed = read
-                .filter(|s| self.shared.may_come(s.client, peer) && self.shared.is_here(s.client));
+            let known = read.filter(|s| self.shared.may_come(s.client, peer));
+            let here = known.is_some_and(|s| self.shared.is_here(s.client));
+            // What a client sent last may arrive after its bye, and is not answered.
+            let allowed = known.filter(|s| here || self.shared.has_ended(s.client));
             let Some(stamp) = allowed else {
                 self.counts.strangers += 1;
                 continue;
             };
             self.counts.datagrams_received += 1;
             self.counts.datagram_bytes_received += got.bytes as u64;
+            if !here {
+                continue;
+            }
             let size = u32::from(stamp.answer).max(DATAGRAM as u32);
             let header = self.stamps.encode(Stamp {
                 answer: 0,

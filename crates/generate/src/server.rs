@@ -144,8 +144,7 @@ impl Worker {
                 if r.up == 0 && !r.keep && r.down <= LARGE && !self.is_limited() =>
             {
                 if !self.may_ask(&r, peer) {
-                    self.counts.strangers += 1;
-                    return;
+                    return self.count_refused(&r, peer);
                 }
                 self.counts.connections += 1;
                 self.counts.begun += 1;
@@ -198,6 +197,16 @@ impl Worker {
     /// Whether a request is permitted.
     fn may_ask(&self, request: &Request, peer: IpAddr) -> bool {
         self.shared.may_come(request.client, peer) && self.shared.is_here(request.client)
+    }
+
+    /// Counts a request that is not permitted. One that a client sent last may arrive after its bye.
+    fn count_refused(&mut self, request: &Request, peer: IpAddr) {
+        if self.shared.may_come(request.client, peer) && self.shared.has_ended(request.client) {
+            self.counts.begun += 1;
+            self.counts.unfinished += 1;
+        } else {
+            self.counts.strangers += 1;
+        }
     }
 
     /// Adds a connection; `None` if the kernel refuses to watch it.
@@ -279,6 +288,11 @@ impl Worker {
         let message = Message::decode(&header, &self.shared.config.key);
         match message {
             Some(Message::Request(r)) if self.may_ask(&r, peer) => self.granted(token, &r),
+            Some(Message::Request(r)) => {
+                self.count_refused(&r, peer);
+                self.forget(token);
+                false
+            }
             Some(Message::Hello { client, nonce }) if self.shared.may_agree(client, peer) => {
                 self.welcome(token, client, nonce);
                 false

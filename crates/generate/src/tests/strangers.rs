@@ -5,7 +5,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::time::Duration;
 
 use super::*;
-use crate::wire::{Message, Request};
+use crate::wire::{Message, Request, Stamp, Stamps};
 
 /// Number of bytes that a stranger receives before the end of the connection.
 fn probe(port: u16, bytes: &[u8]) -> usize {
@@ -177,4 +177,36 @@ fn a_client_whose_address_changed_agrees_again() {
     let request = download();
     assert_eq!(probe(server.port(), &request.encode(&KEY)), 0);
     assert_eq!(server.stop().counts.done, 10);
+}
+
+/// The last datagrams and requests of a client may arrive after its bye. They are counted as its own, and not answered.
+#[test]
+fn what_arrives_after_the_bye_is_no_strangers() {
+    let server = server();
+    let client = client(&server, Script(Vec::new()), Play::default());
+    agreed(&client);
+    agreed(&server);
+    client.start();
+    client.stop();
+    until(|| server.statistics().parties == 0);
+    let stamp = Stamp {
+        client: 0,
+        answer: 100,
+        answers: 1,
+        dscp: 0,
+        sequence: 0,
+    };
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let datagram = Stamps::new(&KEY).encode(stamp);
+    socket
+        .send_to(&datagram, ("127.0.0.1", server.datagram_port()))
+        .unwrap();
+    assert_eq!(probe(server.port(), &download().encode(&KEY)), 0);
+    until(|| {
+        let counts = server.statistics().counts;
+        counts.datagrams_received == 1 && counts.unfinished == 1
+    });
+    let counts = server.stop().counts;
+    assert_eq!((counts.strangers, counts.datagrams_sent), (0, 0));
+    assert_eq!(counts.in_progress(), 0);
 }
