@@ -78,11 +78,15 @@ impl Worker {
     /// Changes the number of running sources by the factor `growth`: ends some, or begins copies of those that the traffic
     /// does not add by itself. A copy is logged under the number of its original.
     pub fn scale_sources(&mut self, growth: f64, now: Time, begun: Time) {
+        let (thread, threads) = (self.number, self.shared.config.threads);
         let Some(playing) = &mut self.playing else {
             return;
         };
         let change = playing.next_change();
-        let mut random = Stream::indexed(playing.seed(), "generate/load", change);
+        // Every thread of every client draws for itself. With the same draws, all could keep their few sources.
+        let share = playing.share(thread, threads);
+        let seed = derived(playing.seed(), change);
+        let mut random = Stream::indexed(seed, "generate/load", share.index.into());
         let mut over = Vec::new();
         let mut copies = Vec::new();
         for token in playing.sources.tokens(|s| s.goes_on()) {

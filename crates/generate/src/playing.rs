@@ -87,6 +87,16 @@ impl Playing {
         self.client.plan.seed()
     }
 
+    /// The share of one of the client's `threads` threads.
+    pub fn share(&self, thread: u16, threads: u16) -> Share {
+        let clients = u32::from(self.client.of);
+        Share {
+            // Distributes sessions evenly over the clients, even if there are few.
+            index: u32::from(thread) * clients + u32::from(self.client.index),
+            of: clients * u32::from(threads),
+        }
+    }
+
     /// UDP port of a server.
     pub fn datagram_port(&self, server: u16) -> u16 {
         let server = self.client.servers.get(usize::from(server));
@@ -219,20 +229,16 @@ impl Worker {
             return;
         };
         let now = Time::ZERO + self.now().since(begun);
-        let threads = u32::from(self.shared.config.threads);
+        let threads = self.shared.config.threads;
         let number = self.number;
         self.unplayed();
         let Some(playing) = &mut self.playing else {
             return;
         };
+        let share = playing.share(number, threads);
         let Playing {
             client, traffic, ..
         } = playing;
-        let share = Share {
-            // Distributes sessions evenly over the clients, even if there are few.
-            index: u32::from(number) * u32::from(client.of) + u32::from(client.index),
-            of: u32::from(client.of) * threads,
-        };
         // Initial traffic starts at time zero even if this thread starts slightly later.
         let now = match traffic {
             None if !self.shared.joins_late() => Time::ZERO,

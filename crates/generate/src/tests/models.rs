@@ -114,12 +114,17 @@ fn load_changes_and_other_traffic_take_effect_while_it_runs() {
 
 /// 200 sources that send a datagram every 100 ms, each for minutes.
 pub fn steady() -> FlowModel {
+    steady_of(200)
+}
+
+/// So many of these sources.
+fn steady_of(sources: u64) -> FlowModel {
     let of = |value: u64| {
         let mut histogram = Histogram::default();
-        histogram.add_many(value, 200);
+        histogram.add_many(value, sources);
         histogram
     };
-    let (sources, each) = (200, 4_000);
+    let each = 4_000;
     let mut model = model([0; 4]);
     model.interval = Dur::from_secs(100);
     model.span[1] = model.span[0] + 400_000_000_000;
@@ -191,6 +196,44 @@ fn a_new_load_changes_the_rate_of_running_sources() {
     let flows = client.flows(0, usize::MAX).flows;
     let ended = flows.iter().filter(|f| f.outcome == Outcome::Unfinished);
     assert!(ended.count() > 100, "the lower load ends sources");
+}
+
+/// Sixteen threads have about one source each. Some of them end, and some stay.
+#[test]
+fn every_thread_draws_for_itself_which_sources_end() {
+    let server = server();
+    let model = steady_of(16);
+    let loaded = |load| {
+        let playback = Playback {
+            load,
+            ..Playback::default()
+        };
+        plan(&model, playback)
+    };
+    let role = Role::Client(Client {
+        plan: loaded(1.0),
+        ..client_of(vec![target(&server)], Script(Vec::new()), Play::default())
+    });
+    let client = Run::new(Config {
+        threads: 16,
+        elapsed: Dur::from_secs(50),
+        ..config(role)
+    });
+    let client = client.unwrap();
+    for run in [&client, &server] {
+        run.renew(Dur::from_secs(600));
+    }
+    agreed(&client);
+    client.start();
+    let counts = || client.statistics().counts;
+    until(|| counts().datagrams_sent > 200);
+    let begun = counts().sources_begun;
+    assert!((8..32).contains(&begun), "{begun}");
+    client.set_load(loaded(0.5));
+    until(|| counts().sources_ended > 0);
+    std::thread::sleep(Duration::from_secs(1));
+    let ended = counts().sources_ended;
+    assert!((2..begun - 1).contains(&ended), "{ended} of {begun}");
 }
 
 /// A running client of this plan.
