@@ -192,8 +192,9 @@ pub enum Event<'e> {
     Look(Duration, &'e Controller),
     /// This agent has returned.
     Returned(&'e str),
-    /// The load changed: the old and the new value.
-    Loaded(f64, f64),
+    /// The load changed: the old and the new value, and the names of clients that do not answer. They get it once they
+    /// answer again.
+    Loaded(f64, f64, &'e [String]),
     /// A load that could not be set, the reason, and the current load.
     Refused(f64, &'e dyn std::fmt::Display, f64),
     /// The traffic is over, but so many transfers and datagram sources are still in progress.
@@ -410,9 +411,10 @@ fn play(
         events(Event::Look(begun.elapsed(), controller));
         for load in loads.try_iter() {
             match controller.set_load(load) {
-                Ok(_) => {
+                Ok(missed) => {
                     keeper.loaded(begun.elapsed(), load);
-                    events(Event::Loaded(std::mem::replace(&mut playing, load), load));
+                    let was = std::mem::replace(&mut playing, load);
+                    events(Event::Loaded(was, load, &missed));
                 }
                 Err(error) => events(Event::Refused(load, &error, playing)),
             }

@@ -55,7 +55,7 @@ pub(crate) fn generate(
     let events = |event: Event<'_>| match event {
         Event::Look(now, controller) => line.show(now, controller),
         Event::Returned(agent) => say(format!("{agent} is back")),
-        Event::Loaded(was, load) => say(format!("load {was} is now {load}")),
+        Event::Loaded(was, load, missed) => say(loaded(was, load, missed)),
         Event::Refused(load, error, playing) => {
             say(format!("load {load}: {error}; it may still be {playing}"));
         }
@@ -120,6 +120,19 @@ fn check(args: &GenerateArgs) -> Result<(), Fail> {
         is_fingerprint(print).map_err(|e| Fail::usage(format!("--fingerprint: {e}")))?;
     }
     Ok(())
+}
+
+/// What became of a new load, with the names of clients that `missed` it.
+fn loaded(was: f64, load: f64, missed: &[String]) -> String {
+    let now = format!("load {was} is now {load}");
+    match missed {
+        [] => now,
+        [one] => format!("{now} at all clients but {one}, which gets it when it is back"),
+        several => format!(
+            "{now} at all clients but {}, which get it when they are back",
+            several.join(", ")
+        ),
+    }
 }
 
 /// What is going to be played, in a sentence.
