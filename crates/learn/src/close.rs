@@ -33,6 +33,8 @@ impl Learner {
             }
             State::Tcp(t) => self.tcp_connection(&t, hosts, ipv6),
             State::Udp(flow) => {
+                // Its runs are items of the session from now on, if they are kept.
+                self.granted -= flow.granted();
                 let right_censored =
                     self.now.saturating_sub(flow.last) <= self.options.udp_idle.as_nanos();
                 let overtaken = flow.overtaken;

@@ -53,7 +53,7 @@ pub struct Learner {
     pub(crate) counts: Counts,
     pub(crate) doubts: Vec<Warning>,
     /// Number of runs that long UDP flows have got beyond those of every flow.
-    granted: usize,
+    pub(crate) granted: usize,
 }
 
 impl Learner {

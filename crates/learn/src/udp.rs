@@ -93,8 +93,14 @@ impl Flow {
         let direction = usize::from(!from_client);
         self.count[direction] += 1;
         self.bytes += u64::from(payload);
+        // What is kept as requests and responses needs no runs.
+        let talk = &self.talk;
+        let spare = || match talk {
+            Some(talk) if talk.doubt().is_none() => 0,
+            _ => around.spare,
+        };
         if self.long {
-            self.outlines[direction].push(self.last - self.start, payload, around.spare);
+            self.outlines[direction].push(self.last - self.start, payload, spare);
             return;
         }
         self.packets.push((gap, from_client, payload));
@@ -103,7 +109,7 @@ impl Flow {
             let mut since = 0;
             for (pause, client, bytes) in std::mem::take(&mut self.packets) {
                 since += pause;
-                self.outlines[usize::from(!client)].push(since, bytes, around.spare);
+                self.outlines[usize::from(!client)].push(since, bytes, spare);
             }
         }
     }
@@ -161,7 +167,8 @@ struct Part {
 }
 
 impl Outline {
-    fn push(&mut self, at: u64, payload: u32, spare: usize) {
+    /// Adds a packet; `spare` is how many more runs there is room for.
+    fn push(&mut self, at: u64, payload: u32, spare: impl FnOnce() -> usize) {
         self.runs.push(Part {
             first: at,
             last: at,
@@ -175,7 +182,7 @@ impl Outline {
             let merged = self.merged();
             // Half of what counts as spread, as later runs have to be merged with these.
             let spread = moved(merged.iter()) > SPREAD / 2;
-            if spread && allowed < MOST_RUNS && allowed <= spare / 2 {
+            if spread && allowed < MOST_RUNS && allowed <= spare() / 2 {
                 self.granted += allowed;
             } else {
                 self.runs = merged;

@@ -342,7 +342,7 @@ fn a_result_is_that_of_its_run() {
     // Without it the run is done again.
     let cell = facts.parent().unwrap();
     let advice = format!("delete {}, and it is done again", cell.display());
-    assert!(text.ends_with(&advice), "{text}");
+    assert!(said.ends_with(&advice), "{said}");
     std::fs::remove_dir_all(cell).unwrap();
     run(&plan, &Repaired, &options, &|_| {}, &|| false).unwrap();
 }

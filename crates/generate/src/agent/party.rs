@@ -85,6 +85,8 @@ struct Seen {
     /// It answered that it does not permit what was asked.
     refuses: bool,
     heard: Instant,
+    /// Since when it has been asked without a pause.
+    asked: Instant,
     /// It answered that it does not have the run.
     unknown: bool,
     clock: Clock,
@@ -153,6 +155,7 @@ impl Party {
                 trouble: None,
                 refuses: false,
                 heard: Instant::now(),
+                asked: Instant::now(),
                 unknown: false,
                 clock: Clock::default(),
             })),
@@ -225,7 +228,7 @@ impl Party {
         let seen = lock(&self.seen);
         let gone = seen.missing(self.lease);
         let over = matches!(seen.state(), Some("played" | "stopped"));
-        over || gone.is_some_and(|since| since.elapsed() > self.lease * PATIENCE)
+        over || gone.is_some_and(|since| since.max(seen.asked).elapsed() > self.lease * PATIENCE)
     }
 
     /// Whether it answers but has no running part.

@@ -125,6 +125,28 @@ fn bursts_stay_while_there_is_room() {
     assert!(jitter < SPREAD / 2, "{jitter}");
 }
 
+/// Requests and responses over QUIC are not kept as runs, so they take no room from flows that are.
+#[test]
+fn what_talks_takes_no_room_for_runs() {
+    let granted = |quic: Option<bool>| {
+        let mut f = Flow::new(0, quic);
+        for i in 0..3_000u64 {
+            let at = i * 1_000 * MS;
+            let around = Around {
+                spare: 50_000,
+                ..Around::default()
+            };
+            f.push(at, true, 1_200, 500 * MS, around);
+            for k in 0..60 {
+                f.push(at + (20 + k) * MS, false, 1_200, 500 * MS, around);
+            }
+        }
+        f.granted()
+    };
+    assert_eq!(granted(Some(true)), 0);
+    assert!(granted(None) > RUNS);
+}
+
 /// A call: packets 20 ms apart for an hour. Even spacing needs few runs and is exact.
 #[test]
 fn even_spacing_is_exact() {

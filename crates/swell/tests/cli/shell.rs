@@ -42,9 +42,9 @@ fn a_device_and_a_link_stay_what_they_are() {
     }
     let drawn = std::fs::read_to_string(dir.0.join("old.svg")).unwrap();
     assert!(drawn.contains("</svg>"));
-    // A failed write leaves no partial file.
+    // What cannot be written is refused before the work, and leaves no partial file.
     std::fs::create_dir(dir.0.join("there.svg")).unwrap();
-    assert_eq!(show("there.svg").status.code(), Some(1));
+    assert_eq!(show("there.svg").status.code(), Some(2));
     let partial = std::fs::read_dir(&dir.0).unwrap().flatten();
     assert!(
         !partial

@@ -32,6 +32,8 @@ pub(super) async fn keep(
     loop {
         ticks.tick().await;
         if attention.is_gone() {
+            // It is not missing while nobody asks.
+            lock(&seen).asked = Instant::now();
             continue;
         }
         visit(&mut remote, &change, &seen).await;
