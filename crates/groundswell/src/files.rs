@@ -218,7 +218,7 @@ pub fn outputs<'a>(
     let mut places: Vec<PathBuf> = Vec::new();
     for output in outputs {
         not_an_input(output, inputs)?;
-        let dir = output.parent().unwrap_or(Path::new(""));
+        let dir = directory(output);
         if dir.join(Manifest::FILE).is_file() {
             not_of_run(output, dir)?;
         }
@@ -234,16 +234,18 @@ pub fn outputs<'a>(
     Ok(())
 }
 
+/// The directory of a file.
+fn directory(file: &Path) -> &Path {
+    let parent = file.parent().filter(|p| !p.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
+}
+
 /// Where a file is or will be, without links on its way.
 fn place(path: &Path) -> PathBuf {
     if let Ok(there) = path.canonicalize() {
         return there;
     }
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    match (parent.canonicalize(), path.file_name()) {
+    match (directory(path).canonicalize(), path.file_name()) {
         (Ok(parent), Some(name)) => parent.join(name),
         _ => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
     }

@@ -175,8 +175,11 @@ fn foregrounds(
                 *slot = ratio.map(interval);
             }
         }
-        let mut judged = vec![Vec::new()];
-        judged.extend(same.iter().map(|c| c.judged.iter().collect()));
+        let mut judged = vec![(Vec::new(), 0)];
+        judged.extend(
+            same.iter()
+                .map(|c| (c.judged.iter().collect(), c.judged.len())),
+        );
         let mut listed = base.experiment.foreground.iter();
         let listed = listed.find(|f| f.name() == foreground);
         let name = beside(foreground, background);

@@ -82,8 +82,8 @@ fn foreground(
         name: foreground.name().into(),
         what: foreground.describe(),
         measures: {
-            let each: Vec<Vec<&Judgement>> = (verdict.backgrounds.iter())
-                .map(|b| b.compared().collect())
+            let each: Vec<(Vec<&Judgement>, usize)> = (verdict.backgrounds.iter())
+                .map(|b| (b.compared().collect(), b.judged.len()))
                 .collect();
             let names = || verdict.backgrounds.iter().map(|b| &b.background);
             let reference = verdict.reference.as_ref();
@@ -104,14 +104,15 @@ pub(crate) fn reported(foreground: &Foreground) -> Vec<&str> {
     own.iter().map(|r| r.name.as_str()).collect()
 }
 
-/// All statistics compared between `each` condition and the one at index `reference`, one row per statistic.
+/// All statistics compared between `each` condition and the one at index `reference`, one row per statistic. Of each
+/// condition an answer rests on the first so many only, so no other is said to differ.
 /// `reported` are the measures that a program defines itself.
 pub(crate) fn measures(
-    each: &[Vec<&Judgement>],
+    each: &[(Vec<&Judgement>, usize)],
     reference: Option<usize>,
     reported: &[&str],
 ) -> Vec<MeasureRow> {
-    let all = || each.iter().flatten().copied();
+    let all = || each.iter().flat_map(|(compared, _)| compared).copied();
     let mut rows: Vec<MeasureRow> = Vec::new();
     for j in all() {
         let name = match j.statistic {
@@ -134,21 +135,20 @@ pub(crate) fn measures(
             (unit, _) => (Quantity::Plain, unit.to_owned()),
         };
         let same = |k: &&Judgement| k.measure == j.measure && k.statistic == j.statistic;
-        let cells =
-            each.iter()
-                .enumerate()
-                .map(|(i, judged)| match judged.iter().copied().find(same) {
-                    Some(own) => MeasureCell {
-                        value: own.with.map(interval),
-                        ratio: Some(interval(own.ratio)),
-                        differs: own.differs(),
-                    },
-                    None if reference == Some(i) => MeasureCell {
-                        value: all().find(same).and_then(|k| k.without).map(interval),
-                        ..MeasureCell::default()
-                    },
-                    None => MeasureCell::default(),
-                });
+        let cells = each.iter().enumerate().map(|(i, (compared, judged))| {
+            match compared.iter().copied().enumerate().find(|(_, k)| same(k)) {
+                Some((at, own)) => MeasureCell {
+                    value: own.with.map(interval),
+                    ratio: Some(interval(own.ratio)),
+                    differs: at < *judged && own.differs(),
+                },
+                None if reference == Some(i) => MeasureCell {
+                    value: all().find(same).and_then(|k| k.without).map(interval),
+                    ..MeasureCell::default()
+                },
+                None => MeasureCell::default(),
+            }
+        });
         rows.push(MeasureRow {
             name,
             quantity,

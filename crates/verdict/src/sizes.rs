@@ -6,8 +6,9 @@ use swell_base::Bytes;
 
 use super::condition::request_time;
 use super::ratios::bounded;
-use super::values::{Asked, Found, Groups, Pairs, levels};
-use swell_experiment::measure::COMPLETION_TIME;
+use super::requests::few_take_most;
+use super::values::{Asked, Found, Groups, Pairs, levels, mean_time};
+use swell_experiment::measure::{COMPLETION_TIME, MEAN_TIME};
 use swell_experiment::observe::Request;
 use swell_experiment::store::RunResult;
 
@@ -53,6 +54,12 @@ pub(super) fn judge(asked: &Asked, pairs: &Pairs<'_>, found: &mut Found) -> bool
             false => {
                 found.quantiles(&measure, &over, &under, level);
             }
+        }
+        // As of all requests together: what makes few of them wait for long shows in the mean only.
+        if few_take_most(&over) || few_take_most(&under) {
+            let mut average = MEAN_TIME;
+            average.name = format!("mean {TIME_OF}{size}").into();
+            found.mean(&average, pairs, |_, run| mean_time(run, own));
         }
     }
     all

@@ -189,12 +189,14 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
             Source::RequestRate if pairs.all().any(|run| run.observed.requests.is_empty()) => {}
             // Elsewhere its pace decides how many requests it makes, and not the network.
             Source::RequestRate if asked.program && !pairs.all().any(waits) => {}
-            Source::RequestRate if found.judged.iter().any(|j| j.measure == measure.name) => {}
+            Source::RequestRate if found.has(measure) => {}
             Source::RequestRate => found.request_rate(asked, measure, &pairs),
             Source::Goodput => found.mean(measure, &pairs, value),
         }
     }
-    found.beside.extend(beside.judged);
+    found
+        .beside
+        .extend(beside.judged.into_iter().chain(beside.beside));
     found
 }
 
@@ -293,15 +295,7 @@ fn request_times_of(
     if few_take_most(over) || few_take_most(under) {
         found.open.extend(most_is_unfinished(pairs));
         let into = if by_size { &mut aside } else { &mut *found };
-        into.mean(&MEAN_TIME, pairs, |_, run| {
-            let requests = run.observed.requests.iter();
-            // A request that fails at once is not a fast one. Failures are a measure of their own.
-            let took: Vec<f64> = requests
-                .filter(|r| r.outcome != Outcome::Failed)
-                .map(|r| r.observed_until - r.start)
-                .collect();
-            mean(&took)
-        });
+        into.mean(&MEAN_TIME, pairs, |_, run| mean_time(run, |_| true));
     }
     if let Some(long) = long_unfinished(pairs, [over, under]) {
         found.open.extend(long.open);
@@ -320,6 +314,18 @@ fn request_times_of(
         .extend(aside.judged.into_iter().chain(aside.beside));
 }
 
+/// Mean time of the requests of a run that `counts`, as far as they were watched. A request that fails at once is not a
+/// fast one: failures are a measure of their own.
+pub(super) fn mean_time(run: &RunResult, counts: impl Fn(&&Request) -> bool) -> Option<f64> {
+    let requests = run.observed.requests.iter();
+    let took: Vec<f64> = requests
+        .filter(counts)
+        .filter(|r| r.outcome != Outcome::Failed)
+        .map(|r| r.observed_until - r.start)
+        .collect();
+    mean(&took)
+}
+
 /// The percentiles at which a measure is judged: those of [`DECISIVE`], mirrored if higher values are better.
 pub(super) fn asked_for(measure: &Measure) -> [f64; DECISIVE.len()] {
     DECISIVE.map(|bad| match measure.better {
@@ -329,6 +335,12 @@ pub(super) fn asked_for(measure: &Measure) -> [f64; DECISIVE.len()] {
 }
 
 impl Found {
+    /// Whether it says something of a measure.
+    fn has(&self, measure: &Measure) -> bool {
+        let said = self.judged.iter().chain(&self.beside);
+        said.into_iter().any(|j| j.measure == measure.name)
+    }
+
     /// Judges the median and the bad tail of a measure with many values per run. `levels(i)` gives the `i`-th
     /// percentile under each of the two conditions. Without the tail nobody may say that nothing differs.
     pub(super) fn percentiles(

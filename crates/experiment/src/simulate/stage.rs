@@ -1,5 +1,6 @@
 //! Builds the world of a run and reads the results from it at the end. Shared by all backends with a world.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -113,7 +114,10 @@ impl RunParts {
                 exporters.push(exporting);
             }
         }
-        let watching = spec.waterfall.then(|| Watching::new(spec.links.len()));
+        let crossed: BTreeSet<usize> = (spec.foreground.iter())
+            .flat_map(|part| part.path.iter().map(|hop| hop.link))
+            .collect();
+        let watching = spec.waterfall.then(|| Watching::new(crossed.len()));
         if let (Some(watching), Some(own)) = (&watching, foreground) {
             for link in 0..spec.links.len() {
                 world.set_tap_on(link, watching.tap(link, own as u32));

@@ -61,7 +61,7 @@ pub(super) struct Watching(Arc<Mutex<Watched>>);
 /// The observations so far.
 #[derive(Default)]
 struct Watched {
-    /// Number of links.
+    /// Number of links that the foreground crosses.
     links: usize,
     /// The link of the latest observation.
     link: usize,
@@ -111,7 +111,7 @@ struct At {
 }
 
 impl Watching {
-    /// Observes this number of links.
+    /// Observes packets that cross this number of links.
     pub fn new(links: usize) -> Watching {
         Watching(Arc::new(Mutex::new(Watched {
             links,

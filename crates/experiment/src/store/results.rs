@@ -57,7 +57,7 @@ impl Results {
             // Emulated runs have settings, and are resumed only on request.
             return Err(no_run(match manifest.settings.is_empty() {
                 true => "the run is not finished; `swell run` resumes it",
-                false => "the run is not finished; `swell run --resume` resumes it",
+                false => "the run is not finished; its command resumes it with --resume",
             }));
         }
         let path = dir.join("experiment.toml");

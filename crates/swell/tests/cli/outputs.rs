@@ -205,6 +205,13 @@ fn what_a_run_keeps_is_never_written_over() {
         assert!(said.contains("over the run's own"), "{args:?}: {said}");
     }
     assert!(!dir.0.join("new").exists());
+    // From inside, without a directory in the name.
+    let mut inside = swell(&dir);
+    inside.current_dir(dir.0.join("out"));
+    let refused = inside
+        .args(["report", ".", "-o", "experiment.toml"])
+        .output();
+    assert_eq!(refused.unwrap().status.code(), Some(2));
     for page in ["out/report.html", "out/mine.html"] {
         let out = run(&dir, &["report", "out", "-o", page]);
         assert!(out.status.success(), "{}", text(&out.stderr));
