@@ -7,7 +7,7 @@ use swell_base::{Dur, Time};
 
 use super::control::OpenFlow;
 use super::ip::{Header, TCP};
-use super::turns::{End, Exchange, Received, TINY, Turns, silence};
+use super::turns::{End, Exchange, Label, Received, TINY, Turns, silence};
 
 /// Bits of the TCP flags (RFC 9293 section 3.1).
 const FIN: u8 = 1;
@@ -54,7 +54,8 @@ pub struct Connection {
     pub first_byte: Option<Time>,
     /// When the last byte from the server that the client still read arrived, with all bytes before it.
     pub last_byte: Option<Time>,
-    /// When the last byte from the client arrived at the server, with all bytes before it.
+    /// When the last byte from the client arrived at the server, with all bytes before it. `None` if the server closed the
+    /// connection before the client did, unless the client sent a stream: nothing shows that it was taken.
     pub delivered: Option<Time>,
     /// Payload bytes that arrived without gaps: at the server, at the client.
     pub bytes: [u64; 2],
@@ -62,7 +63,8 @@ pub struct Connection {
     pub retransmissions: [u32; 2],
     /// How it ended.
     pub ending: Ending,
-    /// The end of the connection, or of the run if that came first.
+    /// The end of the connection, or of the run if that came first. If the client's kernel rejected data that came after
+    /// the client had closed, that close.
     pub until: Time,
     /// The requests inside it. The first includes the time of the handshake, but not the pause after it.
     pub exchanges: Vec<Exchange>,
@@ -123,6 +125,8 @@ struct Inside {
     reads_on: bool,
     /// The client sent a reset.
     reset: bool,
+    /// The server closed it before the client's close had arrived.
+    hung_up: bool,
     /// Data in the client's SYN (TCP Fast Open, RFC 7413 section 2), and how much of it the server accepted.
     in_syn: u64,
     accepted: u64,
@@ -347,6 +351,7 @@ impl Connections {
         }
         if segment.flags & FIN != 0 {
             half.fin = Some(from + segment.len);
+            inside.hung_up |= way == 1 && !inside.halves[0].finished;
             self.all[index].ending = Ending::Closing;
         }
     }
@@ -472,6 +477,7 @@ impl Connections {
             left: None,
             reads_on: false,
             reset: false,
+            hung_up: false,
             in_syn: 0,
             accepted: 0,
         });
@@ -543,8 +549,10 @@ impl Connections {
                 .zip(round_trip)
                 .map(|(closed, rtt)| closed - rtt),
         };
+        connection.until = at;
         match (inside.left.take(), inside.closed) {
             (Some(left), Some(closed)) if inside.reset => {
+                connection.until = closed;
                 // The program did not wait for what came after it had closed.
                 inside.turns = left.turns;
                 (connection.first_byte, connection.last_byte) = (left.first_byte, left.last_byte);
@@ -560,8 +568,11 @@ impl Connections {
             }
             _ => inside.turns.finish(end),
         }
-        connection.until = at;
         connection.exchanges = inside.turns.take();
+        let stream = |e: &Exchange| e.label == Label::OneWay;
+        if inside.hung_up && !connection.exchanges.iter().any(stream) {
+            connection.delivered = None;
+        }
         connection.unasked = inside.turns.unasked_times();
         let opening = connection.opening();
         if let (Some(first), Some(opening)) = (connection.exchanges.first_mut(), opening)

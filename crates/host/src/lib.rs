@@ -531,12 +531,16 @@ fn settings(v6: bool, prefix_v6: bool) -> Vec<(&'static str, &'static str, bool)
         ("ipv4/conf/swell0/rp_filter", "0", false),
         // Metrics cached from one connection must not affect the start of the next.
         ("ipv4/tcp_no_metrics_save", "1", false),
+        // icmp(7): the default, without the bit of destination unreachable. Every datagram to a closed port is refused.
+        ("ipv4/icmp_ratemask", "6160", false),
     ];
     if v6 {
         all.extend([
             ("ipv6/conf/all/disable_ipv6", "0", false),
             ("ipv6/conf/swell0/disable_ipv6", "0", false),
             ("ipv6/conf/all/forwarding", "0", false),
+            // All types but destination unreachable and packet too big (RFC 4443 section 2.1).
+            ("ipv6/icmp/ratemask", "0,3-127", false),
         ]);
     }
     if prefix_v6 {

@@ -59,14 +59,18 @@ impl Bridge<'_> {
         Ok(Box::new(Routed::open(name, together, own)?))
     }
 
-    /// Opens all interfaces.
-    fn open_all(&self) -> Result<Vec<Box<dyn Nic>>, RunError> {
+    /// Opens every interface.
+    fn open_each(&self) -> Result<Vec<Box<dyn Nic>>, RunError> {
         let open = |facts: &InterfaceFacts| {
             let opened = self.open(&facts.name);
             opened.map_err(|e| failed(format!("interface {}: {e}", facts.name)))
         };
-        let opened: Result<Vec<_>, _> = self.interfaces.iter().map(open).collect();
-        let opened = opened?;
+        self.interfaces.iter().map(open).collect()
+    }
+
+    /// Opens all interfaces, with the faults between them.
+    fn open_all(&self) -> Result<Vec<Box<dyn Nic>>, RunError> {
+        let opened = self.open_each()?;
         if *self.faults == Faults::default() {
             return Ok(opened);
         }
@@ -133,6 +137,8 @@ impl Bridge<'_> {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<(Conditions, Vec<PortCounts>), RunError> {
         let route = self.route()?;
+        // Whoever lacks the rights learns it before the warm-up.
+        drop(self.open_each()?);
         // The background warms up before any host can send, which takes a while. Frames that came meanwhile would wait
         // in the sockets, and the time of faults would run.
         let (mut world, ..) = beginning(self.spec)?;

@@ -11,7 +11,7 @@ use swell_experiment::stage;
 use super::Conditions;
 use super::play::{Done, Played};
 use super::programs::Exit;
-use super::requests::{self, is_client, tried_until, waited_until};
+use super::requests::{self, Attempts, is_client, tried_until, waited_until};
 use crate::{Connection, Conversations, Ending};
 use swell_host::Offload;
 
@@ -71,10 +71,6 @@ fn programs(
     kept: bool,
 ) {
     let connections = &conversations.connections[..];
-    // A connection without data, such as a probe's, is not a request.
-    let asked = |c: &&Connection| c.bytes != [0, 0] || c.connected.is_none() || c.is_open();
-    let from_here = connections.iter().filter(|c| is_client(c.client.0));
-    let from_here: Vec<&Connection> = from_here.filter(asked).collect();
     let ran = || {
         let runs = exits.iter().enumerate();
         runs.map(|(i, exit)| run(i, exit, received(connections, exit)))
@@ -86,15 +82,7 @@ fn programs(
             observed.warnings.extend(warnings);
             rows
         }
-        Measure::Connections => {
-            let all = from_here.iter().enumerate();
-            let end = Time::ZERO + length;
-            let waited = |c: &Connection| match c.connected {
-                Some(_) => waited_until(exits, c.start, end),
-                None => tried_until(exits, c, c.until),
-            };
-            all.map(|(i, c)| connection(i, c, waited(c))).collect()
-        }
+        Measure::Connections => opened(conversations, exits, Time::ZERO + length),
         Measure::Runs => ran(),
     };
     if program.measure == Measure::Requests && observed.requests.is_empty() {
@@ -104,7 +92,7 @@ fn programs(
             "no request of the client shows in its packets: its runs are measured instead",
         ));
     }
-    if program.measure == Measure::Connections && from_here.is_empty() {
+    if program.measure == Measure::Connections && observed.requests.is_empty() {
         observed.warnings.push(Warning::warning(
             "no-connection",
             "the client opened no TCP connection: measure = \"runs\" measures its runs instead",
@@ -123,8 +111,29 @@ fn programs(
     }
 }
 
-/// The row of a connection whose client waited until `end` at most.
-fn connection(index: usize, c: &Connection, end: Time) -> Request {
+/// The client's connections, in the order in which it began to open them, observed until `end`.
+fn opened(conversations: &Conversations, exits: &[Exit], end: Time) -> Vec<Request> {
+    // A connection without data, such as a probe's, is not a request.
+    let asked = |c: &Connection| c.bytes != [0, 0] || c.connected.is_none() || c.is_open();
+    let attempts = Attempts::of(conversations, exits);
+    let mut opened: Vec<(Time, &Connection)> = requests::connections(conversations)
+        .enumerate()
+        .filter(|&(number, c)| asked(c) && !attempts.gave_up(number))
+        .map(|(number, c)| (attempts.begun(number, c), c))
+        .collect();
+    opened.sort_by_key(|&(begun, _)| begun);
+    let waited = |c: &Connection| match c.connected {
+        Some(_) => waited_until(exits, c.start, end),
+        None => tried_until(exits, c, c.until),
+    };
+    let opened = opened.iter().enumerate();
+    opened
+        .map(|(i, &(begun, c))| connection(i, c, begun, waited(c)))
+        .collect()
+}
+
+/// The row of a connection that the client began to open at `begun`, and for which it waited until `end` at most.
+fn connection(index: usize, c: &Connection, begun: Time, end: Time) -> Request {
     let seconds = |at: Option<Time>| at.map_or(f64::NAN, Time::as_secs_f64);
     // An upload without a reply ends with its last byte.
     let uploaded = c.delivered.filter(|_| c.ending == Ending::Closed);
@@ -145,14 +154,17 @@ fn connection(index: usize, c: &Connection, end: Time) -> Request {
     Request {
         client: 0,
         index: index as u32,
-        start: c.start.as_secs_f64(),
+        start: begun.as_secs_f64(),
         connected: seconds(c.connected),
         first_byte: seconds(c.first_byte),
         last_byte: seconds(c.last_byte.or(uploaded)),
         observed_until: match c.ending {
             // The client was still waiting then.
             Ending::Open | Ending::Closing if outcome == Outcome::Unfinished => end.as_secs_f64(),
-            Ending::ResetByClient if c.connected.is_none() => end.as_secs_f64(),
+            // It waited until it reset or closed the connection.
+            Ending::ResetByClient if outcome == Outcome::Unfinished => {
+                c.until.min(end).as_secs_f64()
+            }
             _ => last_seen.as_secs_f64(),
         },
         bytes: c.bytes[1],
@@ -364,7 +376,7 @@ mod tests {
             exchanges: Vec::new(),
             unasked: [0; 2],
         };
-        let row = connection(0, &upload, at(4000));
+        let row = connection(0, &upload, at(1000), at(4000));
         assert_eq!(
             (row.outcome, row.last_byte, row.observed_until),
             (Outcome::Done, 1.3, 1.3)
@@ -374,7 +386,70 @@ mod tests {
             bytes: [0; 2],
             ..upload
         };
-        assert_eq!(connection(0, &nothing, at(4000)).outcome, Outcome::Failed);
+        assert_eq!(
+            connection(0, &nothing, at(1000), at(4000)).outcome,
+            Outcome::Failed
+        );
+    }
+
+    /// Happy Eyeballs (RFC 8305): the first attempt got no answer, and the client connected over the other version. A
+    /// third connection was abandoned.
+    #[test]
+    fn an_attempt_that_was_given_up_is_in_no_row_and_begins_the_other() {
+        use super::super::place::{CLIENT, SERVER};
+
+        let at = |ms| Time::ZERO + Dur::from_millis(ms);
+        let lost = Connection {
+            client: (CLIENT[1], 5000),
+            server: (SERVER[1], 80),
+            start: at(1000),
+            last_try: at(1000),
+            connected: None,
+            first_byte: None,
+            last_byte: None,
+            delivered: None,
+            bytes: [0; 2],
+            retransmissions: [0; 2],
+            ending: Ending::Open,
+            until: at(4000),
+            exchanges: Vec::new(),
+            unasked: [0; 2],
+        };
+        let used = Connection {
+            client: (CLIENT[0], 5000),
+            server: (SERVER[0], 80),
+            start: at(1250),
+            last_try: at(1250),
+            connected: Some(at(1300)),
+            first_byte: Some(at(1400)),
+            last_byte: Some(at(1400)),
+            bytes: [9, 9],
+            ending: Ending::Closed,
+            ..lost.clone()
+        };
+        let abandoned = Connection {
+            start: at(2000),
+            connected: Some(at(2050)),
+            first_byte: None,
+            last_byte: None,
+            ending: Ending::ResetByClient,
+            until: at(3000),
+            ..used.clone()
+        };
+        let conversations = Conversations {
+            connections: vec![lost, used, abandoned],
+            ..Conversations::default()
+        };
+        let rows = opened(&conversations, &[], at(4000));
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|r| (r.index, r.start, r.observed_until, r.outcome))
+            .collect();
+        let expected = [
+            (0, 1.0, 1.4, Outcome::Done),
+            (1, 2.0, 3.0, Outcome::Unfinished),
+        ];
+        assert_eq!(rows, expected);
     }
 
     #[test]

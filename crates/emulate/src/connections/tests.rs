@@ -1,6 +1,6 @@
 //! Scripted segments, observed at both hosts.
 
-use super::super::turns::{Label, Outcome};
+use super::super::turns::{Label, Outcome, STREAM};
 use super::*;
 
 /// A TCP packet over IPv4 with this many bytes of payload.
@@ -251,8 +251,37 @@ fn a_request_that_its_client_abandoned_is_cut_off() {
             _ => closed,
         };
         assert_eq!((e.outcome, e.until), (outcome, until), "{before} bytes");
+        assert_eq!(c.until, closed);
         assert_eq!(c.last_byte, (before > 0).then_some(last));
     }
+}
+
+/// A server that closes first, without a reply, has taken a stream, as iperf3's does, but has not served a request.
+#[test]
+fn a_server_that_hangs_up_has_not_taken_a_request() {
+    let delivered = |pieces: u32, server_first: bool| {
+        let mut line = opened();
+        for i in 1..pieces {
+            line.both(&packet(true, CLIENT.wrapping_add(1 + i * 100), ACK, 100));
+        }
+        let mut closes = [
+            packet(true, CLIENT.wrapping_add(1 + pieces * 100), ACK | FIN, 0),
+            packet(false, SERVER.wrapping_add(1), ACK | FIN, 0),
+        ];
+        if server_first {
+            closes.reverse();
+        }
+        for close in closes {
+            line.wait(10);
+            line.both(&close);
+        }
+        let c = line.one();
+        assert_eq!(c.ending, Ending::Closed);
+        c.delivered.is_some()
+    };
+    assert!(delivered(1, false));
+    assert!(!delivered(1, true));
+    assert!(delivered(STREAM + 1, true));
 }
 
 /// It waited for less than a round trip, but for an answer to the only data that it sent.

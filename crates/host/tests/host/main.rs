@@ -52,6 +52,10 @@ const TESTS: &[(&str, Test)] = &[
         network::a_prefix_is_a_hundred_nodes,
     ),
     (
+        "every_datagram_to_a_closed_port_is_refused",
+        network::every_datagram_to_a_closed_port_is_refused,
+    ),
+    (
         "the_congestion_control_is_what_was_asked_for",
         congestion_control,
     ),

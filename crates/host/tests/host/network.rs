@@ -72,3 +72,27 @@ fn connect_from(from: IpAddr, to: SocketAddr) -> io::Result<TcpStream> {
     connect(&socket, &to)?;
     Ok(socket.into())
 }
+
+/// A kernel limits how many ICMP errors it sends, and then a client waits for an answer that never comes.
+pub(super) fn every_datagram_to_a_closed_port_is_refused(rights: &Rights) {
+    let (a, _b, _ferry) = pair(rights, &client(), &server());
+    for to in ["10.9.0.2", "fd09::2"] {
+        let any = if to.contains(':') {
+            "[::]:0"
+        } else {
+            "0.0.0.0:0"
+        };
+        for k in 0..30 {
+            let asked = a.enter(|| {
+                let socket = UdpSocket::bind(any)?;
+                socket.connect((ip(to), 9))?;
+                socket.set_read_timeout(Some(Duration::from_secs(5)))?;
+                socket.send(b"?")?;
+                socket.recv(&mut [0; 9])
+            });
+            let error = asked.expect("enter").expect_err(to);
+            let kind = error.kind();
+            assert_eq!(kind, io::ErrorKind::ConnectionRefused, "{to}, {k}");
+        }
+    }
+}
