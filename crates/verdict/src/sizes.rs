@@ -11,6 +11,7 @@ use super::values::{Asked, Found, Groups, Pairs, levels, mean_time};
 use swell_experiment::measure::{COMPLETION_TIME, MEAN_TIME};
 use swell_experiment::observe::Request;
 use swell_experiment::store::RunResult;
+use swell_stats::mean;
 
 /// What the names of the times of requests of one size begin with.
 pub(super) const TIME_OF: &str = "time of ";
@@ -63,4 +64,16 @@ pub(super) fn judge(asked: &Asked, pairs: &Pairs<'_>, found: &mut Found) -> bool
         }
     }
     all
+}
+
+/// Mean time of the requests of a run as if it had made as many of each size as the list says: one request more of some
+/// size in a run changes nothing. `None` if one of the sizes has no time.
+pub(super) fn mean_as_listed(asked: &Asked, run: &RunResult) -> Option<f64> {
+    let of = |size: &Bytes| {
+        mean_time(run, |r| {
+            asked.sizes[r.index as usize % asked.sizes.len()] == *size
+        })
+    };
+    let each: Vec<f64> = asked.sizes.iter().map(of).collect::<Option<_>>()?;
+    mean(&each)
 }

@@ -290,12 +290,14 @@ fn request_times_of(
         paired: pairs.paired,
         ..Found::default()
     };
-    // Percentiles and means of several sizes together depend on how many of each there are in a run.
+    // Percentiles of several sizes together depend on how many of each there are in a run.
     let by_size = sizes::judge(asked, pairs, found);
     if few_take_most(over) || few_take_most(under) {
         found.open.extend(most_is_unfinished(pairs));
-        let into = if by_size { &mut aside } else { &mut *found };
-        into.mean(&MEAN_TIME, pairs, |_, run| mean_time(run, |_| true));
+        found.mean(&MEAN_TIME, pairs, |_, run| match by_size {
+            true => sizes::mean_as_listed(asked, run),
+            false => mean_time(run, |_| true),
+        });
     }
     if let Some(long) = long_unfinished(pairs, [over, under]) {
         found.open.extend(long.open);
@@ -303,8 +305,8 @@ fn request_times_of(
             found.mean(&GOODPUT, pairs, value);
         }
     }
-    // Levels are pooled over all runs, as in tables and figures.
     let into = if by_size { &mut aside } else { &mut *found };
+    // Levels are pooled over all runs, as in tables and figures.
     into.percentiles(&COMPLETION_TIME, over, under, |i| {
         let p = PERCENTILES.iter().position(|&p| p == DECISIVE[i]);
         conditions.map(|c| p.and_then(|p| c.seconds[p]))
@@ -337,8 +339,8 @@ pub(super) fn asked_for(measure: &Measure) -> [f64; DECISIVE.len()] {
 impl Found {
     /// Whether it says something of a measure.
     fn has(&self, measure: &Measure) -> bool {
-        let said = self.judged.iter().chain(&self.beside);
-        said.into_iter().any(|j| j.measure == measure.name)
+        let mut said = self.judged.iter().chain(&self.beside);
+        said.any(|j| j.measure == measure.name)
     }
 
     /// Judges the median and the bad tail of a measure with many values per run. `levels(i)` gives the `i`-th

@@ -167,30 +167,3 @@ fn late_runs_are_not_counted_as_replications() {
     assert_eq!(v.sureness.replications, 8);
     assert!(v.backgrounds.iter().all(|b| b.replications == 8));
 }
-
-/// Jams that few requests meet show in the mean of their size, and in no percentile.
-#[test]
-fn a_jam_among_two_sizes_is_no_equality() {
-    let mut results = results(10, |_, _| 1.0);
-    let text = super::experiment(10).replace("object = \"100kB\"", "object = [\"10kB\", \"30kB\"]");
-    results.experiment.foreground = file::read(&text, "x").unwrap().foreground;
-    for run in &mut results.runs {
-        let jam = if run.cell.background == "learnt" {
-            2.0
-        } else {
-            1.0
-        };
-        for r in &mut run.observed.requests {
-            let took = if r.index % 2 == 0 { 0.01 } else { 0.03 };
-            r.last_byte = r.start + if r.index % 26 == 0 { jam } else { took };
-            r.observed_until = r.last_byte;
-        }
-    }
-    let v = judged(&results);
-    assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
-    let mean = v.backgrounds[2]
-        .judged
-        .iter()
-        .find(|j| j.measure == "mean time of 10kB");
-    assert!(mean.is_some_and(Judgement::worse), "{mean:?}");
-}

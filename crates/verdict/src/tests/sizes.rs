@@ -131,3 +131,45 @@ fn what_is_given_up_is_not_completed() {
     let rate = rate.unwrap();
     assert!((rate.ratio.value - 0.77).abs() < 0.02, "{rate:?}");
 }
+
+/// A client that fetches 10 kB in 10 ms and 30 kB in 30 ms in turn. `jam` says for each request beside traffic, by its
+/// replication and index, how long it takes if it meets a jam.
+fn jams(jam: impl Fn(u32, u32) -> Option<f64>) -> Results {
+    let mut results = results(10, |_, _| 1.0);
+    let text = experiment(10).replace("object = \"100kB\"", "object = [\"10kB\", \"30kB\"]");
+    results.experiment.foreground = file::read(&text, "x").unwrap().foreground;
+    for run in &mut results.runs {
+        let beside = run.cell.background == "learnt";
+        for r in &mut run.observed.requests {
+            let took = if r.index % 2 == 0 { 0.01 } else { 0.03 };
+            let jammed = jam(run.cell.replication, r.index).filter(|_| beside);
+            r.last_byte = r.start + jammed.unwrap_or(took);
+            r.observed_until = r.last_byte;
+        }
+    }
+    results
+}
+
+fn measure<'v>(v: &'v ForegroundVerdict, name: &str) -> Option<&'v Judgement> {
+    v.backgrounds[2].judged.iter().find(|j| j.measure == name)
+}
+
+/// Jams that few requests meet show in the mean of their size, and in no percentile.
+#[test]
+fn a_jam_among_two_sizes_is_no_equality() {
+    let v = judged(&jams(|_, index| (index % 26 == 0).then_some(2.0)));
+    assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
+    let mean = measure(&v, "mean time of 10kB");
+    assert!(mean.is_some_and(Judgement::worse), "{mean:?}");
+}
+
+/// One jam in each run, which either size may meet. The mean of each varies from run to run, that of both does not.
+#[test]
+fn a_jam_that_either_size_meets_shows_in_the_mean_of_both() {
+    let v = judged(&jams(|replication, index| {
+        (index == 10 + replication % 2).then_some(2.0)
+    }));
+    let mean = measure(&v, "mean time");
+    assert!(mean.is_some_and(Judgement::worse), "{mean:?}");
+    assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
+}
