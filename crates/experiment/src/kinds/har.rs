@@ -227,9 +227,14 @@ fn nanoseconds(text: &str) -> Option<i64> {
     let east = match offset.split_at_checked(1) {
         None | Some(("Z", _)) => 0,
         Some((sign, digits)) => {
-            // Some programs leave out the colon.
-            let east: i64 = digits.replace(':', "").parse().ok()?;
-            (east / 100 * 60 + east % 100) * if sign == "-" { -1 } else { 1 }
+            // Some programs leave out the colon, or the minutes.
+            let digits = digits.replace(':', "");
+            let east: i64 = digits.parse().ok()?;
+            let [hours, minutes] = match digits.len() {
+                1 | 2 => [east, 0],
+                _ => [east / 100, east % 100],
+            };
+            (hours * 60 + minutes) * if sign == "-" { -1 } else { 1 }
         }
     };
     let fits = (0..=24).contains(&hours) && (0..60).contains(&minutes) && east.abs() < 24 * 60;
@@ -308,7 +313,11 @@ mod tests {
         assert_eq!(at("1970-01-01T00:00:00.5Z"), Some(500));
         assert_eq!(at("2024-02-29T12:00:00Z"), Some(1_709_208_000_000));
         assert_eq!(at("2000-03-01T00:00:00"), Some(951_868_800_000));
-        for same in ["2024-05-01T01:30:00+02:00", "2024-04-30T19:30:00-0400"] {
+        for same in [
+            "2024-05-01T01:30:00+02:00",
+            "2024-04-30T19:30:00-0400",
+            "2024-05-01T01:30:00+02",
+        ] {
             assert_eq!(at(same), at("2024-04-30T23:30:00.000Z"), "{same}");
         }
         for no in [
