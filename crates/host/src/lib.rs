@@ -101,6 +101,9 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+/// The environment variable that tells programs in hosts the process that emulates their network.
+pub const OWNER: &str = "SWELL_PID";
+
 /// A network namespace with its first process. It lives as long as this value, and at most as long as this process.
 pub struct Host {
     name: String,
@@ -240,6 +243,7 @@ impl Host {
             .args([helper::HELPER, helper::RUN])
             .arg(&directory)
             .args(&program.argv)
+            .env(OWNER, std::process::id().to_string())
             .envs(program.env)
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())

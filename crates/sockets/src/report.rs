@@ -192,7 +192,9 @@ pub fn hint(error: Errno) -> &'static str {
         Errno::NETUNREACH | Errno::HOSTUNREACH => "; there is no route between the two sides",
         Errno::MFILE | Errno::NFILE => "; raise the limit of descriptors (`ulimit -Hn`)",
         Errno::NOBUFS | Errno::NOMEM => "; the kernel has no memory left for sockets",
-        Errno::TIMEDOUT => "; packets between the two sides are lost",
+        Errno::TIMEDOUT => {
+            "; packets between the two sides are lost, or the other side does not run"
+        }
         _ => "",
     }
 }

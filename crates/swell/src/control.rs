@@ -52,7 +52,7 @@ pub(crate) struct TopArgs {
 /// Which emulation is meant.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// The number of its process, if several run.
+    /// The number of its process, if several run. Default within an emulation: its own.
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
 }
@@ -260,13 +260,21 @@ fn ask(socket: &Path, request: &Request) -> io::Result<Answer> {
 
 /// Finds the socket of the selected emulation.
 fn found(which: &Which) -> Result<PathBuf, Fail> {
+    // A program in an emulated network means that network, whatever else runs on this machine.
+    let own = std::env::var(swell_host::OWNER).ok();
+    let own = own
+        .and_then(|pid| pid.parse().ok())
+        .filter(|_| which.pid.is_none());
+    let pid = which.pid.or(own);
     let sockets = scratch::live().into_iter().map(|dir| dir.join(SOCKET));
     let live = sockets.filter_map(|s| Some((ask(&s, &Request::Look).ok()?, s)));
     let mut live: Vec<(Answer, PathBuf)> = live
-        .filter(|(a, _)| which.pid.is_none_or(|pid| pid == a.pid))
+        .filter(|(a, _)| pid.is_none_or(|pid| pid == a.pid))
         .collect();
     match live.len() {
         1 => Ok(live.remove(0).1),
+        0 if own.is_some() => Err(Fail::usage("the network around this program cannot be set")
+            .hint("that of a comparison does not change; --pid PID means another one")),
         0 => {
             Err(Fail::usage("no such emulation runs here")
                 .hint("swell under BACKGROUND -- COMMAND"))

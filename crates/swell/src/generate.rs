@@ -50,7 +50,7 @@ pub(crate) fn generate(
     }
     interrupt::wishes();
     let line = Line::new(args.duration.or(traffic.length), args.quiet || json);
-    let loads = typed_loads(!args.quiet && !json);
+    let loads = typed_loads(!args.quiet);
     let say = |text: String| line.bar.suspend(|| out::say(&text));
     let events = |event: Event<'_>| match event {
         Event::Look(now, controller) => line.show(now, controller),

@@ -229,12 +229,12 @@ fn nanoseconds(text: &str) -> Option<i64> {
         Some((sign, digits)) => {
             // Some programs leave out the colon, or the minutes.
             let digits = digits.replace(':', "");
-            let east: i64 = digits.parse().ok()?;
-            let [hours, minutes] = match digits.len() {
-                1 | 2 => [east, 0],
-                _ => [east / 100, east % 100],
+            let shown: i64 = digits.parse().ok()?;
+            let minutes_east = match digits.len() {
+                1 | 2 => shown * 60,
+                _ => shown / 100 * 60 + shown % 100,
             };
-            (hours * 60 + minutes) * if sign == "-" { -1 } else { 1 }
+            minutes_east * if sign == "-" { -1 } else { 1 }
         }
     };
     let fits = (0..=24).contains(&hours) && (0..60).contains(&minutes) && east.abs() < 24 * 60;

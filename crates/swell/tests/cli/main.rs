@@ -9,6 +9,7 @@ mod clients;
 mod collect;
 mod compare;
 mod conditions;
+mod control;
 mod dial;
 mod generate;
 mod kept;

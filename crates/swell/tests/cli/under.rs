@@ -22,7 +22,7 @@ pub(crate) fn emulates(dir: &Scratch) -> bool {
 }
 
 /// A bash command that fetches an object and prints the bytes received, headers included.
-fn fetch(object: &str) -> String {
+pub(crate) fn fetch(object: &str) -> String {
     format!(r#"exec 3<>/dev/tcp/server/80; printf 'GET /{object} HTTP/1.0\r\n\r\n' >&3; wc -c <&3"#)
 }
 
@@ -111,63 +111,6 @@ fn a_recorded_run_is_repeated_in_virtual_time_and_a_forged_one_is_not() {
         "{}",
         text(&out.stdout)
     );
-}
-
-#[test]
-fn a_link_is_set_while_a_program_runs_and_its_flows_are_seen() {
-    let dir = Scratch::new("set");
-    if !emulates(&dir) {
-        return;
-    }
-    // Emulations of other tests must stay invisible.
-    let inside = |args: &[&str]| {
-        let mut command = swell(&dir);
-        command.env("TMPDIR", &dir.0).args(args);
-        command
-    };
-    let nobody = inside(&["set", "rate=1Mbit"]).output().unwrap();
-    assert_eq!(nobody.status.code(), Some(2), "{}", text(&nobody.stderr));
-    // At this rate the program would take an hour; it ends because the test sets another rate.
-    let client = fetch("2MB");
-    let mut args = vec![
-        "under", "none", "--rate", "5kbit", "--delay", "5ms", "--record",
-    ];
-    args.extend([
-        "-o",
-        "kept",
-        "--duration",
-        "60s",
-        "--",
-        "bash",
-        "-c",
-        &client,
-    ]);
-    let mut under = inside(&args);
-    let under = under.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let under = under.spawn().unwrap();
-    let begun = Instant::now();
-    let seen = loop {
-        let out = inside(&["--json", "top", "--once"]).output().unwrap();
-        let seen: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap_or_default();
-        let flows = seen["flows"].as_array();
-        if flows.is_some_and(|f| !f.is_empty()) || begun.elapsed() > Duration::from_secs(40) {
-            break seen;
-        }
-    };
-    let flow = &seen["flows"][0];
-    let name = flow["name"].as_str().unwrap_or_default();
-    assert!(name.starts_with("tcp ") && name.ends_with(":80"), "{seen}");
-    let wrong = inside(&["set", "speed=1"]).output().unwrap();
-    assert_eq!(wrong.status.code(), Some(2));
-    let set = inside(&["set", "rate=90Mbit", "queue=100pkt", "delay=1ms"]);
-    let set = { set }.output().unwrap();
-    assert!(set.status.success(), "{}", text(&set.stderr));
-    let out = under.wait_with_output().unwrap();
-    let bytes: u64 = text(&out.stdout).trim().parse().unwrap_or(0);
-    assert!(bytes > 2_000_000, "{bytes}: {}", text(&out.stderr));
-    assert!(text(&out.stderr).contains("[set-while-running]"));
-    let out = run(&dir, &["replay", "kept"]);
-    assert!(out.status.success(), "{}", text(&out.stdout));
 }
 
 #[test]
