@@ -11,7 +11,6 @@ import shlex
 import subprocess
 
 import pytest
-import tomli
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -176,46 +175,6 @@ def test_every_page_is_in_the_book():
     listed = set(re.findall(r"\(([\w/.-]+\.md)\)", (DOCS / "SUMMARY.md").read_text()))
     there = {str(p.relative_to(DOCS)) for p in DOCS.rglob("*.md")} - {"SUMMARY.md"}
     assert listed == there
-
-
-CODE = r"[a-z0-9]+(?:-[a-z0-9]+)*"
-
-
-def codes(text):
-    """The codes of warnings that a source file makes."""
-    text = re.split(r"#\[cfg\(test\)\]\s*(?:pub\(crate\) )?mod tests \{", text)[0]
-    text = re.sub(r"^\s*//.*$", "", text, flags=re.M)
-    found = set(re.findall(rf'Warning::(?:warning|note)\(\s*"({CODE})"', text))
-    found |= set(re.findall(rf'\bcode:\s*"({CODE})"', text))
-    if re.search(r'Warning::(?:warning|note)\b(?!\(\s*")', text):
-        # A code is a constant, an argument of a function or part of what it returns: a string with a hyphen may be one,
-        # and so may a word by itself in those places.
-        words = [rf'str = "({CODE})"', rf',\s*"({CODE})"(?=,)', rf'^\s*\("({CODE})",']
-        found |= {code for word in words for code in re.findall(word, text, re.M)}
-        found |= set(re.findall(r'"([a-z0-9]+(?:-[a-z0-9]+)+)"', text))
-    return found
-
-
-def test_every_warning_is_explained():
-    explained = set(re.findall(rf"`({CODE})`", (DOCS / "reference/warnings.md").read_text()))
-    known = set()
-    for file in (ROOT / "crates").glob("*/src/**/*.rs"):
-        if "tests" in file.name or "tests" in file.parts or file.name == "sample.rs":
-            continue
-        known |= codes(file.read_text())
-    for file in (ROOT / "studies").glob("*/study.toml"):
-        known |= {doubt["code"] for doubt in tomli.loads(file.read_text()).get("doubt", [])}
-    assert known - explained == set()
-
-
-def test_codes_of_warnings_are_found_however_they_are_made():
-    assert codes('Warning::warning(\n    "one-side", text)') == {"one-side"}
-    assert codes('Warning { severity, code: "one-side".into() }') == {"one-side"}
-    assert codes('pub const LATE: &str = "late";\npush(Warning::note(LATE, text));') == {"late"}
-    assert codes('push(Warning::note(code, text)); tell(n, "late", "so late"); x(match a { _ => "no-time" })') == {"late", "no-time"}
-    assert codes('let make = if a { Warning::warning } else { Warning::note };\nmake("too-late", text)') == {"too-late"}
-    assert codes('Warning::warning(code, f("transfers", n))\n}\nfn code() -> (&str, String) {\n    ("late", text)\n}') == {"late"}
-    assert codes('#[cfg(test)]\nmod tests {\n    Warning::note("late", text)') == set()
 
 
 def test_no_merge_is_half_done():

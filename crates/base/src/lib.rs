@@ -13,6 +13,7 @@
 //! units cannot be mixed up. Random numbers come from named streams ([`Stream`]), so adding an element to a world
 //! does not change the numbers that another one draws.
 
+mod code;
 mod fetch;
 mod packet;
 mod paged;
@@ -21,6 +22,7 @@ mod rng;
 mod units;
 mod warning;
 
+pub use code::Code;
 pub use fetch::fetch;
 pub use packet::{
     Direction, DropReason, Flags, FlowId, Head, Packet, SackBlocks, Segment, Stamps, Tag,

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Code;
+
 /// How much a doubt weighs.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -19,7 +21,8 @@ pub enum Severity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// A stable name, in `kebab-case`, that programs can match: `few-samples`, `no-handshake`.
-    pub code: String,
+    #[schemars(with = "String")]
+    pub code: Code,
     /// How much it weighs.
     pub severity: Severity,
     /// One sentence with the numbers in it.
@@ -32,17 +35,17 @@ impl Warning {
         clippy::self_named_constructors,
         reason = "named after the severity, like `note`"
     )]
-    pub fn warning(code: &str, message: impl Into<String>) -> Warning {
+    pub fn warning(code: Code, message: impl Into<String>) -> Warning {
         Warning {
-            code: code.into(),
+            code,
             severity: Severity::Warning,
             message: message.into(),
         }
     }
     /// A fact worth knowing.
-    pub fn note(code: &str, message: impl Into<String>) -> Warning {
+    pub fn note(code: Code, message: impl Into<String>) -> Warning {
         Warning {
-            code: code.into(),
+            code,
             severity: Severity::Note,
             message: message.into(),
         }

@@ -13,7 +13,7 @@
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 
 use crate::translated::Translated;
 use crate::{Packet, Transport};
@@ -152,7 +152,7 @@ impl Copies {
                 share(self.outer)
             ));
         }
-        (!text.is_empty()).then(|| Warning::warning("captured-twice", text.join("; ")))
+        (!text.is_empty()).then(|| Warning::warning(Code::CapturedTwice, text.join("; ")))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Warnings about a capture that accompany results.
 
 use crate::counts::{Counts, Skip};
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 
 impl Counts {
     /// Warnings about lost or skipped records and odd values, as sentences with the numbers in them. Cut packets and
@@ -9,7 +9,7 @@ impl Counts {
     pub fn doubts(&self) -> Vec<Warning> {
         let mut doubts = Vec::new();
         let records = self.records;
-        let mut warn = |code: &str, n: u64, message: &str| {
+        let mut warn = |code: Code, n: u64, message: &str| {
             if n > 0 {
                 let message = format!("{n} of {records} captured frames {message}");
                 doubts.push(Warning::warning(code, message));
@@ -17,41 +17,41 @@ impl Counts {
         };
         for (link, n) in &self.unsupported_links {
             let message = format!("are of a link type that is not decoded: {link}");
-            warn("capture-link-type", *n, &message);
+            warn(Code::CaptureLinkType, *n, &message);
         }
         let short = self.skipped(Skip::ShortLink) + self.skipped(Skip::ShortIp);
         warn(
-            "capture-short",
+            Code::CaptureShort,
             short,
             "end before their IP header does and were skipped: the snap length is too small",
         );
         warn(
-            "capture-bad-ip",
+            Code::CaptureBadIp,
             self.skipped(Skip::BadIp),
             "have an IP header that contradicts itself and were skipped",
         );
         warn(
-            "capture-bad-record",
+            Code::CaptureBadRecord,
             self.skipped(Skip::BadRecord),
             "are in a damaged record and were skipped",
         );
         warn(
-            "capture-short-transport",
+            Code::CaptureShortTransport,
             self.short_transport,
             "end before their transport header does: their bytes count, their ports are unknown",
         );
         warn(
-            "capture-bad-transport",
+            Code::CaptureBadTransport,
             self.bad_transport,
             "have a TCP or UDP header that contradicts itself: their bytes count, no more",
         );
         warn(
-            "capture-times",
+            Code::CaptureTimes,
             self.odd_times,
             "have a time that cannot be right",
         );
         warn(
-            "capture-no-times",
+            Code::CaptureNoTimes,
             self.without_time,
             "have no time and were given that of the frame before",
         );
@@ -61,14 +61,14 @@ impl Counts {
                  count as never sent",
                 self.dropped
             );
-            doubts.push(Warning::warning("capture-dropped", message));
+            doubts.push(Warning::warning(Code::CaptureDropped, message));
         }
         if self.unknown_blocks > 0 {
             let message = format!(
                 "{} blocks of unknown type were skipped",
                 self.unknown_blocks
             );
-            doubts.push(Warning::note("capture-blocks", message));
+            doubts.push(Warning::note(Code::CaptureBlocks, message));
         }
         doubts
     }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 
 use crate::copies::{Copies, OPENING};
 use crate::{Error, Packet, Reader};
@@ -246,7 +246,7 @@ impl<'a> InOrder<'a> {
         let mut doubts = Vec::new();
         if self.moved > 0 {
             doubts.push(Warning::note(
-                "put-in-order",
+                Code::PutInOrder,
                 format!(
                     "{} of {} packets are stamped up to 300 ms before one that came earlier: they were put in the \
                      order of their times",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swell_base::{Stream, Warning};
+use swell_base::{Code, Stream, Warning};
 
 use crate::backend::{Backend, Offered, RunError, RunSpec};
 use crate::file::{Queue, queues};
@@ -109,7 +109,7 @@ fn observe(spec: &RunSpec) -> Observations {
     let room = (capacity - load[1]).max(capacity * 0.05);
     let mut observed = Observations {
         warnings: vec![Warning::warning(
-            "made-up",
+            Code::MadeUp,
             "these numbers are made up and say nothing about any network",
         )],
         ..Observations::default()

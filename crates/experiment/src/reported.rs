@@ -11,7 +11,7 @@ use std::str::FromStr;
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 use serde_json_path::JsonPath;
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 
 use crate::measure::{Better, MeasureSample, Reported};
 
@@ -183,7 +183,7 @@ pub fn values(
         let factor = own_clock(&reported.unit, stretch);
         if factor.is_none() && stretch != 1.0 && !found.values.is_empty() {
             doubts.push(Warning::warning(
-                "stretched-measure",
+                Code::StretchedMeasure,
                 format!(
                     "measure {}: time was stretched, and from its unit nobody can tell whether its values have to be; they are as the program said them",
                     reported.name
@@ -259,7 +259,7 @@ impl Values<'_> {
                 &r.unit
             };
             return Some(Warning::warning(
-                "measure-unread",
+                Code::MeasureUnread,
                 format!(
                     "measure {}: `{}` is no number of {unit}",
                     r.name,
@@ -284,7 +284,7 @@ impl Values<'_> {
             ),
         };
         Some(Warning::warning(
-            "measure-missing",
+            Code::MeasureMissing,
             format!("measure {}: {how}", r.name),
         ))
     }
@@ -338,7 +338,7 @@ fn odd_lines(all: &[Reported], lines: &str) -> Option<Warning> {
     let mut odd = odd.peekable();
     let first = odd.peek()?.clone();
     Some(Warning::warning(
-        "odd-measures",
+        Code::OddMeasures,
         format!("{LINES}: {first}"),
     ))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use swell_base::{Dur, Warning};
+use swell_base::{Code, Dur, Warning};
 
 use swell_host::Late;
 use swell_sockets::{datagrams_refused, hint, no_descriptors, strangers};
@@ -155,9 +155,9 @@ impl Statistics {
             ms(self.late.max)
         );
         if self.is_behind() {
-            doubts.push(Warning::warning("generator-behind", late));
+            doubts.push(Warning::warning(Code::GeneratorBehind, late));
         }
-        let mut say = |n: u64, code: &str, what: String| {
+        let mut say = |n: u64, code: Code, what: String| {
             if n > 0 {
                 doubts.push(Warning::warning(code, format!("{n} {what}")));
             }
@@ -170,7 +170,7 @@ impl Statistics {
                 _ => "; it may be that this agent's limit (`agent-limit`) kept them waiting",
             };
             let text = format!("transfers failed: {error}{}{waited}", hint(error));
-            say(times, "transfers-failed", text);
+            say(times, Code::TransfersFailed, text);
         }
         let more = if self.one_table {
             "; more threads do not help, for the kernel, or a filter of system calls, gives them no tables of their own"
@@ -181,12 +181,12 @@ impl Statistics {
         say(c.without_descriptors, code, text);
         say(
             c.withheld,
-            "withheld",
+            Code::Withheld,
             "transfers or exchanges were left out: their server had not agreed or was gone".into(),
         );
         say(
             c.lost_parties,
-            "lost-parties",
+            Code::LostParties,
             match c.lost_parties {
                 1 => "other agent of the run went away before its end".into(),
                 _ => "other agents of the run went away before its end".into(),
@@ -196,13 +196,13 @@ impl Statistics {
         say(c.datagrams_refused, refused.0, refused.1);
         say(
             c.limited,
-            "agent-limit",
+            Code::AgentLimit,
             "times sending waited or a datagram was left out: the agent sends no more (--max-rate)"
                 .into(),
         );
         say(
             self.panicked.into(),
-            "thread-panicked",
+            Code::ThreadPanicked,
             "of the generator's threads ended by a fault of the program: their share of the traffic is missing".into(),
         );
         let unknown = strangers("connections or datagrams");
@@ -215,7 +215,7 @@ impl Statistics {
                  it to net.ipv4.tcp_allowed_congestion_control",
                 modules.join(" ")
             );
-            doubts.push(Warning::warning("congestion-control-missing", missing));
+            doubts.push(Warning::warning(Code::CongestionControlMissing, missing));
         }
         doubts
     }
@@ -286,7 +286,7 @@ mod tests {
                 .failures
                 .insert(Errno::CONNRESET.raw_os_error(), 3);
             let doubts = statistics.doubts();
-            assert_eq!(doubts[0].code, "transfers-failed");
+            assert_eq!(doubts[0].code, Code::TransfersFailed);
             assert_eq!(doubts[0].message.contains("agent-limit"), limited > 0);
         }
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use swell_base::{Dur, Warning};
+use swell_base::{Code, Dur, Warning};
 use swell_experiment::bundled;
 pub use swell_generate::agent::{
     Address, Controller, ModelPart, Order, OrderError, Refusals, RemoteError, Rendezvous, Standing,
@@ -121,7 +121,7 @@ fn quiet_beginning(model: &FlowModel, part: &ModelPart) -> Option<Warning> {
     (quiet > 0).then(|| {
         let begin = first + quiet;
         Warning::note(
-            "quiet-beginning",
+            Code::QuietBeginning,
             format!(
                 "the model has no connection in the first {time}: --first {begin} begins with one"
             ),
@@ -140,7 +140,7 @@ fn small_datagrams(model: &FlowModel) -> Option<Warning> {
         .sum();
     (small > 0).then(|| {
         Warning::note(
-            "small-datagrams",
+            Code::SmallDatagrams,
             format!(
                 "{small} of the model's {all} sources of datagrams have a mean payload below {DATAGRAM} bytes: their \
                  datagrams are sent with {DATAGRAM} bytes"

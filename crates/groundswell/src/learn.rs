@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use swell_base::{Dur, Warning};
+use swell_base::{Code, Dur, Warning};
 use swell_capture::flow::Metering;
 use swell_capture::{InOrder, Packet, Reader, WINDOW};
 use swell_learn::Learner;
@@ -201,7 +201,7 @@ fn packets(
                 }
                 Ok(false) => break,
                 Err(error) => {
-                    learner.doubt(Warning::warning("trace-damaged", error.to_string()));
+                    learner.doubt(Warning::warning(Code::TraceDamaged, error.to_string()));
                     break;
                 }
             }

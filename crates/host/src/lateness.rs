@@ -1,7 +1,7 @@
 //! Lateness of events that had a due time.
 
 use hdrhistogram::Histogram;
-use swell_base::{Dur, Warning};
+use swell_base::{Code, Dur, Warning};
 
 /// A loop that is delayed by more than this has stalled.
 const STALL: Dur = Dur::from_millis(1);
@@ -94,7 +94,7 @@ impl Late {
         let mut doubts = Vec::new();
         if self.stalls > 0 {
             doubts.push(Warning::note(
-                "emulator-stalled",
+                Code::EmulatorStalled,
                 "the emulator was kept from running for more than 1 ms now and then; packets that came meanwhile were late by as much",
             ));
         }

@@ -13,7 +13,7 @@
 use std::error::Error;
 use std::path::Path as FilePath;
 
-use swell_base::{Dur, Rate, Stream, Warning};
+use swell_base::{Code, Dur, Rate, Stream, Warning};
 use swell_traffic::{
     Class, Connection, Datagrams, Exchange, Group, Knobs, Load, Model, Parameters, Path,
     Provenance, Session, Totals, Turn, Wire,
@@ -384,7 +384,7 @@ fn empty(
             ..Provenance::default()
         },
         warnings: vec![Warning::warning(
-            "not-a-trace",
+            Code::NotATrace,
             "made from published figures and the users of other models, not from packets: there is no load over time and no \
              log-scale diagram to compare with; totals are application bytes",
         )],

@@ -1,6 +1,6 @@
 //! Splits a trace into one packet sequence per direction, as a replay needs.
 
-use swell_base::{Dur, Severity, Warning};
+use swell_base::{Code, Dur, Severity, Warning};
 use swell_capture::{Packet, Transport};
 
 use crate::addresses::groups;
@@ -80,7 +80,7 @@ impl Directions {
             };
             doubts.push(Warning {
                 severity,
-                code: "one-side".into(),
+                code: Code::OneSide,
                 message: text,
             });
         }
@@ -97,7 +97,7 @@ impl Directions {
         doubts.extend(coarse(self.tick));
         if self.late > 0 {
             doubts.push(Warning::warning(
-                "time-steps-back",
+                Code::TimeStepsBack,
                 format!(
                     "{} packets are stamped more than 5 s before one that came earlier: they have the time of the \
                      latest",
@@ -107,7 +107,7 @@ impl Directions {
         }
         if self.silence > SILENCE {
             doubts.push(Warning::warning(
-                "silence",
+                Code::Silence,
                 format!(
                     "no packet for {:.0} of {:.0} s: the clock was set, or captures were joined; the replay is silent as long",
                     self.silence.as_secs_f64(),
@@ -349,7 +349,7 @@ mod tests {
         let got = split(&[udp(0, a, out, 100), udp(1, b, out, 100), chat]);
         assert_eq!(got.left_out, 1);
         let doubts = got.doubts();
-        assert_eq!((doubts.len(), doubts[0].code.as_str()), (1, "one-side"));
+        assert_eq!((doubts.len(), &doubts[0].code), (1, &Code::OneSide));
     }
 
     #[test]
@@ -391,9 +391,9 @@ mod tests {
             let (c, d) = (ip(198, 1), ip(203, 2));
             let public = split(&[of(udp(0, c, d, 80)), of(udp(1, d, c, 1_300))]);
             assert_eq!(public.bytes(), [80, 1_300]);
-            assert_eq!(public.doubts()[0].code, "sides-voted", "{transport:?}");
+            assert_eq!(public.doubts()[0].code, Code::SidesVoted, "{transport:?}");
             let group = of(udp(0, c, IpAddr::from([239, 1, 1, 1]), 900));
-            assert_eq!(split(&[group]).doubts()[0].code, "sides-voted");
+            assert_eq!(split(&[group]).doubts()[0].code, Code::SidesVoted);
             // Little of it beside other traffic is no doubt.
             let mut much: Vec<Packet> = (0..200).map(|i| udp(i, a, d, 900)).collect();
             much.iter_mut().for_each(|p| p.time += 1_000);
@@ -412,7 +412,7 @@ mod tests {
     fn long_silence_is_told() {
         let (a, out) = (ip(10, 1), ip(198, 9));
         let got = split(&[udp(0, a, out, 100), udp(61_000, a, out, 100)]);
-        assert_eq!(got.doubts()[0].code, "silence");
+        assert_eq!(got.doubts()[0].code, Code::Silence);
     }
 
     #[test]
@@ -424,7 +424,7 @@ mod tests {
             let found = split(&packets).doubts();
             found.first().map(|w| (w.code.clone(), w.severity))
         };
-        let joined = |severity| Some(("super-packets".to_owned(), severity));
+        let joined = |severity| Some((Code::SuperPackets, severity));
         assert_eq!(told(9_216, 10), None);
         assert_eq!(told(20_000, 10), joined(Severity::Warning));
         assert_eq!(told(20_000, 1_000), joined(Severity::Note));
@@ -438,7 +438,7 @@ mod tests {
             let found = split(&packets).doubts();
             found.first().map(|w| (w.code.clone(), w.severity))
         };
-        let coarse = |severity| Some(("coarse-clock".to_owned(), severity));
+        let coarse = |severity| Some((Code::CoarseClock, severity));
         assert_eq!(doubts(1_000), coarse(Severity::Warning));
         assert_eq!(doubts(7), coarse(Severity::Note));
     }
@@ -451,24 +451,24 @@ mod tests {
         let trace = |at: i64| (0..20).map(move |i| udp(at + 100 * i, a, out, 100));
         let lasts = Dur::from_millis(1_900);
         for (wrong, place, code) in [
-            (0, 0, "clock-set"),
-            (0, 10, "time-steps-back"),
-            (0, 20, "time-steps-back"),
-            (2 * now, 10, "far-off-times"),
-            (2 * now, 20, "far-off-times"),
+            (0, 0, Code::ClockSet),
+            (0, 10, Code::TimeStepsBack),
+            (0, 20, Code::TimeStepsBack),
+            (2 * now, 10, Code::FarOffTimes),
+            (2 * now, 20, Code::FarOffTimes),
         ] {
             let mut packets: Vec<Packet> = trace(now).collect();
             packets.insert(place, udp(wrong, a, out, 100));
             let got = split(&packets);
             assert_eq!(got.packets[0].len(), 21);
             assert_eq!(got.duration, lasts, "{wrong} at {place}");
-            let codes: Vec<String> = got.doubts().into_iter().map(|w| w.code).collect();
+            let codes: Vec<Code> = got.doubts().into_iter().map(|w| w.code).collect();
             assert_eq!(codes, [code], "{wrong} at {place}");
         }
         let set: Vec<Packet> = trace(0).chain(trace(now)).collect();
         let got = split(&set);
         assert_eq!(got.duration, lasts + lasts + Dur::from_secs(600));
-        let codes: Vec<String> = got.doubts().into_iter().map(|w| w.code).collect();
-        assert_eq!(codes, ["clock-set", "silence"]);
+        let codes: Vec<Code> = got.doubts().into_iter().map(|w| w.code).collect();
+        assert_eq!(codes, [Code::ClockSet, Code::Silence]);
     }
 }

@@ -1,6 +1,6 @@
 //! Warnings about what could not be observed, with numbers.
 
-use swell_base::{Dur, Warning};
+use swell_base::{Code, Dur, Warning};
 use swell_traffic::{Exchange, Model};
 
 use crate::chunks::MAX_CHUNKS;
@@ -148,7 +148,7 @@ fn no_talks(found: &[[u64; 2]; 4], all: f64) -> Option<Warning> {
     let share = percent(bytes as f64, all);
     (share >= FEW_BYTES).then(|| {
         Warning::note(
-            "quic",
+            Code::Quic,
             format!(
                 "{flows} flows on QUIC's ports ({share:.1} % of the bytes) are played as datagrams, for they show no \
                  requests and responses: {}",
@@ -173,7 +173,7 @@ fn coarser(c: &Counts, all: f64) -> Vec<Warning> {
         let share = percent(spread as f64, all);
         let moved = Dur::from_nanos((c.moved / spread.max(1) as f64) as u64 / 1000 * 1000);
         put(
-            "bursts-spread",
+            Code::BurstsSpread,
             share,
             format!(
                 "{flows} UDP flows ({share:.1} % of the bytes) have more bursts than the model has room for: \
@@ -187,7 +187,7 @@ fn coarser(c: &Counts, all: f64) -> Vec<Warning> {
     if connections > 0 {
         let share = percent(merged as f64, all);
         put(
-            "turns-merged",
+            Code::TurnsMerged,
             share,
             format!(
                 "{connections} connections ({share:.1} % of the bytes) have more than about {} requests and responses: \
@@ -220,14 +220,14 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     let connections = t.tcp_connections as f64;
     if m.sessions.is_empty() {
         w.push(Warning::warning(
-            "no-traffic",
+            Code::NoTraffic,
             format!("the trace holds {packets} packets and no flow that could be modelled"),
         ));
     }
     let without = t.tcp_connections - t.tcp_handshakes;
     if percent(without as f64, connections) > 20.0 {
         w.push(Warning::warning(
-            "few-handshakes",
+            Code::FewHandshakes,
             format!(
                 "{without} of {} TCP connections ({:.0} %) show no complete handshake: their round \
                  trips rest on other connections of their hosts, and they may be failed attempts",
@@ -238,7 +238,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     }
     if c.one_sided > 0 {
         w.push(Warning::warning(
-            "one-sided",
+            Code::OneSided,
             format!(
                 "of {} connections one direction does not pass the tap; {} bytes of theirs are known \
                  by acknowledgements only, without sizes of packets and losses",
@@ -253,14 +253,14 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             c.gaps, c.gap_bytes
         );
         w.push(if percent(c.gap_bytes as f64, bytes) > 1.0 {
-            Warning::warning("capture-gaps", text)
+            Warning::warning(Code::CaptureGaps, text)
         } else {
-            Warning::note("capture-gaps", text)
+            Warning::note(Code::CaptureGaps, text)
         });
     }
     if c.truncated > 0 {
         w.push(Warning::warning(
-            "snap-length",
+            Code::SnapLength,
             format!(
                 "{} packets ({:.1} %) were captured too short for their transport header and are in \
                  no flow",
@@ -279,14 +279,14 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             );
             // A few hosts without a sample are normal; a majority is not.
             w.push(if 2 * side.borrowed > side.hosts {
-                Warning::warning("few-rtt-samples", text)
+                Warning::warning(Code::FewRttSamples, text)
             } else {
-                Warning::note("few-rtt-samples", text)
+                Warning::note(Code::FewRttSamples, text)
             });
         }
         if side.hosts > 0 && side.borrowed == side.hosts {
             w.push(Warning::warning(
-                "no-rtt",
+                Code::NoRtt,
                 format!("no round trip of any {name} could be measured: all are taken as zero"),
             ));
         }
@@ -338,9 +338,9 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             percent(left, application)
         );
         w.push(if percent(left, application) > 10.0 {
-            Warning::warning("left-censored", text)
+            Warning::warning(Code::LeftCensored, text)
         } else {
-            Warning::note("left-censored", text)
+            Warning::note(Code::LeftCensored, text)
         });
     }
     let [flows, sent, pauses] = c.unclear;
@@ -353,15 +353,15 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
              handshakes would tell"
         );
         w.push(if share > 5.0 {
-            Warning::warning("unclear-pauses", text)
+            Warning::warning(Code::UnclearPauses, text)
         } else {
-            Warning::note("unclear-pauses", text)
+            Warning::note(Code::UnclearPauses, text)
         });
     }
     let tick = Dur::from_nanos(c.tick.unwrap_or(0));
     w.extend(m.in_step(tick).map(|found| {
         Warning::warning(
-            "sessions-in-step",
+            Code::SessionsInStep,
             format!(
                 "sessions send at the same times: bursts of {} to the {} have {:.1} times the energy that sessions with \
                  times of their own would give them. Played, each session has times of its own, so these bursts are \
@@ -374,7 +374,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     }));
     if right_sessions > 0 {
         w.push(Warning::note(
-            "right-censored",
+            Code::RightCensored,
             format!(
                 "{right_sessions} of {} sessions hold connections without an end in the trace: their \
                  sizes are lower bounds",
@@ -384,7 +384,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     }
     if m.duration < m.parameters.session_timeout * 2 && !m.sessions.is_empty() {
         w.push(Warning::warning(
-            "short-trace",
+            Code::ShortTrace,
             format!(
                 "the trace lasts {:.0} s, less than twice the session time-out of {:.0} s: sessions are \
                  cut by its edges, and pauses between sessions cannot be told from pauses inside",
@@ -401,15 +401,15 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         );
         w.push(match share > MOSTLY_DATAGRAMS {
             true => Warning::warning(
-                "udp-open-loop",
+                Code::UdpOpenLoop,
                 format!("{text}. TCP inside a tunnel does: capture inside it"),
             ),
-            false => Warning::note("udp-open-loop", text),
+            false => Warning::note(Code::UdpOpenLoop, text),
         });
     }
     if quic > 0.0 {
         w.push(Warning::note(
-            "quic",
+            Code::Quic,
             format!(
                 "{:.1} % of the application bytes are QUIC: its requests and responses are told from sizes and \
                  times alone, one after the other, and are played with the congestion control and the handshake \
@@ -423,7 +423,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     if c.queues != [Dur::ZERO; 2] {
         let queues = c.queues.map(|d| d.as_secs_f64() * 1e3);
         w.push(Warning::note(
-            "link-queue",
+            Code::LinkQueue,
             format!(
                 "all hosts answered late at the same times, by {:.1} ms left of the tap and {:.1} ms right of it in the \
                  mean: the queue of the tapped link, which is taken out of round trips",
@@ -433,7 +433,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     }
     if let Some([given, most]) = c.link_rtt {
         w.push(Warning::warning(
-            "link-rtt",
+            Code::LinkRtt,
             format!(
                 "`--link-rtt` is {given}, but the nearest hosts left and right of the tap are only {most} apart: so \
                  much is taken out of round trips, and some are zero now"
@@ -442,7 +442,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     }
     if c.concurrent > 0 {
         w.push(Warning::note(
-            "concurrent",
+            Code::Concurrent,
             format!(
                 "{} of {} TCP connections with data have both ends sending at once: replayed as two \
                  independent chains of data and pauses",
@@ -452,7 +452,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     }
     if hosts.conflicts > 0 || hosts.turned > 0 {
         w.push(Warning::warning(
-            "sides",
+            Code::Sides,
             format!(
                 "{} flows run between hosts on the same side of the tap, and the side of {} hosts was \
                  corrected after traffic of theirs had been counted: the tap may not be on one link",
@@ -463,7 +463,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     w.extend(sides_voted(hosts.voted(t.bytes[0] + t.bytes[1])));
     if cut > 0 {
         w.push(Warning::warning(
-            "sessions-cut",
+            Code::SessionsCut,
             format!(
                 "{cut} times a session without a rest was cut, for it holds more connections than a quarter \
                  of the model's budget (`--budget`); the pieces are played at times of their own, which adds \
@@ -473,7 +473,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     }
     if c.group_flows > 0 {
         w.push(Warning::note(
-            "group-addresses",
+            Code::GroupAddresses,
             format!(
                 "{} flows go to multicast or broadcast addresses; they are replayed across the link",
                 c.group_flows
@@ -491,7 +491,7 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
         // One direction may have next to nothing but answers of ICMP.
         if share > 1.0 && up.max(down) > MUCH_UNMODELLED {
             w.push(Warning::warning(
-                "load-left-out",
+                Code::LoadLeftOut,
                 format!(
                     "{up:.0} % of the bytes left to right and {down:.0} % of those right to left are in no flow and are \
                      not played: the traffic of this model is lighter than the trace by as much. A replay of the trace \
@@ -500,16 +500,16 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             ));
         }
         w.push(if share > 1.0 {
-            Warning::warning("unmodelled", text)
+            Warning::warning(Code::Unmodelled, text)
         } else {
-            Warning::note("unmodelled", text)
+            Warning::note(Code::Unmodelled, text)
         });
     }
     // Each is answered.
     let share = percent(2.0 * c.keep_alives as f64, packets);
     if share > 5.0 {
         w.push(Warning::note(
-            "keep-alives",
+            Code::KeepAlives,
             format!(
                 "{} keep-alive probes of TCP and their answers, {share:.0} % of the packets, are not played",
                 c.keep_alives
@@ -533,8 +533,8 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     if !text.is_empty() {
         let text = text.join(", ");
         w.push(match late > 1.0 {
-            true => Warning::warning("oddities", text),
-            false => Warning::note("oddities", text),
+            true => Warning::warning(Code::Oddities, text),
+            false => Warning::note(Code::Oddities, text),
         });
     }
     if let Some(thinning) = m.provenance.thinning {
@@ -559,9 +559,9 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
             thinning.w1_bytes
         );
         w.push(if thinning.w1_connections.max(thinning.w1_bytes) > MUCH {
-            Warning::warning("thinned", kept)
+            Warning::warning(Code::Thinned, kept)
         } else {
-            Warning::note("thinned", kept)
+            Warning::note(Code::Thinned, kept)
         });
     }
     w

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 use swell_capture::flow::{self, EndReason, FlowRecord, Layer, Times};
 use swell_traffic::Provenance;
 use swell_traffic::flowlevel::{
@@ -99,7 +99,7 @@ impl FlowLearner {
         provenance: Provenance,
     ) -> Result<FlowModel, ConfigureError> {
         let n = self.records;
-        let mut doubt = |many: u64, code: &str, what: &str| {
+        let mut doubt = |many: u64, code: Code, what: &str| {
             if many > 0 {
                 let message = format!("{many} of {n} records {what}");
                 self.doubts.push(Warning::warning(code, message));
@@ -107,24 +107,24 @@ impl FlowLearner {
         };
         doubt(
             self.without_packets,
-            "no-packet-counts",
+            Code::NoPacketCounts,
             "have no packet count: they are taken to be of packets of 1500 bytes",
         );
         doubt(
             self.without_times,
-            "no-times",
+            Code::NoTimes,
             "have no times of their own: they are placed when they were exported, and gaps between \
              connections are those between export messages",
         );
         doubt(
             self.scaled,
-            "scaled",
+            Code::Scaled,
             "were multiplied by their collector, which does not say by how much: sampled flows \
              cannot be told from others, and flows without a sampled packet are missing",
         );
         if self.ingress > 0 && self.egress > 0 {
             self.doubts.push(Warning::note(
-                "both-interfaces",
+                Code::BothInterfaces,
                 format!(
                     "{} records were made where packets came in and {} where they went out: if \
                      packets were recorded at both, they are counted twice",
@@ -373,7 +373,12 @@ mod tests {
             ..record()
         });
         let model = learner.finish("x", Provenance::default()).unwrap();
-        for code in ["no-packet-counts", "no-times", "scaled", "both-interfaces"] {
+        for code in [
+            Code::NoPacketCounts,
+            Code::NoTimes,
+            Code::Scaled,
+            Code::BothInterfaces,
+        ] {
             assert!(model.warnings.iter().any(|w| w.code == code), "{code}");
         }
         // 5000 bytes are four packets of at most 1500 bytes: 160 bytes of headers.

@@ -24,7 +24,7 @@
 //! site's own server. Not used: `obj` (between objects of a page: ns-2's script also fetches a page as one
 //! object), `persist`, `mtu`.
 
-use swell_base::{Dur, Rate, Stream, Warning};
+use swell_base::{Code, Dur, Rate, Stream, Warning};
 use swell_traffic::{
     Class, Connection, Exchange, Group, Load, Model, Parameters, Path, Provenance, Session, Totals,
     Turn, Wire,
@@ -412,36 +412,36 @@ impl Town {
             provenance,
             warnings: vec![
                 Warning::warning(
-                    "no-joint-information",
+                    Code::NoJointInformation,
                     "the distributions were measured one by one: sizes, pauses, windows and paths are \
                      drawn independently of each other",
                 ),
                 Warning::warning(
-                    "not-a-trace",
+                    Code::NotATrace,
                     "made from distributions, not from packets: there is no load over time and no \
                      log-scale diagram to compare with; totals are application bytes of the drawn \
                      sessions",
                 ),
                 Warning::warning(
-                    "server-think-unknown",
+                    Code::ServerThinkUnknown,
                     "the servers' think times were not measured: they are zero; nor were losses: \
                      the paths lose nothing",
                 ),
                 Warning::note(
-                    "pages-are-single-objects",
+                    Code::PagesAreSingleObjects,
                     "a page is one request and one response on one connection, as in ns-2's script",
                 ),
                 Warning::note(
-                    "sizes-within-bins",
+                    Code::SizesWithinBins,
                     "sizes are known to a kilobyte (1024 bytes for the web, 1000 for FTP) and drawn \
                      uniformly within",
                 ),
                 Warning::note(
-                    "paths-inside",
+                    Code::PathsInside,
                     "hosts inside the site have round trips of 1 ms and 100 Mbit/s: assumed, not measured",
                 ),
                 Warning::note(
-                    "pauses-between-files",
+                    Code::PausesBetweenFiles,
                     "FTP files have start-to-start times, used as pauses: files that take long delay \
                      those after them",
                 ),

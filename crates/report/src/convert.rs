@@ -475,7 +475,7 @@ fn doubts(results: &Results, verdict: &Verdict) -> Vec<Doubt> {
     let models = || results.manifest.models.values().flat_map(|m| &m.warnings);
     let one = |warning: &Warning, place: String| {
         let grave = warning.severity == Severity::Warning;
-        let unlike = grave && swell_verdict::UNLIKE_TRACE.contains(&warning.code.as_str());
+        let unlike = grave && swell_verdict::UNLIKE_TRACE.contains(&warning.code);
         let of_model =
             models().any(|w| !w.message.is_empty() && warning.message.ends_with(&w.message));
         Doubt {
@@ -508,6 +508,6 @@ fn doubts(results: &Results, verdict: &Verdict) -> Vec<Doubt> {
         out.push(one(warning, place));
     }
     // Doubts that could change the answer come first, those inherent in a model last.
-    out.sort_by_key(|d| (d.of_model, !d.grave, swell_verdict::rank(&d.code)));
+    out.sort_by_key(|d| (d.of_model, !d.grave, d.code.rank()));
     out
 }

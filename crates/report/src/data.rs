@@ -1,5 +1,7 @@
 //! The data of a page: filled from results by `convert`, drawn by `page`.
 
+use swell_base::Code;
+
 use crate::human::Quantity;
 use crate::palette::Role;
 
@@ -55,7 +57,7 @@ pub struct Doubt {
     /// `true`: check before trusting the result.
     pub grave: bool,
     /// Its stable name.
-    pub code: String,
+    pub code: Code,
     /// What is doubtful.
     pub message: String,
     /// Where it was seen: `12 runs`, a run, a model; may be empty.

@@ -105,7 +105,7 @@ pub fn model_html(model: &Model) -> String {
     let doubts = model
         .warnings
         .iter()
-        .map(|w| (w.code.clone(), w.message.clone()));
+        .map(|w| (w.code.to_string(), w.message.clone()));
     let sections = [
         Section {
             id: "model".into(),

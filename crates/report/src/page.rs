@@ -223,7 +223,7 @@ pub(crate) fn with_parts(
         .map(|d| {
             context! {
                 grave => d.grave,
-                code => clean(&d.code),
+                code => clean(d.code.as_str()),
                 message => clean(&d.message),
                 place => clean(&d.place),
             }

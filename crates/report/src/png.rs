@@ -8,7 +8,7 @@ use krilla_svg::{SurfaceExt as _, SvgSettings};
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::fontdb::Database;
 use resvg::usvg::{Options, Tree};
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 
 /// Largest side of a picture, pixels: 16 Mpx at most, 64 MiB while drawing.
 const LARGEST: u32 = 4096;
@@ -120,7 +120,7 @@ fn parsed(svg: &str) -> Result<Tree, PngError> {
 fn no_fonts() -> Option<Warning> {
     FONTS.is_empty().then(|| {
         Warning::warning(
-            "no-fonts",
+            Code::NoFonts,
             "no fonts were found on this machine, so the picture has no text; install a package \
              such as fonts-dejavu-core, or write SVG",
         )

@@ -1,6 +1,6 @@
 //! Made-up data for tests: four backgrounds, ten replications, ten minutes.
 
-use swell_base::Stream;
+use swell_base::{Code, Stream};
 
 use crate::data::{
     BackgroundData, Condition, Doubt, Energy, ForegroundData, Interval, Load, MeasureCell,
@@ -45,7 +45,7 @@ pub(crate) fn report(names: &[&str]) -> ReportData {
         doubts: vec![
             Doubt {
                 grave: false,
-                code: "short-trace".into(),
+                code: Code::ShortTrace,
                 message: "the trace behind `campus` is 15 min long; nothing slower than that is \
                           in the model"
                     .into(),
@@ -54,7 +54,7 @@ pub(crate) fn report(names: &[&str]) -> ReportData {
             },
             Doubt {
                 grave: true,
-                code: "few-samples".into(),
+                code: Code::FewSamples,
                 message: "the 95th percentile rests on 9 samples beyond it".into(),
                 place: "3 runs".into(),
                 of_model: false,

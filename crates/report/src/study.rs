@@ -61,7 +61,7 @@ pub fn study_html(study: &Study) -> String {
             .iter()
             .filter(|d| (d.severity == Severity::Warning) == grave);
         mine.map(|d| {
-            context! { grave => grave, code => &d.code, message => &d.message, place => "" }
+            context! { grave => grave, code => d.code.as_str(), message => &d.message, place => "" }
         })
         .collect()
     };

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{results, results_with};
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 use swell_experiment::store::{ModelFacts, RunWarning};
 use swell_experiment::{Results, file};
 use swell_report::data::ReportData;
@@ -26,7 +26,7 @@ fn late_runs_are_in_no_curve() {
         for r in &mut run.observed.requests {
             r.last_byte = r.start + 10.0 * (r.last_byte - r.start);
         }
-        let warning = Warning::warning("emulator-late", "late");
+        let warning = Warning::warning(Code::EmulatorLate, "late");
         let cell = run.cell.clone();
         results
             .manifest
@@ -52,15 +52,15 @@ fn doubts_are_those_of_the_verdict() {
     let cells: Vec<_> = results.manifest.cells.clone();
     let of = |i: usize, text: &str| RunWarning {
         cell: cells[i].clone(),
-        warning: Warning::warning("input-not-read", text),
+        warning: Warning::warning(Code::InputNotRead, text),
     };
     let said = [of(0, "one"), of(0, "one"), of(3, "one"), of(1, "two")];
     results.manifest.run_warnings = said.to_vec();
     let empty = ModelFacts {
         warnings: vec![
-            Warning::note("empty", ""),
-            Warning::warning("thinned", "few sessions"),
-            Warning::warning("load-left-out", "a third"),
+            Warning::note("empty".into(), ""),
+            Warning::warning(Code::Thinned, "few sessions"),
+            Warning::warning(Code::LoadLeftOut, "a third"),
         ],
         ..ModelFacts::default()
     };
@@ -69,11 +69,11 @@ fn doubts_are_those_of_the_verdict() {
     results.manifest.warnings.extend(warnings);
     let data = data(&results);
     // What says that the traffic is not that of the trace is no mere doubt about the model.
-    for (code, of_model) in [("thinned", true), ("load-left-out", false)] {
+    for (code, of_model) in [(Code::Thinned, true), (Code::LoadLeftOut, false)] {
         let own = data.doubts.iter().find(|d| d.code == code).unwrap();
         assert_eq!(own.of_model, of_model, "{code}");
     }
-    let own = data.doubts.iter().filter(|d| d.code == "input-not-read");
+    let own = data.doubts.iter().filter(|d| d.code == Code::InputNotRead);
     let own: Vec<_> = own.map(|d| (&*d.message, &*d.place, d.of_model)).collect();
     let first = "web against none, replication 1";
     let n = results.runs.len();

@@ -3,6 +3,7 @@
 mod common;
 
 use common::results;
+use swell_base::Code;
 use swell_experiment::Results;
 use swell_report::chart::Canvas;
 use swell_report::{
@@ -143,7 +144,7 @@ fn single_pictures_are_files_and_pixels() {
         assert_eq!(u32::from_be_bytes(bytes[16..20].try_into().unwrap()), 720);
         if let Some(warning) = warning {
             println!("no fonts on this machine: {}", warning.message);
-            assert_eq!(warning.code, "no-fonts");
+            assert_eq!(warning.code, Code::NoFonts);
         }
     }
     assert_eq!(cdf_svg(&data, "no such", &canvas), None);

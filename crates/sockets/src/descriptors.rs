@@ -5,7 +5,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::net::{SocketFlags, accept_with};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 
 use super::SocketsError;
 
@@ -43,7 +43,7 @@ impl Descriptors {
         }
         let low = (pairs < MANY).then(|| {
             Warning::note(
-                "descriptor-limit",
+                Code::DescriptorLimit,
                 format!(
                     "at most {pairs} connections at a time: a connection takes two of the {limit} \
                      descriptors that this process may have; raise the hard limit (`ulimit -Hn`) \

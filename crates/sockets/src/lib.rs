@@ -75,7 +75,7 @@ mod tests;
 
 pub use addresses::{Paths, Prefix, PrefixError, Side};
 pub use carrier::{Carrier, CarrierConfig, Ended};
-pub use report::{Counts, Report, TIMERS_LATE};
+pub use report::{Counts, Report};
 pub use report::{datagrams_refused, hint, no_descriptors, strangers};
 pub use side::{Here, InNamespace, SideConfig, Sockets};
 pub use tcp::family;

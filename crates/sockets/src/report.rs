@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rustix::io::Errno;
-use swell_base::{Dur, Warning};
+use swell_base::{Code, Dur, Warning};
 
 use super::Prefix;
 use swell_host::Late;
@@ -56,9 +56,6 @@ pub struct Report {
     pub warnings: Vec<Warning>,
 }
 
-/// Code of the warning that a generator fell behind its schedule.
-pub const TIMERS_LATE: &str = "timers-late";
-
 /// A 99th percentile of timer lateness above this gives a warning, because packets then do not follow the source's
 /// distribution.
 const LATE: Dur = Dur::from_millis(5);
@@ -77,7 +74,7 @@ impl Report {
         for (&number, times) in failures {
             let error = Errno::from_raw_os_error(number);
             warnings.push(Warning::warning(
-                "connections-failed",
+                Code::ConnectionsFailed,
                 format!(
                     "{times} connections or datagram flows failed: {error}{}",
                     hint(error)
@@ -90,7 +87,7 @@ impl Report {
                 "{times} times a host had to share the address of another: {prefix} has room for \
                  {hosts}"
             );
-            warnings.push(Warning::note("addresses-shared", text));
+            warnings.push(Warning::note(Code::AddressesShared, text));
         }
         let mut say = |n: u64, code, what: String| {
             if n > 0 {
@@ -102,24 +99,24 @@ impl Report {
         say(c.without_descriptors, code, text);
         say(
             c.access_not_applied,
-            "access-not-applied",
+            Code::AccessNotApplied,
             "ends of connections or datagram flows have an access path with a delay, rate or loss, \
              which kernel sockets do not apply"
                 .into(),
         );
         say(
             c.ipv6_as_ipv4,
-            "ipv6-as-ipv4",
+            Code::Ipv6AsIpv4,
             "connections should have been IPv6 and were IPv4: a side has no IPv6 prefix".into(),
         );
         say(
             c.numbers_in_use,
-            "numbers-in-use",
+            Code::NumbersInUse,
             "connections were begun under the number of an open one and ignored".into(),
         );
         say(
             c.windows_not_capped,
-            "windows-not-capped",
+            Code::WindowsNotCapped,
             "receive windows could not be capped".into(),
         );
         let unknown = strangers("connections");
@@ -130,21 +127,21 @@ impl Report {
         }
         say(
             c.acknowledgements_by_looking,
-            "late-acknowledgements",
+            Code::LateAcknowledgements,
             "ends of connections are not told of acknowledgements by the kernel: they are looked for, up to two \
              seconds late"
                 .into(),
         );
         say(
             c.late_notices,
-            "late-acknowledgements",
+            Code::LateAcknowledgements,
             "acknowledgements were told one to two seconds late: the kernel had no memory for the \
              notice"
                 .into(),
         );
         if late.p99 > LATE {
             warnings.push(Warning::warning(
-                TIMERS_LATE,
+                Code::TimersLate,
                 format!(
                     "timers were up to {} late, one in a hundred {} or more: the generator \
                      falls behind its schedule; give it a processor of its own or less to do",
@@ -162,24 +159,24 @@ impl Report {
 
 /// Code and text of the warning that `what` did not come about for lack of descriptors. Their number precedes the
 /// text, and `more` ends it. Also for other programs over sockets, as the next two.
-pub fn no_descriptors(what: &str, more: &str) -> (&'static str, String) {
+pub fn no_descriptors(what: &str, more: &str) -> (Code, String) {
     let text = format!(
         "{what} did not come about for want of descriptors; raise the hard limit (`ulimit -Hn`){more}"
     );
-    ("no-descriptors", text)
+    (Code::NoDescriptors, text)
 }
 
 /// Code and text of the warning that the kernel did not take datagrams, with its error if that is known.
-pub fn datagrams_refused(error: Option<Errno>) -> (&'static str, String) {
+pub fn datagrams_refused(error: Option<Errno>) -> (Code, String) {
     let why = error.map_or_else(String::new, |e| format!(": {e}"));
     let text = format!("datagrams were not taken by the kernel{why}");
-    ("datagrams-refused", text)
+    (Code::DatagramsRefused, text)
 }
 
 /// Code and text of the warning that `what` came from unknown peers.
-pub fn strangers(what: &str) -> (&'static str, String) {
+pub fn strangers(what: &str) -> (Code, String) {
     let text = format!("{what} came from strangers and were refused");
-    ("strangers", text)
+    (Code::Strangers, text)
 }
 
 /// A hint for the user how to fix an error.
@@ -223,7 +220,7 @@ mod tests {
             100,
             Vec::new(),
         );
-        let told = |code: &str| -> Vec<String> {
+        let told = |code: Code| -> Vec<String> {
             let of_code = report.warnings.iter().filter(|w| w.code == code);
             of_code.map(|w| w.message.clone()).collect()
         };
@@ -232,8 +229,8 @@ mod tests {
             format!("1 {text}: {}", Errno::PERM),
             format!("3 {text}: {}", Errno::AGAIN),
         ];
-        assert_eq!(told("datagrams-refused"), each);
-        let [access] = &told("access-not-applied")[..] else {
+        assert_eq!(told(Code::DatagramsRefused), each);
+        let [access] = &told(Code::AccessNotApplied)[..] else {
             panic!("{:?}", report.warnings)
         };
         assert!(access.starts_with("2 ends of connections"), "{access}");

@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::io::{Errno, Result};
 use rustix::net::sockopt;
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 use swell_tcp::{Algorithm, Config, Jitter};
 
 use swell_host::sys::tcp as sys;
@@ -41,7 +41,7 @@ impl Settings {
         let congestion = module(config.algorithm);
         if congestion.is_none() {
             warnings.push(Warning::warning(
-                "congestion-control-not-in-kernel",
+                Code::CongestionControlNotInKernel,
                 format!(
                     "no kernel has {:?}: connections use the congestion control that their \
                      namespace has by default",
@@ -52,7 +52,7 @@ impl Settings {
         let fixed = fixed(config);
         if !fixed.is_empty() {
             warnings.push(Warning::warning(
-                "tcp-settings-not-applied",
+                Code::TcpSettingsNotApplied,
                 format!(
                     "a kernel socket has no setting for {}; the kernel's own behaviour is in effect",
                     fixed.join(", ")
@@ -102,7 +102,7 @@ impl Settings {
         let error = sockopt::set_tcp_congestion(fd, name).err()?;
         let instead = sockopt::tcp_congestion(fd).unwrap_or_else(|_| "the default".into());
         Some(Warning::warning(
-            "congestion-control-missing",
+            Code::CongestionControlMissing,
             format!(
                 "the kernel does not grant congestion control `{name}` ({error}) and uses {instead}: \
                  `modprobe tcp_{name}`, or add it to net.ipv4.tcp_allowed_congestion_control"

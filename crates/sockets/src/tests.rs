@@ -8,7 +8,7 @@ mod twins;
 use std::time::Duration;
 
 use rustix::net::sockopt;
-use swell_base::{Dur, Time};
+use swell_base::{Code, Dur, Time};
 use swell_tcp::Config;
 use swell_workload::{Action, Conn, End, Event, Open};
 
@@ -165,7 +165,7 @@ fn what_sockets_cannot_be_told_is_said() {
     };
     assert_eq!(
         Settings::of(&nice).1[0].code,
-        "congestion-control-not-in-kernel"
+        Code::CongestionControlNotInKernel
     );
 }
 

@@ -3,7 +3,7 @@
 //! A replication is one run with one seed. Samples of a run share its traffic and are dependent, so the run is the
 //! unit of resampling; see [`Bootstrap`](crate::Bootstrap). Units: those of the samples.
 
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 
 use crate::survival::{Observation, Sorted};
 
@@ -91,7 +91,7 @@ impl Replications {
         let mut doubts = Vec::new();
         if self.count < MIN_REPLICATIONS {
             doubts.push(Warning::warning(
-                "few-replications",
+                Code::FewReplications,
                 format!(
                     "{} replications: intervals need at least {MIN_REPLICATIONS}; run more seeds",
                     self.count
@@ -102,7 +102,7 @@ impl Replications {
             let beyond = samples_beyond(self.samples(), p);
             if beyond < MIN_TAIL_SAMPLES {
                 doubts.push(Warning::warning(
-                    "few-samples",
+                    Code::FewSamples,
                     format!(
                         "{}: {beyond:.1} of {} samples lie beyond it; {MIN_TAIL_SAMPLES} are wanted",
                         quantile_name(p),
@@ -112,7 +112,7 @@ impl Replications {
             }
             if self.censored_samples() > 0 && self.quantile(p).is_none() {
                 doubts.push(Warning::warning(
-                    "censored-quantile",
+                    Code::CensoredQuantile,
                     format!(
                         "{}: not identifiable, {} of {} samples were unfinished; a longer run helps where its end cut them off",
                         quantile_name(p),
@@ -164,12 +164,12 @@ mod tests {
     #[test]
     fn doubts_name_their_numbers() {
         let few = Replications::new(&vec![vec![1.0; 30]; 4]);
-        let codes: Vec<String> = few
+        let codes: Vec<Code> = few
             .doubts(&[0.5, 0.95])
             .into_iter()
             .map(|w| w.code)
             .collect();
-        assert_eq!(codes, ["few-replications", "few-samples"]);
+        assert_eq!(codes, [Code::FewReplications, Code::FewSamples]);
         assert!(few.doubts(&[0.05])[1].message.starts_with("p5: 6.0 of 120"));
         assert!(
             few.doubts(&[0.95])[1]
@@ -196,7 +196,7 @@ mod tests {
         ]);
         assert_eq!(stuck.doubts(&[0.25]).len(), 0);
         let doubt = &stuck.doubts(&[0.75])[0];
-        assert_eq!(doubt.code, "censored-quantile");
+        assert_eq!(doubt.code, Code::CensoredQuantile);
         // Samples may be cut off by something other than the end of the run, so a longer run may not help.
         assert!(
             doubt.message.ends_with("helps where its end cut them off"),

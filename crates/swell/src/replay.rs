@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use swell_base::{Time, Warning};
+use swell_base::{Code, Time, Warning};
 use swell_emulate::backend::JOURNAL;
 use swell_emulate::{Entry, Recorded, read_journal};
 use swell_experiment::{Plan, Results};
@@ -37,7 +37,7 @@ pub(crate) fn replay(args: &ReplayArgs, json: bool) -> Result<(), Fail> {
         if !recorded.whole {
             let end = entries.last().map_or(Time::ZERO, Entry::at);
             out::warnings(&[Warning::warning(
-                "journal-cut",
+                Code::JournalCut,
                 format!("{name}: the journal has no end; compared is what it has up to {end}"),
             )]);
         }

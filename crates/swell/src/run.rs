@@ -241,8 +241,7 @@ fn folded(
             (model.warnings.iter()).any(|w| doubt.message.ends_with(&end(w)))
         });
         // What says that the traffic is not that of the trace is always read.
-        let grave =
-            UNLIKE_TRACE.contains(&doubt.code.as_str()) && doubt.severity == Severity::Warning;
+        let grave = UNLIKE_TRACE.contains(&doubt.code) && doubt.severity == Severity::Warning;
         let Some((background, model)) = of.filter(|_| !grave) else {
             rest.push(doubt.clone());
             continue;
@@ -258,7 +257,7 @@ fn folded(
             own.backgrounds.push(background);
         }
         if !own.codes.contains(&doubt.code.as_str()) {
-            own.codes.push(&doubt.code);
+            own.codes.push(doubt.code.as_str());
         }
     }
     let lines = by_model.into_iter().map(|(model, own)| {
@@ -283,6 +282,8 @@ fn count(n: usize, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use swell_base::Code;
+
     use super::*;
 
     /// Every warning is either printed or counted in a line.
@@ -294,9 +295,9 @@ mod tests {
             hash: String::new(),
             note: String::new(),
             warnings: vec![
-                Warning::warning("thinned", "few sessions"),
-                Warning::note("one-way", "one side"),
-                Warning::warning("load-left-out", "a third"),
+                Warning::warning(Code::Thinned, "few sessions"),
+                Warning::note(Code::OneWay, "one side"),
+                Warning::warning(Code::LoadLeftOut, "a third"),
             ],
         };
         let models = BTreeMap::from([
@@ -309,7 +310,7 @@ mod tests {
             ..w.clone()
         };
         let mut doubts = vec![Warning::warning(
-            "no-reference",
+            Code::NoReference,
             "no background of kind none",
         )];
         for (background, model) in &models {

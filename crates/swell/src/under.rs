@@ -12,6 +12,7 @@ use std::sync::Arc;
 use groundswell::files;
 use groundswell::run::Event;
 use groundswell::under::{Done, Session};
+use swell_base::Code;
 use swell_emulate::backend::{Exit, Input, Settings};
 use swell_experiment::Results;
 use swell_host::Rights;
@@ -209,14 +210,13 @@ fn say(args: &UnderArgs, done: &Done) {
     } = done;
     // Doubts that the table already shows, or that do not apply here.
     let untold = [
-        "emulated",
-        "emulator-stalled",
-        "no-reference",
-        "few-replications",
+        Code::EmulatorStalled,
+        Code::NoReference,
+        Code::FewReplications,
     ];
     let mut told = verdict.clone();
     if args.compare.is_none() {
-        told.doubts.retain(|d| !untold.contains(&d.code.as_str()));
+        told.doubts.retain(|d| !untold.contains(&d.code));
     }
     if !args.quiet {
         crate::run::doubts(results, &told);

@@ -290,7 +290,7 @@ pub fn any_model() -> impl Strategy<Value = Model> {
                         .into_iter()
                         .map(|(code, severe)| Warning {
                             message: format!("{code}\n\"quoted\""),
-                            code,
+                            code: code.into(),
                             severity: if severe {
                                 Severity::Warning
                             } else {

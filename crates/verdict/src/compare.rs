@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS};
 
 use super::judge::{self, Judgement};
@@ -351,7 +351,7 @@ fn doubts(
     let made_up = made_up(runs, names);
     if !made_up.is_empty() {
         let message = format!("every number of {} is made up", made_up.join(" and "));
-        doubts.push(Warning::warning("made-up", message));
+        doubts.push(Warning::warning(Code::MadeUp, message));
     }
     // A foreground or background that only one experiment has is not compared, so it explains no difference.
     let apart = |d: &&Difference| {
@@ -370,13 +370,13 @@ fn doubts(
             keys.len(),
             keys.join(", ")
         );
-        doubts.push(Warning::warning("several-changes", message));
+        doubts.push(Warning::warning(Code::SeveralChanges, message));
     }
     let fewest = conditions.iter().flat_map(|c| c.replications).min();
     if let Some(n) = fewest.filter(|&n| n < MIN_REPLICATIONS) {
         let message =
             format!("{n} replications: intervals need at least {MIN_REPLICATIONS}; run more seeds");
-        doubts.push(Warning::warning("few-replications", message));
+        doubts.push(Warning::warning(Code::FewReplications, message));
     }
     doubts
 }

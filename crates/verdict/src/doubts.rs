@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use swell_base::{Severity, Warning};
+use swell_base::{Code, Severity, Warning};
 use swell_stats::{MIN_TAIL_SAMPLES, Replications, quantile_name};
 
 use super::loads::Loads;
@@ -28,62 +28,14 @@ fn constant(times: &Replications) -> bool {
     }
 }
 
-/// Codes of doubts, ordered by how much they could change the answer, the most first: invalid runs, wrong loads or
-/// measures, too little data. Every code that this crate gives the severity `warning` is listed; others matter less.
-const BY_WEIGHT: [&str; 37] = [
-    "made-up",
-    "no-reference",
-    "several-changes",
-    "no-common-link",
-    "emulator-late",
-    "client-failed",
-    "input-not-read",
-    "left-behind",
-    "multicast-lost",
-    "output-cut",
-    "failed-requests",
-    "measure-missing",
-    "measure-unread",
-    "odd-measures",
-    "stretched-measure",
-    "no-request",
-    "no-connection",
-    "rate-missed",
-    "matched-apart",
-    "copied-apart",
-    "slowest-changes",
-    "up-exceeds-down",
-    "open-loop-loss",
-    "narrow-access",
-    "stretched",
-    "change-after-end",
-    "few-replications",
-    "phase-effects",
-    "unintended-loss",
-    "refused-packets",
-    "super-packets",
-    "short-warm-up",
-    "censored-quantile",
-    "few-samples",
-    "load-yields",
-    "many-copies",
-    "uneven-seeds",
-];
-
 /// Codes of warnings about a model by which its traffic is not that of its trace. Such a warning stands beside the
 /// verdict in full, where others about the model itself take less room.
-pub const UNLIKE_TRACE: [&str; 4] = [
-    "load-left-out",
-    "bursts-spread",
-    "sessions-in-step",
-    "unclear-pauses",
+pub const UNLIKE_TRACE: [Code; 4] = [
+    Code::LoadLeftOut,
+    Code::BurstsSpread,
+    Code::SessionsInStep,
+    Code::UnclearPauses,
 ];
-
-/// Sort key of a doubt among others of its severity: those that could change the answer most come first.
-pub fn rank(code: &str) -> usize {
-    let known = BY_WEIGHT.iter().position(|c| *c == code);
-    known.unwrap_or(BY_WEIGHT.len())
-}
 
 /// The number of doubts with severity `warning`.
 pub(super) fn heavy(doubts: &[Warning]) -> usize {
@@ -98,7 +50,7 @@ pub fn of_runs(results: &Results) -> Vec<(&Warning, BTreeSet<&Cell>)> {
     let mut cells: BTreeMap<(&str, &str), (&Warning, BTreeSet<&Cell>)> = BTreeMap::new();
     for RunWarning { cell, warning } in &results.manifest.run_warnings {
         let (_, own) = cells
-            .entry((&warning.code, &warning.message))
+            .entry((warning.code.as_str(), &warning.message))
             .or_insert((warning, BTreeSet::new()));
         // A run may say the same twice, for each of two links for example.
         own.insert(cell);
@@ -123,7 +75,7 @@ pub(super) fn general(results: &Results) -> Vec<Warning> {
             ..warning.clone()
         });
     }
-    doubts.sort_by_key(|d| (std::cmp::Reverse(d.severity), rank(&d.code)));
+    doubts.sort_by_key(|d| (std::cmp::Reverse(d.severity), d.code.rank()));
     doubts
 }
 
@@ -144,16 +96,16 @@ pub(super) fn of_foreground(
         let mut few: Vec<String> = Vec::new();
         for p in DECISIVE {
             for doubt in times.doubts(&[p]) {
-                match doubt.code.as_str() {
+                match doubt.code {
                     // Too few replications concern every condition, so report this once.
-                    "few-replications" => {
+                    Code::FewReplications => {
                         if !doubts.iter().any(|d| d.code == doubt.code) {
                             doubts.push(doubt);
                         }
                     }
                     // More requests with the same constant time would add nothing.
-                    "few-samples" if idle && constant(&times) || !requests => {}
-                    "few-samples" => few.push(quantile_name(p)),
+                    Code::FewSamples if idle && constant(&times) || !requests => {}
+                    Code::FewSamples => few.push(quantile_name(p)),
                     _ => doubts.push(Warning {
                         message: format!(
                             "{foreground} against {}: {}",
@@ -166,7 +118,7 @@ pub(super) fn of_foreground(
         }
         if !few.is_empty() {
             doubts.push(Warning::warning(
-                "few-samples",
+                Code::FewSamples,
                 format!(
                     "{foreground} against {}: {} requests are few for {}; {MIN_TAIL_SAMPLES} are wanted beyond each",
                     b.background,
@@ -179,7 +131,7 @@ pub(super) fn of_foreground(
         doubts.extend(never_seen(foreground, b, asked));
         if b.failed > 0 {
             doubts.push(Warning::warning(
-                "failed-requests",
+                Code::FailedRequests,
                 format!(
                     "{foreground} against {}: {} of {} requests failed; they count as slower than every request that finished",
                     b.background, b.failed, b.requests
@@ -198,7 +150,7 @@ pub(super) fn of_foreground(
         };
         if let Some((on, [own, other])) = Loads::yielded([&own, &other]) {
             doubts.push(Warning::note(
-                "load-yields",
+                Code::LoadYields,
                 format!(
                     "beside {foreground}, {} carried {:.2} Mbit/s and {target} {:.2} Mbit/s {on}, though alone they carry the same: responsive traffic gives way",
                     b.name(),
@@ -221,7 +173,7 @@ fn apart(results: &Results, foreground: &str, background: &Part) -> Option<Warni
     let name = background.name();
     apart.then(|| {
         Warning::warning(
-            "no-common-link",
+            Code::NoCommonLink,
             format!(
                 "{foreground} against {name}: {name} crosses no link of {foreground}, so it cannot matter there"
             ),
@@ -245,7 +197,7 @@ fn never_seen(foreground: &str, b: &BackgroundVerdict, asked: &Asked) -> Option<
     let rarest = 1.0 - 0.05f64.powf(1.0 / b.replications.max(1) as f64);
     (!names.is_empty()).then(|| {
         Warning::note(
-            "never-seen",
+            Code::NeverSeen,
             format!(
                 "{foreground} against {}: {} was zero in all {} runs; what happens in fewer than {:.0} % of the runs may not show in so few",
                 b.background,

@@ -67,7 +67,7 @@ mod words;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS, Observation, PairedRatio};
 
 use swell_experiment::made_up::MadeUp;
@@ -77,7 +77,7 @@ use swell_experiment::store::Results;
 pub use compare::{ConditionComparison, Difference, RunComparison};
 use condition::{Condition, request_time, request_times};
 pub use condition::{request_observations, valid_runs};
-pub use doubts::{UNLIKE_TRACE, of_runs as doubts_of_runs, rank};
+pub use doubts::{UNLIKE_TRACE, of_runs as doubts_of_runs};
 pub use judge::{Judgement, Statistic};
 use loads::Loads;
 use own::Paths;
@@ -330,7 +330,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
     let idle = asked.is_idle(results.runs.iter().filter(|r| r.cell.foreground == name))
         // Packets for unknown addresses were sent, too.
         && !results.manifest.run_warnings.iter().any(|w| {
-            w.cell.foreground == name && w.warning.code == "unroutable-packets"
+            w.cell.foreground == name && w.warning.code == Code::UnroutablePackets
         });
     if idle {
         validity::nothing_sent(name, &mut backgrounds, &mut comparisons);

@@ -239,7 +239,7 @@ fn unfinished_requests_are_lower_bounds_not_fast_ones() {
     let p95 = learnt.quantiles.iter().find(|q| q.p == 0.95).unwrap();
     assert!(p95.seconds.is_none_or(|e| e.high.is_infinite()), "{p95:?}");
     assert!(
-        v.doubts.iter().any(|d| d.code == "censored-quantile"),
+        v.doubts.iter().any(|d| d.code == Code::CensoredQuantile),
         "{:?}",
         v.doubts
     );

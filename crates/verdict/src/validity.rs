@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use swell_base::Severity;
+use swell_base::{Code, Severity};
 use swell_stats::{MIN_REPLICATIONS, mean, quantile_name};
 
 use super::condition::names;
@@ -14,12 +14,6 @@ use swell_experiment::kinds::Part;
 use swell_experiment::measure::Better;
 use swell_experiment::observe::Outcome;
 use swell_experiment::store::{Results, RunResult};
-
-/// Code of the warning about runs whose results the emulator's lateness may have changed. Such runs are excluded.
-const LATE: &str = "emulator-late";
-
-/// Code of the warning about runs in which no request shows, so that whole runs of the client were timed.
-const WHOLE: &str = "no-request";
 
 /// A program does not work if more than this share of its requests fail without background traffic.
 const BROKEN: f64 = 0.10;
@@ -37,7 +31,7 @@ pub(super) fn runs<'r>(
                 .manifest
                 .run_warnings
                 .iter()
-                .any(|w| w.cell == run.cell && w.warning.code == LATE);
+                .any(|w| w.cell == run.cell && w.warning.code == Code::EmulatorLate);
             (!late).then_some(run)
         })
         .collect()
@@ -62,7 +56,7 @@ impl Warned {
         background: &str,
         kept: impl Fn(usize) -> bool,
     ) -> Warned {
-        let count = |code: &str| {
+        let count = |code: Code| {
             let warned = results.manifest.run_warnings.iter();
             let own =
                 warned.filter(|w| w.warning.code == code && kept(w.cell.replication as usize));
@@ -70,9 +64,9 @@ impl Warned {
                 .count()
         };
         Warned {
-            whole: count(WHOLE),
-            failed: count("client-failed"),
-            merged: count("merged-requests"),
+            whole: count(Code::NoRequest),
+            failed: count(Code::ClientFailed),
+            merged: count(Code::MergedRequests),
         }
     }
 }
@@ -122,10 +116,10 @@ pub(super) fn weighed(answer: Answer, withheld: &[String], open: &[String]) -> A
 }
 
 /// Codes of warnings of a model that lacks harm which its trace does, and what it lacks.
-const LACKING: [(&str, &str); 3] = [
-    ("load-left-out", "some of the load"),
-    ("bursts-spread", "some of the bursts"),
-    ("sessions-in-step", "the common bursts"),
+const LACKING: [(Code, &str); 3] = [
+    (Code::LoadLeftOut, "some of the load"),
+    (Code::BurstsSpread, "some of the bursts"),
+    (Code::SessionsInStep, "the common bursts"),
 ];
 
 /// Reasons why nobody may say that the traffic of these models does no harm: they lack some that their traces do.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 
 use super::draft::one_packet;
 use super::{FlowCounts, FlowRecord, FlowSkip, Metering, MeteringProcess};
@@ -63,25 +63,25 @@ impl<'a> Metered<'a> {
             self.copies
                 .warning(counts.received + self.copied, self.copied),
         );
-        let mut warn = |n: u64, code: &str, message: &str| {
+        let mut warn = |n: u64, code: Code, message: &str| {
             if n > 0 {
                 doubts.push(Warning::warning(code, format!("{n} {message}")));
             }
         };
         warn(
             counts.far_off,
-            "far-off-times",
+            Code::FarOffTimes,
             "packets are stamped more than a minute ahead of those around them: they count at the time of the packet \
              before",
         );
         warn(
             counts.behind,
-            "time-steps-back",
+            Code::TimeStepsBack,
             "packets are more than 5 s older than one before them: they count at the later time",
         );
         warn(
             counts.steps_back,
-            "clock-set",
+            Code::ClockSet,
             "times the capture steps back for good: the clock was set, or captures were joined in the wrong order. Flows \
              end there",
         );

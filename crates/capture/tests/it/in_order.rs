@@ -1,6 +1,7 @@
 //! Packets in the order of their times, each once.
 
 use super::build::{MICROS, Order, pcap_header, pcap_record};
+use swell_base::Code;
 use swell_capture::flow::{FlowReader, Metering};
 use swell_capture::{InOrder, Packet, Reader};
 
@@ -29,7 +30,7 @@ fn file(packets: impl IntoIterator<Item = (i64, Vec<u8>)>) -> Vec<u8> {
 }
 
 /// What is read: microseconds of the packets, packets put in order, copies, and codes of warnings.
-fn read(bytes: &[u8]) -> (Vec<i64>, u64, u64, Vec<String>) {
+fn read(bytes: &[u8]) -> (Vec<i64>, u64, u64, Vec<Code>) {
     let mut reader = InOrder::new(Reader::new(bytes).unwrap());
     let mut times = Vec::new();
     let mut packet = Packet::default();
@@ -38,12 +39,12 @@ fn read(bytes: &[u8]) -> (Vec<i64>, u64, u64, Vec<String>) {
     }
     let doubts = reader.doubts();
     // Sentences begin with the number.
-    let number = |code: &str| {
+    let number = |code: Code| {
         let doubt = doubts.iter().find(|w| w.code == code);
         let first = doubt.map(|w| w.message.split(' ').next().unwrap_or_default());
         first.map_or(0, |n| n.parse().expect("a number"))
     };
-    let (moved, copied) = (number("put-in-order"), number("captured-twice"));
+    let (moved, copied) = (number(Code::PutInOrder), number(Code::CapturedTwice));
     let codes = doubts.iter().map(|w| w.code.clone()).collect();
     (times, moved, copied, codes)
 }
@@ -90,7 +91,7 @@ fn shuffled_packets_are_put_in_order() {
         let (times, moved, copied, codes) = read(&stamped(&stamps));
         assert!(times == sorted(&stamps), "{most}: {:?}", odd(&times));
         assert_eq!((moved, copied), (late, 0));
-        assert_eq!(codes, ["put-in-order"]);
+        assert_eq!(codes, [Code::PutInOrder]);
     }
     // Two interfaces whose packets are written in batches of 250 ms, as dumpcap does.
     let batch = |k: i64, own: i64| (0..2_500).map(move |i| 250_000 * k + 100 * i + own);
@@ -176,7 +177,7 @@ fn copies_of_the_capture_system_are_dropped() {
             "{apart} us"
         );
         assert_eq!((moved, copied), (0, 20_000));
-        assert_eq!(codes, ["captured-twice"]);
+        assert_eq!(codes, [Code::CapturedTwice]);
         // From some point of the trace on.
         let alone = (0..100_000).map(|i| (100 * i - 10_000_000, udp(i as u16, 64, 1, 0)));
         let later = read(&file(alone.chain(twice(50_000))));
@@ -201,8 +202,8 @@ fn copies_are_metered_once() {
             packets += record.packets;
         }
         assert_eq!(packets, 9_000);
-        let codes: Vec<String> = reader.doubts().into_iter().map(|w| w.code).collect();
-        assert_eq!(codes, ["captured-twice"]);
+        let codes: Vec<Code> = reader.doubts().into_iter().map(|w| w.code).collect();
+        assert_eq!(codes, [Code::CapturedTwice]);
     }
 }
 
@@ -226,7 +227,7 @@ fn copies_are_found_thrice_and_far_apart_in_the_file() {
         copied > 60_000 - 1_024 && times.len() as u64 + copied == 120_000,
         "{copied}"
     );
-    assert!(codes.contains(&"captured-twice".to_owned()), "{codes:?}");
+    assert!(codes.contains(&Code::CapturedTwice), "{codes:?}");
 }
 
 /// Repetitions by the sender are none: another identification, another time, or nothing that tells the packets apart.
@@ -311,7 +312,7 @@ fn one_side_of_an_address_translator_is_used() {
         inner.sort_unstable();
         let (times, _, copied, codes) = read(&file(all));
         assert!(times == inner, "{inward}: {copied}");
-        assert_eq!((copied, codes), (12_000, vec!["captured-twice".to_owned()]));
+        assert_eq!((copied, codes), (12_000, vec![Code::CapturedTwice]));
     }
 }
 
@@ -360,5 +361,5 @@ fn the_order_of_equal_stamps_does_not_matter() {
     });
     let (times, _, copied, codes) = read(&file(all));
     assert_eq!((times.len(), copied), (12_000, 12_000));
-    assert_eq!(codes, ["captured-twice"]);
+    assert_eq!(codes, [Code::CapturedTwice]);
 }

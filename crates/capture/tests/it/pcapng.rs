@@ -2,6 +2,7 @@
 
 use crate::build::*;
 use crate::read_clean;
+use swell_base::Code;
 use swell_capture::{LinkType, Reader, Skip};
 
 fn frame() -> Vec<u8> {
@@ -191,6 +192,6 @@ fn packets_that_the_capture_system_dropped_are_told() {
         file.extend(statistics(0, &[(7, 1)]));
         let both = read_clean(&file).1;
         assert_eq!(both.dropped, 110);
-        assert_eq!(both.doubts()[0].code, "capture-dropped");
+        assert_eq!(both.doubts()[0].code, Code::CaptureDropped);
     }
 }

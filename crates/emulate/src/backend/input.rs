@@ -5,7 +5,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 use swell_host::Stream;
 
 /// This process's standard input, to be opened anew (proc_pid_fd(5)).
@@ -47,7 +47,7 @@ impl Input {
         let waiting = || rustix::io::ioctl_fionread(io::stdin()).is_ok_and(|bytes| bytes > 0);
         (self == Input::Withheld && waiting()).then(|| {
             Warning::warning(
-                "input-not-read",
+                Code::InputNotRead,
                 "standard input is a pipe, or a file of somebody else, with something in it, and the program got none of it: runs would have to share it. Give a file (<FILE), or write sh -c '... <FILE'",
             )
         })

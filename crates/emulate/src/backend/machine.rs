@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use swell_base::{Dur, Time};
+use swell_base::{Code, Dur, Time};
 use swell_experiment::backend::RunError;
 use swell_experiment::stage;
 use swell_workload::{Action, Conn, Event, Info, Record, Sample, Workload};
@@ -70,7 +70,7 @@ pub(super) fn run(play: &Play, hosts: [&Host; 2], running: &Running) -> Result<D
     }
     // The carrier's warnings do not apply: the world applies the access paths, and the hosts of a machine share an
     // address by design.
-    warnings.retain(|w| !["access-not-applied", "addresses-shared"].contains(&w.code.as_str()));
+    warnings.retain(|w| ![Code::AccessNotApplied, Code::AddressesShared].contains(&w.code));
     let requests = stage::requests(&records, end.as_secs_f64());
     Ok(Done::Machine(requests, stage::measures(samples), warnings))
 }

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swell_base::{Dur, Time, Warning};
+use swell_base::{Code, Dur, Time, Warning};
 use swell_experiment::backend::{Backend, MeasuredRates, RunError};
 use swell_experiment::observe::Observations;
 use swell_experiment::stage::RunParts;
@@ -202,7 +202,7 @@ impl Backend for Emulator {
     }
 
     fn is_spoilt(&self, observed: &Observations) -> bool {
-        let late = |w: &Warning| w.code == observe::LATE;
+        let late = |w: &Warning| w.code == Code::EmulatorLate;
         self.settings.repeats > 0 && observed.warnings.iter().any(late)
     }
 

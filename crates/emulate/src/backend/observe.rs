@@ -1,6 +1,6 @@
 //! Converts an emulated run to table rows.
 
-use swell_base::{Dur, Time, Warning};
+use swell_base::{Code, Dur, Time, Warning};
 use swell_experiment::RunSpec;
 use swell_experiment::backend::RunError;
 use swell_experiment::file::{Measure, Program};
@@ -14,9 +14,6 @@ use super::programs::Exit;
 use super::requests::{self, Attempts, is_client, tried_until, waited_until};
 use crate::{Connection, Conversations, Ending};
 use swell_host::Offload;
-
-/// Code of the warning about runs whose results lateness may have changed.
-pub(super) const LATE: &str = "emulator-late";
 
 pub(super) fn observe(
     spec: &RunSpec,
@@ -38,7 +35,7 @@ pub(super) fn observe(
     observed.warnings.extend(played.conditions.doubts());
     if conversations.unfollowed > 0 {
         observed.warnings.push(Warning::warning(
-            "unfollowed-connections",
+            Code::UnfollowedConnections,
             format!(
                 "{} connections beyond the first million are in no table",
                 conversations.unfollowed
@@ -88,13 +85,13 @@ fn programs(
     if program.measure == Measure::Requests && observed.requests.is_empty() {
         observed.requests = ran();
         observed.warnings.push(Warning::warning(
-            "no-request",
+            Code::NoRequest,
             "no request of the client shows in its packets: its runs are measured instead",
         ));
     }
     if program.measure == Measure::Connections && observed.requests.is_empty() {
         observed.warnings.push(Warning::warning(
-            "no-connection",
+            Code::NoConnection,
             "the client opened no TCP connection: measure = \"runs\" measures its runs instead",
         ));
     }
@@ -107,7 +104,7 @@ fn programs(
         };
         observed
             .warnings
-            .push(Warning::warning("client-failed", text));
+            .push(Warning::warning(Code::ClientFailed, text));
     }
 }
 
@@ -212,11 +209,11 @@ fn doubts(conditions: &Conditions) -> Vec<Warning> {
     let mut doubts = conditions.late.doubts();
     if conditions.too_late {
         doubts.push(Warning::warning(
-            LATE,
+            Code::EmulatorLate,
             "packets left so late that requests, or packets of streams, may have taken over a twentieth longer for it, or a generator's timers were late: the machine was too busy for this network; run fewer things beside it, or, in runs, stretch time (--stretch-to). Such runs decide nothing",
         ));
     }
-    let mut count = |n: u64, code: &str, what: &str| {
+    let mut count = |n: u64, code: Code, what: &str| {
         if n > 0 {
             doubts.push(Warning::warning(code, format!("{n} {what}")));
         }
@@ -224,24 +221,24 @@ fn doubts(conditions: &Conditions) -> Vec<Warning> {
     let c = &conditions.counts;
     count(
         c.lost,
-        "unintended-loss",
+        Code::UnintendedLoss,
         "packets were lost before they entered the network, since the machine was too slow or could not cut them into packets of the wire: no model asked for that",
     );
     count(
         c.refused,
-        "refused-packets",
+        Code::RefusedPackets,
         "packets had crossed the network and were not taken by the host that they were for",
     );
     count(
         c.groups,
-        "multicast-lost",
+        Code::MulticastLost,
         "datagrams to multicast groups were discarded, since no emulated host is a member of one",
     );
     for (host, losses) in &conditions.losses {
         for loss in losses {
             count(
                 loss.count,
-                "host-losses",
+                Code::HostLosses,
                 &format!(
                     "times the kernel of the host {host} counted {}: {}",
                     loss.counter,
@@ -252,31 +249,31 @@ fn doubts(conditions: &Conditions) -> Vec<Warning> {
     }
     count(
         conditions.pressure.backlog_drops,
-        "backlog-drops",
+        Code::BacklogDrops,
         "packets were dropped on this machine since a processor's backlog was full (net.core.netdev_max_backlog): no model asked for that",
     );
     doubts.extend(pressure(conditions));
     if c.set > 0 {
         doubts.push(Warning::note(
-            "set-while-running",
+            Code::SetWhileRunning,
             "`swell set` changed the link while the program ran: rates and delays of the experiment held only before",
         ));
     }
     if c.unroutable > 0 {
         doubts.push(Warning::note(
-            "unroutable-packets",
+            Code::UnroutablePackets,
             format!("{} packets were for unknown addresses", c.unroutable),
         ));
     }
     if conditions.offload == Offload::Pass {
         doubts.push(Warning::warning(
-            "super-packets",
+            Code::SuperPackets,
             "packets of up to 64 KiB crossed the network whole, as the kernel handed them over, where a wire would have carried 45: queues, losses and spacing are coarser by as much",
         ));
     }
     if conditions.stretch > 1.0 {
         doubts.push(Warning::note(
-            "stretched-time",
+            Code::StretchedTime,
             format!(
                 "time was stretched by {}: the programs' processors seemed as much faster; times are the network's",
                 conditions.stretch
@@ -313,7 +310,7 @@ fn meaning(counter: &str) -> &'static str {
 
 /// Warnings about processor time that other programs took, if it exceeds a hundredth of the run's duration.
 fn pressure(conditions: &Conditions) -> Vec<Warning> {
-    let told = |share: f64, code: &str, what: &str| {
+    let told = |share: f64, code: Code, what: &str| {
         (share > 0.01).then(|| {
             Warning::note(
                 code,
@@ -327,22 +324,22 @@ fn pressure(conditions: &Conditions) -> Vec<Warning> {
     [
         told(
             p.stolen.as_secs_f64() / wall / processors,
-            "stolen-time",
+            Code::StolenTime,
             "the hypervisor gave this machine's processors to others",
         ),
         told(
             p.throttled.as_secs_f64() / wall,
-            "throttled",
+            Code::Throttled,
             "the limit of a control group (cpu.max) stopped the emulator and the programs",
         ),
         told(
             conditions.waited.as_secs_f64() / wall,
-            "waited-for-processor",
+            Code::WaitedForProcessor,
             "the emulator could have run and others had its processor",
         ),
         told(
             conditions.gave_way.as_secs_f64() / wall,
-            "gave-way",
+            Code::GaveWay,
             "the emulator had more to do than fits beside the programs, and gave its real-time priority up",
         ),
     ]
@@ -480,6 +477,6 @@ mod tests {
             waited: Dur::from_millis(1820),
             ..quiet
         };
-        assert_eq!(codes(&busy), [LATE, "waited-for-processor"]);
+        assert_eq!(codes(&busy), ["emulator-late", "waited-for-processor"]);
     }
 }

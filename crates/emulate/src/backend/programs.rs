@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use swell_base::{Dur, Time, Warning};
+use swell_base::{Code, Dur, Time, Warning};
 use swell_experiment::backend::RunError;
 use swell_experiment::file::{self, CommandLine};
 use swell_experiment::observe::MeasureSample;
@@ -231,7 +231,7 @@ impl<'p> Programs<'p> {
         let (samples, mut doubts) = reported::values(asked, outputs, &lines, stretch);
         doubts.extend(cut.map(|name| {
             Warning::warning(
-                "output-cut",
+                Code::OutputCut,
                 format!(
                     "{name} is so long that only its first and last 32 MiB were searched for measures"
                 ),
@@ -321,7 +321,7 @@ pub(super) fn left_behind(client: &Host, exits: &[Exit], before: Vec<String>) ->
         n => format!("{n} processes"),
     };
     Some(Warning::warning(
-        "left-behind",
+        Code::LeftBehind,
         format!(
             "the client left {processes} behind ({}), and the end of the run ended what still ran: what came after the client was not measured{beside}",
             names.join(", ")
@@ -343,7 +343,7 @@ pub(super) fn ended_early(servers: &mut [Server<'_>]) -> Vec<Warning> {
                 started.name,
                 tail(&started.log)
             );
-            Warning::warning("server-ended", text)
+            Warning::warning(Code::ServerEnded, text)
         })
     };
     servers.iter_mut().filter_map(doubt).collect()

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use swell_base::{Dur, Time, Warning};
+use swell_base::{Code, Dur, Time, Warning};
 use swell_experiment::observe::{Outcome, Request};
 
 use super::place::CLIENT;
@@ -92,13 +92,13 @@ pub(super) fn requests(
     let mut doubts = Vec::new();
     if all.iter().any(|a| a.2.label == Label::Merged) {
         doubts.push(Warning::note(
-            "merged-requests",
+            Code::MergedRequests,
             "requests that overlapped in a connection are timed as one, from the first byte asked to the last byte answered: packets cannot tell them apart",
         ));
     }
     if others && beats > 0 {
         doubts.push(Warning::note(
-            "heartbeats",
+            Code::Heartbeats,
             "small periodic exchanges that keep connections alive are not among the requests",
         ));
     }
@@ -131,7 +131,7 @@ fn unasked(conversations: &Conversations) -> Option<Warning> {
         more.map(|n| format!("{n} it was more, and was taken for the rest of the answer before"));
     let both: Vec<String> = small.into_iter().chain(more).collect();
     Some(Warning::note(
-        "unasked-data",
+        Code::UnaskedData,
         format!(
             "servers sent data after a silence of over a second, without a new request: {}",
             both.join("; ")
@@ -143,7 +143,7 @@ fn unasked(conversations: &Conversations) -> Option<Warning> {
 /// must not decide a verdict either.
 pub(super) fn behind<'w>(warnings: impl IntoIterator<Item = &'w Warning>) -> bool {
     let mut warnings = warnings.into_iter();
-    warnings.any(|w| w.code == swell_sockets::TIMERS_LATE)
+    warnings.any(|w| w.code == Code::TimersLate)
 }
 
 /// Whether the emulator's lateness could have changed too much for the run to decide a verdict: too many requests,
@@ -328,12 +328,12 @@ mod tests {
     fn a_run_whose_generator_was_behind_its_schedule_is_late() {
         let warned = |code| {
             [
-                Warning::warning("strangers", ""),
+                Warning::warning(Code::Strangers, ""),
                 Warning::warning(code, ""),
             ]
         };
-        assert!(behind(&warned(swell_sockets::TIMERS_LATE)));
-        assert!(!behind(&warned("windows-not-capped")));
+        assert!(behind(&warned(Code::TimersLate)));
+        assert!(!behind(&warned(Code::WindowsNotCapped)));
     }
 
     /// Every kind of traffic is judged separately: punctual requests do not compensate for late packets of a stream.
@@ -455,7 +455,7 @@ mod tests {
                 ..Conversations::default()
             };
             let (_, doubts) = requests(&conversations, &[]);
-            let said = |d: &Warning| d.code == "unasked-data";
+            let said = |d: &Warning| d.code == Code::UnaskedData;
             let told = doubts.into_iter().find(said)?;
             Some(told.message)
         };

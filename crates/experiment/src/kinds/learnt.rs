@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Dur, Rate, Warning};
+use swell_base::{Code, Dur, Rate, Warning};
 use swell_traffic::{Dependency, Knobs, Model, Network, Schedule};
 use swell_workload::Structural;
 
@@ -334,7 +334,7 @@ fn narrow(traffic: &LearntTraffic, at: &Setting<'_>) -> Option<Warning> {
     let [slow_clients, slow_servers] = [slow(&clients), slow(&servers)];
     (slow_clients + slow_servers > 0).then(|| {
         Warning::warning(
-            "narrow-access",
+            Code::NarrowAccess,
             format!(
                 "{} `{}`: access = {access} is below the mean rate of {slow_clients} of {} clients and {slow_servers} of {} servers of the model: they carry less than the model says",
                 at.role.word(),
@@ -367,7 +367,7 @@ impl Plays for LearntTraffic {
         let mut doubts = Vec::new();
         if at.warmup < WARM_UP {
             doubts.push(Warning::warning(
-                "short-warm-up",
+                Code::ShortWarmUp,
                 format!(
                     "{role} `{name}` begins with its sessions in progress, but with an empty queue and small windows; the warm-up of {} is less than {WARM_UP}",
                     at.warmup
@@ -377,7 +377,7 @@ impl Plays for LearntTraffic {
         doubts.extend(narrow(self, at));
         if self.knobs.phase.is_some() && at.replication > 0 {
             doubts.push(Warning::note(
-                "same-phase",
+                Code::SamePhase,
                 format!(
                     "every replication of {role} `{name}` begins at the same place of the model's trace: intervals do not cover other times of the trace"
                 ),
@@ -385,7 +385,7 @@ impl Plays for LearntTraffic {
         }
         if at.duration > self.model.duration {
             doubts.push(Warning::note(
-                "model-repeats",
+                Code::ModelRepeats,
                 format!(
                     "a run of {} is longer than the {} s behind {role} `{name}`: its sessions come again, in another order",
                     at.duration,

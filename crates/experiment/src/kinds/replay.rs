@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Dur, Rate, Stream, Warning};
+use swell_base::{Code, Dur, Rate, Stream, Warning};
 use swell_workload::{Packets, ReplayConfig};
 
 use super::contract::{
@@ -406,7 +406,7 @@ impl Plays for ReplayTraffic {
         let length = self.trace.period.scale(self.stretch);
         if at.duration > length && !self.replay.once {
             doubts.push(Warning::note(
-                "trace-repeats",
+                Code::TraceRepeats,
                 format!(
                     "a run of {} is longer than the {} s of the trace behind {role} `{name}`: it begins again",
                     at.duration,
@@ -416,7 +416,7 @@ impl Plays for ReplayTraffic {
         }
         if self.given_phase().is_some() && at.replication > 0 {
             doubts.push(Warning::note(
-                "same-phase",
+                Code::SamePhase,
                 format!(
                     "every replication of {role} `{name}` has the same packets at the same times: intervals do not cover other times of the trace"
                 ),
@@ -424,7 +424,7 @@ impl Plays for ReplayTraffic {
         }
         if !(1.0 / STRETCHED..=STRETCHED).contains(&self.stretch) {
             doubts.push(Warning::warning(
-                "stretched",
+                Code::Stretched,
                 format!(
                     "the times of {role} `{name}` are multiplied by {}: bursts last as much longer or shorter than in the trace",
                     significant(self.stretch)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Dur, Rate, Warning, derived};
+use swell_base::{Code, Dur, Rate, Warning, derived};
 use swell_traffic::flowlevel::{FlowModel, Plan, Playback, Player, Share};
 use swell_workload::SessionsConfig;
 
@@ -270,7 +270,7 @@ impl Plays for SessionsTraffic {
             return Vec::new();
         }
         vec![Warning::note(
-            "model-repeats",
+            Code::ModelRepeats,
             format!(
                 "a run of {} is longer than the {} s of {} `{}`: its intervals come again",
                 at.duration,

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use swell_base::{Dur, Rate};
+use swell_base::{Code, Dur, Rate};
 
 use super::results;
 
@@ -115,7 +115,7 @@ duration = "{duration}"
         carried: carried.collect(),
         expected: measured.expected_bps.unwrap_or(measured.down_bps),
         sessions: measured.sessions.unwrap_or(1.0),
-        missed: manifest.warnings.iter().any(|w| w.code == "rate-missed"),
+        missed: manifest.warnings.iter().any(|w| w.code == Code::RateMissed),
         cost: (manifest.wall_s - running) / running,
     })
 }

@@ -31,7 +31,7 @@ fn found(measure: &str, stdout: &str, lines: &str) -> (Vec<f64>, Vec<String>) {
     };
     let (samples, doubts) = values(&[read(measure)], [output], lines, 1.0);
     assert!(samples.iter().all(|s| s.at == 4.0));
-    let codes = doubts.into_iter().map(|d| d.code).collect();
+    let codes = doubts.into_iter().map(|d| d.code.to_string()).collect();
     (samples.into_iter().map(|s| s.value).collect(), codes)
 }
 

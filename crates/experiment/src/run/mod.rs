@@ -21,7 +21,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime};
 
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 
 use crate::backend::{Backend, RunError, RunSpec};
 use crate::exporter;
@@ -328,7 +328,7 @@ fn fresh_manifest(plan: &Plan, backend: &dyn Backend, threads: usize) -> Manifes
     }
     if !plan.file.background.iter().any(|b| b.is_none()) {
         warnings.push(Warning::warning(
-            "no-reference",
+            Code::NoReference,
             "no background of kind `none`: slowdowns cannot be given",
         ));
     }

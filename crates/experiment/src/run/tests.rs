@@ -202,7 +202,7 @@ fn sessions_are_scaled_until_the_rate_is_reached_and_others_match_it() {
             .manifest
             .warnings
             .iter()
-            .any(|w| w.code == "rate-missed")
+            .any(|w| w.code == Code::RateMissed)
     );
 }
 
@@ -246,7 +246,7 @@ fn a_rate_out_of_reach_is_a_doubt() {
         .manifest
         .warnings
         .iter()
-        .find(|w| w.code == "rate-missed")
+        .find(|w| w.code == Code::RateMissed)
         .unwrap();
     let said = &doubt.message;
     assert!(said.contains("8.00 Mbit/s were asked for"), "{said}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swell_base::{Dur, Time, Warning};
+use swell_base::{Code, Dur, Time, Warning};
 use swell_path::{Capacity, Change, LinkConfig, NewQueue, Outage};
 use swell_tcp::Config;
 
@@ -112,7 +112,7 @@ fn network_doubts(spec: &RunSpec) -> Vec<Warning> {
     late.sort_unstable();
     if let Some(at) = late.first() {
         doubts.push(Warning::warning(
-            "change-after-end",
+            Code::ChangeAfterEnd,
             format!(
                 "the network is to change at {at}; the run of {} s is over by then",
                 significant(spec.duration.as_secs_f64())
@@ -133,7 +133,7 @@ fn network_doubts(spec: &RunSpec) -> Vec<Warning> {
         {
             let name = std::path::Path::new(&file).file_name().unwrap_or_default();
             doubts.push(Warning::note(
-                "deliveries-repeat",
+                Code::DeliveriesRepeat,
                 format!(
                     "a run of {} s is longer than the {} s of the delivery trace `{}`: it begins again",
                     significant(spec.duration.as_secs_f64()),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swell_base::{DropReason, Dur, Rate, Time, Warning};
+use swell_base::{Code, DropReason, Dur, Rate, Time, Warning};
 use swell_path::{Meter, PHASES, Tally, mean_offered};
 use swell_stats::energies;
 use swell_workload::{self as workload, Record};
@@ -100,7 +100,7 @@ fn locked(phases: &[u32; PHASES], (link, way): (&str, &str)) -> Option<Warning> 
         return None;
     }
     Some(Warning::warning(
-        "phase-effects",
+        Code::PhaseEffects,
         format!(
             "{link} {way}: segments find the queue full at the same phases of transmissions again and again; who loses hangs on that, and flows may share the link otherwise than in a real network"
         ),

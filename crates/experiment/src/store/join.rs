@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 
 use super::{Measured, Results, RunWarning, unlike};
 use crate::file::File;
@@ -183,7 +183,7 @@ fn matched_apart(ours: &Results, theirs: &Results) -> Vec<Warning> {
                 a / 1e6,
                 b / 1e6
             );
-            apart.push(Warning::warning("matched-apart", text));
+            apart.push(Warning::warning(Code::MatchedApart, text));
         }
     }
     apart
@@ -292,7 +292,7 @@ duration = "6s"
             let warnings = one.join(other).unwrap().manifest.warnings;
             warnings
                 .iter()
-                .filter(|w| w.code == "matched-apart")
+                .filter(|w| w.code == Code::MatchedApart)
                 .count()
         };
         let runs = matched("");

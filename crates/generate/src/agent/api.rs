@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Dur, Rate, Warning};
+use swell_base::{Code, Dur, Rate, Warning};
 use swell_traffic::flowlevel::{self, FlowModel, PlanError, Playback};
 
 use crate::{Closed, Counts, Model, SharedPlan, Statistics};
@@ -276,7 +276,8 @@ pub struct LateView {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Doubt {
     /// Its identifier.
-    pub code: String,
+    #[schemars(with = "String")]
+    pub code: Code,
     /// One sentence.
     pub message: String,
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ipnet::Ipv4Net;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-use swell_base::{Dur, Time, Warning};
+use swell_base::{Code, Dur, Time, Warning};
 
 use super::constant::{Pattern, PatternError};
 use swell_host::be_punctual;
@@ -44,13 +44,13 @@ impl Emitted {
         if short > 0 {
             let all = self.packets + short;
             doubts.push(Warning::warning(
-                "generator-short",
+                Code::GeneratorShort,
                 format!("{short} of {all} packets were not sent: the generator cannot do so many"),
             ));
         }
         if self.late.p99 > LATE {
             doubts.push(Warning::warning(
-                "generator-behind",
+                Code::GeneratorBehind,
                 format!(
                     "one packet in a hundred left {:.1} ms late or more, the latest {:.1} ms; what was to be spaced \
                      left in trains",
@@ -260,7 +260,7 @@ mod tests {
             }
             .doubts()[0]
                 .code,
-            "generator-behind"
+            Code::GeneratorBehind
         );
         // More than one thread can send: most packets are missed, and all are accounted for.
         let pattern = Pattern {

@@ -53,7 +53,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use swell_base::{Dur, Time, Warning};
+use swell_base::{Code, Dur, Time, Warning};
 
 pub use constant::{Emission, Emissions, LINK_HEADER, Pattern, PatternError, Sizes};
 pub use cpu::Processor;
@@ -256,7 +256,7 @@ fn constant(
     let dropped = testbed::socket_drops(&sink);
     if dropped > 0 {
         seen.doubts.push(Warning::warning(
-            "sink-behind",
+            Code::SinkBehind,
             format!("{dropped} packets reached the sink and were not read in time; they count as lost in runs"),
         ));
     }
@@ -355,12 +355,12 @@ fn sessions(
     let overflown: u64 = taps.iter().map(losses::overflown).sum();
     if overflown > 0 {
         seen.doubts.push(Warning::warning(
-            "tap-overflown",
+            Code::TapOverflown,
             format!("{overflown} packets were not seen by a tap; runs of losses are not reported"),
         ));
     } else if into.left_out() + out.left_out() > 0 {
         seen.doubts.push(Warning::warning(
-            "tap-overflown",
+            Code::TapOverflown,
             format!(
                 "{} packets are more than can be followed: runs of losses are not reported; a shorter span has fewer",
                 into.left_out() + out.left_out()
@@ -395,7 +395,7 @@ fn reconcile(bed: &Testbed, first: &Sample, seen: &mut Seen) -> Result<(), Bench
     if !seen.lost.is_empty() && known.abs_diff(counted) > counted / 100 + 2 {
         seen.lost.clear();
         seen.doubts.push(Warning::warning(
-            "losses-not-told",
+            Code::LossesNotTold,
             format!("{known} packets did not come out, and {counted} were counted as lost: runs of losses are not reported"),
         ));
     }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use ipnet::{IpNet, Ipv4Net};
 use rustix::net::{AddressFamily, SocketAddrV4, SocketFlags, SocketType, bind, socket_with};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use swell_base::{Time, Warning};
+use swell_base::{Code, Time, Warning};
 
 use super::emit::PORT;
 use super::{BenchError, Count, Sample, Settings, cpu, kernel};
@@ -95,7 +95,7 @@ impl Testbed {
     fn separate(&mut self) {
         let mut tell = |why: String| {
             self.doubts.push(Warning::warning(
-                "router-not-separate",
+                Code::RouterNotSeparate,
                 format!("{why}: the router's processor time cannot be separated from the hosts'"),
             ));
         };

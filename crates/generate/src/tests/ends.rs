@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use swell_base::Code;
+
 use super::*;
 
 #[test]
@@ -87,7 +89,7 @@ fn when_one_side_goes_the_other_stops() {
                 statistics
                     .doubts()
                     .iter()
-                    .any(|d| d.code == "transfers-failed")
+                    .any(|d| d.code == Code::TransfersFailed)
             );
         }
     }

@@ -1,6 +1,6 @@
 //! Reasons to distrust the results of generated traffic.
 
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 
 use super::{Agents, Refusals};
 
@@ -15,7 +15,7 @@ pub(super) fn drained(seconds: f64, planned: f64) -> Option<Warning> {
              those of the time before",
             seconds - planned
         );
-        Warning::note("drained", text)
+        Warning::note(Code::Drained, text)
     })
 }
 
@@ -23,14 +23,14 @@ pub(super) fn drained(seconds: f64, planned: f64) -> Option<Warning> {
 pub(super) fn refused(refusals: Refusals) -> Vec<Warning> {
     let twice = refusals.twice.into_values();
     let mut all: Vec<Warning> = twice
-        .map(|text| Warning::warning("agent-twice", text))
+        .map(|text| Warning::warning(Code::AgentTwice, text))
         .collect();
     if let Some(last) = refusals.last {
         let text = format!(
             "{} connections were refused where agents dial in; the last, {last}",
             refusals.count
         );
-        all.push(Warning::note("dial-in-refused", text));
+        all.push(Warning::note(Code::DialInRefused, text));
     }
     all
 }
@@ -39,7 +39,7 @@ pub(super) fn refused(refusals: Refusals) -> Vec<Warning> {
 pub(super) fn doubts(agents: &Agents) -> Vec<Warning> {
     let mut all = Vec::new();
     // Agents that give the same warning give it together.
-    let mut own: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    let mut own: Vec<(&Code, &str, Vec<&str>)> = Vec::new();
     for standing in agents.clients.iter().chain(&agents.servers) {
         let agent = &standing.agent;
         let lost = agents.lost.contains(agent);
@@ -47,12 +47,12 @@ pub(super) fn doubts(agents: &Agents) -> Vec<Warning> {
         if lost && standing.refuses {
             let why = trouble.unwrap_or("no reason given");
             all.push(Warning::warning(
-                "agent-lost",
+                Code::AgentLost,
                 format!("{agent} plays no longer, and refuses to: {why}"),
             ));
         } else if lost {
             let text = "was lost: it did not answer for as long as its lease, and plays nothing";
-            all.push(Warning::warning("agent-lost", format!("{agent} {text}")));
+            all.push(Warning::warning(Code::AgentLost, format!("{agent} {text}")));
         } else if standing.returns > 0 {
             let text = format!(
                 "{agent} played nothing for {:.1} s: it was cut off or started anew, and came back \
@@ -60,11 +60,11 @@ pub(super) fn doubts(agents: &Agents) -> Vec<Warning> {
                 standing.away.as_secs_f64(),
                 standing.returns
             );
-            all.push(Warning::warning("agent-returned", text));
+            all.push(Warning::warning(Code::AgentReturned, text));
         }
         if let Some(trouble) = trouble.filter(|_| !(lost && standing.refuses)) {
             let text = format!("{agent} could not be asked at times: {trouble}");
-            all.push(Warning::warning("agent-away", text));
+            all.push(Warning::warning(Code::AgentAway, text));
         }
         for (flows, why) in [
             (
@@ -82,18 +82,18 @@ pub(super) fn doubts(agents: &Agents) -> Vec<Warning> {
                     1 => format!("1 flow of {agent} has no row: {why}"),
                     _ => format!("{flows} flows of {agent} have no row: {why}"),
                 };
-                all.push(Warning::warning("flows-lost", text));
+                all.push(Warning::warning(Code::FlowsLost, text));
             }
         }
         for w in standing.statistics.iter().flat_map(|s| &s.warnings) {
-            match own.iter_mut().find(|o| o.0 == w.code && o.1 == w.message) {
+            match own.iter_mut().find(|o| *o.0 == w.code && o.1 == w.message) {
                 Some(known) => known.2.push(agent),
                 None => own.push((&w.code, &w.message, vec![agent])),
             }
         }
     }
     all.extend(own.into_iter().map(|(code, message, who)| {
-        Warning::warning(code, format!("{}: {message}", who.join(", ")))
+        Warning::warning(code.clone(), format!("{}: {message}", who.join(", ")))
     }));
     all
 }
@@ -146,7 +146,7 @@ pub(crate) mod tests {
         }
     }
 
-    fn of<'d>(doubts: &'d [Warning], code: &str) -> Vec<&'d str> {
+    fn of<'d>(doubts: &'d [Warning], code: Code) -> Vec<&'d str> {
         let own = doubts.iter().filter(|d| d.code == code);
         own.map(|d| d.message.as_str()).collect()
     }
@@ -160,7 +160,7 @@ pub(crate) mod tests {
         back.returns = 1;
         let agents = all(vec![steady, back], vec![], &[]);
         let doubts = doubts(&agents);
-        let lost = of(&doubts, "flows-lost");
+        let lost = of(&doubts, Code::FlowsLost);
         assert_eq!(
             lost,
             ["8 flows of b have no row: the agent was lost or started anew in the middle"]
@@ -174,7 +174,7 @@ pub(crate) mod tests {
             logged: false,
             ..agents
         };
-        assert!(of(&super::doubts(&counts_only), "flows-lost").is_empty());
+        assert!(of(&super::doubts(&counts_only), Code::FlowsLost).is_empty());
     }
 
     #[test]
@@ -184,15 +184,15 @@ pub(crate) mod tests {
         over.trouble = Some("a: this agent plays 22:00-06:00 UTC only (403)".into());
         let silent = agent("b", serde_json::json!({}));
         let doubts = doubts(&all(vec![over], vec![silent], &["a", "b"]));
-        let [refuses, lost] = of(&doubts, "agent-lost")[..] else {
+        let [refuses, lost] = of(&doubts, Code::AgentLost)[..] else {
             panic!("{doubts:?}")
         };
         assert!(
             refuses.ends_with("22:00-06:00 UTC only (403)") && !refuses.contains("did not answer")
         );
         assert!(lost.starts_with("b was lost: it did not answer"));
-        assert!(of(&doubts, "agent-away").is_empty());
-        assert_eq!(of(&doubts, "c"), ["a, b: the same of all"]);
+        assert!(of(&doubts, Code::AgentAway).is_empty());
+        assert_eq!(of(&doubts, "c".into()), ["a, b: the same of all"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 use swell_capture::Reader;
 use swell_capture::flow::{FlowCounts, FlowReader, FlowSkip, holds_flow_records};
 use swell_learn::FlowLearner;
@@ -65,7 +65,7 @@ pub(crate) fn read(
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    learner.doubt(Warning::warning("file-damaged", error.to_string()));
+                    learner.doubt(Warning::warning(Code::FileDamaged, error.to_string()));
                     break;
                 }
             }
@@ -120,44 +120,48 @@ pub(super) fn doubts(file: &str, counts: &FlowCounts) -> Vec<Warning> {
         let n = counts.skipped(skip).times;
         if n > 0 && skip.is_damage() {
             let text = format!("{file}: {n} skipped: {}", skip.text());
-            doubts.push(Warning::warning("records-skipped", text));
+            doubts.push(Warning::warning(Code::RecordsSkipped, text));
         }
     }
-    let mut tell = |many: u64, code: &str, what: &str| {
+    let mut tell = |many: u64, code: Code, what: &str| {
         if many > 0 {
             let text = format!("{file}: {many} of {} {what}", counts.records);
             doubts.push(Warning::warning(code, text));
         }
     };
-    tell(counts.backward, "backward", "records end before they begin");
+    tell(
+        counts.backward,
+        Code::Backward,
+        "records end before they begin",
+    );
     tell(
         counts.without_start,
-        "no-start",
+        Code::NoStart,
         "records have no start: it is taken to be their end",
     );
     tell(
         counts.divided,
-        "packets-of-both",
+        Code::PacketsOfBoth,
         "records know the packets of both directions together, not of each: payload is divided by bytes",
     );
     tell(
         counts.ambiguous_sampling,
-        "ambiguous-sampling",
+        Code::AmbiguousSampling,
         "records do not say which of several samplings is theirs: they count as not sampled",
     );
     tell(
         counts.before_sampling,
-        "sampling-unknown",
+        Code::SamplingUnknown,
         "records came before their exporter said that it samples packets: they count as not sampled",
     );
     tell(
         counts.unknown_sampler,
-        "sampling-unknown",
+        Code::SamplingUnknown,
         "records name a sampler of which nothing had been said before: they count as not sampled",
     );
     tell(
         counts.counted_behind,
-        "counted-behind",
+        Code::CountedBehind,
         "records have \"out\" counters of the same packets as they left the exporter, not of the other direction: they \
          are left out",
     );
@@ -165,13 +169,13 @@ pub(super) fn doubts(file: &str, counts: &FlowCounts) -> Vec<Warning> {
     let messages = counts.messages_total();
     if repeated > 0 {
         doubts.push(Warning::note(
-            "export-repeated",
+            Code::ExportRepeated,
             format!("{file}: {repeated} of {messages} messages came twice: they count once"),
         ));
     }
     if counts.out_of_order > messages / OUT_OF_ORDER {
         doubts.push(Warning::warning(
-            "export-out-of-order",
+            Code::ExportOutOfOrder,
             format!(
                 "{file}: {} of {messages} messages have sequence numbers behind those before: they came late, exporters \
                  restarted, or several share an address and an observation domain. Gaps of sequence numbers tell little",
@@ -181,7 +185,7 @@ pub(super) fn doubts(file: &str, counts: &FlowCounts) -> Vec<Warning> {
     }
     if counts.gaps > 0 {
         doubts.push(Warning::warning(
-            "export-lost",
+            Code::ExportLost,
             format!(
                 "{file}: sequence numbers jump {} times; {} flows, messages or records are missing",
                 counts.gaps, counts.missing
@@ -206,14 +210,14 @@ mod tests {
         };
         assert_eq!(codes(|_| {}), []);
         let told = codes(|c| c.before_sampling = 3);
-        assert_eq!(told[0].0, "sampling-unknown");
+        assert_eq!(told[0].0, Code::SamplingUnknown);
         assert!(
             told[0].1.starts_with("x: 3 of 10 records came before"),
             "{told:?}"
         );
-        assert_eq!(codes(|c| c.unknown_sampler = 3)[0].0, "sampling-unknown");
-        assert_eq!(codes(|c| c.counted_behind = 3)[0].0, "counted-behind");
-        assert_eq!(codes(|c| c.out_of_order = 1)[0].0, "export-out-of-order");
+        assert_eq!(codes(|c| c.unknown_sampler = 3)[0].0, Code::SamplingUnknown);
+        assert_eq!(codes(|c| c.counted_behind = 3)[0].0, Code::CountedBehind);
+        assert_eq!(codes(|c| c.out_of_order = 1)[0].0, Code::ExportOutOfOrder);
     }
 
     /// A message that came twice, of two hundred.
@@ -233,9 +237,9 @@ mod tests {
             panic!("{found:?}")
         };
         assert_eq!(
-            (told.code.as_str(), told.message.as_str()),
+            (&told.code, told.message.as_str()),
             (
-                "export-repeated",
+                &Code::ExportRepeated,
                 "x: 1 of 201 messages came twice: they count once"
             )
         );

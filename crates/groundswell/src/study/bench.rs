@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use swell_base::{Dur, Warning};
+use swell_base::{Code, Dur, Warning};
 use swell_generate::Model;
 use swell_generate::router::{self, BenchError, Pattern, Seen, Settings, Sizes};
 use swell_host::{Rights, TokenBucket};
@@ -67,7 +67,7 @@ impl<'r> Hosts<'r> {
         let mut state = self.state();
         for doubt in &seen.doubts {
             let there = state.doubts.iter().any(|d| d.code == doubt.code);
-            if !there && !doubt.code.starts_with("generator-") {
+            if !there && !matches!(doubt.code, Code::GeneratorBehind | Code::GeneratorShort) {
                 state.doubts.push(doubt.clone());
             }
         }

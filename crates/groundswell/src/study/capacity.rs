@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use swell_base::{Dur, Rate};
+use swell_base::{Code, Dur, Rate};
 use swell_generate::agent::{Controller, ModelPart, Order, Standing, TrafficPart, Trust};
 use swell_host::Rights;
 use swell_study::file::bench::AgentsBench;
@@ -171,7 +171,7 @@ fn wait(span: Duration, mut look: impl FnMut()) {
 fn both_stopped(clients: &[Standing], servers: &[Standing]) -> Result<(), Error> {
     for standing in clients.iter().chain(servers) {
         let warnings = standing.statistics.iter().flat_map(|s| &s.warnings);
-        if warnings.into_iter().any(|w| w.code == "thread-panicked") {
+        if warnings.into_iter().any(|w| w.code == Code::ThreadPanicked) {
             return Err(Error::failed(format!(
                 "a thread of {} panicked",
                 standing.agent
@@ -255,7 +255,7 @@ mod tests {
         }
         let mut panicked = agent("stopped");
         let statistics = panicked.statistics.as_mut().unwrap();
-        statistics.warnings[0].code = "thread-panicked".into();
+        statistics.warnings[0].code = Code::ThreadPanicked;
         assert!(both_stopped(&[panicked], &[agent("stopped")]).is_err());
     }
 

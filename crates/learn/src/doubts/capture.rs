@@ -1,6 +1,6 @@
 //! Warnings about the capture itself, for models and for replays.
 
-use swell_base::{Dur, Warning};
+use swell_base::{Code, Dur, Warning};
 
 use crate::clock::Oddities;
 
@@ -11,7 +11,7 @@ pub(super) fn clock(odd: &Oddities, w: &mut Vec<Warning>) {
     let span = |ns: u64| Dur::from_nanos(ns / 1000 * 1000);
     if odd.silence_most > LONG_SILENCE {
         w.push(Warning::warning(
-            "gap-in-trace",
+            Code::GapInTrace,
             format!(
                 "no packet for {:.0} s on end, a gap between traces or in one: it counts as time without load",
                 odd.silence_most as f64 / 1e9
@@ -20,7 +20,7 @@ pub(super) fn clock(odd: &Oddities, w: &mut Vec<Warning>) {
     }
     if odd.backward > 0 {
         w.push(Warning::warning(
-            "time-steps-back",
+            Code::TimeStepsBack,
             format!(
                 "{} packets are older than one before them, by up to {}: they count at the later time",
                 odd.backward,
@@ -36,7 +36,7 @@ pub(crate) fn leaps(odd: &Oddities, w: &mut Vec<Warning>) {
     let span = |ns: u64| Dur::from_nanos(ns / 1000 * 1000);
     if odd.far_off > 0 {
         w.push(Warning::warning(
-            "far-off-times",
+            Code::FarOffTimes,
             format!(
                 "{} packets are stamped up to {} ahead of those around them: they count at the time of \
                  the packet before",
@@ -47,7 +47,7 @@ pub(crate) fn leaps(odd: &Oddities, w: &mut Vec<Warning>) {
     }
     if odd.set > 0 {
         w.push(Warning::warning(
-            "clock-set",
+            Code::ClockSet,
             format!(
                 "the time of the capture leaps {} times for good, by up to {}: the clock was set, or \
                  captures were joined; the leaps are taken out, and ten minutes are left of each ahead",
@@ -70,8 +70,8 @@ pub(crate) fn coarse(tick: Option<u64>) -> Option<Warning> {
         Dur::from_nanos(tick)
     );
     Some(match tick >= USELESS {
-        true => Warning::warning("coarse-clock", text),
-        false => Warning::note("coarse-clock", text),
+        true => Warning::warning(Code::CoarseClock, text),
+        false => Warning::note(Code::CoarseClock, text),
     })
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn coarse(tick: Option<u64>) -> Option<Warning> {
 pub(crate) fn repeated(packets: u64) -> Option<Warning> {
     (packets > 0).then(|| {
         Warning::warning(
-            "repeated-capture",
+            Code::RepeatedCapture,
             format!(
                 "{packets} packets are in the file twice, with the same stamps: captures were joined that overlap; \
                  they count once"
@@ -99,8 +99,8 @@ pub(crate) fn super_packets(share: f64, then: &str) -> Option<Warning> {
          while you capture (`ethtool -K DEVICE tso off gso off gro off`), or capture elsewhere"
     );
     (share > 0.0).then(|| match share > MUCH_JOINED {
-        true => Warning::warning("super-packets", text),
-        false => Warning::note("super-packets", text),
+        true => Warning::warning(Code::SuperPackets, text),
+        false => Warning::note(Code::SuperPackets, text),
     })
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn sides_voted((groups, hosts): (u64, u64)) -> Option<Warning> {
     };
     (groups > 0).then(|| {
         Warning::warning(
-            "sides-voted",
+            Code::SidesVoted,
             format!(
                 "the capture does not say on which side of the tap {hosts} hosts{are}: those that open connections are \
                  taken to be inside, and where nobody does, it is a guess. Name the networks inside (`--inside`), or \

@@ -1,7 +1,7 @@
 //! Builds a model from noisy counts. All other information that it takes from the trace is assumed to be
 //! public.
 
-use swell_base::{Dur, Rate, Stream, Warning};
+use swell_base::{Code, Dur, Rate, Stream, Warning};
 use swell_traffic::{
     Class, Connection, Datagrams, Exchange, Group, Load, Model, Path, Run, Session, Turn, Wire,
 };
@@ -116,7 +116,7 @@ fn warnings(private: &Private, hidden: &Hidden) -> Vec<Warning> {
     let sizes = Histogram::Bytes;
     let starts = Histogram::Starts;
     let mut all = vec![Warning::warning(
-        "private",
+        Code::Private,
         format!(
             "made of histograms with noise: whether any one session was in the trace changes the odds of this model by \
              a factor of {:.3} at most (epsilon {}). The number of sessions of a class is right within {:.0} (three \
@@ -131,7 +131,7 @@ fn warnings(private: &Private, hidden: &Hidden) -> Vec<Warning> {
     )];
     if !hidden.sizes.is_empty() {
         all.push(Warning::warning(
-            "private-sizes",
+            Code::PrivateSizes,
             format!(
                 "noise hides the sizes of connections ({}): a request of some hundred bytes and a response of some \
                  thousand stand for each, so the load is not that of the trace. A longer trace of more users, or a \
@@ -148,7 +148,7 @@ fn warnings(private: &Private, hidden: &Hidden) -> Vec<Warning> {
     };
     if let Some(what) = what {
         let text = format!("noise hides {what}: ordinary values stand for them");
-        all.push(Warning::warning("private-ordinary", text));
+        all.push(Warning::warning(Code::PrivateOrdinary, text));
     }
     all
 }

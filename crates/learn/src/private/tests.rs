@@ -1,7 +1,7 @@
 use std::net::IpAddr;
 
 use proptest::prelude::*;
-use swell_base::{Dur, Stream};
+use swell_base::{Code, Dur, Stream};
 use swell_capture::{Packet, Tcp, TcpOptions, Transport};
 use swell_traffic::Model;
 
@@ -289,7 +289,7 @@ fn what_many_do_is_kept() {
     };
     let all = release(&learnt, &private);
     assert!(
-        !codes(&all).contains(&"private-sizes".into()),
+        !codes(&all).contains(&Code::PrivateSizes),
         "{:?}",
         all.warnings
     );
@@ -306,7 +306,7 @@ fn what_many_do_is_kept() {
         },
     );
     assert!(
-        codes(&few).contains(&"private-sizes".into()),
+        codes(&few).contains(&Code::PrivateSizes),
         "{:?}",
         few.warnings
     );

@@ -2,7 +2,7 @@
 //! set.
 
 use crate::synth::{Exchanges, Host, Tap};
-use swell_base::{Dur, Severity, Stream, Time};
+use swell_base::{Code, Dur, Severity, Stream, Time};
 use swell_capture::{Packet, Tcp, Transport};
 use swell_learn::{Learner, Options};
 use swell_traffic::{Knobs, MAX_BYTES, Model, Network, Schedule};
@@ -154,8 +154,8 @@ fn long_flows_say_what_they_lose() {
                 _ => 0,
             })
             .sum();
-        let of = |code: &str| m.warnings.iter().find(|w| w.code == code).cloned();
-        (runs, of("bursts-spread"), of("turns-merged"))
+        let of = |code: Code| m.warnings.iter().find(|w| w.code == code).cloned();
+        (runs, of(Code::BurstsSpread), of(Code::TurnsMerged))
     };
     let (runs, none, merged) = with(Options::default().budget);
     assert!(runs >= 2_500 && none.is_none(), "{runs} {none:?}");
@@ -249,7 +249,11 @@ fn what_is_in_no_flow_is_told() {
             ..packets[0]
         };
         let m = learn(packets.iter().copied().chain(vec![ping; pings]));
-        let w = m.warnings.iter().find(|w| w.code == "unmodelled").cloned();
+        let w = m
+            .warnings
+            .iter()
+            .find(|w| w.code == Code::Unmodelled)
+            .cloned();
         w.map(|w| (w.severity, w.message.contains(&format!("{pings} ICMP"))))
     };
     assert_eq!(pinged(0), None);
@@ -384,7 +388,7 @@ fn super_packets_are_told_and_not_played_whole() {
         });
         let m = learn(bulk);
         let c = m.sessions[0].connections().next().expect("a connection");
-        let told = m.warnings.iter().find(|w| w.code == "super-packets");
+        let told = m.warnings.iter().find(|w| w.code == Code::SuperPackets);
         let told = told.map(|w| (w.severity, w.message.contains("of 1 connections")));
         (c.wire.ends[1].mss, c.exchange.bytes()[1], told)
     };
@@ -479,7 +483,7 @@ fn after_reset(
     let m = learn(packets);
     let sizes = m.sessions.iter().flat_map(|s| s.connections());
     let sizes = sizes.map(|c| c.exchange.bytes()).collect();
-    let oddities = m.warnings.iter().find(|w| w.code == "oddities");
+    let oddities = m.warnings.iter().find(|w| w.code == Code::Oddities);
     (sizes, oddities.cloned())
 }
 

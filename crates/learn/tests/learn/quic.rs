@@ -1,7 +1,7 @@
 //! QUIC: what datagrams of requests and responses show.
 
 use crate::synth::{Exchanges, Host, Tap};
-use swell_base::{Dur, Severity};
+use swell_base::{Code, Dur, Severity};
 use swell_learn::{Learner, Options};
 use swell_traffic::{Exchange, Model};
 
@@ -97,13 +97,13 @@ fn flows_without_requests_are_told() {
         let mut learner = Learner::new(Options::default());
         tap.packets().iter().for_each(|p| learner.push(p));
         let m = learner.finish();
-        let told = |code: &str| {
+        let told = |code: Code| {
             let all = m.warnings.iter();
             all.filter(|w| w.code == code)
                 .map(|w| (w.severity, w.message.clone()))
                 .next()
         };
-        (told("quic"), told("udp-open-loop"))
+        (told(Code::Quic), told(Code::UdpOpenLoop))
     };
     for (kind, why) in [
         ("call", "both ends send at once, as in a call (1)"),

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::synth::{Exchanges, Host, Tap};
-use swell_base::Dur;
+use swell_base::{Code, Dur};
 use swell_capture::{Heading, Packet, Tcp, Transport};
 use swell_learn::{Learner, Options, Splitter};
 use swell_traffic::Model;
@@ -65,7 +65,10 @@ fn split(packets: &[Packet], inside: &[&str]) -> ([u64; 2], bool) {
     let mut splitter = Splitter::with_inside(inside);
     packets.iter().for_each(|p| splitter.push(p));
     let directions = splitter.finish();
-    let voted = directions.doubts().iter().any(|w| w.code == "sides-voted");
+    let voted = directions
+        .doubts()
+        .iter()
+        .any(|w| w.code == Code::SidesVoted);
     (directions.bytes(), voted)
 }
 
@@ -96,7 +99,7 @@ fn without_any_evidence_it_is_a_vote_and_said_to_be_one() {
     let m = learn(&packets, &[]);
     // Hosts that open connections are inside, so the loads of the two directions are mixed up.
     assert!(m.totals.bytes[0] < m.totals.bytes[1] / 5);
-    assert!(m.warnings.iter().any(|w| w.code == "sides-voted"));
+    assert!(m.warnings.iter().any(|w| w.code == Code::SidesVoted));
     assert!(split(&packets, &[]).1);
 }
 
@@ -233,7 +236,7 @@ fn directions_decide() {
         p.heading = Heading::Unknown;
     }
     let m = learn(&packets, &[]);
-    assert!(!m.warnings.iter().any(|w| w.code == "sides-voted"));
+    assert!(!m.warnings.iter().any(|w| w.code == Code::SidesVoted));
 }
 
 /// A link between two routers: all packets have the two routers' Ethernet addresses.
@@ -311,7 +314,7 @@ fn private_addresses_and_neighbours_decide() {
         (p.src, p.dst) = (private(p.src), private(p.dst));
     }
     let m = learn(&packets, &[]);
-    assert!(!m.warnings.iter().any(|w| w.code == "sides-voted"));
+    assert!(!m.warnings.iter().any(|w| w.code == Code::SidesVoted));
     let mut got = m.totals.bytes;
     got.sort_by_key(|&b| std::cmp::Reverse(b));
     assert_eq!(got, want);
@@ -347,7 +350,7 @@ fn between(a: [u8; 4], b: [u8; 4], stations: [u64; 2]) -> Vec<Packet> {
 fn two_ends_that_are_alike_are_a_guess() {
     let voted = |packets: &[Packet]| {
         let m = learn(packets, &[]);
-        let warned = m.warnings.iter().any(|w| w.code == "sides-voted");
+        let warned = m.warnings.iter().any(|w| w.code == Code::SidesVoted);
         assert_eq!(warned, split(packets, &[]).1);
         warned
     };

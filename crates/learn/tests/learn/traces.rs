@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use crate::common::trace;
+use swell_base::Code;
 use swell_capture::Reader;
 use swell_learn::{Learner, Options};
 use swell_traffic::{Exchange, Marginals, Model, Quantity};
@@ -63,10 +64,10 @@ fn composite() {
         near(rtts[rtts.len() * percent / 100], want, 0.1);
     }
     for code in [
-        "few-handshakes",
-        "left-censored",
-        "short-trace",
-        "udp-open-loop",
+        Code::FewHandshakes,
+        Code::LeftCensored,
+        Code::ShortTrace,
+        Code::UdpOpenLoop,
     ] {
         assert!(
             m.warnings.iter().any(|w| w.code == code),

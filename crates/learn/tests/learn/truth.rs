@@ -1,7 +1,7 @@
 //! Traffic with known truth: the learnt model must match the input.
 
 use crate::synth::{self, Exchanges, Host, Tap};
-use swell_base::Dur;
+use swell_base::{Code, Dur};
 use swell_learn::{Learner, Options};
 use swell_traffic::{Exchange, Marginals, Model, Quantity, Session};
 
@@ -261,7 +261,7 @@ fn a_small_budget_thins_and_keeps_the_volume() {
     assert_eq!((all, count), (250, 250.0));
     let (kept, estimate, estimated, m) = volume(200);
     assert!(kept <= 100, "{kept}");
-    let thinned = m.warnings.iter().find(|w| w.code == "thinned");
+    let thinned = m.warnings.iter().find(|w| w.code == Code::Thinned);
     let stand = sum_of_connections(&m);
     let text = format!("stand for {stand:.0} of 250 connections");
     assert!(
@@ -474,7 +474,7 @@ fn the_links_own_length_is_taken_out() {
                 .collect()
         };
         assert_eq!(exchanges(&m), exchanges(&plain));
-        let warns = |of: &Model| of.warnings.iter().any(|w| w.code == "link-rtt");
+        let warns = |of: &Model| of.warnings.iter().any(|w| w.code == Code::LinkRtt);
         assert!(!warns(&m) && !warns(&plain));
         // Longer than the nearest hosts are apart.
         let long = learnt(ms(client), ms(server), ms(client + server + 5));

@@ -190,7 +190,7 @@ fn hostile_names_stay_text_everywhere() {
     data.network.clients = vec![text.clone(); 30];
     data.network.rtt = text.clone();
     for doubt in &mut data.doubts {
-        doubt.code = text.clone();
+        doubt.code = text.clone().into();
         doubt.message = text.clone();
         doubt.place = text.clone();
     }

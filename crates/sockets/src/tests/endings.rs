@@ -1,7 +1,7 @@
 //! How connections end.
 
 use rustix::net::{Shutdown, shutdown};
-use swell_base::Dur;
+use swell_base::{Code, Dur};
 use swell_workload::{Action, Conn, End, Event, Info};
 
 use super::common::{Script, carrier, run_until};
@@ -196,7 +196,12 @@ fn without_descriptors_connections_fail_and_are_counted() {
     }
     let report = carrier.report();
     assert_eq!(report.counts.without_descriptors, 3);
-    assert!(report.warnings.iter().any(|w| w.code == "no-descriptors"));
+    assert!(
+        report
+            .warnings
+            .iter()
+            .any(|w| w.code == Code::NoDescriptors)
+    );
     assert_eq!(carrier.open_flows(), 3);
     carrier.finish();
     assert_eq!(carrier.open_flows(), 0);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rhai::Scope;
-use swell_base::{Severity, Warning};
+use swell_base::{Code, Severity, Warning};
 use swell_experiment::file::Bottleneck;
 use swell_experiment::observe::{Bin, Cell, LinkTotals, Observations, Wait};
 use swell_experiment::run::grid::{self, Columns, Task};
@@ -144,11 +144,11 @@ fn measured_first(
         Ok(Ended::Complete(mut results)) if !results.runs.is_empty() => {
             // Those of the measurement, for example of a load that was missed. Those of inputs are known from the plan,
             // and what the plan of a single run lacks, the study may have.
-            let of_inputs: Vec<&str> = (plan.facts())
-                .flat_map(|(_, facts)| facts.warnings.iter().map(|w| &*w.code))
+            let of_inputs: Vec<&Code> = (plan.facts())
+                .flat_map(|(_, facts)| facts.warnings.iter().map(|w| &w.code))
                 .collect();
             let mut told = results.manifest.warnings;
-            told.retain(|w| w.code != "no-reference" && !of_inputs.contains(&&*w.code));
+            told.retain(|w| w.code != Code::NoReference && !of_inputs.contains(&&w.code));
             Ok((
                 results.runs.remove(0).observed,
                 (results.manifest.measured, told),

@@ -1,7 +1,7 @@
 //! Claims and their rules: computes ledgers from numbers.
 
 use rhai::{Dynamic, Engine, Scope};
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 use swell_experiment::file::Problems;
 
 use super::compiled::Compiled;
@@ -159,7 +159,7 @@ fn judged(claim: &Claim, column: &Column, asked: &Asked<'_>, doubts: &mut Vec<Wa
             }
             let (id, name) = (&claim.id, &column.name);
             let text = format!("claim {id} could not be asked in {name}: {why}");
-            doubts.push(Warning::warning("claim-failed", text));
+            doubts.push(Warning::warning(Code::ClaimFailed, text));
             beside(Finding::not_tested())
         }
     }

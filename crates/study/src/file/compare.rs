@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rhai::{AST, Engine, Scope};
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 
 use super::compiled::{self, Compiled};
 use super::error::StudyError;
@@ -212,7 +212,7 @@ pub(super) fn doubt(named: &Reference, all: &[Comparison]) -> Option<Warning> {
         barred(all).count(),
         named.name
     );
-    (misses > 0).then(|| Warning::note("reference-differs", text))
+    (misses > 0).then(|| Warning::note(Code::ReferenceDiffers, text))
 }
 
 /// Agreement by measure, and every number that misses its bar.

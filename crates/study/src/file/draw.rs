@@ -1,7 +1,7 @@
 //! Figures: draws pictures from numbers.
 
 use rhai::Scope;
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 use swell_experiment::file::Problems;
 
 use super::again;
@@ -30,7 +30,7 @@ pub(super) fn sections(source: &Source<'_>, doubts: &mut Vec<Warning>) -> Vec<Se
             Ok(drawn) => drawn,
             Err((_, Trouble::NotThere(why) | Trouble::Wrong(why))) => {
                 let text = format!("figure {} could not be drawn: {why}", figure.name);
-                doubts.push(Warning::warning("figure-failed", text));
+                doubts.push(Warning::warning(Code::FigureFailed, text));
                 continue;
             }
         };
@@ -50,7 +50,7 @@ pub(super) fn sections(source: &Source<'_>, doubts: &mut Vec<Warning>) -> Vec<Se
             Ok(made) => made,
             Err((_, Trouble::NotThere(why) | Trouble::Wrong(why))) => {
                 let text = format!("table {} could not be made: {why}", spec.title);
-                doubts.push(Warning::warning("table-failed", text));
+                doubts.push(Warning::warning(Code::TableFailed, text));
                 continue;
             }
         };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 use swell_experiment::run::grid::{self, Ended, Grid, GridError, Options, Progress};
 
 use super::cells::{self, FileCell};
@@ -256,7 +256,7 @@ impl FileStudy {
             // Quick runs and changed studies have a doubt of their own.
             if !self.quick && self.changes.is_empty() {
                 let text = format!("numbers are not compared{why}");
-                doubts.push(swell_base::Warning::note("reference-length", text));
+                doubts.push(swell_base::Warning::note(Code::ReferenceLength, text));
             }
         }
         sections.push(self.every_number(&ours));
@@ -334,9 +334,9 @@ impl FileStudy {
         for cell in &cells {
             let mut seen = BTreeSet::new();
             for doubt in self.warnings.all(&grid::name(cell)) {
-                if seen.insert(doubt.code.clone()) {
+                if seen.insert(doubt.code.to_string()) {
                     let new = || (doubt.clone(), 0);
-                    found.entry(doubt.code.clone()).or_insert_with(new).1 += 1;
+                    found.entry(doubt.code.to_string()).or_insert_with(new).1 += 1;
                 }
             }
         }
@@ -359,24 +359,24 @@ impl FileStudy {
                 what += &format!(", but {}", change.asked());
             }
             doubts.push(swell_base::Warning::warning(
-                "quick-study",
+                Code::QuickStudy,
                 format!("a first look: {what}; verdicts may differ from the full study's"),
             ));
         }
         if !self.changes.is_empty() {
             let each: Vec<String> = self.changes.iter().map(Change::in_words).collect();
             let text = format!("a study that was changed: {}", each.join("; "));
-            doubts.push(swell_base::Warning::warning("changed-study", text));
+            doubts.push(swell_base::Warning::warning(Code::ChangedStudy, text));
         }
         doubts.extend(self.compiled.captures.doubts.iter().cloned());
         if self.seeds < 3 && !file.fixed {
             doubts.push(swell_base::Warning::warning(
-                "few-seeds",
+                Code::FewSeeds,
                 "with fewer than three seeds intervals are missing or mean little; --seeds 5",
             ));
         }
         let own = file.doubt.iter();
-        doubts.extend(own.map(|d| swell_base::Warning::note(&d.code, &d.text)));
+        doubts.extend(own.map(|d| swell_base::Warning::note(d.code.clone(), &d.text)));
         doubts
     }
 

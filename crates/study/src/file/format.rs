@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use swell_base::Dur;
+use swell_base::{Code, Dur};
 
 pub use super::places::Places;
 pub use super::units::Units;
@@ -105,7 +105,8 @@ pub struct Section {
 #[serde(deny_unknown_fields)]
 pub struct Doubt {
     /// Its name: a word or two, with dashes.
-    pub code: String,
+    #[schemars(with = "String")]
+    pub code: Code,
     /// What to doubt, and what to do about it.
     pub text: String,
 }

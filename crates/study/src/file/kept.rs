@@ -58,7 +58,7 @@ impl Field for Warning {
     fn read(text: &str) -> Option<Warning> {
         let text: String = serde_json::from_str(text).ok()?;
         let (code, message) = text.split_once(' ')?;
-        Some(Warning::warning(code, message))
+        Some(Warning::warning(code.into(), message))
     }
 }
 
@@ -313,7 +313,7 @@ mod tests {
         let kept = Kept::default();
         kept.open(&path, &keys, false).unwrap();
         let [a, b] = ["18 asked, 12 carried", "a \"second\"\nline"]
-            .map(|m| Warning::warning("rate-missed", m));
+            .map(|m| Warning::warning("rate-missed".into(), m));
         for doubt in [&a, &b, &a] {
             kept.keep("1,00ff", &doubt.written(), doubt.clone())
                 .unwrap();

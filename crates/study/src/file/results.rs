@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rhai::{Array, Dynamic, Engine, ImmutableString, Map};
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 
 use super::compiled::{self, Compiled, scope};
 use super::format::{Line, StudyFile};
@@ -63,7 +63,7 @@ impl Numbers {
             row.line,
             at.concat(),
         );
-        Some(Warning::warning("seeds-without-number", text))
+        Some(Warning::warning(Code::SeedsWithoutNumber, text))
     }
 
     /// Made-up numbers of the right shape, for the rehearsal.

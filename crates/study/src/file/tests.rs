@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use swell_base::Code;
 use swell_experiment::run::grid::{Ended, GridError, Options};
 
 use super::*;
@@ -394,7 +395,7 @@ fn a_claim_about_a_number_that_a_run_lacks_is_not_tested() {
     assert_eq!(findings[0].verdict, crate::Verdict::NotTested);
     assert_eq!(findings[0].detail, "a run has no number for arrived");
     assert_eq!(findings[1].verdict, crate::Verdict::Holds);
-    let codes: Vec<&str> = page.doubts.iter().map(|d| &*d.code).collect();
+    let codes: Vec<&str> = page.doubts.iter().map(|d| d.code.as_str()).collect();
     assert!(!codes.contains(&"claim-failed"), "{:?}", page.doubts);
 }
 
@@ -526,4 +527,16 @@ fn the_studies_of_the_repository_read() {
         found += 1;
     }
     assert!(found > 0);
+}
+
+/// Each code has a row in the page about warnings.
+#[test]
+fn doubts_of_bundled_studies_have_known_codes() {
+    for bundled in crate::bundled::ALL {
+        let study = bundled.study(&Overrides::default());
+        let study = study.unwrap_or_else(|e| panic!("{}: {e}", bundled.name));
+        for doubt in &study.compiled.file.doubt {
+            assert!(Code::ALL.contains(&doubt.code), "{}", doubt.code);
+        }
+    }
 }

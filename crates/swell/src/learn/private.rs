@@ -1,6 +1,6 @@
 //! The report of `swell learn --private` on its cost.
 
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 use swell_learn::private::Cost;
 
 /// Ratios of bytes outside of this range are a warning.
@@ -14,7 +14,7 @@ pub(super) fn doubt(cost: &Cost) -> Option<Warning> {
         100.0 * cost.bytes
     );
     let far = !NEAR.contains(&cost.bytes);
-    far.then(|| Warning::warning("private-load", text))
+    far.then(|| Warning::warning(Code::PrivateLoad, text))
 }
 
 pub(super) fn json(cost: &Cost) -> serde_json::Value {

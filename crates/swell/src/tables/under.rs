@@ -1,6 +1,7 @@
 //! Tables of emulated runs: what a program got, and how punctual the emulator was.
 
 use comfy_table::{Table, presets};
+use swell_base::Code;
 use swell_emulate::backend::{Conditions, Exit};
 use swell_experiment::Results;
 use swell_experiment::store::RunResult;
@@ -92,7 +93,7 @@ fn varies(results: &Results, run: &RunResult, link: &str) -> bool {
         .observed
         .warnings
         .iter()
-        .any(|w| w.code == "set-while-running")
+        .any(|w| w.code == Code::SetWhileRunning)
 }
 
 /// The performance of the emulator.

@@ -2,7 +2,7 @@ use super::*;
 use crate::Exchange;
 use crate::testing::{any_model, model, session};
 use proptest::prelude::*;
-use swell_base::Dur;
+use swell_base::{Code, Dur};
 
 proptest! {
     #[test]
@@ -182,11 +182,21 @@ fn errors_say_where_and_why() {
     }
 }
 
+/// A later version may have more codes of warnings; a program that does not know one reads the model, and keeps it.
+#[test]
+fn a_warning_with_an_unknown_code_is_kept() {
+    let warning = r#"{"code":"of-tomorrow","severity":"note","message":"x"}"#;
+    let later = sample().replacen("\"warnings\":[]", &format!("\"warnings\":[{warning}]"), 1);
+    let m = Model::from_slice(later.as_bytes()).unwrap();
+    assert_eq!(m.warnings[0].code, Code::Other("of-tomorrow".into()));
+    assert!(m.to_json().contains(warning));
+}
+
 #[test]
 fn a_file_of_the_version_before_is_read_and_says_so() {
     let old = sample().replacen("\"version\":3", "\"version\":2", 1);
     let m = Model::from_slice(old.as_bytes()).unwrap();
-    assert_eq!(m.warnings[0].code, "old-version");
+    assert_eq!(m.warnings[0].code, Code::OldVersion);
     assert_eq!(m.sessions.len(), 2);
     let again = Model::from_slice(m.to_json().as_bytes()).unwrap();
     assert_eq!(again, m, "it is said once");

@@ -1,12 +1,9 @@
 //! Merges models of pieces of a trace into a model of the whole.
 
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 
 use super::model::{FlowModel, Interval, Popularity, Sampled, UdpSources};
 use super::record::nanos;
-
-/// Code of the warning that pieces of a trace leave a hole.
-const SILENT: &str = "silent-between";
 
 /// Maximum number of intervals in a model.
 pub(super) const MAX_INTERVALS: usize = 200_000;
@@ -60,7 +57,8 @@ impl FlowModel {
         let hole = |a: [i64; 2], b: [i64; 2]| i128::from(b[0]) - i128::from(a[1]);
         let most = hole(self.span, other.span).max(hole(other.span, self.span));
         let mut warnings = self.warnings.iter().chain(&other.warnings);
-        let may_have_hole = most > i128::from(width) || warnings.any(|w| w.code == SILENT);
+        let may_have_hole =
+            most > i128::from(width) || warnings.any(|w| w.code == Code::SilentBetween);
         self.start = self.start.min(other.start);
         self.span[0] = self.span[0].min(other.span[0]);
         self.span[1] = self.span[1].max(other.span[1]);
@@ -102,7 +100,7 @@ impl FlowModel {
         ] {
             mine.extend(theirs.iter().cloned());
         }
-        self.warnings.retain(|w| w.code != SILENT);
+        self.warnings.retain(|w| w.code != Code::SilentBetween);
         if may_have_hole {
             self.warnings.extend(self.silence());
         }
@@ -135,7 +133,7 @@ impl FlowModel {
         let lasts = self.interval * longest.len() as u64;
         (!longest.is_empty()).then(|| {
             Warning::warning(
-                SILENT,
+                Code::SilentBetween,
                 format!(
                     "the pieces do not follow each other: there is no traffic for {lasts} from {from} on, and the \
                      model plays this silence"

@@ -2,7 +2,7 @@
 
 mod records;
 
-use swell_base::{Dur, Stream};
+use swell_base::{Code, Dur, Stream};
 
 use super::*;
 use crate::model::Provenance;
@@ -177,7 +177,7 @@ fn models_of_pieces_merge_into_that_of_the_whole() {
     assert_eq!(ab.tcp.intervals[90].bytes, whole.tcp.intervals[0].bytes);
     // The hole is named until it is filled.
     let hole = |m: &FlowModel| {
-        let found = m.warnings.iter().find(|w| w.code == "silent-between");
+        let found = m.warnings.iter().find(|w| w.code == Code::SilentBetween);
         found.map(|w| w.message.clone())
     };
     assert_eq!((hole(&ab), hole(&whole)), (hole(&ba), None));

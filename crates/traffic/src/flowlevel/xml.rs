@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 
 use roxmltree::{Document, Node};
-use swell_base::{Dur, Stream, Warning};
+use swell_base::{Code, Dur, Stream, Warning};
 
 use super::histogram::Histogram;
 use super::law::{Law, Sizes};
@@ -154,7 +154,7 @@ impl FlowModel {
         model.tcp.intervals = lists.sessions.into_iter().map(played).collect();
         if !lists.left_out.is_empty() {
             model.warnings.push(Warning::warning(
-                "plugins-left-out",
+                Code::PluginsLeftOut,
                 format!(
                     "of plugins other than TCP's nothing is taken: {}",
                     lists.left_out.join(", ")

@@ -122,7 +122,7 @@ fn seeds_decide_what_is_a_pair() {
             .all(|j| j.ratio.value == 1.0 && j.ratio.replications == 3)
     );
     assert_eq!(c.conditions[0].replications, [3, 3]);
-    assert!(c.doubts.iter().any(|d| d.code == "few-replications"));
+    assert!(c.doubts.iter().any(|d| d.code == Code::FewReplications));
     // Seeds 4 to 11 share only two of five, so there are no pairs, and all replications of both count.
     let others = results(scratch.path(), "10Mbit", 4, 8);
     let apart = of(&one, &others);
@@ -143,7 +143,7 @@ fn more_than_one_change_is_a_doubt_and_what_one_lacks_is_one_change() {
         of(&one, &other)
             .doubts
             .iter()
-            .all(|d| d.code != "several-changes")
+            .all(|d| d.code != Code::SeveralChanges)
     );
     // A background that only one experiment has is not compared, so it explains no difference.
     other.experiment.background.pop();
@@ -153,13 +153,13 @@ fn more_than_one_change_is_a_doubt_and_what_one_lacks_is_one_change() {
     assert_eq!(c.changes[0].first.as_deref(), Some("poisson"));
     assert_eq!(c.changes[0].second, None);
     assert_eq!(c.conditions.len(), 1);
-    assert!(c.doubts.iter().all(|d| d.code != "several-changes"));
+    assert!(c.doubts.iter().all(|d| d.code != Code::SeveralChanges));
     other.manifest.version = "another".into();
     let more = of(&one, &other);
     let doubt = more
         .doubts
         .iter()
-        .find(|d| d.code == "several-changes")
+        .find(|d| d.code == Code::SeveralChanges)
         .unwrap();
     assert!(
         doubt.message.contains("network.rate, version"),
@@ -193,7 +193,7 @@ fn measures_that_are_not_the_same_leave_the_answer_open() {
             .text
             .starts_with("Every number of a and b is made up.")
     );
-    assert!(made_up.doubts.iter().any(|d| d.code == "made-up"));
+    assert!(made_up.doubts.iter().any(|d| d.code == Code::MadeUp));
     second.experiment.foreground = probe.unwrap().foreground;
     let apart = RunComparison::of([&other, &second], ["a", "b"]);
     let open = &apart.conditions[0].open;

@@ -159,7 +159,7 @@ fn late_runs_are_not_counted_as_replications() {
     for run in results.runs.iter().filter(|r| r.cell.replication < 12) {
         let warning = swell_experiment::store::RunWarning {
             cell: run.cell.clone(),
-            warning: Warning::warning("emulator-late", "late"),
+            warning: Warning::warning(Code::EmulatorLate, "late"),
         };
         results.manifest.run_warnings.push(warning);
     }

@@ -2,7 +2,7 @@
 
 use super::open::{judged, program};
 use super::*;
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 use swell_experiment::measure::{Better, Measure};
 use swell_experiment::observe::{MeasureSample, PartTotals};
 use swell_experiment::store::RunWarning;
@@ -39,13 +39,13 @@ fn closed_loop(slow: impl Fn(&str, u32) -> bool) -> Results {
     results
 }
 
-fn warn(results: &mut Results, code: &str, background: &str) {
+fn warn(results: &mut Results, code: Code, background: &str) {
     let cells = results.runs.iter().map(|r| r.cell.clone());
     results.manifest.run_warnings = cells
         .filter(|c| c.background == background)
         .map(|cell| RunWarning {
             cell,
-            warning: Warning::note(code, "x"),
+            warning: Warning::note(code.clone(), "x"),
         })
         .collect();
 }
@@ -129,7 +129,7 @@ fn a_client_that_fails_only_beside_traffic_leaves_the_answer_open() {
     let mut results = closed_loop(|_, _| false);
     program(&mut results, &[]);
     assert_eq!(judged(&results).matters, Answer::No);
-    warn(&mut results, "client-failed", "poisson");
+    warn(&mut results, Code::ClientFailed, "poisson");
     let v = judged(&results);
     assert_eq!(v.matters, Answer::Unclear, "{}", full_text(&v));
     let said = "the client ended with an error in 10 of 10 runs with it, and in 0 of 10 without";
@@ -149,7 +149,7 @@ fn requests_that_are_not_the_same_are_not_compared() {
             (all[0].last_byte, all[0].observed_until, all[0].bytes) = (until, until, 500_000);
         }
     }
-    warn(&mut results, "merged-requests", "poisson");
+    warn(&mut results, Code::MergedRequests, "poisson");
     let v = judged(&results);
     let poisson = &v.backgrounds[1];
     assert_eq!(poisson.matters, Some(Answer::Unclear), "{}", full_text(&v));
@@ -206,7 +206,7 @@ fn what_never_happened_is_told() {
         }];
     }
     let v = judged(&results);
-    let note = v.doubts.iter().find(|d| d.code == "never-seen").unwrap();
+    let note = v.doubts.iter().find(|d| d.code == Code::NeverSeen).unwrap();
     // 0.741^10 = 0.05.
     assert!(
         note.message.contains("fewer than 26 % of the runs"),

@@ -563,7 +563,7 @@ fn times_of_runs_are_not_compared_with_times_of_requests() {
         of.manifest.run_warnings = whole
             .map(|cell| RunWarning {
                 cell,
-                warning: Warning::warning("no-request", "its runs are measured instead"),
+                warning: Warning::warning(Code::NoRequest, "its runs are measured instead"),
             })
             .collect();
     };

@@ -510,7 +510,7 @@ fn no_answer_rests_on_what_is_shown_beside() {
     assert_eq!(shown.len(), DECISIVE.len());
     assert!(shown.iter().all(|j| j.differs() && j.ratio.value > 15.0));
     assert!(!full_text(&v).contains("jitter"));
-    let few = |d: &swell_base::Warning| d.code == "few-samples";
+    let few = |d: &swell_base::Warning| d.code == Code::FewSamples;
     assert!(!v.doubts.iter().any(few), "{:?}", v.doubts);
     assert_eq!(set(0.05).matters, Answer::Yes);
 }
@@ -553,7 +553,7 @@ fn first_bytes_are_judged_where_pages_have_them() {
 /// A model that lacks harm of its trace does not show that there is none; what it does harm remains true.
 #[test]
 fn a_model_that_lacks_traffic_of_its_trace_leaves_no_open() {
-    let answers = |code: &str, slower: f64| {
+    let answers = |code: Code, slower: f64| {
         let mut results = results(10, |kind, _| if kind == "learnt" { slower } else { 1.0 });
         let facts = swell_experiment::store::ModelFacts {
             name: "polls".into(),
@@ -567,16 +567,16 @@ fn a_model_that_lacks_traffic_of_its_trace_leaves_no_open() {
         let cheapest = v.suite.as_ref().unwrap().cheapest.clone();
         (own.unwrap().matters, cheapest, full_text(&v))
     };
-    let (matters, cheapest, _) = answers("short-trace", 1.0);
+    let (matters, cheapest, _) = answers(Code::ShortTrace, 1.0);
     assert_eq!(
         (matters, cheapest.as_deref()),
         (Some(Answer::No), Some("none"))
     );
-    for code in ["load-left-out", "bursts-spread", "sessions-in-step"] {
-        let (unclear, nothing, text) = answers(code, 1.0);
+    for code in [Code::LoadLeftOut, Code::BurstsSpread, Code::SessionsInStep] {
+        let (unclear, nothing, text) = answers(code.clone(), 1.0);
         assert_eq!((unclear, nothing), (Some(Answer::Unclear), None), "{text}");
         assert!(
-            text.contains("the model polls lacks") && text.contains(code),
+            text.contains("the model polls lacks") && text.contains(code.as_str()),
             "{text}"
         );
         assert_eq!(answers(code, 2.0).0, Some(Answer::Yes));

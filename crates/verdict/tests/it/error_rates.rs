@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use swell_base::Stream;
+use swell_base::{Code, Stream};
 use swell_experiment::run::{Ended, Options};
 use swell_experiment::store::{Manifest, RunResult};
 use swell_experiment::{Backend, Plan, Results, Simulator};
@@ -209,7 +209,7 @@ fn a_short_learnt_run_goes_all_the_way_to_its_verdict() {
         .manifest
         .warnings
         .iter()
-        .any(|w| w.code == "rate-missed");
+        .any(|w| w.code == Code::RateMissed);
     let expected = alone.expected_bps.unwrap_or(alone.down_bps);
     assert_eq!((expected / 14e6 - 1.0).abs() > 0.05, missed, "{alone:?}");
     let verdict = Verdict::of(&results).foregrounds.remove(0);

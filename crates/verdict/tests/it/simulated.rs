@@ -177,7 +177,7 @@ run = { replications = 2, warmup = "1s", duration = "8s" }
 "#,
     );
     let foreground = Verdict::of(&results).foregrounds.remove(0);
-    let doubts: Vec<&str> = foreground.doubts.iter().map(|d| &*d.code).collect();
+    let doubts: Vec<&str> = foreground.doubts.iter().map(|d| d.code.as_str()).collect();
     assert!(!doubts.contains(&"load-yields"), "{doubts:?}");
 }
 

@@ -7,7 +7,7 @@ use super::drain;
 use super::oracle::installed;
 use crate::build::{MICROS, Order, ethernet, pcap_header, pcap_record, udp, v4, web_frames};
 use crate::folder::traces;
-use swell_base::Dur;
+use swell_base::{Code, Dur};
 use swell_capture::Reader;
 use swell_capture::flow::{
     Direction, EndReason, FlowReader, FlowRecord, FlowSkip, IpfixWriter, Layer, Metering,
@@ -127,7 +127,7 @@ fn a_metered_capture_keeps_its_doubts_and_its_name() {
             }
         };
         assert!(error.starts_with("some.pcap: at byte "), "{error}");
-        let codes: Vec<String> = reader.doubts().into_iter().map(|w| w.code).collect();
+        let codes: Vec<Code> = reader.doubts().into_iter().map(|w| w.code).collect();
         let counts = reader.counts();
         let damage = |s: &FlowSkip| s.is_damage() && counts.skipped(*s).times > 0;
         assert_eq!(FlowSkip::ALL.into_iter().find(damage), None);
@@ -135,7 +135,7 @@ fn a_metered_capture_keeps_its_doubts_and_its_name() {
     };
     assert_eq!(codes(1, &[datagram.clone(), arp.clone()]), (vec![], 1));
     let radiotap = codes(127, &[datagram, arp]);
-    assert_eq!(radiotap, (vec!["capture-link-type".to_owned()], 2));
+    assert_eq!(radiotap, (vec![Code::CaptureLinkType], 2));
 }
 
 #[test]

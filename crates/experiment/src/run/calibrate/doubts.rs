@@ -1,6 +1,6 @@
 //! Doubts about calibrated rates.
 
-use swell_base::{Rate, Warning};
+use swell_base::{Code, Rate, Warning};
 
 use super::{DOUBTFUL, Job, Rates, Search, Site, Try};
 use crate::backend::Offered;
@@ -35,7 +35,7 @@ pub(super) fn of(site: &Site<'_>, job: &Job<'_>, best: &Try, measured: &Measured
             false => "most of it does",
         };
         doubts.push(Warning::warning(
-            "open-loop-loss",
+            Code::OpenLoopLoss,
             format!(
                 "background {name} loses {:.1} % of its packets with the network to itself: {what} not slow down, as the traffic that it stands for would",
                 best.lost * 100.0
@@ -57,7 +57,7 @@ fn astray(name: &str, offers: &[Option<Offered>]) -> Option<Warning> {
         .into_iter()
         .find(|&d| asked[d] > 0.0 && (drawn[d] / asked[d] - 1.0).abs() > ASTRAY)?;
     Some(Warning::warning(
-        "rate-missed",
+        Code::RateMissed,
         format!(
             "background {name}: {:.2} Mbit/s {} were asked for, and the draws of these runs offer {:.2} Mbit/s: few sources with long periods vary as much; more of them, longer runs or more replications come nearer",
             asked[d] / 1e6,
@@ -86,7 +86,7 @@ pub(super) fn missed(name: &str, search: &Search, best: &Try) -> Option<Warning>
         _ => "the network carries no more, or runs are too short to show its mean",
     };
     Some(Warning::warning(
-        "rate-missed",
+        Code::RateMissed,
         format!(
             "background {name}: {mega:.2} Mbit/s were asked for, {came:.2} Mbit/s came of {pace:.3} times its own load: {why}",
         ),
@@ -95,7 +95,7 @@ pub(super) fn missed(name: &str, search: &Search, best: &Try) -> Option<Warning>
 /// A doubt about a search that ended with the most copies that are made.
 fn crowded(name: &str, mega: f64, came: f64) -> Warning {
     Warning::warning(
-        "rate-missed",
+        Code::RateMissed,
         format!(
             "background {name}: {mega:.2} Mbit/s were asked for, {came:.2} Mbit/s came of {MOST_COPIES} copies of its model, and no more are made",
         ),
@@ -114,7 +114,7 @@ pub(super) fn of_copies(plan: &Plan, measured: &Rates) -> Vec<Warning> {
         let apart = (plays / learnt - 1.0).abs() > DOUBTFUL;
         apart.then(|| {
             Warning::warning(
-                "copied-apart",
+                Code::CopiedApart,
                 format!(
                     "background {} was learnt from {of} at {learnt:.3} times its own load, and {of} plays {plays:.3} times: their loads differ as much",
                     copy.name()
@@ -154,7 +154,7 @@ pub(super) fn of_links(plan: &Plan) -> Vec<Warning> {
                 other != slowest[d].queue && range(other).is_some_and(slower)
             })?;
             Some(Warning::warning(
-                "slowest-changes",
+                Code::SlowestChanges,
                 format!(
                     "background {}: its slowest link {} is `{}` when a run begins, and `{}` later: its loads are counted at the first",
                     part.name(),
@@ -176,7 +176,7 @@ pub(super) fn of_rates(name: &str, m: &Measured) -> Vec<Warning> {
     let mega = |bps: f64| bps / 1e6;
     if m.target_bps.is_some() && m.up_bps > m.down_bps {
         doubts.push(Warning::warning(
-            "up-exceeds-down",
+            Code::UpExceedsDown,
             format!(
                 "background {name}: it was scaled until {:.2} Mbit/s flow down, and {:.2} Mbit/s flow up: the up link may be the bottleneck",
                 mega(m.down_bps),
@@ -188,7 +188,7 @@ pub(super) fn of_rates(name: &str, m: &Measured) -> Vec<Warning> {
         && k > MANY
     {
         doubts.push(Warning::warning(
-            "many-copies",
+            Code::ManyCopies,
             format!(
                 "background {name}: {k:.1} x the model's sessions: many copies of few sessions are smoother than real traffic of this rate; learn from a busier link",
             ),
@@ -198,7 +198,7 @@ pub(super) fn of_rates(name: &str, m: &Measured) -> Vec<Warning> {
     let (low, high) = each().fold((f64::INFINITY, 0.0f64), |(l, h), x| (l.min(x), h.max(x)));
     if high > (1.0 + UNEVEN) * low {
         doubts.push(Warning::note(
-            "uneven-seeds",
+            Code::UnevenSeeds,
             format!(
                 "background {name}: {:.2} to {:.2} Mbit/s down by seed; what is scaled to it or matches it equals its mean over the seeds only",
                 mega(low),

@@ -6,7 +6,7 @@ use super::*;
 fn codes(m: &Measured) -> Vec<String> {
     doubts::of_rates("x", m)
         .into_iter()
-        .map(|d| d.code)
+        .map(|d| d.code.to_string())
         .collect()
 }
 

@@ -20,7 +20,7 @@ fn simulated(text: &str) -> Manifest {
 }
 
 /// The messages of the warnings with this code.
-fn said<'m>(manifest: &'m Manifest, code: &str) -> Vec<&'m str> {
+fn said<'m>(manifest: &'m Manifest, code: Code) -> Vec<&'m str> {
     let warnings = manifest.warnings.iter().filter(|w| w.code == code);
     warnings.map(|w| &*w.message).collect()
 }
@@ -35,7 +35,7 @@ fn a_mix_of_packets_that_overloads_the_link_is_doubted() {
     let mix = "[[background]]\nname = \"mix\"\nkind = \"mix\"\nof = [\"a\", \"b\", \"c\"]";
     let all = ["a", "b", "c"].map(packets).concat();
     let manifest = simulated(&with(&format!("{base}{all}{mix}")));
-    let doubts = said(&manifest, "open-loop-loss");
+    let doubts = said(&manifest, Code::OpenLoopLoss);
     assert_eq!(doubts.len(), 1, "{:?}", manifest.warnings);
     assert!(
         doubts[0].contains("background mix") && doubts[0].contains("most of it does not slow down"),
@@ -46,7 +46,7 @@ fn a_mix_of_packets_that_overloads_the_link_is_doubted() {
     let few = "[[background]]\nname = \"a\"\nkind = \"cbr\"\nrate = \"1Mbit\"\n";
     let of_two = mix.replace("\"b\", ", "");
     let other = simulated(&with(&format!("{few}{greedy}{of_two}")));
-    assert_eq!(said(&other, "open-loop-loss"), Vec::<&str>::new());
+    assert_eq!(said(&other, Code::OpenLoopLoss), Vec::<&str>::new());
     assert!(other.measured.contains_key("mix"));
 }
 
@@ -121,14 +121,14 @@ fn draws_of_packets_that_miss_their_rate_are_doubted() {
         simulated(&with(&text))
     };
     let few = bursts("sources = 1\nshape = 1.05\non = \"20s\"\noff = \"40s\"");
-    let doubts = said(&few, "rate-missed");
+    let doubts = said(&few, Code::RateMissed);
     assert_eq!(doubts.len(), 1, "{:?}", few.warnings);
     assert!(
         doubts[0].contains("5.00 Mbit/s down were asked for, and the draws of these runs offer"),
         "{doubts:?}"
     );
     let many = bursts("sources = 2000\nshape = 1.9");
-    assert_eq!(said(&many, "rate-missed"), Vec::<&str>::new());
+    assert_eq!(said(&many, Code::RateMissed), Vec::<&str>::new());
 }
 
 /// Equal load over a run, although one of the two sends half of the time.
@@ -196,7 +196,7 @@ fn loads_are_counted_at_one_link_although_another_becomes_the_slowest() {
             ..options(&scratch, "r", 1)
         };
         let manifest = complete(&plan, &fresh).manifest;
-        let found = said(&manifest, "slowest-changes");
+        let found = said(&manifest, Code::SlowestChanges);
         found
             .into_iter()
             .map(str::to_owned)

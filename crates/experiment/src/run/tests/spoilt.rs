@@ -31,13 +31,18 @@ impl Backend for Disturbed {
         seen.push(cell.clone());
         let before = seen.iter().filter(|c| **c == cell).count();
         if (&*cell.0, cell.1) == SPOILT && before <= self.attempts {
-            observed.warnings.push(Warning::warning("spoilt", ""));
+            observed
+                .warnings
+                .push(Warning::warning(Code::EmulatorLate, ""));
         }
         Ok(observed)
     }
 
     fn is_spoilt(&self, observed: &Observations) -> bool {
-        observed.warnings.iter().any(|w| w.code == "spoilt")
+        observed
+            .warnings
+            .iter()
+            .any(|w| w.code == Code::EmulatorLate)
     }
 
     fn measure(
@@ -72,7 +77,10 @@ fn a_spoilt_run_is_repeated_once_after_all_others() {
             assert_eq!(*seen.last().unwrap(), (SPOILT.0.to_owned(), SPOILT.1));
         }
         let warned = &results.manifest.run_warnings;
-        assert_eq!(warned.iter().any(|w| w.warning.code == "spoilt"), still);
+        assert_eq!(
+            warned.iter().any(|w| w.warning.code == Code::EmulatorLate),
+            still
+        );
         assert!(tables(&whole.dir) == tables(&options.dir));
     }
 }
@@ -104,7 +112,7 @@ fn a_spoilt_run_of_an_interrupted_call_is_repeated() {
         };
         assert_eq!(times(), 2);
         let warned = &results.manifest.run_warnings;
-        assert!(warned.iter().all(|w| w.warning.code != "spoilt"));
+        assert!(warned.iter().all(|w| w.warning.code != Code::EmulatorLate));
         assert!(tables(&whole.dir) == tables(&options.dir));
     }
 }
@@ -143,5 +151,5 @@ fn a_spoilt_run_is_forgotten_only_when_it_has_been_repeated() {
         panic!("{ended:?}")
     };
     let warned = &results.manifest.run_warnings;
-    assert!(warned.iter().all(|w| w.warning.code != "spoilt"));
+    assert!(warned.iter().all(|w| w.warning.code != Code::EmulatorLate));
 }

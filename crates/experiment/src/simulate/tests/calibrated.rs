@@ -1,6 +1,6 @@
 //! Rates of backgrounds: what calibration finds is what runs carry.
 
-use swell_base::Dur;
+use swell_base::{Code, Dur};
 
 use super::*;
 use crate::made_up::MadeUp;
@@ -96,7 +96,7 @@ fn a_matched_rate_that_its_own_path_does_not_carry_is_a_doubt() {
     let results = results_of(&text);
     let warnings = results.manifest.warnings.iter();
     let lossy: Vec<&str> = warnings
-        .filter(|w| w.code == "open-loop-loss")
+        .filter(|w| w.code == Code::OpenLoopLoss)
         .map(|w| w.message.as_str())
         .collect();
     assert_eq!(lossy.len(), 1, "{lossy:?}");
@@ -117,7 +117,7 @@ fn a_rate_with_a_phase_is_that_of_the_runs() {
     assert!((mean / 5e6 - 1.0).abs() < 0.1, "{runs:?}");
     let notes = results.manifest.run_warnings.iter();
     let same: Vec<u32> = notes
-        .filter(|w| w.warning.code == "same-phase")
+        .filter(|w| w.warning.code == Code::SamePhase)
         .map(|w| w.cell.replication)
         .collect();
     assert_eq!(same, [1]);
@@ -136,7 +136,7 @@ fn a_background_with_energy_at_a_long_timescale_is_measured() {
 fn packets_that_flow_up_only_miss_no_rate() {
     let up = "[[background]]\nname = \"up\"\nkind = \"cbr\"\ntransport = \"tcp\"\nrate = \"0Mbit\"\nrate_up = \"5Mbit\"";
     let results = results_of(&file(ONE, up, SHORT));
-    let missed = |w: &&swell_base::Warning| w.code == "rate-missed";
+    let missed = |w: &&swell_base::Warning| w.code == Code::RateMissed;
     assert!(results.manifest.warnings.iter().find(missed).is_none());
     let measured = &results.manifest.measured["up"];
     assert!((measured.up_bps / 5e6 - 1.0).abs() < 0.05, "{measured:?}");

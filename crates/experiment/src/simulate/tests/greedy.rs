@@ -1,5 +1,7 @@
 //! Endless transfers: replications differ randomly and are not copies.
 
+use swell_base::Code;
+
 use super::*;
 use crate::observe::{Flow, Observations};
 
@@ -132,7 +134,7 @@ fn seeds_are_replications() {
 fn locked_phases_are_a_doubt() {
     let doubted = |tcp| {
         let warnings = ten(tcp, 0).warnings;
-        let found = warnings.iter().find(|w| w.code == "phase-effects");
+        let found = warnings.iter().find(|w| w.code == Code::PhaseEffects);
         found.map(|w| w.message.clone())
     };
     for locked in ["{ profile = \"ns2-modern\" }", "{ jitter = \"0s\" }"] {

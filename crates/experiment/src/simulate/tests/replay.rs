@@ -4,6 +4,8 @@ use std::fs;
 
 use tempfile::TempDir;
 
+use swell_base::Code;
+
 use super::*;
 
 /// A packet: time in milliseconds, whether it goes outwards, network-layer bytes.
@@ -361,7 +363,7 @@ fn a_trace_that_is_played_once_begins_with_its_first_packet() {
         let spec = plan.spec(&plan.cells[cell], &BTreeMap::new());
         let observed = Simulator.run(&spec.expect("a run"), &|_| {}, &|| false);
         let observed = observed.expect("it runs");
-        let same = observed.warnings.iter().any(|w| w.code == "same-phase");
+        let same = observed.warnings.iter().any(|w| w.code == Code::SamePhase);
         (arrived(&observed, 1), same)
     };
     let first = played("once = true\nphase = \"0s\"", 0).0;

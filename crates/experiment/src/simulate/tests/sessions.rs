@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use swell_base::Dur;
+use swell_base::{Code, Dur};
 use swell_traffic::flowlevel::{Configurator, Direction, FlowModel, Options, Record};
 
 use super::*;
@@ -104,7 +104,7 @@ fn a_rate_is_that_of_the_intervals_that_a_run_plays() {
     let carried = played("");
     let found = &carried.measured["fetches"];
     assert!((found.down_bps / 4e6 - 1.0).abs() < 0.05, "{found:?}");
-    assert!(carried.warnings.iter().all(|w| w.code != "rate-missed"));
+    assert!(carried.warnings.iter().all(|w| w.code != Code::RateMissed));
     // From the second interval on there are as many sessions as the model says.
     let later = played("first = 1");
     let sessions = |m: &crate::store::Manifest| m.measured["fetches"].sessions.expect("scaled");
@@ -389,7 +389,7 @@ fn datagrams_of_a_model_that_are_lost_alone_raise_a_doubt() {
             panic!("{ended:?}")
         };
         let warnings = &results.manifest.warnings;
-        let lossy = warnings.iter().any(|w| w.code == "open-loop-loss");
+        let lossy = warnings.iter().any(|w| w.code == Code::OpenLoopLoss);
         assert_eq!(lossy, doubts, "{warnings:?}");
     }
 }

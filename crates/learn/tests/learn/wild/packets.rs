@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use swell_base::Code;
 use swell_capture::{Heading, Packet, Tcp, TcpOptions, Transport};
 use swell_learn::{Learner, Options};
 use swell_traffic::{Exchange, Model};
@@ -101,7 +102,11 @@ pub fn learnt(packets: &[Packet], preview: usize) -> Model {
     let passed: u64 = packets.iter().map(|p| u64::from(p.ip_len)).sum();
     let counted = model.totals.bytes.iter().sum::<u64>();
     assert_eq!(model.load.bytes.iter().flatten().sum::<u64>(), counted);
-    if model.warnings.iter().any(|w| w.code == "repeated-capture") {
+    if model
+        .warnings
+        .iter()
+        .any(|w| w.code == Code::RepeatedCapture)
+    {
         // Repeated packets count once.
         assert!(counted < passed);
         return model;

@@ -38,7 +38,10 @@ fn judged(copy: impl Fn(&str, f64) -> f64) -> BTreeMap<String, BTreeMap<String, 
     });
     let numbers: Vec<Vec<f64>> = numbers.collect();
     let made = study.study(&numbers);
-    let doubts = made.doubts.iter().filter(|d| d.code.ends_with("-failed"));
+    let doubts = made
+        .doubts
+        .iter()
+        .filter(|d| d.code.as_str().ends_with("-failed"));
     assert_eq!(doubts.count(), 0, "{:?}", made.doubts);
     let mut all = BTreeMap::new();
     for ledger in &made.ledgers {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::Section;
 use crate::bundled::Bundled;
+use swell_base::Code;
 use swell_experiment::run::grid::Task as _;
 
 /// The study with the line `codel` restricted to these measures.
@@ -56,7 +57,7 @@ fn a_measure_that_means_nothing_of_a_line_has_no_number() {
                 assert_eq!(there, of_page, "{measures}: {row}");
             }
         }
-        assert!(made.doubts.iter().all(|d| d.code == "few-seeds"));
+        assert!(made.doubts.iter().all(|d| d.code == Code::FewSeeds));
     }
 }
 
@@ -75,7 +76,7 @@ fn seeds_without_a_number_are_told() {
         let doubt = made
             .doubts
             .iter()
-            .find(|d| d.code == "seeds-without-number");
+            .find(|d| d.code == Code::SeedsWithoutNumber);
         let tentative = made.ledgers[0].entries[0].findings[0].tentative;
         let shown = every_number(&made.sections).1[0][3].clone();
         (doubt.map(|d| d.message.clone()), tentative, shown)
@@ -107,13 +108,13 @@ fn warnings_of_runs_reach_the_page() {
         panic!("nobody stopped it");
     };
     let name = swell_experiment::run::grid::name(&study.cells()[0]);
-    let missed = swell_base::Warning::warning("rate-missed", "18 Mbit/s asked, 12 carried");
+    let missed = swell_base::Warning::warning(Code::RateMissed, "18 Mbit/s asked, 12 carried");
     study.warnings.keep(&name, "rate", missed).unwrap();
     let again = read();
     again.run(&options, &|_| {}, &|| false).unwrap();
     for either in [study, again] {
         let doubts = either.study(&numbers).doubts;
-        let found = doubts.iter().find(|d| d.code == "rate-missed");
+        let found = doubts.iter().find(|d| d.code == Code::RateMissed);
         let text = &found.expect("a run had it").message;
         assert!(
             text.starts_with("18 Mbit/s asked, 12 carried (1 of "),

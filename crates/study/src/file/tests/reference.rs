@@ -1,5 +1,7 @@
 //! The length of a reference's runs, and which of our runs are compared with them.
 
+use swell_base::Code;
+
 use super::*;
 use crate::Study;
 
@@ -28,7 +30,7 @@ fn said_of(page: &Study) -> (Vec<&str>, bool, bool) {
             facts.push(value);
         }
     }
-    let doubted = page.doubts.iter().any(|d| d.code == "reference-length");
+    let doubted = page.doubts.iter().any(|d| d.code == Code::ReferenceLength);
     let beside = page.sections.iter().any(|s| s.title.starts_with("Beside"));
     let theirs = !page.ledgers[0].entries[0].findings[0].reference.is_empty();
     assert!(beside || !theirs, "numbers beside ours and no section");

@@ -125,7 +125,10 @@ fn the_paper_s_router_holds_everywhere() {
     let (study, asked, runs) = played(false, like_the_paper);
     assert_eq!(runs, 27);
     assert!(
-        study.doubts.iter().all(|d| !d.code.ends_with("-failed")),
+        study
+            .doubts
+            .iter()
+            .all(|d| !d.code.as_str().ends_with("-failed")),
         "{:?}",
         study.doubts
     );

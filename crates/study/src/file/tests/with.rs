@@ -1,5 +1,7 @@
 //! Values changed with `--with`.
 
+use swell_base::Code;
+
 use super::*;
 use crate::bundled::Bundled;
 
@@ -39,7 +41,7 @@ fn a_value_of_the_study_is_another_on_request() {
     let page = |study: &FileStudy| study.study(&vec![vec![1.0, 1.0]; study.cells().len()]);
     let doubt = |study: &FileStudy| {
         let all = page(study).doubts;
-        all.into_iter().find(|d| d.code == "changed-study")
+        all.into_iter().find(|d| d.code == Code::ChangedStudy)
     };
     // An assignment of the current value is not a change.
     assert_eq!(doubt(&own), None);
@@ -173,13 +175,13 @@ fn what_is_asked_for_is_so_in_a_first_look_too() {
         let study = bundled.study(&overrides).unwrap_or_else(|e| panic!("{e}"));
         assert!(study.groups().all(|g| g.seconds == seconds), "{with:?}");
         let doubts = study.doubts();
-        let of = |code: &str| doubts.iter().find(|d| d.code == code);
-        let said = of("changed-study").map(|d| d.message.as_str());
+        let of = |code: Code| doubts.iter().find(|d| d.code == code);
+        let said = of(Code::ChangedStudy).map(|d| d.message.as_str());
         assert_eq!(
             said.map(|s| s.trim_start_matches("a study that was changed: ")),
             changed
         );
-        let first = &of("quick-study").expect("a first look").message;
+        let first = &of(Code::QuickStudy).expect("a first look").message;
         let but = changed.and_then(|c| c.split(',').next());
         let but = but.map_or_else(String::new, |c| format!(", but {c}"));
         assert!(first.contains(&format!("instead of ten{but};")), "{first}");
@@ -249,10 +251,15 @@ fn a_changed_study_has_no_reference() {
         crate::Verdict::NotTested,
     );
     assert_eq!(said(&other), expected);
-    let doubt = other.doubts.iter().find(|d| d.code == "changed-study");
+    let doubt = other.doubts.iter().find(|d| d.code == Code::ChangedStudy);
     assert_eq!(
         doubt.expect("it was").severity,
         swell_base::Severity::Warning
     );
-    assert!(!other.doubts.iter().any(|d| d.code.contains("reference")));
+    assert!(
+        !other
+            .doubts
+            .iter()
+            .any(|d| d.code.as_str().contains("reference"))
+    );
 }

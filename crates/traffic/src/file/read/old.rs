@@ -1,13 +1,13 @@
 //! Files of version 2.
 
-use swell_base::{Dur, Warning};
+use swell_base::{Code, Dur, Warning};
 
 use crate::{Datagrams, Run};
 
 /// The warning about information missing in an older version.
 pub(super) fn warning(version: u64) -> Warning {
     Warning::warning(
-        "old-version",
+        Code::OldVersion,
         format!(
             "the model file is of version {version}: a user with a connection that stays open is silent \
              until it ends, and long datagram flows are out of order; learn the model again"

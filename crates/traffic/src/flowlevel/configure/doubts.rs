@@ -1,6 +1,6 @@
 //! Warnings about a model made from flow records.
 
-use swell_base::Warning;
+use swell_base::{Code, Warning};
 
 use super::super::merge::MAX_INTERVALS;
 use super::super::model::FlowModel;
@@ -35,14 +35,14 @@ pub(super) fn doubts(model: &FlowModel, of: &Doubtful) -> Vec<Warning> {
         ..
     } = of;
     if of.beyond > 0 {
-        doubts.push(Warning::warning("out-of-reach", format!(
+        doubts.push(Warning::warning(Code::OutOfReach, format!(
             "{} of {} records are left out: a model has at most {MAX_INTERVALS} intervals, here of {}, and these records \
              are too far from the others; if their times are right, a longer --interval takes them in",
             of.beyond, t.records, model.interval
         )));
     }
     if of.ahead > 0 {
-        doubts.push(Warning::warning("times-ahead", format!(
+        doubts.push(Warning::warning(Code::TimesAhead, format!(
             "{} of {} records are left out: they begin more than a day after all others until then, so their times are \
              taken to be wrong",
             of.ahead, t.records
@@ -52,13 +52,13 @@ pub(super) fn doubts(model: &FlowModel, of: &Doubtful) -> Vec<Warning> {
         doubts.extend(sampling_doubts(model, sampled));
     }
     if without_flags > 0 {
-        doubts.push(Warning::note("no-flags", format!(
+        doubts.push(Warning::note(Code::NoFlags, format!(
             "{without_flags} records have no TCP flags: connections are separated by silence, their ends \
              and clients inferred from times and ports"
         )));
     }
     if t.censored * 20 > files && t.censored > 0 {
-        doubts.push(Warning::warning("censored", format!(
+        doubts.push(Warning::warning(Code::Censored, format!(
             "{} of {files} connections were not seen whole: the sizes of the largest are estimates", t.censored
         )));
     }
@@ -68,13 +68,13 @@ pub(super) fn doubts(model: &FlowModel, of: &Doubtful) -> Vec<Warning> {
         } else {
             "server"
         };
-        doubts.push(Warning::note("one-way", format!(
+        doubts.push(Warning::note(Code::OneWay, format!(
             "all files come from the {way}: the records are of one direction, or of both together"
         )));
     }
     if t.evicted > 0 {
         doubts.push(Warning::warning(
-            "evicted",
+            Code::Evicted,
             format!(
                 "{} entries were given up early because a table was full: --table-entries makes room for more",
                 t.evicted
@@ -82,7 +82,7 @@ pub(super) fn doubts(model: &FlowModel, of: &Doubtful) -> Vec<Warning> {
         ));
     }
     if files > 0 && model.tcp.gaps.is_empty() {
-        doubts.push(Warning::warning("no-gaps", format!(
+        doubts.push(Warning::warning(Code::NoGaps, format!(
             "no client opened two of the {files} connections to one server within the session gap: a \
              session opens one connection per interval"
         )));
@@ -94,14 +94,14 @@ pub(super) fn doubts(model: &FlowModel, of: &Doubtful) -> Vec<Warning> {
         && middling < ENOUGH
         && files >= 100
     {
-        doubts.push(Warning::note("few-per-interval", format!(
+        doubts.push(Warning::note(Code::FewPerInterval, format!(
             "a middling interval has {middling} connections: played as it is, the volume of single intervals is more \
              than 5 % off where there are fewer than {ENOUGH}, that of all together is not; a longer --interval has more"
         )));
     }
     if files > 0 && files < 100 {
         doubts.push(Warning::warning(
-            "few-connections",
+            Code::FewConnections,
             format!("{files} connections are few for a law of sizes"),
         ));
     }
@@ -111,7 +111,7 @@ pub(super) fn doubts(model: &FlowModel, of: &Doubtful) -> Vec<Warning> {
 /// Warnings about what sampling leaves unknown.
 fn sampling_doubts(model: &FlowModel, records: u64) -> Vec<Warning> {
     let mut doubts = vec![Warning::note(
-        "sampled",
+        Code::Sampled,
         format!(
             "{records} of {} records are packet-sampled. Volumes are multiplied out; gaps, sessions and the \
              popularity of hosts are those of connections with a sampled packet; UDP flows without one are not \
@@ -124,14 +124,14 @@ fn sampling_doubts(model: &FlowModel, records: u64) -> Vec<Warning> {
         doubts.push(match s.connections {
             Some(connections) => {
                 let [low, high] = connections.interval();
-                let (severity, hint): (fn(&str, String) -> Warning, _) =
+                let (severity, hint): (fn(Code, String) -> Warning, _) =
                     if connections.relative() > COARSE {
                         (Warning::warning, ": more records would tell")
                     } else {
                         (Warning::note, "")
                     };
                 severity(
-                    "sampled-sizes",
+                    Code::SampledSizes,
                     format!(
                         "sampled 1 in {n}: {:.0} connections by their SYNs (95 %: {low:.0} to {high:.0}){hint}; \
                          the law of sizes below {} bytes is a smooth guess that meets their number and volume",
@@ -140,7 +140,7 @@ fn sampling_doubts(model: &FlowModel, records: u64) -> Vec<Warning> {
                 )
             }
             None => Warning::warning(
-                "sampled-counts",
+                Code::SampledCounts,
                 format!(
                     "sampled 1 in {n} without a TCP flag that tells a SYN: connections without a sampled packet \
                      are not counted, so there are too few connections and sizes are too large; volumes are right"

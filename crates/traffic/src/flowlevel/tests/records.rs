@@ -1,5 +1,7 @@
 //! From records to connections and sources.
 
+use swell_base::Code;
+
 use super::*;
 
 /// The record of a complete connection, cut in two by a time-out.
@@ -77,7 +79,7 @@ fn what_the_end_of_the_trace_cut_off_is_censored() {
         (model.tcp.down.complete.sum(), model.tcp.down.censored.sum()),
         (10_000, 20_000)
     );
-    assert!(model.warnings.iter().any(|w| w.code == "censored"));
+    assert!(model.warnings.iter().any(|w| w.code == Code::Censored));
 }
 
 #[test]
@@ -257,7 +259,7 @@ fn a_record_months_ahead_does_not_move_the_clock() {
         records.insert(place, file(1, 2, 9_000, now + 2 * month, 70_000));
         let model = configure(&records, options());
         assert_eq!(model.totals.refused, 1, "at {place}");
-        let told = model.warnings.iter().any(|w| w.code == "times-ahead");
+        let told = model.warnings.iter().any(|w| w.code == Code::TimesAhead);
         assert!(told, "at {place}");
         assert_eq!(model.tcp, clean.tcp, "at {place}");
         assert_eq!(model.span, clean.span, "at {place}");
@@ -298,7 +300,7 @@ fn records_in_order_fill_all_intervals_of_a_model() {
             .collect();
         configure(&records, options)
     };
-    let told = |model: &FlowModel| model.warnings.iter().any(|w| w.code == "out-of-reach");
+    let told = |model: &FlowModel| model.warnings.iter().any(|w| w.code == Code::OutOfReach);
     let whole = until(199_001);
     assert_eq!((whole.totals.refused, told(&whole)), (0, false));
     assert_eq!(whole.tcp.down.count(), 200);

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use swell_base::{Dur, Stream};
+use swell_base::{Code, Dur, Stream};
 
 use super::*;
 use crate::backend::{Backend, MeasuredRates, Offered, RunError};
@@ -303,7 +303,7 @@ fn a_copy_of_another_load_than_its_original_is_doubted() {
         .replace("duration = \"22s\"", "duration = \"23s\"");
     let said = |lost: Lost| {
         let (manifest, _) = manifest(&text, lost);
-        let apart = |w: &&swell_base::Warning| w.code == "copied-apart";
+        let apart = |w: &&swell_base::Warning| w.code == Code::CopiedApart;
         let doubts = manifest.warnings.iter().filter(apart);
         doubts.map(|w| w.message.clone()).collect::<Vec<String>>()
     };
