@@ -61,6 +61,7 @@
 //! into memory, so that pipes, compressed files and truncated files all take the same path. Each frame is examined
 //! once. `cargo bench -p swell-capture` measures the cost.
 
+mod apart;
 mod bytes;
 mod copies;
 mod counts;
@@ -69,7 +70,9 @@ mod doubts;
 mod error;
 pub mod flow;
 mod foreign;
+mod identified;
 mod in_order;
+mod interfaces;
 mod link;
 mod packet;
 mod pcap;

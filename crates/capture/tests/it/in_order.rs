@@ -239,9 +239,9 @@ fn what_a_sender_repeats_is_kept() {
         let one = |k: i64| (100 * i + k, udp((2 * i + k) as u16, 64, (i >> 4) as u16, 7));
         vec![one(0), one(1)]
     });
-    // The same in all, 6 ms later.
+    // The same in all, 1.2 s later.
     let later = of(&|i| {
-        let one = |k: i64| (12_000 * i + 6_000 * k, udp(i as u16, 64, 1, 7));
+        let one = |k: i64| (2_400_000 * i + 1_200_000 * k, udp(i as u16, 64, 1, 7));
         vec![one(0), one(1)]
     });
     // A call over a stack without identifications and checksums.
