@@ -14,7 +14,7 @@ use std::hash::BuildHasher;
 use foldhash::fast::FixedState;
 
 use crate::Packet;
-use crate::copies::{DEEP, LEAST, SHARE, WITHIN, print};
+use crate::copies::{LEAST, SHARE, WITHIN, print};
 use crate::identified::Told;
 
 /// Longest time between a packet and its copy, nanoseconds.
@@ -22,7 +22,9 @@ const LONGEST: u64 = 1_000_000_000;
 /// Most packets between a packet and its copy: before a counter of 16 bits returns to the same number, and before a host
 /// that draws identifications may repeat one.
 const BETWEEN: u32 = 1 << 15;
+/// Buckets of the table of recent packets, and packets in each: 1.5 MB, with room for twice as many as may lie between.
 const BUCKETS: usize = 1 << 13;
+const DEEP: usize = 8;
 /// One in so many TCP packets with data must be a copy if nothing tells copies from retransmissions: twice in five.
 const DATA_SHARE: [u32; 2] = [2, 5];
 /// One copy in so many may be in another order than its packet.
@@ -124,6 +126,11 @@ impl Apart {
         self.doubtful.seen += self.data.seen;
         self.doubtful.copies += self.data.copies;
         (self.surely, self.data) = (Share::default(), Share::default());
+    }
+
+    /// Forgets the packets that were examined, before they are read again.
+    pub(crate) fn start(&mut self) {
+        self.recent.clear();
     }
 
     /// Whether the packet is a copy, in a capture that holds such.

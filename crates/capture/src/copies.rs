@@ -93,6 +93,7 @@ impl Copies {
         first.iter().for_each(|p| self.examine(p));
         self.decide(LEAST);
         self.start();
+        self.apart.start();
     }
 
     /// Whether packets have to be [noted](Copies::note) a second before they are looked up.

@@ -184,6 +184,83 @@ fn copies_of_the_capture_system_are_dropped() {
     }
 }
 
+/// Two points of a path that are farther apart: a router with a queue, or both ends of connections. The second point
+/// may lose some packets, and its queue may come and go.
+#[test]
+fn copies_that_come_much_later_are_dropped() {
+    let n = 20_000i64;
+    for [shortest, longest] in [
+        [6_000, 6_000],
+        [20_000, 20_000],
+        [15_000, 90_000],
+        [900_000, 900_000],
+    ] {
+        let sent = |i: i64| 1_000 * i;
+        // A queue that grows and drains in two seconds.
+        let later = |i: i64| shortest + (longest - shortest) * (i % 2_000 - 1_000).abs() / 1_000;
+        let lost = |i: &i64| i % 50 == 7;
+        let one = |i: i64, at, ttl| (at, udp(i as u16 + 1, ttl, (i >> 4) as u16, 0));
+        let mut all: Vec<(i64, Vec<u8>)> = (0..n).map(|i| one(i, sent(i), 64)).collect();
+        let again = (0..n).filter(|i| !lost(i));
+        all.extend(again.map(|i| one(i, sent(i) + later(i), 63)));
+        all.sort_by_key(|p| p.0);
+        let (times, _, copied, codes) = read(&file(all.clone()));
+        let lag = [shortest, longest];
+        assert!(
+            times.iter().copied().eq((0..n).map(sent)),
+            "{lag:?}: {:?}",
+            odd(&times)
+        );
+        assert_eq!(
+            (copied as i64, codes),
+            (n - n / 50, vec!["captured-twice".to_owned()])
+        );
+        // From some point of the trace on.
+        let alone = (0..3 * n).map(|i| one(i, sent(i) - 60_000_000, 64));
+        let (_, _, copied, codes) = read(&file(alone.chain(all)));
+        assert!(copied as i64 > n / 2, "{lag:?}: {copied}");
+        assert_eq!(codes, ["captured-twice"]);
+    }
+}
+
+/// Numbers that return are no copies: a counter that was counted around, and identifications drawn by chance.
+#[test]
+fn numbers_that_return_are_kept() {
+    let n = 200_000i64;
+    for chance in [false, true] {
+        let ident = |i: i64| match chance {
+            // The high bits of a product are as if drawn.
+            true => ((i * i + 17 * i).wrapping_mul(0x5851_f42d_4c95_7f2d) >> 40) as u16,
+            false => i as u16,
+        };
+        let all = (0..n).map(|i| (10 * i, udp(ident(i), 64, 1, 0)));
+        let (times, _, copied, codes) = read(&file(all));
+        assert_eq!(
+            (times.len() as i64, copied, codes.len()),
+            (n, 0, 0),
+            "{chance}"
+        );
+    }
+}
+
+/// A tunnel whose packets all have one identification, as those that are not fragmented may (RFC 6864), also in a capture
+/// that begins before it does.
+#[test]
+fn an_identification_that_never_changes_tells_nothing() {
+    let n = 20_000i64;
+    let tunnel = |from: i64| {
+        (0..n).flat_map(move |i| {
+            let one = |at, host| (at, between(1, 64, ([0, host], 50_000), ([7, host], 4_789)));
+            [one(from + 200 * i, 1), one(from + 200 * i + 90, 2)]
+        })
+    };
+    let (times, _, copied, codes) = read(&file(tunnel(0)));
+    assert_eq!((times.len() as i64, copied, codes.len()), (2 * n, 0, 0));
+    let before = (0..n).map(|i| (200 * i, udp(i as u16, 64, 1, 0)));
+    let (times, _, copied, codes) = read(&file(before.chain(tunnel(200 * n))));
+    assert_eq!((times.len() as i64, copied, codes.len()), (3 * n, 0, 0));
+}
+
 /// Metered flows count each packet once, too, also those before the first copies were noticed.
 #[test]
 fn copies_are_metered_once() {
