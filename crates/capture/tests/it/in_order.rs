@@ -2,7 +2,7 @@
 
 use super::build::{MICROS, Order, pcap_header, pcap_record};
 use swell_capture::flow::{FlowReader, Metering};
-use swell_capture::{InOrder, Packet, Reader};
+use swell_capture::{Heading, InOrder, LinkType, Packet, Reader, Record, Writer};
 
 /// A raw IPv4 packet with UDP of 100 bytes: identification, time to live, ports, checksum.
 fn udp(ident: u16, ttl: u8, port: u16, checksum: u16) -> Vec<u8> {
@@ -221,6 +221,122 @@ fn copies_that_come_much_later_are_dropped() {
         assert!(copied as i64 > n / 2, "{lag:?}: {copied}");
         assert_eq!(codes, ["captured-twice"]);
     }
+}
+
+/// A TCP segment with data over IPv6: sequence number and checksum.
+fn segment(seq: u32, checksum: u16) -> Vec<u8> {
+    let mut ip = vec![0x60, 0, 0, 0, 0, 120, 6, 64, 0x20, 1];
+    ip.resize(40, 0);
+    ip[39] = 1;
+    ip.extend([0x9c, 0x40, 0, 80]);
+    ip.extend(seq.to_be_bytes());
+    ip.extend([0, 0, 0, 1, 0x50, 0x10, 1, 0]);
+    ip.extend(checksum.to_be_bytes());
+    ip.resize(160, 0);
+    ip
+}
+
+/// IPv6 has no identifications. If nearly all segments with data come again, they are copies; if many do, it is said.
+#[test]
+fn copies_without_identifications() {
+    let n = 20_000i64;
+    for (again, expected) in [(1, "captured-twice"), (4, "recurring-packets"), (30, "")] {
+        let mut all: Vec<(i64, Vec<u8>)> = Vec::new();
+        for i in 0..n {
+            let one = |at| (at, segment(1_000 * i as u32, (i * 7_919) as u16 | 1));
+            all.push(one(1_000 * i));
+            if i % again == 0 {
+                all.push(one(1_000 * i + 20_000));
+            }
+        }
+        all.sort_by_key(|p| p.0);
+        let (times, _, copied, codes) = read(&file(all));
+        let codes: Vec<&str> = codes.iter().map(String::as_str).collect();
+        let expected: Vec<&str> = Some(expected)
+            .filter(|c| !c.is_empty())
+            .into_iter()
+            .collect();
+        assert_eq!(codes, expected);
+        let left = if again == 1 {
+            n
+        } else {
+            n + (n + again - 1) / again
+        };
+        assert_eq!((times.len() as i64, copied as i64), (left, (1 / again) * n));
+    }
+}
+
+/// A pcapng file of packets: interface, microseconds, bytes.
+fn with_interfaces(packets: &[(u32, i64, Vec<u8>)]) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), "a test").unwrap();
+    for name in ["first", "second", "third"] {
+        writer.interface(name, LinkType::RAW, 65_535).unwrap();
+    }
+    for (interface, us, data) in packets {
+        let record = Record {
+            interface: *interface,
+            time: (us + 1_000_000_000_000).unsigned_abs() * 1_000,
+            wire_len: data.len() as u32,
+            heading: Heading::Unknown,
+            data,
+        };
+        writer.packet(&record).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+/// What one interface sees is used, and what the other one sees alone: a router's own packets. Directions on an
+/// interface each are no copies.
+#[test]
+fn one_of_two_interfaces_is_used() {
+    let n = 30_000i64;
+    let mut all: Vec<(u32, i64, Vec<u8>)> = Vec::new();
+    let (own, far) = (([0, 1], 5_000), ([7, 7], 443));
+    let router = ([9, 9], 123);
+    let mut first = Vec::new();
+    for i in 0..n {
+        let (at, ident) = (1_000 * i, i as u16);
+        let (out, back) = (between(ident, 64, own, far), between(!ident, 64, far, own));
+        all.extend([(1, at, back.clone()), (0, at + 40_000, back)]);
+        all.extend([(0, at + 500, out.clone()), (1, at + 30_500, out)]);
+        first.extend([at + 40_000, at + 500]);
+        if i % 3 == 0 {
+            all.push((1, at + 700, between(ident, 64, router, far)));
+            first.push(at + 700);
+        }
+    }
+    all.sort_by_key(|p| p.1);
+    let (times, _, copied, codes) = read(&with_interfaces(&all));
+    assert!(times == sorted(&first), "{:?}", odd(&times));
+    assert_eq!(
+        (copied as i64, codes),
+        (2 * n, vec!["captured-twice".to_owned()])
+    );
+    // One after the other as well: from some point of the trace on.
+    let alone = (0..50_000).map(|i| {
+        (
+            0,
+            1_000 * i - 50_000_000,
+            between(i as u16, 64, own, router),
+        )
+    });
+    let (times, _, copied, _) = read(&with_interfaces(&alone.chain(all).collect::<Vec<_>>()));
+    let used = 50_000 + first.len();
+    assert!(
+        times.len() < used + 20_000 && copied as i64 > n,
+        "{} and {copied}",
+        times.len()
+    );
+    // A tap with an interface for each direction.
+    let tapped = (0..n).flat_map(|i| {
+        let (at, ident) = (1_000 * i, i as u16);
+        [
+            (0, at, between(ident, 64, own, far)),
+            (1, at + 300, between(ident, 64, far, own)),
+        ]
+    });
+    let (times, _, copied, codes) = read(&with_interfaces(&tapped.collect::<Vec<_>>()));
+    assert_eq!((times.len() as i64, copied, codes.len()), (2 * n, 0, 0));
 }
 
 /// Numbers that return are no copies: a counter that was counted around, and identifications drawn by chance.
