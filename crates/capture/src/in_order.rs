@@ -13,7 +13,7 @@ use crate::{Error, Packet, Reader};
 /// (`CAP_READ_TIMEOUT`). A clock that is set mostly steps farther. NTP may set it from 128 ms on (RFC 5905 section 11.3:
 /// `STEPT`): packets around such a step are mixed for as long.
 pub const WINDOW: i64 = 300_000_000;
-/// If what one interface sees is left out because another one sees it, it may see it so much earlier.
+/// An interface whose packets are left out because another one sees them may see them earlier by at most this.
 const AHEAD: i64 = 1_000_000_000;
 /// Most packets that are held back at once: about 25 MB of memory.
 const MOST: usize = 1 << 17;
@@ -26,7 +26,10 @@ const CALM: u32 = 1 << 16;
 /// clock was set, or captures were joined. If the capture system recorded packets twice, they are returned once.
 /// [`InOrder::doubts`] reports both.
 ///
-/// Memory use is bounded. A trace that is in order passes without being held back, except for its beginning.
+/// Of two interfaces that see the same packets, only what the first sees is returned. Packets are then held back for a
+/// second.
+///
+/// Memory use is bounded. Another trace that is in order passes without being held back, except for its beginning.
 #[derive(Debug)]
 pub struct InOrder<'a> {
     reader: Reader<'a>,

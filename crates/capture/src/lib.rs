@@ -1,9 +1,9 @@
 //! Reads captures and flow records from files, and writes pcapng and IPFIX files.
 //!
 //! [`Reader`] yields [`Packet`]s as the file has them: times, lengths, addresses and transport headers. [`InOrder`] puts
-//! them in the order of their times, and drops copies that a mirror port made. [`Counts`] reports what was read
-//! and what was lost on the way. [`Error`] reports where and why a file could not be read further. Nothing is lost
-//! silently, nothing panics, and memory use does not grow with the file.
+//! them in the order of their times, and drops copies that a mirror port or a second capture point made. [`Counts`]
+//! reports what was read and what was lost on the way. [`Error`] reports where and why a file could not be read further.
+//! Nothing is lost silently, nothing panics, and memory use does not grow with the file.
 //!
 //! ```
 //! use swell_capture::{Reader, Transport};
