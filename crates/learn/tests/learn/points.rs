@@ -29,7 +29,7 @@ impl Taps {
     fn pass(&mut self, six: bool, at: u64, arrives: Option<u64>, s: &Segment) {
         let ident = &mut self.idents[s.from];
         *ident += 1;
-        let ident = if s.numbered { *ident } else { 0 };
+        let number = if s.numbered { *ident } else { 0 };
         let length = 20 + s.payload;
         let hosts = match six {
             true => [1u8, 2].map(|n| {
@@ -50,7 +50,7 @@ impl Taps {
             false => {
                 frame.extend([8, 0, 0x45, 0]);
                 frame.extend((length + 20).to_be_bytes());
-                frame.extend(ident.to_be_bytes());
+                frame.extend(number.to_be_bytes());
                 frame.extend([0x40, 0, 64, 6, 0, 0]);
             }
         }
@@ -120,16 +120,17 @@ impl Taps {
                 self.pass(six, all, Some(all + delay), &ack(segments));
             } else {
                 read += 1;
-                let at = arrives + MS / 10;
-                self.pass(six, at, Some(at + delay), &ack(read));
+                let acked = arrives + MS / 10;
+                self.pass(six, acked, Some(acked + delay), &ack(read));
             }
         }
         let end = free + 2 * delay + 300 * MS;
-        let numbers = [client + 81, server + 1 + 1448 * segments];
-        self.pass(six, end, Some(end + delay), &segment(0, numbers, 0x11, 0));
-        let numbers = [server + 1 + 1448 * segments, client + 82];
-        let (end, got) = (end + delay + MS, end + 2 * delay + MS);
-        self.pass(six, end, Some(got), &segment(1, numbers, 0x11, 0));
+        let last = server + 1 + 1448 * segments;
+        let fin = segment(0, [client + 81, last], 0x11, 0);
+        self.pass(six, end, Some(end + delay), &fin);
+        let closed = end + delay + MS;
+        let fin_back = segment(1, [last, client + 82], 0x11, 0);
+        self.pass(six, closed, Some(closed + delay), &fin_back);
     }
 
     /// A file of what one of the points sees, or both.
