@@ -155,7 +155,7 @@ impl Apart {
     /// apart.
     pub(crate) fn came_again(&self) -> Option<f64> {
         let d = &self.doubtful;
-        let many = d.copies >= LEAST && d.copies * SHARE >= d.seen;
+        let many = d.copies >= LEAST && d.copies >= d.seen / SHARE;
         (many && !self.systematic).then(|| f64::from(d.copies) / f64::from(d.seen))
     }
 

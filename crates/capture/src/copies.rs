@@ -82,7 +82,7 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// Examines the beginning of a trace, in the order of times.
+    /// Examines the beginning of a trace.
     pub(crate) fn begin(&mut self, packets: &[&Packet]) {
         self.start();
         packets.iter().for_each(|p| self.identified.learn(p));
