@@ -138,6 +138,7 @@ codes! {
         KeepAlives = "keep-alives",
         PutInOrder = "put-in-order",
         CapturedTwice = "captured-twice",
+        RecurringPackets = "recurring-packets",
         LinkRtt = "link-rtt",
         LinkQueue = "link-queue",
         RepeatedCapture = "repeated-capture",

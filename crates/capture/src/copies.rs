@@ -9,17 +9,27 @@
 //! later. Only packets that an identification or sequence numbers tell apart are evidence, and the share of copies among
 //! them decides: nobody retransmits one packet in ten within milliseconds. Senders do send equal packets in a row where
 //! nothing tells them apart: duplicate ACKs, or datagrams without identification whose checksum is left to the card.
+//!
+//! Two points of a path may be farther [`apart`](crate::apart), and the file may name them as
+//! [`interfaces`](crate::interfaces).
 
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 use swell_base::{Code, Warning};
 
+use crate::apart::Apart;
+use crate::identified::{Identified, Told};
+use crate::interfaces::Interfaces;
 use crate::translated::Translated;
 use crate::{Packet, Transport};
 
-/// Packets at the beginning of a trace that [`Copies::begin`] examines before any is used.
-pub(crate) const OPENING: usize = 4096;
+/// Packets at the beginning of a trace in which [`Copies::begin`] looks for copies within milliseconds.
+const OPENING: usize = 4096;
+/// Most packets that it examines for copies that come later: 10 MB of memory.
+const LONG_OPENING: usize = 1 << 15;
+/// Trace time that it examines, unless these are more packets, nanoseconds.
+const OPENING_TIME: u64 = 2_000_000_000;
 /// Longest time between a packet and its copy, nanoseconds: what a router takes, with a short queue.
 pub(crate) const WITHIN: u64 = 5_000_000;
 /// Buckets of the table of recent packets, and packets in each: altogether those of five milliseconds at three million
@@ -34,18 +44,35 @@ pub(crate) const LEAST: u32 = 4;
 const LOOK: u32 = 1 << 10;
 /// … of so many are examined.
 const EVERY: u32 = 1 << 14;
+/// Beside them, one packet in so many is examined for copies that come later, and its copies with it.
+const SAMPLED: u32 = 16;
+/// After so many of them it is decided.
+const SAMPLES: u32 = 512;
 
 /// An empty place of the table.
 const NONE: (u64, i64) = (0, i64::MIN);
+
+/// Whether the opening of a trace needs more packets than these.
+pub(crate) fn opens<'p>(first: &'p Packet, last: &'p Packet, packets: usize) -> bool {
+    let short = last.time.abs_diff(first.time) < OPENING_TIME;
+    packets < OPENING || (packets < LONG_OPENING && short)
+}
 
 /// Finds copies of packets, once it is clear that the capture system makes them.
 #[derive(Debug, Default)]
 pub(crate) struct Copies {
     /// Whether the capture system doubles packets.
     pub(crate) systematic: bool,
+    identified: Identified,
+    apart: Apart,
+    interfaces: Interfaces,
     translated: Translated,
-    /// Packets of the outer side of an address translator that were found.
+    /// Packets that were found of the outer side of an address translator, …
     outer: u64,
+    /// … more than milliseconds after an equal one, …
+    late: u64,
+    /// … and on an interface that sees what another one sees.
+    elsewhere: u64,
     /// Fingerprints of recent packets and their times. A fingerprint of 0 is none.
     recent: Vec<[(u64, i64); DEEP]>,
     turn: u32,
@@ -56,38 +83,82 @@ pub(crate) struct Copies {
 
 impl Copies {
     /// Examines the beginning of a trace.
-    pub(crate) fn begin<'p>(&mut self, packets: impl Iterator<Item = &'p Packet>) {
+    pub(crate) fn begin(&mut self, packets: &[&Packet]) {
         self.start();
-        packets.for_each(|p| self.examine(p));
-        self.decide();
+        packets.iter().for_each(|p| self.identified.learn(p));
+        packets.iter().for_each(|p| self.sample(p, 1));
+        self.decide_apart();
+        packets.iter().for_each(|p| self.interfaces.note(p));
+        let first = &packets[..packets.len().min(OPENING)];
+        first.iter().for_each(|p| self.examine(p));
+        self.decide(LEAST);
         self.start();
+        self.apart.start();
+    }
+
+    /// Whether packets have to be [noted](Copies::note) a second before they are looked up.
+    pub(crate) fn looks_ahead(&self) -> bool {
+        self.interfaces.systematic()
+    }
+
+    /// Notes a packet that will be looked up.
+    pub(crate) fn note(&mut self, p: &Packet) {
+        self.interfaces.note(p);
     }
 
     /// Whether the packet is a copy of one before.
     #[inline]
     pub(crate) fn is_copy(&mut self, p: &Packet) -> bool {
-        if self.systematic || self.translated.systematic {
+        if self.systematic || self.apart.systematic || self.translated.systematic {
             return self.leaves_out(p);
         }
         self.turn = (self.turn + 1) % EVERY;
         if self.turn < LOOK {
             self.look(p);
         }
-        false
+        if is_sampled(p) {
+            self.sample_on(p);
+        }
+        self.is_elsewhere(p)
     }
 
     fn leaves_out(&mut self, p: &Packet) -> bool {
-        if self.systematic && self.finds(p) {
+        self.identified.learn(p);
+        if self.is_elsewhere(p) || (self.systematic && self.finds(p)) {
             return true;
+        }
+        if self.apart.systematic {
+            let told = self.identified.told(p);
+            let late = self.apart.is_copy(p, told);
+            self.late += u64::from(late);
+            if late {
+                return true;
+            }
+        } else if is_sampled(p) {
+            self.sample_on(p);
         }
         let outer = self.translated.systematic && self.translated.is_outer(p);
         self.outer += u64::from(outer);
         outer
     }
 
-    /// Decides whether what was examined shows that the capture system makes copies.
-    fn decide(&mut self) {
-        self.systematic = self.copies >= LEAST && self.copies * SHARE >= self.seen;
+    /// Whether another interface sees packets of the same hosts.
+    #[inline]
+    fn is_elsewhere(&mut self, p: &Packet) -> bool {
+        if !self.interfaces.systematic() {
+            return false;
+        }
+        self.interfaces.note(p);
+        let elsewhere = self.interfaces.leaves_out(p);
+        self.elsewhere += u64::from(elsewhere);
+        elsewhere
+    }
+
+    /// Decides whether what was examined shows that the capture system makes copies. Fewer packets that tell are no
+    /// evidence.
+    fn decide(&mut self, fewest: u32) {
+        let enough = self.seen >= fewest && self.copies >= LEAST;
+        self.systematic |= enough && self.copies * SHARE >= self.seen;
         self.translated.decide();
     }
 
@@ -95,10 +166,37 @@ impl Copies {
         if self.turn == 0 {
             self.start();
         }
+        self.identified.learn(p);
         self.examine(p);
         if self.turn == LOOK - 1 {
-            self.decide();
+            // The first packets of flows do not show whether their identifications change.
+            self.decide(LOOK / 16);
         }
+    }
+
+    /// Examines one of so many packets for copies that come later, or on another interface.
+    fn sample(&mut self, p: &Packet, of: u32) {
+        let told = self.identified.told(p);
+        // A checksum may be the same by chance, but not on another interface as often.
+        let content = matches!(p.transport, Transport::Udp { .. }) && p.mark != 0;
+        if told != Told::No || content {
+            let original = self.apart.examine(p, told, of);
+            self.interfaces.examine(p, original.map(|o| o.interface));
+        }
+    }
+
+    #[cold]
+    fn sample_on(&mut self, p: &Packet) {
+        self.identified.learn(p);
+        self.sample(p, SAMPLED);
+        if self.apart.examined() >= SAMPLES {
+            self.decide_apart();
+        }
+    }
+
+    fn decide_apart(&mut self) {
+        self.apart.decide();
+        self.interfaces.decide();
     }
 
     fn start(&mut self) {
@@ -109,11 +207,16 @@ impl Copies {
     }
 
     fn examine(&mut self, p: &Packet) {
-        if tells(p) {
+        if self.tells(p) {
             self.seen += 1;
             self.copies += u32::from(self.finds(p));
         }
         self.translated.examine(p);
+    }
+
+    /// Whether an equal packet can only be the same one, or a retransmission.
+    fn tells(&self, p: &Packet) -> bool {
+        self.identified.told(p) != Told::No
     }
 
     /// Whether an equal packet is among the recent ones.
@@ -124,7 +227,7 @@ impl Copies {
         let print = print(p);
         let found = find(&mut self.recent, print, p.time);
         // One that tells may have several copies. Others may be two packets, so each has one.
-        if !found || tells(p) {
+        if !found || self.tells(p) {
             keep(&mut self.recent, print, p.time);
         }
         found
@@ -132,16 +235,33 @@ impl Copies {
 }
 
 impl Copies {
-    /// A warning about packets left out, of so many in the trace.
-    pub(crate) fn warning(&self, packets: u64, left_out: u64) -> Option<Warning> {
+    /// Warnings about packets left out, of so many in the trace, and about those that may be copies.
+    pub(crate) fn warnings(&self, packets: u64, left_out: u64) -> Vec<Warning> {
         let share = |n: u64| 100.0 * n as f64 / packets.max(1) as f64;
-        let copies = left_out.saturating_sub(self.outer);
+        let copies = left_out.saturating_sub(self.outer + self.late + self.elsewhere);
         let mut text = Vec::new();
         if copies > 0 {
             text.push(format!(
                 "{copies} of {packets} packets ({:.0} %) were captured twice within 5 ms, at a mirror port or on both \
                  sides of a router: the copies are left out",
                 share(copies)
+            ));
+        }
+        if self.late > 0 {
+            text.push(format!(
+                "{} of {packets} packets ({:.0} %) were captured twice up to {:.0} ms apart, at two points of their \
+                 path: the later ones are left out; to be sure, capture at one point",
+                self.late,
+                share(self.late),
+                (self.apart.longest as f64 / 1e6).ceil()
+            ));
+        }
+        if self.elsewhere > 0 {
+            text.push(format!(
+                "{} of {packets} packets ({:.0} %) were captured on an interface that sees what one before it in the \
+                 file sees: only those of the first are used",
+                self.elsewhere,
+                share(self.elsewhere)
             ));
         }
         if self.outer > 0 {
@@ -152,19 +272,28 @@ impl Copies {
                 share(self.outer)
             ));
         }
-        (!text.is_empty()).then(|| Warning::warning(Code::CapturedTwice, text.join("; ")))
+        let mut warnings = Vec::new();
+        if !text.is_empty() {
+            warnings.push(Warning::warning(Code::CapturedTwice, text.join("; ")));
+        }
+        if let Some(again) = self.apart.came_again().filter(|_| !self.looks_ahead()) {
+            warnings.push(Warning::warning(
+                Code::RecurringPackets,
+                format!(
+                    "{:.0} % of the TCP packets with data and without an IP identification come again within a second: \
+                     the path loses many, or they were captured at two points; all are used",
+                    100.0 * again
+                ),
+            ));
+        }
+        warnings
     }
 }
 
-/// Whether an equal packet can only be the same one: there is an IPv4 identification, TCP data, or the number of ESP.
-fn tells(p: &Packet) -> bool {
-    let numbered = match &p.transport {
-        Transport::Tcp(h) => h.payload > 0,
-        // RFC 4303.
-        Transport::Other(50) => true,
-        _ => false,
-    };
-    p.mark >> 48 != 0 || (numbered && p.mark != 0)
+/// Whether a packet is examined. Equal ones are as well.
+#[inline]
+fn is_sampled(p: &Packet) -> bool {
+    p.mark != 0 && p.mark.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & u64::from(SAMPLED - 1) == 0
 }
 
 /// Whether a fingerprint was kept within the last milliseconds. It is then removed.
@@ -189,7 +318,7 @@ fn keep(table: &mut [[(u64, i64); DEEP]], print: u64, time: i64) {
 }
 
 /// Fingerprint of all that a router leaves as it is. Never 0.
-fn print(p: &Packet) -> u64 {
+pub(crate) fn print(p: &Packet) -> u64 {
     let header = match &p.transport {
         Transport::Tcp(h) => [
             u64::from(h.src_port) << 16 | u64::from(h.dst_port) | u64::from(h.flags) << 32,

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use swell_base::{Code, Warning};
 
-use crate::copies::{Copies, OPENING};
+use crate::copies::{Copies, opens};
 use crate::{Error, Packet, Reader};
 
 /// A packet stamped earlier than one before it, by at most this, is put in its place. Cards with several queues deliver
@@ -13,6 +13,8 @@ use crate::{Error, Packet, Reader};
 /// (`CAP_READ_TIMEOUT`). A clock that is set mostly steps farther. NTP may set it from 128 ms on (RFC 5905 section 11.3:
 /// `STEPT`): packets around such a step are mixed for as long.
 pub const WINDOW: i64 = 300_000_000;
+/// An interface whose packets are left out because another one sees them may see them earlier by at most this.
+const AHEAD: i64 = 1_000_000_000;
 /// Most packets that are held back at once: about 25 MB of memory.
 const MOST: usize = 1 << 17;
 /// After this many packets in order at the beginning, none are held back until one is out of order.
@@ -24,7 +26,10 @@ const CALM: u32 = 1 << 16;
 /// clock was set, or captures were joined. If the capture system recorded packets twice, they are returned once.
 /// [`InOrder::doubts`] reports both.
 ///
-/// Memory use is bounded. A trace that is in order passes without being held back, except for its beginning.
+/// Of two interfaces that see the same packets, only what the first sees is returned. Packets are then held back for a
+/// second.
+///
+/// Memory use is bounded. Another trace that is in order passes without being held back, except for its beginning.
 #[derive(Debug)]
 pub struct InOrder<'a> {
     reader: Reader<'a>,
@@ -110,6 +115,10 @@ impl<'a> InOrder<'a> {
                     self.copied += 1;
                     continue;
                 }
+                if self.copies.looks_ahead() {
+                    // From now on, packets are held back.
+                    self.calm = 0;
+                }
                 if packet.time < self.latest {
                     self.disorder(packet.time);
                 } else {
@@ -136,7 +145,8 @@ impl<'a> InOrder<'a> {
         loop {
             let due = self.draining
                 || self.held.len() >= MOST
-                || (self.held.peek()).is_some_and(|p| p.0.0 <= self.latest.saturating_sub(WINDOW));
+                || (self.held.peek())
+                    .is_some_and(|p| p.0.0 <= self.latest.saturating_sub(self.ahead()));
             if due && let Some(Reverse((_, _, slot))) = self.held.pop() {
                 *packet = self.slots[slot as usize];
                 self.free.push(slot);
@@ -173,7 +183,8 @@ impl<'a> InOrder<'a> {
         if p.time >= self.latest {
             self.latest = p.time;
             // Once a packet was out of order, others will be.
-            self.calm += u32::from(self.calm < CALM && self.moved == 0 && !self.steady);
+            let calm = self.moved == 0 && !self.steady && !self.copies.looks_ahead();
+            self.calm += u32::from(self.calm < CALM && calm);
             self.draining = self.calm == CALM;
         } else if p.time < self.latest.saturating_sub(WINDOW) {
             self.draining = true;
@@ -186,7 +197,17 @@ impl<'a> InOrder<'a> {
         self.hold(p);
     }
 
+    /// How long packets are held back.
+    fn ahead(&self) -> i64 {
+        if self.copies.looks_ahead() {
+            AHEAD
+        } else {
+            WINDOW
+        }
+    }
+
     fn hold(&mut self, p: &Packet) {
+        self.copies.note(p);
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = *p;
@@ -217,12 +238,18 @@ impl<'a> InOrder<'a> {
 
     fn open(&mut self, packet: &mut Packet) {
         self.opened = true;
-        while self.opening.len() < OPENING && self.fetch(packet) {
+        while self.needs_more() && self.fetch(packet) {
             self.opening.push_back(*packet);
         }
         let mut first: Vec<&Packet> = self.opening.iter().collect();
         first.sort_by_key(|p| p.time);
-        self.copies.begin(first.into_iter());
+        self.copies.begin(&first);
+    }
+
+    /// Whether more packets have to be examined before any is used.
+    fn needs_more(&self) -> bool {
+        let ends = self.opening.front().zip(self.opening.back());
+        ends.is_none_or(|(first, last)| opens(first, last, self.opening.len()))
     }
 
     fn fetch(&mut self, packet: &mut Packet) -> bool {
@@ -254,7 +281,7 @@ impl<'a> InOrder<'a> {
                 ),
             ));
         }
-        doubts.extend(self.copies.warning(self.read, self.copied));
+        doubts.extend(self.copies.warnings(self.read, self.copied));
         doubts
     }
 }

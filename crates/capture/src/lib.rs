@@ -1,9 +1,9 @@
 //! Reads captures and flow records from files, and writes pcapng and IPFIX files.
 //!
 //! [`Reader`] yields [`Packet`]s as the file has them: times, lengths, addresses and transport headers. [`InOrder`] puts
-//! them in the order of their times, and drops copies that a mirror port made. [`Counts`] reports what was read
-//! and what was lost on the way. [`Error`] reports where and why a file could not be read further. Nothing is lost
-//! silently, nothing panics, and memory use does not grow with the file.
+//! them in the order of their times, and drops copies that a mirror port or a second capture point made. [`Counts`]
+//! reports what was read and what was lost on the way. [`Error`] reports where and why a file could not be read further.
+//! Nothing is lost silently, nothing panics, and memory use does not grow with the file.
 //!
 //! ```
 //! use swell_capture::{Reader, Transport};
@@ -61,6 +61,7 @@
 //! into memory, so that pipes, compressed files and truncated files all take the same path. Each frame is examined
 //! once. `cargo bench -p swell-capture` measures the cost.
 
+mod apart;
 mod bytes;
 mod copies;
 mod counts;
@@ -69,7 +70,9 @@ mod doubts;
 mod error;
 pub mod flow;
 mod foreign;
+mod identified;
 mod in_order;
+mod interfaces;
 mod link;
 mod packet;
 mod pcap;

@@ -6,7 +6,7 @@ use swell_base::{Code, Warning};
 
 use super::draft::one_packet;
 use super::{FlowCounts, FlowRecord, FlowSkip, Metering, MeteringProcess};
-use crate::copies::{Copies, OPENING};
+use crate::copies::{Copies, opens};
 use crate::{Error, Packet, Reader};
 
 pub(super) struct Metered<'a> {
@@ -61,7 +61,7 @@ impl<'a> Metered<'a> {
         let mut doubts = Vec::new();
         doubts.extend(
             self.copies
-                .warning(counts.received + self.copied, self.copied),
+                .warnings(counts.received + self.copied, self.copied),
         );
         let mut warn = |n: u64, code: Code, message: &str| {
             if n > 0 {
@@ -90,7 +90,7 @@ impl<'a> Metered<'a> {
 
     fn open(&mut self, counts: &mut FlowCounts) {
         self.opened = true;
-        while self.opening.len() < OPENING {
+        while self.needs_more() {
             match self.fetch(counts) {
                 Ok(Some(packet)) => self.opening.push_back(packet),
                 Ok(None) => break,
@@ -100,7 +100,14 @@ impl<'a> Metered<'a> {
                 }
             }
         }
-        self.copies.begin(self.opening.iter().map(|(p, _)| p));
+        let first: Vec<&Packet> = self.opening.iter().map(|(p, _)| p).collect();
+        self.copies.begin(&first);
+    }
+
+    /// Whether more packets have to be examined before any is used.
+    fn needs_more(&self) -> bool {
+        let ends = self.opening.front().zip(self.opening.back());
+        ends.is_none_or(|((first, _), (last, _))| opens(first, last, self.opening.len()))
     }
 
     /// The next packet, and the record that it yields alone. Frames without an IP packet are counted, and the reasons in

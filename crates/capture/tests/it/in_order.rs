@@ -3,7 +3,7 @@
 use super::build::{MICROS, Order, pcap_header, pcap_record};
 use swell_base::Code;
 use swell_capture::flow::{FlowReader, Metering};
-use swell_capture::{InOrder, Packet, Reader};
+use swell_capture::{Heading, InOrder, LinkType, Packet, Reader, Record, Writer};
 
 /// A raw IPv4 packet with UDP of 100 bytes: identification, time to live, ports, checksum.
 fn udp(ident: u16, ttl: u8, port: u16, checksum: u16) -> Vec<u8> {
@@ -47,6 +47,12 @@ fn read(bytes: &[u8]) -> (Vec<i64>, u64, u64, Vec<Code>) {
     let (moved, copied) = (number(Code::PutInOrder), number(Code::CapturedTwice));
     let codes = doubts.iter().map(|w| w.code.clone()).collect();
     (times, moved, copied, codes)
+}
+
+/// Numbers of packets that are read and of copies, and codes of warnings.
+fn kept(bytes: &[u8]) -> (i64, i64, Vec<String>) {
+    let (times, _, copied, codes) = read(bytes);
+    (times.len() as i64, copied as i64, codes)
 }
 
 /// Packets with these stamps, in this order of the file.
@@ -185,6 +191,192 @@ fn copies_of_the_capture_system_are_dropped() {
     }
 }
 
+/// Two points of a path that are farther apart: a router with a queue, or both ends of connections. The second point
+/// may lose some packets, and its queue may come and go.
+#[test]
+fn copies_that_come_much_later_are_dropped() {
+    let n = 20_000i64;
+    for [shortest, longest] in [
+        [6_000, 6_000],
+        [20_000, 20_000],
+        [15_000, 90_000],
+        [900_000, 900_000],
+    ] {
+        let sent = |i: i64| 1_000 * i;
+        // A queue that grows and drains in two seconds.
+        let later = |i: i64| shortest + (longest - shortest) * (i % 2_000 - 1_000).abs() / 1_000;
+        let lost = |i: &i64| i % 50 == 7;
+        let one = |i: i64, at, ttl| (at, udp(i as u16 + 1, ttl, (i >> 4) as u16, 0));
+        let mut all: Vec<(i64, Vec<u8>)> = (0..n).map(|i| one(i, sent(i), 64)).collect();
+        let again = (0..n).filter(|i| !lost(i));
+        all.extend(again.map(|i| one(i, sent(i) + later(i), 63)));
+        all.sort_by_key(|p| p.0);
+        let (times, _, copied, codes) = read(&file(all.clone()));
+        let lag = [shortest, longest];
+        assert!(
+            times.iter().copied().eq((0..n).map(sent)),
+            "{lag:?}: {:?}",
+            odd(&times)
+        );
+        assert_eq!(
+            (copied as i64, codes),
+            (n - n / 50, vec!["captured-twice".to_owned()])
+        );
+        // From some point of the trace on.
+        let alone = (0..3 * n).map(|i| one(i, sent(i) - 60_000_000, 64));
+        let (_, late, said) = kept(&file(alone.chain(all)));
+        assert!(late > n / 2, "{lag:?}: {late}");
+        assert_eq!(said, ["captured-twice"]);
+    }
+}
+
+/// A TCP segment with data over IPv6: sequence number and checksum.
+fn segment(seq: u32, checksum: u16) -> Vec<u8> {
+    let mut ip = vec![0x60, 0, 0, 0, 0, 120, 6, 64, 0x20, 1];
+    ip.resize(40, 0);
+    ip[39] = 1;
+    ip.extend([0x9c, 0x40, 0, 80]);
+    ip.extend(seq.to_be_bytes());
+    ip.extend([0, 0, 0, 1, 0x50, 0x10, 1, 0]);
+    ip.extend(checksum.to_be_bytes());
+    ip.resize(160, 0);
+    ip
+}
+
+/// IPv6 has no identifications. If nearly all segments with data come again, they are copies; if many do, it is said.
+#[test]
+fn copies_without_identifications() {
+    let n = 20_000i64;
+    for (again, expected) in [(1, "captured-twice"), (4, "recurring-packets"), (30, "")] {
+        let mut all: Vec<(i64, Vec<u8>)> = Vec::new();
+        for i in 0..n {
+            let one = |at| (at, segment(1_000 * i as u32, (i * 7_919) as u16 | 1));
+            all.push(one(1_000 * i));
+            if i % again == 0 {
+                all.push(one(1_000 * i + 20_000));
+            }
+        }
+        all.sort_by_key(|p| p.0);
+        let (times, _, copied, codes) = read(&file(all));
+        assert_eq!(codes.concat(), expected);
+        let left = if again == 1 {
+            n
+        } else {
+            n + (n + again - 1) / again
+        };
+        assert_eq!((times.len() as i64, copied as i64), (left, (1 / again) * n));
+    }
+}
+
+/// A pcapng file of packets: interface, microseconds, bytes.
+fn with_interfaces(packets: &[(u32, i64, Vec<u8>)]) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), "a test").unwrap();
+    for name in ["first", "second", "third"] {
+        writer.interface(name, LinkType::RAW, 65_535).unwrap();
+    }
+    for (interface, us, data) in packets {
+        let record = Record {
+            interface: *interface,
+            time: (us + 1_000_000_000_000).unsigned_abs() * 1_000,
+            wire_len: data.len() as u32,
+            heading: Heading::Unknown,
+            data,
+        };
+        writer.packet(&record).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+/// What one interface sees is used, and what the other one sees alone: a router's own packets. Directions on an
+/// interface each are no copies.
+#[test]
+fn one_of_two_interfaces_is_used() {
+    let n = 30_000i64;
+    let mut all: Vec<(u32, i64, Vec<u8>)> = Vec::new();
+    let (own, far) = (([0, 1], 5_000), ([7, 7], 443));
+    let router = ([9, 9], 123);
+    let mut first = Vec::new();
+    for i in 0..n {
+        let (at, ident) = (1_000 * i, i as u16);
+        let (out, back) = (between(ident, 64, own, far), between(!ident, 64, far, own));
+        all.extend([(1, at, back.clone()), (0, at + 40_000, back)]);
+        all.extend([(0, at + 500, out.clone()), (1, at + 30_500, out)]);
+        first.extend([at + 40_000, at + 500]);
+        if i % 3 == 0 {
+            all.push((1, at + 700, between(ident, 64, router, far)));
+            first.push(at + 700);
+        }
+    }
+    all.sort_by_key(|p| p.1);
+    let (times, _, copied, codes) = read(&with_interfaces(&all));
+    assert!(times == sorted(&first), "{:?}", odd(&times));
+    assert_eq!(
+        (copied as i64, codes),
+        (2 * n, vec!["captured-twice".to_owned()])
+    );
+    // One after the other as well: from some point of the trace on.
+    let alone = (0..50_000).map(|i| {
+        (
+            0,
+            1_000 * i - 50_000_000,
+            between(i as u16, 64, own, router),
+        )
+    });
+    let later: Vec<_> = alone.chain(all).collect();
+    let (left, dropped, _) = kept(&with_interfaces(&later));
+    assert!(
+        left < 50_000 + first.len() as i64 + 20_000 && dropped > n,
+        "{left} and {dropped}"
+    );
+    // A tap with an interface for each direction.
+    let tapped = (0..n).flat_map(|i| {
+        let (at, ident) = (1_000 * i, i as u16);
+        [
+            (0, at, between(ident, 64, own, far)),
+            (1, at + 300, between(ident, 64, far, own)),
+        ]
+    });
+    let tapped = with_interfaces(&tapped.collect::<Vec<_>>());
+    assert_eq!(kept(&tapped), (2 * n, 0, vec![]));
+}
+
+/// Numbers that return are no copies: a counter that was counted around, and identifications drawn by chance.
+#[test]
+fn numbers_that_return_are_kept() {
+    let n = 200_000i64;
+    for chance in [false, true] {
+        let ident = |i: i64| match chance {
+            // The high bits of a product are as if drawn.
+            true => ((i * i + 17 * i).wrapping_mul(0x5851_f42d_4c95_7f2d) >> 40) as u16,
+            false => i as u16,
+        };
+        let all = (0..n).map(|i| (10 * i, udp(ident(i), 64, 1, 0)));
+        let (times, _, copied, codes) = read(&file(all));
+        assert_eq!(
+            (times.len() as i64, copied, codes.len()),
+            (n, 0, 0),
+            "{chance}"
+        );
+    }
+}
+
+/// A tunnel whose packets all have one identification, as those that are not fragmented may (RFC 6864), also in a capture
+/// that begins before it does.
+#[test]
+fn an_identification_that_never_changes_tells_nothing() {
+    let n = 20_000i64;
+    let tunnel = |from: i64| {
+        (0..n).flat_map(move |i| {
+            let one = |at, host| (at, between(1, 64, ([0, host], 50_000), ([7, host], 4_789)));
+            [one(from + 200 * i, 1), one(from + 200 * i + 90, 2)]
+        })
+    };
+    assert_eq!(kept(&file(tunnel(0))), (2 * n, 0, vec![]));
+    let before = (0..n).map(|i| (200 * i, udp(i as u16, 64, 1, 0)));
+    let later = file(before.chain(tunnel(200 * n)));
+    assert_eq!(kept(&later), (3 * n, 0, vec![]));
+}
+
 /// Metered flows count each packet once, too, also those before the first copies were noticed.
 #[test]
 fn copies_are_metered_once() {
@@ -240,9 +432,9 @@ fn what_a_sender_repeats_is_kept() {
         let one = |k: i64| (100 * i + k, udp((2 * i + k) as u16, 64, (i >> 4) as u16, 7));
         vec![one(0), one(1)]
     });
-    // The same in all, 6 ms later.
+    // The same in all, 1.2 s later.
     let later = of(&|i| {
-        let one = |k: i64| (12_000 * i + 6_000 * k, udp(i as u16, 64, 1, 7));
+        let one = |k: i64| (2_400_000 * i + 1_200_000 * k, udp(i as u16, 64, 1, 7));
         vec![one(0), one(1)]
     });
     // A call over a stack without identifications and checksums.

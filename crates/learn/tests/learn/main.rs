@@ -4,6 +4,7 @@ mod common;
 mod coverage;
 mod flow_folder;
 mod odd;
+mod points;
 mod quic;
 mod sampled;
 mod sides;
