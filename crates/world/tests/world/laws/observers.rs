@@ -48,7 +48,8 @@ fn acknowledgements_behind_data_are_compressed_and_alone_are_not() {
         }
         world.advance(Time::from_secs_f64(60.0));
         let back = world.bottleneck(Direction::Down).census().expect("taken");
-        back.tally(there as u32).compression()
+        let tally = back.tally(there as u32);
+        tally.compressed_acks as f64 / tally.acks as f64
     };
     let (alone, behind_data) = (compression(false), compression(true));
     assert!(alone < 0.01, "{alone}");
