@@ -3,7 +3,9 @@
 //! A line `> N` begins file N of the list below; a file that the input lacks holds a small value.
 #![no_main]
 
-use swell_learn::isi;
+#[path = "../../crates/learn/examples/isi/model.rs"]
+mod isi;
+
 use swell_traffic::{Model, Provenance};
 
 /// Every file a model is made of.

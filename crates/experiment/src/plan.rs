@@ -139,7 +139,7 @@ impl Plan {
                 known,
                 seed,
             };
-            match part.as_keys_mut().read(&from) {
+            match part.keys_mut().read(&from) {
                 Ok(Some(input)) => {
                     to.insert(part.name().to_owned(), input);
                 }
@@ -494,7 +494,7 @@ impl Plan {
         };
         Some(Playing {
             name: part.name().to_owned(),
-            traffic: part.as_keys().resolve(&with)?,
+            traffic: part.keys().resolve(&with)?,
             active: part.active(),
             energy: part.energy(),
             path: self.file.hops(&part.route()),

@@ -17,10 +17,8 @@ pub struct HostConfig {
     /// Prefixes of which every address belongs to the host, without configuring each address (`ip route add local
     /// PREFIX dev lo`). One namespace can thus hold a thousand nodes.
     pub local: Vec<IpNet>,
-    /// The names that resolve inside.
+    /// The names that resolve inside, and no others.
     pub names: Vec<(String, IpAddr)>,
-    /// A name server for other names, reached through the emulated network. Without it only `names` resolve.
-    pub resolver: Option<IpAddr>,
     /// The congestion control of every connection through the device. It is always set, because the kernel's default
     /// differs between machines.
     pub congestion_control: String,
@@ -38,6 +36,14 @@ pub struct HostConfig {
     pub helper: PathBuf,
 }
 
+/// nsswitch.conf(5) keeps the C library from asking a name server at all. Other programs that read this file are
+/// refused at once on the loopback, where nothing listens.
+pub(super) const RESOLV_FILE: &str =
+    "# Names are in /etc/hosts; there is no name server.\nnameserver 127.0.0.1\n";
+
+/// The line of nsswitch.conf(5) that names the sources of host names.
+pub(super) const NSSWITCH_LINE: &str = "hosts: files\n";
+
 impl HostConfig {
     /// A host with one name and these addresses, and common defaults: CUBIC, an MTU of 1500 bytes.
     pub fn new(name: impl Into<String>, addresses: impl Into<Vec<IpAddr>>) -> HostConfig {
@@ -46,7 +52,6 @@ impl HostConfig {
             addresses: addresses.into(),
             local: Vec::new(),
             names: Vec::new(),
-            resolver: None,
             congestion_control: "cubic".into(),
             device: DeviceConfig::default(),
             sysctls: Vec::new(),
@@ -101,25 +106,6 @@ impl HostConfig {
             let _ = writeln!(text, "{address} {name}");
         }
         text
-    }
-
-    pub(super) fn resolv_file(&self) -> String {
-        match self.resolver {
-            Some(server) => format!("nameserver {server}\n"),
-            // nsswitch.conf keeps the C library from asking at all. Other programs that read this file are refused at
-            // once on the loopback, where nothing listens.
-            None => {
-                "# Names are in /etc/hosts; there is no name server.\nnameserver 127.0.0.1\n".into()
-            }
-        }
-    }
-
-    /// The line of nsswitch.conf(5) that names the sources of host names.
-    pub(super) fn nsswitch_line(&self) -> String {
-        match self.resolver {
-            Some(_) => "hosts: files dns\n".into(),
-            None => "hosts: files\n".into(),
-        }
     }
 }
 

@@ -418,8 +418,8 @@ fn start_init(config: &HostConfig) -> Result<(Child, UnixStream), Error> {
     let texts = [
         config.name.clone(),
         config.hosts_file(),
-        config.resolv_file(),
-        config.nsswitch_line(),
+        config::RESOLV_FILE.to_owned(),
+        config::NSSWITCH_LINE.to_owned(),
     ];
     for text in texts {
         helper::write_text(&mut ours, &text).during(name, "tell the first process")?;

@@ -14,10 +14,6 @@ use super::{Host, Program};
 /// Traffic counters of a device since it was created: frames, and bytes including link-layer headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Frames received.
-    pub in_packets: u64,
-    /// Their bytes.
-    pub in_bytes: u64,
     /// Frames sent.
     pub out_packets: u64,
     /// Their bytes.
@@ -79,8 +75,6 @@ impl Host {
     pub fn counters(&self, device: &str) -> Result<Counters, Error> {
         let s = self.over(device, "read counters", Netlink::statistics)?;
         Ok(Counters {
-            in_packets: s.rx_packets,
-            in_bytes: s.rx_bytes,
             out_packets: s.tx_packets,
             out_bytes: s.tx_bytes,
             not_taken: s.tx_dropped,

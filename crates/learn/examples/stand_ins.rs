@@ -36,9 +36,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = FilePath::new(&dir);
     let names: Vec<String> = args.collect();
     let read = |name: &str| -> Result<Model, Box<dyn Error>> {
-        Ok(Model::from_reader(std::fs::File::open(
-            dir.join(format!("{name}.json.zst")),
-        )?)?)
+        let file = std::fs::read(dir.join(format!("{name}.json.zst")))?;
+        Ok(Model::from_slice(&file)?)
     };
     let (isi, access) = (read("isi-2pm")?, read("access-link")?);
     let write = |model: &Model| -> Result<(), Box<dyn Error>> {

@@ -4,7 +4,7 @@ use swell_base::Dur;
 use swell_traffic::{Connection, Exchange, Wire};
 
 use crate::hosts::Sample;
-use crate::learner::Learner;
+use crate::learner::{Learner, UDP_IDLE};
 use crate::table::{Ended, State};
 use crate::tcp::Tracked;
 
@@ -35,8 +35,7 @@ impl Learner {
             State::Udp(flow) => {
                 // Its runs are items of the session from now on, if they are kept.
                 self.granted -= flow.granted();
-                let right_censored =
-                    self.now.saturating_sub(flow.last) <= self.options.udp_idle.as_nanos();
+                let right_censored = self.now.saturating_sub(flow.last) <= UDP_IDLE;
                 let overtaken = flow.overtaken;
                 let talk = flow.talk.as_ref().and_then(|t| t.finish(ipv6));
                 if let Some(doubt) = flow.talk.as_ref().and_then(|t| t.doubt()) {

@@ -30,6 +30,11 @@ const LINGER: u64 = 2_000_000_000;
 /// … and its ports are remembered this long, so that later packets do not open a new connection.
 const TOMBSTONE: u64 = 60_000_000_000;
 
+/// Idle time after which a UDP flow ends: a minute.
+pub(crate) const UDP_IDLE: u64 = 60_000_000_000;
+/// Idle time after which a TCP connection ends: 15 minutes.
+const TCP_IDLE: u64 = 900_000_000_000;
+
 /// Learns a model from packets in one pass.
 #[derive(Debug)]
 pub struct Learner {
@@ -407,7 +412,7 @@ impl Learner {
         let (key, from_a) = key(p, src_port, dst_port, true);
         let mut slot = self.table.find(&key);
         if let Some(i) = slot
-            && self.now.saturating_sub(self.table.get(i).last) > self.options.udp_idle.as_nanos()
+            && self.now.saturating_sub(self.table.get(i).last) > UDP_IDLE
         {
             self.close(i);
             self.table.release(i);
@@ -427,7 +432,7 @@ impl Learner {
                     (dst_port, src_port)
                 };
                 let class = class(true, client_port, server_port);
-                let begins = self.now > self.options.udp_idle.as_nanos();
+                let begins = self.now > UDP_IDLE;
                 let flow = UdpFlow::new(self.now, quic(class).then_some(begins));
                 self.table.get_mut(i).state = State::Udp(Box::new(flow));
                 self.totals.udp_flows += 1;
@@ -551,15 +556,13 @@ impl Learner {
                 }
             }
             State::Tcp(t) => {
-                if idle > LINGER && s.closed
-                    || idle > UNANSWERED && t.attempt()
-                    || idle > self.options.tcp_idle.as_nanos()
+                if idle > LINGER && s.closed || idle > UNANSWERED && t.attempt() || idle > TCP_IDLE
                 {
                     self.close(i);
                 }
             }
             State::Udp(_) => {
-                if idle > self.options.udp_idle.as_nanos() {
+                if idle > UDP_IDLE {
                     self.close(i);
                     self.table.release(i);
                 }

@@ -35,8 +35,7 @@
 //! The model holds connections with their requests, responses and pauses. Where both ends sent at the same
 //! time, it holds two independent chains of data units instead. It also holds users, sessions and
 //! request-response groups; UDP flows; RTTs, capacities and loss rates between the tap and each host; and
-//! the load over time. Anything the tap could not observe becomes a warning in the model. [`isi`] builds a
-//! model from measured distributions instead of packets.
+//! the load over time. Anything the tap could not observe becomes a warning in the model.
 //!
 //! Memory is bounded by the open connections, the users of the last few minutes, a small record per host,
 //! and a sample of sessions ([`swell_traffic::Thinner`]).
@@ -64,7 +63,6 @@ mod flows;
 mod fragments;
 mod hosts;
 mod index;
-pub mod isi;
 mod learner;
 mod load;
 mod options;

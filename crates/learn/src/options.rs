@@ -14,10 +14,6 @@ pub struct Options {
     pub provenance: Provenance,
     /// Time-outs that define sessions and groups.
     pub parameters: Parameters,
-    /// Idle time after which a UDP flow ends. Default: 60 s.
-    pub udp_idle: Dur,
-    /// Idle time after which a TCP connection ends. Default: 15 min.
-    pub tcp_idle: Dur,
     /// Maximum number of items ([`Session::items`](swell_traffic::Session::items)) in the model. Sessions are thinned
     /// above it. [`Options::items`] derives it from a file size.
     pub budget: usize,
@@ -46,8 +42,6 @@ impl Default for Options {
                 session_timeout: Dur::from_secs(300),
                 quiet: Dur::from_millis(500),
             },
-            udp_idle: Dur::from_secs(60),
-            tcp_idle: Dur::from_secs(900),
             budget: Options::items(1_000_000),
             apart: false,
             inside: Vec::new(),

@@ -51,18 +51,6 @@ pub struct Tally {
     pub compressed_acks: u64,
 }
 
-impl Tally {
-    /// Mean waiting time of the packets sent; zero if there are none.
-    pub fn mean_wait(&self) -> Dur {
-        Dur::from_nanos((self.wait / u128::from(self.sent.max(1))) as u64)
-    }
-
-    /// Share of the ACKs that the queue compressed.
-    pub fn compression(&self) -> f64 {
-        self.compressed_acks as f64 / self.acks.max(1) as f64
-    }
-}
-
 /// Packets sent after waits of similar length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bucket {
@@ -157,19 +145,6 @@ impl Histogram {
             each.filter(|(_, b)| b.packets > 0)
                 .map(move |(i, b)| (edge(i), edge(i + 1), *b)),
         )
-    }
-
-    /// Upper edge of the bucket that contains quantile `q`.
-    pub fn quantile(&self, q: f64) -> Dur {
-        let rank = (q * self.sum().packets as f64).ceil() as u64;
-        let mut sum = 0;
-        for (_, to, bucket) in self.buckets() {
-            sum += bucket.packets;
-            if sum >= rank {
-                return to;
-            }
-        }
-        Dur::ZERO
     }
 }
 
@@ -347,7 +322,5 @@ mod tests {
             let ratio = to.as_nanos() as f64 / from.as_nanos() as f64;
             assert!(ratio <= 1.125, "{ratio}");
         }
-        assert_eq!(h.quantile(0.1), Dur::ZERO);
-        assert!(h.quantile(0.5) >= Dur::from_nanos(7) && h.quantile(0.5) <= Dur::from_nanos(8));
     }
 }

@@ -25,7 +25,7 @@ const MILLI: u64 = 1_000_000;
 /// use swell_path::Deliveries;
 ///
 /// let trace = Deliveries::read("2\n3\n3\n8\n".as_bytes()).unwrap();
-/// assert_eq!((trace.opportunities(), trace.period()), (4, Dur::from_millis(8)));
+/// assert_eq!(trace.period(), Dur::from_millis(8));
 /// assert_eq!(trace.rate(), Rate::from_bps(6_000_000));
 /// assert_eq!(Deliveries::read("5\n4\n".as_bytes()).unwrap_err().to_string(),
 ///            "line 2: 4 comes after 5: stamps must not go back");
@@ -34,6 +34,7 @@ const MILLI: u64 = 1_000_000;
 pub struct Deliveries {
     /// Milliseconds with opportunities, ascending, and the number of opportunities in each.
     instants: Vec<(u32, u32)>,
+    /// Opportunities in a period.
     opportunities: u64,
 }
 
@@ -138,11 +139,6 @@ impl Deliveries {
     pub fn period(&self) -> Dur {
         let last = self.instants.last().map_or(1, |i| u64::from(i.0));
         Dur::from_nanos(last * MILLI)
-    }
-
-    /// Opportunities in a period.
-    pub fn opportunities(&self) -> u64 {
-        self.opportunities
     }
 
     /// Mean rate in network-layer bits per second if all packets have 1500 bytes.

@@ -67,7 +67,7 @@ pub use qdisc::{
     Backlog, Classifier, CoDel, CoDelConfig, Discipline, Drr, DrrConfig, Fifo, FqCoDel,
     FqCoDelConfig, Outlet, Pie, PieConfig, PieDelay, Priority, PriorityConfig, Qdisc, Red,
     RedAdaptive, RedConfig, RedDialect, RedMeasure, RedSpacing, RedThresholds, RedVictim,
-    RedWeight,
+    RedWeight, RedWeightRule,
 };
 pub use schedule::{Capacity, Change, NewQueue, Outage};
 pub use wire::{mean_offered, offered};

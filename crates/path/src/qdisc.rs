@@ -24,7 +24,9 @@ pub use fifo::Fifo;
 pub use fq_codel::{FqCoDel, FqCoDelConfig};
 pub use pie::{Pie, PieConfig, PieDelay};
 pub use priority::{Priority, PriorityConfig};
-pub use red::{Red, RedAdaptive, RedConfig, RedDialect, RedSpacing, RedThresholds, RedWeight};
+pub use red::{
+    Red, RedAdaptive, RedConfig, RedDialect, RedSpacing, RedThresholds, RedWeight, RedWeightRule,
+};
 pub use red::{RedMeasure, RedVictim};
 
 use swell_base::Time;

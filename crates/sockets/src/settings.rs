@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use rustix::io::{Errno, Result};
 use rustix::net::sockopt;
 use swell_base::{Code, Warning};
-use swell_tcp::{Algorithm, Config, Jitter};
+use swell_tcp::{Config, Jitter};
 
 use swell_host::sys::tcp as sys;
 
@@ -38,7 +38,7 @@ impl Settings {
     /// The settings of `config` that sockets can have, and warnings that name the others.
     pub fn of(config: &Config) -> (Settings, Vec<Warning>) {
         let mut warnings = Vec::new();
-        let congestion = module(config.algorithm);
+        let congestion = config.algorithm.module();
         if congestion.is_none() {
             warnings.push(Warning::warning(
                 Code::CongestionControlNotInKernel,
@@ -133,19 +133,6 @@ pub(super) fn cap_window(fd: BorrowedFd<'_>, bytes: u32) -> Result<()> {
 /// payload share improves (`tcp_measure_rcv_mss` in `net/ipv4/tcp_input.c`).
 pub(super) fn renew_cap(fd: BorrowedFd<'_>, bytes: u32) -> Result<()> {
     sys::set_window_clamp(fd, bytes.max(LEAST_WINDOW))
-}
-
-/// The kernel's name of an algorithm, if it has it.
-fn module(algorithm: Algorithm) -> Option<&'static str> {
-    match algorithm {
-        Algorithm::Reno | Algorithm::NewReno => Some("reno"),
-        Algorithm::Cubic => Some("cubic"),
-        Algorithm::Vegas => Some("vegas"),
-        Algorithm::Westwood => Some("westwood"),
-        Algorithm::Bbr => Some("bbr"),
-        Algorithm::Lp => Some("lp"),
-        Algorithm::Ledbat | Algorithm::LedbatPlusPlus | Algorithm::Nice => None,
-    }
 }
 
 /// Names of the settings in which `config` differs from the kernel's defaults and which are not socket options.

@@ -41,6 +41,21 @@ pub enum Algorithm {
     Nice,
 }
 
+impl Algorithm {
+    /// The name under which Linux has it; `None` if Linux does not.
+    pub fn module(self) -> Option<&'static str> {
+        match self {
+            Algorithm::Reno | Algorithm::NewReno => Some("reno"),
+            Algorithm::Cubic => Some("cubic"),
+            Algorithm::Vegas => Some("vegas"),
+            Algorithm::Westwood => Some("westwood"),
+            Algorithm::Bbr => Some("bbr"),
+            Algorithm::Lp => Some("lp"),
+            Algorithm::Ledbat | Algorithm::LedbatPlusPlus | Algorithm::Nice => None,
+        }
+    }
+}
+
 /// The quantity from which the slow-start threshold is computed when a loss is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossBase {
@@ -79,15 +94,28 @@ pub struct Ns2 {
     pub delay_growth: bool,
 }
 
-/// Thresholds of TCP Vegas for the number of its packets in the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// What TCP Vegas wants queued at the bottleneck, in segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Vegas")]
 pub struct VegasConfig {
-    /// Below this many packets the window grows (ns-2 `v_alpha_`).
-    pub alpha: u16,
-    /// Above this many packets the window shrinks (`v_beta_`).
-    pub beta: u16,
-    /// Above this many packets slow start ends (`v_gamma_`).
-    pub gamma: u16,
+    // In ns-2 `v_alpha_`, `v_beta_` and `v_gamma_`.
+    /// Below this many the window grows.
+    pub alpha: u32,
+    /// Above this many it shrinks.
+    pub beta: u32,
+    /// Above this many slow start ends.
+    pub gamma: u32,
+}
+
+impl Default for VegasConfig {
+    fn default() -> VegasConfig {
+        VegasConfig {
+            alpha: 1,
+            beta: 3,
+            gamma: 1,
+        }
+    }
 }
 
 /// Processing delay of the host before data goes out onto its link. It is drawn anew at each instant at which the
@@ -242,11 +270,7 @@ impl Config {
             quic: false,
             algorithm: Algorithm::Cubic,
             ns2: None,
-            vegas: VegasConfig {
-                alpha: 1,
-                beta: 3,
-                gamma: 1,
-            },
+            vegas: VegasConfig::default(),
             ecn: false,
             sack: true,
             ip_header: 20,

@@ -41,19 +41,6 @@ impl Model {
         read::parse(file)
     }
 
-    /// Reads a model from a stream; see [`Model::from_slice`].
-    ///
-    /// # Errors
-    /// As `from_slice`, and what the reader itself reports.
-    pub fn from_reader(reader: impl Read) -> Result<Model, ModelError> {
-        let mut file = Vec::new();
-        reader
-            .take(MAX_BYTES as u64 + 1)
-            .read_to_end(&mut file)
-            .map_err(ModelError::Io)?;
-        Model::from_slice(&file)
-    }
-
     /// The model as JSON text, one session per line. Times are rounded to whole microseconds. Equal models
     /// give equal bytes.
     pub fn to_json(&self) -> String {

@@ -5,8 +5,7 @@
 //! sizes of files, the gaps between the connections of a client, and the popularity of sources and
 //! destinations by rank. It also holds the number of sessions that must be active in each interval to
 //! carry the bytes. It says which UDP sources send at a constant rate, periodically, at exponential
-//! intervals, or otherwise. Addresses never enter the model. A [`Player`] says what to transfer next;
-//! [`FlowModel::imitate`] computes the result without a network.
+//! intervals, or otherwise. Addresses never enter the model. A [`Player`] says what to transfer next.
 //!
 //! Its file is versioned JSON ([`FlowModel::from_slice`], [`FlowModel::to_json`]). Models of pieces of a
 //! trace can be merged ([`FlowModel::merge`]). Packet-sampled records give a model of all packets, with
@@ -44,7 +43,6 @@ pub use play::{
     randomly,
 };
 pub use record::{Direction, Record};
-pub use tuning::Played;
 pub use xml::XmlError;
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Backgrounds defined by a distribution instead of a model or trace: constant bit rate and Poisson.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use swell_base::{Dur, Rate, Stream, Time, UDP_HEADERS};
 
 use crate::machine::TCP_HEADERS;
@@ -16,13 +18,25 @@ pub enum Law {
     Poisson,
 }
 
-/// Transport protocol of the packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What carries packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Transport {
-    /// Datagrams, without retransmission or congestion control.
+    /// Datagrams: nothing is repeated, nothing slows down.
+    #[default]
     Udp,
-    /// A TCP connection per source. The law determines when data is submitted, and TCP when it is sent.
+    /// Long TCP connections, written to at the packets' instants.
     Tcp,
+}
+
+impl Transport {
+    /// Its name in texts.
+    pub fn word(self) -> &'static str {
+        match self {
+            Transport::Udp => "UDP",
+            Transport::Tcp => "TCP",
+        }
+    }
 }
 
 /// A parametric background.

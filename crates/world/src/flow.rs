@@ -60,8 +60,6 @@ pub(crate) struct Flow<T> {
     pub tag: Tag,
     /// The workload does not want to be notified of arriving data.
     pub silent: bool,
-    /// A probe samples this flow.
-    pub probed: bool,
     pub transport: T,
 }
 

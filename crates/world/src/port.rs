@@ -136,7 +136,6 @@ impl World {
             bound,
             tag,
             silent: true,
-            probed: false,
             feed: feed::NONE,
             access: [0; 2],
             transport: ports,

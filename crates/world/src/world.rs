@@ -20,7 +20,6 @@ use crate::flow::{AnyFlow, Flow, Flows, LinkIndex, TcpPair};
 use crate::links::Links;
 use crate::path::PathId;
 use crate::port::Ports;
-use crate::probe::Probe;
 use crate::wake::{Arrives, Due, Timers, Wake};
 use crate::worker::Workers;
 
@@ -46,7 +45,6 @@ pub struct World {
     pub(crate) inbox: VecDeque<(u32, Event)>,
     pub(crate) touched: Vec<(u32, u8)>,
     pub(crate) actions: Vec<Action>,
-    probes: Vec<Probe>,
     /// A [census](World::take_census) is being taken.
     counting: bool,
     /// By workload: the delays of its datagrams, if they are counted.
@@ -56,21 +54,6 @@ pub struct World {
 }
 
 impl World {
-    /// Samples the TCP state of one end of a connection. Call this before the connection is opened.
-    pub fn probe(&mut self, workload: usize, conn: Conn, end: End) {
-        self.probes.push(Probe {
-            workload: workload as u32,
-            conn,
-            end: end as usize,
-            samples: Vec::new(),
-        });
-    }
-
-    /// All probes with their samples, in the order in which they were added.
-    pub fn probes(&self) -> &[Probe] {
-        &self.probes
-    }
-
     /// Adds a workload on the default path. Its packets carry `tag`, its connections use `tcp`, and it starts now.
     /// Returns its number.
     pub fn add(&mut self, machine: Box<dyn Workload>, tag: Tag, tcp: Arc<TcpConfig>) -> usize {
@@ -266,8 +249,7 @@ impl World {
                 let endpoint = &mut flow.transport.ends[end];
                 let now = self.links.now;
                 if endpoint.take_expected(now, &packet.seg) {
-                    // The usual case of a bulk receiver. Probes are skipped, because the sender's state does not
-                    // change.
+                    // The usual case of a bulk receiver.
                     if endpoint.only_acknowledges() && !endpoint.has_events(!flow.silent) {
                         return acknowledge(flow, end, place, &mut self.links);
                     }
@@ -320,8 +302,8 @@ impl World {
         }
         let hosts = (&mut self.feeds, &mut self.workers, &mut self.timers);
         let closed = send_all(flow, (index, end), &mut self.links, hosts);
-        if closed | flow.probed {
-            self.after_sending(index, end, closed);
+        if closed {
+            self.close(index);
         }
     }
 
@@ -476,22 +458,6 @@ impl World {
         };
         let hosts = (&mut self.feeds, &mut self.workers, &mut self.timers);
         let closed = send_all(flow, (index, end), &mut self.links, hosts);
-        if closed | flow.probed {
-            self.after_sending(index, end, closed);
-        }
-    }
-
-    /// Samples an endpoint for its probes, and closes the connection if both ends are closed.
-    #[inline(never)]
-    fn after_sending(&mut self, index: u32, end: u8, closed: bool) {
-        if let Some(flow) = self.flows.tcp(index) {
-            let e = usize::from(end & 1);
-            let asked = self
-                .probes
-                .iter_mut()
-                .filter(|p| (p.workload, p.conn, p.end) == (flow.workload, flow.conn, e));
-            asked.for_each(|p| p.look(self.links.now, &flow.transport.ends[e]));
-        }
         if closed {
             self.close(index);
         }

@@ -12,25 +12,6 @@ use super::sets::Waiting;
 use super::template::Templates;
 use super::{FlowCounts, FlowRecord, FlowSkip, Limits, Protocol, sets, sflow, v5};
 
-/// An observation domain of an exporter, to which sequence numbers, templates and samplers belong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exporter {
-    /// The address the messages came from.
-    pub address: IpAddr,
-    /// The protocol of the messages.
-    pub protocol: Protocol,
-    /// Observation domain (IPFIX), source id (v9), engine type and number (v5), sub-agent (sFlow).
-    pub domain: u32,
-    /// Messages read from it.
-    pub messages: u64,
-    /// Records returned from it.
-    pub records: u64,
-    /// Number of forward jumps of its sequence numbers.
-    pub gaps: u64,
-    /// Missing items according to these jumps, in the unit that the protocol counts.
-    pub missing: u64,
-}
-
 /// The first problem of a message. The rest of the message was read as far as possible. All problems are in the
 /// counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,10 +23,14 @@ pub struct Refused {
     pub reason: FlowSkip,
 }
 
-/// The state of one observation domain.
+/// The address of an exporter, the protocol of its messages, and the observation domain: IPFIX's own, the source id
+/// (v9), engine type and number (v5), or sub-agent (sFlow).
+type Key = (IpAddr, Protocol, u32);
+
+/// The state of one observation domain of an exporter, to which sequence numbers, templates and samplers belong.
 #[derive(Debug)]
 pub(crate) struct Domain {
-    pub public: Exporter,
+    key: Key,
     /// The expected sequence number of the next message.
     expected: Option<u32>,
     /// The number of the message that would continue the latest late one, and how many did so one after the other.
@@ -100,8 +85,7 @@ const RECENT: usize = 64;
 pub struct CollectingProcess {
     limits: Limits,
     pub(crate) domains: Vec<Domain>,
-    exporters: Vec<Exporter>,
-    by_key: BTreeMap<(IpAddr, Protocol, u32), u32>,
+    by_key: BTreeMap<Key, u32>,
     pub(crate) templates: Templates,
     pub(crate) waiting: Waiting,
     pub(crate) samplers: usize,
@@ -132,7 +116,6 @@ impl CollectingProcess {
         CollectingProcess {
             limits,
             domains: Vec::new(),
-            exporters: Vec::new(),
             by_key: BTreeMap::new(),
             templates: Templates::default(),
             waiting: Waiting::default(),
@@ -233,13 +216,6 @@ impl CollectingProcess {
         &self.counts
     }
 
-    /// Exporters and their observation domains, in the order of [`FlowRecord::exporter`].
-    pub fn exporters(&mut self) -> &[Exporter] {
-        self.exporters.clear();
-        self.exporters.extend(self.domains.iter().map(|d| d.public));
-        &self.exporters
-    }
-
     pub(crate) fn limits(&self) -> Limits {
         self.limits
     }
@@ -273,17 +249,14 @@ impl CollectingProcess {
         protocol: Protocol,
         domain: u32,
     ) -> Option<u32> {
+        let key = (address, protocol, domain);
         // Fast path: consecutive messages often come from the same exporter.
         if let Some(last) = self.domains.last()
-            && (
-                last.public.address,
-                last.public.protocol,
-                last.public.domain,
-            ) == (address, protocol, domain)
+            && last.key == key
         {
             return Some(self.domains.len() as u32 - 1);
         }
-        if let Some(number) = self.by_key.get(&(address, protocol, domain)) {
+        if let Some(number) = self.by_key.get(&key) {
             return Some(*number);
         }
         if self.domains.len() >= self.limits.domains {
@@ -291,17 +264,9 @@ impl CollectingProcess {
             return None;
         }
         let number = self.domains.len() as u32;
-        self.by_key.insert((address, protocol, domain), number);
+        self.by_key.insert(key, number);
         self.domains.push(Domain {
-            public: Exporter {
-                address,
-                protocol,
-                domain,
-                messages: 0,
-                records: 0,
-                gaps: 0,
-                missing: 0,
-            },
+            key,
             expected: None,
             late: (0, 0),
             left: None,
@@ -318,7 +283,6 @@ impl CollectingProcess {
     pub(crate) fn repeats(&mut self, number: u32, protocol: Protocol, bytes: &[u8]) -> bool {
         self.counts.message(protocol);
         let domain = &mut self.domains[number as usize];
-        domain.public.messages += 1;
         let mut hasher = FixedState::with_seed(0).build_hasher();
         hasher.write(bytes);
         let hash = hasher.finish();
@@ -347,8 +311,6 @@ impl CollectingProcess {
                 if domain.left.take() != Some(got) {
                     counts.gaps += 1;
                     counts.missing += u64::from(ahead);
-                    domain.public.gaps += 1;
-                    domain.public.missing += u64::from(ahead);
                 }
             } else if ahead != 0 {
                 counts.out_of_order += 1;
@@ -392,7 +354,6 @@ impl CollectingProcess {
             self.skip(FlowSkip::BadMessage, layout.header + count * layout.record);
         }
         let taken = count.min(whole);
-        let before = out.len();
         v5::records(
             layout,
             &header,
@@ -401,7 +362,6 @@ impl CollectingProcess {
             &mut self.counts,
             out,
         );
-        self.domains[number as usize].public.records += (out.len() - before) as u64;
         if let Some(sequence) = header.sequence {
             self.sequence(number, sequence, Some(u32::from(header.count)));
         }

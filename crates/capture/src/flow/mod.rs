@@ -32,7 +32,7 @@ mod template;
 pub(crate) mod text;
 mod v5;
 
-pub use collect::{CollectingProcess, Exporter, Refused};
+pub use collect::{CollectingProcess, Refused};
 pub use counts::{FlowCounts, FlowSkip, SamplingSeen, Skipped};
 pub use error::{FlowError, FlowProblem};
 pub use ipfix_writer::IpfixWriter;

@@ -7,12 +7,12 @@ use std::path::Path;
 
 use swell_base::Warning;
 
-use super::collect::{CollectingProcess, Exporter};
+use super::collect::CollectingProcess;
 use super::error::{FlowError, FlowProblem};
 use super::metered::Metered;
 use super::nfdump::Nfdump;
 use super::text::Text;
-use super::{FlowCounts, FlowRecord, Limits, Metering, export, messages, nfdump, text};
+use super::{FlowCounts, FlowRecord, Metering, export, messages, nfdump, text};
 use crate::error::Problem;
 use crate::reader::{failure, is_capture, step};
 use crate::window::Window;
@@ -108,7 +108,7 @@ impl<'a> FlowReader<'a> {
     /// If the first bytes cannot be read, or belong to no format with flow records. A capture without any flow
     /// records is not an error here, because that is known only at its end.
     pub fn new(source: impl Read + Send + 'a) -> Result<FlowReader<'a>, FlowError> {
-        FlowReader::start(None, source, Limits::default())
+        FlowReader::start(None, source)
     }
 
     /// Like [`FlowReader::new`], with a name for error messages.
@@ -116,31 +116,19 @@ impl<'a> FlowReader<'a> {
     /// # Errors
     /// As [`FlowReader::new`].
     pub fn named(name: &str, source: impl Read + Send + 'a) -> Result<FlowReader<'a>, FlowError> {
-        FlowReader::start(Some(name.into()), source, Limits::default())
-    }
-
-    /// Like [`FlowReader::new`], with other limits on stored state.
-    ///
-    /// # Errors
-    /// As [`FlowReader::new`].
-    pub fn with_limits(
-        source: impl Read + Send + 'a,
-        limits: Limits,
-    ) -> Result<FlowReader<'a>, FlowError> {
-        FlowReader::start(None, source, limits)
+        FlowReader::start(Some(name.into()), source)
     }
 
     fn start(
         file: Option<Box<str>>,
         source: impl Read + Send + 'a,
-        limits: Limits,
     ) -> Result<FlowReader<'a>, FlowError> {
         let (compression, decoded) = match source::open(source) {
             Ok(opened) => opened,
             Err(e) => return Err(beginning(file, Problem::Read(e))),
         };
         let mut window = Window::new(decoded, step(compression));
-        let mut process = CollectingProcess::with_limits(limits);
+        let mut process = CollectingProcess::new();
         let head = window.peek(foreign::ENOUGH);
         let problem = if head.is_empty() {
             FlowProblem::File(Problem::Empty)
@@ -331,11 +319,6 @@ impl<'a> FlowReader<'a> {
             }
             Source::Messages(_) | Source::Text(..) | Source::Nfdump(..) => Vec::new(),
         }
-    }
-
-    /// Exporters and their observation domains, in the order of [`FlowRecord::exporter`].
-    pub fn exporters(&mut self) -> &[Exporter] {
-        self.process.exporters()
     }
 
     /// The file format.

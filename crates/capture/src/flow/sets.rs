@@ -430,7 +430,6 @@ fn decode(
                 domain.unsampled += u64::from(unknown && !told && !domain.samplers.sampled());
                 counts.record(&record);
                 counts.sampled(record.sampling, 1);
-                domain.public.records += 1;
                 out.push(record);
             }
             Err(reason) => {

@@ -138,7 +138,6 @@ pub(crate) fn message(
                         process.counts.record(&record);
                         process.counts.without_time += 1;
                         process.counts.sampled(record.sampling, 1);
-                        process.domains[domain as usize].public.records += 1;
                         out.push(record);
                     }
                     Some(false) => {

@@ -348,7 +348,7 @@ fn foregrounds(file: &File, found: &mut Findings) {
             measured: watched_for(file, foreground),
             key: &key,
         };
-        foreground.as_keys().check(&at, found);
+        foreground.keys().check(&at, found);
         if let Some(energy) = foreground.energy() {
             energy.check(&at, foreground.active().is_some(), found);
         }

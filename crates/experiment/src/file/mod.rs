@@ -40,11 +40,11 @@ pub use problem::{Problem, Problems};
 pub use qdisc::{Qdisc, QdiscSpec};
 pub use rate::ACCESS_DELAY;
 pub(crate) use rate::delay;
-pub use rate::{LoadBasis, Pairing, RateSpec, Transport};
+pub use rate::{LoadBasis, Pairing, RateSpec};
 pub use read::{override_keys, problem, read, read_as, schema, schema_of, suggest, unknown_name};
 pub use route::{Bottleneck, Hop, Queue, Route, narrowest, queues};
 pub use swell_path::Loss;
-pub use tcp::{TcpProfile, TcpSettings, Vegas};
+pub use tcp::{TcpProfile, TcpSettings};
 
 /// An experiment: applications under study, crossed with background traffic, on one network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Dur, QueueLimit, Rate};
+use swell_path::FqCoDelConfig;
 
 use super::named::{Named, Short};
-use super::qdisc::{FqCodel, Qdisc};
+use super::qdisc::Qdisc;
 use super::{LinkKeys, LinkOverrides, Loss, NamedLink};
 
 /// A network of several links. The resolved file shows them as `[[links]]`.
@@ -109,7 +110,7 @@ impl Preset {
                     queue: Some(QueueLimit::Time(Dur::from_millis(100))),
                     up: Some(LinkOverrides {
                         rate: Some(Rate::from_bps(10_000_000)),
-                        qdisc: Some(Named(Qdisc::FqCodel(FqCodel::default()))),
+                        qdisc: Some(Named(Qdisc::FqCodel(FqCoDelConfig::default()))),
                         ..LinkOverrides::default()
                     }),
                     down: Some(LinkOverrides {

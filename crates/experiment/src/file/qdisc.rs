@@ -4,11 +4,11 @@ mod red;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Bytes, Dur, QueueLimit};
-use swell_path::{CoDelConfig, PieConfig};
+use swell_base::{Bytes, QueueLimit};
+use swell_path::{CoDelConfig, FqCoDelConfig, PieConfig};
 
 use super::named::{Named, Short};
-pub use red::{Adaptation, Red, RedSet, Weight, WeightRule};
+pub use red::{Red, RedSet};
 
 /// A queueing discipline.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +27,7 @@ pub enum Qdisc {
     /// Controlled delay (RFC 8289).
     Codel(CoDelConfig),
     /// A controlled-delay queue for each flow, served in turn (RFC 8290).
-    FqCodel(FqCodel),
+    FqCodel(FqCoDelConfig),
     /// Proportional integral controller, enhanced (RFC 8033).
     Pie(PieConfig),
 }
@@ -119,41 +119,6 @@ pub enum DrrClasses {
     Flow,
     /// Those of the applications under study in one queue, those of the background in another.
     Traffic,
-}
-
-/// Flows are hashed to queues, which take turns, new ones first; each is under its own CoDel.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct FqCodel {
-    /// How many queues flows are hashed to.
-    pub flows: u32,
-    /// Bytes that a queue may send in each round.
-    pub quantum: Bytes,
-    /// Most packets dropped at once when no room is left.
-    pub drop_batch: u32,
-    /// Standing delay that is tolerated in each queue.
-    pub target: Dur,
-    /// How long the delay must stay above the target before the first drop.
-    pub interval: Dur,
-    /// Bytes that may wait in a queue whatever their delay: the largest packet.
-    pub mtu: Bytes,
-    /// Mark packets of senders that understand ECN instead of dropping them.
-    pub ecn: bool,
-}
-
-impl Default for FqCodel {
-    fn default() -> FqCodel {
-        let codel = CoDelConfig::default();
-        FqCodel {
-            flows: 1024,
-            quantum: Bytes(1514),
-            drop_batch: 64,
-            target: codel.target,
-            interval: codel.interval,
-            mtu: codel.mtu,
-            ecn: true,
-        }
-    }
 }
 
 /// A discipline in a file: a name or a table.

@@ -35,27 +35,6 @@ pub(crate) fn delay() -> Dur {
     ACCESS_DELAY
 }
 
-/// What carries packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Transport {
-    /// Datagrams: nothing is repeated, nothing slows down.
-    #[default]
-    Udp,
-    /// Long TCP connections, written to at the packets' instants.
-    Tcp,
-}
-
-impl Transport {
-    /// Its name in texts.
-    pub fn word(self) -> &'static str {
-        match self {
-            Transport::Udp => "UDP",
-            Transport::Tcp => "TCP",
-        }
-    }
-}
-
 /// A rate, or the measured rate of another background.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RateSpec {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur};
-use swell_tcp::Algorithm;
+use swell_tcp::{Algorithm, VegasConfig};
 
 /// The TCP that hosts run: a profile, and what differs from it. `docs/tcp.md` says what each profile
 /// holds.
@@ -71,34 +71,12 @@ pub struct TcpSettings {
     pub receive_tuning: Option<bool>,
     /// What Vegas wants queued. Default: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vegas: Option<Vegas>,
+    pub vegas: Option<VegasConfig>,
     /// The longest time that a simulated host takes, at random, before data goes out; 0s is none, and locks phases.
     /// Default: what a full packet takes on the slowest link, but no more than the connection waits in queues; none for
     /// the profiles of ns-2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Dur>,
-}
-
-/// What TCP Vegas wants queued at the bottleneck, in segments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Vegas {
-    /// Below this many the window grows.
-    pub alpha: u32,
-    /// Above this many it shrinks.
-    pub beta: u32,
-    /// Above this many slow start ends.
-    pub gamma: u32,
-}
-
-impl Default for Vegas {
-    fn default() -> Vegas {
-        Vegas {
-            alpha: 1,
-            beta: 3,
-            gamma: 1,
-        }
-    }
 }
 
 /// What kind of TCP.

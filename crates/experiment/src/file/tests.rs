@@ -137,18 +137,21 @@ fn directions_override_what_both_share() {
 #[test]
 fn each_direction_has_its_discipline() {
     let [up, down] = read(RICH, "x").unwrap().network.link.directions();
-    assert_eq!(up.qdisc, Qdisc::FqCodel(qdisc::FqCodel::default()));
+    assert_eq!(
+        up.qdisc,
+        Qdisc::FqCodel(swell_path::FqCoDelConfig::default())
+    );
     let Qdisc::Red(red) = down.qdisc else {
         panic!("{:?}", down.qdisc)
     };
     assert_eq!(red.set, qdisc::RedSet::Ns2Modern);
     assert_eq!(red.min, Some(QueueLimit::Packets(5)));
-    assert_eq!(red.weight, Some(qdisc::Weight::Fixed(0.002)));
+    assert_eq!(red.weight, Some(swell_path::RedWeight::Fixed(0.002)));
     assert_eq!(
         red.adaptive,
-        Some(qdisc::Adaptation {
-            floor: 0.02,
-            ..qdisc::Adaptation::default()
+        Some(swell_path::RedAdaptive {
+            floor: Some(0.02),
+            ..swell_path::RedAdaptive::default()
         })
     );
 }

@@ -2,8 +2,8 @@
 //! measures.
 //!
 //! A kind consists of two types: its keys in a file, which implement [`Keys`], and its form in a run, which
-//! implements [`Plays`]. The list below joins them. No other code in the workspace distinguishes kinds; everything that
-//! it needs to know about one is a method of these traits.
+//! implements [`Plays`]. The list below joins them. Other code knows kinds by the methods of these traits. Only the suite
+//! (`suite.rs`), which makes backgrounds of kinds that it chooses, and the spelling of two of them in verdicts name any.
 
 mod active;
 mod contract;
@@ -87,13 +87,15 @@ macro_rules! kinds {
                 }
             }
 
-            fn keys(&self) -> &dyn Keys {
+            /// Its keys.
+            pub(crate) fn keys(&self) -> &dyn Keys {
                 match self {
                     $(Part::$variant(keys) => keys,)*
                 }
             }
 
-            fn keys_mut(&mut self) -> &mut dyn Keys {
+            /// Its keys, for changes.
+            pub(crate) fn keys_mut(&mut self) -> &mut dyn Keys {
                 match self {
                     $(Part::$variant(keys) => keys,)*
                 }
@@ -321,16 +323,6 @@ impl Part {
     /// exactly.
     pub fn fixed_bps(&self, measured: &BTreeMap<String, Measured>) -> Option<[f64; 2]> {
         self.keys().fixed_bps(measured)
-    }
-
-    /// Its keys.
-    pub(crate) fn as_keys(&self) -> &dyn Keys {
-        self.keys()
-    }
-
-    /// Its keys, for changes.
-    pub(crate) fn as_keys_mut(&mut self) -> &mut dyn Keys {
-        self.keys_mut()
     }
 }
 

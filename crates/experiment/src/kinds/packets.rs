@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, Rate, derived};
-use swell_workload::{Law, ParametricConfig, Sources, Workload};
+use swell_workload::{Law, ParametricConfig, Sources, Transport, Workload};
 
 use super::contract::{
     Asked, Keys, Machine, Plausible, Plays, Resolving, Role, Setting, Slot, access, path,
@@ -14,9 +14,9 @@ use super::contract::{
 use super::{Active, Energy, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
-use crate::file::{ACCESS_DELAY, LoadBasis, Pairing, RateSpec, Route, TcpSettings, Transport};
+use crate::file::{ACCESS_DELAY, LoadBasis, Pairing, RateSpec, Route, TcpSettings};
 use crate::measure::{DELAY, GOODPUT, LOSS, Measure};
-use crate::simulate::transport::{carrier, tcp};
+use crate::simulate::transport::tcp;
 use crate::store::Measured;
 
 /// Packets of one size, both directions, at intervals that depend on nothing. As a foreground they flow from
@@ -406,7 +406,7 @@ impl Plays for PacketsTraffic {
                 Process::Cbr => Law::Constant,
                 Process::Poisson => Law::Poisson,
             },
-            transport: carrier(self.transport),
+            transport: self.transport,
             packet: u32::try_from(self.packet.0).unwrap_or(u32::MAX),
             rate: self.rates,
             sources: self.sources,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Code, Dur, Rate, Stream, Warning};
-use swell_workload::{Packets, ReplayConfig};
+use swell_workload::{Packets, ReplayConfig, Transport};
 
 use super::contract::{
     Complaint, Data, Files, Input, Keys, Machine, Pace, Plausible, Plays, Resolving, Role, Seen,
@@ -19,10 +19,10 @@ use super::packets::{measures_of_packets, own_seed};
 use super::{Active, Energy, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
-use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, Transport};
+use crate::file::{LoadBasis, RateSpec, Route, TcpSettings};
 use crate::measure::Measure;
 use crate::plan::{Capture, Traces};
-use crate::simulate::transport::{carrier, tcp};
+use crate::simulate::transport::tcp;
 use crate::store::{Measured, ModelFacts};
 
 /// Allowed stretch. Beyond this range the result would no longer resemble the trace.
@@ -375,7 +375,7 @@ impl Plays for ReplayTraffic {
     fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError> {
         let (replay, trace) = (&self.replay, &self.trace);
         let config = ReplayConfig {
-            transport: carrier(replay.transport),
+            transport: replay.transport,
             phase: self.phase(at),
             period: (!replay.once).then_some(trace.period),
             stretch: self.stretch,

@@ -45,7 +45,7 @@ impl Plan {
         let [up, down] = rates
             .or_else(|| background.fixed_bps(&self.file.taken(background, measured)))
             .unwrap_or_else(|| {
-                let copies = background.as_keys().pace().given().unwrap_or(1.0);
+                let copies = background.keys().pace().given().unwrap_or(1.0);
                 [0.0, self.native_bps(background, measured) * copies]
             });
         up + down

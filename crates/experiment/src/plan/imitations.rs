@@ -24,7 +24,7 @@ const PACKETS: usize = 20_000_000;
 /// Checks that every imitated background can be imitated.
 pub(super) fn check(plan: &Plan) -> Result<(), Wrong> {
     for (i, part) in plan.file.background.iter().enumerate() {
-        if let Some((of, _)) = part.as_keys().imitates() {
+        if let Some((of, _)) = part.keys().imitates() {
             original(plan, of).map_err(|why| (i, why))?;
         }
     }
@@ -39,7 +39,7 @@ pub(super) fn resolve(
 ) -> Result<(), Wrong> {
     let all = plan.file.background.clone();
     for (i, part) in all.iter().enumerate().filter(|(_, p)| wanted(p.name())) {
-        if let Some((of, source)) = part.as_keys().imitates() {
+        if let Some((of, source)) = part.keys().imitates() {
             let original = original(plan, of).map_err(|why| (i, why))?;
             let key = key(plan, original, part);
             let path = PathBuf::from(format!("imitation {key}"));
@@ -57,7 +57,7 @@ fn original<'p>(plan: &'p Plan, of: &str) -> Result<&'p Background, String> {
     let Some(original) = all.iter().find(|b| b.name() == of) else {
         return Err(format!("no background is called `{of}`"));
     };
-    let keys = original.as_keys();
+    let keys = original.keys();
     let simple = keys.parts().is_empty() && keys.imitates().is_none() && !original.is_none();
     match simple && original.matches().is_none() {
         true => Ok(original),
@@ -106,7 +106,7 @@ fn learnt(
             let mut exported = run.exported.iter();
             let exported = exported.find(|seen| seen.link == spec.links[down.link].name);
             let exported = exported.ok_or("nothing was exported")?;
-            part.as_keys().learn(Seen::Records(exported))
+            part.keys().learn(Seen::Records(exported))
         }
         Source::Packets => {
             let mut capture = captured(&spec, down.link, PACKETS)?;
@@ -117,7 +117,7 @@ fn learnt(
             if hop.is_some_and(|hop| hop.reversed) {
                 capture.packets.swap(0, 1);
             }
-            part.as_keys().learn(Seen::Packets(capture))
+            part.keys().learn(Seen::Packets(capture))
         }
     }?;
     input.facts.hash = hash;

@@ -40,7 +40,7 @@ impl Plan {
         let native = self.native_bps(background, measured);
         match self.target_bps(background, measured) {
             Some(target) if native > 0.0 => Some(target / native),
-            _ => background.as_keys().pace().given(),
+            _ => background.keys().pace().given(),
         }
     }
 
@@ -50,7 +50,7 @@ impl Plan {
         background: &Part,
         measured: &BTreeMap<String, Measured>,
     ) -> Result<(), String> {
-        let pace = background.as_keys().pace();
+        let pace = background.keys().pace();
         if !background.is_scaled() || pace == Pace::Factor {
             return Ok(());
         }
@@ -84,7 +84,7 @@ impl Plan {
         let none = BTreeMap::new();
         let all = self.file.background.iter().enumerate();
         // Those that are learnt from others have no rate of their own yet.
-        let mut known = all.filter(|(_, b)| b.as_keys().imitates().is_none());
+        let mut known = all.filter(|(_, b)| b.keys().imitates().is_none());
         known.find_map(|(i, b)| Some((i, self.scalable(b, &none).err()?)))
     }
 
@@ -125,7 +125,7 @@ impl Plan {
     /// run plays after its warm-up.
     pub fn native_bps(&self, background: &Part, measured: &BTreeMap<String, Measured>) -> f64 {
         let input = self.inputs.get(background.name());
-        let keys = background.as_keys();
+        let keys = background.keys();
         let counted = [self.file.run.warmup, self.file.run.duration];
         let taken = self.file.taken(background, measured);
         keys.native_bps(input.map(|i| &i.data), &taken, self.seed(0), counted)

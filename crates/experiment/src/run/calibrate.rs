@@ -209,7 +209,7 @@ fn begin<'p>(plan: &'p Plan, background: &'p Part, measured: &Rates) -> Result<J
         search: Search {
             offered: background.load() == LoadBasis::Offered,
             closed: !background.is_open_loop(),
-            most: match background.as_keys().pace() {
+            most: match background.keys().pace() {
                 Pace::Sessions(_) => MOST_COPIES,
                 Pace::Speed(_) | Pace::Factor => f64::INFINITY,
             },
@@ -390,7 +390,7 @@ impl Site<'_> {
             target_bps: job.search.target,
             ..Measured::default()
         };
-        *job.background.as_keys().pace().place(&mut measured) = best.pace;
+        *job.background.keys().pace().place(&mut measured) = best.pace;
         let warnings = doubts::of(self, job, &best, &measured);
         Some((job.background.name().into(), measured, warnings))
     }
@@ -406,7 +406,7 @@ impl Job<'_> {
     /// The mean rates that are to be carried at the present pace: over all draws, or over the runs' own ones where there
     /// are no others. With per-seed rates, the means of the replications differ. `None` where a rate is unknown.
     fn mean(&self) -> Option<[f64; 2]> {
-        let own = self.background.as_keys().is_of_its_draws();
+        let own = self.background.keys().is_of_its_draws();
         let rates = |o: Offered| if own { o.drawn } else { o.mean };
         let all = self.offered(self.search.pace).iter();
         let all: Vec<[f64; 2]> = all.map(|o| o.map(rates)).collect::<Option<_>>()?;

@@ -1,14 +1,9 @@
 //! Converts a queueing discipline of an experiment file to that of a link.
 
 use swell_base::{Bytes, QueueLimit, Rate};
-use swell_path::{
-    Classifier, CoDelConfig, Discipline, DrrConfig, FqCoDelConfig, PriorityConfig, RedAdaptive,
-    RedConfig, RedThresholds, RedWeight,
-};
+use swell_path::{Classifier, Discipline, DrrConfig, PriorityConfig, RedConfig, RedThresholds};
 
-use crate::file::qdisc::{
-    Drr, DrrClasses, FqCodel, Priority, Qdisc, Red, RedSet, Weight, WeightRule,
-};
+use crate::file::qdisc::{Drr, DrrClasses, Priority, Qdisc, Red, RedSet};
 
 /// The discipline that `qdisc` describes, on a link of `rate`. Limits in BDP have already been resolved.
 pub(super) fn discipline(qdisc: &Qdisc, rate: Rate) -> Discipline {
@@ -18,7 +13,7 @@ pub(super) fn discipline(qdisc: &Qdisc, rate: Rate) -> Discipline {
         Qdisc::Priority(p) => Discipline::Priority(priority(p)),
         Qdisc::Drr(d) => Discipline::Drr(drr(d)),
         Qdisc::Codel(c) => Discipline::CoDel(*c),
-        Qdisc::FqCodel(f) => Discipline::FqCoDel(fq_codel(f)),
+        Qdisc::FqCodel(f) => Discipline::FqCoDel(*f),
         Qdisc::Pie(p) => Discipline::Pie(*p),
     }
 }
@@ -53,20 +48,6 @@ fn drr(d: &Drr) -> DrrConfig {
     }
 }
 
-fn fq_codel(f: &FqCodel) -> FqCoDelConfig {
-    FqCoDelConfig {
-        flows: count(f.flows),
-        quantum: large(f.quantum),
-        drop_batch: count(f.drop_batch),
-        codel: CoDelConfig {
-            target: f.target,
-            interval: f.interval,
-            mtu: f.mtu,
-            ecn: f.ecn,
-        },
-    }
-}
-
 fn red(r: &Red, rate: Rate) -> RedConfig {
     let set = match r.set {
         RedSet::Classic => RedConfig::classic(),
@@ -86,26 +67,13 @@ fn red(r: &Red, rate: Rate) -> RedConfig {
             _ => set.thresholds,
         },
         max_p: r.max_p.unwrap_or(set.max_p),
-        weight: match r.weight {
-            None => set.weight,
-            Some(Weight::Fixed(w)) => RedWeight::Fixed(w),
-            Some(Weight::Rule(WeightRule::OneSecond)) => RedWeight::OneSecond,
-            Some(Weight::Rule(WeightRule::TenRoundTrips)) => RedWeight::TenRoundTrips,
-        },
+        weight: r.weight.unwrap_or(set.weight),
         mean_packet,
         measure: r.measure.unwrap_or(set.measure),
         by_size: r.by_size.unwrap_or(set.by_size),
         spacing: r.spacing.unwrap_or(set.spacing),
         gentle: r.gentle.unwrap_or(set.gentle),
-        adaptive: r.adaptive.map_or(set.adaptive, |a| {
-            Some(RedAdaptive {
-                interval: a.interval,
-                increase: a.increase,
-                decrease: a.decrease,
-                ceiling: a.ceiling,
-                floor: Some(a.floor),
-            })
-        }),
+        adaptive: r.adaptive.or(set.adaptive),
         ecn: r.ecn,
         mark_below: r.mark_below.or(set.mark_below),
         victim: r.victim.unwrap_or(set.victim),
@@ -141,7 +109,10 @@ fn large(b: Bytes) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use swell_path::{PieConfig, PieDelay, RedMeasure, RedSpacing, RedVictim};
+    use swell_path::{
+        CoDelConfig, FqCoDelConfig, PieConfig, PieDelay, RedAdaptive, RedMeasure, RedSpacing,
+        RedVictim, RedWeight, RedWeightRule,
+    };
 
     use crate::file::qdisc::QdiscSpec;
 
@@ -221,7 +192,7 @@ mod tests {
             red,
             Discipline::Red(RedConfig {
                 max_p: 0.05,
-                weight: RedWeight::OneSecond,
+                weight: RedWeight::Rule(RedWeightRule::OneSecond),
                 measure: RedMeasure::Bytes,
                 by_size: true,
                 spacing: RedSpacing::Geometric,

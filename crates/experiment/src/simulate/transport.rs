@@ -3,17 +3,9 @@
 use std::sync::Arc;
 
 use swell_base::{Bytes, Dur};
-use swell_tcp::{Config, Jitter, VegasConfig};
+use swell_tcp::{Config, Jitter};
 
-use crate::file::{self, TcpProfile, TcpSettings};
-
-/// The transport protocol, as workloads name it.
-pub(crate) fn carrier(transport: file::Transport) -> swell_workload::Transport {
-    match transport {
-        file::Transport::Udp => swell_workload::Transport::Udp,
-        file::Transport::Tcp => swell_workload::Transport::Tcp,
-    }
-}
+use crate::file::{TcpProfile, TcpSettings};
 
 /// The QUIC configuration for the settings in a file. Those for which [`is_quic`] is false have no effect.
 pub(crate) fn quic(settings: &TcpSettings) -> Arc<Config> {
@@ -69,14 +61,10 @@ fn with(mut config: Config, settings: &TcpSettings) -> Config {
     set(&mut config.sack, settings.sack);
     set(&mut config.nagle, settings.nagle);
     set(&mut config.ecn, settings.ecn);
+    set(&mut config.vegas, settings.vegas);
     set(&mut config.limited_transmit, settings.limited_transmit);
     config.initial_ssthresh = settings.initial_ssthresh.or(config.initial_ssthresh);
     config.send_window = settings.send_window.or(config.send_window);
-    if let Some(v) = settings.vegas {
-        let [alpha, beta, gamma] =
-            [v.alpha, v.beta, v.gamma].map(|n| u16::try_from(n).unwrap_or(u16::MAX));
-        config.vegas = VegasConfig { alpha, beta, gamma };
-    }
     if let Some(most) = settings.jitter {
         config.jitter = match most {
             Dur::ZERO => Jitter::Off,
@@ -96,7 +84,7 @@ fn set<T>(to: &mut T, from: Option<T>) {
 
 #[cfg(test)]
 mod tests {
-    use swell_tcp::Algorithm;
+    use swell_tcp::{Algorithm, VegasConfig};
 
     use super::*;
 

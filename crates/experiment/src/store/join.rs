@@ -63,7 +63,7 @@ impl Results {
         let [ours, theirs] = [&self, &other].map(hashes);
         if ours != theirs {
             let imitates = |b: &crate::file::Background| {
-                b.as_keys().imitates().is_some() && ours.get(b.name()) != theirs.get(b.name())
+                b.keys().imitates().is_some() && ours.get(b.name()) != theirs.get(b.name())
             };
             let imitation = self.experiment.background.iter().any(imitates);
             return Err(differs(match imitation {
@@ -142,7 +142,7 @@ impl Results {
 fn anywhere(mut experiment: File) -> File {
     let foregrounds = experiment.foreground.iter_mut().map(|f| &mut f.0);
     for part in foregrounds.chain(experiment.background.iter_mut().map(|b| &mut b.0)) {
-        if let Some(path) = part.as_keys_mut().elsewhere() {
+        if let Some(path) = part.keys_mut().elsewhere() {
             path.clear();
         }
     }

@@ -167,13 +167,6 @@ impl Counts {
         self.0.iter().zip(&other.0).map(difference).collect()
     }
 
-    /// The share of epsilon that hides the difference: at most 1 for a session.
-    pub fn spent(&self, other: &Counts) -> f64 {
-        let each = Histogram::ALL.into_iter().zip(self.apart(other));
-        each.map(|(h, apart)| h.part() * apart as f64 / h.share() as f64)
-            .sum()
-    }
-
     /// Adds noise to every cell.
     pub fn noisy(mut self, private: &Private) -> Counts {
         let mut secret = Secret::new(private.seed, Purpose::Noise);

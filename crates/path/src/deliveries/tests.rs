@@ -81,7 +81,7 @@ fn random_text_is_read_or_refused() {
         let lines = (trace.instants.iter()).flat_map(|&(ms, n)| (0..n).map(move |_| ms));
         let again: String = lines.map(|ms| format!("{ms}\n")).collect();
         assert_eq!(read(&again).unwrap(), trace);
-        assert_eq!(again.lines().count() as u64, trace.opportunities());
+        assert_eq!(again.lines().count() as u64, trace.opportunities);
         assert!(trace.period() > Dur::ZERO);
     }
     assert!(understood > 5_000, "{understood}");

@@ -2,38 +2,65 @@
 
 use std::collections::VecDeque;
 
-use swell_base::{DropReason, Packet, Stream, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use swell_base::{Bytes, DropReason, Dur, Packet, Stream, Time};
 
 use super::codel::{Control, Fate};
 use super::store::{Bound, Stamped};
 use super::{Backlog, Classifier, CoDelConfig, Outlet, Qdisc};
 
-/// FQ-CoDel, RFC 8290. The bytes that may wait regardless of their delay ([`CoDelConfig::mtu`]) are those of all
-/// queues together, as in Linux (`net/sched/sch_fq_codel.c`, `fq_codel_dequeue` passes `sch->qstats.backlog`).
-/// Otherwise many flows of two packets each would never get a signal, however long they wait.
-#[derive(Clone, Debug, PartialEq)]
+/// Flows are hashed to queues, which take turns, new ones first; each is under its own CoDel.
+// RFC 8290. The bytes that may wait regardless of their delay (`mtu`) are those of all queues together, as in Linux
+// (`net/sched/sch_fq_codel.c`, `fq_codel_dequeue` passes `sch->qstats.backlog`). Otherwise many flows of two packets
+// each would never get a signal, however long they wait.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "FqCodel")]
 pub struct FqCoDelConfig {
-    /// Number of queues that flows are hashed to (section 5.2.5: 1024; at least 1).
-    pub flows: u16,
-    /// Bytes that a queue may send in each round (section 5.2.4: 1514; 0 counts as 1).
-    pub quantum: u32,
-    /// Largest number of packets dropped at once when the limit is exceeded (section 4.1: 64).
-    pub drop_batch: u16,
-    /// CoDel parameters of each queue.
-    pub codel: CoDelConfig,
+    /// How many queues flows are hashed to.
+    // Section 5.2.5: 1024. At least 1, at most 65535.
+    pub flows: u32,
+    /// Bytes that a queue may send in each round.
+    // Section 5.2.4: 1514. 0 counts as 1.
+    pub quantum: Bytes,
+    /// Most packets dropped at once when no room is left.
+    // Section 4.1: 64.
+    pub drop_batch: u32,
+    /// Standing delay that is tolerated in each queue.
+    pub target: Dur,
+    /// How long the delay must stay above the target before the first drop.
+    pub interval: Dur,
+    /// Bytes that may wait in a queue whatever their delay: the largest packet.
+    pub mtu: Bytes,
+    /// Mark packets of senders that understand ECN instead of dropping them.
+    // Section 5.2.6 enables it by default.
+    pub ecn: bool,
+}
+
+impl FqCoDelConfig {
+    /// The CoDel parameters of each queue.
+    pub fn codel(&self) -> CoDelConfig {
+        CoDelConfig {
+            target: self.target,
+            interval: self.interval,
+            mtu: self.mtu,
+            ecn: self.ecn,
+        }
+    }
 }
 
 impl Default for FqCoDelConfig {
     fn default() -> Self {
+        let codel = CoDelConfig::default();
         FqCoDelConfig {
             flows: 1024,
-            quantum: 1514,
+            quantum: Bytes(1514),
             drop_batch: 64,
-            // Section 5.2.6 enables marking by default.
-            codel: CoDelConfig {
-                ecn: true,
-                ..CoDelConfig::default()
-            },
+            target: codel.target,
+            interval: codel.interval,
+            mtu: codel.mtu,
+            ecn: true,
         }
     }
 }
@@ -41,7 +68,9 @@ impl Default for FqCoDelConfig {
 /// One queue per flow, each managed by CoDel. Queues are served in rounds, new queues first.
 #[derive(Clone, Debug)]
 pub struct FqCoDel {
-    config: FqCoDelConfig,
+    quantum: i64,
+    drop_batch: u64,
+    codel: CoDelConfig,
     bound: Bound,
     queues: Vec<Queue>,
     /// Queues that became active and have not yet had a turn (section 4.1), by number.
@@ -66,9 +95,11 @@ impl FqCoDel {
     /// The discipline for the link `outlet`; `stream` salts the hash.
     pub fn new(config: &FqCoDelConfig, outlet: &Outlet, mut stream: Stream) -> FqCoDel {
         FqCoDel {
-            config: config.clone(),
+            quantum: config.quantum.0.clamp(1, 1 << 32) as i64,
+            drop_batch: u64::from(config.drop_batch.max(1)),
+            codel: config.codel(),
             bound: Bound::new(outlet.limit, outlet.rate),
-            queues: vec![Queue::default(); usize::from(config.flows.max(1))],
+            queues: vec![Queue::default(); config.flows.clamp(1, u32::from(u16::MAX)) as usize],
             new: VecDeque::new(),
             old: VecDeque::new(),
             total: Backlog::default(),
@@ -87,14 +118,10 @@ impl FqCoDel {
         }
     }
 
-    fn quantum(&self) -> i64 {
-        i64::from(self.config.quantum.max(1))
-    }
-
     /// Gives all old queues at once the quanta of the rounds in which none of them can send, so that a small quantum
     /// costs no time. Their order after a whole round is that before.
     fn skip_rounds(&mut self) {
-        let quantum = self.quantum();
+        let quantum = self.quantum;
         let rounds = |&i: &u16| (-self.queues[usize::from(i)].credits).div_euclid(quantum);
         let idle = self.old.iter().map(rounds).min().unwrap_or(0).max(0);
         for &i in &self.old {
@@ -112,7 +139,7 @@ impl FqCoDel {
             .max_by_key(|q| (q.waiting.backlog().bytes, q.waiting.backlog().packets));
         let Some(q) = fattest else { return };
         let half = q.waiting.backlog().packets.div_ceil(2);
-        let batch = half.min(u64::from(self.config.drop_batch.max(1)));
+        let batch = half.min(self.drop_batch);
         // Linux counts them as signals (`fq_codel_drop`), so that CoDel need not begin anew.
         q.control.overflowed(batch as u32);
         for _ in 0..batch {
@@ -133,7 +160,7 @@ impl Qdisc for FqCoDel {
         dropped: &mut dyn FnMut(Packet, DropReason),
     ) -> Result<(), DropReason> {
         let index = Classifier::Hash.class(&packet, self.queues.len(), self.salt);
-        let quantum = self.quantum();
+        let quantum = self.quantum;
         let q = &mut self.queues[index];
         q.waiting.push(now, packet);
         self.total.add(packet.size);
@@ -153,7 +180,7 @@ impl Qdisc for FqCoDel {
         now: Time,
         dropped: &mut dyn FnMut(Packet, DropReason),
     ) -> Option<Packet> {
-        let quantum = self.quantum();
+        let quantum = self.quantum;
         // Turns in succession in which no queue could send.
         let mut turns = 0;
         loop {
@@ -184,7 +211,7 @@ impl Qdisc for FqCoDel {
                 }
             };
             let queue = (&mut q.waiting, elsewhere);
-            let next = (q.control).dequeue(now, &self.config.codel, queue, &mut tell);
+            let next = (q.control).dequeue(now, &self.codel, queue, &mut tell);
             if let Some(packet) = next {
                 q.credits -= i64::from(packet.size);
                 total.remove(packet.size);

@@ -9,7 +9,8 @@ use swell_base::{DropReason, Packet, Rate, Stream, Time};
 use super::store::{Bound, mark};
 use super::{Backlog, Outlet, Qdisc};
 pub use config::{
-    RedAdaptive, RedConfig, RedDialect, RedMeasure, RedSpacing, RedThresholds, RedVictim, RedWeight,
+    RedAdaptive, RedConfig, RedDialect, RedMeasure, RedSpacing, RedThresholds, RedVictim,
+    RedWeight, RedWeightRule,
 };
 
 /// Random early detection: arriving packets are dropped or marked with a probability that grows with the average queue.

@@ -4,7 +4,7 @@ use swell_base::{Bytes, Dur, FlowId, QueueLimit, Stream};
 use swell_path::{
     Classifier, CoDelConfig, Discipline, DrrConfig, FqCoDelConfig, PieConfig, PieDelay,
     PriorityConfig, RedAdaptive, RedConfig, RedDialect, RedMeasure, RedSpacing, RedThresholds,
-    RedVictim, RedWeight,
+    RedVictim, RedWeight, RedWeightRule,
 };
 
 pub fn random_limit(rng: &mut Stream) -> QueueLimit {
@@ -32,12 +32,20 @@ pub fn random_discipline(rng: &mut Stream) -> Discipline {
             quanta: (0..rng.below(4)).map(|_| rng.below(3000) as u32).collect(),
         }),
         4 => Discipline::CoDel(codel(rng)),
-        5 => Discipline::FqCoDel(FqCoDelConfig {
-            flows: rng.below(16) as u16,
-            quantum: rng.below(3000) as u32,
-            drop_batch: rng.below(8) as u16,
-            codel: codel(rng),
-        }),
+        5 => {
+            let (flows, quantum) = (rng.below(16) as u32, Bytes(rng.below(3000)));
+            let drop_batch = rng.below(8) as u32;
+            let codel = codel(rng);
+            Discipline::FqCoDel(FqCoDelConfig {
+                flows,
+                quantum,
+                drop_batch,
+                target: codel.target,
+                interval: codel.interval,
+                mtu: codel.mtu,
+                ecn: codel.ecn,
+            })
+        }
         _ => Discipline::Pie(PieConfig {
             target: Dur::from_micros(rng.below(20_000)),
             update: Dur::from_micros(rng.below(20_000) + 100),
@@ -83,8 +91,8 @@ fn red(rng: &mut Stream) -> RedConfig {
         },
         max_p: rng.uniform(),
         weight: match rng.below(3) {
-            0 => RedWeight::OneSecond,
-            1 => RedWeight::TenRoundTrips,
+            0 => RedWeight::Rule(RedWeightRule::OneSecond),
+            1 => RedWeight::Rule(RedWeightRule::TenRoundTrips),
             _ => RedWeight::Fixed(rng.uniform()),
         },
         mean_packet: rng.below(1500) as u16,

@@ -1,9 +1,9 @@
 //! FQ-CoDel compared with RFC 8290.
 
-use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream, Time};
+use swell_base::{Bytes, DropReason, Dur, Packet, QueueLimit, Rate, Stream, Time};
 use swell_path::{
-    Change, CoDel, CoDelConfig, Discipline, Element, FqCoDel, FqCoDelConfig, Link, LinkConfig,
-    Loss, Outlet, Qdisc,
+    Change, CoDel, Discipline, Element, FqCoDel, FqCoDelConfig, Link, LinkConfig, Loss, Outlet,
+    Qdisc,
 };
 
 use crate::{at_ms, never, outlet, packet};
@@ -67,10 +67,8 @@ impl Rfc {
 #[test]
 fn serves_in_the_order_of_the_rfc() {
     let patient = FqCoDelConfig {
-        codel: CoDelConfig {
-            target: Dur::MAX,
-            ..CoDelConfig::default()
-        },
+        target: Dur::MAX,
+        ecn: false,
         ..FqCoDelConfig::default()
     };
     for seed in 0..30 {
@@ -95,11 +93,11 @@ fn serves_in_the_order_of_the_rfc() {
 #[test]
 fn a_single_flow_has_the_drops_of_codel() {
     let config = FqCoDelConfig {
-        codel: CoDelConfig::default(),
+        ecn: false,
         ..FqCoDelConfig::default()
     };
     let mut fq = fq(&config, u64::MAX);
-    let mut codel = CoDel::new(&config.codel, &outlet());
+    let mut codel = CoDel::new(&config.codel(), &outlet());
     let mut rng = Stream::new(9, "calls");
     let mut number = 0;
     let (mut a, mut b) = (Vec::new(), Vec::new());
@@ -320,11 +318,9 @@ fn many_thin_flows_get_signals() {
 #[test]
 fn small_quanta_are_as_fast() {
     let config = FqCoDelConfig {
-        quantum: 1,
-        codel: CoDelConfig {
-            target: Dur::MAX,
-            ..CoDelConfig::default()
-        },
+        quantum: Bytes(1),
+        target: Dur::MAX,
+        ecn: false,
         ..FqCoDelConfig::default()
     };
     let mut q = fq(&config, u64::MAX);

@@ -2,7 +2,9 @@
 //! compare its results with ours.
 
 use swell_base::{Bytes, Dur, QueueLimit, Rate, Stream, Time};
-use swell_path::{Outlet, Qdisc, Red, RedAdaptive, RedConfig, RedThresholds, RedWeight};
+use swell_path::{
+    Outlet, Qdisc, Red, RedAdaptive, RedConfig, RedThresholds, RedWeight, RedWeightRule,
+};
 
 use crate::{never, packet};
 
@@ -203,7 +205,7 @@ fn drops_and_queue_are_those_of_the_adaptation() {
             min: 20.0,
             max: 60.0,
         },
-        weight: RedWeight::OneSecond, // qw=0
+        weight: RedWeight::Rule(RedWeightRule::OneSecond), // qw=0
         mean_packet: 1000,
         gentle: true,
         adaptive: Some(RedAdaptive {

@@ -3,7 +3,7 @@
 use swell_base::{DropReason, Dur, QueueLimit, Rate, Stream, Time};
 use swell_path::{
     Change, Discipline, Element, Link, LinkConfig, NewQueue, Outlet, Qdisc, Red, RedConfig,
-    RedDialect, RedMeasure, RedSpacing, RedThresholds, RedVictim, RedWeight,
+    RedDialect, RedMeasure, RedSpacing, RedThresholds, RedVictim, RedWeight, RedWeightRule,
 };
 
 use crate::{assert_equal_shares, at_ms, never, outlet, packet};
@@ -400,7 +400,7 @@ fn a_new_queue_has_the_delay_of_its_time() {
                     min: 20.0,
                     max: 60.0,
                 },
-                weight: RedWeight::TenRoundTrips,
+                weight: RedWeight::Rule(RedWeightRule::TenRoundTrips),
                 ..RedConfig::classic()
             }),
             limit: QueueLimit::Packets(100),

@@ -7,15 +7,18 @@
 //! [`FileStudy::study`] makes the [`Study`](crate::Study) from the numbers.
 //! `docs/studies.md` describes the file; [`format`] defines it key by key.
 //!
-//! The files of this module form layers and import from lower layers only. From the bottom up:
+//! The files of this module form layers, and import from their own layer and those below it. From the bottom up:
 //!
 //! 1. the file and its parts: `units`, `places`, [`format`], `error`, `texts`, `origin`;
 //! 2. the expression language: `script`, `template`, and its view of a run: `tables`, `traffic`, `records`, `values`;
 //! 3. checks and input: `each`, `axes`, `names`, `with`, `captures`, `compiled`, `group`;
-//! 4. runs: `kept`, `points`, `cells`, `wanted`, and on real hosts [`bench`];
-//! 5. from numbers to claims and pictures: `reference`, `results`, `source`, `claims`, `compare`, `asked`, `again`,
-//!    `lists`, `draw`;
-//! 6. the study: `facade`, and `read`, which makes one.
+//! 4. numbers, and where they come from: `reference`, `results`, `kept`, `source`;
+//! 5. runs: `points`, `cells`, `wanted`;
+//! 6. claims and pictures: `claims`, `compare`, `asked`, `again`, `lists`, `draw`;
+//! 7. the study: `facade`, and `read`, which makes one.
+//!
+//! [`bench`] is in no layer: it has all of the runs on real hosts, from their keys, which `group` reads, to the method of
+//! the study that performs them.
 
 mod again;
 mod asked;

@@ -1,7 +1,5 @@
 //! Why a model file could not be read.
 
-use std::io;
-
 use super::{FORMAT, MAX_BYTES, OLDEST, VERSION};
 
 /// Why a model file could not be read, or a model is inconsistent.
@@ -37,9 +35,6 @@ pub enum ModelError {
     /// Larger than any model should be.
     #[error("larger than {MAX_BYTES} bytes")]
     TooLarge,
-    /// The reader failed.
-    #[error(transparent)]
-    Io(io::Error),
 }
 
 impl ModelError {

@@ -2,7 +2,7 @@
 
 mod records;
 
-use swell_base::{Code, Dur, Stream};
+use swell_base::{Code, Dur, Stream, Time};
 
 use super::*;
 use crate::model::Provenance;
@@ -79,8 +79,41 @@ pub(super) fn configure(records: &[Record], options: Options) -> FlowModel {
     c.finish("test", Provenance::default()).unwrap()
 }
 
+/// Result of playing an interval.
+#[derive(Clone, Default)]
+pub(super) struct Played {
+    /// Connections opened.
+    pub connections: u64,
+    /// Bytes of their files, both directions.
+    pub bytes: f64,
+}
+
+/// Plays a model without a network: the result per interval if transfers take no time.
+pub(super) fn imitate(model: &FlowModel, seed: u64) -> Vec<Played> {
+    let mut played = vec![Played::default(); model.tcp.intervals.len()];
+    let playback = Playback {
+        durations: 0.0,
+        ..Playback::default()
+    };
+    let Ok(plan) = Plan::new(model, &playback) else {
+        return played;
+    };
+    let end = plan.length().map_or(Time::MAX, |l| Time::ZERO + l);
+    let mut player = Player::new(plan, seed, Share::ALL);
+    while let Some(due) = player.pop(end) {
+        if let Due::Transfer(t) = due
+            && let Ok(index) = usize::try_from(player.plan().index(t.at))
+            && let Some(interval) = played.get_mut(index)
+        {
+            interval.connections += 1;
+            interval.bytes += t.up as f64 + t.down as f64;
+        }
+    }
+    played
+}
+
 fn played(model: &FlowModel, seed: u64) -> (f64, f64) {
-    let p = model.imitate(seed);
+    let p = imitate(model, seed);
     (
         p.iter().map(|i| i.connections as f64).sum(),
         p.iter().map(|i| i.bytes).sum(),

@@ -1,4 +1,4 @@
-//! Computes how many sessions carry the model's bytes, and what playing them results in.
+//! Computes how many sessions carry the model's bytes.
 //!
 //! The paper's figure 4 counts simulated sessions until they have moved the interval's bytes, and takes
 //! the mean of several tries. That has two flaws. Stopping at the first session that reaches the target
@@ -8,11 +8,10 @@
 //! length W, from its first moment on (D. Cox, *Renewal Theory*, 1962, section 4). This is the limit of
 //! the mean of ever more tries, without any tries. Rounding remainders are carried to the next interval.
 
-use swell_base::{Dur, Stream, Time};
+use swell_base::{Dur, Stream};
 
 use super::law::Law;
 use super::model::{FlowModel, Profile};
-use super::play::{Due, Plan, Playback, Player, Share};
 
 /// If the sessions carry more than this many times the model's bytes, or less than the inverse, they were
 /// not tuned to it.
@@ -21,15 +20,6 @@ const MEANT: f64 = 1.25;
 const TRIES: u64 = 100;
 /// Maximum number of simulated connections in all tries together.
 const MAX_DRAWS: u64 = 20_000_000;
-
-/// Result of playing an interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Played {
-    /// Connections opened.
-    pub connections: u64,
-    /// Bytes of their files, both directions.
-    pub bytes: f64,
-}
 
 impl FlowModel {
     /// Distribution of the gaps between connections of a session, microseconds. If no client opened two
@@ -146,32 +136,6 @@ impl FlowModel {
             }
             interval.sessions = sessions / tries;
         }
-    }
-
-    /// Plays the model without a network: the result per interval if transfers take no time. At most
-    /// twenty million connections and a million sessions at once; later intervals stay empty.
-    pub fn imitate(&self, seed: u64) -> Vec<Played> {
-        let mut played = vec![Played::default(); self.tcp.intervals.len()];
-        let playback = Playback {
-            durations: 0.0,
-            ..Playback::default()
-        };
-        let Ok(plan) = Plan::new(self, &playback) else {
-            return played;
-        };
-        let end = plan.length().map_or(Time::MAX, |l| Time::ZERO + l);
-        let mut player = Player::new(plan, seed, Share::ALL);
-        for _ in 0..MAX_DRAWS {
-            let Some(due) = player.pop(end) else { break };
-            if let Due::Transfer(t) = due
-                && let Ok(index) = usize::try_from(player.plan().index(t.at))
-                && let Some(interval) = played.get_mut(index)
-            {
-                interval.connections += 1;
-                interval.bytes += t.up as f64 + t.down as f64;
-            }
-        }
-        played
     }
 
     fn micros(&self) -> f64 {

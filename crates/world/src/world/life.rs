@@ -13,7 +13,8 @@ use crate::flow::{AnyFlow, Datagrams, Ended, Flow, NONE, Parties, TcpPair, packe
 use crate::wake::Wake;
 
 impl World {
-    /// Closes a TCP connection, both ends of which are closed.
+    /// Closes a TCP connection, both ends of which are closed. Rare, and kept out of the way of packets.
+    #[inline(never)]
     pub(super) fn close(&mut self, index: u32) {
         if let Some((flow, ended)) = self.forget(index) {
             let event = Event::Closed(ended.conn, flow.info());
@@ -173,10 +174,6 @@ impl World {
             bound,
             tag: self.workers.tag(workload),
             silent: open.silent,
-            probed: self
-                .probes
-                .iter()
-                .any(|p| (p.workload, p.conn) == (workload, conn)),
             transport,
             access,
             feed: feed::NONE,

@@ -66,7 +66,6 @@ impl World {
             inbox: VecDeque::new(),
             touched: Vec::new(),
             actions: Vec::new(),
-            probes: Vec::new(),
             counting: false,
             delays: Vec::new(),
             ports: Ports::default(),

@@ -208,7 +208,11 @@ fn domains_beyond_the_limit_are_refused() {
         let _ = run.send(&ipfix(0, domain, &[set(2, &template(256, &PLAIN))]));
     }
     assert_eq!(run.skipped(FlowSkip::DomainLimit), 3);
-    assert_eq!(run.process.exporters().len(), 2);
+    for domain in 0..5 {
+        let _ = run.send(&ipfix(1, domain, &[set(256, &plain(1, 40))]));
+    }
+    let kept: Vec<_> = run.records.iter().map(|r| r.exporter).collect();
+    assert_eq!(kept, [0, 1]);
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub(super) fn backgrounds(file: &File, found: &mut Findings) {
             measured: file.run.duration,
             key: &key,
         };
-        let keys = background.as_keys();
+        let keys = background.keys();
         keys.check(&at, found);
         if let Some(active) = background.active() {
             active.check(&at, found);
@@ -157,7 +157,7 @@ fn matching(
             ),
             "write a rate, or match a background outside of the mix",
         );
-    } else if let Some(why) = other.as_keys().rateless() {
+    } else if let Some(why) = other.keys().rateless() {
         found.add(key, format!("`{target}` {why}"), &hint());
     } else if other.rate() == Some(&RateSpec::Fixed(Rate::default())) {
         found.add(key, format!("`{target}` sends nothing down"), &hint());

@@ -5,8 +5,8 @@ use swell_base::{Bytes, Dur};
 use swell_base::{QueueLimit, Rate};
 
 use super::Findings;
-use crate::file::qdisc::{Adaptation, Drr, DrrClasses, Priority, Qdisc, Red, Weight};
-use swell_path::PieConfig;
+use crate::file::qdisc::{Drr, DrrClasses, Priority, Qdisc, Red};
+use swell_path::{PieConfig, RedAdaptive, RedWeight};
 
 /// Maximum value of 16 bits.
 const MOST: u32 = 65_535;
@@ -119,7 +119,7 @@ fn red(key: &dyn Fn(&str) -> String, r: &Red, found: &mut Findings) {
             found.probability(key(name), p);
         }
     }
-    if let Some(Weight::Fixed(w)) = r.weight
+    if let Some(RedWeight::Fixed(w)) = r.weight
         && !(w > 0.0 && w <= 1.0)
     {
         found.add(
@@ -148,7 +148,8 @@ fn above(a: swell_base::QueueLimit, b: swell_base::QueueLimit) -> bool {
     }
 }
 
-fn adaptation(key: &dyn Fn(&str) -> String, a: Adaptation, found: &mut Findings) {
+fn adaptation(key: &dyn Fn(&str) -> String, a: RedAdaptive, found: &mut Findings) {
+    let floor = a.floor.unwrap_or_default();
     if a.interval == Dur::ZERO {
         found.add(
             key("interval"),
@@ -160,17 +161,14 @@ fn adaptation(key: &dyn Fn(&str) -> String, a: Adaptation, found: &mut Findings)
         ("increase", a.increase),
         ("decrease", a.decrease),
         ("ceiling", a.ceiling),
-        ("floor", a.floor),
+        ("floor", floor),
     ] {
         found.probability(key(name), p);
     }
-    if a.floor > a.ceiling {
+    if floor > a.ceiling {
         found.add(
             key("floor"),
-            format!(
-                "the floor ({}) is above the ceiling ({})",
-                a.floor, a.ceiling
-            ),
+            format!("the floor ({}) is above the ceiling ({})", floor, a.ceiling),
             "",
         );
     }

@@ -28,7 +28,7 @@ pub(super) fn check(file: &File, found: &mut Findings) {
         alone(
             &links,
             &hops,
-            &background.as_keys().asks(),
+            &background.keys().asks(),
             &format!("background[{i}]"),
             found,
         );
@@ -37,7 +37,7 @@ pub(super) fn check(file: &File, found: &mut Findings) {
         }
     }
     for (i, foreground) in file.foreground.iter().enumerate() {
-        let own = foreground.as_keys();
+        let own = foreground.keys();
         if !own.is_unresponsive() {
             continue;
         }
@@ -136,9 +136,9 @@ fn demand(file: &File, parts: &[&Part]) -> BTreeMap<Queue, Demand> {
     // Rates that begin or end at an instant. Those that end come first, because windows are half-open.
     let mut changes: BTreeMap<Queue, Vec<(Dur, bool, u64)>> = BTreeMap::new();
     let mut all: BTreeMap<Queue, Demand> = BTreeMap::new();
-    for part in parts.iter().filter(|part| part.as_keys().is_unresponsive()) {
+    for part in parts.iter().filter(|part| part.keys().is_unresponsive()) {
         let hops = file.hops(&part.route());
-        let asked = part.as_keys().asks();
+        let asked = part.keys().asks();
         let duration = file.run.duration;
         let windows = match part.active() {
             Some(active) => active.windows(duration),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swell_base::{Bytes, Dur, QueueLimit};
-use swell_path::{RedMeasure, RedSpacing, RedVictim};
+use swell_path::{RedAdaptive, RedMeasure, RedSpacing, RedVictim, RedWeight};
 
 /// Random early detection: a named set of parameters, and what differs from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,7 +30,7 @@ pub struct Red {
     /// Weight of the newest sample in the average: a number above 0 and up to 1, or a rule. Default:
     /// the set's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weight: Option<Weight>,
+    pub weight: Option<RedWeight>,
     /// Size of a mean packet: what thresholds and idle times are counted in. Default 500B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_packet: Option<Bytes>,
@@ -49,7 +49,7 @@ pub struct Red {
     pub gentle: Option<bool>,
     /// Let `max_p` adapt so that the average stays in the middle: how. Default: the set's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub adaptive: Option<Adaptation>,
+    pub adaptive: Option<RedAdaptive>,
     /// Mark packets of senders that understand ECN instead of dropping them.
     #[serde(default)]
     pub ecn: bool,
@@ -75,52 +75,4 @@ pub enum RedSet {
     Ns2Era,
     /// ns-2.35 as released: thresholds and weight from the link, gentle, in bytes.
     Ns2Modern,
-}
-
-/// Weight of the newest sample in the average.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Weight {
-    /// This number.
-    Fixed(f64),
-    /// What a rule makes of the link.
-    Rule(WeightRule),
-}
-
-/// How the weight follows from the link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum WeightRule {
-    /// The average looks back over a second.
-    OneSecond,
-    /// The average looks back over ten round trips of three link delays, at least 100ms each.
-    TenRoundTrips,
-}
-
-/// How adaptive RED moves its probability.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Adaptation {
-    /// How often it is looked at.
-    pub interval: Dur,
-    /// Added where the average is too long, but no more than a quarter of the probability.
-    pub increase: f64,
-    /// Factor where the average is too short.
-    pub decrease: f64,
-    /// Greatest probability.
-    pub ceiling: f64,
-    /// Least probability.
-    pub floor: f64,
-}
-
-impl Default for Adaptation {
-    fn default() -> Adaptation {
-        Adaptation {
-            interval: Dur::from_millis(500),
-            increase: 0.01,
-            decrease: 0.9,
-            ceiling: 0.5,
-            floor: 0.01,
-        }
-    }
 }

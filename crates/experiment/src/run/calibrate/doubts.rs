@@ -107,7 +107,7 @@ fn crowded(name: &str, mega: f64, came: f64) -> Warning {
 pub(super) fn of_copies(plan: &Plan, measured: &Rates) -> Vec<Warning> {
     let all = &plan.file.background;
     let doubt = |copy: &Background| {
-        let (of, _) = copy.as_keys().imitates()?;
+        let (of, _) = copy.keys().imitates()?;
         let original = all.iter().find(|b| b.name() == of)?;
         let learnt = plan.first_pace(original, &Rates::new())?;
         let plays = measured.get(of)?.pace()?;

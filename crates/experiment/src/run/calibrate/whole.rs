@@ -36,7 +36,7 @@ impl Site<'_> {
         let energy = job.background.energy();
         changes
             || job.shaped
-            || !job.background.as_keys().foretells()
+            || !job.background.keys().foretells()
             || energy.is_some_and(|energy| energy.shortest() > self.pieces.2)
     }
 

@@ -67,7 +67,7 @@ impl RedConfig {
         RedConfig {
             thresholds: RedThresholds::Delay(Dur::from_millis(5)),
             max_p: 0.1,
-            weight: RedWeight::OneSecond,
+            weight: RedWeight::Rule(RedWeightRule::OneSecond),
             gentle: true,
             adaptive: Some(RedAdaptive::default()),
             ..RedConfig::classic()
@@ -89,7 +89,7 @@ impl RedConfig {
     pub fn ns2_modern() -> RedConfig {
         RedConfig {
             thresholds: RedThresholds::Delay(Dur::from_millis(5)), // targetdelay_
-            weight: RedWeight::TenRoundTrips,                      // q_weight_ -1
+            weight: RedWeight::Rule(RedWeightRule::TenRoundTrips), // q_weight_ -1
             measure: RedMeasure::Bytes,
             by_size: true,
             gentle: true,
@@ -133,16 +133,28 @@ impl RedThresholds {
     }
 }
 
-/// Weight of the newest sample in RED's average.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Weight of the newest sample in the average.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "Weight")]
 pub enum RedWeight {
-    /// As given, 0..=1.
+    /// This number.
     Fixed(f64),
-    /// A time constant of one second: 1 - exp(-1/C), where C is the link's rate in mean packets per second (Floyd,
-    /// Gummadi & Shenker 2001; ns-2 `q_weight_` 0).
+    /// What a rule makes of the link.
+    Rule(RedWeightRule),
+}
+
+/// How the weight follows from the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "WeightRule")]
+pub enum RedWeightRule {
+    /// The average looks back over a second.
+    // 1 - exp(-1/C), where C is the link's rate in mean packets per second (Floyd, Gummadi & Shenker 2001; ns-2
+    // `q_weight_` 0).
     OneSecond,
-    /// A time constant of ten round trips. A round trip is three link delays and transmissions, at least 100 ms (ns-2
-    /// `q_weight_` -1).
+    /// The average looks back over ten round trips of three link delays, at least 100ms each.
+    // A round trip also has three transmissions (ns-2 `q_weight_` -1).
     TenRoundTrips,
 }
 
@@ -151,8 +163,8 @@ impl RedWeight {
     pub(super) fn value(self, packet_rate: f64, delay: Dur) -> f64 {
         let samples = match self {
             RedWeight::Fixed(w) => return w,
-            RedWeight::OneSecond => packet_rate,
-            RedWeight::TenRoundTrips => {
+            RedWeight::Rule(RedWeightRule::OneSecond) => packet_rate,
+            RedWeight::Rule(RedWeightRule::TenRoundTrips) => {
                 let round_trip = (3.0 * (delay.as_secs_f64() + 1.0 / packet_rate)).max(0.1);
                 10.0 * round_trip * packet_rate
             }
@@ -212,19 +224,24 @@ pub enum RedDialect {
     Ns2,
 }
 
-/// How adaptive RED moves `max_p` (Floyd, Gummadi & Shenker 2001).
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// How adaptive RED moves its probability.
+// Floyd, Gummadi & Shenker 2001.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Adaptation")]
 pub struct RedAdaptive {
-    /// Time between adaptations.
+    /// How often it is looked at.
     pub interval: Dur,
-    /// Added if the average is too high, but at most a quarter of `max_p`.
+    /// Added where the average is too long, but no more than a quarter of the probability.
     pub increase: f64,
-    /// Multiplied if the average is too low.
+    /// Factor where the average is too short.
     pub decrease: f64,
-    /// Largest value of `max_p`.
+    /// Greatest probability.
     pub ceiling: f64,
-    /// Smallest value of `max_p`. `None` = 0.01 or, on fast links, 80 kbit/s over the link's rate (ns-2 `bottom_` 0). A
-    /// connection that sends one 1000-byte packet per round trip of 100 ms has that rate.
+    /// Least probability.
+    // `None`, which no file says, = 0.01 or, on fast links, 80 kbit/s over the link's rate (ns-2 `bottom_` 0). A
+    // connection that sends one 1000-byte packet per round trip of 100 ms has that rate.
+    #[schemars(with = "f64")]
     pub floor: Option<f64>,
 }
 

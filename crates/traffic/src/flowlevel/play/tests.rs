@@ -2,7 +2,7 @@
 
 use swell_base::{Dur, Time};
 
-use super::super::tests::{configure, options, trace, trace_of};
+use super::super::tests::{configure, imitate, options, trace, trace_of};
 use super::super::{Direction, FlowModel, Options};
 use super::*;
 
@@ -45,7 +45,7 @@ fn known_traces_are_met_over_the_run_and_in_each_interval() {
         let intervals = &model.tcp.intervals[..10];
         let (mut off, mut seen) = (0, 0);
         for seed in 0..10 {
-            let played = model.imitate(seed);
+            let played = imitate(&model, seed);
             let connections: u64 = played.iter().map(|p| p.connections).sum();
             let bytes: f64 = played.iter().map(|p| p.bytes).sum();
             let flows = t.records.len() as f64;

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::super::tests::{configure, options, trace};
+use super::super::tests::{configure, imitate, options, trace};
 use super::super::{Plan, Playback};
 use super::*;
 
@@ -145,7 +145,7 @@ fn hostile_input_is_an_error_with_its_place() {
     let still = plugin(
         "<file_sizes>1</file_sizes><interconnection_times>0 0</interconnection_times><active_sessions>2</active_sessions>",
     );
-    assert_eq!(read(&[&still]).unwrap().imitate(1)[0].connections, 0);
+    assert_eq!(imitate(&read(&[&still]).unwrap(), 1)[0].connections, 0);
 }
 
 proptest! {

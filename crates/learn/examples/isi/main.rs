@@ -1,9 +1,10 @@
 //! Makes a model from a directory of measured distributions: `isi DIRECTORY MODEL.json[.zst] [NOTE]`.
 #![expect(clippy::disallowed_methods, reason = "an example opens files")]
 
+mod model;
+
 use std::error::Error;
 
-use swell_learn::isi;
 use swell_traffic::Provenance;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -25,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         note: rest.first().cloned().unwrap_or_default(),
         ..Provenance::default()
     };
-    let model = isi::model(&files, "isi-2pm", provenance, 1)?;
+    let model = model::model(&files, "isi-2pm", provenance, 1)?;
     model.check()?;
     model.write(std::fs::File::create(out)?, out.ends_with(".zst"))?;
     Ok(())
