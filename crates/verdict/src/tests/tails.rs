@@ -102,3 +102,28 @@ fn what_is_seen_beyond_the_last_percentile_that_is_judged_is_no_equality() {
     let reason = "192 requests are too few for p95, which wants 200, and the p95 seen is ";
     assert!(b.open.iter().any(|o| o.starts_with(reason)), "{:?}", b.open);
 }
+
+/// A sentence on what is not settled names what is open, and not what is equal.
+#[test]
+fn what_is_open_is_named_first() {
+    let mut results = results(8, |_, _| 1.0);
+    for run in &mut results.runs {
+        let odd = run.cell.background == "learnt" && run.cell.replication % 2 == 1;
+        for r in &mut run.observed.requests {
+            // The few slow requests take longer or shorter, from run to run.
+            let tail = match (r.index % 8, odd) {
+                (0, true) => 0.3,
+                (0, false) => 0.2,
+                _ => 0.1,
+            };
+            (r.last_byte, r.observed_until) = (r.start + tail, r.start + tail);
+        }
+    }
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(v.matters, Answer::Unclear, "{}", full_text(&v));
+    let b = of_learnt(&v);
+    let told = words::telling(&b.judged.iter().collect::<Vec<_>>());
+    assert!(told.iter().all(|j| !j.equal), "{told:?}");
+    let median = |j: &Judgement| j.statistic == Statistic::Percentile(0.5);
+    assert!(b.judged.iter().any(|j| median(j) && j.equal));
+}
