@@ -213,8 +213,9 @@ pub const MEAN_TIME: Measure = Measure {
 };
 
 /// Response bits per second of request time; one value per run. For a foreground that sends most of its bytes outside
-/// requests: network-layer bits per second that arrive, in each direction in which it sends data. Segments of TCP are
-/// counted as they leave the last link of the path.
+/// requests: bits per second that arrive, in each direction in which it sends data. Of endless transfers and swarms
+/// these are bits of use to the application ([`GOODPUT_EACH_WAY`]). Of programs only packets are known: network-layer
+/// bits, as they leave the last link of the path. Of datagrams they have their headers, too.
 pub const GOODPUT: Measure = Measure {
     name: Cow::Borrowed("goodput"),
     unit: Cow::Borrowed("bit/s"),
@@ -226,6 +227,10 @@ pub const GOODPUT: Measure = Measure {
     primary: false,
     beside: false,
 };
+
+/// Names of the goodput up and down in the table `measures`, bit/s: what arrives of use to a simulated application after
+/// the warm-up, without headers, retransmissions and messages of its protocol.
+pub const GOODPUT_EACH_WAY: [&str; 2] = ["goodput up", "goodput down"];
 
 /// Completed requests per second; one value per run.
 pub const REQUEST_RATE: Measure = Measure {

@@ -315,7 +315,7 @@ pub(crate) struct ReportArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Replications of equal seed are pairs; runs without seeds in common are independent samples.\n\nswell compare runs/fifo runs/fq-codel --by network.queue --html compared.html"
+    after_help = "Replications of equal seed are pairs; with fewer than five in common, or half, runs are independent samples.\n\nswell compare runs/fifo runs/fq-codel --by network.queue --html compared.html"
 )]
 pub(crate) struct CompareArgs {
     /// The run directories; the others are compared with the first.

@@ -390,16 +390,18 @@ impl Threshold {
     fn estimate(&self, b: &BackgroundVerdict) -> Option<Estimate> {
         let quantile = |i: usize| b.quantiles.iter().find(|q| q.p == PERCENTILES[i]);
         let judged = |name: &str, p: Option<f64>| {
-            let near = |s: Statistic| match (s, p) {
+            let is = |s: Statistic| match (s, p) {
                 (Statistic::Mean, None) => true,
                 (Statistic::Percentile(own), Some(p)) => (own - p).abs() < 1e-9,
                 _ => false,
             };
-            let own = b.compared().filter(|j| j.measure == name);
-            // The default percentile of a measure with many values is the median.
+            let of = |fits: &dyn Fn(Statistic) -> bool| {
+                let mut own = b.compared().filter(|j| j.measure == name);
+                own.find(|j| fits(j.statistic))
+            };
+            // Times of requests have no mean unless few take most of the time: without a percentile, theirs is the median.
             let median = |s: Statistic| p.is_none() && s == Statistic::Percentile(0.5);
-            let mut all = own.filter(|j| near(j.statistic) || median(j.statistic));
-            all.next()
+            of(&is).or_else(|| of(&median))
         };
         match &self.of {
             // Failures are judged only where there are any.

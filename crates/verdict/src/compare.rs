@@ -1,7 +1,7 @@
 //! Compares the same applications in two run directories: what differs, and which changes could explain it.
 //!
 //! The statistics are those of the verdict, with the second run directory over the first instead of a background over
-//! none. Replications with equal seeds are paired. If the seeds do not match, the replications are independent samples
+//! none. Replications with equal seeds are paired. If too few seeds match, the replications are independent samples
 //! ([`swell_stats::PairedRatio::independent`]).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +37,8 @@ pub struct RunComparison {
     pub changes: Vec<Difference>,
     /// Whether replications are paired by seed.
     pub paired: bool,
+    /// Seeds that both have on the same backend. Elsewhere equal seeds do not give the same traffic.
+    pub seeds_in_common: usize,
     /// Every foreground beside every background that both have.
     pub conditions: Vec<ConditionComparison>,
     /// Whether any of them differs by more than the margin.
@@ -84,7 +86,9 @@ impl RunComparison {
     pub fn of(runs: [&Results; 2], names: [&str; 2]) -> RunComparison {
         let [first, second] = runs;
         let changes = changes(first, second);
-        let order = order(first, second);
+        let common = common(first, second);
+        let seeds_in_common = common[0].len();
+        let order = order(first, second, common);
         let mut conditions = Vec::new();
         for foreground in &first.experiment.foreground {
             let mut others = second.experiment.foreground.iter();
@@ -107,6 +111,7 @@ impl RunComparison {
             said: said(runs, names, &conditions, differs),
             doubts: doubts(runs, names, &changes, &conditions),
             paired: order.is_some(),
+            seeds_in_common,
             differs,
             conditions,
             changes,
@@ -120,29 +125,34 @@ impl RunComparison {
     }
 }
 
-/// Indices of the replications with equal seeds in both directories; `None` where neither has all seeds of the other.
+/// Indices of the replications that are pairs in both directories; `None` if these are independent samples.
 type Order = Option<[Vec<usize>; 2]>;
 
-fn order(first: &Results, second: &Results) -> Order {
-    let seeds = |results: &Results| -> Vec<u64> {
-        let mut by_replication = BTreeMap::new();
-        for cell in &results.manifest.cells {
-            by_replication.insert(cell.replication, cell.seed);
-        }
-        by_replication.into_values().collect()
-    };
+/// The seed of each replication.
+fn seeds(results: &Results) -> Vec<u64> {
+    let mut by_replication = BTreeMap::new();
+    for cell in &results.manifest.cells {
+        by_replication.insert(cell.replication, cell.seed);
+    }
+    by_replication.into_values().collect()
+}
+
+/// Indices of the replications with equal seeds in both directories. Equal seeds give the same traffic only on the same
+/// backend.
+fn common(first: &Results, second: &Results) -> [Vec<usize>; 2] {
     let (a, b) = (seeds(first), seeds(second));
-    // Equal seeds give the same traffic only on the same backend.
     let same = first.manifest.backend == second.manifest.backend;
-    let found: Vec<(usize, usize)> = a
-        .iter()
-        .enumerate()
-        .filter_map(|(i, seed)| Some((i, b.iter().position(|s| s == seed)?)))
-        .collect();
-    (same && found.len() == a.len().min(b.len())).then(|| {
-        let (one, other) = found.into_iter().unzip();
-        [one, other]
-    })
+    let each = a.iter().enumerate().filter(|_| same);
+    each.filter_map(|(i, seed)| Some((i, b.iter().position(|s| s == seed)?)))
+        .unzip::<_, _, Vec<_>, Vec<_>>()
+        .into()
+}
+
+/// Pairs need all seeds of one of the two, or as many as an answer wants and half of them: the others are left out.
+fn order(first: &Results, second: &Results, common: [Vec<usize>; 2]) -> Order {
+    let fewer = seeds(first).len().min(seeds(second).len());
+    let n = common[0].len();
+    (n == fewer || (n >= MIN_REPLICATIONS && 2 * n >= fewer)).then_some(common)
 }
 
 fn condition(

@@ -68,6 +68,8 @@ impl Judgement {
         [&self.with, &self.without]
             .into_iter()
             .all(|e| e.is_some_and(|e| e.value == 0.0))
+            // A percentile of all runs may be zero where that of some runs is not.
+            && self.ratio.value == 1.0
     }
 
     /// Its values with and without the background, where its ratio is not theirs: the measure may be zero, and what

@@ -57,6 +57,7 @@ mod packets;
 mod parametric;
 mod ratios;
 mod requests;
+mod samples;
 mod side;
 mod sizes;
 mod streams;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use swell_base::Dur;
 use swell_experiment::file::{ACCESS_DELAY, File, Foreground};
+use swell_experiment::measure::GOODPUT_EACH_WAY;
 use swell_experiment::observe::Delay;
 use swell_experiment::store::RunResult;
 
@@ -173,9 +174,15 @@ impl Asked {
         self.way(run, self.directions[0])
     }
 
-    /// The network-layer rate at which its packets arrive in a direction, bit/s: that of its datagrams at the other
-    /// host, or else out of the last link of its path.
+    /// The rate at which its data arrive in a direction, bit/s: bytes of use to a simulated application, where the run
+    /// knows them. Otherwise the network-layer rate of its datagrams at the other host, or else of its packets out of
+    /// the last link of its path.
     pub(super) fn rate(&self, run: &RunResult, direction: usize) -> Option<f64> {
+        let mut rows = run.observed.measures.iter();
+        let known = rows.find(|s| !self.program && s.measure == GOODPUT_EACH_WAY[direction]);
+        if let Some(known) = known {
+            return Some(known.value);
+        }
         let way = self.way(run, direction);
         let last = way.last()?;
         let timed = delays(run, direction);

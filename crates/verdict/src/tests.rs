@@ -13,6 +13,7 @@ mod open;
 mod sizes;
 mod steady;
 mod suites;
+mod tails;
 
 /// An experiment with the backgrounds none, poisson and learnt.
 fn experiment(replications: u32) -> String {

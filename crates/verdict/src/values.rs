@@ -3,7 +3,6 @@
 use swell_base::Bytes;
 use swell_stats::{
     Bootstrap, Estimate, MIN_TAIL_SAMPLES, Observation, PairedRatio, mean, quantile_name,
-    samples_beyond,
 };
 
 use super::condition::names;
@@ -12,7 +11,7 @@ use super::judge::{Judgement, Statistic, enough, over_runs};
 use super::own::Paths;
 use super::requests::{
     bytes_differ, durations_are_constant, few_take_most, long_unfinished, more_are_cut_off,
-    most_is_unfinished, numbers_differ, waits,
+    most_is_unfinished, waits,
 };
 use super::streams::{
     are_exchanges, most_bytes_are_in_no_request, most_bytes_pass_during_requests, paces_itself,
@@ -57,7 +56,7 @@ pub(super) struct Found {
     /// Reasons why something could not be judged. Any such reason rules out the answer "nothing differs".
     pub open: Vec<String>,
     /// Whether runs are paired.
-    paired: bool,
+    pub paired: bool,
 }
 
 /// The valid runs of both conditions.
@@ -164,22 +163,7 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
                     found.mean(measure, &pairs, value);
                 }
             }
-            Source::Samples => {
-                if asked.program {
-                    found.open.extend(numbers_differ(measure, &pairs));
-                }
-                match distributions(measure, &pairs) {
-                    Values::Many([over, under]) => {
-                        let own = [&over, &under].map(|of| levels(asked, measure, of));
-                        found.percentiles(measure, &over, &under, |i| own.each_ref().map(|l| l[i]));
-                    }
-                    Values::NotPositive(odd) => {
-                        found.open.push(odd);
-                        found.mean(measure, &pairs, value);
-                    }
-                    Values::Few => found.mean(measure, &pairs, value),
-                }
-            }
+            Source::Samples => found.samples(asked, measure, &pairs),
             Source::Delays => found.delays(asked, measure, &pairs, [with, without]),
             Source::Loss => found.each_way(asked, measure, &pairs, |run, d| asked.loss(run, d)),
             Source::Goodput if pairs.all().all(|run| run.observed.requests.is_empty()) => {
@@ -214,9 +198,13 @@ pub(super) fn levels(
     found
 }
 
-/// Why the tail of a measure was not judged.
-fn tail_is_missing(measure: &Measure, groups: [&[Vec<Observation>]; 2]) -> String {
-    let p = asked_for(measure)[1];
+/// Why the percentile of a measure with index `i` in [`DECISIVE`] was not judged.
+pub(super) fn tail_is_missing(
+    measure: &Measure,
+    groups: [&[Vec<Observation>]; 2],
+    i: usize,
+) -> String {
+    let p = asked_for(measure)[i];
     let tail = quantile_name(p);
     if groups.iter().all(|groups| enough(groups, p)) {
         return format!(
@@ -226,7 +214,7 @@ fn tail_is_missing(measure: &Measure, groups: [&[Vec<Observation>]; 2]) -> Strin
     }
     let values = groups.map(|groups| groups.iter().map(Vec::len).sum::<usize>());
     let fewer = values[0].min(values[1]);
-    let wanted = MIN_TAIL_SAMPLES / (1.0 - DECISIVE[1]);
+    let wanted = MIN_TAIL_SAMPLES / (1.0 - DECISIVE[i]);
     match measure.source {
         _ if measure.source == Source::Samples || measure.name.starts_with(sizes::TIME_OF) => {
             format!(
@@ -355,15 +343,17 @@ impl Found {
         let [median, tail] = self.quantiles(measure, over, under, levels);
         // `validity::judged_up_to` tells how far it was judged.
         if median && !tail {
-            let reason = tail_is_missing(measure, [over, under]);
+            let reason = tail_is_missing(measure, [over, under], 1);
             // Two measures of the same requests lack the same tail.
             if !self.open.contains(&reason) {
                 self.open.push(reason);
             }
+        } else if tail {
+            self.open.extend(self.seen_beyond(measure, [over, under]));
         }
     }
 
-    /// The same without that reason. Returns whether the median was judged, and any of the tail.
+    /// The same without those reasons. Returns whether the median was judged, and any of the tail.
     pub(super) fn quantiles(
         &mut self,
         measure: &Measure,
@@ -481,55 +471,6 @@ impl Found {
 /// Observations by replication.
 pub(super) type Groups = Vec<Vec<Observation>>;
 
-/// The values of a measure in each run of both conditions.
-enum Values {
-    /// Enough for percentiles.
-    Many([Groups; 2]),
-    /// Enough, but a percentile that is judged is not above zero, as this reason says.
-    NotPositive(String),
-    /// Too few for percentiles: a run has none, or a condition too few for the tail. Or all are zero.
-    Few,
-}
-
-fn distributions(measure: &Measure, pairs: &Pairs<'_>) -> Values {
-    let of = |run: &RunResult| -> Vec<Observation> {
-        let own = run.observed.measures.iter();
-        own.filter(|s| s.measure == measure.name)
-            .map(|s| Observation::complete(s.value + measure.floor))
-            .collect()
-    };
-    let both = [&pairs.over, &pairs.under]
-        .map(|runs| -> Groups { runs.iter().map(|run| of(run)).collect() });
-    let plenty = |groups: &Groups| {
-        let samples: usize = groups.iter().map(Vec::len).sum();
-        groups.iter().all(|g| !g.is_empty())
-            && samples_beyond(samples, DECISIVE[1]) >= MIN_TAIL_SAMPLES
-    };
-    let nothing = both
-        .iter()
-        .flatten()
-        .flatten()
-        .all(|o| o.value == measure.floor);
-    if nothing || !both.iter().all(plenty) {
-        return Values::Few;
-    }
-    // Percentiles above the lowest one that is judged are positive, too.
-    let lowest = asked_for(measure).into_iter().fold(1.0, f64::min);
-    let odd = |g: &&Vec<Observation>| {
-        let below = g.iter().filter(|o| o.value <= 0.0).count();
-        below as f64 >= lowest * g.len() as f64
-    };
-    match both.iter().flatten().filter(odd).count() {
-        0 => Values::Many(both),
-        runs => Values::NotPositive(format!(
-            "{} of {} is not above zero in {runs} of {} runs, so only means were judged: percentiles of it want a floor",
-            quantile_name(lowest),
-            measure.name,
-            pairs.all().count()
-        )),
-    }
-}
-
 /// The times to first byte of the requests in each run, capped at `end` seconds.
 fn first_bytes(runs: &[&RunResult], end: f64) -> Groups {
     let time = |r: &Request| match r.outcome {
@@ -552,7 +493,7 @@ fn failed(run: &RunResult) -> bool {
 }
 
 /// The value of `measure` in one run; `None` where the run does not have one.
-fn value(measure: &Measure, run: &RunResult) -> Option<f64> {
+pub(super) fn value(measure: &Measure, run: &RunResult) -> Option<f64> {
     let observed = &run.observed;
     let requests = &observed.requests;
     match measure.source {

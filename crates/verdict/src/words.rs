@@ -208,6 +208,9 @@ pub(super) fn telling<'j>(judged: &[&'j Judgement]) -> Vec<&'j Judgement> {
         // Omit events that never happened, unless nothing happened at all.
         .filter(|j| !j.never() || judged.iter().all(|k| k.never()))
         .collect();
+    if let Some(open) = unsettled(&shown).filter(|_| !differs) {
+        return open;
+    }
     let by_value = |a: &&&Judgement, b: &&&Judgement| a.ratio.value.total_cmp(&b.ratio.value);
     let (Some(&least), Some(&most)) =
         (shown.iter().min_by(by_value), shown.iter().max_by(by_value))
@@ -219,6 +222,19 @@ pub(super) fn telling<'j>(judged: &[&'j Judgement]) -> Vec<&'j Judgement> {
     } else {
         vec![least, most]
     }
+}
+
+/// Of what is not settled the judgement with the widest interval, and the other one that is farthest from one; `None` if
+/// there is none or there are no intervals.
+fn unsettled<'j>(shown: &[&'j Judgement]) -> Option<Vec<&'j Judgement>> {
+    let of_runs = |j: &&&Judgement| !j.equal && j.ratio.replications > 1;
+    let open = || shown.iter().filter(of_runs).copied();
+    let width = |j: &Judgement| (j.ratio.high / j.ratio.low).ln();
+    let widest = open().max_by(|a, b| width(a).total_cmp(&width(b)))?;
+    let others = open().filter(|j| !std::ptr::eq(*j, widest));
+    let far = |j: &Judgement| j.ratio.value.ln().abs();
+    let other = others.max_by(|a, b| far(a).total_cmp(&far(b)));
+    Some(std::iter::once(widest).chain(other).collect())
 }
 
 /// For example "the median request takes 1.2 times (1.1 to 1.3) and the p90 takes 2 times (1.8 to 2.2) as long as".

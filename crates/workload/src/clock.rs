@@ -232,6 +232,10 @@ impl Workload for Clocked {
         samples.map(real).collect()
     }
 
+    fn delivered(&self, info: &dyn Fn(Conn) -> Info) -> Option<[u64; 2]> {
+        self.machine.delivered(info)
+    }
+
     fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {
         self.machine.finish(info);
     }

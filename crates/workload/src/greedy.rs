@@ -129,6 +129,15 @@ impl Workload for Greedy {
         std::mem::take(&mut self.records)
     }
 
+    fn delivered(&self, info: &dyn Fn(Conn) -> Info) -> Option<[u64; 2]> {
+        let mut sum = [0; 2];
+        for i in 0..self.opened.len() {
+            let left = self.goes_left(self.starts[i].1);
+            sum[usize::from(left)] += info(Conn(i as u32)).received[1];
+        }
+        Some(sum)
+    }
+
     fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {
         for (i, start) in std::mem::take(&mut self.opened).into_iter().enumerate() {
             let facts = info(Conn(i as u32));

@@ -203,6 +203,14 @@ pub trait Workload: Send {
         Vec::new()
     }
 
+    /// Bytes of use to the application that have arrived so far, up and down: without headers, retransmissions and
+    /// messages of its protocol. `None` for workloads whose requests or datagrams tell. `info` returns the transport
+    /// statistics of open connections.
+    fn delivered(&self, info: &dyn Fn(Conn) -> Info) -> Option<[u64; 2]> {
+        let _ = info;
+        None
+    }
+
     /// Ends the run: unfinished work also becomes records. `info` returns the transport statistics of open connections.
     fn finish(&mut self, info: &dyn Fn(Conn) -> Info);
 }

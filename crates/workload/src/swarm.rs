@@ -85,6 +85,8 @@ pub struct Swarm {
     phases: Vec<Dur>,
     rivals: Stream,
     records: Vec<Record>,
+    /// Bytes of blocks that arrived at the client and at its peers.
+    blocks: [u64; 2],
 }
 
 /// A connection and both of its ends.
@@ -227,6 +229,7 @@ impl Swarm {
             owner: Vec::new(),
             rivals: Stream::new(config.seed, "swarm-rivals"),
             records: Vec::new(),
+            blocks: [0; 2],
             config,
         };
         swarm.settle();
@@ -340,6 +343,17 @@ impl Swarm {
         let link = &mut self.links[i];
         link.received[end as usize] += n;
         let half = &mut link.ends[end as usize];
+        let (mut left, mut before) = (n, half.part);
+        for message in &half.inbox {
+            let own = left.min(message.size().saturating_sub(before));
+            if *message == Message::Piece {
+                self.blocks[end as usize] += own;
+            }
+            (left, before) = (left - own, 0);
+            if left == 0 {
+                break;
+            }
+        }
         half.part += n;
         while let Some(&message) = half.inbox.front()
             && half.part >= message.size()
@@ -510,6 +524,11 @@ impl Workload for Swarm {
 
     fn take_records(&mut self) -> Vec<Record> {
         std::mem::take(&mut self.records)
+    }
+
+    fn delivered(&self, _: &dyn Fn(Conn) -> Info) -> Option<[u64; 2]> {
+        let [down, up] = self.blocks;
+        Some([up, down])
     }
 
     fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {

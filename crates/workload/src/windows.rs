@@ -43,6 +43,8 @@ pub struct Windows {
     keep: bool,
     records: Vec<Record>,
     samples: Vec<Sample>,
+    /// What earlier windows report of [`Workload::delivered`].
+    delivered: Option<[u64; 2]>,
     scratch: Vec<Action>,
 }
 
@@ -97,6 +99,7 @@ impl Windows {
             keep: true,
             records: Vec::new(),
             samples: Vec::new(),
+            delivered: None,
             scratch: Vec::new(),
         }
     }
@@ -176,7 +179,9 @@ impl Windows {
             return BTreeSet::new();
         };
         let base = self.base;
-        open.machine.finish(&|conn| info(Conn(base + conn.0)));
+        let inner = |conn: Conn| info(Conn(base + conn.0));
+        self.delivered = added(self.delivered, open.machine.delivered(&inner));
+        open.machine.finish(&inner);
         let since = open.begin.since(Time::ZERO);
         let records = open.machine.take_records().into_iter();
         self.records
@@ -234,6 +239,14 @@ impl Windows {
         if let Some(open) = &mut self.open {
             open.conns.remove(&conn);
         }
+    }
+}
+
+/// The sum of what is known of two.
+fn added(a: Option<[u64; 2]>, b: Option<[u64; 2]>) -> Option<[u64; 2]> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some([a[0] + b[0], a[1] + b[1]]),
+        (one, other) => one.or(other),
     }
 }
 
@@ -328,6 +341,13 @@ impl Workload for Windows {
 
     fn take_samples(&mut self) -> Vec<Sample> {
         std::mem::take(&mut self.samples)
+    }
+
+    fn delivered(&self, info: &dyn Fn(Conn) -> Info) -> Option<[u64; 2]> {
+        let inner = |conn: Conn| info(Conn(self.base + conn.0));
+        let open = self.open.as_ref();
+        let now = open.and_then(|open| open.machine.delivered(&inner));
+        added(self.delivered, now)
     }
 
     fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {

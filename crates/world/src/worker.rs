@@ -116,6 +116,15 @@ impl Workers {
         }
     }
 
+    /// Bytes of use to a workload that have arrived so far ([`Workload::delivered`]).
+    pub fn delivered(&self, workload: u32, all: &Flows) -> Option<[u64; 2]> {
+        let Worker { flows, .. } = &self.rest[workload as usize];
+        self.machines[workload as usize].delivered(&|conn| {
+            let flow = flows.get(conn.0).and_then(|&f| all.get(f));
+            flow.map_or_else(Info::default, AnyFlow::info)
+        })
+    }
+
     /// Ends the run for all workloads; `all` are the world's flows.
     pub fn finish(&mut self, all: &Flows) {
         for (machine, Worker { flows, .. }) in self.machines.iter_mut().zip(&self.rest) {

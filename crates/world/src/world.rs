@@ -162,6 +162,11 @@ impl World {
         self.workers.machine_mut(index as u32).take_samples()
     }
 
+    /// Bytes of use to workload `index` that have arrived so far, up and down ([`Workload::delivered`]).
+    pub fn delivered(&self, index: usize) -> Option<[u64; 2]> {
+        self.workers.delivered(index as u32, &self.flows)
+    }
+
     /// Statistics of both ends, client and server, of connection `conn` of workload `index`. `None` if it is not a
     /// TCP connection or is closed.
     pub fn tcp_stats(&self, index: usize, conn: Conn) -> Option<[Stats; 2]> {

@@ -13,9 +13,10 @@ use super::stage::{Added, Ledgers};
 use crate::backend::RunSpec;
 use crate::file::Queue;
 use crate::kinds::{Crossed, Role};
+use crate::measure::GOODPUT_EACH_WAY;
 use crate::observe::{
-    Bin, Delay, Flow, LinkTotals, Observations, Outcome, PartTotals, Request, Scale, Synchrony,
-    Wait,
+    Bin, Delay, Flow, LinkTotals, MeasureSample, Observations, Outcome, PartTotals, Request, Scale,
+    Synchrony, Wait,
 };
 
 /// Vanishing moments of the wavelet behind the log-scale diagrams: the usual choice (Abry & Veitch).
@@ -308,6 +309,17 @@ pub(super) fn waits(spec: &RunSpec, before: &[Counted], after: &[Counted]) -> Ve
         }));
     }
     rows
+}
+
+/// Goodput of the foreground in each direction, from bytes of use to it at the end of the warm-up and at the end.
+pub(super) fn goodput(spec: &RunSpec, before: [u64; 2], now: [u64; 2]) -> Vec<MeasureSample> {
+    let seconds = spec.duration.saturating_sub(spec.warmup).as_secs_f64();
+    let row = |d: usize| MeasureSample {
+        measure: GOODPUT_EACH_WAY[d].to_owned(),
+        value: now[d].saturating_sub(before[d]) as f64 * 8.0 / seconds,
+        at: spec.duration.as_secs_f64(),
+    };
+    [0, 1].map(row).into()
 }
 
 /// One-way delays of a part's datagrams; empty if they were not counted.

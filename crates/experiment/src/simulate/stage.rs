@@ -40,6 +40,8 @@ pub struct RunParts {
     counted: Vec<Counted>,
     /// Counts of ACKs at the end of the warm-up, if a census is taken.
     acked: Vec<Acked>,
+    /// Bytes of use to the foreground that had arrived by the end of the warm-up, up and down.
+    delivered: Option<[u64; 2]>,
     /// Connections of a background that ran outside the world.
     records: Vec<Record>,
 }
@@ -161,6 +163,7 @@ impl RunParts {
             warm: None,
             counted: Vec::new(),
             acked: Vec::new(),
+            delivered: None,
             records: Vec::new(),
         };
         Ok((world, run_parts))
@@ -171,6 +174,13 @@ impl RunParts {
         self.was_warm(observe::ledgers(world));
         self.counted = observe::counted(world, &self.parts);
         self.acked = observe::acked(world, &self.parts);
+        self.delivered = self.delivered(world);
+    }
+
+    /// Bytes of use to the foreground that have arrived so far; `None` where its requests or datagrams tell.
+    fn delivered(&self, world: &World) -> Option<[u64; 2]> {
+        let own = self.parts.iter().find(|part| part.own)?;
+        world.delivered(own.index)
     }
 
     /// Like [`RunParts::warmed_up`], with link ledgers that the caller read at that time.
@@ -199,6 +209,7 @@ impl RunParts {
         spec: &RunSpec,
         at_end: &Ledgers,
     ) -> Result<Observations, RunError> {
+        let delivered = self.delivered(world);
         for recorder in self.recorders {
             let written = recorder.finish();
             written.map_err(|e| RunError::Failed(e.into()))?;
@@ -221,6 +232,10 @@ impl RunParts {
         let own = own.unwrap_or_default();
         let samples = foreground.map(|p| world.take_samples(p.index));
         observed.measures = measures(samples.unwrap_or_default());
+        if let Some(now) = delivered {
+            let rows = observe::goodput(spec, self.delivered.unwrap_or_default(), now);
+            observed.measures.extend(rows);
+        }
         if let Some(part) = foreground {
             observed.delays = observe::delays(world, part.index);
             let path = observe::crossed(world, spec, &queues(&part.part.path, true));

@@ -8,6 +8,7 @@ mod dash;
 mod delays;
 mod energy;
 mod filler;
+mod goodput;
 mod greedy;
 mod links;
 mod mixes;

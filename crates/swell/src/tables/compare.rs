@@ -7,9 +7,13 @@ use super::{indented, list, paragraph, plain, ratio, shortened, wrapped};
 
 /// The differences between two runs, every measure of both with its ratio, and the answer.
 pub(crate) fn comparison(c: &RunComparison) -> String {
-    let pairing = match c.paired {
-        true => "replications of equal seed are pairs",
-        false => "no seeds in common: independent samples",
+    let pairing = match (c.paired, c.seeds_in_common) {
+        (true, _) => "replications of equal seed are pairs".to_owned(),
+        (false, 0) if c.changes.iter().any(|d| d.key == "backend") => {
+            "other backends, so seeds pair nothing: independent samples".to_owned()
+        }
+        (false, 0) => "no seeds in common: independent samples".to_owned(),
+        (false, n) => format!("{n} seeds in common, too few for pairs: independent samples"),
     };
     let mut text = wrapped(&format!(
         "{} compared with {}; {pairing}",

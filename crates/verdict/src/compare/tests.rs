@@ -127,6 +127,11 @@ fn seeds_decide_what_is_a_pair() {
     let others = results(scratch.path(), "10Mbit", 4, 8);
     let apart = of(&one, &others);
     assert!(!apart.paired && apart.changes.is_empty());
+    assert_eq!(apart.seeds_in_common, 2);
+    // Seeds 4 to 11 and 6 to 13 share six of eight.
+    let most = of(&others, &results(scratch.path(), "10Mbit", 6, 8));
+    assert!(most.paired && most.seeds_in_common == 6);
+    assert_eq!(most.conditions[0].replications, [6, 6]);
     assert_eq!(apart.conditions[0].replications, [5, 8]);
     assert_ne!(apart.differs, Answer::Yes, "{apart:?}");
     let [a, b] = [&one, &others].map(|r| request_observations(&valid_runs(r, "web", "poisson")));

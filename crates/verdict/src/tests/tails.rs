@@ -1,0 +1,129 @@
+//! Harm in fewer values than the last percentile that is judged lies beyond.
+
+use super::open::judged;
+use super::*;
+use swell_experiment::measure::MeasureSample;
+
+/// A program that reports a hundred values per run of the measure `x` with this floor.
+fn reporting(floor: f64, value: impl Fn(&str, u32) -> f64) -> ForegroundVerdict {
+    let mut results = results(6, |_, _| 1.0);
+    let text = experiment(6).replace(
+        "kind = \"web\"\nobject = \"100kB\"",
+        &format!(
+            "kind = \"program\"\nclient = {{ command = \"true\" }}\n[[foreground.reported]]\nname = \"x\"\n\
+             better = \"lower\"\nfloor = {floor:?}"
+        ),
+    );
+    let text = text.replace("network = ", "backend = \"emulated\"\nnetwork = ");
+    results.experiment.foreground = file::read(&text, "x").unwrap().foreground;
+    for run in &mut results.runs {
+        let sample = |i: u32| MeasureSample {
+            measure: "x".into(),
+            value: value(&run.cell.background, i),
+            at: 2.0 + 0.1 * f64::from(i),
+        };
+        run.observed.measures = (0..100).map(sample).collect();
+    }
+    judged(&results)
+}
+
+fn of_learnt(v: &ForegroundVerdict) -> &BackgroundVerdict {
+    v.backgrounds
+        .iter()
+        .find(|b| b.background == "learnt")
+        .unwrap()
+}
+
+/// Of talk spurts one in fifty is lost: 2 % of the speech, where 0.1 % matters.
+#[test]
+fn harm_in_a_few_of_many_values_shows_in_their_mean() {
+    let lost = |b: &str, i: u32| f64::from(u8::from(b == "learnt" && i % 50 == 7));
+    let v = reporting(0.01, lost);
+    let b = of_learnt(&v);
+    assert_eq!(b.matters, Some(Answer::Yes), "{}", full_text(&v));
+    let mean = |j: &&Judgement| j.measure == "x" && j.statistic == Statistic::Mean;
+    let found = b.judged.iter().find(mean).unwrap();
+    assert!((found.with.unwrap().value - 0.02).abs() < 1e-9, "{found:?}");
+    assert!((found.ratio.value - 3.0).abs() < 1e-9, "{found:?}");
+    assert!(full_text(&v).contains("x is 0.0200 against 0"));
+    // The same however much of it there is without traffic, if it is less than half of the sum.
+    let more = |b: &str, i: u32| 0.05 + lost(b, i);
+    let v = reporting(0.01, more);
+    assert_eq!(
+        of_learnt(&v).matters,
+        Some(Answer::Yes),
+        "{}",
+        full_text(&v)
+    );
+}
+
+/// Without a floor a mean counts as that of request times does: where no percentile covers most of the sum.
+#[test]
+fn a_mean_without_a_floor_counts_where_a_few_values_are_most_of_it() {
+    let jam = |long: f64| {
+        move |b: &str, i: u32| {
+            if b == "learnt" && i % 50 == 7 {
+                long
+            } else {
+                1.0
+            }
+        }
+    };
+    for (long, answer) in [(200.0, Answer::Yes), (20.0, Answer::No)] {
+        let v = reporting(0.0, jam(long));
+        let b = of_learnt(&v);
+        assert_eq!(b.matters, Some(answer), "{}", full_text(&v));
+        // Thresholds may name it in any case.
+        let mean = |j: &&Judgement| j.measure == "x" && j.statistic == Statistic::Mean;
+        assert!(b.compared().any(|j| mean(&j)));
+    }
+}
+
+/// Of 192 requests behind each background, one in sixteen takes longer: p90 is judged, and p95 has too few.
+#[test]
+fn what_is_seen_beyond_the_last_percentile_that_is_judged_is_no_equality() {
+    let jammed = |factor: f64| {
+        let mut results = results(12, |_, _| 1.0);
+        for run in &mut results.runs {
+            run.observed.requests.truncate(16);
+            for r in &mut run.observed.requests {
+                let slow = run.cell.background == "learnt" && r.index == 7;
+                r.last_byte = r.start + if slow { 0.1 * factor } else { 0.1 };
+                r.observed_until = r.last_byte;
+            }
+        }
+        Verdict::of(&results).foregrounds.remove(0)
+    };
+    let v = jammed(1.0);
+    assert_eq!(of_learnt(&v).matters, Some(Answer::No), "{}", full_text(&v));
+    let v = jammed(5.0);
+    let b = of_learnt(&v);
+    assert_eq!(b.matters, Some(Answer::Unclear), "{}", full_text(&v));
+    let reason = "192 requests are too few for p95, which wants 200, and the p95 seen is ";
+    assert!(b.open.iter().any(|o| o.starts_with(reason)), "{:?}", b.open);
+}
+
+/// A sentence on what is not settled names what is open, and not what is equal.
+#[test]
+fn what_is_open_is_named_first() {
+    let mut results = results(8, |_, _| 1.0);
+    for run in &mut results.runs {
+        let odd = run.cell.background == "learnt" && run.cell.replication % 2 == 1;
+        for r in &mut run.observed.requests {
+            // The few slow requests take longer or shorter, from run to run.
+            let tail = match (r.index % 8, odd) {
+                (0, true) => 0.3,
+                (0, false) => 0.2,
+                _ => 0.1,
+            };
+            (r.last_byte, r.observed_until) = (r.start + tail, r.start + tail);
+        }
+    }
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(v.matters, Answer::Unclear, "{}", full_text(&v));
+    let b = of_learnt(&v);
+    let told = words::telling(&b.judged.iter().collect::<Vec<_>>());
+    assert!(told.iter().all(|j| !j.equal), "{told:?}");
+    let median = |j: &Judgement| j.statistic == Statistic::Percentile(0.5);
+    assert!(b.judged.iter().any(|j| median(j) && j.equal));
+}
