@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import tomli
 
-from groundswell._experiment import Source
+from groundswell._experiment import Source, assignments
 from groundswell._table import plain
 from groundswell.errors import UsageError
 
@@ -56,6 +56,11 @@ def narrow(until: str | float | None) -> float | None:
 def points(grid: Grid) -> list[dict[str, object]]:
     """The settings of each cell. Two underscores stand for a dot, as in `groundswell.run`."""
     return [_dotted(cell) for cell in _cells(grid)]
+
+
+def different(cells: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """The cells without those whose settings an earlier one has."""
+    return list({tuple(sorted(assignments(cell))): cell for cell in reversed(list(cells))}.values())[::-1]
 
 
 def _dotted(settings: Mapping[str, object]) -> dict[str, object]:
