@@ -33,12 +33,7 @@ pub(super) fn listed(differences: &[Difference]) -> String {
 }
 
 /// The differences between the directory and the current plan.
-fn differences(
-    plan: &Plan,
-    here: &Manifest,
-    there: Result<Manifest, StoreError>,
-    dir: &Path,
-) -> Vec<Difference> {
+fn differences(plan: &Plan, here: &Manifest, there: &Manifest, dir: &Path) -> Vec<Difference> {
     let mut found = Vec::new();
     let mut note = |what: &str, before: &str, now: &str| {
         if before != now {
@@ -47,13 +42,6 @@ fn differences(
                 there: or_nothing(before),
                 here: or_nothing(now),
             });
-        }
-    };
-    let there = match there {
-        Ok(there) => there,
-        Err(error) => {
-            note(Manifest::FILE, &error.to_string(), "a manifest");
-            return found;
         }
     };
     note("version", &there.version, &here.version);
@@ -102,10 +90,11 @@ impl Directory<'_> {
                     manifest.wall_s = old.wall_s;
                     self.set_up(plan)
                 }
-                old => Err(Failure::Other {
+                Ok(old) => Err(Failure::Other {
                     dir: root.to_owned(),
-                    differences: differences(plan, manifest, old, root),
+                    differences: differences(plan, manifest, &old, root),
                 }),
+                Err(error) => Err(unreadable(root, error)),
             };
         } else {
             free(root, false)?;
@@ -174,6 +163,25 @@ pub(super) fn free(root: &Path, fresh: bool) -> Result<(), Failure> {
             dir: root.to_owned(),
             found,
         }),
+    }
+}
+
+/// The failure for a manifest that cannot be read: whether it is one of a run, which may be thrown away.
+fn unreadable(root: &Path, error: StoreError) -> Failure {
+    let text = fs::read(root.join(Manifest::FILE)).unwrap_or_default();
+    let there = match &error {
+        _ if text == CLEARING => "a directory that was being cleared".to_owned(),
+        StoreError::Content { reason, .. } if is_own(&text) => reason.clone(),
+        StoreError::Manifest { source, .. } if is_own(&text) => source.to_string(),
+        _ => return error.into(),
+    };
+    Failure::Other {
+        dir: root.to_owned(),
+        differences: vec![Difference {
+            what: Manifest::FILE.into(),
+            there,
+            here: format!("format {}", Manifest::FORMAT),
+        }],
     }
 }
 
