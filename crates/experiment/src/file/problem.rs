@@ -170,7 +170,7 @@ mod tests {
         assert!(long(1_000_000) < 1010);
         // A problem as wide as its line.
         let whole = Problem::at(&text, 6..3_000_000, String::new(), "wrong".into(), None);
-        let said = Problems::of("f", vec![whole]).to_string();
-        assert!(said.len() < 700, "{}", said.len());
+        let wide = Problems::of("f", vec![whole]).to_string();
+        assert!(wide.len() < 700, "{}", wide.len());
     }
 }

@@ -367,7 +367,7 @@ fn percentage(value: &DeValue<'_>) -> Option<f64> {
         None => (text.trim(), 1.0),
     };
     let number: f64 = number.trim().parse().ok()?;
-    (number.is_finite()).then_some(number / unit)
+    number.is_finite().then_some(number / unit)
 }
 
 fn bare(value: &DeValue<'_>) -> Option<String> {

@@ -65,8 +65,8 @@ pub(super) fn taken(root: &Path, fresh: bool) -> Result<Vec<String>, StoreError>
 /// `copies` are the names of copies of models.
 pub(super) fn remove_all(root: &Path, copies: &[String]) -> Result<(), StoreError> {
     remove(&root.join(MODELS), |name| copies.iter().any(|c| c == name))?;
-    let others = DIRS.into_iter().filter(|sub| *sub != MODELS);
-    others.into_iter().try_for_each(|sub| remove_in(root, sub))
+    let mut others = DIRS.into_iter().filter(|sub| *sub != MODELS);
+    others.try_for_each(|sub| remove_in(root, sub))
 }
 
 /// Removes what runs have put into one of the directories, and the directory if it is then empty.

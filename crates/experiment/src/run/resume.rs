@@ -145,8 +145,9 @@ impl Directory<'_> {
             let path = self.root.join(name);
             own::gone(fs::remove_file(&path)).map_err(at(&path))
         };
-        let others = own::files().filter(|name| name != EXPERIMENT);
-        others.into_iter().try_for_each(|name| remove(&name))?;
+        for name in own::files().filter(|name| name != EXPERIMENT) {
+            remove(&name)?;
+        }
         own::remove_all(self.root, &copies)?;
         Ok(remove(EXPERIMENT)?)
     }
