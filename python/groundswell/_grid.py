@@ -60,7 +60,10 @@ def points(grid: Grid) -> list[dict[str, object]]:
 
 def different(cells: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
     """The cells without those whose settings an earlier one has."""
-    return list({tuple(sorted(assignments(cell))): cell for cell in reversed(list(cells))}.values())[::-1]
+    kept: dict[tuple[str, ...], Mapping[str, object]] = {}
+    for cell in cells:
+        kept.setdefault(tuple(sorted(assignments(cell))), cell)
+    return list(kept.values())
 
 
 def _dotted(settings: Mapping[str, object]) -> dict[str, object]:
