@@ -464,6 +464,25 @@ def test_what_is_no_model_or_experiment_is_refused(here):
         groundswell.run("")
 
 
+def test_a_mistyped_argument_is_no_key_of_the_experiment(here):
+    for name, meant in (("quik", "quick"), ("outptu", "output"), ("thread", "threads")):
+        with pytest.raises(groundswell.UsageError, match=f"no argument `{name}`") as wrong:
+            groundswell.run(TEXT, **{name: True})
+        assert wrong.value.hint == f"did you mean `{meant}`?"
+    with pytest.raises(groundswell.ExperimentError, match="known keys"):
+        groundswell.run(TEXT, colour="red")
+
+
+def test_a_directory_of_the_users_stays_as_it_is(here):
+    (here / "mine").mkdir()
+    (here / "mine/report.html").write_text("mine")
+    for fresh in (False, True):
+        with pytest.raises(groundswell.UsageError, match=r"write over report\.html") as wrong:
+            groundswell.run(TEXT, output="mine", fresh=fresh)
+        assert wrong.value.hint == "another `output` writes elsewhere, such as mine/small"
+    assert [path.name for path in (here / "mine").iterdir()] == ["report.html"]
+
+
 def test_hints_name_arguments_and_not_options(run, here):
     with pytest.raises(groundswell.UsageError) as wrong:
         groundswell.run(TEXT, output=run.directory, network__rate="8Mbit")

@@ -44,6 +44,12 @@ def test_a_sweep_over_processes_has_the_numbers_of_single_runs(here):
         groundswell.sweep(TEXT.replace("20kB", "30kB"), GRID, output="sweep")
 
 
+def test_equal_points_are_one_cell(here):
+    rows = groundswell.sweep(TEXT, {"network.rate": ["10Mbit", "20Mbit", "10Mbit"]}, 2, output="sweep")
+    assert [cell.settings for cell in rows] == [{"network.rate": "10Mbit"}, {"network.rate": "20Mbit"}]
+    assert [cell.index for cell in rows] == [0, 1] and rows.results["cell"].unique().to_list() == [0, 1]
+
+
 def test_underscores_in_a_grid_are_dots(here):
     from groundswell._grid import points
     from groundswell._sweep import Cell as SweepCell

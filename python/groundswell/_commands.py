@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,7 @@ def run(
     other runs, `GroundswellError` if a run fails,
     and `KeyboardInterrupt` after completed runs have been kept."""
     source = Source.of(experiment)
+    _no_argument(overrides)
     changed = assignments({**(set or {}), **overrides})
     if output is None:
         output = Path("runs") / f"{source.name()}-{source.fingerprint(sorted(changed), quick, packets, *([suite] if suite else []))}"
@@ -80,6 +82,18 @@ def run(
     with _progress.shown(progress) as report:
         ended = _process.call(arguments, progress=report, stdin=source.stdin(), accept=_process.ANSWERS)
     return Run(directory, messages=ended.messages)
+
+
+ARGUMENTS = ("output", "quick", "suite", "fresh", "resume", "packets", "threads", "fail_if", "progress", "set")
+"""The arguments of `run` that are no overrides."""
+
+
+def _no_argument(overrides: Mapping[str, object]) -> None:
+    """Raises an error for a mistyped argument of `run`, which would otherwise be taken for a key of the experiment."""
+    for name in overrides:
+        near = difflib.get_close_matches(name, ARGUMENTS, 1, 0.75)
+        if near:
+            raise UsageError(f"`run` has no argument `{name}`", f"did you mean `{near[0]}`?", 2)
 
 
 def under(

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import tomli
 
-from groundswell._experiment import Source
+from groundswell._experiment import Source, assignments
 from groundswell._table import plain
 from groundswell.errors import UsageError
 
@@ -56,6 +56,14 @@ def narrow(until: str | float | None) -> float | None:
 def points(grid: Grid) -> list[dict[str, object]]:
     """The settings of each cell. Two underscores stand for a dot, as in `groundswell.run`."""
     return [_dotted(cell) for cell in _cells(grid)]
+
+
+def different(cells: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """The cells without those whose settings an earlier one has."""
+    kept: dict[tuple[str, ...], Mapping[str, object]] = {}
+    for cell in cells:
+        kept.setdefault(tuple(sorted(assignments(cell))), cell)
+    return list(kept.values())
 
 
 def _dotted(settings: Mapping[str, object]) -> dict[str, object]:

@@ -19,7 +19,7 @@ import tomli
 
 from groundswell._executors import adapt
 from groundswell._experiment import ExperimentLike, Source, assignments
-from groundswell._grid import Grid, cost, narrow, points
+from groundswell._grid import Grid, cost, different, narrow, points
 from groundswell._results import Run, Verdict
 from groundswell._show import altair_chart
 from groundswell._worker import LOOK, abandon, stop_file, sweep_up, work
@@ -198,7 +198,7 @@ def sweep(
     """Runs `experiment` at every point of `grid`.
 
     `grid` has values by key, `{"network.rate": ["10Mbit", "20Mbit"], "network.delay": ["5ms", "50ms"]}`, for all
-    combinations; or it is a list of dictionaries, one per cell. Two underscores stand for a dot in keys. With `run.seed`
+    combinations; or it is a list of dictionaries, one per cell. Equal points are one cell. Two underscores stand for a dot in keys. With `run.seed`
     a cell begins with this seed.
 
     `executor` is a `concurrent.futures` executor, such as a pool of processes or Dask's `client.get_executor()`, an
@@ -220,7 +220,8 @@ def sweep(
 
     Raises `SweepError` at the end if cells failed permanently; it has the `sweep` with the results of the others."""
     source = Source.of(experiment)
-    cells = [Cell(index, settings) for index, settings in enumerate(points(grid))]
+    # Equal points would be one directory, in which two workers would be in each other's way.
+    cells = [Cell(index, settings) for index, settings in enumerate(different(points(grid)))]
     if not cells:
         raise UsageError("the grid has no cells", "a key has no values, or the list is empty", 2)
     if output is None:

@@ -23,6 +23,10 @@ pub fn parent_exists(path: &Path) -> Result<(), Error> {
     if parent.as_os_str().is_empty() || parent.is_dir() {
         return Ok(());
     }
+    if let Some(file) = parent.ancestors().find(|a| a.exists() && !a.is_dir()) {
+        let message = format!("{} is a file, not a directory", file.display());
+        return Err(Error::usage(message).hint("name another place"));
+    }
     let name = parent.display();
     let fail = Error::usage(format!("there is no directory {name}"));
     Err(fail.hint(format!("`mkdir -p {name}` makes it")))
@@ -381,6 +385,14 @@ mod tests {
         let refused = |path: &Path| may_be_made(path).unwrap_err().to_string();
         assert!(refused(&dir.join("file")).contains("is a file, not a directory"));
         assert!(refused(&dir.join("no/dir")).contains("there is no directory"));
+        for below in ["file/dir", "file/no/dir"] {
+            let error = may_be_made(&dir.join(below)).unwrap_err();
+            assert!(
+                error.message.contains("is a file, not a directory"),
+                "{error}"
+            );
+            assert!(!error.hint.is_some_and(|hint| hint.contains("mkdir")));
+        }
         may_be_made(dir).unwrap();
         may_be_made(&dir.join("new")).unwrap();
     }

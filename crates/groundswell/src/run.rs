@@ -11,7 +11,7 @@ use swell_experiment::file::{self, BackendKind};
 use swell_experiment::made_up::MadeUp;
 use swell_experiment::run::{self, Ended, Failure, Lock, LockError, Progress};
 pub use swell_experiment::run::{Event, Shard};
-use swell_experiment::store::Manifest;
+use swell_experiment::store::{Manifest, StoreError};
 use swell_experiment::suite::suite;
 use swell_experiment::{Backend, Plan, Results, Simulator, bundled};
 use swell_host::Rights;
@@ -314,10 +314,58 @@ impl Experiment {
                 .hint("--fresh throws the old runs away; -o DIR writes elsewhere")),
             // Without a manifest, --fresh removes nothing either.
             Err(failure @ Failure::Unknown { .. }) => {
-                Err(Error::usage(failure).hint("remove them yourself, or -o DIR writes elsewhere"))
+                Err(Error::usage(failure).hint(own_directory(self.dir(), &self.plan.file.name)))
             }
-            Err(failure) => Err(Error::failed(failure)),
+            Err(failure) => {
+                let hint = self.after(&failure);
+                let fail = Error::failed(failure);
+                Err(match hint {
+                    Some(hint) => fail.hint(hint),
+                    None => fail,
+                })
+            }
         }
+    }
+
+    /// What to do after a failure.
+    fn after(&self, failure: &Failure) -> Option<String> {
+        match failure {
+            Failure::Run { .. } if !self.backend.is_reproducible() => Some(
+                "finished runs are kept; with --resume, the same command goes on where it stopped"
+                    .into(),
+            ),
+            Failure::Store(error) => damaged(self.dir(), error).map(String::from),
+            _ => None,
+        }
+    }
+}
+
+/// The hint for a directory with files of the user's in the way: a directory in it, of this name.
+pub(crate) fn own_directory(dir: &Path, name: &str) -> String {
+    let inside = dir.join(name);
+    format!("-o DIR writes elsewhere, such as {}", inside.display())
+}
+
+/// What to do about a file of a run directory that cannot be read; `None` if the error is another one, such as a full
+/// disk.
+fn damaged(dir: &Path, error: &StoreError) -> Option<&'static str> {
+    match Manifest::load(dir) {
+        Ok(manifest) => (manifest.complete && is_lost(error))
+            .then_some("--fresh throws the runs away and runs anew; -o DIR writes elsewhere"),
+        // Nobody knows whose files these are, so --fresh removes none.
+        Err(StoreError::Manifest { .. }) => {
+            Some("move the directory away, or -o DIR writes elsewhere")
+        }
+        Err(_) => None,
+    }
+}
+
+/// Whether a table of a run directory is missing, or its contents are not those that were written.
+pub(crate) fn is_lost(error: &StoreError) -> bool {
+    match error {
+        StoreError::Table(_) | StoreError::Content { .. } => true,
+        StoreError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        _ => false,
     }
 }
 

@@ -11,6 +11,7 @@ use swell_verdict::Verdict;
 use crate::Error;
 use crate::learn::{self, Learnt};
 use crate::model::{AnyModel, missing};
+use crate::run::is_lost;
 
 /// What a path turned out to be.
 pub enum Shown {
@@ -65,7 +66,14 @@ pub fn open(
 /// # Errors
 /// If it holds no run, or an incomplete one.
 pub fn results(dir: &Path) -> Result<Results, Error> {
-    Results::load(dir).map_err(Error::usage)
+    Results::load(dir).map_err(|error| {
+        let lost = is_lost(&error);
+        let fail = Error::usage(error);
+        match lost {
+            true => fail.hint("the command that made these runs makes them anew with --fresh"),
+            false => fail,
+        }
+    })
 }
 
 /// Whether a path looks like a model file: by its name, or because it starts with a brace. Of traces only flow records

@@ -12,7 +12,7 @@ use swell_study::file::{StudyError, bench::Bencher};
 
 use crate::Error;
 use crate::files::{may_be_made, write};
-use crate::run::busy;
+use crate::run::{busy, own_directory};
 
 #[cfg(feature = "agents")]
 mod bench;
@@ -92,6 +92,47 @@ pub fn write_files(study: &Bundled, dir: &Path) -> Result<Vec<PathBuf>, Error> {
         write(path, text.as_bytes())?;
     }
     Ok(paths)
+}
+
+/// Directory of pictures in a study's directory.
+pub const PICTURES: &str = "pictures";
+
+/// Checks that a study may use this directory: it holds one, or nothing under the names that a study writes.
+///
+/// # Errors
+/// If it has files of such names that no study marks as its own.
+pub fn usable(dir: &Path, fresh: bool, name: &str) -> Result<(), Error> {
+    let runs = dir.join(RUNS);
+    if grid::is_begun(&runs) {
+        return Ok(());
+    }
+    let mut found: Vec<PathBuf> = FileStudy::files(&runs);
+    found.push(dir.join("report.html"));
+    found.retain(|file| file.symlink_metadata().is_ok());
+    // Results of shards are joined, and may have been gathered from other machines.
+    if fresh {
+        found.extend(
+            FileStudy::files(&runs)
+                .iter()
+                .flat_map(|file| grid::of_shards(file)),
+        );
+    }
+    let pictures = dir.join(PICTURES);
+    let empty = std::fs::read_dir(&pictures).map(|mut all| all.next().is_none());
+    if !empty.unwrap_or(!pictures.exists()) {
+        found.push(pictures);
+    }
+    if found.is_empty() {
+        return Ok(());
+    }
+    let names = found.iter().filter_map(|file| file.file_name());
+    let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+    let message = format!(
+        "{} holds no study, and a study there would write over {}",
+        dir.display(),
+        names.join(", ")
+    );
+    Err(Error::usage(message).hint(own_directory(dir, name)))
 }
 
 /// Performs the missing runs. Studies on hosts ([`FileStudy::is_of_hosts`]) need `hosts`.

@@ -266,10 +266,19 @@ impl Session {
             Err(failure @ Failure::Other { .. }) => {
                 Err(Error::usage(failure).hint("without --resume, the comparison begins anew"))
             }
-            Err(failure) => Err(Error {
-                kind: not_started(&failure).map_or(Kind::Failed, Kind::Program),
-                ..Error::failed(failure)
-            }),
+            Err(failure) => {
+                let goes_on = matches!(failure, Failure::Run { .. }) && compared && self.repeatable;
+                let fail = Error {
+                    kind: not_started(&failure).map_or(Kind::Failed, Kind::Program),
+                    ..Error::failed(failure)
+                };
+                Err(match (goes_on, fail.kind) {
+                    (true, Kind::Failed) => fail.hint(
+                        "finished runs are kept; with --resume, the same command goes on where it stopped",
+                    ),
+                    _ => fail,
+                })
+            }
         }
     }
 

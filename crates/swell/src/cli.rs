@@ -157,7 +157,8 @@ pub(crate) struct RunArgs {
     /// Again for more.
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<crate::threshold::Threshold>,
-    /// Write what --fail-if and the verdict say as JUnit test cases, which CI systems show.
+    /// Write what --fail-if and the verdict say as JUnit test cases, which CI systems show; - for
+    /// standard output, which then has nothing else.
     #[arg(long, value_name = "FILE", conflicts_with = "shard")]
     pub junit: Option<PathBuf>,
     /// Simulate nothing: write numbers that are made up, and marked so, to try a plan or a pipeline. They answer nothing.

@@ -27,7 +27,21 @@ struct Case {
     output: String,
 }
 
-/// Writes `file`: a test case for each foreground against each background, for each suite, and for each threshold.
+/// Whether the test cases go to standard output, which then has nothing else.
+///
+/// # Errors
+/// If JSON is to be printed there, too.
+pub(crate) fn is_printed(file: Option<&Path>, json: bool) -> Result<bool, Fail> {
+    let printed = file.is_some_and(out::is_stdout);
+    if printed && json {
+        let fail = Fail::usage("--junit - and --json both print to standard output");
+        return Err(fail.hint("name a file: --junit FILE"));
+    }
+    Ok(printed)
+}
+
+/// Writes `file`, or prints it if it is `-`: a test case for each foreground against each background, for each suite, and
+/// for each threshold.
 pub(crate) fn write(
     file: &Path,
     results: &Results,
@@ -35,7 +49,12 @@ pub(crate) fn write(
     fail_if: &[Threshold],
 ) -> Result<(), Fail> {
     let cases = cases(&results.experiment, verdict, fail_if);
-    out::write(file, document(&results.manifest.name, &cases).as_bytes())
+    let text = document(&results.manifest.name, &cases);
+    if out::is_stdout(file) {
+        out::data(text.trim_end());
+        return Ok(());
+    }
+    out::write(file, text.as_bytes())
 }
 
 fn cases(experiment: &File, verdict: &Verdict, fail_if: &[Threshold]) -> Vec<Case> {

@@ -65,13 +65,15 @@ pub(crate) fn run(
         let message = format!("{option} is for emulated runs, and these are simulated");
         return Err(Fail::usage(message).hint("leave it, or --set backend=emulated"));
     }
+    let printed = junit::is_printed(args.junit.as_deref(), json)?;
     let experiment = Experiment::new(source, options(args), rights)?;
     threshold::check_names(&args.fail_if, &experiment.plan.file)?;
     // The run makes its own directory.
     let own = |file: &&PathBuf| files::is_inside(file, experiment.dir());
     let inputs: Vec<PathBuf> = args.experiment.iter().cloned().collect();
-    files::outputs(args.junit.iter().filter(|f| !own(f)), &inputs)?;
-    for file in args.junit.iter().filter(own) {
+    let written = || args.junit.iter().filter(|f| !out::is_stdout(f));
+    files::outputs(written().filter(|f| !own(f)), &inputs)?;
+    for file in written().filter(own) {
         files::not_of_run(file, experiment.dir())?;
     }
     interrupt::wishes();
@@ -130,7 +132,10 @@ pub(crate) fn run(
     );
     let page = experiment.dir().join(report::PAGE);
     report::write(&results, &page)?;
-    say(&results, &verdict, &page, json);
+    match printed {
+        true => doubts(&results, &verdict),
+        false => say(&results, &verdict, &page, json),
+    }
     // Made-up numbers answer nothing, so the exit code ignores the verdict.
     Ok(if args.made_up {
         threshold::ANSWERED

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use groundswell::files::may_be_made;
-use groundswell::study::{self, FileStudy, Hosts, Options, Outcome, Overrides, Progress, RUNS};
+use groundswell::study::{
+    self, FileStudy, Hosts, Options, Outcome, Overrides, PICTURES, Progress, RUNS,
+};
 use indicatif::ProgressDrawTarget;
 use swell_host::Rights;
 use swell_report::chart::Canvas;
@@ -16,8 +18,6 @@ use crate::fail::Fail;
 use crate::output::{self, Output};
 use crate::{interrupt, out, pictures, report, run, tables};
 
-/// Folder of the pictures in a study's directory.
-const PICTURES: &str = "pictures";
 /// Size of a picture in pixels.
 const SIZE: (f64, f64) = (700.0, 420.0);
 
@@ -117,7 +117,7 @@ fn run_file(
     rights: Option<&Rights>,
     json: bool,
 ) -> Result<(), Fail> {
-    let dir = made(grid.out.as_deref(), study::directory(study, quick))?;
+    let dir = made(study, quick, grid)?;
     let program = std::env::current_exe().map_err(Fail::failed)?;
     let hosts = rights.map(|rights| Hosts::new(rights, &program));
     let outcome = with_progress(|progress| {
@@ -177,14 +177,15 @@ fn list(study: &FileStudy, json: bool) -> Result<(), Fail> {
 }
 
 /// Creates the requested or the default directory, with a folder for pictures.
-fn made(asked: Option<&Path>, default: PathBuf) -> Result<PathBuf, Fail> {
-    let dir = match asked {
+fn made(study: &FileStudy, quick: bool, grid: &GridArgs) -> Result<PathBuf, Fail> {
+    let dir = match &grid.out {
         Some(dir) => {
             may_be_made(dir)?;
-            dir.to_owned()
+            dir.clone()
         }
-        None => default,
+        None => study::directory(study, quick),
     };
+    study::usable(&dir, grid.fresh, study.name())?;
     std::fs::create_dir_all(dir.join(PICTURES))
         .map_err(|e| Fail::failed(format!("{}: {e}", dir.display())))?;
     Ok(dir)

@@ -38,16 +38,15 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
         let dir = args.output.as_deref();
         dir.is_some_and(|dir| files::is_inside(file, dir))
     };
-    let outputs = [&args.junit, &args.report, &args.pcap];
+    let printed = junit::is_printed(args.junit.as_deref(), json)?;
+    let junit = args.junit.as_ref().filter(|_| !printed);
+    let outputs = [junit, args.report.as_ref(), args.pcap.as_ref()];
+    let outputs = || outputs.into_iter().flatten();
     files::outputs(
-        outputs.into_iter().flatten().filter(|f| !own(f)),
+        outputs().filter(|f| !own(f)),
         &[PathBuf::from(&args.link.background)],
     )?;
-    for (file, dir) in outputs
-        .into_iter()
-        .flatten()
-        .zip(args.output.iter().cycle())
-    {
+    for (file, dir) in outputs().zip(args.output.iter().cycle()) {
         files::not_of_run(file, dir)?;
     }
     let client = shell::Client::of(args, scratch.path())?;
@@ -127,6 +126,10 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
             emulation: done.conditions.iter().map(Emulation::of).collect(),
         }
         .print();
+    } else if printed {
+        if !args.quiet {
+            crate::run::doubts(results, verdict);
+        }
     } else {
         say(args, &done);
         if session.kept {

@@ -463,6 +463,8 @@ fn sure(v: &ForegroundVerdict) -> String {
             if let Some(n) = s
                 .replications_wanted
                 .filter(|&n| n > s.replications && n <= WORTH_SAYING)
+                // Rounded, both may be the same.
+                .filter(|_| percent(widest) != percent(MARGIN))
             {
                 text += &format!(
                     ", and about {n} replications would bring it to ±{}",

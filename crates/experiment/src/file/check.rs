@@ -29,6 +29,8 @@ const SHORTEST_RTO: Dur = Dur::from_millis(1);
 const LONGEST_TICK: Dur = Dur::from_secs(1);
 /// Maximum delay of an ACK (RFC 1122 section 4.2.3.2).
 const LONGEST_ACK_DELAY: Dur = Dur::from_millis(500);
+/// Most bytes of the name of an experiment. A file name has at most 255, and options add some to it.
+const LONGEST_NAME: usize = 200;
 /// Maximum overhead per packet, limited by 16 bits. It is more than any link layer adds.
 const OVERHEAD: Bytes = Bytes(65_535);
 /// Maximum length of a run. Counts per millisecond take 20 bytes per direction: 3.5 GB for a day.
@@ -284,6 +286,16 @@ fn names(file: &File, found: &mut Findings) {
             "name",
             format!("`{}` cannot name a directory", file.name),
             "letters, digits and dashes, without slashes",
+        );
+    }
+    if file.name.len() > LONGEST_NAME {
+        found.add(
+            "name",
+            format!(
+                "a name of {} bytes is too long for a directory",
+                file.name.len()
+            ),
+            "write at most 200",
         );
     }
     let foregrounds: Vec<&str> = file.foreground.iter().map(|f| f.name()).collect();

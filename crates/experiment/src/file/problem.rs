@@ -42,10 +42,55 @@ impl Problem {
             column: text[line_start..start].chars().count() + 1,
             width: text[start..end].chars().count().max(1),
             key,
-            message,
-            hint,
+            message: shortened(message),
+            hint: hint.map(shortened),
             source: text[line_start..line_end].trim_end().to_owned(),
         }
+    }
+}
+
+/// Most characters of a message, which may have what was written in it.
+const MOST_SAID: usize = 1000;
+
+/// A message without its middle, if that is long.
+fn shortened(message: String) -> String {
+    let Some((half, _)) = message.char_indices().nth(MOST_SAID / 2) else {
+        return message;
+    };
+    let mut last = message.char_indices().rev();
+    match last.nth(MOST_SAID / 2) {
+        Some((end, _)) if end > half => format!("{} ... {}", &message[..half], &message[end..]),
+        _ => message,
+    }
+}
+
+/// Most characters of a line that are shown.
+const MOST_SHOWN: usize = 200;
+/// Most of them before what is wrong.
+const MOST_BEFORE: usize = 60;
+
+impl Problem {
+    /// The line, or what is around the problem in a long one; the space before the problem in it; and how many
+    /// characters to mark.
+    fn shown(&self) -> (String, String, usize) {
+        let start = self.column - 1;
+        let all = self.source.chars().count();
+        let from = match all > MOST_SHOWN {
+            true => start.saturating_sub(MOST_BEFORE),
+            false => 0,
+        };
+        let cut = |yes: bool| if yes { "..." } else { "" };
+        let part: String = self.source.chars().skip(from).take(MOST_SHOWN).collect();
+        let end = from + part.chars().count();
+        let before = part.chars().take(start - from);
+        let before = before.map(|c| if c == '\t' { '\t' } else { ' ' });
+        let before: String = cut(from > 0).chars().map(|_| ' ').chain(before).collect();
+        let width = match all > MOST_SHOWN {
+            true => self.width.min(end.saturating_sub(start)).max(1),
+            false => self.width,
+        };
+        let shown = format!("{}{part}{}", cut(from > 0), cut(end < all));
+        (shown, before, width)
     }
 }
 
@@ -92,14 +137,9 @@ impl fmt::Display for Problems {
                 write!(f, " (key {})", p.key)?;
             }
             write!(f, "\n{margin} |")?;
-            write!(f, "\n{number} | {}", p.source)?;
-            let before: String = p
-                .source
-                .chars()
-                .take(p.column - 1)
-                .map(|c| if c == '\t' { '\t' } else { ' ' })
-                .collect();
-            write!(f, "\n{margin} | {before}{}", "^".repeat(p.width))?;
+            let (shown, before, width) = p.shown();
+            write!(f, "\n{number} | {shown}")?;
+            write!(f, "\n{margin} | {before}{}", "^".repeat(width))?;
             if let Some(hint) = &p.hint {
                 write!(f, "\nhint: {hint}")?;
             }
@@ -109,3 +149,28 @@ impl fmt::Display for Problems {
 }
 
 impl std::error::Error for Problems {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_line_only_what_is_around_the_problem_is_shown() {
+        let text = format!("a = 1\n{}bad{}\n", "x".repeat(1000), "y".repeat(3_000_000));
+        let problem = Problem::at(&text, 1006..1009, String::new(), "wrong".into(), None);
+        let said = Problems::of("f", vec![problem]).to_string();
+        assert!(said.len() < 700, "{}", said.len());
+        let lines: Vec<&str> = said.lines().collect();
+        let [shown, marked] = [lines[3], lines[4]];
+        let at = marked.find("^^^").unwrap();
+        assert_eq!(&shown[at..at + 3], "bad");
+        assert!(shown.contains("| ...x") && shown.ends_with("y..."));
+        let long = |n: usize| shortened("ä".repeat(n)).chars().count();
+        assert_eq!((long(10), long(1000)), (10, 1000));
+        assert!(long(1_000_000) < 1010);
+        // A problem as wide as its line.
+        let whole = Problem::at(&text, 6..3_000_000, String::new(), "wrong".into(), None);
+        let wide = Problems::of("f", vec![whole]).to_string();
+        assert!(wide.len() < 700, "{}", wide.len());
+    }
+}

@@ -228,6 +228,20 @@ impl<'s> Shape<'s> {
                 .as_str()
                 .map(String::from)
         };
+        // `--loss` of commands takes a share as 0.1%; here it is the number 0.001.
+        if let Some(share) = percentage(value) {
+            let takes = |choice: &Value| {
+                let properties = choice["properties"].as_object()?;
+                let mut numbers = properties.iter().filter(|(_, p)| p["type"] == "number");
+                let only = numbers.next().filter(|_| numbers.next().is_none())?.0;
+                Some((kind(choice)?, only.clone()))
+            };
+            if let Some((chosen, only)) = choices.iter().find_map(takes) {
+                return Some(format!(
+                    "write {name} = {{ kind = \"{chosen}\", {only} = {share} }}"
+                ));
+            }
+        }
         let found = choices.iter().find_map(|c| Some((kind(c)?, needs(c)?)));
         if let Some((chosen, only)) = found {
             let text = bare(value)?;
@@ -343,6 +357,19 @@ fn unit(name: &str) -> Option<fn(&str) -> Option<String>> {
 }
 
 /// Formats a scalar as TOML.
+/// A number that is written as a string, perhaps in per cent.
+fn percentage(value: &DeValue<'_>) -> Option<f64> {
+    let DeValue::String(text) = value else {
+        return None;
+    };
+    let (number, unit) = match text.trim().strip_suffix('%') {
+        Some(number) => (number, 100.0),
+        None => (text.trim(), 1.0),
+    };
+    let number: f64 = number.trim().parse().ok()?;
+    number.is_finite().then_some(number / unit)
+}
+
 fn bare(value: &DeValue<'_>) -> Option<String> {
     match value {
         DeValue::String(s) => Some(format!("\"{s}\"")),

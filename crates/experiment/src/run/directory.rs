@@ -8,7 +8,9 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use swell_base::Warning;
 
-use super::{Failure, Options, lock, shards};
+use super::lock::SHARDS;
+use super::own::{self, CELLS, MEASURED, MODELS};
+use super::{Failure, Options, shards};
 use crate::observe::{Cell, Observations};
 use crate::plan::Plan;
 use crate::store::{
@@ -102,7 +104,7 @@ impl<'d> Directory<'d> {
     }
 
     pub(super) fn cell(&self, index: usize) -> PathBuf {
-        self.root.join("cells").join(format!("{index:05}"))
+        self.root.join(CELLS).join(format!("{index:05}"))
     }
 
     /// Whether a run is finished.
@@ -157,7 +159,7 @@ impl<'d> Directory<'d> {
         after: Kept,
     ) -> Result<(), StoreError> {
         let partial = format!("{index:05}.{}", self.partial);
-        let partial = self.root.join("cells").join(partial);
+        let partial = self.root.join(CELLS).join(partial);
         if partial.exists() {
             fs::remove_dir_all(&partial).map_err(at(&partial))?;
         }
@@ -205,7 +207,7 @@ impl<'d> Directory<'d> {
         // Under another name first: a run of which a part is removed must not look finished.
         let path = self.cell(index);
         let partial = format!("{index:05}.forgotten.{}", self.partial);
-        let partial = self.root.join("cells").join(partial);
+        let partial = self.root.join(CELLS).join(partial);
         if partial.exists() {
             fs::remove_dir_all(&partial).map_err(at(&partial))?;
         }
@@ -249,20 +251,17 @@ impl<'d> Directory<'d> {
         manifest.complete = true;
         manifest.wall_s = before + of_shards + clock.elapsed().as_secs_f64();
         manifest.save(self.root)?;
-        for sub in ["cells", "measured", lock::SHARDS] {
-            let path = self.root.join(sub);
-            if path.exists() {
-                fs::remove_dir_all(&path).map_err(at(&path))?;
-            }
+        for sub in [CELLS, MEASURED, SHARDS] {
+            own::remove_in(self.root, sub)?;
         }
         // Fails if it is not empty, which is intended: it then holds copies of models that are not bundled.
-        let _ = fs::remove_dir(self.root.join("models"));
+        let _ = fs::remove_dir(self.root.join(MODELS));
         Ok(())
     }
 
     /// The number of stored measurements.
     pub(super) fn measurements(&self) -> usize {
-        let Ok(entries) = fs::read_dir(self.root.join("measured")) else {
+        let Ok(entries) = fs::read_dir(self.root.join(MEASURED)) else {
             return 0;
         };
         let kept = |e: &fs::DirEntry| e.path().extension().is_some_and(|x| x == "json");
@@ -280,6 +279,6 @@ impl<'d> Directory<'d> {
         let bits = pace.map_or(0, f64::to_bits);
         let length = if whole { "run" } else { "piece" };
         let name = format!("{background}-{replication}-{bits:016x}-{length}.json");
-        self.root.join("measured").join(name)
+        self.root.join(MEASURED).join(name)
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Mutex;
 
 mod seen;
 
-pub use seen::Seen;
+pub use seen::{Seen, is_begun};
 
 use super::lock::{Lock, LockError};
 use super::pool;
@@ -152,6 +152,10 @@ impl<'o> Grid<'o> {
                 held.append(&mut read(&table, &columns)?);
             }
         }
+        seen::mark(options, &columns).map_err(|error| GridError::Io {
+            path: path.clone(),
+            error,
+        })?;
         Ok(Grid {
             options,
             columns,

@@ -8,6 +8,7 @@ mod blocks;
 mod calibrate;
 mod directory;
 mod lock;
+mod own;
 mod pool;
 mod progress;
 mod resume;
@@ -110,12 +111,12 @@ pub enum Failure {
         /// Differences between the two experiments.
         differences: Vec<Difference>,
     },
-    /// The run directory holds results, and no manifest that says of which experiment.
-    #[error("{} holds results without a manifest.json, so nobody knows of which experiment: {}", dir.display(), found.join(", "))]
+    /// The run directory has no manifest, and files or directories of names that a run writes. They may be the user's.
+    #[error("{} holds no run, and a run there would write over {}", dir.display(), found.join(", "))]
     Unknown {
         /// The directory.
         dir: PathBuf,
-        /// Names of the results in it.
+        /// Names of what is in it.
         found: Vec<String>,
     },
     /// A run failed.
@@ -155,6 +156,10 @@ pub fn run(
 ) -> Result<Ended, Failure> {
     let clock = Instant::now();
     let mut manifest = fresh_manifest(plan, backend, options.threads);
+    // Before the lock, which would leave its file in a directory that is not the program's.
+    if !options.dir.join(Manifest::FILE).exists() {
+        resume::free(&options.dir, options.fresh)?;
+    }
     let lock = Lock::take(&options.dir, options.shard)?;
     // If several shards start together, one creates the directory and calibrates; the others wait and read its results.
     let Some(setup) = lock.setup(cancelled)? else {

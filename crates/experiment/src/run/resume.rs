@@ -3,13 +3,13 @@
 use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::directory::{Directory, OUTPUT, PACKETS, RECORDS};
-use super::lock::SHARDS;
+use super::directory::Directory;
+use super::own::{self, CELLS, EXPERIMENT, MEASURED, MODELS};
 use super::{Failure, Options};
 use crate::plan::Plan;
-use crate::store::{KEPT, Manifest, StoreError, TABLES, at, unlike, write_atomically};
+use crate::store::{Manifest, StoreError, at, unlike, write_atomically};
 
 /// A difference between the directory's experiment and the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,12 +33,7 @@ pub(super) fn listed(differences: &[Difference]) -> String {
 }
 
 /// The differences between the directory and the current plan.
-fn differences(
-    plan: &Plan,
-    here: &Manifest,
-    there: Result<Manifest, StoreError>,
-    dir: &Path,
-) -> Vec<Difference> {
+fn differences(plan: &Plan, here: &Manifest, there: &Manifest, dir: &Path) -> Vec<Difference> {
     let mut found = Vec::new();
     let mut note = |what: &str, before: &str, now: &str| {
         if before != now {
@@ -49,19 +44,12 @@ fn differences(
             });
         }
     };
-    let there = match there {
-        Ok(there) => there,
-        Err(error) => {
-            note(Manifest::FILE, &error.to_string(), "a manifest");
-            return found;
-        }
-    };
     note("version", &there.version, &here.version);
     note("backend", &there.backend, &here.backend);
     for (name, before, now) in unlike(&there.settings, &here.settings) {
         note(name, before, now);
     }
-    let old = std::fs::read_to_string(dir.join("experiment.toml")).unwrap_or_default();
+    let old = fs::read_to_string(dir.join(EXPERIMENT)).unwrap_or_default();
     let (old, new) = (keyed(&old), keyed(&plan.toml));
     for (key, value) in &new {
         let before = old.iter().find(|(k, _)| k == key).map_or("", |(_, v)| v);
@@ -96,81 +84,52 @@ impl Directory<'_> {
                 {
                     if old.complete {
                         *manifest = old;
-                    } else {
-                        manifest.started = old.started;
-                        manifest.wall_s = old.wall_s;
+                        return Ok(());
                     }
-                    Ok(())
+                    manifest.started = old.started;
+                    manifest.wall_s = old.wall_s;
+                    self.set_up(plan)
                 }
-                old => Err(Failure::Other {
+                Ok(old) => Err(Failure::Other {
                     dir: root.to_owned(),
-                    differences: differences(plan, manifest, old, root),
+                    differences: differences(plan, manifest, &old, root),
                 }),
+                Err(error) => Err(unreadable(root, error)),
             };
         } else {
-            let found = self.results()?;
-            if !found.is_empty() {
-                return Err(Failure::Unknown {
-                    dir: root.to_owned(),
-                    found,
-                });
-            }
+            free(root, false)?;
         }
-        for sub in ["", "cells", "measured", "models"] {
-            let path = root.join(sub);
-            fs::create_dir_all(&path).map_err(at(&path))?;
-        }
-        for input in plan.foreground_inputs.values().chain(plan.inputs.values()) {
-            if let Some((name, bytes)) = &input.copy {
-                write_atomically(&root.join(name), bytes)?;
-            }
-        }
-        write_atomically(&root.join("experiment.toml"), plan.toml.as_bytes())?;
-        Ok(manifest.save(root)?)
+        // The manifest comes first: it marks everything else as the program's own, and an interrupted call goes on.
+        manifest.save(root)?;
+        self.set_up(plan)
     }
 
-    /// Names of results that do not say themselves of which experiment they are, as those of shards do.
-    fn results(&self) -> Result<Vec<String>, StoreError> {
-        let mut found = Vec::new();
-        for sub in ["cells", "measured"] {
+    /// Makes what is missing of the directory before the first run.
+    fn set_up(&self, plan: &Plan) -> Result<(), Failure> {
+        for sub in [CELLS, MEASURED, MODELS] {
             let path = self.root.join(sub);
-            match fs::read_dir(&path) {
-                Ok(mut entries) => found.extend(entries.next().map(|_| sub.to_owned())),
-                Err(e) if e.kind() == ErrorKind::NotFound => {}
-                Err(e) => return Err(at(&path)(e)),
+            fs::create_dir_all(&path).map_err(at(&path))?;
+        }
+        let inputs = plan.foreground_inputs.values().chain(plan.inputs.values());
+        let copies = inputs.filter_map(|input| input.copy.as_ref());
+        let copies = copies.map(|(name, bytes)| (&**name, &**bytes));
+        for (name, bytes) in copies.chain([(EXPERIMENT, plan.toml.as_bytes())]) {
+            let path = self.root.join(name);
+            if !path.exists() {
+                write_atomically(&path, bytes)?;
             }
         }
-        found.extend(table_files().filter(|name| self.root.join(name).exists()));
-        Ok(found)
+        Ok(())
     }
 
     /// Removes the files that runs write, and nothing else. Without a manifest of a run, nothing says that files of
-    /// these names are not the user's, so they are not removed.
+    /// these names are not the user's, so they are not removed. The manifest stays and matches no experiment: if this
+    /// is interrupted, no experiment takes over what is left.
     fn clear(&self) -> Result<(), Failure> {
-        let gone = |path: PathBuf, result: std::io::Result<()>| match result {
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(at(&path)(e)),
-            _ => Ok(()),
-        };
         let manifest = self.root.join(Manifest::FILE);
         let text = match fs::read(&manifest) {
             Ok(text) => text,
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                let mut found = self.results()?;
-                // Locks are there before anything else is.
-                let lock =
-                    |entry: &fs::DirEntry| entry.path().extension().is_some_and(|x| x == "lock");
-                let shards = fs::read_dir(self.root.join(SHARDS)).into_iter().flatten();
-                if shards.flatten().any(|entry| !lock(&entry)) {
-                    found.push(SHARDS.to_owned());
-                }
-                return match found.is_empty() {
-                    true => Ok(()),
-                    false => Err(Failure::Unknown {
-                        dir: self.root.to_owned(),
-                        found,
-                    }),
-                };
-            }
+            Err(e) if e.kind() == ErrorKind::NotFound => return free(self.root, true),
             Err(e) => return Err(at(&manifest)(e).into()),
         };
         if !is_own(&text) {
@@ -179,21 +138,65 @@ impl Directory<'_> {
                 reason: "not the manifest of a run, so nothing in this directory is removed".into(),
             }));
         }
-        // Until everything is gone, the manifest is there and matches no experiment. If this is interrupted, no
-        // experiment takes over what is left.
         write_atomically(&manifest, CLEARING)?;
-        let named = ["experiment.toml", "report.html"].map(String::from);
-        for name in table_files().chain(named) {
+        // The experiment names the copies of models, so they go before it.
+        let copies = copies(&fs::read_to_string(self.root.join(EXPERIMENT)).unwrap_or_default());
+        let remove = |name: &str| {
             let path = self.root.join(name);
-            gone(path.clone(), fs::remove_file(&path))?;
+            own::gone(fs::remove_file(&path)).map_err(at(&path))
+        };
+        for name in own::files().filter(|name| name != EXPERIMENT) {
+            remove(&name)?;
         }
-        let dirs = ["cells", "measured", SHARDS, "models"];
-        for sub in dirs.into_iter().chain([PACKETS, RECORDS, OUTPUT]) {
-            let path = self.root.join(sub);
-            gone(path.clone(), fs::remove_dir_all(&path))?;
-        }
-        Ok(gone(manifest.clone(), fs::remove_file(&manifest))?)
+        own::remove_all(self.root, &copies)?;
+        Ok(remove(EXPERIMENT)?)
     }
+}
+
+/// Checks that a directory without a manifest has nothing of the user's under the names of a run's files. With `fresh`,
+/// it must not have results of shards either, which are otherwise joined.
+pub(super) fn free(root: &Path, fresh: bool) -> Result<(), Failure> {
+    match own::taken(root, fresh)? {
+        found if found.is_empty() => Ok(()),
+        // Another process has begun a run there meanwhile.
+        _ if root.join(Manifest::FILE).exists() => Ok(()),
+        found => Err(Failure::Unknown {
+            dir: root.to_owned(),
+            found,
+        }),
+    }
+}
+
+/// The failure for a manifest that cannot be read: whether it is one of a run, which may be thrown away.
+fn unreadable(root: &Path, error: StoreError) -> Failure {
+    let text = fs::read(root.join(Manifest::FILE)).unwrap_or_default();
+    let there = match &error {
+        _ if text == CLEARING => "a directory that was being cleared".to_owned(),
+        StoreError::Content { reason, .. } if is_own(&text) => reason.clone(),
+        StoreError::Manifest { source, .. } if is_own(&text) => source.to_string(),
+        _ => return error.into(),
+    };
+    Failure::Other {
+        dir: root.to_owned(),
+        differences: vec![Difference {
+            what: Manifest::FILE.into(),
+            there,
+            here: format!("format {}", Manifest::FORMAT),
+        }],
+    }
+}
+
+/// Names of the copies of models that this experiment of a run directory reads.
+fn copies(toml: &str) -> Vec<String> {
+    let models = keyed(toml).into_iter().filter(|(key, _)| {
+        let last = key.rsplit('.').next();
+        last == Some("model")
+    });
+    let names = models.filter_map(|(_, value)| {
+        let name = value.trim_matches('"').strip_prefix("models/")?;
+        own::is_copy(name).then(|| name.to_owned())
+    });
+    names.collect()
 }
 
 /// The manifest of a directory that is being cleared.
@@ -209,12 +212,6 @@ fn is_own(text: &[u8]) -> bool {
         Ok(serde_json::Value::Object(map)) => keys.iter().all(|key| map.contains_key(*key)),
         _ => false,
     }
-}
-
-/// File names of all tables of a run directory.
-fn table_files() -> impl Iterator<Item = String> {
-    let tables = TABLES.into_iter().chain(KEPT);
-    tables.map(|table| format!("{table}.parquet"))
 }
 
 fn or_nothing(text: &str) -> String {

@@ -17,7 +17,7 @@ use crate::store::{
 };
 
 /// File name of the list of runs in a set.
-const RUNS: &str = "runs.json";
+pub(super) const RUNS: &str = "runs.json";
 
 /// Runs that a shard finished: their tables, and the facts that are not in the tables.
 pub(super) struct Set {

@@ -314,7 +314,22 @@ pub(super) fn remove_run(dir: &Path) -> Result<(), Error> {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(fail(e)),
         _ => Ok(()),
     };
-    gone(std::fs::remove_dir_all(dir.join("flows")))?;
+    match std::fs::read_dir(dir.join("flows")) {
+        Ok(parts) => {
+            for part in parts {
+                let part = part.map_err(fail)?.path();
+                if part
+                    .extension()
+                    .is_some_and(|e| e == "parquet" || e == "partial")
+                {
+                    gone(std::fs::remove_file(part))?;
+                }
+            }
+            // Fails if something of the user's is left in it, which is intended.
+            let _ = std::fs::remove_dir(dir.join("flows"));
+        }
+        Err(e) => gone(Err(e))?,
+    }
     for name in ["agents.parquet", PROGRESS, MANIFEST] {
         gone(std::fs::remove_file(dir.join(name)))?;
     }
@@ -412,8 +427,14 @@ mod tests {
         std::fs::remove_file(dir.join("flows")).unwrap();
         std::fs::create_dir(dir.join("flows")).unwrap();
         write("notes.txt", "mine");
+        write("flows/00000.parquet", "");
         remove_run(dir).unwrap();
         assert!(!there(MANIFEST) && !there("flows") && there("notes.txt"));
+        std::fs::create_dir(dir.join("flows")).unwrap();
+        write("flows/notes.txt", "mine");
+        write(MANIFEST, r#"{ "format": 1, "backend": "live" }"#);
+        remove_run(dir).unwrap();
+        assert!(!there(MANIFEST) && there("flows/notes.txt"));
     }
 
     #[test]

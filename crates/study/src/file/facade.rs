@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use swell_base::{Code, Warning};
@@ -153,6 +153,15 @@ impl FileStudy {
             cells = keeping.collect();
         }
         grid.run(&cells, progress, stop)
+    }
+
+    /// The table of runs, and the files beside it that a study writes.
+    pub fn files(runs: &Path) -> Vec<PathBuf> {
+        vec![
+            runs.to_owned(),
+            Kept::<Points>::beside(runs),
+            Kept::<Warning>::beside(runs),
+        ]
     }
 
     pub(super) fn has_points(&self) -> bool {

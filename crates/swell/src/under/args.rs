@@ -61,7 +61,8 @@ pub(crate) struct UnderArgs {
     /// 'p95.slowdown.high > 1.5', or cannot be told. Again for more.
     #[arg(long, value_name = "CONDITION", requires = "compare")]
     pub fail_if: Vec<crate::threshold::Threshold>,
-    /// With --compare: write what --fail-if and the verdict say as JUnit test cases, which CI systems show.
+    /// With --compare: write what --fail-if and the verdict say as JUnit test cases, which CI systems show; - for
+    /// standard output, which then has nothing else.
     #[arg(long, value_name = "FILE", requires = "compare")]
     pub junit: Option<PathBuf>,
     /// Write the program's packets, as its host and the server's see them, to a pcapng file.

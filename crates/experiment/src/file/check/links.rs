@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use swell_base::Rate;
+use swell_base::{Dur, Rate};
 
 use super::super::preset::MOST_LINKS;
 use super::super::{File, LinkKeys, LinkOverrides, Preset};
@@ -37,6 +37,22 @@ pub(super) fn check(file: &File, found: &mut Findings) {
             }
             named(file, found);
         }
+    }
+    let end = file.run.duration;
+    let key = match (network.rtt, file.links.is_empty()) {
+        (Some(_), _) => "network.rtt",
+        (None, true) => "network.delay",
+        (None, false) => "links",
+    };
+    let routes = file.foreground.iter().map(|f| f.route());
+    let longest = routes.map(|route| file.round_trip(&route)).max();
+    let longest = network.rtt.max(longest).unwrap_or_default();
+    if longest >= end && end != Dur::ZERO {
+        return found.add(
+            key,
+            format!("a round trip of {longest} does not end in a run of {end}"),
+            "write a shorter delay, or a longer `run.duration`",
+        );
     }
     let Some(rtt) = network.rtt else { return };
     for foreground in &file.foreground {

@@ -16,6 +16,42 @@ fn a_shared_mistake_is_told_once_whoever_it_concerns() {
     }
 }
 
+/// Commands take a loss as a share in per cent; a file does not.
+#[test]
+fn a_share_in_a_string_is_told_as_a_number() {
+    for (given, hint) in [
+        (
+            "0.1%",
+            "hint: write loss = { kind = \"independent\", p = 0.001 }",
+        ),
+        (
+            "0.02",
+            "hint: write loss = { kind = \"independent\", p = 0.02 }",
+        ),
+        ("some", "hint: write loss = { kind = \"none\" or"),
+    ] {
+        let said = complaint("[network.up]", &format!("loss = \"{given}\"\n[network.up]"));
+        assert!(said.contains(hint), "{said}");
+    }
+}
+
+#[test]
+fn a_packet_that_arrives_after_the_end_is_told_with_its_key() {
+    for (key, value) in [("delay", "1000000s"), ("delay", "60s"), ("rtt", "120s")] {
+        let line = format!("{key} = \"{value}\"\n[network.up]");
+        let said = complaint("[network.up]", &line);
+        assert!(said.contains(&format!("(key network.{key})")), "{said}");
+        assert!(said.contains("does not end in a run of"), "{said}");
+    }
+}
+
+#[test]
+fn a_name_is_short_enough_for_a_directory() {
+    let long = "x".repeat(201);
+    let said = complaint("name = \"web\"", &format!("name = \"{long}\""));
+    assert!(said.contains("a name of 201 bytes is too long"), "{said}");
+}
+
 #[test]
 fn an_unknown_key_is_shown_where_it_stands() {
     assert_eq!(
@@ -219,7 +255,7 @@ fn each_kind_of_mistake_names_line_key_and_way_out() {
             "loss = \"1%\"",
             "x.toml:6:8",
             "network.up.loss",
-            "hint: write loss = { kind = \"none\" or \"independent\" or \"gilbert-elliott\", ... }",
+            "hint: write loss = { kind = \"independent\", p = 0.01 }",
         ),
         (
             "rate = \"2Mbit\"",

@@ -24,10 +24,25 @@ fn plan_of(table: &Path) -> PathBuf {
     table.with_extension("plan")
 }
 
+/// Whether a grid with this table was begun, so that table and files beside it are its own.
+pub fn is_begun(table: &Path) -> bool {
+    plan_of(table).is_file()
+}
+
+/// Marks the directory as that of a grid, before anything else is written there.
+pub(super) fn mark(options: &Options, columns: &Columns) -> io::Result<()> {
+    match is_begun(&options.file) {
+        true => Ok(()),
+        false => plan(options, columns, &[]),
+    }
+}
+
 /// Writes the names of the requested runs.
 pub(super) fn plan(options: &Options, columns: &Columns, names: &[String]) -> io::Result<()> {
     let path = plan_of(&options.file);
-    let text = format!("{}\n{}\n", columns.keys.join(","), names.join("\n"));
+    let keys = columns.keys.join(",");
+    let lines = std::iter::once(&keys).chain(names);
+    let text: String = lines.flat_map(|line| [line, "\n"]).collect();
     whole(&path, &options.own(&path), &text)
 }
 

@@ -20,7 +20,8 @@ fn results_of_an_unknown_experiment_are_not_taken_over() {
     let other = plan(&scratch, &experiment(2).replace("20Mbit", "30Mbit"));
     let failure = run(&other, &MadeUp::default(), &options, &|_| {}, &|| false).unwrap_err();
     let text = failure.to_string();
-    assert!(text.ends_with("experiment: cells, measured"), "{text}");
+    let said = "would write over experiment.toml, cells, measured, models";
+    assert!(text.ends_with(said), "{text}");
     assert!(!options.dir.join(Manifest::FILE).exists());
     let fresh = Options {
         fresh: true,
@@ -29,9 +30,10 @@ fn results_of_an_unknown_experiment_are_not_taken_over() {
     // Without a manifest, the directory need not be of runs only.
     let unknown = run(&other, &MadeUp::default(), &fresh, &|_| {}, &|| false).unwrap_err();
     assert!(matches!(unknown, Failure::Unknown { .. }), "{unknown}");
-    for sub in ["cells", "measured"] {
+    for sub in ["cells", "measured", "models"] {
         std::fs::remove_dir_all(options.dir.join(sub)).unwrap();
     }
+    std::fs::remove_file(options.dir.join("experiment.toml")).unwrap();
     complete(&other, &fresh);
     assert!(options.dir.join(RECORDS).exists());
     let clean = super::options(&scratch, "clean", 1);
@@ -108,15 +110,121 @@ fn a_directory_of_others_is_not_cleared() {
     // Without a manifest, nothing says that these are results.
     std::fs::remove_file(&manifest).unwrap();
     let failure = run(&plan, &MadeUp::default(), &options, &|_| {}, &|| false).unwrap_err();
-    assert!(
-        failure.to_string().ends_with("experiment: cells"),
-        "{failure}"
-    );
+    let text = failure.to_string();
+    assert!(text.ends_with("over cells, models, output"), "{text}");
     assert!(all_there());
     // Where no name is taken, the directory is used, and what else is there stays.
-    std::fs::remove_dir_all(options.dir.join("cells")).unwrap();
+    for sub in ["cells", "models", "output"] {
+        std::fs::remove_dir_all(options.dir.join(sub)).unwrap();
+    }
+    for name in ["mine.toml", "notes/cells"] {
+        std::fs::create_dir_all(options.dir.join(name).parent().unwrap()).unwrap();
+        std::fs::write(options.dir.join(name), "mine").unwrap();
+    }
     complete(&plan, &options);
-    assert!(options.dir.join(own[0]).exists() && options.dir.join(own[1]).exists());
+    complete(&plan, &options);
+    assert!(["mine.toml", "notes/cells"].map(|name| options.dir.join(name).exists()) == [true; 2]);
+}
+
+/// A directory that is not the program's stays as it is, with and without `fresh`, and for shards.
+#[test]
+fn what_the_user_has_under_the_names_of_runs_is_not_written_over() {
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = plan(&scratch, &experiment(1));
+    for name in [
+        "experiment.toml",
+        "report.html",
+        "flows.parquet",
+        "models/own.json",
+        "packets/own.pcap",
+        "records",
+    ] {
+        let dir = scratch.path().join(name.replace('/', "-"));
+        let file = dir.join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "mine").unwrap();
+        for (fresh, shard) in [(false, None), (true, None), (false, Shard::new(1, 2))] {
+            let options = Options {
+                dir: dir.clone(),
+                threads: 1,
+                fresh,
+                shard,
+            };
+            let failure = run(&plan, &Broken, &options, &|_| {}, &|| false).unwrap_err();
+            assert!(matches!(failure, Failure::Unknown { .. }), "{failure}");
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+            assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
+        }
+    }
+}
+
+/// Files of the user's in a directory of runs.
+#[test]
+fn what_the_user_adds_to_a_run_directory_stays() {
+    let scratch = tempfile::tempdir().unwrap();
+    let options = fresh(&scratch);
+    let first = plan(&scratch, &experiment(1));
+    cut_short(&scratch, &options);
+    let own = [
+        "cells/notes.txt",
+        "measured/notes.txt",
+        "models/own.json",
+        "models/0-own.json",
+        "output/notes.txt",
+        "records/2024-notes.txt",
+    ];
+    for file in own.map(|file| options.dir.join(file)) {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "mine").unwrap();
+    }
+    let made = [
+        "output/00000-a-b-0/log",
+        "packets/00000-a-b-0.pcapng",
+        "packets/00000-a-b-0.link.pcapng.partial",
+        "records/00001-a-b-0.ipfix",
+        "shards/1-of-2/runs.json",
+        "shards/1-of-2.lock",
+    ];
+    for file in made.map(|file| options.dir.join(file)) {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "{}").unwrap();
+    }
+    let there = |names: &[&str]| {
+        let exists = |name: &&&str| options.dir.join(name).exists();
+        names.iter().filter(exists).count()
+    };
+    assert_eq!(there(&["models/2-tiny.json"]), 1);
+    let learnt = "[[background]]\nname = \"learnt\"\nkind = \"learnt\"\nmodel = \"tiny.json\"\nrate = \"8Mbit\"\n";
+    let without = experiment(1).replace("match:learnt", "2Mbit");
+    let other = plan(&scratch, &without.replace(learnt, ""));
+    complete(&other, &options);
+    assert_eq!(there(&own), own.len());
+    assert_eq!(there(&made), 0);
+    assert_eq!(there(&["models/2-tiny.json", "packets", "shards"]), 0);
+    assert_eq!(
+        std::fs::read_dir(options.dir.join("cells"))
+            .unwrap()
+            .count(),
+        1
+    );
+    complete(&first, &options);
+    assert_eq!(there(&own), own.len());
+}
+
+/// A call that ends between the manifest and the other files is resumed.
+#[test]
+fn a_directory_that_was_not_set_up_to_its_end_is_used() {
+    let scratch = tempfile::tempdir().unwrap();
+    let options = options(&scratch, "r", 1);
+    cut_short(&scratch, &options);
+    std::fs::remove_file(options.dir.join("experiment.toml")).unwrap();
+    std::fs::remove_dir_all(options.dir.join("models")).unwrap();
+    let again = plan(&scratch, &experiment(2));
+    let failure = run(&again, &Broken, &options, &|_| {}, &|| false).unwrap_err();
+    assert!(matches!(failure, Failure::Run { .. }), "{failure}");
+    for name in ["experiment.toml", "models/2-tiny.json"] {
+        assert!(options.dir.join(name).exists(), "{name}");
+    }
 }
 
 #[test]

@@ -159,8 +159,12 @@ fn shards_of_another_experiment_are_refused() {
         ..base.clone()
     };
     done(&first, &own);
-    std::fs::remove_file(base.dir.join(Manifest::FILE)).unwrap();
-    std::fs::remove_dir_all(base.dir.join("measured")).unwrap();
+    for file in [Manifest::FILE, "experiment.toml"] {
+        std::fs::remove_file(base.dir.join(file)).unwrap();
+    }
+    for sub in ["measured", "models"] {
+        std::fs::remove_dir_all(base.dir.join(sub)).unwrap();
+    }
     let other = plan(&scratch, &experiment(2).replace("20Mbit", "30Mbit"));
     let failure = run(&other, &MadeUp::default(), &base, &|_| {}, &|| false).unwrap_err();
     assert!(
