@@ -17,7 +17,7 @@ use crate::output::{self, Output};
 use crate::{interrupt, out, pictures, report, run, tables};
 
 /// Folder of the pictures in a study's directory.
-const PICTURES: &str = "pictures";
+pub(crate) const PICTURES: &str = "pictures";
 /// Size of a picture in pixels.
 const SIZE: (f64, f64) = (700.0, 420.0);
 
@@ -174,6 +174,11 @@ fn list(study: &FileStudy, json: bool) -> Result<(), Fail> {
     let runs = study.groups().count() * usize::from(study.seeds());
     out::say(&format!("{runs} runs, {} seeds each", study.seeds()));
     Ok(())
+}
+
+/// Whether `dir` is the directory of a study that was run.
+pub(crate) fn is_of_study(dir: &Path) -> bool {
+    dir.join(RUNS).is_file() && dir.join(PICTURES).is_dir()
 }
 
 /// Creates the requested or the default directory, with a folder for pictures.
