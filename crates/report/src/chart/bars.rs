@@ -297,7 +297,7 @@ impl BarChart {
                 };
                 // A bar that reaches the top has no space above it.
                 let length = text_width(&label, LABEL);
-                let y = (y0 - 5.0).max(area.y + length - 10.0);
+                let y = (y0 - 5.0).max(area.y + length - 7.0);
                 svg.tag("text")
                     .attr("class", "note")
                     .num("x", at)
