@@ -237,9 +237,12 @@ fn few_replications(
     })
 }
 
+/// What is said of backgrounds, with their names.
+type Parts<'a> = Vec<(&'a str, Vec<&'a str>)>;
+
 /// One doubt for each code: what is the same against several backgrounds is said once, with their names.
 fn joined(foreground: &str, found: &[(&str, Warning)]) -> Vec<Warning> {
-    let mut all: Vec<(&Warning, Vec<(&str, Vec<&str>)>)> = Vec::new();
+    let mut all: Vec<(&Warning, Parts<'_>)> = Vec::new();
     for (background, doubt) in found {
         let at = all.iter().position(|(first, _)| first.code == doubt.code);
         let at = at.unwrap_or_else(|| {
@@ -252,7 +255,7 @@ fn joined(foreground: &str, found: &[(&str, Warning)]) -> Vec<Warning> {
             None => parts.push((&doubt.message, vec![background])),
         }
     }
-    let one = |(first, parts): (&Warning, Vec<(&str, Vec<&str>)>)| {
+    let one = |(first, parts): (&Warning, Parts<'_>)| {
         // What all of them end with is said once, at the end.
         let end = first
             .message
