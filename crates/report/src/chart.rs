@@ -21,7 +21,7 @@ pub(crate) use timeline::Columns;
 pub use timeline::{Layer, LayerKind, Strip, Timeline};
 pub use xy::{Curve, Shape, XyChart};
 
-pub(crate) use frame::{begin, line as straight};
+pub(crate) use frame::{NOTHING, begin, line as straight};
 
 /// Where a chart is drawn and how large.
 #[derive(Clone, Debug, PartialEq)]

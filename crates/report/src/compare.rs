@@ -111,23 +111,45 @@ fn doubts(
 ) -> Vec<Doubt> {
     let mut all: Vec<Doubt> = Vec::new();
     for c in comparisons {
-        all.extend(c.doubts.iter().map(|w| Doubt {
-            grave: w.severity == swell_base::Severity::Warning,
-            code: w.code.clone(),
-            message: w.message.clone(),
-            place: format!("{} and {}", c.first, c.second),
-            of_model: false,
-        }));
+        for w in &c.doubts {
+            let place = format!("{} and {}", c.first, c.second);
+            let same = |d: &&mut Doubt| d.code == w.code && d.message == w.message;
+            match all.iter_mut().find(same) {
+                Some(d) => d.place += &format!("; {place}"),
+                None => all.push(Doubt {
+                    grave: w.severity == swell_base::Severity::Warning,
+                    code: w.code.clone(),
+                    message: w.message.clone(),
+                    place,
+                    of_model: false,
+                }),
+            }
+        }
     }
+    // What several runs say is told once, and what the comparison says of them already not again.
+    let mut own: Vec<(&Doubt, Vec<&str>)> = Vec::new();
     for ((name, _), data) in runs.iter().zip(each) {
-        all.extend(data.doubts.iter().map(|d| Doubt {
+        for doubt in &data.doubts {
+            let same = |d: &Doubt| d.code == doubt.code && d.message == doubt.message;
+            if all.iter().any(same) {
+                continue;
+            }
+            match own.iter_mut().find(|(d, _)| *d == doubt) {
+                Some((_, names)) => names.push(name),
+                None => own.push((doubt, vec![name])),
+            }
+        }
+    }
+    all.extend(own.into_iter().map(|(d, names)| {
+        let names = names.join(" and ");
+        Doubt {
             place: match d.place.as_str() {
-                "" => format!("in {name}"),
-                place => format!("in {name}: {place}"),
+                "" => format!("in {names}"),
+                place => format!("in {names}: {place}"),
             },
             ..d.clone()
-        }));
-    }
+        }
+    }));
     all
 }
 
@@ -178,7 +200,7 @@ fn foregrounds(
         let mut judged = vec![(Vec::new(), 0)];
         judged.extend(
             same.iter()
-                .map(|c| (c.judged.iter().collect(), c.judged.len())),
+                .map(|c| (c.compared().collect(), c.judged.len())),
         );
         let mut listed = base.experiment.foreground.iter();
         let listed = listed.find(|f| f.name() == foreground);

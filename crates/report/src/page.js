@@ -356,7 +356,7 @@
     const parts = Array.from(cell.childNodes).map((node) => node.textContent.trim());
     return `"${parts.filter((text) => text).join(" ").replaceAll('"', '""')}"`;
   }).join(",")).join("\r\n") + "\r\n";
-  all(document, "figure").forEach((figure) => {
+  all(document, "figure:not([data-empty])").forEach((figure) => {
     const bar = document.createElement("p");
     bar.className = "save";
     const button = (text, act) => {

@@ -54,6 +54,8 @@ pub(crate) struct Figure {
     pub(crate) wide: Vec<Value>,
     pub(crate) narrow: Vec<Value>,
     pub(crate) numbers: Option<Table>,
+    /// Whether its pictures show nothing, so that there is nothing to save or to list.
+    pub(crate) empty: bool,
 }
 
 /// A part of a section: any of a heading, a text, tables, pictures, code and facts.
@@ -118,23 +120,24 @@ impl Figure {
         caption: &str,
         draw: impl Fn(&dyn Fn(&str, f64) -> Canvas, f64) -> Vec<String>,
     ) -> Figure {
-        let version = |width: f64, suffix: &str| {
+        let drawn = |width: f64, suffix: &str| {
             let canvas = |part: &str, height: f64| {
                 Canvas::inline(&format!("{id}{part}-{suffix}"), width, height)
             };
             draw(&canvas, width)
-                .into_iter()
-                .map(Value::from_safe_string)
-                .collect()
         };
+        let safe = |all: Vec<String>| all.into_iter().map(Value::from_safe_string).collect();
+        let wide = drawn(WIDE, "w");
+        let nothing = format!("class=\"{}\"", crate::chart::NOTHING);
         Figure {
             id: id.into(),
             lead: lead.into(),
             caption: caption.into(),
             folded: String::new(),
             vega: String::new(),
-            wide: version(WIDE, "w"),
-            narrow: version(NARROW, "n"),
+            empty: wide.iter().all(|svg| svg.contains(&nothing)),
+            wide: safe(wide),
+            narrow: safe(drawn(NARROW, "n")),
             numbers: None,
         }
     }
@@ -143,11 +146,13 @@ impl Figure {
         self
     }
     pub(crate) fn vega(mut self, spec: &serde_json::Value) -> Figure {
-        self.vega = crate::vega::packed(spec);
+        if !self.empty {
+            self.vega = crate::vega::packed(spec);
+        }
         self
     }
     pub(crate) fn numbers(mut self, table: Table) -> Figure {
-        self.numbers = Some(table);
+        self.numbers = Some(table).filter(|_| !self.empty);
         self
     }
 }
@@ -241,7 +246,11 @@ pub(crate) fn with_parts(
                     context! { text => clean(&p.text), lines => lines }
                 })
                 .collect();
-            context! { said => said, parts => Value::from(Serde(parts(i))) }
+            // Of several foregrounds each has a heading, for the answers to differ at a glance.
+            let several = data.verdict.len() > 1 && data.verdict.len() == data.foregrounds.len();
+            let own = data.foregrounds.get(i).filter(|_| several);
+            let name = own.map_or_else(String::new, |f| clean(&f.name));
+            context! { name => name, said => said, parts => Value::from(Serde(parts(i))) }
         })
         .collect();
     html(
@@ -271,7 +280,10 @@ fn answer(
     let named = figures::named(data, foreground, slots);
     let mut parts = Vec::new();
     if foreground.conditions.iter().any(|c| c.samples > 0) {
-        let cdf = figures::cdf(&format!("f{index}"), &named);
+        let mut cdf = figures::cdf(&format!("f{index}"), &named);
+        if data.verdict.len() > 1 {
+            cdf.lead = format!("How long requests of {} take.", clean(&foreground.name));
+        }
         let waterfall = waterfall::figure(&format!("f{index}"), &named);
         parts.push(Part {
             figures: [cdf].into_iter().chain(waterfall).collect(),

@@ -205,13 +205,23 @@ fn chart(picture: &Picture) -> XyChart {
     let points = || picture.lines.iter().flat_map(|l| &l.points);
     let xs = || points().map(|p| p.0);
     // The axes cover every line and interval, the reference included.
-    let ys = || points().flat_map(|p| [p.1.low(), p.1.value, p.1.high()]);
+    let share = picture.y.unit == Unit::Share;
+    let ys = || {
+        points().flat_map(move |(_, e)| {
+            // The end of an interval alone does not make a share exceed one.
+            let high = match share {
+                true => e.high().min(e.value.max(1.0)),
+                false => e.high(),
+            };
+            [e.low(), e.value, high]
+        })
+    };
     let make = |axis: &swell_study::Axis, values: &mut dyn Iterator<Item = f64>, zero: bool| {
         let quantity = quantity(axis.unit);
         if axis.log {
-            Axis::log(&axis.title, quantity, values)
+            Axis::log(&capital(&axis.title), quantity, values)
         } else {
-            Axis::linear(&axis.title, quantity, values, zero)
+            Axis::linear(&capital(&axis.title), quantity, values, zero)
         }
     };
     let alone = named(picture);
@@ -247,6 +257,18 @@ fn chart(picture: &Picture) -> XyChart {
         curves: curves.collect(),
         marks: Vec::new(),
         link: picture.name.clone(),
+    }
+}
+
+/// `title` with a capital first letter, as the axes of other figures have; a symbol such as `p95` or `x` stays.
+fn capital(title: &str) -> String {
+    let mut letters = title.chars();
+    let word = title.split(|c: char| c.is_whitespace() || ",:;(".contains(c));
+    let is_word =
+        |w: &str| w.chars().count() > 1 && w.chars().all(|c| c.is_lowercase() || c == '-');
+    match (letters.next(), word.into_iter().next()) {
+        (Some(first), Some(word)) if is_word(word) => first.to_uppercase().chain(letters).collect(),
+        _ => title.to_owned(),
     }
 }
 

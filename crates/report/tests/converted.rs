@@ -176,6 +176,8 @@ fn a_comparison_shows_every_condition() {
     let comparison = RunComparison::of([&all, &fewer], ["a", "b"]);
     let runs = [("a".to_owned(), all), ("b".to_owned(), fewer)];
     let page = comparison_html(&runs, &[comparison], "swell compare a b");
+    // What the comparison and both runs say is one doubt.
+    assert_eq!(page.matches(">few-replications</span>").count(), 1);
     let (_, rest) = page.split_once("id=\"verdict\"").unwrap();
     let (top, sections) = rest.split_once("id=\"doubts\"").unwrap();
     assert!(!top.contains("<figure") && !top.contains("<table"));

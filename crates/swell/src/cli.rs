@@ -333,7 +333,7 @@ pub(crate) struct CompareArgs {
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("drawn").multiple(true)))]
 pub(crate) struct ShowArgs {
-    /// A model file or the name of a bundled model, a trace, or a run directory.
+    /// A model file or the name of a bundled model, a trace, or the directory of a run or of a study.
     pub what: PathBuf,
     /// More run directories of the same experiment with other seeds: their replications are judged together.
     #[arg(value_name = "RUN")]

@@ -11,7 +11,7 @@ use swell_verdict::Verdict;
 
 use crate::cli::ShowArgs;
 use crate::fail::Fail;
-use crate::out;
+use crate::{out, report};
 
 /// Default size of a picture in pixels, 96 per inch as in CSS.
 const SIZE: (f64, f64) = (700.0, 380.0);
@@ -104,6 +104,58 @@ pub(crate) fn of_run(results: &Results, verdict: &Verdict, args: &ShowArgs) -> R
     let empty = || Fail::usage(format!("{foreground} has nothing to show in `{picture}`"));
     let svg = drawn.ok_or_else(empty)?;
     draw(args, || svg.clone())
+}
+
+/// Copies the requested picture of a study, which `swell study` drew into its directory, and lists the names without one.
+pub(crate) fn of_study(dir: &Path, args: &ShowArgs, json: bool) -> Result<(), Fail> {
+    if args.size.is_some() {
+        let message = "--size: the pictures of a study are drawn by `swell study`, in one size";
+        return Err(Fail::usage(message).hint("--svg and --pdf scale without loss"));
+    }
+    let folder = dir.join(groundswell::study::PICTURES);
+    let unread = |path: &Path, e| Fail::failed(format!("{}: {e}", path.display()));
+    let mut names: Vec<String> = Vec::new();
+    for entry in std::fs::read_dir(&folder).map_err(|e| unread(&folder, e))? {
+        let path = entry.map_err(|e| unread(&folder, e))?.path();
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        if let (Some(stem), true) = (stem, path.extension().is_some_and(|e| e == "svg")) {
+            names.push(stem.to_owned());
+        }
+    }
+    names.sort();
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
+    let place = asked(args, &known)?;
+    let wanted = [
+        (&args.svg, "svg"),
+        (&args.png, "png"),
+        (&args.pdf, "pdf"),
+        (&args.vega, "vl.json"),
+    ];
+    if let Some(page) = &args.html {
+        let own = dir.join(report::PAGE);
+        save(page, &std::fs::read(&own).map_err(|e| unread(&own, e))?)?;
+    }
+    for (path, ending) in wanted {
+        let Some(path) = path else { continue };
+        let Some(name) = known.get(place) else {
+            return Err(Fail::usage(format!("{}: no pictures", folder.display())));
+        };
+        let own = folder.join(format!("{name}.{ending}"));
+        let bytes = std::fs::read(&own).map_err(|e| unread(&own, e))?;
+        match out::is_stdout(path) {
+            true => out::data(String::from_utf8_lossy(&bytes).trim_end()),
+            false => save(path, &bytes)?,
+        }
+    }
+    if args.vega.as_deref().is_some_and(out::is_stdout) {
+        return Ok(());
+    }
+    if json {
+        out::json(&serde_json::json!({ "pictures": names }));
+    } else {
+        out::data(&format!("pictures of the study: {}", names.join(", ")));
+    }
+    Ok(())
 }
 
 /// A width and an optional height, in pixels.

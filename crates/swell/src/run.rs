@@ -205,8 +205,15 @@ fn say(results: &Results, verdict: &Verdict, page: &Path, json: bool) {
 
 /// Prints each foreground's doubts, table and answers.
 pub(crate) fn foregrounds(results: &Results, verdict: &Verdict) {
+    let mut told: Vec<&Warning> = Vec::new();
     for foreground in &verdict.foregrounds {
-        out::warnings(&foreground.doubts);
+        // What an earlier foreground said in the same words is not said again.
+        let new: Vec<Warning> = (foreground.doubts.iter())
+            .filter(|d| !told.contains(d))
+            .cloned()
+            .collect();
+        told.extend(&foreground.doubts);
+        out::warnings(&new);
         out::data(&tables::of_run(results, foreground));
         if !tables::is_silent(&results.experiment, foreground) {
             out::data(&tables::answers(foreground));

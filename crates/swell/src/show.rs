@@ -10,7 +10,7 @@ use swell_verdict::Verdict;
 use crate::cli::ShowArgs;
 use crate::fail::Fail;
 use crate::run::{doubts, foregrounds};
-use crate::{learn, out, pictures, tables};
+use crate::{learn, out, pictures, study, tables};
 
 pub(crate) fn show(args: &ShowArgs, json: bool) -> Result<(), Fail> {
     let outputs = [&args.html, &args.svg, &args.png, &args.pdf, &args.vega];
@@ -19,6 +19,12 @@ pub(crate) fn show(args: &ShowArgs, json: bool) -> Result<(), Fail> {
         written.filter(|file| !out::is_stdout(file)),
         std::slice::from_ref(&args.what),
     )?;
+    if args.more.is_empty() && study::is_of_study(&args.what) {
+        if args.foreground.is_some() {
+            return Err(Fail::usage("--foreground: only runs have foregrounds"));
+        }
+        return pictures::of_study(&args.what, args, json);
+    }
     let shown = learn::with_bar(std::slice::from_ref(&args.what), |progress| {
         show::open(&args.what, &args.more, progress)
     })?;

@@ -176,6 +176,11 @@ fn list(study: &FileStudy, json: bool) -> Result<(), Fail> {
     Ok(())
 }
 
+/// Whether `dir` is the directory of a study that was run.
+pub(crate) fn is_of_study(dir: &Path) -> bool {
+    dir.join(RUNS).is_file() && dir.join(PICTURES).is_dir()
+}
+
 /// Creates the requested or the default directory, with a folder for pictures.
 fn made(study: &FileStudy, quick: bool, grid: &GridArgs) -> Result<PathBuf, Fail> {
     let dir = match &grid.out {

@@ -18,7 +18,7 @@ use super::numbers::percent;
 use super::own::Paths;
 use super::side::{Side, paragraph};
 use super::validity::Warned;
-use super::words::Paragraph;
+use super::words::{Paragraph, tentative};
 use super::{
     Answer, Asked, Condition, MARGIN, PERCENTILES, any, drift, own, slowdown, validity, values,
 };
@@ -71,6 +71,9 @@ pub struct ConditionComparison {
     pub replications: [usize; 2],
     /// What the answer rests on: the second over the first, so that `with` is the second and `without` the first.
     pub judged: Vec<Judgement>,
+    /// What is shown beside it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Judgement>,
     /// Ratios of the percentiles of request times, second over first, by [`PERCENTILES`].
     pub ratios: Vec<Option<Estimate>>,
     /// Why there is no answer; empty where nothing stands against one.
@@ -79,6 +82,13 @@ pub struct ConditionComparison {
     pub open: Vec<String>,
     /// Whether anything differs by more than the margin.
     pub differs: Answer,
+}
+
+impl ConditionComparison {
+    /// Everything that was compared, whether an answer rests on it or not.
+    pub fn compared(&self) -> impl Iterator<Item = &Judgement> {
+        self.judged.iter().chain(&self.beside)
+    }
 }
 
 impl RunComparison {
@@ -101,6 +111,7 @@ impl RunComparison {
                 .extend(backgrounds.filter_map(|b| condition((runs, names), both, b, &order)));
         }
         judge::correct(conditions.iter_mut().flat_map(|c| &mut c.judged));
+        judge::correct(conditions.iter_mut().flat_map(|c| &mut c.beside));
         for c in &mut conditions {
             c.differs = validity::weighed(judge::answer(&c.judged), &c.withheld, &c.open);
         }
@@ -240,6 +251,7 @@ fn condition(
         replications: [&first, &second].map(|s| s.runs.iter().flatten().count()),
         ratios: PERCENTILES.into_iter().map(ratio).collect(),
         judged: judged.judged,
+        beside: judged.beside,
         withheld,
         open: judged.open,
         differs: Answer::Unclear,
@@ -382,13 +394,17 @@ fn doubts(
         );
         doubts.push(Warning::warning(Code::SeveralChanges, message));
     }
-    let fewest = conditions.iter().flat_map(|c| c.replications).min();
-    if let Some(n) = fewest.filter(|&n| n < MIN_REPLICATIONS) {
+    if let Some(n) = fewest(conditions).filter(|&n| n < MIN_REPLICATIONS) {
         let message =
             format!("{n} replications: intervals need at least {MIN_REPLICATIONS}; run more seeds");
         doubts.push(Warning::warning(Code::FewReplications, message));
     }
     doubts
+}
+
+/// The smallest number of replications that an answer rests on.
+fn fewest(conditions: &[ConditionComparison]) -> Option<usize> {
+    conditions.iter().flat_map(|c| c.replications).min()
 }
 
 /// Says whether the second run directory differs from the first, and in which conditions.
@@ -430,6 +446,9 @@ fn said(
         Answer::Unclear => format!("Whether {second} differs from {first} is not settled"),
     };
     let mut said = paragraph(&sides, differs, [&claim, "the largest difference"], None);
+    if let Some(n) = fewest(conditions).filter(|&n| n < MIN_REPLICATIONS) {
+        said.text.insert_str(0, &tentative(n));
+    }
     let made_up = made_up(runs, [first, second]);
     if !made_up.is_empty() {
         let text = format!("Every number of {} is made up. ", made_up.join(" and "));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use swell_base::{Code, Severity, Warning};
-use swell_stats::{MIN_TAIL_SAMPLES, Replications, quantile_name};
+use swell_stats::{MIN_REPLICATIONS, MIN_TAIL_SAMPLES, Replications, quantile_name};
 
 use super::loads::Loads;
 use super::values::Asked;
@@ -89,56 +89,62 @@ pub(super) fn of_foreground(
 ) -> Vec<Warning> {
     // Too few requests is no doubt about a foreground that makes none.
     let requests = (asked.measures.iter()).any(|m| m.source == Source::RequestTimes);
-    let mut doubts: Vec<Warning> = Vec::new();
+    let mut doubts: Vec<Warning> = few_replications(backgrounds, conditions)
+        .into_iter()
+        .collect();
+    let mut of_backgrounds: Vec<(&str, Warning)> = Vec::new();
     for (b, condition) in backgrounds.iter().zip(conditions) {
         let times = Replications::censored(&condition.times);
         let idle = b.load_bps == [0.0; 2];
-        let mut few: Vec<String> = Vec::new();
+        let mut own: Vec<Warning> = Vec::new();
+        let (mut few, mut unknown): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
         for p in DECISIVE {
             for doubt in times.doubts(&[p]) {
                 match doubt.code {
-                    // Too few replications concern every condition, so report this once.
-                    Code::FewReplications => {
-                        if !doubts.iter().any(|d| d.code == doubt.code) {
-                            doubts.push(doubt);
-                        }
-                    }
+                    Code::FewReplications => {}
                     // More requests with the same constant time would add nothing.
                     Code::FewSamples if idle && constant(&times) || !requests => {}
                     Code::FewSamples => few.push(quantile_name(p)),
-                    _ => doubts.push(Warning {
-                        message: format!(
-                            "{foreground} against {}: {}",
-                            b.background, doubt.message
-                        ),
-                        ..doubt
-                    }),
+                    Code::CensoredQuantile => unknown.push(quantile_name(p)),
+                    _ => own.push(doubt),
                 }
             }
         }
         if !few.is_empty() {
-            doubts.push(Warning::warning(
+            own.push(Warning::warning(
                 Code::FewSamples,
                 format!(
-                    "{foreground} against {}: {} requests are few for {}; {MIN_TAIL_SAMPLES} are wanted beyond each",
-                    b.background,
+                    "{} requests are few for {}; {MIN_TAIL_SAMPLES} are wanted beyond each",
                     b.requests,
                     few.join(", "),
                 ),
             ));
         }
-        doubts.extend(apart(results, foreground, condition.background));
-        doubts.extend(never_seen(foreground, b, asked));
-        if b.failed > 0 {
-            doubts.push(Warning::warning(
-                Code::FailedRequests,
+        if !unknown.is_empty() {
+            own.push(Warning::warning(
+                Code::CensoredQuantile,
                 format!(
-                    "{foreground} against {}: {} of {} requests failed; they count as slower than every request that finished",
-                    b.background, b.failed, b.requests
+                    "{}: not identifiable, {} of {} requests were unfinished; a longer run helps where its end cut them off",
+                    unknown.join(", "),
+                    times.censored_samples(),
+                    times.samples(),
                 ),
             ));
         }
+        own.extend(never_seen(b, asked));
+        if b.failed > 0 {
+            own.push(Warning::warning(
+                Code::FailedRequests,
+                format!(
+                    "{} of {} requests failed; they count as slower than every request that finished",
+                    b.failed, b.requests
+                ),
+            ));
+        }
+        of_backgrounds.extend(own.into_iter().map(|w| (&*b.background, w)));
+        doubts.extend(apart(results, foreground, condition.background));
     }
+    doubts.extend(joined(foreground, &of_backgrounds));
     for b in &results.experiment.background {
         let Some(target) = b.matches() else { continue };
         let loads = |name: &str| {
@@ -163,6 +169,67 @@ pub(super) fn of_foreground(
     doubts
 }
 
+/// The doubt that there are too few replications, with the number on which the answers rest.
+fn few_replications(
+    backgrounds: &[BackgroundVerdict],
+    conditions: &[Condition<'_>],
+) -> Option<Warning> {
+    let both = backgrounds.iter().zip(conditions);
+    let (b, condition) = both.min_by_key(|(b, _)| b.replications)?;
+    let (n, all) = (b.replications, condition.runs.len());
+    let whose = match n < all {
+        true => format!("{n} of {all} replications with {}", b.background),
+        false => format!("{n} replication{}", if n == 1 { "" } else { "s" }),
+    };
+    (n < MIN_REPLICATIONS).then(|| {
+        Warning::warning(
+            Code::FewReplications,
+            format!("{whose}: intervals need at least {MIN_REPLICATIONS}; run more seeds"),
+        )
+    })
+}
+
+/// What is said of backgrounds, with their names.
+type Parts<'a> = Vec<(&'a str, Vec<&'a str>)>;
+
+/// One doubt for each code: what is the same against several backgrounds is said once, with their names.
+fn joined(foreground: &str, found: &[(&str, Warning)]) -> Vec<Warning> {
+    let mut all: Vec<(&Warning, Parts<'_>)> = Vec::new();
+    for (background, doubt) in found {
+        let at = all.iter().position(|(first, _)| first.code == doubt.code);
+        let at = at.unwrap_or_else(|| {
+            all.push((doubt, Vec::new()));
+            all.len() - 1
+        });
+        let parts = &mut all[at].1;
+        match parts.iter_mut().find(|(what, _)| *what == doubt.message) {
+            Some((_, names)) => names.push(background),
+            None => parts.push((&doubt.message, vec![background])),
+        }
+    }
+    let one = |(first, parts): (&Warning, Parts<'_>)| {
+        // What all of them end with is said once, at the end.
+        let end = first
+            .message
+            .split_once("; ")
+            .map(|(_, end)| format!("; {end}"));
+        let end = end.filter(|end| parts.iter().all(|(what, _)| what.ends_with(end.as_str())));
+        let end = end.unwrap_or_default();
+        let parts: Vec<String> = parts
+            .iter()
+            .map(|(what, names)| {
+                let what = what.strip_suffix(end.as_str()).unwrap_or(what);
+                format!("against {}: {what}", names.join(", "))
+            })
+            .collect();
+        Warning {
+            message: format!("{foreground} {}{end}", parts.join("; ")),
+            ..first.clone()
+        }
+    };
+    all.into_iter().map(one).collect()
+}
+
 /// A doubt about a background without a link in common with the foreground. Other foregrounds that run at the same time
 /// may hand on what it does to them.
 fn apart(results: &Results, foreground: &str, background: &Part) -> Option<Warning> {
@@ -182,7 +249,7 @@ fn apart(results: &Results, foreground: &str, background: &Part) -> Option<Warni
 }
 
 /// A note on events, such as stalls, that happened in no run: rare ones may be missed by so few runs.
-fn never_seen(foreground: &str, b: &BackgroundVerdict, asked: &Asked) -> Option<Warning> {
+fn never_seen(b: &BackgroundVerdict, asked: &Asked) -> Option<Warning> {
     let per_run = |j: &&Judgement| {
         let own = |m: &Measure| m.name == j.measure && m.source == Source::Samples;
         j.never() && j.statistic == Statistic::Mean && asked.measures.iter().any(own)
@@ -199,8 +266,7 @@ fn never_seen(foreground: &str, b: &BackgroundVerdict, asked: &Asked) -> Option<
         Warning::note(
             Code::NeverSeen,
             format!(
-                "{foreground} against {}: {} was zero in all {} runs; what happens in fewer than {:.0} % of the runs may not show in so few",
-                b.background,
+                "{} was zero in all {} runs; what happens in fewer than {:.0} % of the runs may not show in so few",
                 names.join(", "),
                 b.replications,
                 100.0 * rarest

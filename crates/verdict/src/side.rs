@@ -78,10 +78,28 @@ impl Side<'_> {
     }
 
     fn reasons(&self) -> String {
-        match self.open {
+        let mut reasons = self.open.to_vec();
+        reasons.extend(self.singly());
+        match &reasons[..] {
             [] => String::new(),
-            open => format!(": {}", open.join(", ")),
+            reasons => format!(": {}", reasons.join(", ")),
         }
+    }
+
+    /// Why nothing is settled though intervals exclude one: they are of one measure each.
+    fn singly(&self) -> Option<String> {
+        let apart = |j: &Judgement| {
+            let known = matches!(Known::of(&j.ratio), Known::Interval);
+            let beyond = j.ratio.value.ln().abs() > MARGIN.ln_1p();
+            known && beyond && (j.ratio.low > 1.0 || j.ratio.high < 1.0)
+        };
+        let mut open = self.judged.iter().filter(|j| j.differs == Answer::Unclear);
+        (!self.judged.iter().any(Judgement::differs) && open.any(apart)).then(|| {
+            format!(
+                "some differences show singly, but none beyond {} after correction for all measures",
+                percent(MARGIN)
+            )
+        })
     }
 
     /// Why there is no answer, or none but "differs".

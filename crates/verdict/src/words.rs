@@ -24,10 +24,7 @@ pub struct Paragraph {
 pub(super) fn paragraphs(v: &ForegroundVerdict) -> Vec<Paragraph> {
     let mut said = vec![matters(v)];
     if v.sureness.tentative() {
-        let warning = format!(
-            "With only {} all of this is tentative. ",
-            count(v.sureness.replications, "replication")
-        );
+        let warning = tentative(v.sureness.replications);
         said[0].text.insert_str(0, &warning);
     }
     if let Some(enough) = v.parametric_enough {
@@ -41,6 +38,14 @@ pub(super) fn paragraphs(v: &ForegroundVerdict) -> Vec<Paragraph> {
         lines: Vec::new(),
     });
     said
+}
+
+/// The first sentence where so few replications give no intervals that are what they claim.
+pub(super) fn tentative(replications: usize) -> String {
+    format!(
+        "With only {} all of this is tentative. ",
+        count(replications, "replication")
+    )
 }
 
 fn matters(v: &ForegroundVerdict) -> Paragraph {

@@ -7,6 +7,9 @@ pub const ACROSS: f64 = 68.0;
 /// Pixels that the label of a vertical axis needs.
 pub const UPRIGHT: f64 = 40.0;
 
+/// Part of the step between ticks by which a share may exceed one and still count as one.
+const FULL: f64 = 0.05;
+
 /// How values are spread along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
@@ -111,7 +114,11 @@ impl Axis {
             Scale::Linear => {
                 let step = self.step(pixels, UPRIGHT);
                 self.lo = (self.lo / step + 1e-9).floor() * step;
-                self.hi = (self.hi / step - 1e-9).ceil() * step;
+                // A share hardly above one is one: a measure that counts whole packets may exceed it by one of them.
+                self.hi = match self.quantity == Quantity::Share && self.hi <= 1.0 + FULL * step {
+                    true => (self.hi.min(1.0) / step - 1e-9).ceil() * step,
+                    false => (self.hi / step - 1e-9).ceil() * step,
+                };
             }
             Scale::Log => {
                 self.lo = grid_down(self.lo);
@@ -418,6 +425,20 @@ mod tests {
             let different: std::collections::BTreeSet<&String> = all.iter().collect();
             assert!(all.len() > 1 && different.len() == all.len(), "{all:?}");
         }
+    }
+
+    /// The axis of a share ends at 100 % if it is not clearly exceeded, whatever the step.
+    #[test]
+    fn the_axis_of_a_share_ends_at_one() {
+        let end = |quantity, hi: f64| Axis::linear("x", quantity, [0.0, hi].into_iter(), true);
+        for hi in [0.97, 1.0, 1.000_005] {
+            assert_eq!(end(Quantity::Share, hi).nice(300.0).hi, 1.0, "{hi}");
+        }
+        assert!(end(Quantity::Share, 1.06).nice(300.0).hi > 1.06);
+        assert!(end(Quantity::Plain, 1.000_005).nice(300.0).hi > 1.000_005);
+        // Where the whole axis is near one, so small a difference shows.
+        let near = Axis::linear("x", Quantity::Share, [0.99999, 1.00001].into_iter(), false);
+        assert!(near.nice(300.0).hi > 1.000_009);
     }
 
     #[test]

@@ -6,7 +6,10 @@ use super::{Axis, Canvas};
 use swell_verdict::Known;
 
 use crate::human::Quantity;
-use crate::svg::{Svg, fit, text_width};
+use crate::svg::{Svg, fit, number, text_width};
+
+/// Text size of values, pixels.
+const LABEL: f64 = 11.0;
 
 /// A bar: a value with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -165,6 +168,11 @@ impl BarChart {
             width: (canvas.width - left - 12.0).max(40.0),
             height,
         };
+        let shown = |b: &Bar| axis.at(b.value).is_some();
+        if !self.groups.iter().flat_map(|g| &g.bars).any(shown) {
+            frame::nothing(&mut svg, area);
+            return svg.finish();
+        }
         legend::draw(&mut svg, &keys, pad, head + 6.0, legend_width, &canvas.id);
         frame::y_title(&mut svg, canvas, &axis, top - 14.0);
         frame::y_axis(&mut svg, &axis, area);
@@ -179,13 +187,6 @@ impl BarChart {
                 .attr("class", "axis")
                 .attr("d", &frame::line(area.x, y, area.x + area.width, y))
                 .empty();
-        }
-        if self
-            .groups
-            .iter()
-            .all(|g| g.bars.iter().all(|b| axis.at(b.value).is_none()))
-        {
-            frame::nothing(&mut svg, area);
         }
         svg.finish()
     }
@@ -212,6 +213,7 @@ impl BarChart {
             self.series.len().max(1)
         };
         let step = (width * 0.78 / columns as f64).min(64.0);
+        let upright = self.upright(step);
         let start = x + (width - step * columns as f64) / 2.0;
         let mut below = 0.0;
         for (series, (bar, (name, slot))) in group.bars.iter().zip(&self.series).enumerate() {
@@ -253,16 +255,24 @@ impl BarChart {
                 boxed("", Some(format!("url(#{id}-h{slot})")));
             }
             let label = bar.label(self.quantity);
-            let label_width = text_width(&label, 11.0);
-            let cap = (bar_width * 0.22).min(5.0);
+            let label_width = if upright {
+                LABEL
+            } else {
+                text_width(&label, LABEL)
+            };
+            let cap = match upright {
+                true => ((bar_width - LABEL - 4.0) / 2.0).clamp(2.0, 5.0),
+                false => (bar_width * 0.22).min(5.0),
+            };
             // The value stands at the bar's end, beside the whisker if there is space. Above a whisker it would be read
             // as the end of the interval.
-            let beside = label_width + 2.0 * cap + 4.0 <= bar_width;
+            let room = if upright { 1.0 } else { 4.0 };
+            let beside = label_width + 2.0 * cap + room <= bar_width;
             let middle = match beside {
                 true => left + bar_width - cap - 1.0,
                 false => left + bar_width / 2.0,
             };
-            let mut free = label_width <= step + 6.0 && !self.stacked;
+            let mut free = label_width + 2.0 <= step && !self.stacked;
             if let (Some(lo), Some(hi)) = (axis.at(bar.lo), axis.at(bar.hi)) {
                 let (a, b) = (to_y(hi), to_y(lo));
                 free &= beside || y0 - a < 4.0;
@@ -279,7 +289,25 @@ impl BarChart {
                     )
                     .empty();
             }
-            if free {
+            if free && upright {
+                // Letters stand on the left of the line that they are turned to.
+                let at = match beside {
+                    true => left + LABEL - 1.0,
+                    false => left + bar_width / 2.0 + 4.0,
+                };
+                // A bar that reaches the top has no space above it.
+                let length = text_width(&label, LABEL);
+                let y = (y0 - 5.0).max(area.y + length - 7.0);
+                svg.tag("text")
+                    .attr("class", "note")
+                    .num("x", at)
+                    .num("y", y)
+                    .attr(
+                        "transform",
+                        &format!("rotate(-90 {} {})", number(at), number(y)),
+                    )
+                    .text(&label);
+            } else if free {
                 let (at, anchor) = match beside {
                     true => (left, "start"),
                     false => (left + bar_width / 2.0, "middle"),
@@ -298,6 +326,22 @@ impl BarChart {
             .num("y", area.y + area.height + 20.0)
             .attr("text-anchor", "middle")
             .text(&fit(&group.name, 12.0, width));
+    }
+
+    /// Whether values are written upwards, because columns of this width are too narrow for some label and whisker side
+    /// by side.
+    fn upright(&self, step: f64) -> bool {
+        let bars = || self.groups.iter().flat_map(|g| &g.bars);
+        let widest = bars()
+            .filter(|b| b.value.is_finite())
+            .map(|b| text_width(&b.label(self.quantity), LABEL))
+            .fold(0.0, f64::max);
+        let whiskers = bars().any(|b| b.lo.is_finite() && b.hi.is_finite());
+        let bar_width = step * 0.84;
+        match whiskers {
+            true => widest + 2.0 * (bar_width * 0.22).min(5.0) + 4.0 > bar_width,
+            false => widest + 2.0 > step,
+        }
     }
 
     /// A bar in words, for the tooltip.

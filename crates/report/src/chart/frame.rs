@@ -181,10 +181,13 @@ pub(crate) fn open_plot(svg: &mut Svg, x: &Axis, y: &Axis, area: Area, link: &st
         .open();
 }
 
+/// Class of the sentence in an empty area, by which figures without anything to save are found.
+pub(crate) const NOTHING: &str = "note nothing";
+
 /// A sentence in the middle of an area that has nothing to show.
 pub(crate) fn nothing(svg: &mut Svg, area: Area) {
     svg.tag("text")
-        .attr("class", "note")
+        .attr("class", NOTHING)
         .num("x", area.x + area.width / 2.0)
         .num("y", area.y + area.height / 2.0)
         .attr("text-anchor", "middle")

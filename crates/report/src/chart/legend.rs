@@ -57,7 +57,7 @@ fn key_width(key: &Key, width: f64) -> f64 {
     let note = if key.note.is_empty() {
         0.0
     } else {
-        text_width(&key.note, 11.0) + 5.0
+        text_width(&key.note, 11.0) + 7.0
     };
     sample_width(key) + 6.0 + text_width(&shown(key, width), SIZE) + note
 }
@@ -136,18 +136,19 @@ pub(crate) fn draw(svg: &mut Svg, keys: &[Key], x: f64, y: f64, width: f64, id: 
                 }
             }
         }
-        let tx = kx + sample_width(key) + 6.0;
+        // The note is part of the text, so it stands behind the name however wide the font of the reader is.
         svg.tag("text")
-            .num("x", tx)
+            .num("x", kx + sample_width(key) + 6.0)
             .num("y", middle + 4.0)
-            .text(&name);
+            .open();
+        svg.words(&name);
         if !key.note.is_empty() {
-            svg.tag("text")
+            svg.tag("tspan")
                 .attr("class", "note")
-                .num("x", tx + text_width(&name, SIZE) + 5.0)
-                .num("y", middle + 4.0)
-                .text(&key.note);
+                .attr("dx", "3")
+                .text(&format!(" {}", key.note));
         }
+        svg.close();
         svg.close();
     }
 }

@@ -168,18 +168,20 @@ fn nothing_breaks_on_empty_single_hostile_or_huge_data() {
 #[test]
 fn an_empty_chart_says_so_and_makes_no_axes_up() {
     let x = Axis::linear("x", Quantity::Plain, std::iter::empty(), true);
+    let mut marked = xy(x, vec![curve("none", 1, Shape::Dots, vec![])]);
+    marked.marks = vec![0.5];
     for picture in [
-        xy(x, vec![]).svg(&Canvas::file(700.0, 380.0)),
+        marked.svg(&Canvas::file(700.0, 380.0)),
         timeline(&[]).svg(&Canvas::file(700.0, 380.0)),
+        bars(vec![]).svg(&Canvas::file(700.0, 380.0)),
+        bars(vec![f64::NAN; 2]).svg(&Canvas::file(700.0, 380.0)),
     ] {
         assert!(picture.contains("nothing to show"));
         assert!(!picture.contains("\"tick\""), "{picture}");
+        // No line runs through the sentence.
+        let of_strips = picture.contains(">Load</title>");
+        assert!(of_strips || !picture.contains("\"ref\""), "{picture}");
     }
-    assert!(
-        bars(vec![])
-            .svg(&Canvas::file(700.0, 380.0))
-            .contains("nothing to show")
-    );
 }
 
 fn bars(values: Vec<f64>) -> BarChart {
@@ -252,6 +254,34 @@ fn parts_of_a_whole_stand_on_each_other() {
     );
     assert!((three[1] + three[2] - one[1]).abs() < 0.05, "{all:?}");
     assert!((one[0] - three[0]).abs() < 0.05, "{all:?}");
+}
+
+/// On a narrow figure values are written upwards: none runs into its neighbour's column, and none is left out.
+#[test]
+fn values_of_narrow_bars_are_turned_and_all_there() {
+    let mut chart = bars(vec![1.0, 1.55]);
+    chart.groups[0].bars[1] = Bar::with_ends(1.55, [1.28, 1.86]);
+    chart.groups = vec![chart.groups[0].clone(); 4];
+    for (width, turned) in [(700.0, false), (317.0, true)] {
+        let svg = chart.svg(&Canvas::file(width, 240.0));
+        let doc = parsed(&svg);
+        let mut columns = Vec::new();
+        for bar in with_class(&doc, "bar") {
+            let part = |tag: &str| bar.children().find(|n| n.has_tag_name(tag)).unwrap();
+            let number = |n: &resvg::usvg::roxmltree::Node<'_, '_>, name: &str| -> f64 {
+                n.attribute(name).unwrap().parse().unwrap()
+            };
+            let (rect, text) = (part("rect"), part("text"));
+            assert_eq!(text.has_attribute("transform"), turned, "{svg}");
+            let (left, bar_width) = (number(&rect, "x"), number(&rect, "width"));
+            let x = number(&text, "x");
+            if turned {
+                assert!(x - 9.0 >= left && x <= left + bar_width, "{x} {left}");
+            }
+            columns.push(x);
+        }
+        assert_eq!(columns.len(), 8);
+    }
 }
 
 /// A value above its whisker would be read as the end of the interval.

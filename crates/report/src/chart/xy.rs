@@ -89,12 +89,13 @@ impl XyChart {
             height,
         };
         legend::draw(&mut svg, &keys, pad, head + 6.0, legend_width, &canvas.id);
-        frame::y_title(&mut svg, canvas, &self.y, top - 12.0);
-        let empty = self.curves.iter().all(|c| self.places(c, area).is_empty());
-        if !empty {
-            frame::y_axis(&mut svg, &self.y, area);
-            frame::x_axis(&mut svg, &self.x, area, true);
+        if self.curves.iter().all(|c| self.places(c, area).is_empty()) {
+            frame::nothing(&mut svg, area);
+            return svg.finish();
         }
+        frame::y_title(&mut svg, canvas, &self.y, top - 12.0);
+        frame::y_axis(&mut svg, &self.y, area);
+        frame::x_axis(&mut svg, &self.x, area, true);
         frame::open_plot(&mut svg, &self.x, &self.y, area, &self.link);
         for &mark in &self.marks {
             if let Some(t) = self.y.at(mark) {
@@ -113,9 +114,6 @@ impl XyChart {
         }
         self.draw_names(&mut svg, area);
         svg.close();
-        if empty {
-            frame::nothing(&mut svg, area);
-        }
         svg.finish()
     }
 

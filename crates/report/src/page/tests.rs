@@ -243,7 +243,13 @@ fn a_report_of_nothing_is_a_page() {
     for condition in &mut data.foregrounds[0].conditions {
         *condition = crate::data::Condition::default();
     }
-    assert!(page(&data).contains("nothing to show"));
+    let without = page(&data);
+    assert!(without.contains("nothing to show"));
+    // A figure without anything has nothing to save.
+    let figure = &without[without.find("<figure id=\"f0-lsd-down\"").unwrap()..];
+    let figure = &figure[..figure.find("</figure>").unwrap()];
+    assert!(figure.contains(" data-empty>") && !figure.contains("Numbers"));
+    assert!(!figure.contains("data-vega"), "{figure}");
     let mut nan = sample::report(&NAMES);
     for condition in &mut nan.foregrounds[0].conditions {
         let bad = |i: &mut Option<crate::data::Interval>| {
@@ -267,6 +273,25 @@ fn a_report_of_nothing_is_a_page() {
     }
     for picture in pictures(&page(&nan)) {
         assert!(!picture.contains("NaN\""), "{picture}");
+    }
+}
+
+/// The answers of several foregrounds stand apart, each under its name, and so do their figures.
+#[test]
+fn each_of_several_foregrounds_has_a_heading() {
+    let mut data = sample::report(&NAMES);
+    let one = data.foregrounds[0].name.clone();
+    assert!(page(&data).contains("<b>How long requests take.</b>"));
+    let mut other = data.foregrounds[0].clone();
+    other.name = "mail".into();
+    data.foregrounds.push(other);
+    data.verdict.push(data.verdict[0].clone());
+    let both = page(&data);
+    let verdict = &both[..both.find("id=\"doubts\"").unwrap()];
+    for name in [one.as_str(), "mail"] {
+        assert!(verdict.contains(&format!("<h2>{name}</h2>")), "{name}");
+        let lead = format!("<b>How long requests of {name} take.</b>");
+        assert!(verdict.contains(&lead), "{name}");
     }
 }
 

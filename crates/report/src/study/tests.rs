@@ -133,3 +133,38 @@ fn single_points_are_named_where_they_stand() {
     }
     assert_ne!(heights[0], heights[1], "one below the other");
 }
+
+#[test]
+fn titles_of_axes_begin_with_a_capital() {
+    for (title, shown) in [
+        ("utilisation", "Utilisation"),
+        (
+            "clients added to 20 Reno clients",
+            "Clients added to 20 Reno clients",
+        ),
+        ("timescale, ms", "Timescale, ms"),
+        ("p95", "p95"),
+        ("x", "x"),
+        ("Loss", "Loss"),
+        ("", ""),
+    ] {
+        assert_eq!(capital(title), shown);
+    }
+    let svg = study_svg(
+        &study().sections[0].pictures[0],
+        &Canvas::file(700.0, 400.0),
+    );
+    assert!(svg.contains(">Clients</text>") && svg.contains(">Loss</text>"));
+}
+
+#[test]
+fn the_axis_of_a_share_ends_at_one_whatever_its_intervals() {
+    let mut picture = study().sections[0].pictures[0].clone();
+    picture.lines[0].points = vec![
+        (1.0, Estimate::known(0.96, 0.05, 5)),
+        (2.0, Estimate::known(1.000_005, 0.0, 5)),
+    ];
+    assert_eq!(chart(&picture).y.hi, 1.0);
+    picture.lines[0].points[1].1 = Estimate::exact(1.3);
+    assert!(chart(&picture).y.hi >= 1.3);
+}

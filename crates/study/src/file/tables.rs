@@ -15,6 +15,9 @@ use super::values::{self, Measures};
 /// Maximum number of points of a distribution function: more than a picture has pixels.
 pub(super) const CDF: usize = 2000;
 
+/// The largest packet without headers of the link layer, bytes.
+const PACKET: f64 = 1500.0;
+
 /// The tables of a run.
 #[derive(Clone)]
 pub(super) struct Tables {
@@ -275,7 +278,11 @@ impl Direction {
                 ratio(d.sum(|b| both(b.dropped)), d.sum(arrived))
             })
             .register_get("utilisation", |d: &mut D| {
-                d.sum(|b| bytes(b.departed)) * 8.0 / (d.rate * d.seconds())
+                let (used, able) = (d.sum(|b| bytes(b.departed)) * 8.0, d.rate * d.seconds());
+                // A packet counts whole where it has left, also if it began to leave before the first bin. So a full
+                // link may have sent up to a packet more than it could.
+                let full = used > able && used - able <= PACKET * 8.0;
+                if full { 1.0 } else { used / able }
             })
             .register_get("cov", |d: &mut D| d.cov())
             .register_get("queue", |d: &mut D| d.queue())

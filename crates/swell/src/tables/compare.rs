@@ -27,9 +27,11 @@ pub(crate) fn comparison(c: &RunComparison) -> String {
     let second = shortened(&c.second, 10);
     for own in &c.conditions {
         let mut table = list(&["measure", &first, &second, "ratio (95 % interval)", ""]);
-        for j in &own.judged {
+        for (i, j) in own.compared().enumerate() {
             let [name, without, with, factor] = judgement(j);
             let mark = match j.differs {
+                // No answer rests on it.
+                _ if i >= own.judged.len() => "beside",
                 Answer::Yes => "differs",
                 Answer::No => "equal",
                 Answer::Unclear => "open",

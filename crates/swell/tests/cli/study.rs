@@ -33,6 +33,19 @@ fn a_first_look_leaves_ledger_pictures_and_runs() {
         assert!(study.join("pictures").join(name).is_file(), "{name}");
     }
 
+    // The pictures are copied by name.
+    let shown = "runs/study-burstiness-quick";
+    let copied = run(
+        &dir,
+        &["show", shown, "--picture", "figure2-era", "--svg", "f.svg"],
+    );
+    assert!(copied.status.success(), "{}", text(&copied.stderr));
+    let own = std::fs::read(study.join("pictures/figure2-era.svg")).unwrap();
+    assert_eq!(std::fs::read(dir.0.join("f.svg")).unwrap(), own);
+    let unknown = run(&dir, &["show", shown, "--picture", "x", "--pdf", "f.pdf"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("figure8-today"));
+
     // No run is repeated, nothing changes, and the JSON has the same content.
     let runs = std::fs::read(study.join("runs.csv")).unwrap();
     let again = run(&dir, &["study", "file", &file, "--quick", "--json"]);

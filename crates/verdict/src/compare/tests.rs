@@ -123,6 +123,8 @@ fn seeds_decide_what_is_a_pair() {
     );
     assert_eq!(c.conditions[0].replications, [3, 3]);
     assert!(c.doubts.iter().any(|d| d.code == Code::FewReplications));
+    let tentative = "With only 3 replications all of this is tentative. ";
+    assert!(c.said.text.starts_with(tentative), "{}", c.said.text);
     // Seeds 4 to 11 share only two of five, so there are no pairs, and all replications of both count.
     let others = results(scratch.path(), "10Mbit", 4, 8);
     let apart = of(&one, &others);

@@ -276,6 +276,59 @@ fn few_replications_are_doubted_once() {
     assert!(v.sureness.warnings > 0);
 }
 
+/// What is the same against several backgrounds and of several percentiles is one sentence, and so is what differs in
+/// its numbers only.
+#[test]
+fn a_code_is_one_doubt_of_a_foreground() {
+    let mut results = results(5, |_, _| 1.0);
+    for run in &mut results.runs {
+        run.observed.requests.truncate(2);
+        for request in &mut run.observed.requests {
+            request.outcome = Outcome::Unfinished;
+        }
+    }
+    let with = |code: &str, results: &Results| -> Vec<String> {
+        let v = Verdict::of(results).foregrounds.remove(0);
+        let own = v.doubts.into_iter().filter(|d| d.code == code);
+        own.map(|d| d.message).collect()
+    };
+    let unknown = with("censored-quantile", &results);
+    assert_eq!(unknown.len(), 1, "{unknown:?}");
+    assert!(unknown[0].contains("p50, p90, p95: not identifiable, 10 of 10 requests"));
+    let few = with("few-samples", &results);
+    assert_eq!(few.len(), 1, "{few:?}");
+    assert_eq!(few[0].matches("10 requests are few").count(), 1);
+    for run in &mut results.runs {
+        if run.cell.background == "none" {
+            run.observed.requests.truncate(1);
+        }
+    }
+    let apart = with("few-samples", &results);
+    assert_eq!(apart.len(), 1, "{apart:?}");
+    assert!(apart[0].contains("against none: 5 requests") && apart[0].contains(": 10 requests"));
+    assert_eq!(apart[0].matches("are wanted beyond each").count(), 1);
+}
+
+/// Where runs fell out for a background, the doubt and the text have the same number.
+#[test]
+fn few_replications_have_one_number() {
+    let mut results = results(4, |_, _| 1.0);
+    let cell = results.runs.iter().find(|r| r.cell.background != "none");
+    let cell = cell.unwrap().cell.clone();
+    let name = cell.background.clone();
+    let warning = Warning::warning("emulator-late", "late");
+    let warnings = &mut results.manifest.run_warnings;
+    warnings.push(swell_experiment::store::RunWarning { cell, warning });
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert!(full_text(&v).starts_with("With only 3 replications"));
+    let few = v.doubts.iter().find(|d| d.code == "few-replications");
+    let message = &few.unwrap().message;
+    assert!(
+        message.starts_with(&format!("3 of 4 replications with {name}: ")),
+        "{message}"
+    );
+}
+
 #[test]
 fn doubts_of_runs_are_told_once_with_their_number() {
     let mut results = results(2, |_, _| 1.0);

@@ -182,6 +182,23 @@ fn numbers_by_hand() {
         );
     }
 }
+
+/// 48 000 bits left a link that could send 200 bits less: a packet that began to leave before the first bin.
+#[test]
+fn a_full_link_is_used_to_its_full_rate_and_no_more() {
+    let mut engine = script::engine();
+    register(&mut engine);
+    traffic::register(&mut engine);
+    let mut scope = Scope::new();
+    let mut up = tables().up;
+    up.rate = (8.0 * 750.0 * 8.0 - 200.0) / 0.8;
+    scope.push("up", up);
+    let text = "up.utilisation";
+    let ast = script::compile(&engine, text).unwrap();
+    let found = script::value(&engine, &ast, &mut scope, text).unwrap();
+    assert_eq!(script::number(&found).unwrap(), 1.0);
+}
+
 #[test]
 fn waits_are_not_known_of_a_part() {
     let mut engine = script::engine();
