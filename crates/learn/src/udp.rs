@@ -1,7 +1,7 @@
 //! One UDP flow: its packets, or its outline.
 
 use swell_base::Dur;
-use swell_traffic::{Datagrams, Run};
+use swell_traffic::{Datagrams, RUN_ITEMS, Run};
 
 use crate::passed::Passed;
 
@@ -29,7 +29,7 @@ pub(crate) struct Around {
     pub(crate) passed: [u32; 2],
     /// Shortest spacing that the capture's clock can resolve, nanoseconds.
     pub(crate) least_gap: u64,
-    /// Number of runs that the model has room for, beyond those of every flow.
+    /// Number of items that the model has room for, beyond those of every flow.
     pub(crate) spare: usize,
 }
 
@@ -87,6 +87,7 @@ impl Flow {
         around: Around,
     ) {
         if let Some(talk) = &mut self.talk {
+            talk.spare = around.spare;
             talk.push(at, from_client, payload, quiet);
             talk.pair(at, from_client, around);
         }
@@ -99,7 +100,7 @@ impl Flow {
         let talk = &self.talk;
         let spare = || match talk {
             Some(talk) if talk.doubt().is_none() => 0,
-            _ => around.spare,
+            _ => around.spare / RUN_ITEMS,
         };
         if self.long {
             self.outlines[direction].push(self.last - self.start, payload, spare);
@@ -116,9 +117,10 @@ impl Flow {
         }
     }
 
-    /// Number of runs that it has got beyond those of every flow.
+    /// Number of items that it has got beyond those of every flow.
     pub(crate) fn granted(&self) -> usize {
-        self.outlines.iter().map(|o| o.granted).sum()
+        let runs: usize = self.outlines.iter().map(|o| o.granted).sum();
+        RUN_ITEMS * runs + self.talk.as_ref().map_or(0, |talk| talk.granted())
     }
 
     /// The datagrams, and the mean time by which runs have moved their bytes at most, nanoseconds, but for the

@@ -82,6 +82,11 @@ impl Exchange {
 }
 
 impl Connection {
+    /// Number of its items ([`Exchange::items`] and writes), and one for itself.
+    pub fn items(&self) -> usize {
+        self.exchange.items() + self.writes.iter().map(Vec::len).sum::<usize>() + 1
+    }
+
     /// The pauses inside it that the session's next group waited for: all of them, unless the connection
     /// continued beside that group.
     pub fn awaited(&self) -> Dur {
@@ -129,14 +134,9 @@ impl Session {
         })
     }
 
-    /// Number of its items ([`Exchange::items`] and writes), plus one for each connection, and two for the
-    /// session and its paths.
+    /// Number of its items ([`Connection::items`]), and two for the session and its paths.
     pub fn items(&self) -> usize {
-        let writes = |c: &Connection| c.writes.iter().map(Vec::len).sum::<usize>();
-        self.connections()
-            .map(|c| c.exchange.items() + writes(c) + 1)
-            .sum::<usize>()
-            + SESSION_ITEMS
+        self.connections().map(Connection::items).sum::<usize>() + SESSION_ITEMS
     }
 }
 
