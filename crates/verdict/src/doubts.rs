@@ -72,9 +72,10 @@ const BY_WEIGHT: [&str; 37] = [
 
 /// Codes of warnings about a model by which its traffic is not that of its trace. Such a warning stands beside the
 /// verdict in full, where others about the model itself take less room.
-pub const UNLIKE_TRACE: [&str; 4] = [
+pub const UNLIKE_TRACE: [&str; 5] = [
     "load-left-out",
     "bursts-spread",
+    "turns-merged",
     "sessions-in-step",
     "unclear-pauses",
 ];
