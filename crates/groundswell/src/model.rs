@@ -113,10 +113,11 @@ pub fn missing(what: &Path) -> Error {
     .hint(hint)
 }
 
-/// Mean rates of the model's own trace, left to right and right to left, in bits per second.
+/// Mean rates of the model's own trace, left to right and right to left, in bits per second. Zero if the trace had no
+/// duration.
 pub fn mean_bps(model: &Model) -> [f64; 2] {
     let seconds = model.duration.as_secs_f64();
-    model.totals.bytes.map(|b| match seconds > 0.0 {
+    model.totals.bytes.map(|b| match model.has_duration() {
         true => b as f64 * 8.0 / seconds,
         false => 0.0,
     })

@@ -2,9 +2,11 @@
 
 mod exchange;
 
-/// Maximum number of chunks per connection. Above it neighbours are merged, so that endless connections
-/// need bounded memory.
+/// Number of chunks that each connection may have. One with more gets room for as many again, while the model has
+/// it ([`Chunks::spare`]); then neighbours are merged, so that endless connections need bounded memory.
 pub(crate) const MAX_CHUNKS: usize = 4096;
+/// Maximum number of chunks per connection, however much room there is.
+const MOST_CHUNKS: usize = 1 << 18;
 
 /// A write larger than an initial window (RFC 6928 section 2, of 1460-byte segments) takes several round
 /// trips to send, so the time to the next write is partly the network's. Such writes are separated from
@@ -29,6 +31,8 @@ struct Chunk {
     after: u64,
     /// Number of chunks that were merged in it.
     of: u64,
+    /// Bytes of the largest unit or write that is in it, whole or in part.
+    largest: u64,
 }
 
 /// What the data are the start of.
@@ -85,8 +89,11 @@ struct Way {
     /// When the last data passed, and what their sender had received then.
     last: Option<u64>,
     got: u64,
-    /// Bytes of the current write.
+    /// Position of the last chunk.
+    latest: Option<usize>,
+    /// Bytes of the current write, and since a unit or a write began in the list.
     write: u64,
+    unit: u64,
     /// Bytes since the sender was last idle, bytes between the idle times before, and how many runs of
     /// equal size there were.
     run: u64,
@@ -95,6 +102,13 @@ struct Way {
 }
 
 impl Way {
+    /// Adds to the current write, run and unit.
+    fn add(&mut self, bytes: u64) {
+        for sum in [&mut self.write, &mut self.run, &mut self.unit] {
+            *sum = sum.saturating_add(bytes);
+        }
+    }
+
     /// Whether the runs of data between idle times are writes, now that another run has ended.
     fn runs_are_writes(&mut self) -> bool {
         self.equal = match self.run == self.before {
@@ -115,6 +129,10 @@ pub(crate) struct Chunks {
     concurrent: bool,
     /// Number of chunks that are merged with each other at most; 0: none were.
     together: u64,
+    /// Number of items that the model has room for, beyond those of every connection, and how many of them this one
+    /// has got. A chunk becomes one item at most.
+    pub(crate) spare: usize,
+    granted: usize,
     /// Number of pauses that may be the application's or the network's, as the RTT is unknown.
     pub(crate) unclear: u32,
     /// Of the client and of the server.
@@ -129,6 +147,16 @@ impl Chunks {
     /// Whether there were too many to keep each.
     pub(crate) fn merged(&self) -> bool {
         self.together > 0
+    }
+
+    /// Number of items that it has got beyond those of every connection.
+    pub(crate) fn granted(&self) -> usize {
+        self.granted
+    }
+
+    /// Bytes in bursts that merging has made much larger ([`growth`]), and these bytes times the factor.
+    pub(crate) fn larger(&self) -> (u64, f64) {
+        larger(self.list.iter().map(|c| (c.bytes, c.largest)))
     }
 
     pub(crate) fn set_concurrent(&mut self) {
@@ -186,19 +214,28 @@ impl Chunks {
         if begins != Begins::Nothing || data.write {
             (way.write, way.run) = (0, 0);
         }
-        way.write = way.write.saturating_add(bytes);
-        way.run = way.run.saturating_add(bytes);
+        if begins != Begins::Nothing {
+            way.unit = 0;
+        }
+        way.add(bytes);
+        let largest = way.unit;
         if let Some(last) = self.list.last_mut()
             && last.down == down
             && begins == Begins::Nothing
         {
             last.bytes = last.bytes.saturating_add(bytes);
+            last.largest = last.largest.max(largest);
             last.last = at;
             return;
         }
-        if self.list.len() >= MAX_CHUNKS {
-            self.merge();
+        if self.list.len() >= MAX_CHUNKS + self.granted {
+            if self.spare >= MAX_CHUNKS && self.granted < MOST_CHUNKS - MAX_CHUNKS {
+                self.granted += MAX_CHUNKS;
+            } else {
+                self.merge();
+            }
         }
+        self.ways[usize::from(down)].latest = Some(self.list.len());
         self.list.push(Chunk {
             down,
             bytes,
@@ -207,6 +244,7 @@ impl Chunks {
             begins,
             after,
             of: 1,
+            largest,
         });
     }
 
@@ -214,13 +252,13 @@ impl Chunks {
     /// their direction. That unit is still being sent if nothing came after it.
     pub(crate) fn late(&mut self, down: bool, bytes: u64, at: u64) {
         let n = self.list.len();
-        if let Some(i) = self.list.iter().rposition(|c| c.down == down) {
+        let way = &mut self.ways[usize::from(down)];
+        if let Some(i) = way.latest {
+            way.bytes = way.bytes.saturating_add(bytes);
+            way.add(bytes);
             let c = &mut self.list[i];
             c.bytes = c.bytes.saturating_add(bytes);
-            let way = &mut self.ways[usize::from(down)];
-            way.bytes = way.bytes.saturating_add(bytes);
-            way.write = way.write.saturating_add(bytes);
-            way.run = way.run.saturating_add(bytes);
+            c.largest = c.largest.max(way.unit);
             // During a retransmission, later data wait for TCP, not for the application.
             way.last = Some(at);
             if i + 1 == n {
@@ -246,8 +284,9 @@ impl Chunks {
     /// of the pauses inside a run, one stays between the two, and the others are added to the next.
     fn merge(&mut self) {
         self.together = self.together.max(4);
+        let most = MAX_CHUNKS + self.granted;
         loop {
-            let mut merged = Vec::with_capacity(MAX_CHUNKS);
+            let mut merged = Vec::with_capacity(most);
             let mut rest = &self.list[..];
             while !rest.is_empty() {
                 let mut sum = 0u64;
@@ -260,12 +299,33 @@ impl Chunks {
                 join(run, &mut merged);
             }
             self.list = merged;
-            if self.list.len() <= MAX_CHUNKS / 4 * 3 {
-                return;
+            if self.list.len() <= most / 4 * 3 {
+                break;
             }
             self.together *= 2;
         }
+        for (way, down) in self.ways.iter_mut().zip([false, true]) {
+            way.latest = self.list.iter().rposition(|c| c.down == down);
+        }
     }
+}
+
+/// The factor by which a burst of so many bytes is larger than the largest that was merged in it. `None` if it is less
+/// than twice, or if the burst fits an initial window, so that it passes as one flight of packets as before.
+fn growth(bytes: u64, largest: u64) -> Option<f64> {
+    let much = bytes > AT_ONCE && bytes / 2 >= largest;
+    much.then(|| bytes as f64 / largest.max(1) as f64)
+}
+
+/// Of bursts with their bytes and those of the largest that was merged in each: the bytes in those that are much larger
+/// ([`growth`]), and these bytes times the factor.
+pub(crate) fn larger(bursts: impl Iterator<Item = (u64, u64)>) -> (u64, f64) {
+    bursts.fold((0, 0.0), |(sum, weighted), (bytes, largest)| {
+        match growth(bytes, largest) {
+            Some(factor) => (sum.saturating_add(bytes), weighted + bytes as f64 * factor),
+            None => (sum, weighted),
+        }
+    })
 }
 
 /// Merges a run of chunks into one per direction.
@@ -283,12 +343,14 @@ fn join(run: &[Chunk], merged: &mut Vec<Chunk>) {
             first,
             last: first,
             of: 0,
+            largest: 0,
             ..run[i]
         };
         for c in run.iter().filter(|c| c.down == down) {
             one.bytes = one.bytes.saturating_add(c.bytes);
             one.last += c.last.saturating_sub(c.first);
             one.of += c.of;
+            one.largest = one.largest.max(c.largest);
         }
         ended = Some(one.last);
         merged.push(one);

@@ -31,9 +31,12 @@ impl Learner {
                 let t = a.tracked(self.options.parameters.quiet.as_nanos());
                 self.tcp_connection(&t, hosts, ipv6)
             }
-            State::Tcp(t) => self.tcp_connection(&t, hosts, ipv6),
+            State::Tcp(t) => {
+                self.granted -= t.chunks.granted();
+                self.tcp_connection(&t, hosts, ipv6)
+            }
             State::Udp(flow) => {
-                // Its runs are items of the session from now on, if they are kept.
+                // What it was granted are items of the session from now on, if they are kept.
                 self.granted -= flow.granted();
                 let right_censored = self.now.saturating_sub(flow.last) <= UDP_IDLE;
                 let overtaken = flow.overtaken;
@@ -44,7 +47,7 @@ impl Learner {
                 }
                 if let Some(talk) = flow.talk.as_ref().filter(|_| talk.is_some()) {
                     if talk.merged() {
-                        self.counts.merged(flow.bytes);
+                        self.counts.merged(flow.bytes, talk.larger());
                     }
                     for (end, rtt) in [(1, talk.rtt[0]), (0, talk.rtt[1])] {
                         if let Some(rtt) = rtt {

@@ -3,7 +3,6 @@
 use swell_base::{Code, Dur, Warning};
 use swell_traffic::{Exchange, Model};
 
-use crate::chunks::MAX_CHUNKS;
 use crate::clock::Oddities;
 use crate::hosts::Hosts;
 use crate::paths::SideCounts;
@@ -57,8 +56,10 @@ pub(crate) struct Counts {
     pub(crate) gap_bytes: u64,
     pub(crate) concurrent: u64,
     pub(crate) with_data: u64,
-    /// Connections with too many turns to keep them all, and their bytes of payload.
-    pub(crate) merged: [u64; 2],
+    /// Connections with too many turns to keep them all, their bytes of payload, and those in bursts that this made much
+    /// larger; and the latter times the factor.
+    pub(crate) merged: [u64; 3],
+    pub(crate) growth: f64,
     /// Long UDP flows whose bursts were spread, their bytes of payload, and these times the nanoseconds by which
     /// they were moved at most.
     pub(crate) spread: [u64; 2],
@@ -100,16 +101,18 @@ impl Counts {
         self.with_data += u64::from(!t.chunks.is_empty());
         self.concurrent += u64::from(t.chunks.concurrent());
         if t.chunks.merged() {
-            self.merged(t.chunks.bytes().iter().sum());
+            self.merged(t.chunks.bytes().iter().sum(), t.chunks.larger());
         }
     }
 }
 
 impl Counts {
-    /// Counts a connection whose turns were merged.
-    pub(crate) fn merged(&mut self, bytes: u64) {
-        self.merged[0] += 1;
-        self.merged[1] += bytes;
+    /// Counts a connection whose turns were merged, with its bytes in much larger bursts and these times the factor.
+    pub(crate) fn merged(&mut self, bytes: u64, (larger, growth): (u64, f64)) {
+        for (sum, own) in self.merged.iter_mut().zip([1, bytes, larger]) {
+            *sum += own;
+        }
+        self.growth += growth;
     }
 
     /// Counts a long UDP flow whose bytes even spacing has moved, in the mean by `moved` nanoseconds at most.
@@ -183,16 +186,25 @@ fn coarser(c: &Counts, all: f64) -> Vec<Warning> {
             ),
         );
     }
-    let [connections, merged] = c.merged;
+    let [connections, merged, larger] = c.merged;
     if connections > 0 {
-        let share = percent(merged as f64, all);
+        let share = percent(larger as f64, all);
+        let then = match larger {
+            0 => "No burst beyond an initial window is twice as large for it".to_owned(),
+            _ => format!(
+                "{share:.1} % of the bytes are in bursts that are larger by a factor of {:.0} in the mean. A larger \
+                 `--budget` or a shorter trace keeps more turns; a replay of the trace keeps all",
+                c.growth / larger as f64
+            ),
+        };
         put(
             Code::TurnsMerged,
             share,
             format!(
-                "{connections} connections ({share:.1} % of the bytes) have more than about {} requests and responses: \
-                 neighbours are merged, so that they have fewer and larger ones. They carry as much in as much time",
-                MAX_CHUNKS / 2
+                "{connections} connections ({:.1} % of the bytes) have more requests, responses and writes than the model \
+                 has room for: neighbours are merged, so that they have fewer and larger ones. They carry as much in as \
+                 much time. {then}",
+                percent(merged as f64, all)
             ),
         );
     }

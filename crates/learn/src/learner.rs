@@ -2,7 +2,7 @@
 
 use swell_base::Warning;
 use swell_capture::{Packet, Tcp as Header, Transport};
-use swell_traffic::{RUN_ITEMS, Thinner, Totals};
+use swell_traffic::{Thinner, Totals};
 
 use crate::addresses::groups;
 use crate::clock::Clock;
@@ -57,7 +57,7 @@ pub struct Learner {
     pub(crate) totals: Totals,
     pub(crate) counts: Counts,
     pub(crate) doubts: Vec<Warning>,
-    /// Number of runs that long UDP flows have got beyond those of every flow.
+    /// Number of items that long connections and flows have got beyond those of every one.
     pub(crate) granted: usize,
 }
 
@@ -320,6 +320,7 @@ impl Learner {
                 i
             }
         };
+        let spare = self.spare();
         let s = self.table.get_mut(i);
         let left = from_a == s.a_is_left;
         if let State::Asked(asked) = &s.state {
@@ -342,7 +343,10 @@ impl Learner {
         let from = usize::from(from_a != s.client_is_a);
         t.passed = self.hosts.passed(s.hosts[from], s.hosts[1 - from]);
         let quiet = self.options.parameters.quiet.as_nanos();
+        t.chunks.spare = spare;
+        let before = t.chunks.granted();
         let news = t.packet(from, self.now, p.ip_len, h, quiet);
+        self.granted += t.chunks.granted() - before;
         s.closed = t.closed();
         let (hosts, place) = (s.hosts, s.place);
         if news.data
@@ -476,15 +480,15 @@ impl Learner {
         from_a == s.a_is_left
     }
 
-    /// Number of runs that long UDP flows may still get: with those they have, half of the model at most, and
-    /// nothing that its sessions take. Where sessions must not depend on each other, there are none.
+    /// Number of items that long connections and flows may still get: with those they have, half of the model at most,
+    /// and nothing that its sessions take. Where sessions must not depend on each other, there are none.
     #[inline]
     fn spare(&self) -> usize {
         if self.options.apart {
             return 0;
         }
-        let taken = self.thinner.items() + RUN_ITEMS * self.granted;
-        (self.options.budget / 2).saturating_sub(taken) / RUN_ITEMS
+        let taken = self.thinner.items() + self.users.items + self.granted;
+        (self.options.budget / 2).saturating_sub(taken)
     }
 
     fn open_slot(&mut self, p: &Packet, key: Key, from_a: bool, client_sent: bool) -> u32 {

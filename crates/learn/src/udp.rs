@@ -1,7 +1,7 @@
 //! One UDP flow: its packets, or its outline.
 
 use swell_base::Dur;
-use swell_traffic::{Datagrams, Run};
+use swell_traffic::{Datagrams, RUN_ITEMS, Run};
 
 use crate::passed::Passed;
 
@@ -16,7 +16,8 @@ const WHOLE: usize = 512;
 const RUNS: usize = 256;
 /// Maximum number of runs per direction, however much room there is.
 const MOST_RUNS: usize = 16_384;
-/// Runs that move the bytes of a flow by more than this in the mean have spread its bursts, nanoseconds.
+/// Runs that move the bytes of a flow by more than this in the mean have spread its bursts, nanoseconds. Bytes move
+/// with their packets, and from larger packets to smaller ones.
 pub(crate) const SPREAD: u64 = 10_000_000;
 
 /// State of the capture around a datagram.
@@ -28,16 +29,17 @@ pub(crate) struct Around {
     pub(crate) passed: [u32; 2],
     /// Shortest spacing that the capture's clock can resolve, nanoseconds.
     pub(crate) least_gap: u64,
-    /// Number of runs that the model has room for, beyond those of every flow.
+    /// Number of items that the model has room for, beyond those of every flow.
     pub(crate) spare: usize,
 }
 
 /// A UDP flow being tracked.
 ///
 /// Short flows are kept whole. Long ones become runs of evenly spaced packets, per direction and in order.
-/// Neighbours are merged where that moves the fewest bytes by the least time. Even spacing costs nothing
-/// and long pauses cost most, so bursts stay in place while there are as many runs as bursts. A flow gets more
-/// runs before it loses bursts, if the model has room ([`Around::spare`]); otherwise neighbours are spread.
+/// Neighbours are merged where that moves the fewest bytes by the least time. Packets of one size and spacing
+/// cost nothing. Long pauses and long times of another rate cost most, so bursts stay in place while there are as
+/// many runs as bursts. A flow gets more runs before it loses bursts, if the model has room ([`Around::spare`]);
+/// otherwise neighbours are spread.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
     /// Gap in nanoseconds, whether from the client, payload bytes; empty in a long flow.
@@ -85,6 +87,7 @@ impl Flow {
         around: Around,
     ) {
         if let Some(talk) = &mut self.talk {
+            talk.spare = around.spare;
             talk.push(at, from_client, payload, quiet);
             talk.pair(at, from_client, around);
         }
@@ -97,7 +100,7 @@ impl Flow {
         let talk = &self.talk;
         let spare = || match talk {
             Some(talk) if talk.doubt().is_none() => 0,
-            _ => around.spare,
+            _ => around.spare / RUN_ITEMS,
         };
         if self.long {
             self.outlines[direction].push(self.last - self.start, payload, spare);
@@ -114,12 +117,14 @@ impl Flow {
         }
     }
 
-    /// Number of runs that it has got beyond those of every flow.
+    /// Number of items that it has got beyond those of every flow.
     pub(crate) fn granted(&self) -> usize {
-        self.outlines.iter().map(|o| o.granted).sum()
+        let runs: usize = self.outlines.iter().map(|o| o.granted).sum();
+        RUN_ITEMS * runs + self.talk.as_ref().map_or(0, |talk| talk.granted())
     }
 
-    /// The datagrams, and the mean time by which even spacing has moved their bytes at most, nanoseconds.
+    /// The datagrams, and the mean time by which runs have moved their bytes at most, nanoseconds, but for the
+    /// order of sizes within a few packets.
     pub(crate) fn finish(mut self) -> (Datagrams, u64) {
         for outline in &mut self.outlines {
             outline.runs = outline.merged();
@@ -137,12 +142,13 @@ impl Flow {
     }
 }
 
-/// Mean time by which even spacing has moved the bytes of these runs at most, nanoseconds.
+/// Mean time by which these runs have moved their bytes at most, nanoseconds.
 fn moved<'p>(parts: impl Iterator<Item = &'p Part>) -> u64 {
     let (moved, bytes) = parts.fold((0.0, 0), |(moved, bytes), p| {
         (moved + p.moved, bytes + p.bytes)
     });
-    // The packets of a part move by half as much in the mean as the one next to the pause.
+    // The packets of a part move by half as much in the mean as the one next to the pause, and surplus bytes of
+    // larger packets by half the span.
     (moved / 2.0 / bytes.max(1) as f64) as u64
 }
 
@@ -162,7 +168,8 @@ struct Part {
     packets: u64,
     bytes: u64,
     sizes: [u32; 2],
-    /// Bytes times the nanoseconds by which even spacing has moved the packets next to pauses so far.
+    /// Bytes times the nanoseconds by which mergers have moved them so far: those of each part by the shift of its
+    /// packet next to the pause, and those that changed the part by the whole span.
     moved: f64,
 }
 
@@ -246,25 +253,29 @@ impl Outline {
 }
 
 impl Part {
-    /// Merges both into one run. The cost is each part's bytes times the shift of the packet next to the
-    /// pause between them, plus what both have moved before.
+    /// Merges both into one run, whose packets have one spacing and one mean size. The cost is each part's bytes
+    /// times the shift of the packet next to the pause between them; plus the bytes that one part has above the
+    /// mean, which the other one sends now, times the span; plus what both have moved before.
     fn with(&self, next: &Part) -> Part {
         let packets = self.packets + next.packets;
+        let bytes = self.bytes + next.bytes;
         let span = (next.last - self.first) as f64;
         let spacing = span / (packets - 1) as f64;
         let early = (self.last - self.first) as f64 - spacing * (self.packets - 1) as f64;
         let late = (next.first - self.first) as f64 - spacing * self.packets as f64;
-        let moved = self.bytes as f64 * early.abs() + next.bytes as f64 * late.abs();
+        let shifted = self.bytes as f64 * early.abs() + next.bytes as f64 * late.abs();
+        let even = self.packets as f64 * (bytes as f64 / packets as f64);
+        let exchanged = (self.bytes as f64 - even).abs();
         Part {
             first: self.first,
             last: next.last,
             packets,
-            bytes: self.bytes + next.bytes,
+            bytes,
             sizes: [
                 self.sizes[0].min(next.sizes[0]),
                 self.sizes[1].max(next.sizes[1]),
             ],
-            moved: self.moved + next.moved + moved,
+            moved: self.moved + next.moved + shifted + exchanged * span,
         }
     }
 }

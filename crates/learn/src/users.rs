@@ -78,6 +78,8 @@ pub(crate) struct Users {
     begun: u64,
     /// Number of sessions cut at `most`.
     pub(crate) cut: u64,
+    /// Number of items in the finished connections of current sessions.
+    pub(crate) items: usize,
 }
 
 impl Users {
@@ -95,6 +97,7 @@ impl Users {
             session_timeout: session_timeout.as_nanos(),
             begun: 0,
             cut: 0,
+            items: 0,
         }
     }
 
@@ -218,14 +221,18 @@ impl Users {
             return;
         };
         s.open -= 1;
+        let mut items = 0;
         if let Some(slot) = s
             .groups
             .get_mut(place.group as usize)
             .and_then(|g| g.connections.get_mut(place.connection as usize))
         {
+            items = connection.as_ref().map_or(0, Connection::items);
             slot.1 = connection;
         }
-        if s.closed && s.open == 0 {
+        let over = s.closed && s.open == 0;
+        self.items += items;
+        if over {
             self.emit(place.session, done);
         }
     }
@@ -325,6 +332,7 @@ impl Users {
             for (gap, connection) in g.connections {
                 lead += Dur::from_nanos(gap);
                 if let Some(mut c) = connection {
+                    self.items -= c.items();
                     c.gap = if connections.is_empty() {
                         Dur::ZERO
                     } else {

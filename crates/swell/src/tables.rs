@@ -393,15 +393,24 @@ pub(crate) fn bench(listed: &[(&str, Model)]) -> String {
 pub(crate) fn model(model: &Model) -> String {
     let rate = mean_bps(model);
     let t = &model.totals;
+    let lasts = match model.has_duration() {
+        true => format!(
+            "{:.1} s; {} Mbit/s to the right, {} Mbit/s to the left",
+            model.duration.as_secs_f64(),
+            mega(rate[0]),
+            mega(rate[1])
+        ),
+        false => format!(
+            "no duration, so no rates; {} bytes to the right, {} bytes to the left",
+            t.bytes[0], t.bytes[1]
+        ),
+    };
     let mut text = format!(
-        "{}: {:.1} s; {} Mbit/s to the right, {} Mbit/s to the left\n\
+        "{}: {lasts}\n\
          {SIDES}\n\
          {} TCP connections ({} with handshake), {} UDP flows\n\
          {} sessions kept, {} client and {} server paths, {} packets not modelled\n",
         model.name,
-        model.duration.as_secs_f64(),
-        mega(rate[0]),
-        mega(rate[1]),
         t.tcp_connections,
         t.tcp_handshakes,
         t.udp_flows,

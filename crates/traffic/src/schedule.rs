@@ -132,17 +132,21 @@ impl Schedule {
                 k * s.weight * (rounds.max(1.0) + under_way)
             })
             .sum();
+        let too_short = || DrawError::TooShort {
+            duration: model.duration,
+            horizon,
+            sessions: model.sessions.len(),
+        };
         if about > MAX_STARTS {
-            return Err(DrawError::TooMany(about));
+            return Err(match model.has_duration() {
+                true => DrawError::TooMany(about),
+                false => too_short(),
+            });
         }
         let passes = horizon.as_nanos().div_ceil(circle.length);
         // Each pass has a cost, however few of its sessions are chosen.
         if passes as f64 * model.sessions.len() as f64 > MAX_STARTS {
-            return Err(DrawError::TooShort {
-                duration: model.duration,
-                horizon,
-                sessions: model.sessions.len(),
-            });
+            return Err(too_short());
         }
         let by_class = by_class_and_size(model);
         for pass in 0..passes {

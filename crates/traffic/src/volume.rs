@@ -82,6 +82,11 @@ impl Exchange {
 }
 
 impl Connection {
+    /// Number of its items ([`Exchange::items`] and writes), and one for itself.
+    pub fn items(&self) -> usize {
+        self.exchange.items() + self.writes.iter().map(Vec::len).sum::<usize>() + 1
+    }
+
     /// The pauses inside it that the session's next group waited for: all of them, unless the connection
     /// continued beside that group.
     pub fn awaited(&self) -> Dur {
@@ -129,14 +134,9 @@ impl Session {
         })
     }
 
-    /// Number of its items ([`Exchange::items`] and writes), plus one for each connection, and two for the
-    /// session and its paths.
+    /// Number of its items ([`Connection::items`]), and two for the session and its paths.
     pub fn items(&self) -> usize {
-        let writes = |c: &Connection| c.writes.iter().map(Vec::len).sum::<usize>();
-        self.connections()
-            .map(|c| c.exchange.items() + writes(c) + 1)
-            .sum::<usize>()
-            + SESSION_ITEMS
+        self.connections().map(Connection::items).sum::<usize>() + SESSION_ITEMS
     }
 }
 
@@ -298,7 +298,7 @@ impl Model {
     /// Mean rates on a link between the access paths, in bits per second of network-layer bytes, left to
     /// right and right to left. They are the bytes of all sessions, once each, divided by the duration of
     /// the recording. A slower network delays sessions but does not shorten them. So these are the offered
-    /// rates wherever the network can carry them.
+    /// rates wherever the network can carry them. Zero if it has no duration ([`Model::has_duration`]).
     pub fn rates(&self) -> [f64; 2] {
         let mut sum = [0.0; 2];
         for s in &self.sessions {
@@ -307,13 +307,16 @@ impl Model {
             (0..2).for_each(|d| sum[d] += s.weight * bytes[d]);
         }
         let seconds = self.duration.as_secs_f64();
-        sum.map(|bytes| {
-            if seconds > 0.0 {
-                bytes * 8.0 / seconds
-            } else {
-                0.0
-            }
+        sum.map(|bytes| match self.has_duration() {
+            true => bytes * 8.0 / seconds,
+            false => 0.0,
         })
+    }
+
+    /// Whether it lasts longer than one tick of its file, a microsecond. That long is a model of a single packet, which
+    /// has no rate.
+    pub fn has_duration(&self) -> bool {
+        self.duration > Dur::from_micros(1)
     }
 }
 

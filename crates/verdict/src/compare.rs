@@ -241,6 +241,11 @@ fn condition(
             .filter(|l| !judged.open.contains(l))
             .collect();
         judged.open.extend(new);
+        for unlike in validity::unlike(run, side.background) {
+            if !withheld.contains(&unlike) {
+                withheld.push(unlike);
+            }
+        }
     }
     let unlike = |measure: &String| format!("{measure} is not measured in the same way in both");
     judged.open.extend(apart.iter().map(unlike));

@@ -424,7 +424,9 @@ fn background(
         requested_bps: loads.requested,
         quantiles,
         withheld: alone.map_or_else(Vec::new, |alone| {
-            validity::against(with, alone, &loads, &found)
+            let mut reasons = validity::against(with, alone, &loads, &found);
+            reasons.extend(validity::unlike(results, with.background));
+            reasons
         }),
         matters: alone.map(|_| Answer::Unclear),
         judged: found.judged,

@@ -26,12 +26,14 @@ pub(super) fn compare(
         .open
         .extend(drift::of([results; 2], [learnt, parametric]));
     (found.open).extend(validity::lacking(results, learnt.background));
+    let mut withheld = validity::at_equal_load(learnt, parametric, [&a, &b], &found);
+    withheld.extend(validity::unlike(results, learnt.background));
     Comparison {
         learnt: learnt.background.name().into(),
         parametric: parametric.background.name().into(),
         kind: parametric.background.kind(),
         ratios: PERCENTILES.into_iter().map(ratio).collect(),
-        withheld: validity::at_equal_load(learnt, parametric, [&a, &b], &found),
+        withheld,
         judged: found.judged,
         open: found.open,
         enough: Answer::Unclear,

@@ -67,7 +67,7 @@ pub(super) fn of(
             found
                 .open
                 .extend(validity::lacking(results, target.background));
-            let withheld = if c.background.is_none() {
+            let mut withheld = if c.background.is_none() {
                 // No traffic is sufficient exactly if the target does not matter, so the same objections apply.
                 found.open.extend(own.gave_way());
                 found.open.extend(drift::of([results; 2], [target, c]));
@@ -91,6 +91,7 @@ pub(super) fn of(
                 reasons.dedup();
                 reasons
             };
+            withheld.extend(validity::unlike(results, target.background));
             Candidate {
                 background: c.background.name().into(),
                 kind: c.background.kind(),

@@ -122,20 +122,34 @@ const LACKING: [(Code, &str); 3] = [
     (Code::SessionsInStep, "the common bursts"),
 ];
 
+/// Codes of warnings of a model that may do more or less harm than its trace, and how it differs.
+const UNLIKE: [(&str, &str); 1] = [("turns-merged", "has larger bursts than its trace")];
+
 /// Reasons why nobody may say that the traffic of these models does no harm: they lack some that their traces do.
 pub(super) fn lacking(results: &Results, background: &Part) -> Vec<String> {
+    let lacks = LACKING.map(|(code, what)| (code, format!("lacks {what} of its trace")));
+    of_models(results, background, &lacks)
+}
+
+/// Reasons why the traffic of these models tells nothing of that of their traces.
+pub(super) fn unlike(results: &Results, background: &Part) -> Vec<String> {
+    let is = UNLIKE.map(|(code, what)| (code, what.to_owned()));
+    of_models(results, background, &is)
+}
+
+/// What these codes of warnings say about the models of a background.
+fn of_models(results: &Results, background: &Part, codes: &[(&str, String)]) -> Vec<String> {
     let leaves = results.experiment.leaves(background);
     let models = leaves
         .iter()
         .filter_map(|leaf| results.manifest.models.get(leaf.name()));
     let warnings = models.flat_map(|model| model.warnings.iter().map(move |w| (model, w)));
-    let lacked = warnings.filter_map(|(model, w)| {
-        let (code, what) = LACKING.iter().find(|(code, _)| w.code == *code)?;
+    let said = warnings.filter_map(|(model, w)| {
+        let (code, what) = codes.iter().find(|(code, _)| w.code == *code)?;
         let name = &model.name;
-        (w.severity == Severity::Warning)
-            .then(|| format!("the model {name} lacks {what} of its trace ({code})"))
+        (w.severity == Severity::Warning).then(|| format!("the model {name} {what} ({code})"))
     });
-    lacked.collect()
+    said.collect()
 }
 
 /// Reasons to withhold an answer about `with` compared with `alone`.

@@ -120,6 +120,13 @@ impl Learnt {
     /// Rejects a rate for which a model is too small.
     fn too_small(&self, model: &Model, seed: u64) -> Option<Complaint> {
         let (own, rate) = (self.native(model, seed), self.rate.as_ref()?);
+        if !model.has_duration() {
+            let message = format!(
+                "`{}` lasts no time, for all packets of its trace have one time stamp: no number of its sessions has a rate",
+                self.model
+            );
+            return Some((message, Some("learn from a longer trace".to_owned())));
+        }
         if own <= 0.0 {
             let what = match model.sessions.is_empty() {
                 true => "has no sessions",

@@ -352,6 +352,62 @@ fn an_endless_connection_needs_bounded_memory_and_keeps_its_bytes() {
     assert_eq!(c.exchange(0).0.bytes(), [up, down]);
 }
 
+/// Requests of a busy connection, of 20 kB or of 200 bytes. It gets the room that there is, and its bursts stay as they
+/// were; without, they grow, and it says so.
+#[test]
+fn a_long_connection_gets_the_room_that_there_is() {
+    let with = |room: usize, response: u64| {
+        let mut c = Chunks::default();
+        for i in 0..10_000u64 {
+            let at = i * 20 * MS;
+            c.spare = room.saturating_sub(c.granted());
+            push(&mut c, false, 200, at, true);
+            push(&mut c, true, response / 2, at + 2 * MS, true);
+            push(&mut c, true, response / 2, at + 3 * MS, false);
+        }
+        let Exchange::Sequential(turns) = c.exchange(0).0 else {
+            panic!("not in turn");
+        };
+        assert!(c.granted() <= room);
+        assert_eq!(
+            turns.iter().map(|t| t.response).sum::<u64>(),
+            response * 10_000
+        );
+        (turns, c)
+    };
+    let (turns, whole) = with(50_000, 20_000);
+    assert_eq!(
+        (turns.len(), whole.merged(), whole.larger()),
+        (10_000, false, (0, 0.0))
+    );
+    assert_eq!(whole.granted(), 4 * MAX_CHUNKS);
+    let (more, part) = with(2 * MAX_CHUNKS, 20_000);
+    assert!(part.merged() && more.len() > 4_000, "{}", more.len());
+    let (fewest, none) = with(MAX_CHUNKS - 1, 20_000);
+    assert!(fewest.len() < 2_048 && none.granted() == 0);
+    let (bytes, times) = none.larger();
+    assert!(bytes > 150_000_000, "{bytes}");
+    let factor = times / bytes as f64;
+    assert!((4.0..=16.0).contains(&factor), "{factor}");
+    // A few small answers at once pass as one flight, as each did.
+    let (_, small) = with(0, 200);
+    assert!(small.merged() && small.larger() == (0, 0.0));
+}
+
+/// What both ends send at once without a pause is one unit, however often the list notes the other end's data.
+#[test]
+fn merging_makes_no_transfer_larger_that_has_no_pauses() {
+    let mut c = Chunks::default();
+    for i in 0..20_000u64 {
+        push(&mut c, i % 2 == 1, 1_448, i * MS, i < 2);
+        // Only what follows a pause is settled and knows more of the other end.
+        c.ways.iter_mut().for_each(|w| w.got = u64::MAX);
+    }
+    c.set_concurrent();
+    assert!(c.merged());
+    assert_eq!(c.larger(), (0, 0.0));
+}
+
 /// Polls once a second, each answered after 20 ms. However often the list is halved, requests and responses
 /// take as long as they took, and a piece of it passes at the rate of the whole.
 #[test]

@@ -9,6 +9,7 @@ use swell_base::Dur;
 use swell_traffic::{Exchange, Turn, Wire, WireEnd};
 
 use super::Around;
+use crate::chunks::larger;
 use crate::pairs::Pairs;
 use crate::superpackets::{ETHERNET, Largest};
 use crate::tcp::LONGEST_RTT;
@@ -18,8 +19,11 @@ use crate::tcp::LONGEST_RTT;
 const LEAST: u32 = 64;
 /// Data that the server sends sooner than this part of the RTT after a request do not answer it.
 const SOONER: f64 = 0.8;
-/// Maximum number of turns. Above it neighbours are merged, so that endless flows need bounded memory.
+/// Number of turns that each flow may have. One with more gets room for as many again, while the model has it
+/// ([`Talk::spare`]); then neighbours are merged, so that endless flows need bounded memory.
 const MOST: usize = 2_048;
+/// Maximum number of turns, however much room there is.
+const MOST_EVER: usize = 1 << 17;
 /// Minimum mean number of datagrams per turn. Below it both ends talk at once, as in a call or a game.
 const PER_TURN: u64 = 3;
 /// With at most this many turns, `PER_TURN` does not apply.
@@ -38,8 +42,9 @@ struct Part {
     datagrams: u64,
     first: u64,
     last: u64,
-    /// Number of turns that were merged in it.
+    /// Number of turns that were merged in it, and the bytes of the largest.
     of: u64,
+    largest: u64,
 }
 
 impl Part {
@@ -51,6 +56,8 @@ impl Part {
         self.last = at;
         self.datagrams += datagrams;
         self.bytes += payload.saturating_sub(u64::from(BESIDE) * datagrams);
+        // Data are added to turns that are not merged yet.
+        self.largest = self.bytes;
     }
 
     /// Both as one that begins at `first` and takes as long as they took to send.
@@ -62,6 +69,7 @@ impl Part {
             first,
             last: first + took(self) + took(next),
             of: self.of + next.of,
+            largest: self.largest.max(next.largest),
         }
     }
 }
@@ -121,6 +129,9 @@ pub(crate) struct Talk {
     /// Number of turns before any were merged, and of those that are merged with each other at most.
     begun: u64,
     together: u64,
+    /// Number of turns that the model has room for, beyond those of every flow, and how many of them this one has got.
+    pub(crate) spare: usize,
+    granted: usize,
     /// Bytes of responses to no request that were merged with responses to one.
     unasked: u64,
     /// RTTs from the tap to the server and to the client, from the first answers.
@@ -163,8 +174,14 @@ impl Talk {
         let datagrams = self.largest[end].segments(payload);
         let more = [u64::from(payload), datagrams];
         self.data[end] += datagrams;
-        if self.turns.len() >= MOST {
-            self.merge();
+        if self.turns.len() >= MOST + self.granted {
+            // What will be datagrams needs no turns.
+            let room = self.spare >= MOST && self.granted < MOST_EVER - MOST;
+            if room && self.doubt().is_none() {
+                self.granted += MOST;
+            } else {
+                self.merge();
+            }
         }
         let pause = self.pause(quiet);
         let soon = self.rtt[0].map_or(0, |rtt| (SOONER * rtt as f64) as u64);
@@ -231,8 +248,9 @@ impl Talk {
         let newest = self.turns.split_off(settled);
         let [before, _] = asked(&self.turns[1..]);
         self.together = self.together.max(2);
+        let most = MOST + self.granted;
         loop {
-            let mut merged: Vec<[Part; 2]> = Vec::with_capacity(MOST);
+            let mut merged: Vec<[Part; 2]> = Vec::with_capacity(most);
             for (i, turn) in self.turns.iter().enumerate() {
                 match merged.last_mut() {
                     Some(last) if i > 1 && last[0].of + turn[0].of <= self.together => {
@@ -242,7 +260,7 @@ impl Talk {
                 }
             }
             self.turns = merged;
-            if self.turns.len() <= MOST / 4 * 3 {
+            if self.turns.len() <= most / 4 * 3 {
                 break;
             }
             self.together *= 2;
@@ -255,6 +273,17 @@ impl Talk {
     /// Whether it had too many turns to keep them all.
     pub(crate) fn merged(&self) -> bool {
         self.begun > self.turns.len() as u64
+    }
+
+    /// Number of turns that it has got beyond those of every flow. A turn is an item of the model.
+    pub(crate) fn granted(&self) -> usize {
+        self.granted
+    }
+
+    /// Bytes in requests and responses that merging has made much larger, and these bytes times the factor
+    /// ([`larger`]).
+    pub(crate) fn larger(&self) -> (u64, f64) {
+        larger(self.turns.iter().flatten().map(|p| (p.bytes, p.largest)))
     }
 
     /// Takes RTT samples from the first answer of either end.

@@ -133,7 +133,7 @@ fn long_flows_say_what_they_lose() {
         }
         // A padded Initial first, then requests.
         tap.datagram(at, user, site, 6_000, if i == 0 { 1_212 } else { 312 });
-        for k in 0..3 {
+        for k in 0..12 {
             tap.datagram(at + Dur::from_millis(50 + k), user, site, 6_000, 1_212);
             tap.turn_last();
         }
@@ -157,21 +157,69 @@ fn long_flows_say_what_they_lose() {
         let of = |code: Code| m.warnings.iter().find(|w| w.code == code).cloned();
         (runs, of(Code::BurstsSpread), of(Code::TurnsMerged))
     };
-    let (runs, none, merged) = with(Options::default().budget);
+    let (runs, none, whole) = with(Options::default().budget);
     assert!(runs >= 2_500 && none.is_none(), "{runs} {none:?}");
+    assert_eq!(whole, None);
+    let (few, spread, merged) = with(4_000);
     let merged = merged.expect("too many turns");
     assert!(
-        merged.message.starts_with("1 connections (12."),
+        merged.message.starts_with("1 connections (3")
+            && merged
+                .message
+                .contains("larger by a factor of 2 in the mean"),
         "{merged:?}"
     );
     assert_eq!(merged.severity, Severity::Warning);
-    let (few, spread, _) = with(8_000);
     let spread = spread.expect("too many bursts");
     assert!(
         few <= 1_024 && spread.severity == Severity::Warning,
         "{few}"
     );
     assert!(spread.message.starts_with("1 UDP flows ("), "{spread:?}");
+}
+
+/// Six clients, each with a request of its database every 40 ms, at once. While the model has room, all requests stay;
+/// a small one has room for some of them, and keeps within it.
+#[test]
+fn long_connections_share_the_room_of_a_model() {
+    const REQUESTS: usize = 3_000;
+    let mut tap = Tap::new();
+    for i in 1..=6u8 {
+        let (client, server) = (
+            Host::client(i, Dur::from_millis(2)),
+            Host::server(1, Dur::from_millis(10)),
+        );
+        let rows = Exchanges {
+            turns: vec![(200, Dur::from_millis(1), 6_000, Dur::from_millis(40)); REQUESTS],
+            ..Exchanges::default()
+        };
+        tap.connection(Dur::from_millis(7 * u64::from(i)), client, server, &rows);
+    }
+    let packets = tap.packets();
+    let with = |budget: usize| {
+        let mut learner = Learner::new(Options {
+            budget,
+            ..Options::default()
+        });
+        packets.iter().for_each(|p| learner.push(p));
+        let m = learner.finish();
+        m.check().expect("a learnt model holds together");
+        let items: usize = m.sessions.iter().map(|s| s.items()).sum();
+        assert!(items <= budget, "{items} {budget}");
+        let merged = m.warnings.iter().find(|w| w.code == "turns-merged");
+        let turns = |s: &swell_traffic::Session| s.items() > REQUESTS;
+        let whole = m.sessions.iter().filter(|s| turns(s)).count();
+        (m.sessions.len(), whole, merged.map(|w| w.severity))
+    };
+    assert_eq!(with(Options::default().budget), (6, 6, None));
+    let (sessions, whole, merged) = with(20_000);
+    assert!(
+        sessions == 6 && (1..6).contains(&whole),
+        "{sessions} {whole}"
+    );
+    assert_eq!(merged, Some(Severity::Note));
+    let (fewer, _, _) = with(4_000);
+    assert!((1..6).contains(&fewer), "{fewer}");
 }
 
 /// A host that offers no options is replayed without them, too: small segments, no SACK.

@@ -175,6 +175,18 @@ fn impossible_draws_are_refused() {
         matches!(short, Err(DrawError::TooShort { sessions: 120, .. })),
         "{short:?}"
     );
+    // A single packet repeats every microsecond.
+    let mut lone = hundred();
+    lone.sessions.truncate(1);
+    lone.sessions[0].start = Dur::ZERO;
+    lone.duration = Dur::from_micros(1);
+    let minute = Dur::from_secs(60);
+    let again = Schedule::draw(&lone, &with(1.0), 1, minute, &Network::default());
+    assert!(
+        matches!(again, Err(DrawError::TooShort { sessions: 1, .. })),
+        "{again:?}"
+    );
+    assert_eq!(lone.rates(), [0.0; 2]);
     let empty = model(Dur::ZERO, Vec::new());
     let s = Schedule::draw(
         &empty,

@@ -582,4 +582,10 @@ fn a_model_that_lacks_traffic_of_its_trace_leaves_no_open() {
         );
         assert_eq!(answers(code, 2.0).0, Some(Answer::Yes));
     }
+    // Larger bursts than the trace's do harm of their own.
+    for slower in [1.0, 2.0] {
+        let (unclear, nothing, text) = answers("turns-merged", slower);
+        assert_eq!((unclear, nothing), (Some(Answer::Unclear), None), "{text}");
+        assert!(text.contains("the model polls has larger bursts"), "{text}");
+    }
 }

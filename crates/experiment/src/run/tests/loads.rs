@@ -112,6 +112,19 @@ fn a_flow_level_model_is_too_small_for_a_rate_too() {
     assert!(sessions("9Mbit").is_ok());
 }
 
+/// A model of one packet lasts a microsecond, which makes no rate.
+#[test]
+fn a_model_without_duration_has_no_rate() {
+    let scratch = tempfile::tempdir().unwrap();
+    let lone = model(1_000)
+        .replace("\"duration\":80000000", "\"duration\":1")
+        .replace("\"start\":4000000", "\"start\":0");
+    std::fs::write(scratch.path().join("tiny.json"), lone).unwrap();
+    let problems = Plan::resolve(&experiment(1), "x.toml", scratch.path()).unwrap_err();
+    let said = problems.to_string();
+    assert!(said.contains("`tiny.json` lasts no time"), "{said}");
+}
+
 #[test]
 fn draws_of_packets_that_miss_their_rate_are_doubted() {
     let bursts = |keys: &str| {

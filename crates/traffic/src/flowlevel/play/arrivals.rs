@@ -6,7 +6,8 @@
 //!
 //! A source sends at the rate that it had in the records, whatever the compression. A source that lasts
 //! longer than the whole round sends for the length of the round. At any time, there are as many such
-//! sources as the records had at once. The round is a circle: the part of a source beyond its end is
+//! sources as the records had at once, in the mean: their number is rounded up, and all are played for as much less
+//! time. The round is a circle: the part of a source beyond its end is
 //! played at its beginning. So the load is that of the records from the first moment to the last. The
 //! alternative, sending a late source's volume in the rest of the round, would raise the load towards the
 //! end.
@@ -31,7 +32,12 @@ pub(super) struct Arrivals {
     lifetimes: Law,
     /// Maximum playing time of a source, microseconds.
     round: f64,
+    /// Share of its time, and of its volume, that a source is played: their number is rounded up.
+    share: f64,
 }
+
+/// Differences below this share of a number come from rounding of floats.
+const EXACT: f64 = 1e-9;
 
 /// Position of a source in a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,6 +60,7 @@ impl Arrivals {
             ranks: Vec::new(),
             lifetimes: Law::of_one(1),
             round: 0.0,
+            share: 1.0,
         }
     }
 
@@ -82,13 +89,18 @@ impl Arrivals {
         let mut sum = 0.0;
         let upto = begun.map(|n| {
             sum += n * all / compression;
-            (sum + 0.5) as u64
+            sum
         });
+        let upto: Vec<f64> = upto.collect();
+        let whole = (sum * (1.0 - EXACT)).ceil();
+        let scale = whole / sum;
+        let scale = if scale.is_finite() { scale } else { 1.0 };
         Arrivals {
-            upto: upto.collect(),
+            upto: upto.iter().map(|n| (n * scale + 0.5) as u64).collect(),
             ranks,
             lifetimes,
             round,
+            share: (1.0 / scale).min(1.0),
         }
     }
 
@@ -134,7 +146,7 @@ impl Arrivals {
         let stratum = permuted(number, sources, derived(seed, 1));
         let rank = self.rank((stratum as f64 + stream.uniform()) / sources as f64);
         let lifetime = self.lifetimes.quantile(rank).max(1.0);
-        let lasts = lifetime.min(self.round);
+        let lasts = lifetime.min(self.round) * self.share;
         Place {
             at,
             rank,

@@ -220,6 +220,44 @@ fn a_call_goes_both_ways() {
     }
 }
 
+/// A call that takes a part of the hour takes the same part of a minute, at its rate: no single source is more than
+/// it was, or nothing.
+#[test]
+fn a_single_call_is_no_longer_for_compression() {
+    for part in [0.2, 0.5, 0.9] {
+        let records = (0..60).map(|i| datagrams(500 + i, 53, 60.0 * i as f64, 1, 0.0));
+        let mut call = stream(1, 100.0, 3_600.0 * part);
+        call.destination_port = 7_000;
+        let model = learn(records.chain([call]).collect());
+        let of = |kind: UdpKind| model.udp.iter().filter(move |u| u.kind == kind);
+        let bytes: u64 = of(UdpKind::ConstantRate).map(|u| u.bytes).sum();
+        assert!(
+            bytes as f64 > 0.9 * 400.0 * 50.0 * 3_600.0 * part,
+            "{bytes}"
+        );
+        let playback = Playback {
+            compression: 60.0,
+            cycle: true,
+            ..Playback::default()
+        };
+        let mut sum = 0.0;
+        for seed in 1..=20 {
+            for s in played(&model, playback, seed) {
+                if s.kind != UdpKind::ConstantRate {
+                    continue;
+                }
+                assert_eq!(s.spacing, Dur::from_millis(20));
+                let own = s.pace(seed).filter(|e| e.at < seconds(60));
+                sum += own
+                    .map(|e| f64::from(e.up * s.up.payload + e.down * s.down.payload))
+                    .sum::<f64>();
+            }
+        }
+        let ratio = sum / 20.0 * 60.0 / bytes as f64;
+        assert!((ratio - 1.0).abs() < 0.05, "{part}: {ratio}");
+    }
+}
+
 /// Calls and one-way streams are not mixed to streams that go mostly one way.
 #[test]
 fn sources_of_different_directions_stay_apart() {
