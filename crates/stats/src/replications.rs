@@ -114,7 +114,7 @@ impl Replications {
                 doubts.push(Warning::warning(
                     "censored-quantile",
                     format!(
-                        "{}: not identifiable, {} of {} samples were unfinished; a longer run helps where its end cut them off",
+                        "{}: not identifiable, {} of {} samples were unfinished; a longer run helps where its end cut them off, a longer `every` where the next one did",
                         quantile_name(p),
                         self.censored_samples(),
                         self.samples()
