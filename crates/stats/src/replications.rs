@@ -199,7 +199,9 @@ mod tests {
         assert_eq!(doubt.code, "censored-quantile");
         // Samples may be cut off by something other than the end of the run, so a longer run may not help.
         assert!(
-            doubt.message.ends_with("helps where its end cut them off"),
+            doubt.message.ends_with(
+                "helps where its end cut them off, a longer `every` where the next one did"
+            ),
             "{}",
             doubt.message
         );
