@@ -84,6 +84,17 @@ impl Measure {
     }
 }
 
+/// What shows that an application does not work: a slowdown of it then says nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Failing {
+    /// The mean of a measure's values is above this: the measure's name, its unit and the value.
+    Above(&'static str, &'static str, f64),
+    /// The mean of a measure's values is below this.
+    Below(&'static str, &'static str, f64),
+    /// More than a tenth of the requests are given up after so many seconds.
+    GivenUp(f64),
+}
+
 /// Where the values of a measure come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -114,7 +114,7 @@ impl Replications {
                 doubts.push(Warning::warning(
                     Code::CensoredQuantile,
                     format!(
-                        "{}: not identifiable, {} of {} samples were unfinished; a longer run helps where its end cut them off",
+                        "{}: not identifiable, {} of {} samples were unfinished; a longer run helps where its end cut them off, a longer `every` where the next one did",
                         quantile_name(p),
                         self.censored_samples(),
                         self.samples()
@@ -199,7 +199,9 @@ mod tests {
         assert_eq!(doubt.code, Code::CensoredQuantile);
         // Samples may be cut off by something other than the end of the run, so a longer run may not help.
         assert!(
-            doubt.message.ends_with("helps where its end cut them off"),
+            doubt.message.ends_with(
+                "helps where its end cut them off, a longer `every` where the next one did"
+            ),
             "{}",
             doubt.message
         );

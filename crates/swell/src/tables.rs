@@ -60,7 +60,12 @@ pub(crate) fn of_run(results: &Results, v: &ForegroundVerdict) -> String {
         true => carried(v),
         false => slowdowns(v),
     };
-    format!("{mark}{table}")
+    let nothing_compared = v.backgrounds.iter().all(|b| b.compared().next().is_none());
+    let alone = match nothing_compared {
+        true => levels(results, v),
+        false => String::new(),
+    };
+    format!("{mark}{table}{alone}")
 }
 
 /// Whether a foreground is of kind `none`: it shows what the background does by itself, and nothing is asked of it.
@@ -71,8 +76,7 @@ pub(crate) fn is_silent(experiment: &File, v: &ForegroundVerdict) -> bool {
 
 /// Percentiles and slowdowns of a foreground, a row per background.
 fn slowdowns(v: &ForegroundVerdict) -> String {
-    let mut all = v.backgrounds.iter();
-    if all.all(|b| b.requests == 0) && v.backgrounds.iter().any(|b| b.compared().next().is_some()) {
+    if v.backgrounds.iter().all(|b| b.requests == 0) {
         return carried(v);
     }
     let mut table = table(&[
@@ -140,6 +144,27 @@ fn measures(v: &ForegroundVerdict) -> String {
                 without,
                 with,
                 factor,
+            ]);
+            rows += 1;
+        }
+    }
+    match rows {
+        0 => String::new(),
+        _ => format!("\n{text}"),
+    }
+}
+
+/// The table of measures other than request times where nothing is compared; empty if there are none.
+fn levels(results: &Results, v: &ForegroundVerdict) -> String {
+    let mut text = list(&["measure", "background", "value"]);
+    let mut rows = 0;
+    for (background, judged) in swell_verdict::levels(results, &v.foreground) {
+        for j in judged.iter().filter(|j| j.measure != "time") {
+            let [name, value, ..] = judgement(j);
+            text.add_row(vec![
+                shortened(&name, 24),
+                shortened(&background, 12),
+                value,
             ]);
             rows += 1;
         }

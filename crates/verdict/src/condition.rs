@@ -1,6 +1,7 @@
 //! A foreground beside a background: its runs, and the times of their requests.
 
 use swell_experiment::file::Background;
+use swell_experiment::measure::Failing;
 use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::{Results, RunResult};
 use swell_stats::{Bootstrap, Estimate, Observation};
@@ -53,6 +54,8 @@ pub(super) struct Condition<'r> {
     pub(super) paired: bool,
     /// Runs with warnings.
     pub(super) warned: Warned,
+    /// What shows that the foreground does not work.
+    pub(super) failing: Vec<Failing>,
     /// One-way propagation delay of the foreground's path, up and down, seconds.
     pub(super) propagation: [f64; 2],
     /// The name of its run directory, where two are compared.
@@ -79,6 +82,11 @@ impl<'r> Condition<'r> {
         let runs = validity::runs(results, foreground, background.name());
         let warned = Warned::of(results, foreground, background.name(), |_| true);
         let propagation = own::propagation(&results.experiment, foreground);
+        let all = results.experiment.foreground.iter();
+        let failing = all
+            .filter(|f| f.name() == foreground)
+            .flat_map(|f| f.failing())
+            .collect();
         Condition {
             background,
             runs: Vec::new(),
@@ -86,6 +94,7 @@ impl<'r> Condition<'r> {
             seconds: Vec::new(),
             paired: true,
             warned,
+            failing,
             propagation,
             of_run: None,
         }

@@ -71,6 +71,7 @@ use serde::Serialize;
 use swell_base::{Code, Warning};
 use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS, Observation, PairedRatio};
 
+use swell_experiment::file::File;
 use swell_experiment::made_up::MadeUp;
 use swell_experiment::observe::Outcome;
 use swell_experiment::store::Results;
@@ -127,8 +128,8 @@ pub struct ForegroundVerdict {
     pub comparisons: Vec<Comparison>,
     /// Does background traffic matter? Yes where any of the backgrounds does, no where none does.
     pub matters: Answer,
-    /// Whether it fails without background traffic: more than a tenth of its requests beside the reference, or all of
-    /// them beside everything.
+    /// Whether it fails without background traffic: more than a tenth of its requests fail or are given up beside the
+    /// reference, or all of them beside everything, or a measure of its own shows it beside the reference.
     pub application_failed: bool,
     /// Is a parametric background of the same mean rate enough? `None` without comparisons.
     pub parametric_enough: Option<Answer>,
@@ -282,20 +283,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
         .map(|background| Condition::new(results, name, background, &bootstrap))
         .collect();
     let file = &results.experiment;
-    let own = || file.foreground.iter().filter(|f| f.name() == name);
-    let paths = own().next().map(|f| Paths::of_all(file.ways(&f.route())));
-    let paths = paths.unwrap_or_default();
-    let all = || conditions.iter().flat_map(|c| c.runs.iter().flatten());
-    let asked = Asked {
-        directions: own::directions(own().next(), &paths, all().copied()),
-        datagrams: own().any(|f| f.is_open_loop()) && own::are_timed(all().copied()),
-        sizes: own().flat_map(|f| f.sizes()).copied().collect(),
-        measures: own().flat_map(|f| f.measures()).collect(),
-        program: own().any(|f| f.program().is_some()),
-        end: file.run.duration.as_secs_f64(),
-        bootstrap,
-        paths,
-    };
+    let asked = asked(file, name, &conditions, bootstrap);
     let reference = listed.iter().position(|b| b.is_none());
     let mut backgrounds: Vec<BackgroundVerdict> = conditions
         .iter()
@@ -372,6 +360,40 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
     let texts: Vec<&str> = verdict.paragraphs.iter().map(|p| &*p.text).collect();
     verdict.sentence = texts.join(" ");
     verdict
+}
+
+/// What is asked about a foreground.
+fn asked(file: &File, name: &str, conditions: &[Condition<'_>], bootstrap: Bootstrap) -> Asked {
+    let own = || file.foreground.iter().filter(|f| f.name() == name);
+    let paths = own().next().map(|f| Paths::of_all(file.ways(&f.route())));
+    let paths = paths.unwrap_or_default();
+    let all = || conditions.iter().flat_map(|c| c.runs.iter().flatten());
+    Asked {
+        directions: own::directions(own().next(), &paths, all().copied()),
+        datagrams: own().any(|f| f.is_open_loop()) && own::are_timed(all().copied()),
+        sizes: own().flat_map(|f| f.sizes()).copied().collect(),
+        measures: own().flat_map(|f| f.measures()).collect(),
+        program: own().any(|f| f.program().is_some()),
+        end: file.run.duration.as_secs_f64(),
+        bootstrap,
+        paths,
+    }
+}
+
+/// What the measures of a foreground are beside each background, for one that nothing is compared about: the background,
+/// and each measure against itself.
+pub fn levels(results: &Results, foreground: &str) -> Vec<(String, Vec<Judgement>)> {
+    let bootstrap = Bootstrap::seeded(results.experiment.run.seed);
+    let listed = results.experiment.background.iter();
+    let new = |background| Condition::new(results, foreground, background, &bootstrap);
+    let conditions: Vec<Condition<'_>> = listed.map(new).collect();
+    let asked = asked(&results.experiment, foreground, &conditions, bootstrap);
+    let each = conditions.iter().map(|c| {
+        let found = values::judgements(&asked, c, c);
+        let judged = found.judged.into_iter().chain(found.beside).collect();
+        (c.background.name().into(), judged)
+    });
+    each.collect()
 }
 
 fn background(

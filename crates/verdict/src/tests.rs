@@ -119,6 +119,7 @@ fn condition<'r>(results: &'r Results, background: &'r Background) -> Condition<
         seconds: vec![None; PERCENTILES.len()],
         paired: true,
         warned: validity::Warned::default(),
+        failing: Vec::new(),
         propagation: [0.0; 2],
         of_run: None,
     }

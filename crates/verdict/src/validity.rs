@@ -8,14 +8,15 @@ use swell_stats::{MIN_REPLICATIONS, mean, quantile_name};
 use super::condition::names;
 use super::judge::{Judgement, Statistic};
 use super::loads::Loads;
+use super::numbers::quantity;
 use super::values::Found;
 use super::{Answer, BackgroundVerdict, Comparison, Condition, DECISIVE, MARGIN, values};
 use swell_experiment::kinds::Part;
-use swell_experiment::measure::Better;
-use swell_experiment::observe::Outcome;
+use swell_experiment::measure::{Better, Failing};
+use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::{Results, RunResult};
 
-/// A program does not work if more than this share of its requests fail without background traffic.
+/// A program does not work if more than this share of its requests fail or are given up without background traffic.
 const BROKEN: f64 = 0.10;
 
 /// The runs of `foreground` beside `background` by replication; `None` for those that were late.
@@ -160,13 +161,7 @@ pub(super) fn against(
     found: &Found,
 ) -> Vec<String> {
     let mut reasons = in_common(with, alone, found);
-    let failed = share_failed(alone);
-    if failed > BROKEN {
-        reasons.push(format!(
-            "{:.0} % of the requests fail without background traffic",
-            failed * 100.0
-        ));
-    }
+    reasons.extend(failures(alone));
     reasons.extend(loads.missed());
     reasons
 }
@@ -207,15 +202,64 @@ pub(super) fn at_equal_load(
 /// Whether the application does not work without background traffic or, where there is no `reference`, at all.
 pub(super) fn application_failed(reference: Option<&Condition<'_>>, all: &[Condition<'_>]) -> bool {
     match reference {
-        Some(alone) => share_failed(alone) > BROKEN,
+        Some(alone) => !failures(alone).is_empty(),
         None => !all.is_empty() && all.iter().all(|c| share_failed(c) == 1.0),
     }
 }
 
+/// Reasons why the application does not work without background traffic; none if it does.
+fn failures(alone: &Condition<'_>) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let failed = share_failed(alone);
+    if failed > BROKEN {
+        let given_up = alone
+            .failing
+            .iter()
+            .any(|f| matches!(f, Failing::GivenUp(_)));
+        reasons.push(format!(
+            "{:.0} % of the requests fail{} without background traffic",
+            failed * 100.0,
+            if given_up { " or are given up" } else { "" }
+        ));
+    }
+    for failing in &alone.failing {
+        let (name, unit, limit, bound) = match *failing {
+            Failing::Above(name, unit, limit) => (name, unit, limit, "more"),
+            Failing::Below(name, unit, limit) => (name, unit, limit, "less"),
+            Failing::GivenUp(_) => continue,
+        };
+        let all = alone
+            .runs
+            .iter()
+            .flatten()
+            .flat_map(|r| &r.observed.measures);
+        let values: Vec<f64> = all.filter(|m| m.measure == name).map(|m| m.value).collect();
+        let fails = |value: &f64| match failing {
+            Failing::Below(..) => *value < limit,
+            _ => *value > limit,
+        };
+        reasons.extend(mean(&values).filter(fails).map(|value| {
+            format!(
+                "its mean {name} is {} without background traffic, where {bound} than {} is failure",
+                quantity(value, unit),
+                quantity(limit, unit)
+            )
+        }));
+    }
+    reasons
+}
+
+/// The share of the requests that failed or were given up.
 fn share_failed(of: &Condition<'_>) -> f64 {
     let requests = || of.runs.iter().flatten().flat_map(|r| &r.observed.requests);
-    let failed = requests().filter(|r| r.outcome == Outcome::Failed).count();
-    failed as f64 / requests().count().max(1) as f64
+    let given_up = |r: &Request| {
+        // Times are rounded to nanoseconds.
+        let watched = r.observed_until - r.start + 1e-8;
+        let after = |f: &Failing| matches!(f, Failing::GivenUp(after) if watched >= *after);
+        r.outcome == Outcome::Unfinished && of.failing.iter().any(after)
+    };
+    let failed = requests().filter(|r| r.outcome == Outcome::Failed || given_up(r));
+    failed.count() as f64 / requests().count().max(1) as f64
 }
 
 /// Reasons to withhold an answer that hold for any comparison: too few valid runs, or nothing measured.

@@ -446,6 +446,9 @@ fn cheapest(v: &ForegroundVerdict, suite: &Suite) -> Paragraph {
         };
         let wanted = match (c.sufficient, c.replications_wanted) {
             (Answer::Unclear, Some(n)) => format!("; about {n} replications would tell"),
+            (Answer::Unclear, None) if c.withheld.is_empty() && c.open.is_empty() => {
+                unforeseen(&c.judged).into()
+            }
             _ => String::new(),
         };
         side.line() + &wanted
@@ -453,6 +456,17 @@ fn cheapest(v: &ForegroundVerdict, suite: &Suite) -> Paragraph {
     Paragraph {
         text,
         lines: suite.candidates.iter().map(line).collect(),
+    }
+}
+
+/// Why no number of replications is known that would tell about a candidate.
+fn unforeseen(judged: &[Judgement]) -> &'static str {
+    let known = |j: &Judgement| Known::of(&j.ratio) == Known::Interval;
+    match !judged.is_empty() && judged.iter().all(known) {
+        true => {
+            "; a ratio is so near the margin that more than 10 000 replications would be needed"
+        }
+        false => "; how many replications would tell is not known",
     }
 }
 

@@ -1,6 +1,7 @@
 //! A foreground: viewers of media streams, sent as datagrams at playback speed.
 
 mod config;
+mod repair;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +35,7 @@ pub mod measures {
 }
 
 pub use config::StreamConfig;
+use repair::Missing;
 
 /// Timeout after which a request without a response is repeated.
 const PATIENCE: Dur = Dur::from_secs(1);
@@ -41,10 +43,6 @@ const PATIENCE: Dur = Dur::from_secs(1);
 const OUTAGE: Dur = Dur::from_millis(1_500);
 /// Payload of a request.
 const ASK: u32 = 100;
-/// Payload of a NACK: RTCP and feedback header, then 4 bytes per packet (RFC 4585 section 6.2.1).
-const NACK: [u32; 2] = [12, 4];
-/// Largest number of packets in a NACK.
-const NAMED: usize = 300;
 
 /// Viewers of media streams.
 ///
@@ -52,10 +50,12 @@ const NAMED: usize = 300;
 /// the buffer is full. A frame that is incomplete at its playback time is skipped if a later frame is complete, or
 /// the stream has ended. Otherwise playback stops until the buffer is full again, or the stream has ended. A gap in
 /// the packet numbers is requested at once, and again after a round trip and a frame time. If the packet is needed
-/// within two round trips, it is requested again after a frame time.
+/// within two round trips, it is requested again after a frame time. Each further wait is twice as long: RFC 4588
+/// section 6.3 bases the wait on the round trip and lets it grow with every request for the same packet.
 ///
-/// A viewer does not know whether the end of a stream is lost or late. The stream has ended when its media time is
-/// over and the viewer has waited in vain: if it requests missing packets, for the answer to a request and its
+/// A viewer does not know whether the end of a stream is lost or late. It requests the end when it should have come at
+/// the pace of the media, counted from the latest arrival, so not while packets arrive late but in order. The stream
+/// has ended when its media time is over and the viewer has waited in vain: if it requests missing packets, for the answer to a request and its
 /// repetition; if more than the last frame lacks, for as long as an outage may last.
 ///
 /// A viewing lasts for a fixed time, so that packets which a bad network does not deliver in time have an effect.
@@ -73,14 +73,6 @@ enum Sent {
     Ask,
     Nack(Vec<u32>),
     Media { packet: u32, again: bool },
-}
-
-/// A missing packet.
-#[derive(Clone, Copy, Debug)]
-struct Missing {
-    asked: Time,
-    times: u32,
-    next: Time,
 }
 
 /// State of a stream, at both ends.
@@ -305,9 +297,10 @@ impl Stream {
             *bytes += u64::from(payload);
         }
         if let Some(missing) = viewing.missing.remove(&packet)
-            && missing.times == 1
+            && let Some(asked) = missing.asked
         {
-            let took = now.since(missing.asked);
+            // More than a round trip if the first answer was lost, but never less: a queue is noticed.
+            let took = now.since(asked);
             viewing.round_trip = viewing.round_trip.scale(0.875) + took.scale(0.125);
         }
         viewing.look_for(packet + 1, now);
@@ -394,52 +387,6 @@ impl Stream {
         actions.push(Action::Timer(due.since(now), PLAY | conn));
     }
 
-    /// Requests missing packets that are due, and sets the timer to repeat the requests.
-    fn ask_again(&mut self, now: Time, conn: u64, actions: &mut Vec<Action>) {
-        let (per_frame, _) = self.config.cut();
-        let (frame_time, fps) = (self.config.frame_time(), f64::from(self.config.frames));
-        let viewing = &mut self.viewings[conn as usize];
-        let (next, clock) = (viewing.next, viewing.clock);
-        viewing.missing.retain(|j, _| j / per_frame >= next);
-        // A retransmitted packet waits behind the packets that were sent before it.
-        let round_trip = viewing.round_trip + frame_time;
-        let mut due = Vec::new();
-        for (&j, missing) in &mut viewing.missing {
-            if missing.next > now {
-                continue;
-            }
-            due.push(j);
-            let hurried = clock.is_some_and(|(frame, at)| {
-                let wanted = at + Dur::from_secs_f64(f64::from(j / per_frame - frame) / fps);
-                wanted.since(now) < round_trip * 2
-            });
-            *missing = Missing {
-                asked: now,
-                times: missing.times + 1,
-                next: now + if hurried { frame_time } else { round_trip },
-            };
-        }
-        for part in due.chunks(NAMED) {
-            viewing.sent.push(Sent::Nack(part.to_vec()));
-            let payload = NACK[0] + NACK[1] * part.len() as u32;
-            actions.push(Action::SendDatagram(
-                Conn(conn as u32),
-                End::Client,
-                payload,
-            ));
-        }
-        let soonest = viewing.missing.values().map(|m| m.next).min();
-        if viewing.repair_at <= now {
-            viewing.repair_at = Time::MAX;
-        }
-        if let Some(soonest) = soonest
-            && soonest < viewing.repair_at
-        {
-            viewing.repair_at = soonest;
-            actions.push(Action::Timer(soonest.since(now), REPAIR | conn));
-        }
-    }
-
     /// The viewing ends.
     fn over(&mut self, now: Time, conn: u64) {
         let viewing = &mut self.viewings[conn as usize];
@@ -511,37 +458,12 @@ impl Stream {
             SEND => self.send(now, conn, actions),
             PLAY => self.play(now, conn, actions),
             REPAIR => self.ask_again(now, conn, actions),
-            TAIL => {
-                // No later packet will reveal gaps at the end of the stream.
-                let viewing = &mut self.viewings[conn as usize];
-                viewing.look_for(viewing.got.len() as u32, now);
-                if self.config.repair {
-                    self.ask_again(now, conn, actions);
-                }
-                self.await_end(now, conn, actions);
-            }
+            TAIL => self.tail(now, conn, actions),
             _ => {
                 self.over(now, conn);
                 actions.push(Action::Abort(Conn(conn as u32)));
             }
         }
-    }
-}
-
-impl Viewing {
-    /// Marks packets before `end` that have not arrived as missing.
-    fn look_for(&mut self, end: u32, now: Time) {
-        for j in self.seen..end {
-            if !self.got[j as usize] {
-                let missing = Missing {
-                    asked: now,
-                    times: 0,
-                    next: now,
-                };
-                self.missing.insert(j, missing);
-            }
-        }
-        self.seen = self.seen.max(end);
     }
 }
 

@@ -18,7 +18,7 @@ use crate::backend::{Offered, RunError};
 use crate::exporter::{Exported, Exporter};
 use crate::file::check::Findings;
 use crate::file::{ACCESS_DELAY, BackendKind, LoadBasis, RateSpec, Route, Stack};
-use crate::measure::Measure;
+use crate::measure::{Failing, Measure};
 use crate::observe::Observations;
 use crate::plan::{Capture, Traces};
 use crate::store::{Measured, ModelFacts};
@@ -340,6 +340,11 @@ pub(crate) trait Keys {
 
     /// Its measures as a foreground, the most informative first.
     fn measures(&self) -> Vec<Measure>;
+
+    /// What shows that it does not work, apart from requests that fail.
+    fn failing(&self) -> Vec<Failing> {
+        Vec::new()
+    }
 
     /// The directions in which it sends data as a foreground, up and down, if its keys say so.
     fn sends(&self) -> Option<[bool; 2]> {

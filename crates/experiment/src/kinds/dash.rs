@@ -13,7 +13,7 @@ use super::{Active, Traffic};
 use crate::backend::RunError;
 use crate::file::check::Findings;
 use crate::file::{Route, TcpSettings};
-use crate::measure::{Better, Measure};
+use crate::measure::{Better, Failing, Measure};
 use crate::simulate::transport::tcp;
 
 /// Viewers who fetch segments of media over a kept TCP connection, each at a bitrate that the player chooses
@@ -207,6 +207,15 @@ impl Keys for Dash {
             lower(measures::STARTUP, "s", 1.0),
             lower(measures::SWITCHES, "", 5.0),
             higher(measures::SPEED).beside(),
+        ]
+    }
+
+    fn failing(&self) -> Vec<Failing> {
+        let length = self.length.as_secs_f64();
+        vec![
+            Failing::Above(measures::STALLED, "s", 0.1 * length),
+            // Playback that never starts does not stop either.
+            Failing::Above(measures::STARTUP, "s", length),
         ]
     }
 

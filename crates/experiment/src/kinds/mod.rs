@@ -289,6 +289,11 @@ impl Part {
         self.keys().measures()
     }
 
+    /// What shows that it does not work as a foreground, apart from requests that fail.
+    pub fn failing(&self) -> Vec<crate::measure::Failing> {
+        self.keys().failing()
+    }
+
     /// The directions in which it sends data as a foreground, up and down, if its keys say so.
     pub fn sends(&self) -> Option<[bool; 2]> {
         self.keys().sends()

@@ -19,7 +19,7 @@ use crate::backend::RunError;
 use crate::file::check::Findings;
 use crate::file::{BackendKind, Route, Stack, TcpSettings};
 use crate::hash::Hash;
-use crate::measure::{COMPLETION_TIME, FAILURES, FIRST_BYTE, Measure, REQUEST_RATE};
+use crate::measure::{COMPLETION_TIME, FAILURES, FIRST_BYTE, Failing, Measure, REQUEST_RATE};
 use crate::simulate::transport::{is_quic, quic, tcp};
 use crate::store::ModelFacts;
 
@@ -274,6 +274,11 @@ impl Keys for Page {
             REQUEST_RATE.never_alone(),
             FAILURES,
         ]
+    }
+
+    fn failing(&self) -> Vec<Failing> {
+        let given_up = |every: Dur| Failing::GivenUp(every.as_secs_f64());
+        self.every.into_iter().map(given_up).collect()
     }
 
     fn clients(&self) -> u32 {

@@ -13,7 +13,7 @@ use super::{Active, Traffic};
 use crate::backend::RunError;
 use crate::file::check::Findings;
 use crate::file::{Route, TcpSettings};
-use crate::measure::{Better, Measure};
+use crate::measure::{Better, Failing, Measure};
 use crate::simulate::transport::tcp;
 
 /// Viewers of a media stream, sent in datagrams at the pace at which it is played. A viewer plays once it has its
@@ -226,6 +226,14 @@ impl Keys for MediaStream {
             lower(measures::AGAIN, "B", 0.01 * sent).beside(),
             lower(measures::JITTER, "s", 0.001).beside(),
             lower(measures::GAP, "s", 0.001).beside(),
+        ]
+    }
+
+    fn failing(&self) -> Vec<Failing> {
+        vec![
+            Failing::Above(measures::LATE, "", 0.1),
+            Failing::Above(measures::LOST, "", 0.1),
+            Failing::Above(measures::STALLED, "s", 0.1 * self.length.as_secs_f64()),
         ]
     }
 

@@ -18,7 +18,7 @@ use super::{Active, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::file::check::Findings;
 use crate::file::{Route, TcpSettings};
-use crate::measure::{Better, Measure};
+use crate::measure::{Better, Failing, Measure};
 use crate::simulate::transport::tcp;
 
 /// Calls, each with a speaker at both ends. A speaker talks in spurts, of exponential lengths as the pauses between
@@ -216,6 +216,14 @@ impl Keys for Voice {
 
     fn measures(&self) -> Vec<Measure> {
         vec![MOS, UNPLAYED]
+    }
+
+    fn failing(&self) -> Vec<Failing> {
+        // Below a MOS of 2, the mean opinion is worse than "poor" (ITU-T P.800).
+        vec![
+            Failing::Below(SCORE, "", 2.0),
+            Failing::Above(UNHEARD, "", 0.1),
+        ]
     }
 
     fn clients(&self) -> u32 {

@@ -1,6 +1,7 @@
 //! Questions that the runs cannot answer.
 
 use super::*;
+use swell_experiment::observe::MeasureSample;
 
 #[test]
 fn late_runs_decide_nothing() {
@@ -256,6 +257,82 @@ fn an_application_that_fails_without_background_is_not_judged() {
         "{}",
         full_text(&then)
     );
+}
+
+/// Results of another foreground called `web`, with the same values of its measures in every run.
+fn rated(foreground: &str, values: &[(&str, f64)]) -> Results {
+    let mut results = results(10, |_, _| 1.0);
+    let text = experiment(10).replace("kind = \"web\"\nobject = \"100kB\"", foreground);
+    // Long enough for a viewing.
+    let text = text.replace("22s", "100s");
+    results.experiment = file::read(&text, "x").unwrap();
+    for run in &mut results.runs {
+        run.observed.requests.clear();
+        run.observed.measures = values
+            .iter()
+            .map(|&(measure, value)| MeasureSample {
+                measure: measure.into(),
+                value,
+                at: 5.0,
+            })
+            .collect();
+    }
+    results
+}
+
+#[test]
+fn a_kind_that_rates_itself_fails_by_its_own_measures() {
+    let dash = "kind = \"dash\"\nlength = \"30s\"";
+    let stream = "kind = \"stream\"\nlength = \"20s\"";
+    let voice = "kind = \"voice\"";
+    for (kind, values, fails) in [
+        (dash, [("stall time", 6.74), ("start-up", 5.0)], true),
+        (dash, [("stall time", 2.0), ("start-up", 5.0)], false),
+        (dash, [("stall time", 0.0), ("start-up", 40.0)], true),
+        (
+            stream,
+            [("lost frame share", 0.66), ("stall time", 0.1)],
+            true,
+        ),
+        (
+            stream,
+            [("lost frame share", 0.05), ("stall time", 0.1)],
+            false,
+        ),
+        (voice, [("MOS", 1.4), ("unplayed", 0.05)], true),
+        (voice, [("MOS", 2.9), ("unplayed", 0.2)], true),
+        (voice, [("MOS", 2.9), ("unplayed", 0.05)], false),
+    ] {
+        let v = Verdict::of(&rated(kind, &values)).foregrounds.remove(0);
+        assert_eq!(v.application_failed, fails, "{values:?}: {}", v.sentence);
+        let withheld = v.backgrounds[1].withheld.iter();
+        let said = withheld.filter(|r| r.contains("is failure")).count();
+        assert_eq!(said, usize::from(fails), "{values:?}: {}", v.sentence);
+    }
+}
+
+#[test]
+fn pages_that_are_given_up_have_failed() {
+    for every in [3, 4] {
+        let mut results = results(10, |_, _| 1.0);
+        let page = format!("kind = \"page\"\nevery = \"{every}s\"");
+        let text = experiment(10).replace("kind = \"web\"\nobject = \"100kB\"", &page);
+        results.experiment = file::read(&text, "x").unwrap();
+        let requests = results.runs.iter_mut();
+        for (i, r) in requests.flat_map(|r| &mut r.observed.requests).enumerate() {
+            if i % 5 == 0 {
+                r.outcome = Outcome::Unfinished;
+                r.observed_until = r.start + 3.0;
+            }
+        }
+        let v = Verdict::of(&results).foregrounds.remove(0);
+        // Those that the end of a run cuts off have not been given up.
+        assert_eq!(v.application_failed, every == 3, "{}", v.sentence);
+        let said = v
+            .sentence
+            .contains("20 % of the requests fail or are given up");
+        assert_eq!(said, every == 3, "{}", v.sentence);
+    }
 }
 
 #[test]

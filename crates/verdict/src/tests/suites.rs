@@ -157,3 +157,25 @@ fn a_false_sufficient_is_as_rare_as_claimed() {
         }
     }
 }
+
+/// A ratio at the margin tells nothing, however often it is measured. The line says so.
+#[test]
+fn a_candidate_at_the_margin_has_no_number_of_replications() {
+    let noise = |replication: usize| [0.2, -0.2][replication % 2];
+    let logs = [0.0, 0.0, f64::ln(1.0999)];
+    let draw = |log: f64| {
+        let apart = |r: usize| if log > 0.0 { log + noise(r) } else { 0.0 };
+        let run = |r| (0..100).map(|k| f64::from(k) / 100.0 + apart(r)).collect();
+        (0..10).map(run).collect()
+    };
+    let draws: Draws = logs.map(draw).into();
+    let mut results = made(&draws, |_, _, _| None);
+    results.experiment.run.suite = Some("learnt".into());
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    let suite = v.suite.as_ref().unwrap();
+    let poisson = &suite.candidates[1];
+    let found = (poisson.sufficient, poisson.replications_wanted);
+    let text = full_text(&v);
+    assert_eq!(found, (Answer::Unclear, None), "{text}");
+    assert!(text.contains("more than 10 000 replications"), "{text}");
+}

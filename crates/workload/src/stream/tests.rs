@@ -197,3 +197,40 @@ fn an_outage_at_the_end_is_no_end() {
         }
     }
 }
+
+/// What the server sent again in a viewing of 1 MB over a link of this rate, with room for this many bytes; in MB.
+fn repaired(rate: u64, room: u64) -> f64 {
+    let length = Dur::from_secs(20);
+    let delay = Dur::from_millis(20);
+    let rate = Rate::from_bps(rate);
+    let mut free = Time::ZERO;
+    let network = |now: Time, what: &Sent| {
+        let Sent::Media { .. } = what else {
+            return Some(delay);
+        };
+        let queued = free.since(now);
+        if rate.carried_in(queued).0 + 861 > room {
+            return None;
+        }
+        free = now + queued + rate.transmit(Bytes(861));
+        Some(free.since(now) + delay)
+    };
+    let mut stream = watched_over((length, Dur::from_secs(5), 2.0), true, network);
+    let samples = stream.take_samples();
+    let again = samples.iter().find(|s| s.measure == measures::AGAIN);
+    again.expect("one").value / 1e6
+}
+
+/// What is queued and arrives in order is not requested again, however late it is.
+#[test]
+fn what_is_only_late_is_not_requested() {
+    assert_eq!(repaired(300_000, 10_000_000), 0.0);
+}
+
+/// A queue that is always full makes packets miss, and delays what is sent again. With waits of a round trip
+/// it would be 5 MB.
+#[test]
+fn requests_do_not_grow_by_their_own_answers() {
+    let again = repaired(300_000, 8_000);
+    assert!((0.1..2.5).contains(&again), "{again}");
+}
