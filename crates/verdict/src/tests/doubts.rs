@@ -364,8 +364,8 @@ fn a_code_is_one_doubt_of_a_foreground() {
             request.outcome = Outcome::Unfinished;
         }
     }
-    let with = |code: &str, results: &Results| -> Vec<String> {
-        let v = Verdict::of(results).foregrounds.remove(0);
+    let with = |code: &str, of: &Results| -> Vec<String> {
+        let v = Verdict::of(of).foregrounds.remove(0);
         let own = v.doubts.into_iter().filter(|d| d.code == code);
         own.map(|d| d.message).collect()
     };
