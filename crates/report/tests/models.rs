@@ -73,7 +73,7 @@ fn the_curve_of_response_sizes_is_the_share_of_responses() {
             let drawn = format!("data-name=\"{}\"", class.name);
             if svg.contains(&drawn) {
                 let digits: String = svg
-                    .split(&format!(">{}</text>", class.name))
+                    .split(&format!(">{}<tspan", class.name))
                     .nth(1)
                     .and_then(|rest| rest.split("n = ").nth(1))
                     .map(|rest| rest.split('<').next().unwrap_or(""))
