@@ -126,7 +126,7 @@ pub fn usable(dir: &Path, fresh: bool, name: &str) -> Result<(), Error> {
         return Ok(());
     }
     let names = found.iter().filter_map(|file| file.file_name());
-    let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+    let names: Vec<_> = names.map(|n| n.to_string_lossy()).collect();
     let message = format!(
         "{} holds no study, and a study there would write over {}",
         dir.display(),

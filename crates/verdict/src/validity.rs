@@ -124,7 +124,7 @@ const LACKING: [(Code, &str); 3] = [
 ];
 
 /// Codes of warnings of a model that may do more or less harm than its trace, and how it differs.
-const UNLIKE: [(&str, &str); 1] = [("turns-merged", "has larger bursts than its trace")];
+const UNLIKE: [(Code, &str); 1] = [(Code::TurnsMerged, "has larger bursts than its trace")];
 
 /// Reasons why nobody may say that the traffic of these models does no harm: they lack some that their traces do.
 pub(super) fn lacking(results: &Results, background: &Part) -> Vec<String> {
@@ -139,7 +139,7 @@ pub(super) fn unlike(results: &Results, background: &Part) -> Vec<String> {
 }
 
 /// What these codes of warnings say about the models of a background.
-fn of_models(results: &Results, background: &Part, codes: &[(&str, String)]) -> Vec<String> {
+fn of_models(results: &Results, background: &Part, codes: &[(Code, String)]) -> Vec<String> {
     let leaves = results.experiment.leaves(background);
     let models = leaves
         .iter()

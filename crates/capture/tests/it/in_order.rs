@@ -226,7 +226,7 @@ fn copies_that_come_much_later_are_dropped() {
         let alone = (0..3 * n).map(|i| one(i, sent(i) - 60_000_000, 64));
         let (_, late, said) = kept(&file(alone.chain(all)));
         assert!(late > n / 2, "{lag:?}: {late}");
-        assert_eq!(said, ["captured-twice"]);
+        assert_eq!(said, [Code::CapturedTwice]);
     }
 }
 

@@ -146,7 +146,7 @@ pub(crate) mod tests {
         }
     }
 
-    fn of<'d>(doubts: &'d [Warning], code: Code) -> Vec<&'d str> {
+    fn of(doubts: &[Warning], code: Code) -> Vec<&str> {
         let own = doubts.iter().filter(|d| d.code == code);
         own.map(|d| d.message.as_str()).collect()
     }

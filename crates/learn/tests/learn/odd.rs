@@ -206,7 +206,7 @@ fn long_connections_share_the_room_of_a_model() {
         m.check().expect("a learnt model holds together");
         let items: usize = m.sessions.iter().map(|s| s.items()).sum();
         assert!(items <= budget, "{items} {budget}");
-        let merged = m.warnings.iter().find(|w| w.code == "turns-merged");
+        let merged = m.warnings.iter().find(|w| w.code == Code::TurnsMerged);
         let turns = |s: &swell_traffic::Session| s.items() > REQUESTS;
         let whole = m.sessions.iter().filter(|s| turns(s)).count();
         (m.sessions.len(), whole, merged.map(|w| w.severity))

@@ -364,15 +364,15 @@ fn a_code_is_one_doubt_of_a_foreground() {
             request.outcome = Outcome::Unfinished;
         }
     }
-    let with = |code: &str, of: &Results| -> Vec<String> {
+    let with = |code: Code, of: &Results| -> Vec<String> {
         let v = Verdict::of(of).foregrounds.remove(0);
         let own = v.doubts.into_iter().filter(|d| d.code == code);
         own.map(|d| d.message).collect()
     };
-    let unknown = with("censored-quantile", &results);
+    let unknown = with(Code::CensoredQuantile, &results);
     assert_eq!(unknown.len(), 1, "{unknown:?}");
     assert!(unknown[0].contains("p50, p90, p95: not identifiable, 10 of 10 requests"));
-    let few = with("few-samples", &results);
+    let few = with(Code::FewSamples, &results);
     assert_eq!(few.len(), 1, "{few:?}");
     assert_eq!(few[0].matches("10 requests are few").count(), 1);
     for run in &mut results.runs {
@@ -380,7 +380,7 @@ fn a_code_is_one_doubt_of_a_foreground() {
             run.observed.requests.truncate(1);
         }
     }
-    let apart = with("few-samples", &results);
+    let apart = with(Code::FewSamples, &results);
     assert_eq!(apart.len(), 1, "{apart:?}");
     assert!(apart[0].contains("against none: 5 requests") && apart[0].contains(": 10 requests"));
     assert_eq!(apart[0].matches("are wanted beyond each").count(), 1);
@@ -393,12 +393,12 @@ fn few_replications_have_one_number() {
     let cell = results.runs.iter().find(|r| r.cell.background != "none");
     let cell = cell.unwrap().cell.clone();
     let name = cell.background.clone();
-    let warning = Warning::warning("emulator-late", "late");
+    let warning = Warning::warning(Code::EmulatorLate, "late");
     let warnings = &mut results.manifest.run_warnings;
     warnings.push(swell_experiment::store::RunWarning { cell, warning });
     let v = Verdict::of(&results).foregrounds.remove(0);
     assert!(full_text(&v).starts_with("With only 3 replications"));
-    let few = v.doubts.iter().find(|d| d.code == "few-replications");
+    let few = v.doubts.iter().find(|d| d.code == Code::FewReplications);
     let message = &few.unwrap().message;
     assert!(
         message.starts_with(&format!("3 of 4 replications with {name}: ")),

@@ -584,7 +584,7 @@ fn a_model_that_lacks_traffic_of_its_trace_leaves_no_open() {
     }
     // Larger bursts than the trace's do harm of their own.
     for slower in [1.0, 2.0] {
-        let (unclear, nothing, text) = answers("turns-merged", slower);
+        let (unclear, nothing, text) = answers(Code::TurnsMerged, slower);
         assert_eq!((unclear, nothing), (Some(Answer::Unclear), None), "{text}");
         assert!(text.contains("the model polls has larger bursts"), "{text}");
     }

@@ -47,13 +47,13 @@ fn harm_in_a_few_of_many_values_shows_in_their_mean() {
     assert!((found.ratio.value - 3.0).abs() < 1e-9, "{found:?}");
     assert!(full_text(&v).contains("x is 0.0200 against 0"));
     // The same however much of it there is without traffic, if it is less than half of the sum.
-    let more = |b: &str, i: u32| 0.05 + lost(b, i);
-    let v = reporting(0.01, more);
+    let more = |background: &str, i: u32| 0.05 + lost(background, i);
+    let both = reporting(0.01, more);
     assert_eq!(
-        of_learnt(&v).matters,
+        of_learnt(&both).matters,
         Some(Answer::Yes),
         "{}",
-        full_text(&v)
+        full_text(&both)
     );
 }
 
@@ -94,8 +94,9 @@ fn what_is_seen_beyond_the_last_percentile_that_is_judged_is_no_equality() {
         }
         Verdict::of(&results).foregrounds.remove(0)
     };
-    let v = jammed(1.0);
-    assert_eq!(of_learnt(&v).matters, Some(Answer::No), "{}", full_text(&v));
+    let same = jammed(1.0);
+    let text = full_text(&same);
+    assert_eq!(of_learnt(&same).matters, Some(Answer::No), "{text}");
     let v = jammed(5.0);
     let b = of_learnt(&v);
     assert_eq!(b.matters, Some(Answer::Unclear), "{}", full_text(&v));

@@ -20,7 +20,7 @@ fn simulated(text: &str) -> Manifest {
 }
 
 /// The messages of the warnings with this code.
-fn said<'m>(manifest: &'m Manifest, code: Code) -> Vec<&'m str> {
+fn said(manifest: &Manifest, code: Code) -> Vec<&str> {
     let warnings = manifest.warnings.iter().filter(|w| w.code == code);
     warnings.map(|w| &*w.message).collect()
 }
