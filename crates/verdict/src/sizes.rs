@@ -1,15 +1,17 @@
-//! Clients that request objects of several sizes in turn: each size is judged by itself.
+//! Clients that request objects of several sizes in turn: each size is judged by itself. Programs that request other
+//! sizes beside traffic.
 
 use std::collections::BTreeSet;
 
 use swell_base::Bytes;
 
+use super::MARGIN;
 use super::condition::request_time;
 use super::ratios::bounded;
 use super::requests::few_take_most;
 use super::values::{Asked, Found, Groups, Pairs, levels, mean_time};
-use swell_experiment::measure::{COMPLETION_TIME, MEAN_TIME};
-use swell_experiment::observe::Request;
+use swell_experiment::measure::{COMPLETION_TIME, FIRST_BYTE, MEAN_TIME, REQUEST_RATE};
+use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::RunResult;
 use swell_stats::mean;
 
@@ -76,4 +78,53 @@ pub(super) fn mean_as_listed(asked: &Asked, run: &RunResult) -> Option<f64> {
     };
     let each: Vec<f64> = asked.sizes.iter().map(of).collect::<Option<_>>()?;
     mean(&each)
+}
+
+/// Critical value of the two-sample Kolmogorov-Smirnov test at the 1 % level.
+const CRITICAL: f64 = 1.63;
+
+/// If a program receives responses of other sizes beside traffic, it adapts, and times of its requests are not those of
+/// the same requests: they are shown beside the verdict.
+pub(super) fn compare_only_alike(pairs: &Pairs<'_>, found: &mut Found) {
+    if !differ(pairs) {
+        return;
+    }
+    let of_requests = [&COMPLETION_TIME, &FIRST_BYTE, &MEAN_TIME, &REQUEST_RATE];
+    let all = std::mem::take(&mut found.judged).into_iter();
+    let (aside, judged) = all.partition(|j| of_requests.iter().any(|m| m.name == j.measure));
+    found.judged = judged;
+    found.beside.extend::<Vec<_>>(aside);
+    let [a, b] = &pairs.names;
+    found.open.push(format!(
+        "responses have other sizes {a} than {b}, so times of requests are not compared"
+    ));
+}
+
+/// Whether the distributions of the sizes of responses differ: by more than the margin in size, for a larger share of
+/// requests than the margin, chance, one request in each run of both, or the requests that did not finish would explain.
+fn differ(pairs: &Pairs<'_>) -> bool {
+    let sides = [&pairs.over, &pairs.under].map(|runs| {
+        let requests = runs.iter().flat_map(|r| &r.observed.requests);
+        let (done, other): (Vec<&Request>, _) = requests.partition(|r| r.outcome == Outcome::Done);
+        let mut sizes: Vec<u64> = done.iter().map(|r| r.bytes).collect();
+        sizes.sort_unstable();
+        let n = sizes.len() as f64;
+        let unfinished = other.len() as f64 / (other.len() as f64 + n);
+        (sizes, n / runs.len() as f64, unfinished)
+    });
+    let [(a, a_run, a_lost), (b, b_run, b_lost)] = &sides;
+    if a.is_empty() || b.is_empty() {
+        return false;
+    }
+    let share =
+        |of: &[u64], most: f64| of.partition_point(|&x| x as f64 <= most) as f64 / of.len() as f64;
+    // Of neighbours that are alike within the margin, neither counts as the smaller one.
+    let beyond = |a: &[u64], b: &[u64]| {
+        let each = a.iter().map(|&x| x as f64);
+        let apart = each.map(|x| share(a, x) - share(b, x * (1.0 + MARGIN)));
+        apart.fold(0.0, f64::max)
+    };
+    let chance = CRITICAL * (1.0 / a.len() as f64 + 1.0 / b.len() as f64).sqrt();
+    let explained = MARGIN.max(chance).max(2.0 / a_run.min(*b_run)) + a_lost + b_lost;
+    beyond(a, b).max(beyond(b, a)) > explained
 }

@@ -178,6 +178,9 @@ pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Conditio
             Source::Goodput => found.mean(measure, &pairs, value),
         }
     }
+    if asked.program {
+        sizes::compare_only_alike(&pairs, &mut found);
+    }
     found
         .beside
         .extend(beside.judged.into_iter().chain(beside.beside));

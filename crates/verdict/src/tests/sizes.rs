@@ -173,3 +173,42 @@ fn a_jam_that_either_size_meets_shows_in_the_mean_of_both() {
     assert!(mean.is_some_and(Judgement::worse), "{mean:?}");
     assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
 }
+
+/// A program that fetches 200 kB, or 1 kB after a fetch that was slow.
+#[test]
+fn a_program_that_asks_for_less_is_not_faster() {
+    let mut results = results(6, |_, _| 1.0);
+    program(&mut results, &[]);
+    let mut slower = results.clone();
+    for (adapts, of) in [(true, &mut results), (false, &mut slower)] {
+        for run in &mut of.runs {
+            let beside = run.cell.background != "none";
+            for r in &mut run.observed.requests {
+                let small = adapts && beside && r.index % 3 != 0;
+                // Headers differ by a few bytes.
+                r.bytes = if small { 1_000 } else { 200_000 } + u64::from(r.index % 7);
+                let took = if small { 0.01 } else { 0.1 };
+                r.last_byte = r.start + if beside { 1.5 * took } else { took };
+                r.observed_until = r.last_byte;
+            }
+        }
+    }
+    let v = judged(&results);
+    let b = &v.backgrounds[1];
+    let of_time = |all: &[Judgement]| all.iter().any(|j| j.measure == "time");
+    assert!(!of_time(&b.judged) && of_time(&b.beside), "{b:?}");
+    assert!(b.judged.iter().any(|j| j.measure == "goodput" && j.worse()));
+    assert!(
+        b.open.iter().any(|o| o.contains("other sizes")),
+        "{:?}",
+        b.open
+    );
+    // The same requests, only slower.
+    let b = &judged(&slower).backgrounds[1];
+    assert!(b.judged.iter().any(|j| j.measure == "time" && j.worse()));
+    assert!(
+        !b.open.iter().any(|o| o.contains("other sizes")),
+        "{:?}",
+        b.open
+    );
+}
