@@ -500,4 +500,5 @@ fn local() -> Path {
 }
 
 #[cfg(test)]
+#[path = "model/tests.rs"]
 mod tests;
