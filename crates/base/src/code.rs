@@ -69,6 +69,7 @@ codes! {
         StretchedMeasure = "stretched-measure",
         NoRequest = "no-request",
         NoConnection = "no-connection",
+        CalledBack = "called-back",
         RateMissed = "rate-missed",
         MatchedApart = "matched-apart",
         CopiedApart = "copied-apart",

@@ -13,6 +13,7 @@ mod programs;
 mod requests;
 mod serve;
 mod side;
+mod unrequested;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -8,6 +8,7 @@ use swell_experiment::observe::{Outcome, Request};
 
 use super::place::CLIENT;
 use super::programs::Exit;
+use super::unrequested;
 use crate::turns::CHANGED;
 use crate::{Connection, Conversations, Ending, Exchange, Label, Late};
 
@@ -102,41 +103,9 @@ pub(super) fn requests(
             "small periodic exchanges that keep connections alive are not among the requests",
         ));
     }
-    doubts.extend(unasked(conversations));
+    doubts.extend(unrequested::unasked(conversations));
+    doubts.extend(unrequested::called_back(conversations));
     (rows, doubts)
-}
-
-/// A doubt about data that servers sent to the client after a long silence, without being asked.
-fn unasked(conversations: &Conversations) -> Option<Warning> {
-    let ours = conversations.connections.iter();
-    let times = ours
-        .filter(|c| is_client(c.client.0))
-        .fold([0u64; 2], |sum, c| {
-            [0, 1].map(|i| sum[i] + u64::from(c.unasked[i]))
-        });
-    if times == [0, 0] {
-        return None;
-    }
-    let cases = |n: u64| match n {
-        1 => "once".to_owned(),
-        n => format!("{n} times"),
-    };
-    let [small, more] = times.map(|n| (n > 0).then(|| cases(n)));
-    let small = small.map(|n| {
-        format!(
-            "{n} it was small, as the announcement of a close or a ping is, and is in no request"
-        )
-    });
-    let more =
-        more.map(|n| format!("{n} it was more, and was taken for the rest of the answer before"));
-    let both: Vec<String> = small.into_iter().chain(more).collect();
-    Some(Warning::note(
-        Code::UnaskedData,
-        format!(
-            "servers sent data after a silence of over a second, without a new request: {}",
-            both.join("; ")
-        ),
-    ))
 }
 
 /// Whether a generator fell so far behind its schedule that it did not generate the configured traffic. Such a run
@@ -442,6 +411,23 @@ mod tests {
         let until: Vec<f64> = rows.iter().map(|r| r.observed_until).collect();
         // A client that had still waited would have sent its SYN again after a second.
         assert_eq!(until, [2.0, 3.5]);
+    }
+
+    #[test]
+    fn connections_that_servers_opened_are_told() {
+        let told = |back: u64| {
+            let [mut own, mut other] = [connection(0, 0, true), connection(1, 0, true)];
+            own.bytes = [100, 1000];
+            (other.client, other.server) = (own.server, own.client);
+            other.bytes = [back, 0];
+            let conversations = Conversations {
+                connections: vec![own, other],
+                ..Conversations::default()
+            };
+            let (_, doubts) = requests(&conversations, &[]);
+            doubts.iter().any(|d| d.code == Code::CalledBack)
+        };
+        assert!(told(5000) && !told(500));
     }
 
     #[test]
