@@ -105,8 +105,8 @@ fn a_link_is_full_while_a_background_sends_in_its_windows() {
     let windows = format!("{rate}\nactive = {{ from = \"2s\", on = \"8s\" }}");
     let text = experiment(10);
     let (before, learnt) = text.split_at(text.rfind(rate).unwrap());
-    let text = before.to_owned() + &learnt.replacen(rate, &windows, 1);
-    results.experiment = file::read(&text, "x").unwrap();
+    let windowed = before.to_owned() + &learnt.replacen(rate, &windows, 1);
+    results.experiment = file::read(&windowed, "x").unwrap();
     learnt_carries_16_alone(&mut results);
     let measured = results.manifest.measured.get_mut("learnt").unwrap();
     (measured.down_bps, measured.down_bps_each) = (19e6, vec![19e6]);
