@@ -110,6 +110,12 @@ impl Table {
             rows: Vec::new(),
         }
     }
+
+    /// Whether there is a number beside the first column, which names the row.
+    fn has_numbers(&self) -> bool {
+        let mut cells = self.rows.iter().flat_map(|r| r.iter().skip(1));
+        cells.any(|c| c.text.contains(|t: char| t.is_ascii_digit()))
+    }
 }
 
 impl Figure {
@@ -152,7 +158,8 @@ impl Figure {
         self
     }
     pub(crate) fn numbers(mut self, table: Table) -> Figure {
-        self.numbers = Some(table).filter(|_| !self.empty);
+        // A logarithmic axis shows nothing of zeros, which are numbers all the same.
+        self.numbers = Some(table).filter(|t| !self.empty || t.has_numbers());
         self
     }
 }

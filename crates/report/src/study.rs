@@ -201,6 +201,9 @@ fn figure(picture: &Picture) -> Figure {
     .numbers(numbers(picture))
 }
 
+/// Largest end of an interval that is that of a share of a whole, rather than of an excess, which has no largest value.
+const SLIGHT: f64 = 1.1;
+
 fn chart(picture: &Picture) -> XyChart {
     let points = || picture.lines.iter().flat_map(|l| &l.points);
     let xs = || points().map(|p| p.0);
@@ -208,8 +211,9 @@ fn chart(picture: &Picture) -> XyChart {
     let share = picture.y.unit == Unit::Share;
     let ys = || {
         points().flat_map(move |(_, e)| {
-            // The end of an interval alone does not make a share exceed one.
-            let high = match share {
+            // An interval that ends slightly above one does not make a share exceed one. An excess over something else
+            // may well do.
+            let high = match share && e.high() <= SLIGHT {
                 true => e.high().min(e.value.max(1.0)),
                 false => e.high(),
             };

@@ -54,6 +54,8 @@ pub(super) struct Loads {
     rates: [f64; 2],
     /// Rate that left the bottleneck, foreground and background together.
     used: [f64; 2],
+    /// The share of the time in which it sends.
+    active: f64,
 }
 
 /// A direction of a link that a background shares with the foreground.
@@ -113,6 +115,7 @@ impl Loads {
             silent: false,
             rates: sum(|l| l.rates),
             used: sum(|l| l.used),
+            active: 1.0,
             odd_parts: Vec::new(),
             parts,
         }
@@ -187,6 +190,7 @@ impl Loads {
                 })
             }),
             used: both(Count::Used),
+            active: if share > 0.0 { share } else { 1.0 },
             name: background.name().to_owned(),
             shared: shared(results, foreground, background, mix),
             parts: Vec::new(),
@@ -263,13 +267,20 @@ impl Loads {
         self.each().flat_map(Loads::gave_way_here).collect()
     }
 
+    /// Whether the link had spare capacity while this background was to send. What it carried it carried in its windows;
+    /// other traffic is spread over the runs.
+    fn has_room(&self, d: usize) -> bool {
+        let others = (self.used[d] - self.carried[d]).max(0.0);
+        others + self.carried[d] / self.active < FULL * self.rates[d]
+    }
+
     fn gave_way_here(&self) -> Vec<String> {
         let name = &self.name;
         let way = |d: usize| {
             let requested = self.requested[d]?;
             let carried = self.carried[d];
             let short = carried < (1.0 - MISSED) * requested && self.counts(d, requested);
-            (short && !self.open_loop && self.used[d] < FULL * self.rates[d]).then(|| {
+            (short && !self.open_loop && self.has_room(d)).then(|| {
                 format!(
                     "{name} carried {} of {} Mbit/s {} beside it, though the link had room",
                     mega(carried, 2),
@@ -282,7 +293,7 @@ impl Loads {
         let lost = |d: usize| {
             let (offered, carried) = (self.offered[d], self.carried[d]);
             let short = carried < (1.0 - MISSED) * offered && self.counts(d, offered);
-            (short && !self.open_loop && self.used[d] < FULL * self.rates[d]).then(|| {
+            (short && !self.open_loop && self.has_room(d)).then(|| {
                 format!(
                     "{name} offered {} Mbit/s {} and {} were carried, though the link had room",
                     mega(offered, 2),

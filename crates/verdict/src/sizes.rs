@@ -119,9 +119,9 @@ fn differ(pairs: &Pairs<'_>) -> bool {
     let share =
         |of: &[u64], most: f64| of.partition_point(|&x| x as f64 <= most) as f64 / of.len() as f64;
     // Of neighbours that are alike within the margin, neither counts as the smaller one.
-    let beyond = |a: &[u64], b: &[u64]| {
-        let each = a.iter().map(|&x| x as f64);
-        let apart = each.map(|x| share(a, x) - share(b, x * (1.0 + MARGIN)));
+    let beyond = |one: &[u64], other: &[u64]| {
+        let each = one.iter().map(|&x| x as f64);
+        let apart = each.map(|x| share(one, x) - share(other, x * (1.0 + MARGIN)));
         apart.fold(0.0, f64::max)
     };
     let chance = CRITICAL * (1.0 / a.len() as f64 + 1.0 / b.len() as f64).sqrt();

@@ -151,11 +151,13 @@ impl Clock {
     pub fn when(&self, own: Dur) -> Dur {
         let nanos = own.as_nanos() as f64;
         let i = self.reads.partition_point(|&r| r <= nanos);
-        let Some(ends) = i.checked_sub(1).and_then(|i| self.reads.get(i..i + 2)) else {
-            return own;
+        let mut real = match i.checked_sub(1).and_then(|i| self.reads.get(i..i + 2)) {
+            Some(ends) => {
+                let part = (nanos - ends[0]) / (ends[1] - ends[0]);
+                Dur::from_nanos(((i as f64 - 1.0 + part) * self.step).ceil() as u64)
+            }
+            None => own,
         };
-        let part = (nanos - ends[0]) / (ends[1] - ends[0]);
-        let mut real = Dur::from_nanos(((i as f64 - 1.0 + part) * self.step).ceil() as u64);
         // Readings are whole nanoseconds, rounded down: at the lowest speed fifty real ones have the same.
         while self.read(real) < own {
             real += Dur::from_nanos(1);
@@ -319,6 +321,17 @@ mod tests {
                 assert!(timers <= count, "{seed}: {sent} of {count} at {now:?}");
             }
             assert_eq!(sent, count, "{seed}");
+        }
+    }
+
+    /// The end of a run is after the last point of the table in some, by rounding, and before it in others.
+    #[test]
+    fn the_end_of_a_run_is_reached_whatever_its_length() {
+        let timescale = Dur::from_millis(16_384);
+        for tenths in 2_700..6_000 {
+            let run = Dur::from_millis(100) * tenths;
+            let clock = Clock::new(1, run, timescale, 0.5).unwrap();
+            assert!(clock.read(clock.when(run)) >= run, "{run:?}");
         }
     }
 

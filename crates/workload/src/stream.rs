@@ -50,8 +50,9 @@ const ASK: u32 = 100;
 /// the buffer is full. A frame that is incomplete at its playback time is skipped if a later frame is complete, or
 /// the stream has ended. Otherwise playback stops until the buffer is full again, or the stream has ended. A gap in
 /// the packet numbers is requested at once, and again after a round trip and a frame time. If the packet is needed
-/// within two round trips, it is requested again after a frame time. Each further wait is twice as long: RFC 4588
-/// section 6.3 bases the wait on the round trip and lets it grow with every request for the same packet.
+/// within two round trips, it is requested again after a frame time. Each further wait is twice as long, up to eight
+/// times the first: RFC 4588 section 6.3 bases the wait on the round trip and lets it grow with every request for the
+/// same packet.
 ///
 /// A viewer does not know whether the end of a stream is lost or late. It requests the end when it should have come at
 /// the pace of the media, counted from the latest arrival, so not while packets arrive late but in order. The stream
@@ -296,13 +297,7 @@ impl Stream {
         if let Some(bytes) = viewing.seconds.get_mut(second) {
             *bytes += u64::from(payload);
         }
-        if let Some(missing) = viewing.missing.remove(&packet)
-            && let Some(asked) = missing.asked
-        {
-            // More than a round trip if the first answer was lost, but never less: a queue is noticed.
-            let took = now.since(asked);
-            viewing.round_trip = viewing.round_trip.scale(0.875) + took.scale(0.125);
-        }
+        viewing.repaired(packet, now);
         viewing.look_for(packet + 1, now);
         if self.config.repair {
             self.ask_again(now, conn, actions);

@@ -167,4 +167,21 @@ fn the_axis_of_a_share_ends_at_one_whatever_its_intervals() {
     assert_eq!(chart(&picture).y.hi, 1.0);
     picture.lines[0].points[1].1 = Estimate::exact(1.3);
     assert!(chart(&picture).y.hi >= 1.3);
+    // A relative excess that may exceed one.
+    picture.lines[0].points[1].1 = Estimate::known(0.9, 0.7, 5);
+    assert!(chart(&picture).y.hi >= 1.6);
+}
+
+#[test]
+fn zeros_are_in_the_table_where_a_logarithmic_axis_shows_nothing() {
+    let mut picture = study().sections[0].pictures[0].clone();
+    picture.y.log = true;
+    for (_, y) in &mut picture.lines[0].points {
+        *y = Estimate::exact(0.0);
+    }
+    let figure = figure(&picture);
+    assert!(figure.empty);
+    assert_eq!(figure.numbers.map(|t| t.rows.len()), Some(3));
+    picture.lines[0].points.clear();
+    assert!(super::figure(&picture).numbers.is_none());
 }

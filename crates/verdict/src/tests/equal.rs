@@ -96,6 +96,33 @@ fn a_link_that_changes_is_full_at_what_it_could_carry() {
     assert!(!had_room(&results));
 }
 
+/// Learnt traffic sends for 8 of 20 s. It would carry 19 Mbit/s then, and carries 12.5 beside an application that
+/// carries 8: the link of 20 Mbit/s is full then, and has room in the rest of the run.
+#[test]
+fn a_link_is_full_while_a_background_sends_in_its_windows() {
+    let mut results = results(10, |kind, _| if kind == "none" { 1.0 } else { 2.0 });
+    let rate = "rate = \"8Mbit\"";
+    let windows = format!("{rate}\nactive = {{ from = \"2s\", on = \"8s\" }}");
+    let text = experiment(10);
+    let (before, learnt) = text.split_at(text.rfind(rate).unwrap());
+    let windowed = before.to_owned() + &learnt.replacen(rate, &windows, 1);
+    results.experiment = file::read(&windowed, "x").unwrap();
+    learnt_carries_16_alone(&mut results);
+    let measured = results.manifest.measured.get_mut("learnt").unwrap();
+    (measured.down_bps, measured.down_bps_each) = (19e6, vec![19e6]);
+    let mut had_room = |foreground: u64| {
+        for run in &mut results.runs {
+            let link = &mut run.observed.links[0];
+            link.departed = [foreground, 12_500_000];
+        }
+        let reasons = judged(&results).comparisons.remove(0).withheld;
+        let said = "learnt carried 5.00 of 7.60 Mbit/s down beside it, though the link had room";
+        reasons.iter().any(|r| r == said)
+    };
+    assert!(had_room(2_500_000));
+    assert!(!had_room(20_000_000));
+}
+
 /// Results of a foreground of datagrams that sends 1 Mbit/s whatever happens, and loses nothing. `delayed` gives the mean
 /// one-way delay of its packets, seconds, where that is known.
 fn packets(delayed: impl Fn(&str) -> Option<f64>) -> Results {

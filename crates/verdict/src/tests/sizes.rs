@@ -204,11 +204,16 @@ fn a_program_that_asks_for_less_is_not_faster() {
         b.open
     );
     // The same requests, only slower.
-    let b = &judged(&slower).backgrounds[1];
-    assert!(b.judged.iter().any(|j| j.measure == "time" && j.worse()));
+    let poisson = &judged(&slower).backgrounds[1];
     assert!(
-        !b.open.iter().any(|o| o.contains("other sizes")),
+        poisson
+            .judged
+            .iter()
+            .any(|j| j.measure == "time" && j.worse())
+    );
+    assert!(
+        !poisson.open.iter().any(|o| o.contains("other sizes")),
         "{:?}",
-        b.open
+        poisson.open
     );
 }

@@ -2,7 +2,7 @@
 
 use swell_base::{Dur, Time};
 
-use super::{REPAIR, Sent, Stream, TAIL, Viewing};
+use super::{PATIENCE, REPAIR, Sent, Stream, TAIL, Viewing};
 use crate::{Action, Conn, End};
 
 /// Payload of a NACK: RTCP and feedback header, then 4 bytes per packet (RFC 4585 section 6.2.1).
@@ -11,12 +11,16 @@ const NACK: [u32; 2] = [12, 4];
 const NAMED: usize = 300;
 /// Largest number of requests for a packet, as in WebRTC's `NackRequester`.
 const ASKED: u32 = 10;
+/// How often the wait for an answer is doubled at most.
+const DOUBLED: u32 = 3;
+/// Largest growth of the round trip that a packet of several requests can show.
+const GROWTH: f64 = 1.5;
 
 /// A missing packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Missing {
     /// When it was first requested.
-    pub(super) asked: Option<Time>,
+    asked: Option<Time>,
     /// Number of requests.
     times: u32,
     /// When it is requested again.
@@ -45,8 +49,9 @@ impl Stream {
             });
             let wait = if hurried { frame_time } else { round_trip };
             missing.asked.get_or_insert(now);
-            // The answer may wait in a queue, which further requests would only fill.
-            missing.next = now + wait * (1 << missing.times);
+            // The answer may wait in a queue, which further requests would only fill. It may also be lost, again and
+            // again, and the playback time comes nearer.
+            missing.next = now + wait * (1 << missing.times.min(DOUBLED));
             missing.times += 1;
             if missing.times == ASKED {
                 missing.next = Time::MAX;
@@ -94,6 +99,24 @@ impl Stream {
 }
 
 impl Viewing {
+    /// A packet arrives for the first time. If it was missing, it shows the round trip.
+    ///
+    /// After several requests it does not say which one it answers. Karn's algorithm takes no sample then, and would
+    /// not notice a queue that delays every answer beyond the wait. Time since the first request alone would count the
+    /// waits after lost answers, which are built from the estimate: it would grow without end. So such a sample counts,
+    /// but only as little more than the estimate: samples of packets that were requested once bring it back.
+    pub(super) fn repaired(&mut self, packet: u32, now: Time) {
+        let Some(missing) = self.missing.remove(&packet) else {
+            return;
+        };
+        let Some(asked) = missing.asked else { return };
+        let mut took = now.since(asked);
+        if missing.times > 1 {
+            took = took.min(self.round_trip.scale(GROWTH)).min(PATIENCE);
+        }
+        self.round_trip = self.round_trip.scale(0.875) + took.scale(0.125);
+    }
+
     /// Marks packets before `end` that have not arrived as missing.
     pub(super) fn look_for(&mut self, end: u32, now: Time) {
         for j in self.seen..end {

@@ -234,3 +234,35 @@ fn requests_do_not_grow_by_their_own_answers() {
     let again = repaired(300_000, 8_000);
     assert!((0.1..2.5).contains(&again), "{again}");
 }
+
+/// Share of packets of ten minutes that never arrive over a link of 40 ms that loses this share of all datagrams, in
+/// both directions, and the viewer's estimate of the round trip at the end.
+fn unrepaired(loss: f64) -> (f64, Dur) {
+    let mut random = swell_base::Stream::new(7, "loss");
+    let mut arrived = std::collections::BTreeSet::new();
+    let network = |_: Time, what: &Sent| {
+        if random.uniform() < loss {
+            return None;
+        }
+        if let Sent::Media { packet, .. } = what {
+            arrived.insert(*packet);
+        }
+        Some(Dur::from_millis(20))
+    };
+    let length = Dur::from_secs(600);
+    let stream = watched_over((length, Dur::from_secs(5), 2.0), true, network);
+    let share = 1.0 - arrived.len() as f64 / 36_000.0;
+    (share, stream.viewings[0].round_trip)
+}
+
+/// Packets of which requests and answers are lost too are repaired while the buffer lasts: their long waits are not
+/// taken for a long round trip.
+#[test]
+fn heavy_loss_is_repaired_within_the_buffer() {
+    for (loss, most) in [(0.05, 0.0), (0.2, 1e-4), (0.3, 3e-3)] {
+        let (lost, round_trip) = unrepaired(loss);
+        assert!(lost <= most, "{loss}: {lost}");
+        let plausible = Dur::from_millis(39)..Dur::from_millis(250);
+        assert!(plausible.contains(&round_trip), "{loss}: {round_trip:?}");
+    }
+}
