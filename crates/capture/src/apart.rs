@@ -92,8 +92,8 @@ pub(crate) struct Apart {
 impl Apart {
     /// Examines a packet that stands for so many. Returns the packet of which it is a copy, whatever the interface.
     pub(crate) fn examine(&mut self, p: &Packet, told: Told, of: u32) -> Option<Original> {
-        let original = self.find(p, false);
-        self.keep(p, of);
+        let original = self.find(p, told, false);
+        self.keep(p, told, of);
         if told == Told::No {
             return original;
         }
@@ -135,10 +135,10 @@ impl Apart {
 
     /// Whether the packet is a copy, in a capture that holds such.
     pub(crate) fn is_copy(&mut self, p: &Packet, told: Told) -> bool {
-        let found = self.find(p, told != Told::Surely);
+        let found = self.find(p, told, told != Told::Surely);
         // One that tells may have several copies. Others may be two packets, so each has one.
         if found.is_none() || told == Told::Surely {
-            self.keep(p, 1);
+            self.keep(p, told, 1);
         }
         let Some(original) = found else {
             return false;
@@ -160,11 +160,11 @@ impl Apart {
     }
 
     /// Takes an equal packet from the recent ones, with a usual delay if asked.
-    fn find(&mut self, p: &Packet, usual: bool) -> Option<Original> {
+    fn find(&mut self, p: &Packet, told: Told, usual: bool) -> Option<Original> {
         if self.recent.is_empty() || p.mark == 0 {
             return None;
         }
-        let print = print(p);
+        let print = print(p, told);
         let (number, [shortest, longest]) = (self.number, self.around);
         let equal = |s: &&mut Seen| {
             let delay = s.time.abs_diff(p.time);
@@ -181,11 +181,11 @@ impl Apart {
     }
 
     /// Keeps a packet in the place of the one read first of its bucket.
-    fn keep(&mut self, p: &Packet, of: u32) {
+    fn keep(&mut self, p: &Packet, told: Told, of: u32) {
         self.recent.resize(BUCKETS, [Seen::default(); DEEP]);
         self.number = self.number.wrapping_add(of);
         let seen = Seen {
-            print: print(p),
+            print: print(p, told),
             time: p.time,
             number: self.number,
             interface: p.interface,
