@@ -137,3 +137,72 @@ fn packets_alike_on_two_interfaces_are_kept() {
     let (left, copied, _) = kept(&in_file_order(all));
     assert_eq!((left, copied), (n + n / 10, n / 10));
 }
+
+/// Requests that are not answered come again four times, in a capture with few other data at first. Retransmissions of
+/// later connections are no copies.
+#[test]
+fn requests_to_a_dead_server_show_no_copies() {
+    let mut all = Vec::new();
+    for request in 0..2u32 {
+        for ms in [0, 200, 400, 800] {
+            let at = i64::from(request) * 100_000 + ms * 1_000;
+            all.push((at, segment(request, 7 + request as u16)));
+        }
+    }
+    for i in 0..6_000i64 {
+        let mut ack = segment(9, sum(i));
+        ack[5] = 20;
+        ack.truncate(60);
+        all.push((1_000_000 + 300 * i, ack));
+    }
+    for i in 0..20_000i64 {
+        let data = segment(1_000 * i as u32 + 100_000, sum(i));
+        all.push((3_000_000 + 300 * i, data.clone()));
+        if i % 50 == 0 {
+            all.push((3_000_000 + 300 * i + 250_000, data));
+        }
+    }
+    let n = all.len() as i64;
+    all.sort_by_key(|p| p.0);
+    assert_eq!(kept(&file(all)), (n, 0, vec![]));
+}
+
+/// When the second point of a capture falls silent, retransmissions are used again.
+#[test]
+fn copies_end_with_the_second_point() {
+    let n = 30_000i64;
+    let mut all = Vec::new();
+    for i in 0..n {
+        let data = segment(1_000 * i as u32, sum(i));
+        all.push((500 * i, data.clone()));
+        // Later on, one in ten is lost.
+        if i < n / 3 || i % 10 == 0 {
+            all.push((500 * i + 200_000, data));
+        }
+    }
+    all.sort_by_key(|p| p.0);
+    let (left, copied, codes) = kept(&file(all));
+    let resent = n - n / 3 - copied.abs_diff(n / 3) as i64 * 10;
+    assert!(
+        resent > n / 2 && left + copied == n + n / 3 + n / 15,
+        "{copied} and {left}"
+    );
+    assert_eq!(codes, [Code::CapturedTwice]);
+}
+
+/// Equal numbers that come much later than copies do are those of another packet.
+#[test]
+fn copies_come_after_the_usual_delay() {
+    let n = 12_000i64;
+    let mut all = Vec::new();
+    for i in 0..n {
+        let packet = numbered(i, 1, 5_000);
+        all.extend([0, 20_000].map(|after| (1_000 * i + after, packet.clone())));
+        if i % 20 == 0 {
+            all.push((1_000 * i + 700_000, packet));
+        }
+    }
+    all.sort_by_key(|p| p.0);
+    let found = kept(&file(all));
+    assert_eq!(found, (n + n / 20, n, vec![Code::CapturedTwice]));
+}
