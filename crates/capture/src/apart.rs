@@ -25,14 +25,27 @@ const BETWEEN: u32 = 1 << 15;
 /// Buckets of the table of recent packets, and packets in each: 1.5 MB, with room for twice as many as may lie between.
 const BUCKETS: usize = 1 << 13;
 const DEEP: usize = 8;
-/// One in so many TCP packets with data must be a copy if nothing tells copies from retransmissions: twice in five.
-const DATA_SHARE: [u32; 2] = [2, 5];
+/// Of packets that an identification tells apart, one in ten must be a copy, and so many at least.
+const SURELY: Evidence = Evidence {
+    share: [1, SHARE],
+    copies: 16,
+};
+/// Of TCP packets with data, two in five if nothing tells copies from retransmissions. So many at least, as a server that
+/// does not answer is sent a request several times.
+const DATA: Evidence = Evidence {
+    share: [2, 5],
+    copies: 64,
+};
+/// Whether there are still copies is decided anew after so many packets that tell. Half the share is then enough.
+const REVIEWED: u32 = 1 << 10;
 /// One copy in so many may be in another order than its packet.
 const DISORDER: u32 = 5;
 /// Pairs of hosts whose latest copy is remembered.
 const PAIRS: usize = 1 << 10;
-/// Number of recent copies whose delays show where others are.
+/// Number of recent copies whose delays show where others are, …
 const RECENT: usize = 64;
+/// … and the fewest that do.
+const FEW: usize = 16;
 
 /// A recent packet. A fingerprint of 0 is none.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,9 +72,17 @@ struct Share {
     disorder: u32,
 }
 
+/// What shows that there are copies: a share of the packets, and a number.
+#[derive(Clone, Copy, Debug)]
+struct Evidence {
+    share: [u32; 2],
+    copies: u32,
+}
+
 impl Share {
-    fn is_of_copies(&self, [part, of]: [u32; 2]) -> bool {
-        self.copies >= LEAST
+    fn shows(&self, evidence: Evidence) -> bool {
+        let [part, of] = evidence.share;
+        self.copies >= evidence.copies
             && self.copies * of >= self.seen * part
             && self.disorder * DISORDER <= self.copies
     }
@@ -72,6 +93,11 @@ impl Share {
 pub(crate) struct Apart {
     /// Whether the capture holds such copies.
     pub(crate) systematic: bool,
+    /// The share of copies that showed it, and the time of the first packet afterwards.
+    shown: [u32; 2],
+    since: Option<i64>,
+    /// Packets since the last review.
+    review: Share,
     recent: Vec<[Seen; DEEP]>,
     number: u32,
     surely: Share,
@@ -92,8 +118,8 @@ pub(crate) struct Apart {
 impl Apart {
     /// Examines a packet that stands for so many. Returns the packet of which it is a copy, whatever the interface.
     pub(crate) fn examine(&mut self, p: &Packet, told: Told, of: u32) -> Option<Original> {
-        let original = self.find(p, false);
-        self.keep(p, of);
+        let original = self.find(p, told, [0, LONGEST]);
+        self.keep(p, told, of);
         if told == Told::No {
             return original;
         }
@@ -121,8 +147,10 @@ impl Apart {
 
     /// Decides whether what was examined shows that the capture holds copies.
     pub(crate) fn decide(&mut self) {
-        let data = self.data.is_of_copies(DATA_SHARE);
-        self.systematic |= self.surely.is_of_copies([1, SHARE]) || data;
+        let shown = [(self.surely, SURELY), (self.data, DATA)];
+        if let Some((_, by)) = shown.into_iter().find(|(share, by)| share.shows(*by)) {
+            (self.systematic, self.shown, self.since) = (true, by.share, None);
+        }
         self.doubtful.seen += self.data.seen;
         self.doubtful.copies += self.data.copies;
         (self.surely, self.data) = (Share::default(), Share::default());
@@ -135,10 +163,16 @@ impl Apart {
 
     /// Whether the packet is a copy, in a capture that holds such.
     pub(crate) fn is_copy(&mut self, p: &Packet, told: Told) -> bool {
-        let found = self.find(p, told != Told::Surely);
+        let usual = match told {
+            Told::Surely if self.delays.len() < FEW => [0, LONGEST],
+            Told::Surely => [0, self.around[1]],
+            _ => self.around,
+        };
+        let found = self.find(p, told, usual);
+        self.review(p, told, found.is_some());
         // One that tells may have several copies. Others may be two packets, so each has one.
         if found.is_none() || told == Told::Surely {
-            self.keep(p, 1);
+            self.keep(p, told, 1);
         }
         let Some(original) = found else {
             return false;
@@ -151,27 +185,42 @@ impl Apart {
         true
     }
 
+    /// Decides anew whether there are copies, now and then.
+    fn review(&mut self, p: &Packet, told: Told, copy: bool) {
+        // Until a second has passed, copies may be those of packets that were not kept.
+        let since = *self.since.get_or_insert(p.time);
+        if told == Told::No || since.abs_diff(p.time) < LONGEST {
+            return;
+        }
+        self.review.seen += 1;
+        self.review.copies += u32::from(copy);
+        if self.review.seen == REVIEWED {
+            let [part, of] = self.shown;
+            self.systematic = 2 * self.review.copies * of >= self.review.seen * part;
+            self.review = Share::default();
+        }
+    }
+
     /// The share of TCP packets with data that came again although none were left out, of those that nothing else tells
     /// apart.
     pub(crate) fn came_again(&self) -> Option<f64> {
         let d = &self.doubtful;
         let many = d.copies >= LEAST && d.copies >= d.seen / SHARE;
-        (many && !self.systematic).then(|| f64::from(d.copies) / f64::from(d.seen))
+        (many && self.longest == 0).then(|| f64::from(d.copies) / f64::from(d.seen))
     }
 
-    /// Takes an equal packet from the recent ones, with a usual delay if asked.
-    fn find(&mut self, p: &Packet, usual: bool) -> Option<Original> {
+    /// Takes an equal packet from the recent ones, with a delay from the shortest to the longest.
+    fn find(&mut self, p: &Packet, told: Told, [shortest, longest]: [u64; 2]) -> Option<Original> {
         if self.recent.is_empty() || p.mark == 0 {
             return None;
         }
-        let print = print(p);
-        let (number, [shortest, longest]) = (self.number, self.around);
+        let print = print(p, told);
+        let (number, longest) = (self.number, longest.min(LONGEST));
         let equal = |s: &&mut Seen| {
             let delay = s.time.abs_diff(p.time);
             s.print == print
-                && delay <= LONGEST
                 && number.wrapping_sub(s.number) <= BETWEEN
-                && (!usual || (shortest..=longest).contains(&delay))
+                && (shortest..=longest).contains(&delay)
         };
         let seen = bucket(&mut self.recent, print).iter_mut().find(equal)?;
         let Seen {
@@ -181,11 +230,11 @@ impl Apart {
     }
 
     /// Keeps a packet in the place of the one read first of its bucket.
-    fn keep(&mut self, p: &Packet, of: u32) {
+    fn keep(&mut self, p: &Packet, told: Told, of: u32) {
         self.recent.resize(BUCKETS, [Seen::default(); DEEP]);
         self.number = self.number.wrapping_add(of);
         let seen = Seen {
-            print: print(p),
+            print: print(p, told),
             time: p.time,
             number: self.number,
             interface: p.interface,
@@ -220,7 +269,7 @@ impl Apart {
         }
         self.turn = (self.turn + 1) % RECENT;
         // Queues grow and shrink within some packets. Sorting at each would cost more than it gives.
-        if self.turn.is_multiple_of(16) || self.delays.len() < 16 {
+        if self.turn.is_multiple_of(16) || self.delays.len() < FEW {
             let mut sorted = self.delays.clone();
             sorted.sort_unstable();
             let at = |share: usize| sorted[(sorted.len() - 1) * share / 10];

@@ -3,6 +3,7 @@
 //! A mirror port that copies a frame both where it enters and where it leaves a switch, or a capture on two interfaces
 //! of a router, records each packet twice within microseconds. A packet is a copy of an earlier one if its addresses,
 //! lengths, transport header and [`mark`](Packet::mark) are the same, whatever its time to live and link layer.
+//! Where an IPv4 identification tells packets apart, the checksums of TCP and UDP may differ.
 //! `editcap -d` of Wireshark compares whole frames instead, which a router changes.
 //!
 //! A retransmission is no copy. It has another IP identification or checksum (of its timestamps), and comes a round trip
@@ -88,7 +89,7 @@ impl Copies {
         packets.iter().for_each(|p| self.identified.learn(p));
         packets.iter().for_each(|p| self.sample(p, 1));
         self.decide_apart();
-        packets.iter().for_each(|p| self.interfaces.note(p));
+        packets.iter().for_each(|p| self.note(p));
         let first = &packets[..packets.len().min(OPENING)];
         first.iter().for_each(|p| self.examine(p));
         self.decide(LEAST);
@@ -103,7 +104,9 @@ impl Copies {
 
     /// Notes a packet that will be looked up.
     pub(crate) fn note(&mut self, p: &Packet) {
-        self.interfaces.note(p);
+        if self.interfaces.systematic() {
+            self.interfaces.note(p, self.identified.told(p));
+        }
     }
 
     /// Whether the packet is a copy of one before.
@@ -119,7 +122,10 @@ impl Copies {
         if is_sampled(p) {
             self.sample_on(p);
         }
-        self.is_elsewhere(p)
+        self.interfaces.systematic() && {
+            self.identified.learn(p);
+            self.is_elsewhere(p)
+        }
     }
 
     fn leaves_out(&mut self, p: &Packet) -> bool {
@@ -142,14 +148,15 @@ impl Copies {
         outer
     }
 
-    /// Whether another interface sees packets of the same hosts.
+    /// Whether another interface sees the packet, or nearly all of its flow.
     #[inline]
     fn is_elsewhere(&mut self, p: &Packet) -> bool {
         if !self.interfaces.systematic() {
             return false;
         }
-        self.interfaces.note(p);
-        let elsewhere = self.interfaces.leaves_out(p);
+        let told = self.identified.told(p);
+        self.interfaces.note(p, told);
+        let elsewhere = self.interfaces.leaves_out(p, told);
         self.elsewhere += u64::from(elsewhere);
         elsewhere
     }
@@ -178,7 +185,7 @@ impl Copies {
     fn sample(&mut self, p: &Packet, of: u32) {
         let told = self.identified.told(p);
         // A checksum may be the same by chance, but not on another interface as often.
-        let content = matches!(p.transport, Transport::Udp { .. }) && p.mark != 0;
+        let content = matches!(p.transport, Transport::Udp { .. }) && p.mark as u32 != 0;
         if told != Told::No || content {
             let original = self.apart.examine(p, told, of);
             self.interfaces.examine(p, original.map(|o| o.interface));
@@ -224,10 +231,11 @@ impl Copies {
         if p.mark == 0 {
             return false;
         }
-        let print = print(p);
+        let told = self.identified.told(p);
+        let print = print(p, told);
         let found = find(&mut self.recent, print, p.time);
         // One that tells may have several copies. Others may be two packets, so each has one.
-        if !found || self.tells(p) {
+        if !found || told != Told::No {
             keep(&mut self.recent, print, p.time);
         }
         found
@@ -258,8 +266,8 @@ impl Copies {
         }
         if self.elsewhere > 0 {
             text.push(format!(
-                "{} of {packets} packets ({:.0} %) were captured on an interface that sees what one before it in the \
-                 file sees: only those of the first are used",
+                "{} of {packets} packets ({:.0} %) were captured on a second interface, too, or belong to flows that \
+                 were: only those of the first in the file are used",
                 self.elsewhere,
                 share(self.elsewhere)
             ));
@@ -290,10 +298,16 @@ impl Copies {
     }
 }
 
-/// Whether a packet is examined. Equal ones are as well.
+/// Whether a packet is examined: one in [`SAMPLED`]. Equal ones are as well.
 #[inline]
 fn is_sampled(p: &Packet) -> bool {
-    p.mark != 0 && p.mark.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & u64::from(SAMPLED - 1) == 0
+    // An identification comes without the checksum, which the sender's card may complete.
+    let value = match p.mark >> 48 {
+        0 => p.mark,
+        _ => p.mark >> 32 << 32 | u64::from(p.ip_len),
+    };
+    // Only the highest bits of the product depend on all of the value.
+    value != 0 && value.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SAMPLED.ilog2()) == 0
 }
 
 /// Whether a fingerprint was kept within the last milliseconds. It is then removed.
@@ -318,7 +332,15 @@ fn keep(table: &mut [[(u64, i64); DEEP]], print: u64, time: i64) {
 }
 
 /// Fingerprint of all that a router leaves as it is. Never 0.
-pub(crate) fn print(p: &Packet) -> u64 {
+///
+/// If an identification tells the packet, the checksum of TCP or UDP does not count: a capture at the sender may hold the
+/// partial one that its card completes.
+pub(crate) fn print(p: &Packet, told: Told) -> u64 {
+    let checksum = matches!(p.transport, Transport::Tcp(_) | Transport::Udp { .. });
+    let mark = match told {
+        Told::Surely if checksum => p.mark >> 32 << 32,
+        _ => p.mark,
+    };
     let header = match &p.transport {
         Transport::Tcp(h) => [
             u64::from(h.src_port) << 16 | u64::from(h.dst_port) | u64::from(h.flags) << 32,
@@ -338,5 +360,25 @@ pub(crate) fn print(p: &Packet) -> u64 {
         Transport::Icmp => [0, 0, 3],
         Transport::Fragment => [0, 0, 4],
     };
-    FixedState::with_seed(0).hash_one((p.src, p.dst, p.ip_len, p.mark, header)) | 1
+    FixedState::with_seed(0).hash_one((p.src, p.dst, p.ip_len, mark, header)) | 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One packet in 16 is examined, whether an identification tells it, a checksum, or both.
+    #[test]
+    fn one_packet_in_sixteen_is_sampled() {
+        let tcp = Transport::Tcp(Default::default());
+        for (transport, shift) in [(Transport::Other(47), 48), (tcp, 0), (tcp, 48)] {
+            let packet = |n: u64| Packet {
+                mark: n << shift,
+                transport,
+                ..Packet::default()
+            };
+            let sampled = (1..1 << 16).filter(|n| is_sampled(&packet(*n))).count();
+            assert!(sampled.abs_diff(1 << 12) < 1 << 8, "{shift}: {sampled}");
+        }
+    }
 }

@@ -26,8 +26,8 @@ const CALM: u32 = 1 << 16;
 /// clock was set, or captures were joined. If the capture system recorded packets twice, they are returned once.
 /// [`InOrder::doubts`] reports both.
 ///
-/// Of two interfaces that see the same packets, only what the first sees is returned. Packets are then held back for a
-/// second.
+/// Of two interfaces that see the same packets, the second leaves out what the first sees. Packets are then held back for
+/// a second.
 ///
 /// Memory use is bounded. Another trace that is in order passes without being held back, except for its beginning.
 #[derive(Debug)]

@@ -1,5 +1,7 @@
 //! Packets in the order of their times, each once.
 
+mod points;
+
 use super::build::{MICROS, Order, pcap_header, pcap_record};
 use swell_base::Code;
 use swell_capture::flow::{FlowReader, Metering};
@@ -301,7 +303,7 @@ fn one_of_two_interfaces_is_used() {
     let router = ([9, 9], 123);
     let mut first = Vec::new();
     for i in 0..n {
-        let (at, ident) = (1_000 * i, i as u16);
+        let (at, ident) = (1_000 * i, i as u16 + 1);
         let (out, back) = (between(ident, 64, own, far), between(!ident, 64, far, own));
         all.extend([(1, at, back.clone()), (0, at + 40_000, back)]);
         all.extend([(0, at + 500, out.clone()), (1, at + 30_500, out)]);
