@@ -8,12 +8,11 @@ use swell_base::Bytes;
 use super::MARGIN;
 use super::condition::request_time;
 use super::ratios::bounded;
-use super::requests::few_take_most;
-use super::values::{Asked, Found, Groups, Pairs, levels, mean_time};
+use super::requests::{few_take_most, mean_time};
+use super::values::{Asked, Found, Groups, Pairs, levels};
 use swell_experiment::measure::{COMPLETION_TIME, FIRST_BYTE, MEAN_TIME, REQUEST_RATE};
 use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::RunResult;
-use swell_stats::mean;
 
 /// What the names of the times of requests of one size begin with.
 pub(super) const TIME_OF: &str = "time of ";
@@ -62,7 +61,7 @@ pub(super) fn judge(asked: &Asked, pairs: &Pairs<'_>, found: &mut Found) -> bool
         if few_take_most(&over) || few_take_most(&under) {
             let mut average = MEAN_TIME;
             average.name = format!("mean {TIME_OF}{size}").into();
-            found.mean(&average, pairs, |_, run| mean_time(run, own));
+            found.mean(&average, pairs, |_, run| mean_time(pairs, run, own));
         }
     }
     all
@@ -70,14 +69,15 @@ pub(super) fn judge(asked: &Asked, pairs: &Pairs<'_>, found: &mut Found) -> bool
 
 /// Mean time of the requests of a run as if it had made as many of each size as the list says: one request more of some
 /// size in a run changes nothing. `None` if one of the sizes has no time.
-pub(super) fn mean_as_listed(asked: &Asked, run: &RunResult) -> Option<f64> {
-    let of = |size: &Bytes| {
-        mean_time(run, |r| {
-            asked.sizes[r.index as usize % asked.sizes.len()] == *size
-        })
-    };
-    let each: Vec<f64> = asked.sizes.iter().map(of).collect::<Option<_>>()?;
-    mean(&each)
+pub(super) fn mean_as_listed(asked: &Asked, pairs: &Pairs<'_>, run: &RunResult) -> Option<f64> {
+    let listed = &asked.sizes;
+    let mut sum = 0.0;
+    for size in listed.iter().collect::<BTreeSet<_>>() {
+        let own = |r: &&Request| listed[r.index as usize % listed.len()] == *size;
+        let times = listed.iter().filter(|s| *s == size).count();
+        sum += times as f64 * mean_time(pairs, run, own)?;
+    }
+    Some(sum / listed.len() as f64)
 }
 
 /// Critical value of the two-sample Kolmogorov-Smirnov test at the 1 % level.
