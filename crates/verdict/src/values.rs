@@ -42,6 +42,8 @@ pub(super) struct Asked {
     pub directions: Vec<usize>,
     /// Whether it sends datagrams, whose delays are known.
     pub datagrams: bool,
+    /// Whether it is simulated, and all runs know which bytes were of use to it.
+    pub useful: bool,
     /// The sizes of the objects that its clients request in turn; empty if they are no such list.
     pub sizes: Vec<Bytes>,
 }
@@ -64,7 +66,7 @@ pub(super) struct Pairs<'r> {
     pub over: Vec<&'r RunResult>,
     pub under: Vec<&'r RunResult>,
     /// Whether `over[i]` and `under[i]` are a pair. Otherwise these are two independent samples.
-    paired: bool,
+    pub paired: bool,
     /// What texts call the two: for example "with it" and "without".
     pub names: [String; 2],
 }
