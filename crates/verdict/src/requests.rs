@@ -273,7 +273,7 @@ pub(super) fn mean_time(
         times.sort_by(f64::total_cmp);
         times.get(times.len() / 2).copied()
     };
-    let all = pairs.all().flat_map(|run| &run.observed.requests);
+    let all = pairs.all().flat_map(|other| &other.observed.requests);
     let median = median(&mut own.iter().copied()).or_else(|| median(&mut all.filter(&counts)))?;
     let part = |r: &&Request| match r.outcome {
         Outcome::Unfinished => (took(r) / median).min(1.0),

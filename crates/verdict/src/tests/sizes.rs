@@ -266,11 +266,61 @@ fn a_program_that_asks_for_less_is_not_faster() {
         b.open
     );
     // The same requests, only slower.
-    let b = &judged(&slower).backgrounds[1];
-    assert!(b.judged.iter().any(|j| j.measure == "time" && j.worse()));
+    let same = &judged(&slower).backgrounds[1];
+    assert!(same.judged.iter().any(|j| j.measure == "time" && j.worse()));
     assert!(
-        !b.open.iter().any(|o| o.contains("other sizes")),
+        !same.open.iter().any(|o| o.contains("other sizes")),
         "{:?}",
-        b.open
+        same.open
     );
+}
+
+/// Whether the times of a program are not compared, because its responses have other sizes beside traffic. `bytes` gives
+/// the size of a response: whether it is beside traffic, its replication and its index.
+fn unlike(bytes: impl Fn(bool, u32, u32) -> u64) -> (bool, BackgroundVerdict) {
+    let mut results = results(6, |_, _| 1.0);
+    program(&mut results, &[]);
+    for run in &mut results.runs {
+        for r in &mut run.observed.requests {
+            r.bytes = bytes(run.cell.background != "none", run.cell.replication, r.index);
+        }
+    }
+    let b = judged(&results).backgrounds.remove(1);
+    let told = b.open.iter().any(|o| o.contains("other sizes"));
+    let aside = |j: &Judgement| j.measure == "time";
+    assert_eq!(told, b.beside.iter().any(aside));
+    (told, b)
+}
+
+/// Sizes may differ at random, by a few bytes, or from run to run.
+#[test]
+fn responses_that_differ_by_chance_are_compared() {
+    let at_random = |beside: bool, replication: u32, index: u32| {
+        let of = u64::from(replication) * 1000 + u64::from(index);
+        let mut rng = swell_base::Stream::indexed(u64::from(beside), "sizes", of);
+        (1e4 / (1.0 - rng.uniform())) as u64
+    };
+    assert!(!unlike(at_random).0);
+    // A number in each answer has another digit.
+    assert!(!unlike(|beside, _, _| if beside { 24 } else { 20 }).0);
+    // All responses of a run are large or small, and more runs have small ones beside traffic.
+    let each_run = |beside: bool, replication: u32, _: u32| match (beside, replication) {
+        (false, 0 | 1 | 3) | (true, 2 | 4) => 1_000_000,
+        _ => 10_000,
+    };
+    assert!(!unlike(each_run).0);
+}
+
+/// Sizes differ, their mean does not.
+#[test]
+fn goodput_is_judged_where_sizes_differ_about_one_mean() {
+    let spread = |beside: bool, _: u32, index: u32| match (beside, index % 2) {
+        (true, 0) => 50_000,
+        (true, _) => 150_000,
+        (false, _) => 100_000,
+    };
+    let (told, b) = unlike(spread);
+    let goodput = b.judged.iter().find(|j| j.measure == "goodput");
+    assert!(told && goodput.is_some_and(|j| j.equal), "{b:?}");
+    assert_eq!(b.matters, Some(Answer::Unclear));
 }
