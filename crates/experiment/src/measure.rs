@@ -129,8 +129,8 @@ pub struct MeasureSample {
 }
 
 /// A measure that a program reports itself: in its output, by `pattern` or `json`, or else in lines of JSON such as
-/// `{"NAME": 12.3}` that it writes to `{dir}/measures.jsonl`. Where a run reports many values, their median and bad
-/// percentiles are judged, else their mean.
+/// `{"NAME": 12.3}` that it writes to `{dir}/measures.jsonl`. The mean of each run is judged. Where all runs together
+/// report a hundred values or more, it is their median and bad percentiles, and the mean too if there is a `floor`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reported {

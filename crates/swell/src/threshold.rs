@@ -255,7 +255,8 @@ impl Threshold {
         let mut lines = Vec::new();
         for (foreground, b, _) in concerned.into_iter().filter(apt) {
             let name = format!("{} against {}", foreground.foreground, b.background);
-            match self.tested(b) {
+            let samples = self.is_of_samples(experiment, foreground);
+            match self.tested(b, samples) {
                 Tested::Holds(x) => lines.push(format!("{}: {name} has {}", self.text, digits(x))),
                 // A comparison of runs that are no experiment, for example without the traffic, proves nothing. What a
                 // program says of itself stands.
@@ -315,6 +316,18 @@ impl Threshold {
         }
     }
 
+    /// Whether the measure is one whose values a foreground reports.
+    fn is_of_samples(&self, experiment: &File, foreground: &ForegroundVerdict) -> bool {
+        let (Of::Ratio(name, _) | Of::Value(name, _)) = &self.of else {
+            return false;
+        };
+        let mut own = experiment.foreground.iter();
+        let own = own.find(|f| f.name() == foreground.foreground);
+        let declared = own.map(|f| f.measures()).unwrap_or_default();
+        let sampled = |m: &Measure| m.source == Source::Samples && m.name == *name;
+        declared.iter().any(sampled)
+    }
+
     /// Whether a foreground's kind is to have the measure, and it is not known: the runs were all late, for example, or
     /// a program did not report it. That the foreground does not have the measure would be no reason to pass.
     fn is_missing_in(&self, experiment: &File, foreground: &ForegroundVerdict) -> bool {
@@ -332,9 +345,8 @@ impl Threshold {
             Of::Ratio(name, _) | Of::Value(name, _) => {
                 // Names go on with a direction or a size: `delay up`, `time of 10kB`.
                 let begins = |m: &Measure| name.starts_with(&*m.name);
-                let sampled = |m: &Measure| m.source == Source::Samples && m.name == *name;
                 let derived = [GOODPUT, REQUEST_RATE, MEAN_TIME].iter().any(begins);
-                declared.iter().any(sampled)
+                self.is_of_samples(experiment, foreground)
                     || nothing_is_known
                         && (declared.iter().any(begins) || derived && declared.iter().any(requests))
             }
@@ -364,8 +376,9 @@ impl Threshold {
         }
     }
 
-    fn tested(&self, b: &BackgroundVerdict) -> Tested {
-        let Some(e) = self.estimate(b) else {
+    /// The number beside a background. `samples` as in [`Threshold::is_of_samples`].
+    fn tested(&self, b: &BackgroundVerdict, samples: bool) -> Tested {
+        let Some(e) = self.estimate(b, samples) else {
             return Tested::Unknown;
         };
         let x = match self.end {
@@ -387,7 +400,7 @@ impl Threshold {
         }
     }
 
-    fn estimate(&self, b: &BackgroundVerdict) -> Option<Estimate> {
+    fn estimate(&self, b: &BackgroundVerdict, samples: bool) -> Option<Estimate> {
         let quantile = |i: usize| b.quantiles.iter().find(|q| q.p == PERCENTILES[i]);
         let judged = |name: &str, p: Option<f64>| {
             let is = |s: Statistic| match (s, p) {
@@ -400,7 +413,8 @@ impl Threshold {
                 own.find(|j| fits(j.statistic))
             };
             // Times of requests have no mean unless few take most of the time: without a percentile, theirs is the median.
-            let median = |s: Statistic| p.is_none() && s == Statistic::Percentile(0.5);
+            // Values that a foreground reports have a mean, and where its ratio is not known, another number is not it.
+            let median = |s: Statistic| p.is_none() && !samples && s == Statistic::Percentile(0.5);
             of(&is).or_else(|| of(&median))
         };
         match &self.of {

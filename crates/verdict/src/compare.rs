@@ -211,6 +211,7 @@ fn condition(
     let asked = Asked {
         directions: own::directions(foregrounds.first().copied(), &paths, all()),
         datagrams: foregrounds.iter().any(|f| f.is_open_loop()) && own::are_timed(all()),
+        useful: foregrounds.iter().all(|f| f.program().is_none()) && own::know_useful(all()),
         sizes: match foregrounds[0].sizes() == foregrounds[1].sizes() {
             true => foregrounds[0].sizes().to_vec(),
             false => Vec::new(),

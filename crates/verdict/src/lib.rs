@@ -371,6 +371,7 @@ fn asked(file: &File, name: &str, conditions: &[Condition<'_>], bootstrap: Boots
     Asked {
         directions: own::directions(own().next(), &paths, all().copied()),
         datagrams: own().any(|f| f.is_open_loop()) && own::are_timed(all().copied()),
+        useful: own().all(|f| f.program().is_none()) && own::know_useful(all().copied()),
         sizes: own().flat_map(|f| f.sizes()).copied().collect(),
         measures: own().flat_map(|f| f.measures()).collect(),
         program: own().any(|f| f.program().is_some()),

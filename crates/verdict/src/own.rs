@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use swell_base::Dur;
 use swell_experiment::file::{ACCESS_DELAY, File, Foreground};
-use swell_experiment::measure::GOODPUT_EACH_WAY;
+use swell_experiment::measure::{GOODPUT_EACH_WAY, MeasureSample};
 use swell_experiment::observe::Delay;
 use swell_experiment::store::RunResult;
 
@@ -174,14 +174,14 @@ impl Asked {
         self.way(run, self.directions[0])
     }
 
-    /// The rate at which its data arrive in a direction, bit/s: bytes of use to a simulated application, where the run
-    /// knows them. Otherwise the network-layer rate of its datagrams at the other host, or else of its packets out of
+    /// The rate at which its data arrive in a direction, bit/s: bytes of use to a simulated application, where all runs
+    /// know them. Otherwise the network-layer rate of its datagrams at the other host, or else of its packets out of
     /// the last link of its path.
     pub(super) fn rate(&self, run: &RunResult, direction: usize) -> Option<f64> {
-        let mut rows = run.observed.measures.iter();
-        let known = rows.find(|s| !self.program && s.measure == GOODPUT_EACH_WAY[direction]);
-        if let Some(known) = known {
-            return Some(known.value);
+        if self.useful {
+            let mut rows = run.observed.measures.iter();
+            let known = rows.find(|s| s.measure == GOODPUT_EACH_WAY[direction]);
+            return known.map(|s| s.value);
         }
         let way = self.way(run, direction);
         let last = way.last()?;
@@ -237,6 +237,12 @@ impl Asked {
         let waits: Option<Vec<f64>> = way.iter().map(at).collect();
         Some(propagation[direction] + waits?.iter().sum::<f64>())
     }
+}
+
+/// Whether all runs know how many bytes were of use to the application. Two ways of counting are not compared.
+pub(super) fn know_useful<'r>(mut runs: impl Iterator<Item = &'r RunResult>) -> bool {
+    let is_row = |s: &MeasureSample| GOODPUT_EACH_WAY.contains(&&*s.measure);
+    runs.all(|run| run.observed.measures.iter().any(is_row))
 }
 
 /// Whether the foreground's packets were timed in any run: made-up runs time none.

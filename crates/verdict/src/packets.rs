@@ -1,11 +1,11 @@
 //! Judgements of foregrounds that send packets: rate, loss and delay in each direction.
 
-use swell_stats::{MIN_TAIL_SAMPLES, samples_beyond};
+use swell_stats::{MIN_TAIL_SAMPLES, quantile_name, samples_beyond};
 
 use super::judge::Statistic;
-use super::numbers::WAYS;
+use super::numbers::{WAYS, digits};
 use super::values::{Asked, Found, Pairs, asked_for};
-use super::{Condition, DECISIVE};
+use super::{Condition, DECISIVE, MARGIN};
 use swell_experiment::measure::Measure;
 use swell_experiment::store::RunResult;
 
@@ -65,6 +65,10 @@ impl Found {
             runs.iter().map(|run| asked.timed(run, direction)).sum()
         };
         let fewer = timed(&pairs.over).min(timed(&pairs.under));
+        let propagation = |run: &RunResult| {
+            let first = pairs.over.iter().any(|other| std::ptr::eq(*other, run));
+            if first { over } else { under }
+        };
         let mut statistics = vec![Statistic::Mean];
         for &p in &asked_for(measure)[1..] {
             if samples_beyond(fewer as usize, p) >= MIN_TAIL_SAMPLES {
@@ -74,9 +78,7 @@ impl Found {
         for &statistic in &statistics {
             let before = self.judged.len();
             self.of_runs(measure, statistic, pairs, |_, run| {
-                let first = pairs.over.iter().any(|other| std::ptr::eq(*other, run));
-                let propagation = if first { over } else { under };
-                asked.delay(run, direction, statistic, propagation)
+                asked.delay(run, direction, statistic, propagation(run))
             });
             if self.judged.len() == before {
                 return; // The reason is the same for all of them.
@@ -88,6 +90,26 @@ impl Found {
                 "{fewer} packets are too few for the p90 of {}, which wants {wanted:.0}",
                 measure.name
             ));
+        } else if statistics.len() < DECISIVE.len() {
+            // As of other measures: what is seen beyond the last percentile that is judged is no equality.
+            let [last, p] = [DECISIVE, asked_for(measure)].map(|all| all[all.len() - 1]);
+            let mut aside = Found {
+                paired: self.paired,
+                ..Found::default()
+            };
+            aside.of_runs(measure, Statistic::Percentile(p), pairs, |_, run| {
+                asked.delay(run, direction, Statistic::Percentile(p), propagation(run))
+            });
+            let ratio = aside.judged.first().map(|j| j.ratio.value);
+            if let Some(x) = ratio.filter(|x| x.ln().abs() > MARGIN.ln_1p()) {
+                let wanted = MIN_TAIL_SAMPLES / (1.0 - last);
+                let tail = quantile_name(p);
+                self.open.push(format!(
+                    "{fewer} packets are too few for the {tail} of {}, which wants {wanted:.0}, and the {tail} seen is {} times as large",
+                    measure.name,
+                    digits(x)
+                ));
+            }
         }
     }
 }

@@ -255,6 +255,34 @@ pub(super) fn few_take_most(of: &[Vec<Observation>]) -> bool {
     2 * few.max(of.len()) < times.len() && 2.0 * longest > all
 }
 
+/// Mean time of the requests of a run that `counts`, as far as they were watched. One that did not finish counts as the
+/// part that it had waited of a median one, at most as one: otherwise one that the end of the run cuts off at once would
+/// pass for a fast one. The median is that of the run or, where it completed none, that of all runs; `None` where these
+/// completed none either. A request that fails at once is no fast one: failures are a measure of their own.
+pub(super) fn mean_time(
+    pairs: &Pairs<'_>,
+    run: &RunResult,
+    counts: impl Fn(&&Request) -> bool,
+) -> Option<f64> {
+    let took = |r: &Request| r.observed_until - r.start;
+    let own = run.observed.requests.iter().filter(&counts);
+    let own: Vec<&Request> = own.filter(|r| r.outcome != Outcome::Failed).collect();
+    let median = |of: &mut dyn Iterator<Item = &Request>| {
+        let done = of.filter(|r| r.outcome == Outcome::Done);
+        let mut times: Vec<f64> = done.map(took).collect();
+        times.sort_by(f64::total_cmp);
+        times.get(times.len() / 2).copied()
+    };
+    let all = pairs.all().flat_map(|other| &other.observed.requests);
+    let median = median(&mut own.iter().copied()).or_else(|| median(&mut all.filter(&counts)))?;
+    let part = |r: &&Request| match r.outcome {
+        Outcome::Unfinished => (took(r) / median).min(1.0),
+        _ => 1.0,
+    };
+    let n: f64 = own.iter().map(part).sum();
+    (n > 0.0).then(|| own.iter().map(|r| took(r)).sum::<f64>() / n)
+}
+
 impl Found {
     /// Judges how many requests a run completes per second.
     pub(super) fn request_rate(&mut self, asked: &Asked, measure: &Measure, pairs: &Pairs<'_>) {

@@ -135,6 +135,7 @@ fn asked() -> Asked {
         paths: Default::default(),
         directions: vec![1],
         datagrams: false,
+        useful: false,
         sizes: Vec::new(),
     }
 }

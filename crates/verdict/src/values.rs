@@ -10,8 +10,8 @@ use super::gaps;
 use super::judge::{Judgement, Statistic, enough, over_runs};
 use super::own::Paths;
 use super::requests::{
-    bytes_differ, durations_are_constant, few_take_most, long_unfinished, more_are_cut_off,
-    most_is_unfinished, waits,
+    bytes_differ, durations_are_constant, few_take_most, long_unfinished, mean_time,
+    more_are_cut_off, most_is_unfinished, waits,
 };
 use super::streams::{
     are_exchanges, most_bytes_are_in_no_request, most_bytes_pass_during_requests, paces_itself,
@@ -42,6 +42,8 @@ pub(super) struct Asked {
     pub directions: Vec<usize>,
     /// Whether it sends datagrams, whose delays are known.
     pub datagrams: bool,
+    /// Whether it is simulated, and all runs know which bytes were of use to it.
+    pub useful: bool,
     /// The sizes of the objects that its clients request in turn; empty if they are no such list.
     pub sizes: Vec<Bytes>,
 }
@@ -64,7 +66,7 @@ pub(super) struct Pairs<'r> {
     pub over: Vec<&'r RunResult>,
     pub under: Vec<&'r RunResult>,
     /// Whether `over[i]` and `under[i]` are a pair. Otherwise these are two independent samples.
-    paired: bool,
+    pub paired: bool,
     /// What texts call the two: for example "with it" and "without".
     pub names: [String; 2],
 }
@@ -286,8 +288,8 @@ fn request_times_of(
     if few_take_most(over) || few_take_most(under) {
         found.open.extend(most_is_unfinished(pairs));
         found.mean(&MEAN_TIME, pairs, |_, run| match by_size {
-            true => sizes::mean_as_listed(asked, run),
-            false => mean_time(run, |_| true),
+            true => sizes::mean_as_listed(asked, pairs, run),
+            false => mean_time(pairs, run, |_| true),
         });
     }
     if let Some(long) = long_unfinished(pairs, [over, under]) {
@@ -305,18 +307,6 @@ fn request_times_of(
     found
         .beside
         .extend(aside.judged.into_iter().chain(aside.beside));
-}
-
-/// Mean time of the requests of a run that `counts`, as far as they were watched. A request that fails at once is not a
-/// fast one: failures are a measure of their own.
-pub(super) fn mean_time(run: &RunResult, counts: impl Fn(&&Request) -> bool) -> Option<f64> {
-    let requests = run.observed.requests.iter();
-    let took: Vec<f64> = requests
-        .filter(counts)
-        .filter(|r| r.outcome != Outcome::Failed)
-        .map(|r| r.observed_until - r.start)
-        .collect();
-    mean(&took)
 }
 
 /// The percentiles at which a measure is judged: those of [`DECISIVE`], mirrored if higher values are better.

@@ -213,7 +213,7 @@ fn bound(low: f64) -> BackgroundVerdict {
 
 #[test]
 fn what_is_only_a_bound_never_passes_for_a_number() {
-    let tested = |text: &str, b: &BackgroundVerdict| read(text).unwrap().tested(b);
+    let tested = |text: &str, b: &BackgroundVerdict| read(text).unwrap().tested(b, false);
     // Two runs in which nothing finished: "at least 0.14 times".
     let hang = bound(0.14);
     assert_eq!(tested("p95.slowdown > 3", &hang), Tested::Unknown);
@@ -243,4 +243,16 @@ fn mistakes_are_told_with_their_column() {
     assert_eq!(column("p99.ratio.low.er > 1"), 15);
     assert_eq!(column(""), 1);
     assert_eq!(column("é: p95.slowdown > NaN"), 19);
+}
+
+/// A mean whose ratio is not known is not a median.
+#[test]
+fn without_a_percentile_no_median_stands_for_a_mean_of_samples() {
+    let v = verdict(vec![("call", known(100, &[])), ("page", known(100, &[]))]);
+    let of = |text: &str, i: usize| {
+        let threshold = read(text).unwrap();
+        threshold.is_of_samples(&experiment(), &v.foregrounds[i])
+    };
+    assert!(of("MOS.value < 3", 0) && of("MOS.p5.ratio < 1", 0));
+    assert!(!of("time.value > 1", 1) && !of("p95.slowdown > 1", 1));
 }

@@ -257,6 +257,35 @@ duration = "2s"
     assert_ne!(c.differs, Answer::Yes);
 }
 
+/// Run directories of earlier versions, and emulated ones, do not say which bytes were of use.
+#[test]
+fn bytes_of_use_are_not_compared_with_packets() {
+    let scratch = tempfile::tempdir().unwrap();
+    let text = r#"
+name = "bulk"
+network = { rate = "10Mbit", rtt = "40ms" }
+foreground = [{ name = "bulk", kind = "greedy", tcp = { mss = "300B" } }]
+background = [{ name = "none", kind = "none" }]
+run = { replications = 5, warmup = "1s", duration = "3s" }
+"#;
+    let new = simulated(text, scratch.path().join("bulk"));
+    let mut old = new.clone();
+    for run in &mut old.runs {
+        run.observed.measures.clear();
+    }
+    let goodput = |first, second| {
+        let c = of(first, second);
+        assert_ne!(c.differs, Answer::Yes, "{c:?}");
+        let judged = c.conditions[0].judged.clone();
+        let own = judged.into_iter().find(|j| j.measure == "goodput").unwrap();
+        assert_eq!(own.ratio.value, 1.0, "{own:?}");
+        own.with.unwrap().value
+    };
+    let packets = goodput(&old, &new);
+    assert_eq!(packets, goodput(&old, &old));
+    assert!(goodput(&new, &new) < 0.9 * packets);
+}
+
 /// Two runs whose foregrounds have no name in common.
 #[test]
 fn nothing_in_common_is_not_settled() {

@@ -125,7 +125,7 @@ fn a_link_is_full_while_a_background_sends_in_its_windows() {
 
 /// Results of a foreground of datagrams that sends 1 Mbit/s whatever happens, and loses nothing. `delayed` gives the mean
 /// one-way delay of its packets, seconds, where that is known.
-fn packets(delayed: impl Fn(&str) -> Option<f64>) -> Results {
+pub(super) fn packets(delayed: impl Fn(&str) -> Option<f64>) -> Results {
     let mut results = results(10, |_, _| 1.0);
     let text = "name = \"x\"\n[network]\nrate = \"20Mbit\"\n[[foreground]]\nname = \"web\"\nkind = \"cbr\"\nrate = \"1Mbit\"\n\
                 [[background]]\nname = \"none\"\nkind = \"none\"\n[run]\nduration = \"80s\"\n";
@@ -143,7 +143,7 @@ fn packets(delayed: impl Fn(&str) -> Option<f64>) -> Results {
 }
 
 /// 2000 packets that took `mean` seconds in one direction.
-fn delay(direction: u8, mean: f64) -> Delay {
+pub(super) fn delay(direction: u8, mean: f64) -> Delay {
     Delay {
         direction,
         from: mean,

@@ -3,21 +3,25 @@
 use super::open::{judged, program};
 use super::*;
 
-/// Runs of `length` seconds of a client that fetches 10 kB and 1 MB in turn and thinks for 0.1 s. Alone it takes 0.08 s
-/// and 1 s; the background makes the small ones and the large ones longer by `factors`.
-fn turns(length: f64, factors: [f64; 2]) -> Results {
+/// Runs of `length` seconds of a client that fetches the `objects` in turn and thinks for 0.1 s. They have so many bytes,
+/// and take so many seconds alone and beside traffic. A fetch goes on for longer than a run if it takes forever.
+fn cycle(length: f64, objects: &[(u64, f64, f64)]) -> Results {
     let mut results = results(5, |_, _| 1.0);
-    let text = experiment(5).replace("\"100kB\"", "[\"10kB\", \"1MB\"]");
+    let listed: Vec<String> = objects.iter().map(|o| format!("\"{}B\"", o.0)).collect();
+    let text = experiment(5).replace("\"100kB\"", &format!("[{}]", listed.join(", ")));
     results.experiment.foreground = file::read(&text, "x").unwrap().foreground;
     for run in &mut results.runs {
         let mut rng = swell_base::Stream::indexed(4, "turns", run.cell.replication.into());
-        let alone = run.cell.background == "none";
         let (mut at, end) = (2.0, 2.0 + length);
         run.observed.requests.clear();
         for index in 0u32.. {
-            let kind = index as usize % 2;
-            let factor = if alone { 1.0 } else { factors[kind] };
-            let took = [0.08, 1.0][kind] * factor * (1.0 + 0.01 * rng.uniform());
+            let (bytes, alone, beside) = objects[index as usize % objects.len()];
+            let usual = if run.cell.background == "none" {
+                alone
+            } else {
+                beside
+            };
+            let took = usual * (1.0 + 0.01 * rng.uniform());
             if at >= end {
                 break;
             }
@@ -31,7 +35,7 @@ fn turns(length: f64, factors: [f64; 2]) -> Results {
                 first_byte: at,
                 last_byte: until,
                 observed_until: until,
-                bytes: ([1e4, 1e6][kind] * (until - at) / took) as u64,
+                bytes: (bytes as f64 * (until - at) / took) as u64,
                 retransmissions: 0,
                 outcome: if done {
                     Outcome::Done
@@ -43,6 +47,64 @@ fn turns(length: f64, factors: [f64; 2]) -> Results {
         }
     }
     results
+}
+
+/// The same with 10 kB and 1 MB, which take 0.08 s and 1 s alone. The background makes these longer by `factors`.
+fn turns(length: f64, factors: [f64; 2]) -> Results {
+    let slower = |bytes, took, factor| (bytes, took, took * factor);
+    cycle(
+        length,
+        &[
+            slower(10_000, 0.08, factors[0]),
+            slower(1_000_000, 1.0, factors[1]),
+        ],
+    )
+}
+
+/// Nineteen small objects and a large one, which takes 3 s alone and `beside` traffic.
+fn seldom_large(length: f64, beside: f64) -> Results {
+    let mut objects = vec![(10_000, 0.05, 0.05); 19];
+    objects.push((4_000_000, 3.0, beside));
+    cycle(length, &objects)
+}
+
+/// A run ends shortly before or after it begins the last of a few large requests, and before or after that one is done.
+#[test]
+fn what_the_end_of_a_run_cuts_off_does_not_change_a_mean() {
+    let means = |v: &ForegroundVerdict| -> Vec<f64> {
+        let all = v.backgrounds[1].compared();
+        let own = all.filter(|j| j.measure.starts_with("mean time"));
+        own.map(|j| j.ratio.value).collect()
+    };
+    let mut judged_means = 0;
+    for tenths in 30u32..140 {
+        let length = f64::from(tenths) / 10.0;
+        for mut results in [
+            seldom_large(length, 3.15),
+            cycle(length, &[(4_000_000, 3.0, 3.15)]),
+        ] {
+            for known in [true, false] {
+                if !known {
+                    program(&mut results, &[]);
+                }
+                let v = judged(&results);
+                assert_ne!(v.matters, Answer::Yes, "{length}: {}", full_text(&v));
+                let means = means(&v);
+                judged_means += means.len();
+                let close = |x: &f64| (0.9..1.1).contains(x);
+                assert!(!known || means.iter().all(close), "{length}: {means:?}");
+            }
+        }
+    }
+    assert!(judged_means > 50, "{judged_means}");
+    // One that hangs is not a short one.
+    for beside in [4.0, 1e9] {
+        let v = judged(&seldom_large(16.0, beside));
+        let mean = v.backgrounds[1].judged.iter();
+        let mut mean = mean.filter(|j| j.measure == "mean time");
+        assert!(mean.next().is_some_and(Judgement::worse), "{v:?}");
+        assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
+    }
 }
 
 /// The number of requests in a run decides on which side of the gap between the sizes their median lies. It is odd alone
@@ -204,16 +266,61 @@ fn a_program_that_asks_for_less_is_not_faster() {
         b.open
     );
     // The same requests, only slower.
-    let poisson = &judged(&slower).backgrounds[1];
+    let same = &judged(&slower).backgrounds[1];
+    assert!(same.judged.iter().any(|j| j.measure == "time" && j.worse()));
     assert!(
-        poisson
-            .judged
-            .iter()
-            .any(|j| j.measure == "time" && j.worse())
-    );
-    assert!(
-        !poisson.open.iter().any(|o| o.contains("other sizes")),
+        !same.open.iter().any(|o| o.contains("other sizes")),
         "{:?}",
-        poisson.open
+        same.open
     );
+}
+
+/// Whether the times of a program are not compared, because its responses have other sizes beside traffic. `bytes` gives
+/// the size of a response: whether it is beside traffic, its replication and its index.
+fn unlike(bytes: impl Fn(bool, u32, u32) -> u64) -> (bool, BackgroundVerdict) {
+    let mut results = results(6, |_, _| 1.0);
+    program(&mut results, &[]);
+    for run in &mut results.runs {
+        for r in &mut run.observed.requests {
+            r.bytes = bytes(run.cell.background != "none", run.cell.replication, r.index);
+        }
+    }
+    let b = judged(&results).backgrounds.remove(1);
+    let told = b.open.iter().any(|o| o.contains("other sizes"));
+    let aside = |j: &Judgement| j.measure == "time";
+    assert_eq!(told, b.beside.iter().any(aside));
+    (told, b)
+}
+
+/// Sizes may differ at random, by a few bytes, or from run to run.
+#[test]
+fn responses_that_differ_by_chance_are_compared() {
+    let at_random = |beside: bool, replication: u32, index: u32| {
+        let of = u64::from(replication) * 1000 + u64::from(index);
+        let mut rng = swell_base::Stream::indexed(u64::from(beside), "sizes", of);
+        (1e4 / (1.0 - rng.uniform())) as u64
+    };
+    assert!(!unlike(at_random).0);
+    // A number in each answer has another digit.
+    assert!(!unlike(|beside, _, _| if beside { 24 } else { 20 }).0);
+    // All responses of a run are large or small, and more runs have small ones beside traffic.
+    let each_run = |beside: bool, replication: u32, _: u32| match (beside, replication) {
+        (false, 0 | 1 | 3) | (true, 2 | 4) => 1_000_000,
+        _ => 10_000,
+    };
+    assert!(!unlike(each_run).0);
+}
+
+/// Sizes differ, their mean does not.
+#[test]
+fn goodput_is_judged_where_sizes_differ_about_one_mean() {
+    let spread = |beside: bool, _: u32, index: u32| match (beside, index % 2) {
+        (true, 0) => 50_000,
+        (true, _) => 150_000,
+        (false, _) => 100_000,
+    };
+    let (told, b) = unlike(spread);
+    let goodput = b.judged.iter().find(|j| j.measure == "goodput");
+    assert!(told && goodput.is_some_and(|j| j.equal), "{b:?}");
+    assert_eq!(b.matters, Some(Answer::Unclear));
 }

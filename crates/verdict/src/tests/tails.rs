@@ -1,5 +1,6 @@
 //! Harm in fewer values than the last percentile that is judged lies beyond.
 
+use super::equal::{delay, packets};
 use super::open::judged;
 use super::*;
 use swell_experiment::measure::MeasureSample;
@@ -127,4 +128,29 @@ fn what_is_open_is_named_first() {
     assert!(told.iter().all(|j| !j.equal), "{told:?}");
     let median = |j: &Judgement| j.statistic == Statistic::Percentile(0.5);
     assert!(b.judged.iter().any(|j| median(j) && j.equal));
+}
+
+/// Of 15 packets in each run one is late, or of all runs' 150 packets ten: p90 is judged, and p95 has too few.
+#[test]
+fn what_few_packets_wait_beyond_the_last_percentile_is_no_equality() {
+    let with = |late: f64| {
+        let mut results = packets(|_| Some(0.01));
+        for run in &mut results.runs {
+            let beside = run.cell.background != "none";
+            let usual = &mut run.observed.delays[0];
+            (usual.packets, usual.delayed) = (14, 14.0 * 0.01);
+            let mut own = delay(1, if beside { late } else { 0.01 });
+            (own.packets, own.delayed) = (1, own.from);
+            run.observed.delays.push(own);
+        }
+        judged(&results)
+    };
+    let same = with(0.01);
+    assert_eq!(same.matters, Answer::No, "{}", full_text(&same));
+    let v = with(0.02);
+    assert_eq!(v.matters, Answer::Unclear, "{}", full_text(&v));
+    let said =
+        "150 packets are too few for the p95 of delay, which wants 200, and the p95 seen is ";
+    let open = &v.backgrounds[1].open;
+    assert!(open.iter().any(|o| o.starts_with(said)), "{open:?}");
 }
