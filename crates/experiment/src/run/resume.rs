@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
+use std::iter;
 use std::path::Path;
 
 use super::directory::Directory;
@@ -113,9 +114,11 @@ impl Directory<'_> {
         let inputs = plan.foreground_inputs.values().chain(plan.inputs.values());
         let copies = inputs.filter_map(|input| input.copy.as_ref());
         let copies = copies.map(|(name, bytes)| (&**name, &**bytes));
-        for (name, bytes) in copies.chain([(EXPERIMENT, plan.toml.as_bytes())]) {
+        // The experiment names the copies, so it comes before them: `clear` finds those of an interrupted call.
+        for (name, bytes) in iter::once((EXPERIMENT, plan.toml.as_bytes())).chain(copies) {
             let path = self.root.join(name);
-            if !path.exists() {
+            // A copy that is there may be of an earlier run whose experiment was damaged.
+            if !holds(&path, bytes) {
                 write_atomically(&path, bytes)?;
             }
         }
@@ -151,6 +154,12 @@ impl Directory<'_> {
         own::remove_all(self.root, &copies)?;
         Ok(remove(EXPERIMENT)?)
     }
+}
+
+/// Whether the file has these contents. Only a file of the same size is read.
+fn holds(path: &Path, bytes: &[u8]) -> bool {
+    let same_size = fs::metadata(path).is_ok_and(|there| there.len() == bytes.len() as u64);
+    same_size && fs::read(path).is_ok_and(|there| there == bytes)
 }
 
 /// Checks that a directory without a manifest has nothing of the user's under the names of a run's files. With `fresh`,

@@ -227,6 +227,31 @@ fn a_directory_that_was_not_set_up_to_its_end_is_used() {
     }
 }
 
+/// Without the experiment, nothing says which copies of models the runs had.
+#[test]
+fn a_cleared_directory_has_the_models_of_its_new_run() {
+    let scratch = tempfile::tempdir().unwrap();
+    let options = fresh(&scratch);
+    for damage in [None, Some("name = "), Some("")] {
+        complete(&plan(&scratch, &experiment(1)), &options);
+        let toml = options.dir.join("experiment.toml");
+        match damage {
+            None => std::fs::remove_file(&toml).unwrap(),
+            Some(text) => std::fs::write(&toml, text).unwrap(),
+        }
+        // Another model, whose file is as long.
+        let other = model(30_000_000);
+        assert_eq!(other.len(), model(20_000_000).len());
+        std::fs::write(scratch.path().join("tiny.json"), &other).unwrap();
+        let again = Plan::resolve(&experiment(1), "x.toml", scratch.path()).unwrap();
+        complete(&again, &options);
+        let copy = std::fs::read_to_string(options.dir.join("models/2-tiny.json")).unwrap();
+        assert!(copy == other, "{damage:?}");
+        // The copies of the next call are found, too.
+        assert_eq!(std::fs::read_to_string(&toml).unwrap(), again.toml);
+    }
+}
+
 #[test]
 fn a_directory_of_runs_of_another_format_is_cleared() {
     let scratch = tempfile::tempdir().unwrap();
