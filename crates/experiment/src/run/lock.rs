@@ -15,6 +15,8 @@ use crate::store::{StoreError, at};
 pub const LOCK: &str = ".lock";
 /// Directory for the results of finished shards and for their locks.
 pub(super) const SHARDS: &str = "shards";
+/// Name in it of the lock that shards take while they set up the directory.
+pub(super) const SETUP: &str = "setup.lock";
 /// Time between two attempts to take a lock that another process holds.
 const POLL: Duration = Duration::from_millis(100);
 /// Further attempts before a busy lock is an error. A forked child shares the locks of its parent until it calls exec,
@@ -60,7 +62,7 @@ impl Lock {
             fs::create_dir_all(&parts).map_err(at(&parts))?;
             let own = parts.join(format!("{}.lock", shard.label()));
             files.push(locked(dir, &own, Kind::Alone)?);
-            setup = Some(parts.join("setup.lock"));
+            setup = Some(parts.join(SETUP));
         }
         Ok(Lock {
             _files: files,

@@ -5,7 +5,8 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use super::directory::{OUTPUT, PACKETS, RECORDS};
-use super::lock::SHARDS;
+use super::lock::{SETUP, SHARDS};
+use super::shard::Shard;
 use super::shards;
 use crate::store::{KEPT, StoreError, TABLES, at};
 
@@ -30,8 +31,9 @@ pub(super) fn files() -> impl Iterator<Item = String> {
 }
 
 /// What is in a directory under names that a run writes or removes. Without a manifest, it is the user's. Empty
-/// directories and locks are no obstacle: they lose nothing. Nor are results of shards, which may have been gathered from
-/// other machines and say of which experiment they are, unless they would be removed because it is `fresh`.
+/// directories and locks are no obstacle: they lose nothing. Nor is what may have been gathered from shards on other
+/// machines, whole or not: sets say of which experiment they are, and nothing else there is removed. With `fresh`, even
+/// sets would be removed.
 pub(super) fn taken(root: &Path, fresh: bool) -> Result<Vec<String>, StoreError> {
     // Something else in its place is an error of the lock.
     if !root.is_dir() {
@@ -44,12 +46,7 @@ pub(super) fn taken(root: &Path, fresh: bool) -> Result<Vec<String>, StoreError>
         let path = root.join(sub);
         let held = |entry: io::Result<fs::DirEntry>| {
             sub != SHARDS
-                || entry.is_ok_and(|entry| {
-                    let name = entry.file_name();
-                    let name = name.to_string_lossy();
-                    let set = entry.path().join(shards::RUNS).exists();
-                    !is_lock(&name) && (fresh || (is_own(SHARDS, &name) && !set))
-                })
+                || (fresh && entry.is_ok_and(|e| !is_lock(&e.file_name().to_string_lossy())))
         };
         match fs::read_dir(&path) {
             Ok(mut entries) => found.extend(entries.any(held).then(|| sub.to_owned())),
@@ -71,7 +68,8 @@ pub(super) fn remove_all(root: &Path, copies: &[String]) -> Result<(), StoreErro
 
 /// Removes what runs have put into one of the directories, and the directory if it is then empty.
 pub(super) fn remove_in(root: &Path, sub: &str) -> Result<(), StoreError> {
-    remove(&root.join(sub), |name| is_own(sub, name))
+    let dir = root.join(sub);
+    remove(&dir, |name| is_own(&dir, sub, name))
 }
 
 fn remove(dir: &Path, is_own: impl Fn(&str) -> bool) -> Result<(), StoreError> {
@@ -108,9 +106,9 @@ pub(super) fn gone(removed: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Whether runs make an entry of this name in the directory `sub`. Names of runs begin with their number, of five digits
-/// at least.
-fn is_own(sub: &str, name: &str) -> bool {
+/// Whether runs make an entry of this name in the directory `sub`, whose path is `dir`. Names of runs begin with their
+/// number, of five digits at least.
+fn is_own(dir: &Path, sub: &str, name: &str) -> bool {
     let digits = name.bytes().take_while(u8::is_ascii_digit).count();
     let rest = &name[digits..];
     match sub {
@@ -120,13 +118,29 @@ fn is_own(sub: &str, name: &str) -> bool {
             let ends = ["-run.json", "-run.partial", "-piece.json", "-piece.partial"];
             digits > 0 && rest.starts_with('-') && ends.iter().any(|end| rest.ends_with(end))
         }
-        SHARDS => is_lock(name) || (digits > 0 && rest.starts_with("-of-")),
+        // Without its list of runs, nothing says that a directory is a set: the user may have put it there.
+        SHARDS => match after_label(name) {
+            Some(".partial") => true,
+            Some(number) if number.is_empty() || number[1..].parse::<u32>().is_ok() => {
+                dir.join(name).join(shards::RUNS).exists()
+            }
+            _ => is_lock(name),
+        },
         _ => false,
     }
 }
 
+/// Whether this is the name of a lock of shards.
 fn is_lock(name: &str) -> bool {
-    name.ends_with(".lock")
+    name == SETUP || after_label(name) == Some(".lock")
+}
+
+/// What follows the label of a shard in a name: nothing, or a dot and an ending.
+fn after_label(name: &str) -> Option<&str> {
+    let (label, ending) = name.split_at(name.find('.').unwrap_or(name.len()));
+    let (index, of) = label.split_once("-of-")?;
+    let shard = Shard::new(index.parse().ok()?, of.parse().ok()?)?;
+    (shard.label() == label).then_some(ending)
 }
 
 /// Whether this is the name of the copy of a model: the number of its part comes first.
