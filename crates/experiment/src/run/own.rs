@@ -5,10 +5,10 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use super::directory::{OUTPUT, PACKETS, RECORDS};
-use super::lock::{SETUP, SHARDS};
+use super::lock::{self, LOCK, SETUP, SHARDS};
 use super::shard::Shard;
 use super::shards;
-use crate::store::{KEPT, StoreError, TABLES, at};
+use crate::store::{KEPT, StoreError, TABLES, at, is_temporary};
 
 /// Directory of finished runs.
 pub(super) const CELLS: &str = "cells";
@@ -31,7 +31,7 @@ pub(super) fn files() -> impl Iterator<Item = String> {
 }
 
 /// What is in a directory under names that a run writes or removes. Without a manifest, it is the user's. Empty
-/// directories and locks are no obstacle: they lose nothing. Nor is what may have been gathered from shards on other
+/// directories and the program's locks are no obstacle: they lose nothing. Nor is what may have been gathered from shards on other
 /// machines, whole or not: sets say of which experiment they are, and nothing else there is removed. With `fresh`, even
 /// sets would be removed.
 pub(super) fn taken(root: &Path, fresh: bool) -> Result<Vec<String>, StoreError> {
@@ -39,9 +39,9 @@ pub(super) fn taken(root: &Path, fresh: bool) -> Result<Vec<String>, StoreError>
     if !root.is_dir() {
         return Ok(Vec::new());
     }
-    let mut found: Vec<String> = files()
-        .filter(|name| root.join(name).symlink_metadata().is_ok())
-        .collect();
+    let lock = (!lock::is_own(root)).then(|| LOCK.to_owned());
+    let there = |name: &String| root.join(name).symlink_metadata().is_ok();
+    let mut found: Vec<String> = lock.into_iter().chain(files().filter(there)).collect();
     for sub in DIRS {
         let path = root.join(sub);
         let held = |entry: io::Result<fs::DirEntry>| {
@@ -58,10 +58,27 @@ pub(super) fn taken(root: &Path, fresh: bool) -> Result<Vec<String>, StoreError>
     Ok(found)
 }
 
+/// Whether a directory is empty, or has only what a call leaves that ended before its manifest was there.
+///
+/// # Errors
+/// Those of the file system.
+pub fn is_unused(dir: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(dir)? {
+        let name = entry?.file_name();
+        let name = name.to_string_lossy();
+        if !(is_temporary(&name) || (name == LOCK && lock::is_own(dir))) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Removes what runs have put into the directories of a run directory, and the directories that are then empty.
 /// `copies` are the names of copies of models.
 pub(super) fn remove_all(root: &Path, copies: &[String]) -> Result<(), StoreError> {
-    remove(&root.join(MODELS), |name| copies.iter().any(|c| c == name))?;
+    remove(&root.join(MODELS), |name| {
+        copies.iter().any(|c| c == name) || is_temporary(name)
+    })?;
     let mut others = DIRS.into_iter().filter(|sub| *sub != MODELS);
     others.try_for_each(|sub| remove_in(root, sub))
 }
@@ -72,7 +89,8 @@ pub(super) fn remove_in(root: &Path, sub: &str) -> Result<(), StoreError> {
     remove(&dir, |name| is_own(&dir, sub, name))
 }
 
-fn remove(dir: &Path, is_own: impl Fn(&str) -> bool) -> Result<(), StoreError> {
+/// Removes those entries of a directory, and the directory if it is then empty.
+pub(super) fn remove(dir: &Path, is_own: impl Fn(&str) -> bool) -> Result<(), StoreError> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         // A file of this name is not the program's.
@@ -115,8 +133,10 @@ fn is_own(dir: &Path, sub: &str, name: &str) -> bool {
         CELLS => digits >= 5 && (rest.is_empty() || rest.starts_with('.')),
         PACKETS | RECORDS | OUTPUT => digits >= 5 && rest.starts_with('-'),
         MEASURED => {
+            // Earlier versions had temporary files without the beginning of the others.
             let ends = ["-run.json", "-run.partial", "-piece.json", "-piece.partial"];
-            digits > 0 && rest.starts_with('-') && ends.iter().any(|end| rest.ends_with(end))
+            let ends_so = ends.iter().any(|end| rest.ends_with(end));
+            is_temporary(name) || (digits > 0 && rest.starts_with('-') && ends_so)
         }
         // Without its list of runs, nothing says that a directory is a set: the user may have put it there.
         SHARDS => match after_label(name) {

@@ -10,7 +10,7 @@ use super::directory::Directory;
 use super::own::{self, CELLS, EXPERIMENT, MEASURED, MODELS};
 use super::{Failure, Options};
 use crate::plan::Plan;
-use crate::store::{Manifest, StoreError, at, unlike, write_atomically};
+use crate::store::{Manifest, StoreError, at, is_temporary, unlike, write_atomically};
 
 /// A difference between the directory's experiment and the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,6 +151,7 @@ impl Directory<'_> {
         for name in own::files().filter(|name| name != EXPERIMENT) {
             remove(&name)?;
         }
+        own::remove(self.root, is_temporary)?;
         own::remove_all(self.root, &copies)?;
         Ok(remove(EXPERIMENT)?)
     }

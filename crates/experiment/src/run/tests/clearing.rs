@@ -117,13 +117,28 @@ fn a_directory_of_others_is_not_cleared() {
     for sub in ["cells", "models", "output"] {
         std::fs::remove_dir_all(options.dir.join(sub)).unwrap();
     }
-    for name in ["mine.toml", "notes/cells"] {
+    let others = [
+        "mine.toml",
+        "notes/cells",
+        "manifest.partial",
+        "experiment.partial",
+        "requests.partial",
+    ];
+    for name in others {
         std::fs::create_dir_all(options.dir.join(name).parent().unwrap()).unwrap();
         std::fs::write(options.dir.join(name), "mine").unwrap();
     }
     complete(&plan, &options);
     complete(&plan, &options);
-    assert!(["mine.toml", "notes/cells"].map(|name| options.dir.join(name).exists()) == [true; 2]);
+    // An interrupted call left it.
+    let temporary = options.dir.join(".swell-manifest.json.partial");
+    std::fs::write(&temporary, "{").unwrap();
+    complete(&plan, &options);
+    assert!(!temporary.exists());
+    for name in others {
+        let text = std::fs::read_to_string(options.dir.join(name)).unwrap();
+        assert_eq!(text, "mine", "{name}");
+    }
 }
 
 /// A directory that is not the program's stays as it is, with and without `fresh`, and for shards.
@@ -138,6 +153,7 @@ fn what_the_user_has_under_the_names_of_runs_is_not_written_over() {
         "models/own.json",
         "packets/own.pcap",
         "records",
+        ".lock",
     ] {
         let dir = scratch.path().join(name.replace('/', "-"));
         let file = dir.join(name);
@@ -182,6 +198,8 @@ fn what_the_user_adds_to_a_run_directory_stays() {
         "packets/00000-a-b-0.pcapng",
         "packets/00000-a-b-0.link.pcapng.partial",
         "records/00001-a-b-0.ipfix",
+        "models/.swell-2-tiny.json.partial",
+        "measured/.swell-2-0-0-run.json.partial",
         "shards/1-of-2/runs.json",
         "shards/1-of-2.lock",
     ];
