@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use swell_experiment::run::LockError;
 use swell_experiment::run::grid::{self, GridError};
 pub use swell_experiment::run::grid::{Options, Progress};
+use swell_experiment::run::{LOCK, LockError, is_own_lock};
 pub use swell_study::Study;
 pub use swell_study::bundled::Bundled;
 pub use swell_study::file::{FileStudy, Overrides};
@@ -101,14 +101,17 @@ pub const PICTURES: &str = "pictures";
 ///
 /// # Errors
 /// If it has files of such names that no study marks as its own.
-pub fn usable(dir: &Path, fresh: bool, name: &str) -> Result<(), Error> {
+pub fn usable(dir: &Path, fresh: bool, study: &FileStudy) -> Result<(), Error> {
     let runs = dir.join(RUNS);
-    if grid::is_begun(&runs) {
+    if study.is_begun(&runs) {
         return Ok(());
     }
     let mut found: Vec<PathBuf> = FileStudy::files(&runs);
     found.push(dir.join("report.html"));
     found.retain(|file| file.symlink_metadata().is_ok());
+    if !is_own_lock(dir) {
+        found.push(dir.join(LOCK));
+    }
     // Results of shards are joined, and may have been gathered from other machines.
     if fresh {
         found.extend(
@@ -132,7 +135,7 @@ pub fn usable(dir: &Path, fresh: bool, name: &str) -> Result<(), Error> {
         dir.display(),
         names.join(", ")
     );
-    Err(Error::usage(message).hint(own_directory(dir, name)))
+    Err(Error::usage(message).hint(own_directory(dir, study.name())))
 }
 
 /// Performs the missing runs. Studies on hosts ([`FileStudy::is_of_hosts`]) need `hosts`.

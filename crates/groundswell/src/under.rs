@@ -344,10 +344,8 @@ enum Held {
 
 impl Held {
     fn by(dir: &Path, plan: &Plan) -> Held {
-        let empty = match std::fs::read_dir(dir) {
-            Err(_) => true,
-            Ok(mut entries) => entries.next().is_none(),
-        };
+        // A call that was killed at its beginning may have left a lock.
+        let empty = run::is_unused(dir).unwrap_or(true);
         match Manifest::load(dir) {
             _ if empty => Held::Nothing,
             Ok(m) if m.hash != plan.hash(EMULATED) => Held::Another,
@@ -380,7 +378,8 @@ fn directory(keep: &Keep, plan: &Plan, compared: bool) -> Result<PathBuf, Error>
         let numbered = (2..).map(|n| runs.join(format!("under-{n}")));
         let mut all = std::iter::once(runs.join("under")).chain(numbered);
         return all
-            .find(|dir| Held::by(dir, plan) == Held::Nothing)
+            // A call that has just begun has locked its directory.
+            .find(|dir| Held::by(dir, plan) == Held::Nothing && !dir.join(run::LOCK).exists())
             .ok_or_else(|| Error::failed("runs/ is full"));
     };
     let (message, hint) = match Held::by(dir, plan) {
@@ -398,4 +397,36 @@ fn directory(keep: &Keep, plan: &Plan, compared: bool) -> Result<PathBuf, Error>
         ),
     };
     Err(Error::usage(format!("{} {message}", dir.display())).hint(hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use swell_host::scratch::Scratch;
+
+    /// A call that is killed between its lock and its manifest leaves the lock.
+    #[test]
+    fn a_directory_with_only_a_lock_holds_nothing() {
+        let scratch = Scratch::new().unwrap();
+        let dir = scratch.path().join("under");
+        std::fs::create_dir(&dir).unwrap();
+        let text = "name = \"x\"\n[network]\nrate = \"1Mbit\"\n[[foreground]]\nname = \"f\"\nkind = \"greedy\"\n\
+                    [[background]]\nname = \"none\"\nkind = \"none\"\n";
+        let plan = Plan::resolve(text, "x.toml", scratch.path()).unwrap();
+        let keep = Keep {
+            output: Some(dir.clone()),
+            ..Keep::default()
+        };
+        for left in ["", "process 4711\n"] {
+            std::fs::write(dir.join(run::LOCK), left).unwrap();
+            assert_eq!(directory(&keep, &plan, false).unwrap(), dir);
+        }
+        // The user's own.
+        for (name, text) in [(run::LOCK, "mine"), ("notes.txt", "mine")] {
+            std::fs::write(dir.join(run::LOCK), "").unwrap();
+            std::fs::write(dir.join(name), text).unwrap();
+            let refused = directory(&keep, &plan, false).unwrap_err();
+            assert!(refused.message.contains("is not empty"), "{refused}");
+        }
+    }
 }

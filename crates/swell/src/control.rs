@@ -273,8 +273,10 @@ fn found(which: &Which) -> Result<PathBuf, Fail> {
         .collect();
     match live.len() {
         1 => Ok(live.remove(0).1),
-        0 if own.is_some() => Err(Fail::usage("the network around this program cannot be set")
-            .hint("that of a comparison does not change; --pid PID means another one")),
+        0 if own.is_some() => Err(Fail::usage(
+            "the network around this program cannot be set or shown",
+        )
+        .hint("that of a comparison does not change; --pid PID means another one")),
         0 => {
             Err(Fail::usage("no such emulation runs here")
                 .hint("swell under BACKGROUND -- COMMAND"))

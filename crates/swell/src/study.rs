@@ -190,7 +190,7 @@ fn made(study: &FileStudy, quick: bool, grid: &GridArgs) -> Result<PathBuf, Fail
         }
         None => study::directory(study, quick),
     };
-    study::usable(&dir, grid.fresh, study.name())?;
+    study::usable(&dir, grid.fresh, study)?;
     std::fs::create_dir_all(dir.join(PICTURES))
         .map_err(|e| Fail::failed(format!("{}: {e}", dir.display())))?;
     Ok(dir)

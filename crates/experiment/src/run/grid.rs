@@ -15,11 +15,12 @@ use std::sync::Mutex;
 
 mod seen;
 
-pub use seen::{Seen, is_begun};
+pub use seen::{Seen, is_begun, plan_of};
 
 use super::lock::{Lock, LockError};
 use super::pool;
 use super::shard::Shard;
+use crate::store::temporary;
 
 /// A run: its key, its other settings, and its results. Its columns are [`Columns`].
 pub trait Task: Sync {
@@ -426,8 +427,7 @@ fn tidy(
 
 /// Writes a file atomically. The temporary file is named after `own`, because other processes may write the same file.
 fn whole(path: &Path, own: &Path, text: &str) -> io::Result<()> {
-    let mut partial = own.as_os_str().to_owned();
-    partial.push(".partial");
+    let partial = temporary(own);
     fs::write(&partial, text)?;
     fs::rename(&partial, path)
 }

@@ -13,8 +13,12 @@ use crate::store::{StoreError, at};
 
 /// Name of the directory's lock file. It is never removed, because that would be a race.
 pub const LOCK: &str = ".lock";
+/// What a lock begins with that is held exclusively, or was; the number of the process follows. Others are empty.
+const HOLDER: &str = "process ";
 /// Directory for the results of finished shards and for their locks.
 pub(super) const SHARDS: &str = "shards";
+/// Name in it of the lock that shards take while they set up the directory.
+pub(super) const SETUP: &str = "setup.lock";
 /// Time between two attempts to take a lock that another process holds.
 const POLL: Duration = Duration::from_millis(100);
 /// Further attempts before a busy lock is an error. A forked child shares the locks of its parent until it calls exec,
@@ -27,6 +31,21 @@ pub struct Lock {
     _files: Vec<File>,
     /// The file that shards lock while they set up the directory.
     setup: Option<PathBuf>,
+}
+
+/// Whether a directory's lock is the program's, or is not there. A file of this name may be the user's.
+pub fn is_own(dir: &Path) -> bool {
+    let path = dir.join(LOCK);
+    match path.metadata() {
+        Ok(there) if there.is_file() => {
+            let mut begin = Vec::new();
+            let read = File::open(&path)
+                .and_then(|file| file.take(HOLDER.len() as u64).read_to_end(&mut begin));
+            read.is_ok() && HOLDER.as_bytes().starts_with(&begin)
+        }
+        Ok(_) => false,
+        Err(_) => path.symlink_metadata().is_err(),
+    }
 }
 
 /// Why a directory could not be locked.
@@ -60,7 +79,7 @@ impl Lock {
             fs::create_dir_all(&parts).map_err(at(&parts))?;
             let own = parts.join(format!("{}.lock", shard.label()));
             files.push(locked(dir, &own, Kind::Alone)?);
-            setup = Some(parts.join("setup.lock"));
+            setup = Some(parts.join(SETUP));
         }
         Ok(Lock {
             _files: files,
@@ -141,7 +160,7 @@ fn locked(dir: &Path, path: &Path, kind: Kind) -> Result<File, LockError> {
         Err(TryLockError::Error(error)) => return Err(at(path)(error).into()),
     }
     if kind == Kind::Alone {
-        let name = format!("process {}\n", std::process::id());
+        let name = format!("{HOLDER}{}\n", std::process::id());
         let mut note = || {
             file.set_len(0)?;
             file.rewind()?;

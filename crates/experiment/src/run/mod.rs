@@ -33,7 +33,8 @@ use crate::simulate::stage::beside;
 use crate::store::{Host, Manifest, Measured, Results, StoreError, at, text_hash};
 
 pub use directory::{OUTPUT, name};
-pub use lock::{LOCK, Lock, LockError};
+pub use lock::{LOCK, Lock, LockError, is_own as is_own_lock};
+pub use own::is_unused;
 pub use progress::Progress;
 pub use resume::Difference;
 pub use shard::Shard;

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
+use std::iter;
 use std::path::Path;
 
 use super::directory::Directory;
 use super::own::{self, CELLS, EXPERIMENT, MEASURED, MODELS};
 use super::{Failure, Options};
 use crate::plan::Plan;
-use crate::store::{Manifest, StoreError, at, unlike, write_atomically};
+use crate::store::{Manifest, StoreError, at, is_temporary, unlike, write_atomically};
 
 /// A difference between the directory's experiment and the current one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,9 +114,11 @@ impl Directory<'_> {
         let inputs = plan.foreground_inputs.values().chain(plan.inputs.values());
         let copies = inputs.filter_map(|input| input.copy.as_ref());
         let copies = copies.map(|(name, bytes)| (&**name, &**bytes));
-        for (name, bytes) in copies.chain([(EXPERIMENT, plan.toml.as_bytes())]) {
+        // The experiment names the copies, so it comes before them: `clear` finds those of an interrupted call.
+        for (name, bytes) in iter::once((EXPERIMENT, plan.toml.as_bytes())).chain(copies) {
             let path = self.root.join(name);
-            if !path.exists() {
+            // A copy that is there may be of an earlier run whose experiment was damaged.
+            if !holds(&path, bytes) {
                 write_atomically(&path, bytes)?;
             }
         }
@@ -148,9 +151,16 @@ impl Directory<'_> {
         for name in own::files().filter(|name| name != EXPERIMENT) {
             remove(&name)?;
         }
+        own::remove(self.root, is_temporary)?;
         own::remove_all(self.root, &copies)?;
         Ok(remove(EXPERIMENT)?)
     }
+}
+
+/// Whether the file has these contents. Only a file of the same size is read.
+fn holds(path: &Path, bytes: &[u8]) -> bool {
+    let same_size = fs::metadata(path).is_ok_and(|there| there.len() == bytes.len() as u64);
+    same_size && fs::read(path).is_ok_and(|there| there == bytes)
 }
 
 /// Checks that a directory without a manifest has nothing of the user's under the names of a run's files. With `fresh`,

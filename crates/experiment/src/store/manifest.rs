@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -230,9 +230,29 @@ pub(crate) fn text_hash(toml: &str) -> String {
     Hash::new().part(toml.as_bytes()).hex()
 }
 
+/// Beginning and end of the names of temporary files. They are hidden, and the user has none of such names.
+const TEMPORARY: [&str; 2] = [".swell-", ".partial"];
+/// Most characters of a file's name in that of its temporary file. UTF-8 takes up to 4 bytes for each, and file systems
+/// take names of 255 bytes.
+const MOST_CHARS: usize = 60;
+
+/// The temporary file, in the same directory, of a file that is being written.
+pub(crate) fn temporary(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name: String = name.chars().take(MOST_CHARS).collect();
+    let [begin, end] = TEMPORARY;
+    path.with_file_name(format!("{begin}{name}{end}"))
+}
+
+/// Whether this is the name of a temporary file of the program.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    let [begin, end] = TEMPORARY;
+    name.starts_with(begin) && name.ends_with(end)
+}
+
 /// Writes a file atomically: readers see all of it or nothing.
 pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let partial = path.with_extension("partial");
+    let partial = temporary(path);
     let write = || {
         let mut file = fs::File::create(&partial)?;
         file.write_all(bytes)?;

@@ -19,7 +19,7 @@ pub use results::{Results, RunResult};
 pub use table::{Column, Kind};
 
 pub(crate) use error::at;
-pub(crate) use manifest::{text_hash, unlike, write_atomically};
+pub(crate) use manifest::{is_temporary, temporary, text_hash, unlike, write_atomically};
 pub(crate) use results::{read_cell, read_runs, write_cell, write_tables};
 
 /// Names of the tables that every run directory has.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::manifest::text_hash;
+use super::manifest::{temporary, text_hash};
 use super::table::{self, Key, Row};
 use super::{Manifest, StoreError, at};
 use crate::file::{self, File};
@@ -145,7 +145,7 @@ pub(crate) fn write_tables(dir: &Path, runs: &[RunResult]) -> Result<(), StoreEr
         let all = runs
             .iter()
             .flat_map(|r| rows(&r.observed).iter().map(move |row| (&r.cell, row)));
-        let partial = path.with_extension("partial");
+        let partial = temporary(&path);
         table::write(&partial, all)?;
         fs::rename(&partial, &path).map_err(at(&path))
     }

@@ -155,10 +155,16 @@ impl FileStudy {
         grid.run(&cells, progress, stop)
     }
 
+    /// Whether this study, or another one, was begun with this table of runs.
+    pub fn is_begun(&self, runs: &Path) -> bool {
+        grid::is_begun(runs, &cells::columns(&self.compiled.file).keys)
+    }
+
     /// The table of runs, and the files beside it that a study writes.
     pub fn files(runs: &Path) -> Vec<PathBuf> {
         vec![
             runs.to_owned(),
+            grid::plan_of(runs),
             Kept::<Points>::beside(runs),
             Kept::<Warning>::beside(runs),
         ]

@@ -136,6 +136,8 @@ fn a_study_writes_over_nothing_that_is_the_users() {
         ("b", "report.html"),
         ("c", "pictures/cat.png"),
         ("d", "runs.points.csv"),
+        ("e", "runs.plan"),
+        ("f", ".lock"),
     ] {
         let own = dir.0.join(name).join(file);
         std::fs::create_dir_all(own.parent().unwrap()).unwrap();

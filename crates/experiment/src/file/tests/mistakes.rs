@@ -45,6 +45,35 @@ fn a_packet_that_arrives_after_the_end_is_told_with_its_key() {
     }
 }
 
+/// A run needs a whole round trip only for foregrounds that wait for answers.
+#[test]
+fn a_round_trip_is_held_against_foregrounds_that_wait_for_answers() {
+    let of = |network: &str, foreground: &str| {
+        let text = format!(
+            "name = \"x\"\n[network]\nrate = \"20Mbit\"\n{network}\n[[foreground]]\nname = \"f\"\n{foreground}\n\
+             [[background]]\nname = \"b\"\nkind = \"cbr\"\nrate = \"1Mbit\"\n\
+             [run]\nwarmup = \"0s\"\nduration = \"1s\"\n"
+        );
+        read(&text, "x.toml").map_err(|found| found.to_string())
+    };
+    for network in ["delay = \"600ms\"", "rtt = \"1200ms\""] {
+        for alone in [
+            "kind = \"none\"",
+            "kind = \"cbr\"\nrate = \"1Mbit\"",
+            "kind = \"poisson\"\nrate = \"1Mbit\"",
+        ] {
+            of(network, alone).unwrap();
+        }
+        for waits in ["kind = \"web\"\nobject = \"1kB\"", "kind = \"greedy\""] {
+            let said = of(network, waits).unwrap_err();
+            assert!(said.contains("does not end in a run of 1s"), "{said}");
+            let both = format!("kind = \"none\"\n[[foreground]]\nname = \"g\"\n{waits}");
+            let said = of(network, &both).unwrap_err();
+            assert!(said.contains("a round trip of 1.2s does not end"), "{said}");
+        }
+    }
+}
+
 #[test]
 fn a_name_is_short_enough_for_a_directory() {
     let long = "x".repeat(201);

@@ -20,18 +20,28 @@ pub struct Seen {
 }
 
 /// The file with the names of the requested runs.
-fn plan_of(table: &Path) -> PathBuf {
+pub fn plan_of(table: &Path) -> PathBuf {
     table.with_extension("plan")
 }
 
-/// Whether a grid with this table was begun, so that table and files beside it are its own.
-pub fn is_begun(table: &Path) -> bool {
-    plan_of(table).is_file()
+/// Whether a grid with this table was begun, so that table and files beside it are its own: one with these columns that
+/// identify a run, or another one that has requested runs. Otherwise the file of the plan may be the user's.
+pub fn is_begun(table: &Path, keys: &[String]) -> bool {
+    let text = fs::read_to_string(plan_of(table)).unwrap_or_default();
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let columns = first.split(',').count();
+    let is_name = |line: &str| {
+        let fingerprint = line.split(',').nth(columns);
+        fingerprint.is_some_and(|last| last.len() == 16 && u64::from_str_radix(last, 16).is_ok())
+    };
+    let mut names = lines.peekable();
+    !first.is_empty() && (first == keys.join(",") || (names.peek().is_some() && names.all(is_name)))
 }
 
 /// Marks the directory as that of a grid, before anything else is written there.
 pub(super) fn mark(options: &Options, columns: &Columns) -> io::Result<()> {
-    match is_begun(&options.file) {
+    match is_begun(&options.file, &columns.keys) {
         true => Ok(()),
         false => plan(options, columns, &[]),
     }

@@ -117,13 +117,28 @@ fn a_directory_of_others_is_not_cleared() {
     for sub in ["cells", "models", "output"] {
         std::fs::remove_dir_all(options.dir.join(sub)).unwrap();
     }
-    for name in ["mine.toml", "notes/cells"] {
+    let others = [
+        "mine.toml",
+        "notes/cells",
+        "manifest.partial",
+        "experiment.partial",
+        "requests.partial",
+    ];
+    for name in others {
         std::fs::create_dir_all(options.dir.join(name).parent().unwrap()).unwrap();
         std::fs::write(options.dir.join(name), "mine").unwrap();
     }
     complete(&plan, &options);
     complete(&plan, &options);
-    assert!(["mine.toml", "notes/cells"].map(|name| options.dir.join(name).exists()) == [true; 2]);
+    // An interrupted call left it.
+    let temporary = options.dir.join(".swell-manifest.json.partial");
+    std::fs::write(&temporary, "{").unwrap();
+    complete(&plan, &options);
+    assert!(!temporary.exists());
+    for name in others {
+        let text = std::fs::read_to_string(options.dir.join(name)).unwrap();
+        assert_eq!(text, "mine", "{name}");
+    }
 }
 
 /// A directory that is not the program's stays as it is, with and without `fresh`, and for shards.
@@ -138,6 +153,7 @@ fn what_the_user_has_under_the_names_of_runs_is_not_written_over() {
         "models/own.json",
         "packets/own.pcap",
         "records",
+        ".lock",
     ] {
         let dir = scratch.path().join(name.replace('/', "-"));
         let file = dir.join(name);
@@ -182,6 +198,8 @@ fn what_the_user_adds_to_a_run_directory_stays() {
         "packets/00000-a-b-0.pcapng",
         "packets/00000-a-b-0.link.pcapng.partial",
         "records/00001-a-b-0.ipfix",
+        "models/.swell-2-tiny.json.partial",
+        "measured/.swell-2-0-0-run.json.partial",
         "shards/1-of-2/runs.json",
         "shards/1-of-2.lock",
     ];
@@ -224,6 +242,31 @@ fn a_directory_that_was_not_set_up_to_its_end_is_used() {
     assert!(matches!(failure, Failure::Run { .. }), "{failure}");
     for name in ["experiment.toml", "models/2-tiny.json"] {
         assert!(options.dir.join(name).exists(), "{name}");
+    }
+}
+
+/// Without the experiment, nothing says which copies of models the runs had.
+#[test]
+fn a_cleared_directory_has_the_models_of_its_new_run() {
+    let scratch = tempfile::tempdir().unwrap();
+    let options = fresh(&scratch);
+    for damage in [None, Some("name = "), Some("")] {
+        complete(&plan(&scratch, &experiment(1)), &options);
+        let toml = options.dir.join("experiment.toml");
+        match damage {
+            None => std::fs::remove_file(&toml).unwrap(),
+            Some(text) => std::fs::write(&toml, text).unwrap(),
+        }
+        // Another model, whose file is as long.
+        let other = model(30_000_000);
+        assert_eq!(other.len(), model(20_000_000).len());
+        std::fs::write(scratch.path().join("tiny.json"), &other).unwrap();
+        let again = Plan::resolve(&experiment(1), "x.toml", scratch.path()).unwrap();
+        complete(&again, &options);
+        let copy = std::fs::read_to_string(options.dir.join("models/2-tiny.json")).unwrap();
+        assert!(copy == other, "{damage:?}");
+        // The copies of the next call are found, too.
+        assert_eq!(std::fs::read_to_string(&toml).unwrap(), again.toml);
     }
 }
 

@@ -353,3 +353,54 @@ fn a_shard_that_waits_for_another_says_what_is_there() {
     };
     assert_eq!((finished, runs), (3, 6));
 }
+
+/// Results are gathered from machines, one of which died while it joined its runs, and by a copy that was cut short.
+#[test]
+fn what_shards_left_unfinished_is_no_obstacle() {
+    let scratch = tempfile::tempdir().unwrap();
+    let plan = plan(&scratch, &experiment(3));
+    let other = Options {
+        shard: shard(2, 2),
+        ..options(&scratch, "other", 1)
+    };
+    let one = options(&scratch, "one", 1);
+    complete(&plan, &one);
+    for own in [None, shard(1, 2)] {
+        done(&plan, &other);
+        let gathered = options(&scratch, if own.is_some() { "s" } else { "r" }, 1);
+        let shards = gathered.dir.join("shards");
+        std::fs::create_dir_all(&shards).unwrap();
+        std::fs::rename(other.dir.join("shards/2-of-2"), shards.join("2-of-2")).unwrap();
+        let unfinished = ["1-of-2.partial/runs.json", "1-of-3/flows.parquet"];
+        let others = ["00001-of-00002.tar", "poetry.lock", "4-of-3", "1-of-2.tar"];
+        for name in unfinished.into_iter().chain(others) {
+            let path = shards.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "{").unwrap();
+        }
+        // They would be removed.
+        let fresh = Options {
+            fresh: true,
+            ..gathered.clone()
+        };
+        let failure = run(&plan, &MadeUp::default(), &fresh, &|_| {}, &|| false).unwrap_err();
+        assert!(matches!(failure, Failure::Unknown { .. }), "{failure}");
+        if own.is_some() {
+            let part = Options {
+                shard: own,
+                ..gathered.clone()
+            };
+            let ended = done(&plan, &part);
+            assert!(matches!(ended, Ended::Shard { runs: 9, .. }), "{ended:?}");
+        }
+        complete(&plan, &gathered);
+        assert!(tables(&gathered.dir) == tables(&one.dir));
+        // What is no set of this program's stays.
+        for name in others.into_iter().chain(["1-of-3/flows.parquet"]) {
+            assert!(shards.join(name).exists(), "{name}");
+        }
+        for gone in ["1-of-2.partial", "2-of-2", "setup.lock", "1-of-2.lock"] {
+            assert!(!shards.join(gone).exists(), "{gone}");
+        }
+    }
+}
