@@ -65,11 +65,14 @@ fn a_round_trip_is_held_against_foregrounds_that_wait_for_answers() {
             of(network, alone).unwrap();
         }
         for waits in ["kind = \"web\"\nobject = \"1kB\"", "kind = \"greedy\""] {
-            let said = of(network, waits).unwrap_err();
-            assert!(said.contains("does not end in a run of 1s"), "{said}");
+            let alone = of(network, waits).unwrap_err();
+            assert!(alone.contains("does not end in a run of 1s"), "{alone}");
             let both = format!("kind = \"none\"\n[[foreground]]\nname = \"g\"\n{waits}");
-            let said = of(network, &both).unwrap_err();
-            assert!(said.contains("a round trip of 1.2s does not end"), "{said}");
+            let beside = of(network, &both).unwrap_err();
+            assert!(
+                beside.contains("a round trip of 1.2s does not end"),
+                "{beside}"
+            );
         }
     }
 }

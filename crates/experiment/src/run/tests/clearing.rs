@@ -136,8 +136,8 @@ fn a_directory_of_others_is_not_cleared() {
     complete(&plan, &options);
     assert!(!temporary.exists());
     for name in others {
-        let text = std::fs::read_to_string(options.dir.join(name)).unwrap();
-        assert_eq!(text, "mine", "{name}");
+        let kept = std::fs::read_to_string(options.dir.join(name)).unwrap();
+        assert_eq!(kept, "mine", "{name}");
     }
 }
 
