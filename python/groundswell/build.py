@@ -2514,8 +2514,9 @@ class PieQdisc(Table):
 @dataclass(kw_only=True)
 class Reported(Table):
     """A measure that a program reports itself: in its output, by `pattern` or `json`, or else in lines
-    of JSON such as `{"NAME": 12.3}` that it writes to `{dir}/measures.jsonl`. Where a run reports
-    many values, their median and bad percentiles are judged, else their mean."""
+    of JSON such as `{"NAME": 12.3}` that it writes to `{dir}/measures.jsonl`. The mean of each run
+    is judged. Where all runs together report a hundred values or more, it is their median and bad
+    percentiles, and the mean too if there is a `floor`."""
 
     better: Better
     """Which direction is better."""

@@ -155,7 +155,7 @@ pub(super) fn delay(direction: u8, mean: f64) -> Delay {
 }
 
 /// The ratios of a measure beside the background poisson.
-fn ratios(v: &ForegroundVerdict, measure: &str) -> Vec<f64> {
+pub(super) fn ratios(v: &ForegroundVerdict, measure: &str) -> Vec<f64> {
     let judged = v.backgrounds[1].judged.iter();
     let own = judged.filter(|j| j.measure == measure);
     own.map(|j| j.ratio.value).collect()
@@ -488,40 +488,6 @@ fn a_background_that_is_silent_is_not_called_harmless() {
     assert_eq!(v.backgrounds[2].matters, Some(Answer::Unclear));
     let said = "learnt sent nothing after the warm-up";
     assert!(v.backgrounds[2].withheld.iter().any(|w| w == said));
-}
-
-/// A client requests a small object and a large one in turn. Only the small ones become slower, by a half; neither the
-/// median nor the tail of all requests shows it.
-#[test]
-fn each_of_several_sizes_counts() {
-    let made = |sizes: &str| {
-        let mut results = results(10, |_, _| 1.0);
-        let text = super::experiment(10).replace("object = \"100kB\"", sizes);
-        results.experiment.foreground = file::read(&text, "x").unwrap().foreground;
-        for run in &mut results.runs {
-            let slower = if run.cell.background == "none" {
-                1.0
-            } else {
-                1.5
-            };
-            for r in &mut run.observed.requests {
-                let small = r.index % 2 == 0;
-                let took = if small { 0.01 * slower } else { 0.1 };
-                // The median of all lies among the large ones.
-                r.last_byte = r.start + if r.index % 10 == 8 { 0.1 } else { took };
-                r.observed_until = r.last_byte;
-            }
-        }
-        judged(&results)
-    };
-    assert_eq!(made("object = \"100kB\"").matters, Answer::No);
-    let v = made("object = [\"2kB\", \"1MB\"]");
-    assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
-    assert!(
-        ratios(&v, "time of 2kB")
-            .iter()
-            .any(|r| (r - 1.5).abs() < 0.01)
-    );
 }
 
 /// Clients that wait make fewer requests of a jam, the worse it is, so that percentiles of requests do not show it.

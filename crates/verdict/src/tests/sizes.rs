@@ -1,5 +1,6 @@
 //! Requests of several sizes, of which a run may hold one more or less.
 
+use super::equal::ratios;
 use super::open::{judged, program};
 use super::*;
 
@@ -323,4 +324,38 @@ fn goodput_is_judged_where_sizes_differ_about_one_mean() {
     let goodput = b.judged.iter().find(|j| j.measure == "goodput");
     assert!(told && goodput.is_some_and(|j| j.equal), "{b:?}");
     assert_eq!(b.matters, Some(Answer::Unclear));
+}
+
+/// A client requests a small object and a large one in turn. Only the small ones become slower, by a half; neither the
+/// median nor the tail of all requests shows it.
+#[test]
+fn each_of_several_sizes_counts() {
+    let made = |sizes: &str| {
+        let mut results = results(10, |_, _| 1.0);
+        let text = super::experiment(10).replace("object = \"100kB\"", sizes);
+        results.experiment.foreground = file::read(&text, "x").unwrap().foreground;
+        for run in &mut results.runs {
+            let slower = if run.cell.background == "none" {
+                1.0
+            } else {
+                1.5
+            };
+            for r in &mut run.observed.requests {
+                let small = r.index % 2 == 0;
+                let took = if small { 0.01 * slower } else { 0.1 };
+                // The median of all lies among the large ones.
+                r.last_byte = r.start + if r.index % 10 == 8 { 0.1 } else { took };
+                r.observed_until = r.last_byte;
+            }
+        }
+        judged(&results)
+    };
+    assert_eq!(made("object = \"100kB\"").matters, Answer::No);
+    let v = made("object = [\"2kB\", \"1MB\"]");
+    assert_eq!(v.matters, Answer::Yes, "{}", full_text(&v));
+    assert!(
+        ratios(&v, "time of 2kB")
+            .iter()
+            .any(|r| (r - 1.5).abs() < 0.01)
+    );
 }
