@@ -77,6 +77,19 @@ fn bursts_stay_where_they_were() {
     assert!(d.runs.iter().all(|r| r.len() <= RUNS));
 }
 
+/// What a flow is granted of room for `spare` items, what is learnt of it, and how far its packets were moved.
+fn with_room(packets: &[(u64, bool, u32)], spare: usize) -> (usize, (Datagrams, u64)) {
+    let mut f = Flow::new(0, None);
+    for &(at, client, bytes) in packets {
+        let around = Around {
+            spare: spare.saturating_sub(f.granted()),
+            ..Around::default()
+        };
+        f.push(at, client, bytes, 0, around);
+    }
+    (f.granted(), f.finish())
+}
+
 /// A tunnel: 60 packets of 1 ms once a second, for fifty minutes. With room for its bursts each stays where it
 /// was; without, they are spread, and the flow says so.
 #[test]
@@ -84,18 +97,7 @@ fn bursts_stay_while_there_is_room() {
     let packets: Vec<_> = (0..3_000u64 * 60)
         .map(|i| ((i / 60) * 1_000 * MS + (i % 60) * MS, false, 1_400))
         .collect();
-    let with = |spare: usize| {
-        let mut f = Flow::new(0, None);
-        for &(at, client, bytes) in &packets {
-            let around = Around {
-                spare: spare.saturating_sub(f.granted()),
-                ..Around::default()
-            };
-            f.push(at, client, bytes, 0, around);
-        }
-        let granted = f.granted();
-        (granted, f.finish())
-    };
+    let with = |spare: usize| with_room(&packets, spare);
     let (granted, (d, moved)) = with(50_000);
     assert_eq!((played(&d), moved), (packets.clone(), 0));
     assert_eq!(granted, RUN_ITEMS * (4_096 - RUNS));
@@ -238,16 +240,7 @@ fn sizes_at_random_get_room() {
         })
         .collect();
     let with = |spare: usize| {
-        let mut f = Flow::new(0, None);
-        for &(at, client, bytes) in &packets {
-            let around = Around {
-                spare: spare.saturating_sub(f.granted()),
-                ..Around::default()
-            };
-            f.push(at, client, bytes, 0, around);
-        }
-        let granted = f.granted();
-        let (d, moved) = f.finish();
+        let (granted, (d, moved)) = with_room(&packets, spare);
         (granted, moved, apart(&packets, &played(&d)))
     };
     let (granted, moved, off) = with(50_000);

@@ -140,13 +140,7 @@ fn long_flows_say_what_they_lose() {
     }
     let packets = tap.packets();
     let with = |budget: usize| {
-        let mut learner = Learner::new(Options {
-            budget,
-            ..Options::default()
-        });
-        packets.iter().for_each(|p| learner.push(p));
-        let m = learner.finish();
-        m.check().expect("a learnt model holds together");
+        let m = within(budget, &packets);
         let runs = m.sessions.iter().flat_map(|s| s.connections());
         let runs: usize = runs
             .map(|c| match &c.exchange {
@@ -178,6 +172,18 @@ fn long_flows_say_what_they_lose() {
     assert!(spread.message.starts_with("1 UDP flows ("), "{spread:?}");
 }
 
+/// The model of these packets within a budget.
+fn within(budget: usize, packets: &[Packet]) -> Model {
+    let mut learner = Learner::new(Options {
+        budget,
+        ..Options::default()
+    });
+    packets.iter().for_each(|p| learner.push(p));
+    let m = learner.finish();
+    m.check().expect("a learnt model holds together");
+    m
+}
+
 /// Six clients, each with a request of its database every 40 ms, at once. While the model has room, all requests stay;
 /// a small one has room for some of them, and keeps within it.
 #[test]
@@ -197,13 +203,7 @@ fn long_connections_share_the_room_of_a_model() {
     }
     let packets = tap.packets();
     let with = |budget: usize| {
-        let mut learner = Learner::new(Options {
-            budget,
-            ..Options::default()
-        });
-        packets.iter().for_each(|p| learner.push(p));
-        let m = learner.finish();
-        m.check().expect("a learnt model holds together");
+        let m = within(budget, &packets);
         let items: usize = m.sessions.iter().map(|s| s.items()).sum();
         assert!(items <= budget, "{items} {budget}");
         let merged = m.warnings.iter().find(|w| w.code == Code::TurnsMerged);
