@@ -333,10 +333,11 @@ const PACED: u32 = 3;
 
 /// The rate at which a host paces each of its connections, if it does.
 fn pace(m: &Measured) -> Option<Rate> {
+    // Few hosts have such connections, and this is asked for every connection.
+    let kept = m.get(Sample::Pace).filter(|r| r.seen >= PACED)?;
     let pairs = m.get(Sample::Up).filter(|r| r.seen >= SOUND_PAIRS)?;
     let kbit = pairs.mode(0)?;
     let slower = f64::from(kbit) * SAME < f64::from(reached(m, Sample::Up));
-    let kept = m.get(Sample::Pace).filter(|r| r.seen >= PACED)?;
     let agree = pairs.near(kbit, SAME, 0) >= AGREE && kept.near(kbit, SAME, 0) >= 0.5;
     (slower && agree).then(|| Rate::from_bps(u64::from(kbit) * 1000))
 }

@@ -519,6 +519,36 @@ fn our_reader_finds_sizes_ports_options_and_times() {
     assert!(std::fs::read(&path).unwrap() == std::fs::read(&again).unwrap());
 }
 
+/// A segment is stamped when its sender sends it: before it waits for the sender's own access link, if that is slow, and
+/// within its jitter of some milliseconds, if there is none.
+#[test]
+fn timestamps_are_those_of_the_ends() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("x.pcapng");
+    let slow = Access {
+        up: Some(Rate::from_bps(2_000_000)),
+        ..Access::default()
+    };
+    for (access, waits) in [(Access::default(), 0..=3), (slow, 50..=300)] {
+        run(&path, Config::linux(), false, access);
+        let mut reader = Reader::open(&path).unwrap();
+        // The shortest and the longest time since the stamp, by sender: its clock has an offset of its own.
+        let mut since: BTreeMap<_, (i64, i64)> = BTreeMap::new();
+        while let Some(packet) = reader.next_packet().unwrap() {
+            if let Transport::Tcp(tcp) = packet.transport {
+                let (value, _) = tcp.options.timestamps.unwrap();
+                let now = (packet.time / 1_000_000) as u32;
+                let sender = (packet.src, tcp.src_port, tcp.dst_port);
+                let took = i64::from(now.wrapping_sub(value) as i32);
+                let seen = since.entry(sender).or_insert((took, took));
+                *seen = (seen.0.min(took), seen.1.max(took));
+            }
+        }
+        let longest = since.values().map(|s| s.1 - s.0).max().unwrap();
+        assert!(waits.contains(&longest), "{longest} ms");
+    }
+}
+
 #[test]
 fn a_file_that_cannot_be_made_is_named() {
     let sources = Vec::new();
