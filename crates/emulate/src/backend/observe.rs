@@ -140,7 +140,13 @@ fn connection(index: usize, c: &Connection, begun: Time, end: Time) -> Request {
         .or(c.first_byte)
         .or(c.connected)
         .unwrap_or(c.start);
+    // The client closed it before it had the whole answer.
+    let cut_off = c
+        .exchanges
+        .last()
+        .is_some_and(|e| e.outcome == crate::Outcome::CutOff && e.label.waits());
     let outcome = match c.ending {
+        Ending::Closing | Ending::ResetByClient if cut_off => Outcome::Unfinished,
         Ending::Closed | Ending::Closing | Ending::ResetByClient if c.last_byte.is_some() => {
             Outcome::Done
         }
@@ -155,13 +161,9 @@ fn connection(index: usize, c: &Connection, begun: Time, end: Time) -> Request {
         connected: seconds(c.connected),
         first_byte: seconds(c.first_byte),
         last_byte: seconds(c.last_byte.or(uploaded)),
-        observed_until: match c.ending {
-            // The client was still waiting then.
-            Ending::Open | Ending::Closing if outcome == Outcome::Unfinished => end.as_secs_f64(),
-            // It waited until it reset or closed the connection.
-            Ending::ResetByClient if outcome == Outcome::Unfinished => {
-                c.until.min(end).as_secs_f64()
-            }
+        observed_until: match outcome {
+            // The client waited until then, or until it reset or closed the connection.
+            Outcome::Unfinished => c.until.min(end).as_secs_f64(),
             _ => last_seen.as_secs_f64(),
         },
         bytes: c.bytes[1],
@@ -390,7 +392,7 @@ mod tests {
     }
 
     /// Happy Eyeballs (RFC 8305): the first attempt got no answer, and the client connected over the other version. A
-    /// third connection was abandoned.
+    /// third connection was abandoned, and a fourth in the middle of an answer.
     #[test]
     fn an_attempt_that_was_given_up_is_in_no_row_and_begins_the_other() {
         use super::super::place::{CLIENT, SERVER};
@@ -433,8 +435,26 @@ mod tests {
             until: at(3000),
             ..used.clone()
         };
+        let mut in_answer = Connection {
+            start: at(2500),
+            first_byte: Some(at(2600)),
+            last_byte: Some(at(2700)),
+            ..abandoned.clone()
+        };
+        in_answer.exchanges.push(crate::Exchange {
+            start: at(2550),
+            first_byte: Some(at(2600)),
+            last_byte: Some(at(2700)),
+            until: at(3000),
+            bytes: [9, 9],
+            pieces: 1,
+            retransmissions: 0,
+            late: Dur::ZERO,
+            outcome: crate::Outcome::CutOff,
+            label: crate::Label::Request,
+        });
         let conversations = Conversations {
-            connections: vec![lost, used, abandoned],
+            connections: vec![lost, used, abandoned, in_answer],
             ..Conversations::default()
         };
         let rows = opened(&conversations, &[], at(4000));
@@ -445,6 +465,7 @@ mod tests {
         let expected = [
             (0, 1.0, 1.4, Outcome::Done),
             (1, 2.0, 3.0, Outcome::Unfinished),
+            (2, 2.5, 3.0, Outcome::Unfinished),
         ];
         assert_eq!(rows, expected);
     }
