@@ -10,7 +10,7 @@ use super::numbers::digits;
 use super::own::Asked;
 use super::ratios::pooled;
 use swell_experiment::measure::{Better, Measure, Source};
-use swell_experiment::observe::Outcome;
+use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::RunResult;
 
 /// What stands for no goodput: this share of the largest in any run.
@@ -272,7 +272,7 @@ pub(super) fn value(measure: &Measure, run: &RunResult) -> Option<f64> {
         Source::RequestTimes | Source::FirstBytes | Source::Loss => None,
         Source::Delays | Source::RequestRate => None,
         Source::Goodput => {
-            let seconds: f64 = requests.iter().map(|r| r.observed_until - r.start).sum();
+            let seconds = time_open(requests);
             let bytes: u64 = requests.iter().map(|r| r.bytes).sum();
             (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds)
         }
@@ -290,4 +290,20 @@ pub(super) fn value(measure: &Measure, run: &RunResult) -> Option<f64> {
             mean(&own)
         }
     }
+}
+
+/// For how long at least one of `requests` was open. Requests that overlap share a second, as they share the link.
+fn time_open(requests: &[Request]) -> f64 {
+    let mut spans: Vec<(f64, f64)> = requests
+        .iter()
+        .map(|r| (r.start, r.observed_until))
+        .collect();
+    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut covered = f64::MIN;
+    let mut seconds = 0.0;
+    for (start, end) in spans {
+        seconds += (end - start.max(covered)).max(0.0);
+        covered = covered.max(end);
+    }
+    seconds
 }
