@@ -5,7 +5,7 @@ use swell_experiment::RunSpec;
 use swell_experiment::backend::RunError;
 use swell_experiment::file::{Measure, Program};
 use swell_experiment::kinds::Traffic;
-use swell_experiment::observe::{Observations, Outcome, Request};
+use swell_experiment::observe::{LinkTotals, Observations, Outcome, Request};
 use swell_experiment::stage;
 
 use super::Conditions;
@@ -48,6 +48,11 @@ pub(super) fn observe(
         (Some(program), Done::Exits(exits)) => {
             let kept = !played.terminal;
             programs(&mut observed, program, &exits, &conversations, length, kept);
+            if spec.background.is_empty() && spec.beside.is_empty() {
+                observed
+                    .warnings
+                    .extend(own_loss(&observed.links, &conversations));
+            }
         }
         (_, Done::Machine(requests, measures, warnings)) => {
             observed.requests = requests;
@@ -106,6 +111,26 @@ fn programs(
             .warnings
             .push(Warning::warning(Code::ClientFailed, text));
     }
+}
+
+/// A run without background in which full queues drop a larger share of a program's datagrams raises a doubt.
+const LOSSY: f64 = 0.01;
+
+/// A doubt about a program that sends mostly datagrams, which nobody sends again. TCP fills a queue until it drops.
+fn own_loss(links: &[LinkTotals], conversations: &Conversations) -> Option<Warning> {
+    let datagrams = conversations.datagrams.iter().flat_map(|d| d.bytes);
+    let connections = conversations.connections.iter().flat_map(|c| c.bytes);
+    let mostly = datagrams.sum::<u64>() > connections.sum();
+    let lossy = |link: &LinkTotals| {
+        let [full, managed, _] = link.dropped_by;
+        (full + managed) as f64 > LOSSY * link.arrived_packets[0] as f64
+    };
+    (mostly && links.iter().any(lossy)).then(|| {
+        Warning::warning(
+            Code::OwnLoss,
+            "over 1 % of the program's datagrams were dropped at a full queue without any background: it may fail by itself; a longer queue holds its bursts",
+        )
+    })
 }
 
 /// The client's connections, in the order in which it began to open them, observed until `end`.
@@ -468,6 +493,48 @@ mod tests {
             (2, 2.5, 3.0, Outcome::Unfinished),
         ];
         assert_eq!(rows, expected);
+    }
+
+    /// Bursts of datagrams that do not fit into the queue, and a TCP connection that fills it.
+    #[test]
+    fn datagrams_that_are_lost_without_a_background_are_told() {
+        let told = |dropped: u64, datagrams: u64| {
+            let link = LinkTotals {
+                arrived_packets: [1000, 0],
+                dropped: [dropped, 0],
+                dropped_by: [dropped, 0, 0],
+                ..LinkTotals::default()
+            };
+            let conversations = Conversations {
+                datagrams: vec![crate::Conversation {
+                    client: [198, 18, 0, 1].into(),
+                    bytes: [8, datagrams],
+                    stream: [0; 2],
+                    exchanges: Vec::new(),
+                }],
+                connections: vec![Connection {
+                    client: ([198, 18, 0, 1].into(), 5000),
+                    server: ([198, 19, 0, 1].into(), 80),
+                    start: Time::ZERO,
+                    last_try: Time::ZERO,
+                    connected: None,
+                    first_byte: None,
+                    last_byte: None,
+                    delivered: None,
+                    bytes: [9, 1000],
+                    retransmissions: [0; 2],
+                    ending: Ending::Open,
+                    until: Time::ZERO,
+                    exchanges: Vec::new(),
+                    unasked: [0; 2],
+                }],
+                ..Conversations::default()
+            };
+            own_loss(&[link], &conversations).is_some()
+        };
+        assert!(told(50, 24_000));
+        assert!(!told(10, 24_000));
+        assert!(!told(50, 500));
     }
 
     #[test]
