@@ -19,6 +19,9 @@ const NO_GOODPUT: f64 = 0.01;
 /// What the names of the times of requests of one size begin with.
 pub(super) const TIME_OF: &str = "time of ";
 
+/// What the reason says that there are not enough requests for a percentile of their times.
+pub(super) const TOO_FEW: &str = " requests are too few for ";
+
 /// The outcome of comparing two conditions.
 #[derive(Default)]
 pub(super) struct Found {
@@ -66,7 +69,7 @@ fn tail_is_missing(measure: &Measure, groups: [&[Vec<Observation>]; 2], i: usize
                 measure.name
             )
         }
-        _ => format!("{fewer} requests are too few for {tail}, which wants {wanted:.0}"),
+        _ => format!("{fewer}{TOO_FEW}{tail}, which wants {wanted:.0}"),
     }
 }
 

@@ -219,6 +219,54 @@ fn a_larger_change_that_cannot_count_is_named() {
     assert!(!small.contains("left out"), "{small}");
 }
 
+/// One request in a run is too few for a percentile of their times. That is no reason to leave out what the program reports.
+#[test]
+fn too_few_requests_do_not_hide_another_measure() {
+    let mut results = results(6, |_, _| 1.0);
+    super::open::program(&mut results, &["lag"]);
+    let file = &mut results.experiment.background;
+    for name in ["other", "third", "fourth"] {
+        let text = super::experiment(6).replace("\"poisson\"\nkind", &format!("\"{name}\"\nkind"));
+        file.push(file::read(&text, "x").unwrap().background.remove(1));
+    }
+    let copies: Vec<_> = ["other", "third", "fourth"]
+        .iter()
+        .flat_map(|name| {
+            let of = results
+                .runs
+                .iter()
+                .filter(|r| r.cell.background == "poisson");
+            let named = |mut run: RunResult| {
+                run.cell.background = (*name).into();
+                run
+            };
+            of.cloned().map(named).collect::<Vec<_>>()
+        })
+        .collect();
+    results.runs.extend(copies);
+    for run in &mut results.runs {
+        run.observed.requests.truncate(1);
+        let spread = [0.4, 0.7, 1.0, 1.4, 2.0, 3.0][run.cell.replication as usize % 6];
+        let value = match &*run.cell.background {
+            "none" => 1.0,
+            "learnt" => 3.0 * spread,
+            _ => 1.1,
+        };
+        run.observed.measures = vec![MeasureSample {
+            measure: "lag".into(),
+            value,
+            at: 3.0,
+        }];
+    }
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    let text = full_text(&v);
+    assert!(
+        text.contains("the largest change is with learnt, where lag is 3"),
+        "{text}"
+    );
+    assert!(!text.contains("left out"), "{text}");
+}
+
 /// Nothing finishes anywhere, or only without traffic.
 #[test]
 fn what_does_not_finish_without_traffic_either_is_no_evidence() {
