@@ -406,8 +406,8 @@ fn access_paths_of_a_leaf_spine_are_short() {
     let scratch = tempfile::tempdir().unwrap();
     let path = "path = [\"leaf1-spine1\", \"leaf2-spine1 reversed\"]";
     let text = format!(
-        "name = \"x\"\nnetwork = {{ preset = \"leaf-spine\", rate = \"1Gbit\" }}\n[[foreground]]\nkind = \"web\"\nobject = \"64kB\"\n{path}\n\
-         [[background]]\nname = \"b\"\nkind = \"poisson\"\nrate = \"100Mbit\"\n{path}\n[run]\nduration = \"2s\"\n"
+        "name = \"x\"\nnetwork = {{ preset = \"leaf-spine\", rate = \"1Gbit\" }}\n[[foreground]]\nname = \"f\"\nkind = \"web\"\nobject = \"64kB\"\n{path}\n\
+         [[background]]\nname = \"b\"\nkind = \"poisson\"\nrate = \"100Mbit\"\n{path}\n[run]\nduration = \"12s\"\n"
     );
     let first = plan(&scratch, &text);
     let mut written = first.file.clone();
