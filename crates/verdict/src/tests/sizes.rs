@@ -378,7 +378,7 @@ fn goodput_counts_the_time_of_requests_that_overlap_once() {
     let goodput =
         |run: &RunResult| crate::values::value(&swell_experiment::measure::GOODPUT, run).unwrap();
     assert!((goodput(&results.runs[0]) - 8e6).abs() < 1.0);
-    let first_of_pair = |r: &Request| r.index % 2 == 0;
+    let first_of_pair = |r: &Request| r.index.is_multiple_of(2);
     results.runs[0].observed.requests.retain(first_of_pair);
     assert!((goodput(&results.runs[0]) - 6e6).abs() < 1.0);
 }
