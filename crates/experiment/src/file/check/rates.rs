@@ -32,9 +32,6 @@ pub(super) fn check(file: &File, found: &mut Findings) {
             &format!("background[{i}]"),
             found,
         );
-        if let Some(taken) = taken(file, background) {
-            alone(&links, &hops, &taken, &format!("background[{i}]"), found);
-        }
         if !background.parts().is_empty() {
             mixed(&links, &file.leaves(background), file, i, found);
         }
@@ -94,25 +91,6 @@ impl Links {
             _ => format!("link `{}` carries {way}", self.names[queue.link]),
         }
     }
-}
-
-/// The rates that a background that does not slow down takes from another one, if the file gives them: of what gives way,
-/// or sends in windows, only a measurement tells the rate.
-fn taken(file: &File, background: &Part) -> Option<Asked> {
-    let name = background.matches()?;
-    let other = file.background.iter().find(|b| b.name() == name)?;
-    let leaves = file.leaves(other);
-    let steady = |part: &&Part| part.is_open_loop() && part.active().is_none();
-    if !steady(&background) || !leaves.iter().all(steady) {
-        return None;
-    }
-    let asked: Vec<Asked> = leaves.iter().map(|leaf| leaf.keys().asks()).collect();
-    let known = asked.iter().all(|of| of[1].is_some());
-    let sum = |d: usize| {
-        let bps = asked.iter().filter_map(|of| Some(of[d]?.1.bps()));
-        ("rate", Rate::from_bps(bps.fold(0, u64::saturating_add)))
-    };
-    known.then(|| [Some(sum(0)), Some(sum(1))])
 }
 
 fn alone(links: &Links, hops: &[Hop], asked: &Asked, place: &str, found: &mut Findings) {

@@ -97,29 +97,6 @@ fn mix_of(foreground: &str, b: &str, c: &str) -> Result<File, Problems> {
 }
 
 #[test]
-fn a_rate_that_is_taken_is_refused_like_one_that_is_written() {
-    let taking = |rate: u32, kind: &str| {
-        let own = format!("{kind}\nrate = \"match:b\"");
-        let given = format!(
-            "kind = \"cbr\"\nrate = \"{rate}Mbit\"\npath = [\"fast\"]\n[[background]]\nname = \"c\"\n{own}\npath = [\"slow\"]"
-        );
-        let text = format!(
-            "name = \"x\"\n[[links]]\nname = \"slow\"\nrate = \"20Mbit\"\n[[links]]\nname = \"fast\"\nrate = \"90Mbit\"\n[[foreground]]\nname = \"f\"\n{WEB}\n[[background]]\nname = \"b\"\n{given}"
-        );
-        read(&text, "x.toml")
-    };
-    let (key, message, _) = refused(taking(30, "kind = \"cbr\""));
-    assert_eq!(key, "background[1].rate");
-    assert_eq!(
-        message,
-        "30Mbit are more than link `slow` carries down, which is 20Mbit"
-    );
-    assert!(taking(20, "kind = \"cbr\"").is_ok());
-    // Packets over TCP wait.
-    assert!(taking(30, "kind = \"cbr\"\ntransport = \"tcp\"").is_ok());
-}
-
-#[test]
 fn parts_of_a_mix_that_cannot_slow_down_must_fit_together() {
     let poisson = |rate: u32| format!("kind = \"poisson\"\nrate = \"{rate}Mbit\"");
     let (key, message, hint) = refused(mix_of(WEB, &poisson(12), &poisson(9)));
