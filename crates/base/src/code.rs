@@ -76,6 +76,7 @@ codes! {
         SlowestChanges = "slowest-changes",
         UpExceedsDown = "up-exceeds-down",
         OpenLoopLoss = "open-loop-loss",
+        OwnLoss = "own-loss",
         NarrowAccess = "narrow-access",
         Stretched = "stretched",
         ChangeAfterEnd = "change-after-end",

@@ -57,7 +57,7 @@ pub struct Connection {
     /// When the last byte from the client arrived at the server, with all bytes before it. `None` if the server closed the
     /// connection before the client did, unless the client sent a stream: nothing shows that it was taken.
     pub delivered: Option<Time>,
-    /// Payload bytes that arrived without gaps: at the server, at the client.
+    /// Payload bytes that arrived without gaps: at the server, and at the client before it closed, unless it read on.
     pub bytes: [u64; 2],
     /// Retransmitted segments with payload: by the client, by the server.
     pub retransmissions: [u32; 2],
@@ -556,9 +556,12 @@ impl Connections {
                 // The program did not wait for what came after it had closed.
                 inside.turns = left.turns;
                 (connection.first_byte, connection.last_byte) = (left.first_byte, left.last_byte);
+                connection.bytes[1] = left.received;
+                // A server whose window was full looks as if it had ended a write; then more of the answer follows.
+                let rest = server.sent.saturating_sub(left.received);
                 inside.turns.finish(End {
                     at: closed,
-                    whole: inside.whole,
+                    whole: inside.whole && rest <= TINY,
                     missing: 0,
                     broken: false,
                     // The server had not closed it, and an only request is no farewell.

@@ -223,7 +223,7 @@ pub const MEAN_TIME: Measure = Measure {
     beside: false,
 };
 
-/// Response bits per second of request time; one value per run. For a foreground that sends most of its bytes outside
+/// Response bits per second in which at least one request is open; one value per run. For a foreground that sends most of its bytes outside
 /// requests: bits per second that arrive, in each direction in which it sends data. Of endless transfers and swarms
 /// these are bits of use to the application ([`GOODPUT_EACH_WAY`]). Of programs only packets are known: network-layer
 /// bits, as they leave the last link of the path. Of datagrams they have their headers, too.

@@ -390,7 +390,7 @@ impl Plan {
             (Some(delay), _) => delay,
             // A round trip crosses each of the two access paths twice.
             (None, Some(rtt)) => rtt.saturating_sub(own) / 4,
-            (None, None) => file::ACCESS_DELAY,
+            (None, None) => self.file.network.access_delay(),
         }
     }
 
@@ -491,6 +491,7 @@ impl Plan {
             replication,
             pace,
             delay: self.access_delay(part),
+            access_delay: self.file.network.access_delay(),
         };
         Some(Playing {
             name: part.name().to_owned(),

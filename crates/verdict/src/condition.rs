@@ -1,7 +1,7 @@
 //! A foreground beside a background: its runs, the times of their requests, and the pairs of runs of two such.
 
 use swell_base::{Code, Dur};
-use swell_experiment::file::{ACCESS_DELAY, Background, File};
+use swell_experiment::file::{Background, File};
 use swell_experiment::measure::Failing;
 use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::{Results, RunResult};
@@ -190,7 +190,7 @@ fn propagation(file: &File, foreground: &str) -> [f64; 2] {
     let access = match (own.delay(), file.network.rtt) {
         (Some(access), _) => access * 2,
         (None, Some(rtt)) => rtt.saturating_sub(both).scale(0.5),
-        (None, None) => ACCESS_DELAY * 2,
+        (None, None) => file.network.access_delay() * 2,
     };
     ways.map(|way| (way + access).as_secs_f64())
 }

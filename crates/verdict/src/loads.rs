@@ -229,18 +229,29 @@ impl Loads {
             if let Some(requested) = self.requested[d]
                 && self.exact[d]
                 && self.counts(d, requested.max(self.offered[d]))
-                && off(requested, self.offered[d]) > MISSED
+                && let (came, word) = self.came(d, requested)
+                && off(requested, came) > MISSED
             {
                 reasons.push(format!(
-                    "{} Mbit/s of {name} were requested {} and {} offered",
+                    "{} Mbit/s of {name} were requested {} and {} {word}",
                     mega(requested, 2),
                     WAYS[d],
-                    mega(self.offered[d], 2)
+                    mega(came, 2)
                 ));
             }
         }
         reasons.extend(self.exceeded());
         reasons
+    }
+
+    /// What came of a requested rate, and what that did. What is lost of traffic that waits for answers arrives again:
+    /// beyond the request, what was carried counts.
+    fn came(&self, d: usize, requested: f64) -> (f64, &'static str) {
+        let (offered, carried) = (self.offered[d], self.carried[d]);
+        match self.open_loop || offered <= requested {
+            true => (offered, "offered"),
+            false => (carried.clamp(requested, offered.max(requested)), "carried"),
+        }
     }
 
     /// Why the rate that it is said to carry alone cannot be right: it carried more beside the foreground. Traffic that

@@ -139,7 +139,8 @@ fn unfinished_shares(pairs: &Pairs<'_>, longer_than: f64) -> [f64; 2] {
             times.filter(|&t| t > least).sum()
         };
         let all = took(&[Outcome::Unfinished, Outcome::Done], 0.0);
-        took(&[Outcome::Unfinished], longer_than) / all.max(f64::MIN_POSITIVE)
+        // The sum of no times is the negative zero, which would be printed as -0 %.
+        0.0 + took(&[Outcome::Unfinished], longer_than) / all.max(f64::MIN_POSITIVE)
     })
 }
 

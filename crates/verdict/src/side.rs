@@ -11,7 +11,8 @@ use super::answer::{Answer, DECISIVE, MARGIN};
 use super::judge::{Judgement, Statistic};
 use super::numbers::{digits, percent, quantity, times};
 use super::ratios::Known;
-use swell_experiment::measure::{Better, COMPLETION_TIME};
+use super::values::{TIME_OF, TOO_FEW};
+use swell_experiment::measure::{Better, COMPLETION_TIME, FIRST_BYTE};
 
 /// Maximum length of a single-sentence paragraph, characters: four lines of a terminal.
 const SENTENCE: usize = 320;
@@ -123,10 +124,20 @@ impl Side<'_> {
         [self.withheld, self.open].concat().join(", ")
     }
 
-    /// The judgement to quote for its answer: the strongest of those that show a difference or, if none does, of all.
-    fn strongest(&self) -> Option<&Judgement> {
-        let differs = self.judged.iter().any(Judgement::differs);
-        let shown = self.judged.iter().filter(|j| !differs || j.differs());
+    /// The reasons that concern a judgement. Too few requests for a percentile of their times say nothing about what a
+    /// program reports itself, or about rates.
+    fn reasons_for(&self, j: &Judgement) -> String {
+        let concerns = |reason: &&String| !reason.contains(TOO_FEW) || of_requests(j);
+        let open = self.open.iter().filter(concerns).cloned().collect();
+        [self.withheld.to_vec(), open].concat().join(", ")
+    }
+
+    /// The judgement to quote for its answer, of those that `count`: the strongest of those that show a difference or, if
+    /// none does, of all.
+    fn strongest(&self, count: impl Fn(&Judgement) -> bool) -> Option<&Judgement> {
+        let counted = || self.judged.iter().filter(|j| count(j));
+        let differs = counted().any(Judgement::differs);
+        let shown = counted().filter(|j| !differs || j.differs());
         shown.max_by(|a, b| weightier(a, b))
     }
 }
@@ -181,11 +192,13 @@ pub(super) fn paragraph(
         };
     }
     let reasons = Side::all_reasons;
-    // A side that is open for a stated reason is explained by that reason, not by its figure.
+    // What is open for a stated reason is explained by that reason, not by its figure.
+    let counts =
+        |s: &Side<'_>, j: &Judgement| answer != Answer::Unclear || s.reasons_for(j).is_empty();
     let most = sides
         .iter()
-        .filter(|s| s.answer == answer && (answer != Answer::Unclear || reasons(s).is_empty()))
-        .filter_map(|s| Some((s, s.strongest()?)))
+        .filter(|s| s.answer == answer)
+        .filter_map(|s| Some((s, s.strongest(|j| counts(s, j))?)))
         .max_by(|a, b| weightier(a.1, b.1));
     let undecided = || sides.iter().filter(|s| s.answer == Answer::Unclear);
     let first = undecided()
@@ -227,9 +240,10 @@ pub(super) fn paragraph(
 
 /// A sentence on the side with a larger figure than `most` that has no answer for a stated reason. Tables show it, too.
 fn left_out(sides: &[Side<'_>], most: &Judgement) -> String {
-    let explained = sides.iter().filter(|s| !s.all_reasons().is_empty());
-    let larger = explained
-        .filter_map(|s| Some((s, s.strongest()?)))
+    let explained = |s: &Side<'_>, j: &Judgement| !s.reasons_for(j).is_empty();
+    let larger = sides
+        .iter()
+        .filter_map(|s| Some((s, s.strongest(|j| explained(s, j))?)))
         .filter(|(_, j)| strength(j) > strength(most))
         .max_by(|a, b| strength(a.1).total_cmp(&strength(b.1)));
     larger.map_or_else(String::new, |(side, j)| {
@@ -238,9 +252,15 @@ fn left_out(sides: &[Side<'_>], most: &Judgement) -> String {
             " A larger one is left out: {name}, where {} {} ({}).",
             phrases(&[j]),
             side.than,
-            side.all_reasons()
+            side.reasons_for(j)
         )
     })
+}
+
+/// Whether it is a percentile of the times of requests.
+fn of_requests(j: &Judgement) -> bool {
+    let all = [&COMPLETION_TIME, &FIRST_BYTE];
+    j.measure.starts_with(TIME_OF) || all.iter().any(|m| m.name == j.measure)
 }
 
 /// How far into the bad tail percentiles were judged, for the end of a sentence, such as " up to p50 of time"; empty where

@@ -10,7 +10,7 @@ use super::numbers::digits;
 use super::own::Asked;
 use super::ratios::pooled;
 use swell_experiment::measure::{Better, Measure, Source};
-use swell_experiment::observe::Outcome;
+use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::RunResult;
 
 /// What stands for no goodput: this share of the largest in any run.
@@ -18,6 +18,9 @@ const NO_GOODPUT: f64 = 0.01;
 
 /// What the names of the times of requests of one size begin with.
 pub(super) const TIME_OF: &str = "time of ";
+
+/// What the reason says that there are not enough requests for a percentile of their times.
+pub(super) const TOO_FEW: &str = " requests are too few for ";
 
 /// The outcome of comparing two conditions.
 #[derive(Default)]
@@ -66,7 +69,7 @@ fn tail_is_missing(measure: &Measure, groups: [&[Vec<Observation>]; 2], i: usize
                 measure.name
             )
         }
-        _ => format!("{fewer} requests are too few for {tail}, which wants {wanted:.0}"),
+        _ => format!("{fewer}{TOO_FEW}{tail}, which wants {wanted:.0}"),
     }
 }
 
@@ -272,7 +275,7 @@ pub(super) fn value(measure: &Measure, run: &RunResult) -> Option<f64> {
         Source::RequestTimes | Source::FirstBytes | Source::Loss => None,
         Source::Delays | Source::RequestRate => None,
         Source::Goodput => {
-            let seconds: f64 = requests.iter().map(|r| r.observed_until - r.start).sum();
+            let seconds = time_open(requests);
             let bytes: u64 = requests.iter().map(|r| r.bytes).sum();
             (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds)
         }
@@ -290,4 +293,20 @@ pub(super) fn value(measure: &Measure, run: &RunResult) -> Option<f64> {
             mean(&own)
         }
     }
+}
+
+/// For how long at least one of `requests` was open. Requests that overlap share a second, as they share the link.
+fn time_open(requests: &[Request]) -> f64 {
+    let mut spans: Vec<(f64, f64)> = requests
+        .iter()
+        .map(|r| (r.start, r.observed_until))
+        .collect();
+    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut covered = f64::MIN;
+    let mut seconds = 0.0;
+    for (start, end) in spans {
+        seconds += (end - start.max(covered)).max(0.0);
+        covered = covered.max(end);
+    }
+    seconds
 }

@@ -5,7 +5,7 @@ use swell_experiment::RunSpec;
 use swell_experiment::backend::RunError;
 use swell_experiment::file::{Measure, Program};
 use swell_experiment::kinds::Traffic;
-use swell_experiment::observe::{Observations, Outcome, Request};
+use swell_experiment::observe::{LinkTotals, Observations, Outcome, Request};
 use swell_experiment::stage;
 
 use super::Conditions;
@@ -48,6 +48,11 @@ pub(super) fn observe(
         (Some(program), Done::Exits(exits)) => {
             let kept = !played.terminal;
             programs(&mut observed, program, &exits, &conversations, length, kept);
+            if spec.background.is_empty() && spec.beside.is_empty() {
+                observed
+                    .warnings
+                    .extend(own_loss(&observed.links, &conversations));
+            }
         }
         (_, Done::Machine(requests, measures, warnings)) => {
             observed.requests = requests;
@@ -108,6 +113,26 @@ fn programs(
     }
 }
 
+/// A run without background in which full queues drop a larger share of a program's datagrams raises a doubt.
+const LOSSY: f64 = 0.01;
+
+/// A doubt about a program that sends mostly datagrams, which nobody sends again. TCP fills a queue until it drops.
+fn own_loss(links: &[LinkTotals], conversations: &Conversations) -> Option<Warning> {
+    let datagrams = conversations.datagrams.iter().flat_map(|d| d.bytes);
+    let connections = conversations.connections.iter().flat_map(|c| c.bytes);
+    let mostly = datagrams.sum::<u64>() > connections.sum();
+    let lossy = |link: &LinkTotals| {
+        let [full, managed, _] = link.dropped_by;
+        (full + managed) as f64 > LOSSY * link.arrived_packets[0] as f64
+    };
+    (mostly && links.iter().any(lossy)).then(|| {
+        Warning::warning(
+            Code::OwnLoss,
+            "over 1 % of the program's datagrams were dropped at a full queue without any background: it may fail by itself; a longer queue holds its bursts",
+        )
+    })
+}
+
 /// The client's connections, in the order in which it began to open them, observed until `end`.
 fn opened(conversations: &Conversations, exits: &[Exit], end: Time) -> Vec<Request> {
     // A connection without data, such as a probe's, is not a request.
@@ -140,7 +165,13 @@ fn connection(index: usize, c: &Connection, begun: Time, end: Time) -> Request {
         .or(c.first_byte)
         .or(c.connected)
         .unwrap_or(c.start);
+    // The client closed it before it had the whole answer.
+    let cut_off = c
+        .exchanges
+        .last()
+        .is_some_and(|e| e.outcome == crate::Outcome::CutOff && e.label.waits());
     let outcome = match c.ending {
+        Ending::Closing | Ending::ResetByClient if cut_off => Outcome::Unfinished,
         Ending::Closed | Ending::Closing | Ending::ResetByClient if c.last_byte.is_some() => {
             Outcome::Done
         }
@@ -155,13 +186,9 @@ fn connection(index: usize, c: &Connection, begun: Time, end: Time) -> Request {
         connected: seconds(c.connected),
         first_byte: seconds(c.first_byte),
         last_byte: seconds(c.last_byte.or(uploaded)),
-        observed_until: match c.ending {
-            // The client was still waiting then.
-            Ending::Open | Ending::Closing if outcome == Outcome::Unfinished => end.as_secs_f64(),
-            // It waited until it reset or closed the connection.
-            Ending::ResetByClient if outcome == Outcome::Unfinished => {
-                c.until.min(end).as_secs_f64()
-            }
+        observed_until: match outcome {
+            // The client waited until then, or until it reset or closed the connection.
+            Outcome::Unfinished => c.until.min(end).as_secs_f64(),
             _ => last_seen.as_secs_f64(),
         },
         bytes: c.bytes[1],
@@ -390,7 +417,7 @@ mod tests {
     }
 
     /// Happy Eyeballs (RFC 8305): the first attempt got no answer, and the client connected over the other version. A
-    /// third connection was abandoned.
+    /// third connection was abandoned, and a fourth in the middle of an answer.
     #[test]
     fn an_attempt_that_was_given_up_is_in_no_row_and_begins_the_other() {
         use super::super::place::{CLIENT, SERVER};
@@ -433,8 +460,26 @@ mod tests {
             until: at(3000),
             ..used.clone()
         };
+        let mut in_answer = Connection {
+            start: at(2500),
+            first_byte: Some(at(2600)),
+            last_byte: Some(at(2700)),
+            ..abandoned.clone()
+        };
+        in_answer.exchanges.push(crate::Exchange {
+            start: at(2550),
+            first_byte: Some(at(2600)),
+            last_byte: Some(at(2700)),
+            until: at(3000),
+            bytes: [9, 9],
+            pieces: 1,
+            retransmissions: 0,
+            late: Dur::ZERO,
+            outcome: crate::Outcome::CutOff,
+            label: crate::Label::Request,
+        });
         let conversations = Conversations {
-            connections: vec![lost, used, abandoned],
+            connections: vec![lost, used, abandoned, in_answer],
             ..Conversations::default()
         };
         let rows = opened(&conversations, &[], at(4000));
@@ -445,8 +490,51 @@ mod tests {
         let expected = [
             (0, 1.0, 1.4, Outcome::Done),
             (1, 2.0, 3.0, Outcome::Unfinished),
+            (2, 2.5, 3.0, Outcome::Unfinished),
         ];
         assert_eq!(rows, expected);
+    }
+
+    /// Bursts of datagrams that do not fit into the queue, and a TCP connection that fills it.
+    #[test]
+    fn datagrams_that_are_lost_without_a_background_are_told() {
+        let told = |dropped: u64, datagrams: u64| {
+            let link = LinkTotals {
+                arrived_packets: [1000, 0],
+                dropped: [dropped, 0],
+                dropped_by: [dropped, 0, 0],
+                ..LinkTotals::default()
+            };
+            let conversations = Conversations {
+                datagrams: vec![crate::Conversation {
+                    client: [198, 18, 0, 1].into(),
+                    bytes: [8, datagrams],
+                    stream: [0; 2],
+                    exchanges: Vec::new(),
+                }],
+                connections: vec![Connection {
+                    client: ([198, 18, 0, 1].into(), 5000),
+                    server: ([198, 19, 0, 1].into(), 80),
+                    start: Time::ZERO,
+                    last_try: Time::ZERO,
+                    connected: None,
+                    first_byte: None,
+                    last_byte: None,
+                    delivered: None,
+                    bytes: [9, 1000],
+                    retransmissions: [0; 2],
+                    ending: Ending::Open,
+                    until: Time::ZERO,
+                    exchanges: Vec::new(),
+                    unasked: [0; 2],
+                }],
+                ..Conversations::default()
+            };
+            own_loss(&[link], &conversations).is_some()
+        };
+        assert!(told(50, 24_000));
+        assert!(!told(10, 24_000));
+        assert!(!told(50, 500));
     }
 
     #[test]

@@ -256,6 +256,35 @@ fn a_request_that_its_client_abandoned_is_cut_off() {
     }
 }
 
+/// A server whose congestion window is full waits for acknowledgements in the middle of its answer, and has marked the
+/// end of the window like the end of a write. The client gives up then, and the rest comes.
+#[test]
+fn an_answer_that_stopped_at_a_full_window_is_cut_off() {
+    // More of the answer, or the announcement of a close.
+    for (rest, outcome) in [(1000, Outcome::CutOff), (31, Outcome::Answered)] {
+        let mut line = opened();
+        line.wait(10);
+        line.answers(0, 1000);
+        let last = Time::from_nanos(line.now);
+        line.acknowledges(1000);
+        line.wait(10);
+        let close = packet(true, CLIENT.wrapping_add(101), ACK | FIN, 0);
+        line.sends(&close);
+        let closed = Time::from_nanos(line.now);
+        line.answers(1000, rest);
+        line.arrives(&close);
+        line.both(&packet(true, CLIENT.wrapping_add(102), RST, 0));
+        let c = line.one();
+        let until = match outcome {
+            Outcome::Answered => last,
+            _ => closed,
+        };
+        let e = &c.exchanges[0];
+        assert_eq!((e.outcome, e.until), (outcome, until), "{rest} more bytes");
+        assert_eq!((e.bytes[1], c.bytes[1], c.until), (1000, 1000, closed));
+    }
+}
+
 /// A server that closes first, without a reply, has taken a stream, as iperf3's does, but has not served a request.
 #[test]
 fn a_server_that_hangs_up_has_not_taken_a_request() {

@@ -8,6 +8,7 @@ use swell_path::Loss;
 use super::change::{Change, Deliveries, DeliveriesSpec};
 use super::preset::PresetSpec;
 use super::qdisc::{Qdisc, QdiscSpec};
+use super::rate::ACCESS_DELAY;
 
 /// The network of an experiment: one link, the links of a preset, or, with `[[links]]`, what holds for all of them.
 /// Foreground clients and background users are on the left, servers on the right. "Up" is left to right, "down" right
@@ -23,9 +24,26 @@ pub struct Network {
     /// Default: the longest that the foregrounds' access delays make.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Dur>,
+    /// One-way delay of the access path on each side, where neither a part nor `rtt` says otherwise. Models and swarms
+    /// have their own. Default 5ms; in the preset `leaf-spine` 5us.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access_delay: Option<Dur>,
     /// The link, if there is only one: the bottleneck.
     #[serde(flatten)]
     pub link: LinkKeys,
+}
+
+impl Network {
+    /// One-way delay of the access path on each side, where neither a part nor `rtt` says otherwise.
+    pub fn access_delay(&self) -> Dur {
+        self.own_access_delay().unwrap_or(ACCESS_DELAY)
+    }
+
+    /// The same, if the file or its preset says so.
+    pub(super) fn own_access_delay(&self) -> Option<Dur> {
+        let preset = self.preset.as_ref();
+        self.access_delay.or_else(|| preset?.0.access_delay())
+    }
 }
 
 /// A link of a network of several. Its left end is towards the clients of a path that names it.

@@ -45,6 +45,9 @@ fn three() -> u32 {
     3
 }
 
+/// One-way delay of a link within a data centre.
+const WITHIN: Dur = Dur::from_micros(5);
+
 /// Maximum number of links of a preset.
 pub(super) const MOST_LINKS: u64 = 1000;
 
@@ -63,6 +66,14 @@ impl Preset {
         match self {
             Preset::ParkingLot { .. } | Preset::Residential => true,
             Preset::LeafSpine { .. } => false,
+        }
+    }
+
+    /// Default one-way delay of its hosts' access paths, if it is not that of other networks. Servers in a rack are as near to their switch as it is to others.
+    pub(super) fn access_delay(&self) -> Option<Dur> {
+        match self {
+            Preset::ParkingLot { .. } | Preset::Residential => None,
+            Preset::LeafSpine { .. } => Some(WITHIN),
         }
     }
 
@@ -89,7 +100,7 @@ impl Preset {
                     .collect(),
                 LinkKeys {
                     queue: Some(QueueLimit::Bytes(swell_base::Bytes(150_000))),
-                    ..plain(10_000_000_000, Dur::from_micros(5))
+                    ..plain(10_000_000_000, WITHIN)
                 },
             ),
             Preset::Residential => {

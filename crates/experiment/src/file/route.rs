@@ -118,6 +118,7 @@ impl File {
             self.links = used.map(|(_, link)| link).collect();
             self.network = Network {
                 rtt: self.network.rtt,
+                access_delay: self.network.own_access_delay(),
                 ..Network::default()
             };
         }

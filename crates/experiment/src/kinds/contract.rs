@@ -17,7 +17,7 @@ use super::{Active, Energy, Program, Trace, Traffic};
 use crate::backend::{Offered, RunError};
 use crate::exporter::{Exported, Exporter};
 use crate::file::check::Findings;
-use crate::file::{ACCESS_DELAY, BackendKind, LoadBasis, RateSpec, Route, Stack};
+use crate::file::{BackendKind, LoadBasis, RateSpec, Route, Stack};
 use crate::measure::{Failing, Measure};
 use crate::observe::Observations;
 use crate::plan::{Capture, Traces};
@@ -163,6 +163,8 @@ pub(crate) struct Resolving<'p> {
     pub pace: Option<f64>,
     /// Default one-way delay of an access path.
     pub delay: Dur,
+    /// That of the network, where it has no `rtt`.
+    pub access_delay: Dur,
 }
 
 impl Resolving<'_> {
@@ -171,7 +173,7 @@ impl Resolving<'_> {
     pub fn default_delay(&self) -> Dur {
         match self.role {
             Role::Foreground => self.delay,
-            Role::Background => ACCESS_DELAY,
+            Role::Background => self.access_delay,
         }
     }
 }

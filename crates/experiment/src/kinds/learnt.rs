@@ -394,8 +394,7 @@ impl Plays for LearntTraffic {
             doubts.push(Warning::note(
                 Code::ModelRepeats,
                 format!(
-                    "a run of {} is longer than the {} s behind {role} `{name}`: its sessions come again, in another order",
-                    at.duration,
+                    "a run is longer than the {} s behind {role} `{name}`: its sessions come again, in another order",
                     significant(self.model.duration.as_secs_f64())
                 ),
             ));

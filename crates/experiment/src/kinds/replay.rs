@@ -408,8 +408,7 @@ impl Plays for ReplayTraffic {
             doubts.push(Warning::note(
                 Code::TraceRepeats,
                 format!(
-                    "a run of {} is longer than the {} s of the trace behind {role} `{name}`: it begins again",
-                    at.duration,
+                    "a run is longer than the {} s of the trace behind {role} `{name}`: it begins again",
                     significant(length.as_secs_f64())
                 ),
             ));

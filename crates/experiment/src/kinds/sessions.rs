@@ -272,8 +272,7 @@ impl Plays for SessionsTraffic {
         vec![Warning::note(
             Code::ModelRepeats,
             format!(
-                "a run of {} is longer than the {} s of {} `{}`: its intervals come again",
-                at.duration,
+                "a run is longer than the {} s of {} `{}`: its intervals come again",
                 significant(length.as_secs_f64()),
                 at.role.word(),
                 at.name

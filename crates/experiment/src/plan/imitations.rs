@@ -58,7 +58,12 @@ fn original<'p>(plan: &'p Plan, of: &str) -> Result<&'p Background, String> {
         return Err(format!("no background is called `{of}`"));
     };
     let keys = original.keys();
-    let simple = keys.parts().is_empty() && keys.imitates().is_none() && !original.is_none();
+    if !keys.parts().is_empty() {
+        return Err(format!(
+            "`{of}` is a mix, and only one background by itself is imitated: name one of its parts, or imitate each and mix those"
+        ));
+    }
+    let simple = keys.imitates().is_none() && !original.is_none();
     match simple && original.matches().is_none() {
         true => Ok(original),
         false => Err(format!(

@@ -400,6 +400,31 @@ fn a_queue_in_bdp_is_resolved_with_the_round_trip() {
     assert_eq!(delay.to_string(), "5ms");
 }
 
+/// Hosts of a data centre are as near to their switch as it is to others, in the file that a run keeps, too.
+#[test]
+fn access_paths_of_a_leaf_spine_are_short() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = "path = [\"leaf1-spine1\", \"leaf2-spine1 reversed\"]";
+    let text = format!(
+        "name = \"x\"\nnetwork = {{ preset = \"leaf-spine\", rate = \"1Gbit\" }}\n[[foreground]]\nname = \"f\"\nkind = \"web\"\nobject = \"64kB\"\n{path}\n\
+         [[background]]\nname = \"b\"\nkind = \"poisson\"\nrate = \"100Mbit\"\n{path}\n[run]\nduration = \"12s\"\n"
+    );
+    let first = plan(&scratch, &text);
+    let mut written = first.file.clone();
+    written.write_out();
+    for plan in [first, plan(&scratch, &written.to_toml())] {
+        let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).unwrap();
+        let delays = spec.background.iter().map(|b| b.traffic.delay());
+        let delays: Vec<String> = delays
+            .chain(spec.foreground.iter().map(|f| f.traffic.delay()))
+            .map(|delay| delay.to_string())
+            .collect();
+        assert_eq!(delays, ["5us", "5us"]);
+        // Four crossings of access paths and four of links.
+        assert_eq!(plan.rtt().to_string(), "40us");
+    }
+}
+
 #[test]
 fn a_queue_that_nobody_chose_holds_ten_packets_at_least() {
     let scratch = tempfile::tempdir().unwrap();

@@ -11,9 +11,6 @@ use swell_experiment::{Backend, Results, Simulator};
 use crate::data::{NetworkData, Rerun};
 use crate::human::{Quantity, trimmed};
 
-/// Default one-way access delay, as in the experiment format.
-const ACCESS_DELAY: Dur = Dur::from_millis(5);
-
 pub(super) fn network(results: &Results) -> NetworkData {
     let file = &results.experiment;
     let rtt = |f: &Foreground| {
@@ -23,7 +20,7 @@ pub(super) fn network(results: &Results) -> NetworkData {
         } else {
             file.network.rtt
         };
-        given.unwrap_or(own + f.delay().unwrap_or(ACCESS_DELAY) * 4)
+        given.unwrap_or(own + f.delay().unwrap_or(file.network.access_delay()) * 4)
     };
     let there = || file.foreground.iter().filter(|f| !f.is_none());
     let longest = file.network.rtt.or(there().map(rtt).max());

@@ -87,6 +87,38 @@ fn a_missed_load_is_no_basis_for_an_answer() {
     );
 }
 
+/// Sessions of 8 Mbit/s offered. A queue drops a quarter of what they send, so that 10.4 Mbit/s arrive at it.
+#[test]
+fn retransmissions_of_responsive_traffic_are_no_missed_load() {
+    let mut results = results(10, |_, _| 1.0);
+    let text =
+        super::experiment(10).replace("rate = \"8Mbit\"", "rate = \"8Mbit\"\nload = \"offered\"");
+    results.experiment.background = file::read(&text, "x").unwrap().background;
+    let measured = swell_experiment::store::Measured {
+        down_bps: 8e6,
+        down_bps_each: vec![8e6],
+        target_bps: Some(8e6),
+        sessions: Some(1.0),
+        ..swell_experiment::store::Measured::default()
+    };
+    results.manifest.measured.insert("learnt".into(), measured);
+    let mut of = |arrived: f64, departed: f64| {
+        for run in &mut results.runs {
+            let link = &mut run.observed.links[0];
+            let bytes = [arrived, departed].map(|bps| (bps / 8.0 * link.duration) as u64);
+            [link.arrived[1], link.departed[1]] = bytes;
+        }
+        let v = Verdict::of(&results).foregrounds.remove(0);
+        v.backgrounds[2].withheld.join("; ")
+    };
+    assert_eq!(of(10.4e6, 8.4e6), "");
+    assert_eq!(of(10.4e6, 7.8e6), "");
+    assert!(of(5e6, 5e6).contains("8.00 Mbit/s of learnt were requested down and 5.00 offered"));
+    assert!(
+        of(12.0e6, 11.0e6).contains("8.00 Mbit/s of learnt were requested down and 11.00 carried")
+    );
+}
+
 /// Runs in which `learnt` carries `learnt` bits per second and Poisson packets carry 8 Mbit/s. Alone, both are said to
 /// carry `alone`. The application carries 4 Mbit/s.
 fn beside(learnt: f64, alone: f64) -> ForegroundVerdict {
@@ -185,6 +217,54 @@ fn a_larger_change_that_cannot_count_is_named() {
         "{small}"
     );
     assert!(!small.contains("left out"), "{small}");
+}
+
+/// One request in a run is too few for a percentile of their times. That is no reason to leave out what the program reports.
+#[test]
+fn too_few_requests_do_not_hide_another_measure() {
+    let mut results = results(6, |_, _| 1.0);
+    super::open::program(&mut results, &["lag"]);
+    let file = &mut results.experiment.background;
+    for name in ["other", "third", "fourth"] {
+        let text = super::experiment(6).replace("\"poisson\"\nkind", &format!("\"{name}\"\nkind"));
+        file.push(file::read(&text, "x").unwrap().background.remove(1));
+    }
+    let copies: Vec<_> = ["other", "third", "fourth"]
+        .iter()
+        .flat_map(|name| {
+            let of = results
+                .runs
+                .iter()
+                .filter(|r| r.cell.background == "poisson");
+            let named = |mut run: RunResult| {
+                run.cell.background = (*name).into();
+                run
+            };
+            of.cloned().map(named).collect::<Vec<_>>()
+        })
+        .collect();
+    results.runs.extend(copies);
+    for run in &mut results.runs {
+        run.observed.requests.truncate(1);
+        let spread = [0.4, 0.7, 1.0, 1.4, 2.0, 3.0][run.cell.replication as usize % 6];
+        let value = match &*run.cell.background {
+            "none" => 1.0,
+            "learnt" => 3.0 * spread,
+            _ => 1.1,
+        };
+        run.observed.measures = vec![MeasureSample {
+            measure: "lag".into(),
+            value,
+            at: 3.0,
+        }];
+    }
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    let text = full_text(&v);
+    assert!(
+        text.contains("the largest change is with learnt, where lag is 3"),
+        "{text}"
+    );
+    assert!(!text.contains("left out"), "{text}");
 }
 
 /// Nothing finishes anywhere, or only without traffic.

@@ -359,3 +359,26 @@ fn each_of_several_sizes_counts() {
             .any(|r| (r - 1.5).abs() < 0.01)
     );
 }
+
+/// A program fetches over two connections at once, the second request begun at half of the first: in 0.15 s it receives
+/// what one request alone receives in 0.1 s, twice.
+#[test]
+fn goodput_counts_the_time_of_requests_that_overlap_once() {
+    let mut results = results(5, |_, _| 1.0);
+    super::open::program(&mut results, &[]);
+    let requests = &mut results.runs[0].observed.requests;
+    for r in requests.iter_mut() {
+        let pair = f64::from(r.index / 2);
+        r.start = 2.0 + 0.3 * pair + 0.05 * f64::from(r.index % 2);
+        (r.outcome, r.bytes) = (Outcome::Done, 75_000);
+        (r.last_byte, r.observed_until) = (r.start + 0.1, r.start + 0.1);
+    }
+    // The order of the rows does not matter.
+    requests.reverse();
+    let goodput =
+        |run: &RunResult| crate::values::value(&swell_experiment::measure::GOODPUT, run).unwrap();
+    assert!((goodput(&results.runs[0]) - 8e6).abs() < 1.0);
+    let first_of_pair = |r: &Request| r.index.is_multiple_of(2);
+    results.runs[0].observed.requests.retain(first_of_pair);
+    assert!((goodput(&results.runs[0]) - 6e6).abs() < 1.0);
+}

@@ -32,7 +32,7 @@ pub(super) fn check(file: &File, found: &mut Findings) {
                 found.add(
                     "network",
                     "a link under `[network]` beside `[[links]]`",
-                    "each of `[[links]]` has its own rate, delay and queue; only `rtt` is left under [network]",
+                    "each of `[[links]]` has its own rate, delay and queue; only `rtt` and `access_delay` are left under [network]",
                 );
             }
             named(file, found);

@@ -230,7 +230,10 @@ fn a_leaf_spine_is_used_by_path() {
     )
     .unwrap();
     assert_eq!(found.links().len(), 6);
+    // Hosts of a data centre are not 20 ms apart.
+    assert_eq!(found.network.access_delay().to_string(), "5us");
     found.write_out();
+    assert_eq!(found.network.access_delay().to_string(), "5us");
     let names: Vec<String> = found.links().into_iter().map(|l| l.name).collect();
     // Links that no part crosses are omitted.
     assert_eq!(names, ["leaf1-spine2", "leaf3-spine2"]);
