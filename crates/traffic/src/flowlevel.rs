@@ -29,7 +29,7 @@ mod record;
 mod tuning;
 mod xml;
 
-pub use configure::{Configurator, ConfigureError, Options, Order};
+pub use configure::{Configurator, ConfigureError, Network, Options, Order};
 pub use file::{FORMAT, VERSION};
 pub use histogram::{Bucket, Histogram};
 pub use law::{Law, Sizes, Stratified};

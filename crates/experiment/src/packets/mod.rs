@@ -19,7 +19,7 @@
 mod clock;
 mod header;
 pub(crate) mod headers;
-mod hosts;
+pub(crate) mod hosts;
 
 use std::fs::File;
 use std::path::Path;

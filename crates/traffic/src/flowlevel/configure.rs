@@ -37,6 +37,21 @@ pub enum Order {
     Start,
 }
 
+/// Hosts whose numbers begin with the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// The number of one of them.
+    pub host: u128,
+    /// Number of equal bits, from the highest on; at most 128.
+    pub prefix: u32,
+}
+
+impl Network {
+    fn contains(&self, host: u128) -> bool {
+        self.prefix == 0 || (self.host ^ host) >> (128 - self.prefix.min(128)) == 0
+    }
+}
+
 /// Options of the configurator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
@@ -53,6 +68,9 @@ pub struct Options {
     pub session_gap: Dur,
     /// Silence after which the same addresses and ports mean another connection.
     pub idle: Dur,
+    /// The networks of the clients, if known. If one of two hosts is in them, it is the client, whatever the records
+    /// show. [`Profile::Harpoon`] has no clients.
+    pub clients: Option<[Network; 2]>,
     /// Minimum payload of a file in bytes, per direction; a connection without a file is dropped (100 in
     /// the paper). With zero, every connection that was accepted or carries payload counts.
     pub min_file: u64,
@@ -70,9 +88,19 @@ impl Default for Options {
             order: Order::End,
             session_gap: Dur::from_secs(60),
             idle: Dur::from_secs(60),
+            clients: None,
             min_file: 0,
             capacity: 1 << 22,
         }
+    }
+}
+
+impl Options {
+    /// Which of two hosts is the client, if it is known from their networks.
+    fn client_of(&self, hosts: &[u128; 2]) -> Option<usize> {
+        let networks = self.clients.as_ref()?;
+        let [a, b] = hosts.map(|host| networks.iter().any(|n| n.contains(host)));
+        (a != b).then_some(usize::from(b))
     }
 }
 

@@ -228,7 +228,7 @@ impl Over {
         if n > 1.0 {
             let client = connection
                 .client
-                .map_or_else(|| connection.guess_client(ends), usize::from);
+                .map_or_else(|| connection.guess_client(ends, options), usize::from);
             let observed = [client, 1 - client].map(|i| Observed {
                 packets: connection.sides[i].seen.packets,
                 flags: connection.sides[i].seen.flags,
@@ -339,7 +339,7 @@ impl Connection {
         let carries = |i| times(self.payload(i, &ends.hosts, headers), self.sampling) >= least;
         let is_one = [0, 1].into_iter().any(carries) || (options.min_file == 0 && self.accepted());
         is_one.then(|| {
-            let client = self.guess_client(ends);
+            let client = self.guess_client(ends, options);
             // One of two sides.
             self.client = Some(client as u8);
             Start {
@@ -400,10 +400,13 @@ impl Connection {
         })
     }
 
-    /// The client's side, by the most reliable evidence first. A SYN without ACK comes from the client. A
-    /// well-known port on one side alone is the server's. The client sends first (first packets are exact
+    /// The client's side. Options that tell come first, then the most reliable evidence. A SYN without ACK comes from
+    /// the client. A well-known port on one side alone is the server's. The client sends first (first packets are exact
     /// in the median, section 3 of the paper; not if sampled). The client's port is the higher one.
-    fn guess_client(&self, ends: &Ends) -> usize {
+    fn guess_client(&self, ends: &Ends, options: &Options) -> usize {
+        if let Some(known) = options.client_of(&ends.hosts) {
+            return known;
+        }
         let [a, b] = [&self.sides[0].seen, &self.sides[1].seen];
         let opens = |d: &Direction| d.has(SYN) && !d.has(ACK);
         if opens(a) != opens(b) {
