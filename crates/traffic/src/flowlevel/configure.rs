@@ -15,6 +15,7 @@ mod headers;
 mod inversion;
 mod popularity;
 mod released;
+mod repeats;
 mod sessions;
 mod table;
 mod timeline;
@@ -23,6 +24,7 @@ mod udp;
 use connections::Connections;
 use doubts::{Doubtful, doubts};
 use released::Released;
+use repeats::Repeats;
 use sessions::Sessions;
 use timeline::Timeline;
 use udp::Sources;
@@ -175,6 +177,7 @@ pub struct Configurator {
     end: i64,
     longest: i64,
     doubtful: Doubtful,
+    repeats: Repeats,
     /// Packets of protocols that are not modelled.
     others: BTreeMap<u8, u64>,
 }
@@ -204,6 +207,7 @@ impl Configurator {
             end: i64::MIN,
             longest: 0,
             doubtful: Doubtful::default(),
+            repeats: Repeats::default(),
             others: BTreeMap::new(),
         }
     }
@@ -303,6 +307,10 @@ impl Configurator {
             return;
         }
         self.doubtful.sampled += u64::from(record.sampling > 1.0);
+        let ends = sides.into_iter().flatten().map(|d| d.last).max();
+        let late = ends.zip(self.settled()).is_some_and(|(end, by)| end < by);
+        self.doubtful.late += u64::from(late);
+        self.doubtful.repeated += u64::from(self.repeats.has(record));
         for side in sides.into_iter().flatten() {
             let n = record.sampling;
             self.totals.packets = self.totals.packets.saturating_add(times(side.packets, n));
@@ -346,16 +354,26 @@ impl Configurator {
         }
     }
 
-    /// Settles everything that no future record can change.
-    fn advance(&mut self) {
-        let Some(clock) = self.clock else { return };
-        let held = match self.options.order {
+    /// How far a record in order may begin behind the clock, nanoseconds.
+    fn held(&self) -> i64 {
+        match self.options.order {
             Order::End => self.longest,
             Order::Start => 0,
+        }
+    }
+
+    /// The time before which no further record can change anything.
+    fn settled(&self) -> Option<i64> {
+        let settled = self.clock?.saturating_sub(self.held());
+        Some(settled.saturating_sub(nanos(self.options.idle)))
+    }
+
+    /// Settles everything that no future record can change.
+    fn advance(&mut self) {
+        let Some((clock, settled)) = self.clock.zip(self.settled()) else {
+            return;
         };
-        let settled = clock
-            .saturating_sub(held)
-            .saturating_sub(nanos(self.options.idle));
+        let held = self.held();
         match self.options.profile {
             Profile::Fixed => {
                 self.connections.expire(
@@ -421,6 +439,7 @@ impl Configurator {
         if !fixed {
             down = self.released.sizes;
         }
+        self.doubtful.sides = over.one_sided;
         let mut sampled = Vec::new();
         let mut inverted = 0;
         for (interval, tally) in over.sampled {

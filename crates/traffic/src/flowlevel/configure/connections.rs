@@ -40,6 +40,8 @@ pub(super) struct Over {
     /// their bits).
     pub(super) sampled: BTreeMap<u64, Tally>,
     headers: Headers,
+    /// Connections by the sides that sent packets: the client alone, the server alone, both.
+    pub(super) one_sided: [u64; 3],
     /// Closed connections of which it is not certain how many bytes are options, and whether each was cut.
     waiting: VecDeque<(Ends, Connection, bool)>,
 }
@@ -242,6 +244,13 @@ impl Over {
             totals.dropped += 1;
             return;
         };
+        let sent = [client, 1 - client].map(|i| connection.sides[i].seen.packets > 0);
+        let which = match sent {
+            [true, false] => 0,
+            [false, _] => 1,
+            [true, true] => 2,
+        };
+        self.one_sided[which] += 1;
         let flags_known = connection.sides.iter().any(|s| s.seen.flags.is_some());
         let headless = flags_known
             && !connection.any(SYN)
