@@ -35,8 +35,8 @@ pub use histogram::{Bucket, Histogram};
 pub use law::{Law, Sizes, Stratified};
 pub use merge::MergeError;
 pub use model::{
-    Estimate, FlowModel, FlowTotals, Interval, LARGE, Popularity, Profile, Sampled, TcpSessions,
-    UdpKind, UdpSources,
+    Estimate, FlowModel, FlowTotals, Interval, LARGE, Popularity, Profile, RatesBySize, Sampled,
+    TcpSessions, UdpKind, UdpSources,
 };
 pub use play::{
     Burst, Due, Exchange, Pacer, Plan, PlanError, Playback, Player, Share, Transfer, UdpSource,

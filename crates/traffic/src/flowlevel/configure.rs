@@ -435,7 +435,7 @@ impl Configurator {
         let (first, mut intervals) = self.timeline.dense();
         let udp = self.sources.finish(&self.timeline, first, intervals.len());
         let fixed = self.options.profile == Profile::Fixed;
-        let ([mut up, mut down], rates) = over.laws();
+        let ([mut up, mut down], rates, rates_by_size) = over.laws();
         if !fixed {
             down = self.released.sizes;
         }
@@ -486,6 +486,7 @@ impl Configurator {
                 sources: sessions.clients.popularity(),
                 destinations: sessions.servers.popularity(),
                 rates,
+                rates_by_size,
                 intervals,
             },
             udp,

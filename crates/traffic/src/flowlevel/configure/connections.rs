@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::super::Histogram;
 use super::super::histogram::Tallied;
 use super::super::law::Sizes;
-use super::super::model::{FlowTotals, LARGE};
+use super::super::model::{FlowTotals, LARGE, RatesBySize, size_class};
 use super::super::record::{
     ACK, Direction, FIN, RST, Record, SYN, micros_between, nanos, server_by_port, times,
 };
@@ -36,6 +36,8 @@ pub(super) struct Over {
     down: TalliedSizes,
     /// Rates of large files, bytes per second.
     rates: Tallied,
+    /// The same by size, up and down, and of those that were not seen whole.
+    rates_by_size: [BTreeMap<u8, Tallied>; 2],
     /// Connections of sampled records, by the bits of the sampling interval (positive floats sort like
     /// their bits).
     pub(super) sampled: BTreeMap<u64, Tally>,
@@ -168,12 +170,15 @@ impl Connections {
 
 impl Over {
     /// Payload of connections from and to the client, and rates of large files.
-    pub(super) fn laws(&self) -> ([Sizes; 2], Histogram) {
+    pub(super) fn laws(&self) -> ([Sizes; 2], Histogram, [RatesBySize; 2]) {
         let sizes = [&self.up, &self.down].map(|s| Sizes {
             complete: s.complete.histogram(),
             censored: s.censored.histogram(),
         });
-        (sizes, self.rates.histogram())
+        let one = |(&class, rates): (&u8, &Tallied)| (class, rates.histogram());
+        let by_size = self.rates_by_size.each_ref();
+        let by_size = by_size.map(|rates| rates.iter().map(one).collect());
+        (sizes, self.rates.histogram(), by_size)
     }
 
     /// Closes a connection, at once if its headers are certain. Others wait for what later records show.
@@ -257,19 +262,27 @@ impl Over {
             && connection.first().saturating_sub(begin) <= connection.spacing().saturating_mul(3);
         let censored = headless || (cut && !connection.ended());
         totals.censored += u64::from(censored);
-        for (sizes, i) in [(&mut self.up, client), (&mut self.down, 1 - client)] {
+        let [up, down] = &mut self.rates_by_size;
+        for (sizes, by_size, i) in [
+            (&mut self.up, up, client),
+            (&mut self.down, down, 1 - client),
+        ] {
             let bytes = payload[i];
-            if censored {
-                sizes.censored.add(bytes);
-                continue;
+            match censored {
+                true => sizes.censored.add(bytes),
+                false => sizes.complete.add(bytes),
             }
-            sizes.complete.add(bytes);
             let seen = &connection.sides[i].seen;
             let micros = micros_between(seen.first, seen.last);
             // Records of some exporters have no durations.
-            if bytes >= LARGE && micros > 0 {
-                let rate = u128::from(bytes) * 1_000_000 / u128::from(micros);
-                self.rates.add(u64::try_from(rate).unwrap_or(u64::MAX));
+            if bytes < LARGE || micros == 0 {
+                continue;
+            }
+            let rate = u128::from(bytes) * 1_000_000 / u128::from(micros);
+            let rate = u64::try_from(rate).unwrap_or(u64::MAX);
+            by_size.entry(size_class(bytes)).or_default().add(rate);
+            if !censored {
+                self.rates.add(rate);
             }
         }
     }
