@@ -264,7 +264,8 @@ impl Plays for SessionsTraffic {
         let Ok(plan) = Plan::new(&self.model, &once) else {
             return Vec::new();
         };
-        let mut doubts = Vec::new();
+        let few = plan.few().filter(|_| self.playback.compression > 1.0);
+        let mut doubts: Vec<Warning> = few.into_iter().collect();
         let Some(length) = plan.length().filter(|&length| at.duration > length) else {
             return doubts;
         };

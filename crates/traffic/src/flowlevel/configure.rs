@@ -22,6 +22,7 @@ mod timeline;
 mod udp;
 
 use connections::Connections;
+pub(super) use doubts::ENOUGH;
 use doubts::{Doubtful, doubts};
 use released::Released;
 use repeats::Repeats;

@@ -57,8 +57,9 @@
 //! **Hosts** are ranks, 0 the most popular. If a pool has fewer addresses than the model has hosts, use
 //! the rank modulo the size of the pool.
 
-use swell_base::{Dur, Time};
+use swell_base::{Code, Dur, Time, Warning};
 
+use super::configure::ENOUGH;
 use super::histogram::Histogram;
 use super::law::Law;
 use super::model::{FlowModel, Popularity, Profile};
@@ -293,6 +294,28 @@ impl Plan {
         };
         let each = self.lasts(index).as_nanos() as f64 / 1e3 / (gaps.mean() * self.playback.gaps);
         self.of(&self.sessions, index) as f64 * each
+    }
+
+    /// A note if intervals have too few transfers for their volumes, although the model's own intervals may have enough:
+    /// compression divides them.
+    pub fn few(&self) -> Option<Warning> {
+        let mut begun: Vec<f64> = (0..self.sessions.len() as u64)
+            .map(|index| self.expected(index))
+            .filter(|&n| n > 0.0)
+            .collect();
+        begun.sort_by(f64::total_cmp);
+        let middling = *begun.get(begun.len() / 2)?;
+        let all: f64 = begun.iter().sum();
+        (middling < ENOUGH as f64).then(|| {
+            Warning::note(
+                Code::FewPerInterval,
+                format!(
+                    "played like this, a middling interval has {middling:.1} connections, and all intervals together \
+                     {all:.0}: chance decides which files are among so few, and the volume of single intervals is more \
+                     than 5 % off where there are fewer than {ENOUGH}; a lower compression or a higher load has more"
+                ),
+            )
+        })
     }
 
     /// Expected number of transfers of all intervals.

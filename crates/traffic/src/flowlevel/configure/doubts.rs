@@ -10,7 +10,7 @@ const COARSE: f64 = 0.05;
 
 /// Connections per interval above which nearly all intervals have their volume within 5 %
 /// (docs/flow-model.md).
-const ENOUGH: u64 = 200;
+pub(in super::super) const ENOUGH: u64 = 200;
 
 /// One late record in so many does not change a model noticeably.
 const MANY_LATE: u64 = 100;
