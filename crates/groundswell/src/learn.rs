@@ -116,8 +116,8 @@ pub fn learn(
     if options.only.or(records).is_some_and(|only| only != level) {
         if level == Level::Packets {
             // A file that holds neither has another fault.
-            let named = first.name.clone();
-            Reader::named(&named, first.bytes()).map_err(Error::usage)?;
+            let read = first.name.clone();
+            Reader::named(&read, first.bytes()).map_err(Error::usage)?;
         }
         return Err(not_wanted(&first.name, level));
     }

@@ -79,15 +79,14 @@ pub(crate) fn header(layout: &Layout, h: &[u8]) -> Option<Header> {
     let half = |at: usize| Some(u16::from_be_bytes(*h.get(at..)?.first_chunk()?));
     let seconds = i64::from(word(8)?) * 1_000_000_000;
     // Limits invalid values: the field holds nanoseconds within a second.
-    let export = seconds + i64::from(word(12)?.min(999_999_999));
+    let told = seconds + i64::from(word(12)?.min(999_999_999));
     let up = i64::from(word(4)?) * MILLI;
     // A clock that was never set stays at zero. Times are then those since the exporter started.
-    let boot = if export == 0 { 0 } else { export - up };
-    let export = boot + up;
+    let boot = if told == 0 { 0 } else { told - up };
     let mut header = Header {
         count: half(2)?,
         clock: Clock {
-            export,
+            export: boot + up,
             boot: Some(boot),
         },
         sequence: None,
@@ -197,8 +196,7 @@ mod tests {
         let first = |seconds: u32, up: u32| {
             let words = [5 << 16 | 1, up, seconds, 0, 7, 0];
             let bytes: Vec<u8> = words.iter().flat_map(|w: &u32| w.to_be_bytes()).collect();
-            let header = header(&V5, &bytes).unwrap();
-            let clock = header.clock;
+            let clock = header(&V5, &bytes).unwrap().clock;
             [
                 clock.at_uptime(clock.boot.unwrap(), up - 1_000),
                 clock.export,

@@ -435,13 +435,13 @@ fn imitations_keep_the_direction_of_traffic_in_one_direction() {
 /// Ten downloads of a minute at 0.5 Mbit/s carry 5 Mbit/s all the time, however fast the link is.
 #[test]
 fn long_downloads_do_not_come_in_bursts() {
-    let mut c = Configurator::new(Options {
+    let mut learner = Configurator::new(Options {
         interval: Dur::from_secs(20),
         ..Options::default()
     });
     for i in 0..10i64 {
         let first = i * 100_000_000;
-        c.add(&Record {
+        learner.add(&Record {
             source: 1_000,
             destination: i as u128,
             source_port: 80,
@@ -460,7 +460,7 @@ fn long_downloads_do_not_come_in_bursts() {
             sampling: 1.0,
         });
     }
-    let model = c.finish("slow", Default::default()).expect("files");
+    let model = learner.finish("slow", Default::default()).expect("files");
     let scratch = tempfile::tempdir().expect("a temporary directory can be made");
     fs::write(scratch.path().join("fetches.json"), model.to_json()).expect("it can be written");
     let plan = Plan::resolve(&file(""), "x.toml", scratch.path()).expect("a good file");

@@ -327,7 +327,7 @@ fn records_that_are_not_in_order_are_told() {
         })
         .collect();
     records.sort_by_key(|r| r.forward.last);
-    let told = |records: &[Record]| tells(&configure(records, options()), Code::LateRecords);
+    let told = |all: &[Record]| tells(&configure(all, options()), Code::LateRecords);
     assert!(!told(&records));
     // Files in the wrong order.
     let mut swapped = records[300..].to_vec();
