@@ -11,6 +11,7 @@ use swell_traffic::flowlevel::Transfer;
 
 use super::connect::{begin_connect, mark, socket};
 use super::flow::{Flow, Outcome};
+use super::paced::Paced;
 use super::playing::{Ends, Marks, Playing};
 use super::wire::{HEADER, Message, Request};
 use super::worker::{CHUNK, Conn, State, Worker, seconds};
@@ -42,6 +43,9 @@ impl Worker {
         // The header is the first part of the upload. On a kept connection the server marks the end of an upload with
         // one byte.
         let request = [due.up.max(HEADER as u64), due.down.max(u64::from(keep))];
+        let limits = due
+            .limits
+            .map(|l| l.map_or(0, |rate| (rate.bps() / 8).max(1)));
         if let Some(token) = kept {
             let same = self.conns.get_mut(token).is_some_and(|conn| {
                 // Several servers may share an address.
@@ -50,7 +54,7 @@ impl Worker {
                     && conn.flow.source == flow.source
             });
             if same {
-                self.reuse(token, flow, generation, request);
+                self.reuse(token, flow, generation, request, limits);
                 return;
             }
             self.forget(token);
@@ -78,6 +82,8 @@ impl Worker {
             generation,
             to_send: request[0],
             to_receive: request[1],
+            paced: Paced::new(limits[0], self.now()),
+            limit: limits[1],
             flow,
             ..Conn::new(fd, State::Waiting, self.now())
         });
@@ -127,13 +133,22 @@ impl Worker {
         Ok(())
     }
 
-    fn reuse(&mut self, token: u64, flow: Flow, generation: u32, [up, down]: [u64; 2]) {
+    fn reuse(
+        &mut self,
+        token: u64,
+        flow: Flow,
+        generation: u32,
+        [up, down]: [u64; 2],
+        limits: [u64; 2],
+    ) {
         let now = self.now();
         if let Some(conn) = self.conns.get_mut(token) {
             conn.state = State::Sending;
             conn.generation = generation;
             conn.to_send = up;
             conn.to_receive = down;
+            conn.paced = Paced::new(limits[0], now);
+            conn.limit = limits[1];
             conn.progress = seconds(now);
             conn.flow = Flow {
                 reused: true,
@@ -210,7 +225,11 @@ impl Worker {
             let allowed = match budget {
                 // The header was charged before connecting; it leaves at once.
                 Some(budget) if charged > 0 => budget.room().unwrap_or(0).min(CHUNK),
-                _ => match self.allowed(token, CHUNK) {
+                _ if header > 0 => match self.allowed(token, CHUNK) {
+                    Some(allowed) => allowed,
+                    None => return,
+                },
+                _ => match self.in_pace(token, CHUNK) {
                     Some(allowed) => allowed,
                     None => return,
                 },
@@ -224,19 +243,27 @@ impl Worker {
                     keep: conn.keep,
                     dscp: conn.marks.dscp,
                     congestion: conn.marks.congestion,
+                    limit: conn.limit,
                     up: conn.flow.up + conn.to_send - HEADER as u64,
                     down: conn.to_receive,
                 });
                 self.payload[..HEADER].copy_from_slice(&message.encode(&key));
             }
             let from = HEADER - header;
-            let n = conn.to_send.min((allowed + header) as u64) as usize;
+            let mut n = conn.to_send.min((allowed + header) as u64) as usize;
+            // What follows the header keeps to the connection's own rate.
+            if header > 0 && conn.paced.is_some() {
+                n = header;
+            }
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             match send(&conn.fd, &self.payload[from..from + n], flags) {
                 Ok(sent) => {
                     conn.to_send -= sent as u64;
                     conn.flow.up += sent as u64;
                     conn.progress = seconds(now);
+                    if let Some(paced) = &mut conn.paced {
+                        paced.sent(sent as u64, now);
+                    }
                     self.counts.sent_bytes += sent as u64;
                     self.pay(sent.saturating_sub(charged) as u64);
                 }

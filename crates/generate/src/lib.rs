@@ -81,6 +81,7 @@ mod flow;
 mod hex;
 mod lease;
 mod limits;
+mod paced;
 #[cfg(test)]
 mod patience;
 mod plan;

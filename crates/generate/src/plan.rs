@@ -133,6 +133,7 @@ impl Traffic for ClosedPart {
             destination: session,
             up: self.plan.up,
             down: self.plan.down,
+            limits: [None; 2],
             kept: true,
         }))
     }

@@ -17,6 +17,7 @@ use super::client::LARGE;
 use super::config::Role;
 use super::connect::mark;
 use super::flow::{Flow, Outcome};
+use super::paced::Paced;
 use super::playing::Marks;
 use super::wire::{HEADER, Message, Request, plain};
 use super::worker::{CHUNK, Conn, DATAGRAMS, LISTENER, State, Wake, Worker, seconds};
@@ -141,7 +142,11 @@ impl Worker {
             // Fast path: most transfers are small. The answer fits into the kernel's buffer, so it is sent at once
             // and no connection state is needed.
             Some(Some(Message::Request(r)))
-                if r.up == 0 && !r.keep && r.down <= LARGE && !self.is_limited() =>
+                if r.up == 0
+                    && !r.keep
+                    && r.down <= LARGE
+                    && r.limit == 0
+                    && !self.is_limited() =>
             {
                 if !self.may_ask(&r, peer) {
                     return self.count_refused(&r, peer);
@@ -326,6 +331,7 @@ impl Worker {
         conn.to_receive = r.up;
         // If the connection stays open, one byte marks the end of an upload.
         conn.to_send = r.down.max(u64::from(r.keep));
+        conn.paced = Paced::new(r.limit, now);
         conn.progress = seconds(now);
         conn.state = if r.up > 0 {
             State::Taking
@@ -411,7 +417,7 @@ impl Worker {
     /// Sends part of the pending data.
     fn server_sends(&mut self, token: u64) -> bool {
         let now = self.now();
-        let Some(allowed) = self.allowed(token, CHUNK) else {
+        let Some(allowed) = self.in_pace(token, CHUNK) else {
             return false;
         };
         let Some(conn) = self.conns.get_mut(token) else {
@@ -423,6 +429,9 @@ impl Worker {
             Ok(sent) => {
                 conn.to_send -= sent as u64;
                 conn.progress = seconds(now);
+                if let Some(paced) = &mut conn.paced {
+                    paced.sent(sent as u64, now);
+                }
                 self.counts.sent_bytes += sent as u64;
                 self.pay(sent as u64);
                 true

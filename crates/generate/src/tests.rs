@@ -149,6 +149,7 @@ fn transfers(sessions: u64, each: u64, gap: Dur, sizes: fn(u64) -> (u64, u64)) -
             destination: n,
             up,
             down,
+            limits: [None; 2],
             kept: false,
         })
     });

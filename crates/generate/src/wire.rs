@@ -89,6 +89,8 @@ pub struct Request {
     pub dscp: u8,
     /// Index of the congestion control for the server's end.
     pub congestion: u8,
+    /// Highest rate of the bytes that the server sends, bytes per second; 0 for none, and at most [`MOST_LIMIT`].
+    pub limit: u64,
     /// Bytes that the client sends after this header.
     pub up: u64,
     /// Bytes that the server sends afterwards.
@@ -118,6 +120,9 @@ pub enum Message {
     Proof([u8; 16]),
 }
 
+/// The largest limit of a rate that a request can hold, bytes per second: six bytes.
+pub const MOST_LIMIT: u64 = (1 << 48) - 1;
+
 const REQUEST: u8 = 1;
 const HELLO: u8 = 2;
 const WELCOME: u8 = 3;
@@ -136,6 +141,7 @@ impl Message {
                 out[7] = r.congestion;
                 out[8..24].copy_from_slice(&key.0);
                 out[24..26].copy_from_slice(&r.client.to_be_bytes());
+                out[26..32].copy_from_slice(&r.limit.min(MOST_LIMIT).to_be_bytes()[2..]);
                 out[32..40].copy_from_slice(&r.up.to_be_bytes());
                 out[40..48].copy_from_slice(&r.down.to_be_bytes());
             }
@@ -184,6 +190,7 @@ impl Message {
                     keep: bytes[5] & 1 != 0,
                     dscp: bytes[6] & 0x3f,
                     congestion: bytes[7],
+                    limit: eight(24) & MOST_LIMIT,
                     up: eight(32),
                     down: eight(40),
                 }))
@@ -301,6 +308,7 @@ mod tests {
                 keep: true,
                 dscp: 46,
                 congestion: 1,
+                limit: MOST_LIMIT,
                 up: 1 << 40,
                 down: u64::MAX,
             }),

@@ -12,6 +12,7 @@ use swell_base::{Dur, EventQueue, Ranked, Time};
 use super::config::Role;
 use super::counts::{Counts, Statistics};
 use super::flow::{Flow, Outcome};
+use super::paced::Paced;
 use super::playing::{Marks, Playing};
 use super::server::Answerer;
 use super::shared::{Command, Shared};
@@ -51,6 +52,8 @@ pub(super) struct Conn {
     pub state: State,
     /// It is in the ready queue because it has more to do.
     pub ready: bool,
+    /// A timer is set for it, because its own rate keeps it waiting.
+    pub wakes: bool,
     /// The connection stays open for further transfers.
     pub keep: bool,
     /// Client: index of the server in the run. Server: index of the client.
@@ -62,6 +65,10 @@ pub(super) struct Conn {
     pub generation: u32,
     /// Client: retransmissions that belong to earlier transfers.
     pub again: u32,
+    /// The limit on the rate at which this end sends.
+    pub paced: Option<Paced>,
+    /// Client: the same of the server, bytes per second; 0 for none.
+    pub limit: u64,
     /// Bytes still to be sent and to be received.
     pub to_send: u64,
     pub to_receive: u64,
@@ -78,12 +85,15 @@ impl Conn {
             fd,
             state,
             ready: false,
+            wakes: false,
             keep: false,
             party: 0,
             marks: Marks::default(),
             session: 0,
             generation: 0,
             again: 0,
+            paced: None,
+            limit: 0,
             to_send: 0,
             to_receive: 0,
             progress: seconds(now),
@@ -103,6 +113,8 @@ pub(super) enum Wake {
     Lease(u16),
     /// The rate limit may allow sending again.
     Room,
+    /// The connection's own rate allows sending again.
+    Paced(u64),
 }
 
 impl Ranked for Wake {}
@@ -276,6 +288,7 @@ impl Worker {
                 Wake::Accept => self.accept_again(),
                 Wake::Lease(server) => self.begin_lease(server),
                 Wake::Room => self.room_again(),
+                Wake::Paced(token) => self.paced_again(token),
             }
         }
         self.queue.next_at().is_some_and(|next| next <= now)
@@ -291,7 +304,7 @@ impl Worker {
         }
     }
 
-    fn go_on(&mut self, token: u64) {
+    pub fn go_on(&mut self, token: u64) {
         if token == DATAGRAMS {
             self.datagrams_arrived();
         } else if token == LISTENER {

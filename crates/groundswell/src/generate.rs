@@ -97,7 +97,12 @@ impl Traffic {
             ..part
         };
         let plan = part.plan(&model).map_err(|e| wrong(&e))?;
-        let own = [quiet_beginning(&model, &part), small_datagrams(&model)];
+        let fewer = part.compression > 1.0 || part.load < 1.0;
+        let own = [
+            quiet_beginning(&model, &part),
+            small_datagrams(&model),
+            plan.few().filter(|_| fewer),
+        ];
         Ok(Traffic {
             length: plan.length(),
             part: TrafficPart::Model(part),

@@ -114,6 +114,11 @@ pub fn learn(
     };
     let records = options.ipfix.as_ref().map(|_| Level::Flows);
     if options.only.or(records).is_some_and(|only| only != level) {
+        if level == Level::Packets {
+            // A file that holds neither has another fault.
+            let read = first.name.clone();
+            Reader::named(&read, first.bytes()).map_err(Error::usage)?;
+        }
         return Err(not_wanted(&first.name, level));
     }
     if input.is_some() && options.ipfix.is_some() {

@@ -6,7 +6,7 @@ use swell_base::{Code, Warning};
 use swell_capture::flow::{self, EndReason, FlowRecord, Layer, Times};
 use swell_traffic::Provenance;
 use swell_traffic::flowlevel::{
-    Configurator, ConfigureError, Direction, FlowModel, Options, Record,
+    Configurator, ConfigureError, Direction, FlowModel, Network, Options, Record,
 };
 
 const TCP: u8 = 6;
@@ -191,6 +191,17 @@ fn convert(r: &FlowRecord) -> Record {
         }),
         continues: r.end == EndReason::ActiveTimeout,
         sampling,
+    }
+}
+
+/// A network of clients, by the address of one of its hosts and the length of its prefix
+/// ([`Options::clients`]).
+pub fn network(address: IpAddr, prefix: u32) -> Network {
+    // IPv4 addresses are the last 32 of 128 bits.
+    let before = if address.is_ipv4() { 96 } else { 0 };
+    Network {
+        host: number(address),
+        prefix: prefix.saturating_add(before).min(128),
     }
 }
 

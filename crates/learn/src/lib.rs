@@ -81,7 +81,7 @@ mod udp;
 mod users;
 
 pub use directions::{Directions, Splitter};
-pub use flows::FlowLearner;
+pub use flows::{FlowLearner, network};
 pub use learner::Learner;
 pub use options::Options;
 pub use ports::server_port;

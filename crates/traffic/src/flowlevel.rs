@@ -29,14 +29,14 @@ mod record;
 mod tuning;
 mod xml;
 
-pub use configure::{Configurator, ConfigureError, Options, Order};
+pub use configure::{Configurator, ConfigureError, Network, Options, Order};
 pub use file::{FORMAT, VERSION};
 pub use histogram::{Bucket, Histogram};
 pub use law::{Law, Sizes, Stratified};
 pub use merge::MergeError;
 pub use model::{
-    Estimate, FlowModel, FlowTotals, Interval, LARGE, Popularity, Profile, Sampled, TcpSessions,
-    UdpKind, UdpSources,
+    Estimate, FlowModel, FlowTotals, Interval, LARGE, Popularity, Profile, RatesBySize, Sampled,
+    TcpSessions, UdpKind, UdpSources,
 };
 pub use play::{
     Burst, Due, Exchange, Pacer, Plan, PlanError, Playback, Player, Share, Transfer, UdpSource,

@@ -1,10 +1,14 @@
 //! A background: the sessions of a flow-level model, generated as in Harpoon.
 
-use swell_base::{Dur, Time};
+use swell_base::{Bytes, Dur, Rate, Time};
 use swell_traffic::flowlevel::{Due, Exchange, Pacer, Player, Transfer, UdpSource};
 
 use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
 
+/// A file with a limit on its rate is written in pieces of this duration.
+const PIECE: Dur = Dur::from_millis(1);
+/// Minimum size of such a piece, bytes: the payload of a full segment.
+const SEGMENT: u64 = 1_448;
 /// How long the flow of a source is kept after its last datagram, for datagrams in the network.
 const LINGER: Dur = Dur::from_secs(2);
 
@@ -41,7 +45,7 @@ impl SessionsConfig {
 
 /// Opens a connection for every transfer when it is due, regardless of earlier transfers. The client sends its file,
 /// then the server sends its own and closes; if the client has no file, the server starts at once. The network and
-/// TCP determine how long that takes. Datagram sources follow their schedule; their servers respond to arriving
+/// TCP determine how long that takes; files with a limit on their rate ([`Transfer::limits`]) are not written faster. Datagram sources follow their schedule; their servers respond to arriving
 /// datagrams, or follow it, too ([`UdpSource::answers`]).
 ///
 /// Records have class 0 for TCP and class 1 for datagrams.
@@ -73,6 +77,8 @@ enum What {
         closed: [bool; 2],
         /// All data has arrived.
         finished: bool,
+        /// The file that is written in pieces.
+        paced: Option<Paced>,
     },
     Source {
         source: Box<UdpSource>,
@@ -85,10 +91,38 @@ enum What {
     },
 }
 
+/// A file with a limit on its rate that is being written.
+#[derive(Clone, Copy, Debug)]
+struct Paced {
+    /// The end that writes it.
+    end: End,
+    /// Bytes that have not been written.
+    left: u64,
+    /// Bytes of a piece, and the time for it.
+    piece: u64,
+    pause: Dur,
+    /// Whether the end closes afterwards.
+    closes: bool,
+}
+
+impl Paced {
+    fn new(end: End, bytes: u64, rate: Rate, closes: bool) -> Paced {
+        let piece = rate.carried_in(PIECE).0.max(SEGMENT);
+        Paced {
+            end,
+            left: bytes,
+            piece,
+            pause: rate.transmit(Bytes(piece)),
+            closes,
+        }
+    }
+}
+
 // Timer tokens: kind in the top byte, index in the lower bytes.
 const PLAYER: u64 = 0;
 const SOURCE: u64 = 1 << 56;
 const OVER: u64 = 2 << 56;
+const PIECES: u64 = 3 << 56;
 const KIND: u64 = 0xff << 56;
 
 impl Sessions {
@@ -146,6 +180,7 @@ impl Sessions {
                 answered: false,
                 closed: [false; 2],
                 finished: false,
+                paced: None,
             },
         })));
     }
@@ -183,29 +218,78 @@ impl Sessions {
 
     fn connected(&mut self, conn: Conn, end: End, actions: &mut Vec<Action>) {
         let Some(What::File {
-            transfer,
-            answered,
-            closed,
-            ..
+            transfer, answered, ..
         }) = self.live(conn).map(|l| &mut l.what)
         else {
             return;
         };
         match end {
-            End::Client if transfer.up > 0 => {
-                actions.push(Action::Send(conn, End::Client, transfer.up));
-                if transfer.down == 0 {
-                    closed[0] = true;
-                    actions.push(Action::Close(conn, End::Client));
-                }
-            }
+            End::Client if transfer.up > 0 => self.write(conn, end, actions),
             End::Server if transfer.up == 0 => {
-                (*answered, closed[1]) = (true, true);
-                actions.push(Action::Send(conn, End::Server, transfer.down));
-                actions.push(Action::Close(conn, End::Server));
+                *answered = true;
+                self.write(conn, end, actions);
             }
             _ => {}
         }
+    }
+
+    /// Begins to send the file of an end.
+    fn write(&mut self, conn: Conn, end: End, actions: &mut Vec<Action>) {
+        let Some(What::File {
+            transfer,
+            closed,
+            paced,
+            ..
+        }) = self.live(conn).map(|l| &mut l.what)
+        else {
+            return;
+        };
+        let bytes = [transfer.up, transfer.down][end as usize];
+        let closes = end == End::Server || transfer.down == 0;
+        if let Some(rate) = transfer.limits[end as usize] {
+            *paced = Some(Paced::new(end, bytes, rate, closes));
+            actions.push(Action::Unsent(conn, end));
+            return;
+        }
+        actions.push(Action::Send(conn, end, bytes));
+        if closes {
+            closed[end as usize] = true;
+            actions.push(Action::Close(conn, end));
+        }
+    }
+
+    /// The next piece of a file with a limit is due.
+    fn paced(&mut self, conn: Conn, actions: &mut Vec<Action>) {
+        if let Some(What::File {
+            paced: Some(file), ..
+        }) = self.live(conn).map(|l| &l.what)
+        {
+            actions.push(Action::Unsent(conn, file.end));
+        }
+    }
+
+    /// Writes the next piece of a file with a limit, unless an earlier one is still waiting for the network. What the
+    /// network delays is not made up for, so the rate is never above the limit.
+    fn piece(&mut self, conn: Conn, unsent: u64, actions: &mut Vec<Action>) {
+        let Some(What::File { closed, paced, .. }) = self.live(conn).map(|l| &mut l.what) else {
+            return;
+        };
+        let Some(file) = paced else { return };
+        let end = file.end;
+        if unsent < file.piece {
+            let bytes = file.piece.min(file.left);
+            file.left -= bytes;
+            actions.push(Action::Send(conn, end, bytes));
+        }
+        if file.left > 0 {
+            actions.push(Action::Timer(file.pause, PIECES | u64::from(conn.0)));
+            return;
+        }
+        if file.closes {
+            closed[end as usize] = true;
+            actions.push(Action::Close(conn, end));
+        }
+        *paced = None;
     }
 
     fn received(&mut self, conn: Conn, end: End, n: u64, actions: &mut Vec<Action>) {
@@ -215,20 +299,20 @@ impl Sessions {
         let What::File {
             transfer,
             answered,
-            closed,
             finished,
+            ..
         } = &mut live.what
         else {
             return;
         };
         let asked = received[End::Server as usize] >= transfer.up;
-        if asked && transfer.down > 0 && !std::mem::replace(answered, true) {
-            closed[1] = true;
-            actions.push(Action::Send(conn, End::Server, transfer.down));
-            actions.push(Action::Close(conn, End::Server));
-        }
         let all = asked && received[End::Client as usize] >= transfer.down;
-        if all && !std::mem::replace(finished, true) {
+        let answers = asked && transfer.down > 0 && !std::mem::replace(answered, true);
+        let over = all && !std::mem::replace(finished, true);
+        if answers {
+            self.write(conn, End::Server, actions);
+        }
+        if over {
             actions.push(Action::Ask(conn));
         }
     }
@@ -323,6 +407,7 @@ impl Workload for Sessions {
                 match token & KIND {
                     PLAYER => self.play(now, actions),
                     SOURCE => self.exchange(conn, now, actions),
+                    PIECES => self.paced(conn, actions),
                     _ => {
                         self.record(conn, Some(now), Info::default());
                         self.flows[conn.0 as usize] = None;
@@ -351,7 +436,8 @@ impl Workload for Sessions {
                     *slot = None;
                 }
             }
-            Event::Drained(..) | Event::Early(..) | Event::Unsent(..) => {}
+            Event::Unsent(conn, _, unsent) => self.piece(conn, unsent, actions),
+            Event::Drained(..) | Event::Early(..) => {}
         }
     }
 

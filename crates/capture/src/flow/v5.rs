@@ -79,12 +79,14 @@ pub(crate) fn header(layout: &Layout, h: &[u8]) -> Option<Header> {
     let half = |at: usize| Some(u16::from_be_bytes(*h.get(at..)?.first_chunk()?));
     let seconds = i64::from(word(8)?) * 1_000_000_000;
     // Limits invalid values: the field holds nanoseconds within a second.
-    let export = seconds + i64::from(word(12)?.min(999_999_999));
-    let boot = export - i64::from(word(4)?) * MILLI;
+    let told = seconds + i64::from(word(12)?.min(999_999_999));
+    let up = i64::from(word(4)?) * MILLI;
+    // A clock that was never set stays at zero. Times are then those since the exporter started.
+    let boot = if told == 0 { 0 } else { told - up };
     let mut header = Header {
         count: half(2)?,
         clock: Clock {
-            export,
+            export: boot + up,
             boot: Some(boot),
         },
         sequence: None,
@@ -182,4 +184,27 @@ fn record<const N: usize>(
     };
     counts.record(&record);
     record
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The times of messages whose uptimes are ten minutes apart.
+    #[test]
+    fn a_clock_that_was_never_set_does_not_stop_the_uptime() {
+        let first = |seconds: u32, up: u32| {
+            let words = [5 << 16 | 1, up, seconds, 0, 7, 0];
+            let bytes: Vec<u8> = words.iter().flat_map(|w: &u32| w.to_be_bytes()).collect();
+            let clock = header(&V5, &bytes).unwrap().clock;
+            [
+                clock.at_uptime(clock.boot.unwrap(), up - 1_000),
+                clock.export,
+            ]
+        };
+        let second = 1_000_000_000;
+        assert_eq!(first(0, 5_000), [4 * second, 5 * second]);
+        assert_eq!(first(0, 605_000), [604 * second, 605 * second]);
+        assert_eq!(first(1_000, 5_000), [999 * second, 1_000 * second]);
+    }
 }

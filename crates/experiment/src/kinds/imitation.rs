@@ -17,6 +17,7 @@ use crate::exporter::Exporter;
 use crate::file::check::Findings;
 use crate::file::{Route, TcpSettings, delay, is_default};
 use crate::measure::Measure;
+use crate::packets::hosts::LEFT_NETWORKS;
 use crate::store::{Measured, ModelFacts};
 
 /// Sessions learnt from the flow records of another background, which a simulated run of that one exports (after
@@ -100,6 +101,7 @@ impl Keys for Imitation {
         let mut learner = FlowLearner::new(Options {
             profile: self.profile,
             interval: self.interval,
+            clients: Some(LEFT_NETWORKS.map(|(address, bits)| swell_learn::network(address, bits))),
             ..Options::default()
         });
         exported.records.iter().for_each(|r| learner.push(r));

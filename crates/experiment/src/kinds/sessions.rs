@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Code, Dur, Rate, Warning, derived};
+use swell_base::{Code, Dur, Rate, Warning};
 use swell_traffic::flowlevel::{FlowModel, Plan, Playback, Player, Share};
 use swell_workload::SessionsConfig;
 
@@ -24,7 +24,7 @@ use crate::file::check::Findings;
 use crate::file::{LoadBasis, RateSpec, Route, TcpSettings, delay};
 use crate::hash::Hash;
 use crate::measure::Measure;
-use crate::simulate::before::{BEFORE, met, under_way};
+use crate::simulate::before::{met, steady};
 use crate::simulate::transport::tcp;
 use crate::store::{Measured, ModelFacts};
 
@@ -245,13 +245,12 @@ impl Plays for SessionsTraffic {
         let offered = (self.model).played_rates_between(&self.playback, Dur::ZERO, at.duration);
         let mut network = met(at.way, offered);
         network.rtt += self.delay * 4;
-        let before = Player::new(plan.clone(), derived(seed, BEFORE), Share::ALL);
-        let player = Player::new(plan, seed, Share::ALL);
+        let (player, under_way) = match self.cold {
+            true => (Player::new(plan, seed, Share::ALL), Vec::new()),
+            false => steady(plan, seed, &network),
+        };
         let machine = swell_workload::Sessions::new(SessionsConfig {
-            under_way: match self.cold {
-                true => Vec::new(),
-                false => under_way(before, &network),
-            },
+            under_way,
             ..SessionsConfig::alike(player, seed, access)
         });
         Ok(Some((Box::new(machine), tcp(&self.tcp))))
@@ -262,14 +261,15 @@ impl Plays for SessionsTraffic {
             cycle: false,
             ..self.playback
         };
-        let plan = Plan::new(&self.model, &once).ok();
-        let Some(length) = plan.and_then(|p| p.length()) else {
+        let Ok(plan) = Plan::new(&self.model, &once) else {
             return Vec::new();
         };
-        if at.duration <= length {
-            return Vec::new();
-        }
-        vec![Warning::note(
+        let few = plan.few().filter(|_| self.playback.compression > 1.0);
+        let mut doubts: Vec<Warning> = few.into_iter().collect();
+        let Some(length) = plan.length().filter(|&length| at.duration > length) else {
+            return doubts;
+        };
+        doubts.push(Warning::note(
             Code::ModelRepeats,
             format!(
                 "a run is longer than the {} s of {} `{}`: its intervals come again",
@@ -277,7 +277,8 @@ impl Plays for SessionsTraffic {
                 at.role.word(),
                 at.name
             ),
-        )]
+        ));
+        doubts
     }
 
     fn class(&self, index: u32) -> String {

@@ -39,6 +39,12 @@ impl Hosts {
     }
 }
 
+/// The networks of all hosts on the left, of IPv4 and IPv6, with the lengths of their prefixes.
+pub(crate) const LEFT_NETWORKS: [(IpAddr, u32); 2] = [
+    (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 0)), 8),
+    (IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0)), 8),
+];
+
 /// The address of a host by its number.
 pub(crate) fn address(right: bool, number: u32, ipv6: bool) -> IpAddr {
     match (ipv6, right) {

@@ -18,7 +18,7 @@
 
 mod header;
 pub(crate) mod headers;
-mod hosts;
+pub(crate) mod hosts;
 
 use std::fs::File;
 use std::path::Path;

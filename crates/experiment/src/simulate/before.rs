@@ -1,8 +1,8 @@
 //! Transfers that are already in progress when a run begins.
 
-use swell_base::{Dur, Rate, Time};
+use swell_base::{Dur, Rate, Time, derived};
 use swell_traffic::Network;
-use swell_traffic::flowlevel::{Due, Player, Transfer};
+use swell_traffic::flowlevel::{Due, Plan, Player, Share, Transfer};
 
 use crate::kinds::Way;
 
@@ -26,19 +26,43 @@ const LEAST: f64 = 0.05;
 /// How long before the run the search for transfers in progress begins.
 const BACK: Dur = Dur::from_secs(300);
 /// Distinguishes the seed of the traffic before a run from that of the run; ASCII "before".
-pub(crate) const BEFORE: u64 = 0x6265_666f_7265;
+pub(super) const BEFORE: u64 = 0x6265_666f_7265;
 
-/// Transfers that are still in progress when the run begins, with their remaining bytes. `before` generates the traffic
-/// of the preceding [`BACK`] from the same plan. A transfer is in progress if its expected duration exceeds its age.
-pub(crate) fn under_way(mut before: Player, network: &Network) -> Vec<Transfer> {
-    let end = Time::ZERO + BACK;
+/// Most transfers that are generated to find those in progress.
+const MOST: f64 = 200_000.0;
+
+/// The player of an endless plan from the beginning of a run, and the transfers that are still in progress then, with
+/// their remaining bytes.
+///
+/// A second player generates the traffic of the preceding [`BACK`] from the same plan. If the plan limits the rates of
+/// files, these may be in progress for much longer. Then it generates the whole round before the run.
+pub(crate) fn steady(plan: Plan, seed: u64, network: &Network) -> (Player, Vec<Transfer>) {
+    let earlier = derived(seed, BEFORE);
+    if !plan.is_limited() {
+        let before = Player::new(plan.clone(), earlier, Share::ALL);
+        let found = under_way(before, Time::ZERO + BACK, network);
+        return (Player::new(plan, seed, Share::ALL), found);
+    }
+    let round = plan.round();
+    let from = match plan.transfers() > MOST {
+        true => round.saturating_sub(BACK),
+        false => Dur::ZERO,
+    };
+    let before = Player::joining(plan.clone(), earlier, Share::ALL, Time::ZERO + from);
+    let found = under_way(before, Time::ZERO + round, network);
+    (Player::after_round(plan, seed, Share::ALL, earlier), found)
+}
+
+/// The transfers that `before` begins until `end` and that are in progress then. A transfer is in progress if its
+/// expected duration exceeds its age.
+fn under_way(mut before: Player, end: Time, network: &Network) -> Vec<Transfer> {
     let mut found = Vec::new();
     while let Some(due) = before.pop(end) {
         let Due::Transfer(transfer) = due else {
             continue;
         };
         let had = end.since(transfer.at).as_secs_f64();
-        let takes = takes([transfer.up, transfer.down], network);
+        let takes = takes(&transfer, network);
         if had >= takes {
             continue;
         }
@@ -56,11 +80,14 @@ pub(crate) fn under_way(mut before: Player, network: &Network) -> Vec<Transfer> 
 }
 
 /// Expected duration of a transfer, seconds: two RTTs for handshake and request, slow start from ten segments, then the
-/// link rates.
-fn takes(bytes: [u64; 2], network: &Network) -> f64 {
+/// link rates, or the transfer's own.
+fn takes(transfer: &Transfer, network: &Network) -> f64 {
+    let bytes = [transfer.up, transfer.down];
     let rtt = network.rtt.as_secs_f64();
     (0..2).fold(2.0 * rtt, |sum, d| {
-        let rate = network.rates[d].map_or(f64::INFINITY, |r| r.bps() as f64 / 8.0);
+        let bytes_per_second = |r: Rate| r.bps() as f64 / 8.0;
+        let rate = network.rates[d].map_or(f64::INFINITY, bytes_per_second);
+        let rate = transfer.limits[d].map_or(rate, |r| rate.min(bytes_per_second(r)));
         let (mut left, mut window) = (bytes[d] as f64, WINDOW);
         let mut time = 0.0;
         while left > window && window < rate * rtt {

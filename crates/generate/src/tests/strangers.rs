@@ -27,6 +27,7 @@ fn download() -> Message {
         keep: false,
         dscp: 0,
         congestion: 0,
+        limit: 0,
         up: 0,
         down: 1_000,
     })

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use swell_base::Stream;
+use swell_base::{Rate, Stream};
 
 use super::*;
 use crate::playing::{Marks, Playing};
@@ -58,6 +58,36 @@ fn every_byte_arrives_and_every_transfer_is_told() {
             assert_eq!((counts.connections, theirs.connections), (70, 70));
         } else {
             assert!(counts.connections < 70 && counts.connections == theirs.connections);
+        }
+    }
+}
+
+/// 200 kB at 400 kB/s up and down, and the other direction without a limit.
+#[test]
+fn a_transfer_with_a_limit_is_no_faster() {
+    for keep in [false, true] {
+        let server = server();
+        let limit = Some(Rate::from_bps(3_200_000));
+        let sizes = |n: u64| [(200_000, 300), (300, 200_000)][n as usize % 2];
+        let mut traffic = transfers(2, 2, Dur::from_millis(20), sizes);
+        for due in &mut traffic.0 {
+            if let Due::Transfer(t) = due {
+                t.limits = if t.up > t.down {
+                    [limit, None]
+                } else {
+                    [None, limit]
+                };
+            }
+        }
+        let how = Play {
+            keep,
+            ..Play::default()
+        };
+        let (counts, flows) = play(&client(&server, traffic, how));
+        assert_eq!((counts.done, counts.failed), (4, 0));
+        for f in &flows {
+            let lasted = (f.end - f.connected) as f64 / 1e9;
+            assert!((0.46..3.0).contains(&lasted), "{f:?}");
         }
     }
 }

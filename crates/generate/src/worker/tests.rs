@@ -128,6 +128,7 @@ fn upload(worker: &mut Worker) -> u64 {
         destination: 0,
         up: 10_000,
         down: 1,
+        limits: [None; 2],
         kept: false,
     };
     let ends = worker.playing.as_ref().unwrap().ends(0, 0);

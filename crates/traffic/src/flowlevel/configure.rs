@@ -15,14 +15,17 @@ mod headers;
 mod inversion;
 mod popularity;
 mod released;
+mod repeats;
 mod sessions;
 mod table;
 mod timeline;
 mod udp;
 
 use connections::Connections;
+pub(super) use doubts::ENOUGH;
 use doubts::{Doubtful, doubts};
 use released::Released;
+use repeats::Repeats;
 use sessions::Sessions;
 use timeline::Timeline;
 use udp::Sources;
@@ -35,6 +38,21 @@ pub enum Order {
     End,
     /// By first packet.
     Start,
+}
+
+/// Hosts whose numbers begin with the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// The number of one of them.
+    pub host: u128,
+    /// Number of equal bits, from the highest on; at most 128.
+    pub prefix: u32,
+}
+
+impl Network {
+    fn contains(&self, host: u128) -> bool {
+        self.prefix == 0 || (self.host ^ host) >> (128 - self.prefix.min(128)) == 0
+    }
 }
 
 /// Options of the configurator.
@@ -53,6 +71,9 @@ pub struct Options {
     pub session_gap: Dur,
     /// Silence after which the same addresses and ports mean another connection.
     pub idle: Dur,
+    /// The networks of the clients, if known. If one of two hosts is in them, it is the client, whatever the records
+    /// show. [`Profile::Harpoon`] has no clients.
+    pub clients: Option<[Network; 2]>,
     /// Minimum payload of a file in bytes, per direction; a connection without a file is dropped (100 in
     /// the paper). With zero, every connection that was accepted or carries payload counts.
     pub min_file: u64,
@@ -70,9 +91,19 @@ impl Default for Options {
             order: Order::End,
             session_gap: Dur::from_secs(60),
             idle: Dur::from_secs(60),
+            clients: None,
             min_file: 0,
             capacity: 1 << 22,
         }
+    }
+}
+
+impl Options {
+    /// Which of two hosts is the client, if it is known from their networks.
+    fn client_of(&self, hosts: &[u128; 2]) -> Option<usize> {
+        let networks = self.clients.as_ref()?;
+        let [a, b] = hosts.map(|host| networks.iter().any(|n| n.contains(host)));
+        (a != b).then_some(usize::from(b))
     }
 }
 
@@ -147,6 +178,7 @@ pub struct Configurator {
     end: i64,
     longest: i64,
     doubtful: Doubtful,
+    repeats: Repeats,
     /// Packets of protocols that are not modelled.
     others: BTreeMap<u8, u64>,
 }
@@ -176,6 +208,7 @@ impl Configurator {
             end: i64::MIN,
             longest: 0,
             doubtful: Doubtful::default(),
+            repeats: Repeats::default(),
             others: BTreeMap::new(),
         }
     }
@@ -275,6 +308,10 @@ impl Configurator {
             return;
         }
         self.doubtful.sampled += u64::from(record.sampling > 1.0);
+        let ends = sides.into_iter().flatten().map(|d| d.last).max();
+        let late = ends.zip(self.settled()).is_some_and(|(end, by)| end < by);
+        self.doubtful.late += u64::from(late);
+        self.doubtful.repeated += u64::from(self.repeats.has(record));
         for side in sides.into_iter().flatten() {
             let n = record.sampling;
             self.totals.packets = self.totals.packets.saturating_add(times(side.packets, n));
@@ -318,16 +355,26 @@ impl Configurator {
         }
     }
 
-    /// Settles everything that no future record can change.
-    fn advance(&mut self) {
-        let Some(clock) = self.clock else { return };
-        let held = match self.options.order {
+    /// How far a record in order may begin behind the clock, nanoseconds.
+    fn held(&self) -> i64 {
+        match self.options.order {
             Order::End => self.longest,
             Order::Start => 0,
+        }
+    }
+
+    /// The time before which no further record can change anything.
+    fn settled(&self) -> Option<i64> {
+        let settled = self.clock?.saturating_sub(self.held());
+        Some(settled.saturating_sub(nanos(self.options.idle)))
+    }
+
+    /// Settles everything that no future record can change.
+    fn advance(&mut self) {
+        let Some((clock, settled)) = self.clock.zip(self.settled()) else {
+            return;
         };
-        let settled = clock
-            .saturating_sub(held)
-            .saturating_sub(nanos(self.options.idle));
+        let held = self.held();
         match self.options.profile {
             Profile::Fixed => {
                 self.connections.expire(
@@ -389,10 +436,11 @@ impl Configurator {
         let (first, mut intervals) = self.timeline.dense();
         let udp = self.sources.finish(&self.timeline, first, intervals.len());
         let fixed = self.options.profile == Profile::Fixed;
-        let ([mut up, mut down], rates) = over.laws();
+        let ([mut up, mut down], rates, rates_by_size) = over.laws();
         if !fixed {
             down = self.released.sizes;
         }
+        self.doubtful.sides = over.one_sided;
         let mut sampled = Vec::new();
         let mut inverted = 0;
         for (interval, tally) in over.sampled {
@@ -439,6 +487,7 @@ impl Configurator {
                 sources: sessions.clients.popularity(),
                 destinations: sessions.servers.popularity(),
                 rates,
+                rates_by_size,
                 intervals,
             },
             udp,

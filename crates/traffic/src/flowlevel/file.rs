@@ -10,7 +10,8 @@ use swell_base::{Dur, Warning};
 use super::histogram::{Bucket, Histogram, LAST_BUCKET, range_of};
 use super::merge::MAX_INTERVALS;
 use super::model::{
-    FlowModel, FlowTotals, Interval, Popularity, Profile, Sampled, TcpSessions, UdpKind, UdpSources,
+    FlowModel, FlowTotals, Interval, LARGE, Popularity, Profile, RatesBySize, Sampled, TcpSessions,
+    UdpKind, UdpSources, size_class,
 };
 use super::{Sizes, record::nanos};
 use crate::file::{MAX_BYTES, ModelError, ZSTD_MAGIC};
@@ -58,6 +59,9 @@ struct File {
     /// Missing in models made before rates were learnt.
     #[serde(default)]
     rates: FileHistogram,
+    /// Missing in models made before the rates of long files were kept.
+    #[serde(default)]
+    rates_by_size: FileRates,
     intervals: Vec<(u64, u64, u64, u64)>,
     udp: Vec<FileUdp>,
 }
@@ -71,6 +75,14 @@ type FileHistogram = Vec<Vec<u64>>;
 struct FileSizes {
     complete: FileHistogram,
     censored: FileHistogram,
+}
+
+/// Classes of sizes with their rates.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileRates {
+    up: Vec<(u8, FileHistogram)>,
+    down: Vec<(u8, FileHistogram)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -157,7 +169,7 @@ impl FlowModel {
 }
 
 /// The file's keys in the order in which they are written.
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "format",
     "version",
     "name",
@@ -175,6 +187,7 @@ const KEYS: [&str; 19] = [
     "sources",
     "destinations",
     "rates",
+    "rates_by_size",
     "intervals",
     "udp",
 ];
@@ -231,6 +244,10 @@ impl From<&FlowModel> for File {
             sources: m.tcp.sources.ranks.clone(),
             destinations: m.tcp.destinations.ranks.clone(),
             rates: out(&m.tcp.rates),
+            rates_by_size: {
+                let [up, down] = m.tcp.rates_by_size.each_ref().map(rates_out);
+                FileRates { up, down }
+            },
             intervals: m
                 .tcp
                 .intervals
@@ -272,6 +289,10 @@ fn out(h: &Histogram) -> FileHistogram {
         out
     };
     h.buckets().map(bucket).collect()
+}
+
+fn rates_out(rates: &RatesBySize) -> Vec<(u8, FileHistogram)> {
+    rates.iter().map(|(&class, h)| (class, out(h))).collect()
 }
 
 fn sizes_out(s: &Sizes) -> FileSizes {
@@ -320,6 +341,10 @@ impl File {
             sources: popularity("sources", self.sources)?,
             destinations: popularity("destinations", self.destinations)?,
             rates: histogram("rates", &self.rates)?,
+            rates_by_size: [
+                rates_in("rates_by_size.up", &self.rates_by_size.up)?,
+                rates_in("rates_by_size.down", &self.rates_by_size.down)?,
+            ],
             intervals: self
                 .intervals
                 .into_iter()
@@ -403,6 +428,25 @@ fn sizes_in(at: &str, s: &FileSizes) -> Result<Sizes, ModelError> {
         complete: histogram(&format!("{at}.complete"), &s.complete)?,
         censored: histogram(&format!("{at}.censored"), &s.censored)?,
     })
+}
+
+fn rates_in(at: &str, classes: &[(u8, FileHistogram)]) -> Result<RatesBySize, ModelError> {
+    let mut rates = RatesBySize::new();
+    for (i, (class, h)) in classes.iter().enumerate() {
+        let at = format!("{at}[{i}]");
+        let ascends = rates.last_key_value().is_none_or(|(last, _)| last < class);
+        if !ascends || !(size_class(LARGE)..=size_class(u64::MAX)).contains(class) {
+            return Err(ModelError::invalid(
+                at,
+                "classes of sizes must ascend from 16 and stay below 64",
+            ));
+        }
+        let h = histogram(&format!("{at}[1]"), h)?;
+        if !h.is_empty() {
+            rates.insert(*class, h);
+        }
+    }
+    Ok(rates)
 }
 
 fn span_in(span: [i64; 2]) -> Result<[i64; 2], ModelError> {

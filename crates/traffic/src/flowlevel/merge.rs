@@ -78,6 +78,11 @@ impl FlowModel {
         self.tcp.down.merge(&other.tcp.down);
         self.tcp.gaps.merge(&other.tcp.gaps);
         self.tcp.rates.merge(&other.tcp.rates);
+        for (mine, theirs) in (self.tcp.rates_by_size.iter_mut()).zip(&other.tcp.rates_by_size) {
+            for (&class, rates) in theirs {
+                mine.entry(class).or_default().merge(rates);
+            }
+        }
         self.tcp.sources.merge(&other.tcp.sources);
         self.tcp.destinations.merge(&other.tcp.destinations);
         for mine in &mut self.udp {

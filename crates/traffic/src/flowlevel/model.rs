@@ -374,6 +374,15 @@ pub struct FlowTotals {
 /// of smaller files.
 pub const LARGE: u64 = 1 << 16;
 
+/// Transfer rates of files, bytes per second, by [`size_class`].
+pub type RatesBySize = std::collections::BTreeMap<u8, super::Histogram>;
+
+/// The class of files with this number of bytes: the whole part of its binary logarithm.
+pub const fn size_class(bytes: u64) -> u8 {
+    // At most 63.
+    (63 - (bytes | 1).leading_zeros()) as u8
+}
+
 /// TCP: sessions of connections, each of which carries a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TcpSessions {
@@ -390,6 +399,8 @@ pub struct TcpSessions {
     /// Transfer rates of files of [`LARGE`] bytes and more, bytes per second. Sampled records contribute
     /// none.
     pub rates: super::Histogram,
+    /// The same by size, of files to the server and to the client, and also of those that were not seen whole.
+    pub rates_by_size: [RatesBySize; 2],
     /// The intervals from [`FlowModel::start`] on, without holes.
     pub intervals: Vec<Interval>,
 }

@@ -50,11 +50,16 @@
 //! heavy-tailed sizes would decide the volume of an interval. Under the released program's profile, draws
 //! are independent.
 //!
+//! **Rates.** A file that took ten seconds or more in the records is played at most at the rate of such a file
+//! ([`Transfer::limits`]), however fast the network is. Its rate does not depend on load, sizes or compression. Others
+//! are as fast as TCP and the network allow.
+//!
 //! **Hosts** are ranks, 0 the most popular. If a pool has fewer addresses than the model has hosts, use
 //! the rank modulo the size of the pool.
 
-use swell_base::{Dur, Time};
+use swell_base::{Code, Dur, Time, Warning};
 
+use super::configure::ENOUGH;
 use super::histogram::Histogram;
 use super::law::Law;
 use super::model::{FlowModel, Popularity, Profile};
@@ -62,11 +67,13 @@ use super::model::{FlowModel, Popularity, Profile};
 mod arrivals;
 mod files;
 mod player;
+mod rates;
 mod udp;
 
 pub use player::{Due, Player, Share, Transfer};
 pub use udp::{Burst, Exchange, Pacer, UdpSource, randomly};
 
+use rates::FileRates;
 use udp::UdpPlan;
 
 /// Maximum number of sessions, or of datagram sources of a kind, active at once.
@@ -181,6 +188,8 @@ pub struct Plan {
     volumes: Vec<f64>,
     /// Expected seconds that a large file takes per byte of its size in the model.
     pace: f64,
+    /// Rates of files up and down.
+    rates: [FileRates; 2],
     playback: Playback,
     sources: Ranks,
     destinations: Ranks,
@@ -236,6 +245,10 @@ impl Plan {
             pace: law_of(&model.tcp.rates).map_or(0.0, |l| {
                 playback.durations * playback.sizes / l.quantile(FAST).max(1.0)
             }),
+            rates: match model.profile {
+                Profile::Fixed => model.tcp.rates_by_size.each_ref().map(FileRates::new),
+                Profile::Harpoon => Default::default(),
+            },
             playback: *playback,
             sources: Ranks::new(&model.tcp.sources),
             destinations: Ranks::new(&model.tcp.destinations),
@@ -283,6 +296,46 @@ impl Plan {
         self.of(&self.sessions, index) as f64 * each
     }
 
+    /// A note if intervals have too few transfers for their volumes, although the model's own intervals may have enough:
+    /// compression divides them.
+    pub fn few(&self) -> Option<Warning> {
+        let mut begun: Vec<f64> = (0..self.sessions.len() as u64)
+            .map(|index| self.expected(index))
+            .filter(|&n| n > 0.0)
+            .collect();
+        begun.sort_by(f64::total_cmp);
+        let middling = *begun.get(begun.len() / 2)?;
+        let all: f64 = begun.iter().sum();
+        (middling < ENOUGH as f64).then(|| {
+            Warning::note(
+                Code::FewPerInterval,
+                format!(
+                    "played like this, a middling interval has {middling:.1} connections, and all intervals together \
+                     {all:.0}: chance decides which files are among so few, and the volume of single intervals is more \
+                     than 5 % off where there are fewer than {ENOUGH}; a lower compression or a higher load has more"
+                ),
+            )
+        })
+    }
+
+    /// Expected number of transfers of all intervals.
+    pub fn transfers(&self) -> f64 {
+        (0..self.sessions.len() as u64)
+            .map(|index| self.expected(index))
+            .sum()
+    }
+
+    /// Whether some files have a limit on their rate ([`Transfer::limits`]).
+    pub fn is_limited(&self) -> bool {
+        self.rates.iter().any(|r| !r.is_empty())
+    }
+
+    /// Expected seconds of a file with `size` bytes in the model and this limit on its rate.
+    fn takes(&self, size: f64, limit: Option<f64>) -> f64 {
+        let slow = limit.map_or(0.0, |rate| size * self.playback.sizes / rate);
+        slow.max(size * self.pace)
+    }
+
     /// The bytes of the model's intervals, scaled to the playback's sessions and times. If the model's
     /// sessions were not tuned to these bytes (set by hand, or by the released program), the expected
     /// bytes of the sessions.
@@ -326,7 +379,7 @@ impl Plan {
     }
 
     /// Time to play all intervals once; not zero.
-    fn round(&self) -> Dur {
+    pub fn round(&self) -> Dur {
         let [lead, tail] = self.edges;
         let all = self.interval * self.sessions.len() as u64;
         all.saturating_sub(lead)

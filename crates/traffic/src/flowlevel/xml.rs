@@ -138,6 +138,7 @@ impl FlowModel {
                 sources,
                 destinations,
                 rates: Histogram::default(),
+                rates_by_size: Default::default(),
                 intervals: Vec::new(),
             },
             udp: Vec::new(),

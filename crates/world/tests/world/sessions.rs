@@ -217,3 +217,34 @@ fn datagram_sources_come_back_with_their_answers() {
         assert!((share - 1.0).abs() < 0.03, "{share}");
     }
 }
+
+/// Downloads of 1 MB that took 20 s take as long on a network that is a thousand times faster, in both directions.
+#[test]
+fn files_that_were_slow_are_as_slow_again() {
+    let mut c = Configurator::new(Options {
+        interval: Dur::from_secs(INTERVAL),
+        ..Options::default()
+    });
+    for i in 0..40u16 {
+        let (server, client) = (1_000, u128::from(i % 10));
+        let (from, to, ports) = match i % 2 {
+            0 => (server, client, (80, 2_000 + i)),
+            _ => (client, server, (2_000 + i, 80)),
+        };
+        let mut slow = record(from, to, ports, 3.0 * f64::from(i), 1_000_000);
+        slow.forward.last = slow.forward.first + 20_000_000_000;
+        c.add(&slow);
+    }
+    let model = c.finish("slow", Default::default()).unwrap();
+    let flows = play(&model, &Playback::default(), 180, 1);
+    let mut whole = 0;
+    for flow in flows.iter().filter(|f| f.up + f.down >= 1_000_000) {
+        let Some(end) = flow.end else { continue };
+        let lasted = end.since(flow.start).as_secs_f64();
+        // Files in the two directions follow each other.
+        let least = 20.0 * ((flow.up + flow.down) as f64 / 1e6);
+        assert!((least - 0.1..least + 0.5).contains(&lasted), "{lasted}");
+        whole += 1;
+    }
+    assert!(whole >= 20, "{whole}");
+}

@@ -54,6 +54,8 @@ pub(crate) enum Column {
     SamplingInterval,
     /// Zeek's connection history.
     History,
+    /// Argus's state: the flags of both sides, or a word.
+    State,
 }
 
 /// Names of columns in lower case: our own first, then those of Zeek, Argus, nfdump and Suricata.
@@ -111,6 +113,7 @@ const NAMES: &[(Column, &[&str])] = &[
     (Column::Output, &["output", "out"]),
     (Column::SamplingInterval, &["sampling_interval"]),
     (Column::History, &["history"]),
+    (Column::State, &["state"]),
 ];
 
 /// The content of a column with this name.
@@ -125,7 +128,15 @@ pub(super) fn column(name: &str) -> Column {
 /// The columns named in a header line.
 pub(super) fn named(line: &[u8], separator: u8) -> Vec<Column> {
     let text = String::from_utf8_lossy(line);
-    text.split(char::from(separator)).map(column).collect()
+    let mut columns: Vec<Column> = text.split(char::from(separator)).map(column).collect();
+    // Argus's short names: beside the bytes of a side, `bytes` are those of both sides.
+    let of_sides = [Column::ForwardBytes, Column::BackwardBytes];
+    if of_sides.iter().any(|side| columns.contains(side)) {
+        for column in columns.iter_mut().filter(|c| **c == Column::Bytes) {
+            *column = Column::TotalBytes;
+        }
+    }
+    columns
 }
 
 /// Whether the columns are sufficient for records.
@@ -220,6 +231,7 @@ impl Row {
             Column::Output => self.interfaces[1] = value.parse().unwrap_or(0),
             Column::SamplingInterval => self.sampling = read(value.parse().ok())?,
             Column::History => self.flags = history(value),
+            Column::State => self.flags = state(value).unwrap_or(self.flags),
         }
         Ok(())
     }
@@ -300,6 +312,8 @@ impl Row {
                 } else if rp.is_some() || rb.is_some() {
                     reverse(rp.unwrap_or(0), rb.unwrap_or(0));
                 }
+                // `pkts` beside `bytes` are of the same packets.
+                let packets = packets.or(self.total[0]);
                 (record.packets, record.bytes) = (packets.unwrap_or(0), bytes);
                 record.payload = self.whole_payload(record);
             }
@@ -460,6 +474,17 @@ fn flags(value: &str) -> Result<u8, FlowSkip> {
         };
     }
     Ok(set)
+}
+
+/// The flags of both sides in Argus's state, as in `FSPA_FSPA` (its manual, `ra(1)`: with `-Z b`); `None` for other
+/// states, such as `CON`.
+fn state(value: &str) -> Option<[u8; 2]> {
+    let (source, destination) = value.split_once('_')?;
+    let of = |side: &str| {
+        let all = |seen: u8, letter: char| Some(seen | flags(&letter.to_string()).ok()?);
+        side.chars().try_fold(0, all)
+    };
+    Some([of(source)?, of(destination)?])
 }
 
 /// The flags recorded in Zeek's history, per direction: capital letters are the originator's (Zeek's manual,

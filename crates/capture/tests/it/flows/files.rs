@@ -273,6 +273,45 @@ fn argus_columns_give_both_sides() {
         ([3, 180], Some([0, 0]), 1)
     );
     assert_eq!(rows("SrcBytes", "180"), ([0, 180], None, 0));
+    // Short names.
+    assert_eq!(rows("pkts,bytes,sbytes", "30,30700,700"), divided);
+    assert_eq!(rows("pkts,bytes,dbytes", "30,30700,30000"), divided);
+}
+
+/// Argus's state has the flags of both sides, unless it is a word.
+#[test]
+fn argus_states_give_flags() {
+    let flags = |state: &str| {
+        let text = format!(
+            "StartTime,Dur,Proto,SrcAddr,Sport,DstAddr,Dport,State,SrcPkts,DstPkts,SrcBytes,DstBytes\n\
+             1.5,2,tcp,10.0.0.1,4000,10.0.0.2,80,{state},10,20,700,30000\n"
+        );
+        let read = drain(FlowReader::new(text.as_bytes()).unwrap());
+        let [record] = read.records[..] else {
+            panic!("{state}: {:?}", read.counts)
+        };
+        [
+            record.tcp_flags,
+            record.reverse.and_then(|back| back.tcp_flags),
+        ]
+    };
+    assert_eq!(flags("FSPA_SPA"), [Some(0x1b), Some(0x1a)]);
+    assert_eq!(flags("S_"), [Some(0x02), None]);
+    for word in ["CON", "FIN", "", "x_y"] {
+        assert_eq!(flags(word), [None, None], "{word}");
+    }
+}
+
+/// Packets beside the bytes of one direction are of that direction.
+#[test]
+fn packets_by_another_name_are_packets() {
+    let text = "start,end,src,src_port,dst,dst_port,protocol,pkts,bytes\n\
+                0.0,0.5,192.0.2.1,80,10.0.0.1,4000,6,10,10400\n";
+    let read = drain(FlowReader::new(text.as_bytes()).unwrap());
+    assert_eq!(
+        (read.records[0].packets, read.records[0].bytes),
+        (10, 10_400)
+    );
 }
 
 #[test]

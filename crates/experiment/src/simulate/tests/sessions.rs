@@ -393,3 +393,86 @@ fn datagrams_of_a_model_that_are_lost_alone_raise_a_doubt() {
         assert_eq!(lossy, doubts, "{warnings:?}");
     }
 }
+
+/// Who opens a flow may be who sends. An imitation sends in the direction of the original.
+#[test]
+fn imitations_keep_the_direction_of_traffic_in_one_direction() {
+    let backgrounds = [
+        "kind = \"greedy\"\nconnections = 2\naccess = \"1Mbit\"",
+        "kind = \"cbr\"\nrate = \"2Mbit\"",
+        "kind = \"poisson\"\nrate = \"4Mbit\"\nrate_up = \"1Mbit\"",
+    ];
+    for original in backgrounds {
+        let text = format!(
+            "name = \"x\"\n[network]\nrate = \"100Mbit\"\ndelay = \"5ms\"\n\
+             [[foreground]]\nname = \"f\"\nkind = \"none\"\n\
+             [[background]]\nname = \"original\"\n{original}\n\
+             [[background]]\nname = \"copy\"\nkind = \"imitation\"\nof = \"original\"\ninterval = \"15s\"\n\
+             [run]\nwarmup = \"2s\"\nduration = \"32s\"\n"
+        );
+        let scratch = tempfile::tempdir().expect("a temporary directory can be made");
+        let plan = Plan::resolve(&text, "x.toml", scratch.path()).expect("a good file");
+        let carried = |name: &str| {
+            let cell = plan.cells.iter().find(|c| c.background == name);
+            let spec = plan.spec(cell.expect("it is run"), &BTreeMap::new());
+            let spec = spec.expect("a run");
+            let observed = Simulator.run(&spec, &|_| {}, &|| false).expect("it runs");
+            [0, 1].map(|way| observed.links[way].departed[1] as f64)
+        };
+        let (own, copy) = (carried("original"), carried("copy"));
+        let most = own[0].max(own[1]);
+        for (a, b) in own.into_iter().zip(copy) {
+            // Acknowledgements are not the same.
+            let good = match a > 0.1 * most {
+                true => (b / a - 1.0).abs() < 0.25,
+                false => b < 0.1 * most,
+            };
+            assert!(good, "{text}: {own:?} {copy:?}");
+        }
+    }
+}
+
+/// Ten downloads of a minute at 0.5 Mbit/s carry 5 Mbit/s all the time, however fast the link is.
+#[test]
+fn long_downloads_do_not_come_in_bursts() {
+    let mut learner = Configurator::new(Options {
+        interval: Dur::from_secs(20),
+        ..Options::default()
+    });
+    for i in 0..10i64 {
+        let first = i * 100_000_000;
+        learner.add(&Record {
+            source: 1_000,
+            destination: i as u128,
+            source_port: 80,
+            destination_port: 2_000 + i as u16,
+            protocol: 6,
+            header: 0,
+            forward: Direction {
+                packets: 2_600,
+                bytes: 3_750_000,
+                flags: Some(0x1b),
+                first,
+                last: first + 60_000_000_000,
+            },
+            reverse: None,
+            continues: false,
+            sampling: 1.0,
+        });
+    }
+    let model = learner.finish("slow", Default::default()).expect("files");
+    let scratch = tempfile::tempdir().expect("a temporary directory can be made");
+    fs::write(scratch.path().join("fetches.json"), model.to_json()).expect("it can be written");
+    let plan = Plan::resolve(&file(""), "x.toml", scratch.path()).expect("a good file");
+    let cell = plan.cells.iter().find(|c| c.background == "fetches");
+    let spec = plan.spec(cell.expect("it is run"), &BTreeMap::new());
+    let spec = RunSpec {
+        foreground: None,
+        ..spec.expect("a run")
+    };
+    let observed = Simulator.run(&spec, &|_| {}, &|| false).expect("it runs");
+    let down = &observed.links[1];
+    let rate = down.departed[1] as f64 * 8.0 / down.duration / 1e6;
+    assert!((4.5..6.0).contains(&rate), "{rate} Mbit/s");
+    assert_eq!(down.dropped, [0, 0]);
+}

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::super::Histogram;
 use super::super::histogram::Tallied;
 use super::super::law::Sizes;
-use super::super::model::{FlowTotals, LARGE};
+use super::super::model::{FlowTotals, LARGE, RatesBySize, size_class};
 use super::super::record::{
     ACK, Direction, FIN, RST, Record, SYN, micros_between, nanos, server_by_port, times,
 };
@@ -36,10 +36,14 @@ pub(super) struct Over {
     down: TalliedSizes,
     /// Rates of large files, bytes per second.
     rates: Tallied,
+    /// The same by size, up and down, and of those that were not seen whole.
+    rates_by_size: [BTreeMap<u8, Tallied>; 2],
     /// Connections of sampled records, by the bits of the sampling interval (positive floats sort like
     /// their bits).
     pub(super) sampled: BTreeMap<u64, Tally>,
     headers: Headers,
+    /// Connections by the sides that sent packets: the client alone, the server alone, both.
+    pub(super) one_sided: [u64; 3],
     /// Closed connections of which it is not certain how many bytes are options, and whether each was cut.
     waiting: VecDeque<(Ends, Connection, bool)>,
 }
@@ -166,12 +170,15 @@ impl Connections {
 
 impl Over {
     /// Payload of connections from and to the client, and rates of large files.
-    pub(super) fn laws(&self) -> ([Sizes; 2], Histogram) {
+    pub(super) fn laws(&self) -> ([Sizes; 2], Histogram, [RatesBySize; 2]) {
         let sizes = [&self.up, &self.down].map(|s| Sizes {
             complete: s.complete.histogram(),
             censored: s.censored.histogram(),
         });
-        (sizes, self.rates.histogram())
+        let one = |(&class, rates): (&u8, &Tallied)| (class, rates.histogram());
+        let by_size = self.rates_by_size.each_ref();
+        let by_size = by_size.map(|rates| rates.iter().map(one).collect());
+        (sizes, self.rates.histogram(), by_size)
     }
 
     /// Closes a connection, at once if its headers are certain. Others wait for what later records show.
@@ -228,7 +235,7 @@ impl Over {
         if n > 1.0 {
             let client = connection
                 .client
-                .map_or_else(|| connection.guess_client(ends), usize::from);
+                .map_or_else(|| connection.guess_client(ends, options), usize::from);
             let observed = [client, 1 - client].map(|i| Observed {
                 packets: connection.sides[i].seen.packets,
                 flags: connection.sides[i].seen.flags,
@@ -242,25 +249,40 @@ impl Over {
             totals.dropped += 1;
             return;
         };
+        let sent = [client, 1 - client].map(|i| connection.sides[i].seen.packets > 0);
+        let which = match sent {
+            [true, false] => 0,
+            [false, _] => 1,
+            [true, true] => 2,
+        };
+        self.one_sided[which] += 1;
         let flags_known = connection.sides.iter().any(|s| s.seen.flags.is_some());
         let headless = flags_known
             && !connection.any(SYN)
             && connection.first().saturating_sub(begin) <= connection.spacing().saturating_mul(3);
         let censored = headless || (cut && !connection.ended());
         totals.censored += u64::from(censored);
-        for (sizes, i) in [(&mut self.up, client), (&mut self.down, 1 - client)] {
+        let [up, down] = &mut self.rates_by_size;
+        for (sizes, by_size, i) in [
+            (&mut self.up, up, client),
+            (&mut self.down, down, 1 - client),
+        ] {
             let bytes = payload[i];
-            if censored {
-                sizes.censored.add(bytes);
-                continue;
+            match censored {
+                true => sizes.censored.add(bytes),
+                false => sizes.complete.add(bytes),
             }
-            sizes.complete.add(bytes);
             let seen = &connection.sides[i].seen;
             let micros = micros_between(seen.first, seen.last);
             // Records of some exporters have no durations.
-            if bytes >= LARGE && micros > 0 {
-                let rate = u128::from(bytes) * 1_000_000 / u128::from(micros);
-                self.rates.add(u64::try_from(rate).unwrap_or(u64::MAX));
+            if bytes < LARGE || micros == 0 {
+                continue;
+            }
+            let rate = u128::from(bytes) * 1_000_000 / u128::from(micros);
+            let rate = u64::try_from(rate).unwrap_or(u64::MAX);
+            by_size.entry(size_class(bytes)).or_default().add(rate);
+            if !censored {
+                self.rates.add(rate);
             }
         }
     }
@@ -339,7 +361,7 @@ impl Connection {
         let carries = |i| times(self.payload(i, &ends.hosts, headers), self.sampling) >= least;
         let is_one = [0, 1].into_iter().any(carries) || (options.min_file == 0 && self.accepted());
         is_one.then(|| {
-            let client = self.guess_client(ends);
+            let client = self.guess_client(ends, options);
             // One of two sides.
             self.client = Some(client as u8);
             Start {
@@ -400,10 +422,13 @@ impl Connection {
         })
     }
 
-    /// The client's side, by the most reliable evidence first. A SYN without ACK comes from the client. A
-    /// well-known port on one side alone is the server's. The client sends first (first packets are exact
+    /// The client's side. Options that tell come first, then the most reliable evidence. A SYN without ACK comes from
+    /// the client. A well-known port on one side alone is the server's. The client sends first (first packets are exact
     /// in the median, section 3 of the paper; not if sampled). The client's port is the higher one.
-    fn guess_client(&self, ends: &Ends) -> usize {
+    fn guess_client(&self, ends: &Ends, options: &Options) -> usize {
+        if let Some(known) = options.client_of(&ends.hosts) {
+            return known;
+        }
         let [a, b] = [&self.sides[0].seen, &self.sides[1].seen];
         let opens = |d: &Direction| d.has(SYN) && !d.has(ACK);
         if opens(a) != opens(b) {

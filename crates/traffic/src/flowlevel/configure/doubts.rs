@@ -10,7 +10,12 @@ const COARSE: f64 = 0.05;
 
 /// Connections per interval above which nearly all intervals have their volume within 5 %
 /// (docs/flow-model.md).
-const ENOUGH: u64 = 200;
+pub(in super::super) const ENOUGH: u64 = 200;
+
+/// One late record in so many does not change a model noticeably.
+const MANY_LATE: u64 = 100;
+/// With fewer connections, those with a single side say little.
+const FEW_SIDES: u64 = 20;
 
 /// Numbers of records that give reason to doubt a model.
 #[derive(Debug, Default)]
@@ -22,6 +27,12 @@ pub(super) struct Doubtful {
     pub(super) beyond: u64,
     /// Left out because they are far ahead of the others.
     pub(super) ahead: u64,
+    /// Behind the clock by so much that their connections had been closed.
+    pub(super) late: u64,
+    /// Equal to an earlier one of about the same time.
+    pub(super) repeated: u64,
+    /// Connections by the sides that sent packets: the client alone, the server alone, both.
+    pub(super) sides: [u64; 3],
 }
 
 /// All warnings.
@@ -46,6 +57,30 @@ pub(super) fn doubts(model: &FlowModel, of: &Doubtful) -> Vec<Warning> {
             "{} of {} records are left out: they begin more than a day after all others until then, so their times are \
              taken to be wrong",
             of.ahead, t.records
+        )));
+    }
+    if of.late.saturating_mul(MANY_LATE) > t.records {
+        doubts.push(Warning::warning(Code::LateRecords, format!(
+            "{} of {} records come so long after later ones that their connections had been closed: numbers of \
+             connections, sizes and gaps are wrong; sort the records by time, and give files in order of time",
+            of.late, t.records
+        )));
+    }
+    // More than half of the records are in pairs of equal ones.
+    if of.repeated.saturating_mul(4) > t.records {
+        doubts.push(Warning::warning(Code::RepeatedRecords, format!(
+            "{} of {} records equal an earlier one of the same time in addresses, ports, packets and bytes: if two \
+             exporters saw the same packets, or records are there twice, all volumes are too large",
+            of.repeated, t.records
+        )));
+    }
+    let [client, server, both] = of.sides;
+    let one = client.saturating_add(server);
+    if one > both && one >= FEW_SIDES && client.min(server).saturating_mul(10) > one {
+        doubts.push(Warning::note(Code::SidesApart, format!(
+            "{client} connections have packets of the client alone, {server} of the server alone, and {both} of both: the \
+             two directions took different paths, or come from exporters whose clocks are more than a second apart, and \
+             then there are twice as many connections as there were"
         )));
     }
     if sampled > 0 {

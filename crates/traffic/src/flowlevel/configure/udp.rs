@@ -189,12 +189,15 @@ impl Sources {
             )
         };
         // A known source stays the source, and packets to it are replies.
-        let guess = exchange.client(ends, begin);
-        let client =
-            match self.open.get(&of(guess)).is_none() && self.open.get(&of(1 - guess)).is_some() {
-                true => 1 - guess,
-                false => guess,
-            };
+        let known = options.client_of(&ends.hosts);
+        let guess = known.unwrap_or_else(|| exchange.client(ends, begin));
+        let client = match known.is_none()
+            && self.open.get(&of(guess)).is_none()
+            && self.open.get(&of(1 - guess)).is_some()
+        {
+            true => 1 - guess,
+            false => guess,
+        };
         self.open.update(of(client), |source| {
             source.take(exchange, client);
             (source.last, ())

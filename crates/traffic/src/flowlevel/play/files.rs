@@ -20,11 +20,12 @@
 use swell_base::{Stream, derived};
 
 use super::super::law::Law;
+use super::rates::FileRates;
 use super::{Plan, Share};
 use deficit::{Deficit, LargeFile};
 use remaining::{Allotment, Small};
 
-pub(super) use remaining::Remaining;
+pub(super) use remaining::{File, Remaining};
 
 mod deficit;
 mod remaining;
@@ -60,7 +61,7 @@ struct Large {
     interval: usize,
     /// Position in the interval, 0..1.
     place: f64,
-    quantile: f64,
+    file: File,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,7 +77,13 @@ impl Files {
     /// Plans the files of `law` for the intervals of `plan`, which carry `part` of its volume. `before`
     /// are the bytes that files of the previous round still bring into each interval. All shares of a plan
     /// have the same files if they have the same `seed`.
-    pub(super) fn new(law: &Law, plan: &Plan, part: f64, seed: u64, before: &[f64]) -> Files {
+    pub(super) fn new(
+        (law, rates): (&Law, &FileRates),
+        plan: &Plan,
+        part: f64,
+        seed: u64,
+        before: &[f64],
+    ) -> Files {
         let n = plan.sessions.len();
         let mut files = Files {
             border: 1.0,
@@ -109,8 +116,8 @@ impl Files {
         for (lack, sent) in lacks.iter_mut().zip(before) {
             *lack -= sent;
         }
-        let mut lacks = files.give_large(law, plan, lacks, counted, mean);
-        files.settle(plan, &mut lacks, mean);
+        let mut lacks = files.give_large((law, rates), plan, lacks, counted, mean);
+        files.settle(rates, plan, &mut lacks, mean);
         files.keep_the_law();
         files
     }
@@ -133,22 +140,24 @@ impl Files {
     /// Assigns the large files to intervals, and returns what the intervals lack afterwards.
     fn give_large(
         &mut self,
-        law: &Law,
+        (law, rates): (&Law, &FileRates),
         plan: &Plan,
         lacks: Vec<f64>,
         all: u64,
         mean: f64,
     ) -> Vec<f64> {
         let mut stream = Stream::new(self.seed, "large files");
+        let mut ranks = Stream::new(self.seed, "rates of large files");
         let n = all as f64;
         let count = ((1.0 - self.border) * n + 0.5) as u64;
         let mut deficit = Deficit::new(plan, lacks, |i| self.intervals[i].files > 0);
         for rank in 0..count {
             let quantile = 1.0 - (rank as f64 + 1.0 - stream.uniform()) / n;
             let size = law.quantile(quantile);
+            let chosen = ranks.uniform();
             let file = LargeFile {
                 size,
-                takes: size * plan.pace,
+                takes: plan.takes(size, rates.limit(size, chosen)),
                 uniform: stream.uniform(),
             };
             let Some(first) = deficit.choose(file, &mut stream) else {
@@ -158,14 +167,17 @@ impl Files {
             let wanted = &mut self.intervals[first];
             wanted.large += 1;
             deficit.take(first, -mean);
-            deficit.give(file, first, rank, plan.cycle);
+            deficit.give(file, first, rank);
             if wanted.large >= wanted.files {
                 deficit.close(first);
             }
             self.large.push(Large {
                 interval: first,
                 place,
-                quantile,
+                file: File {
+                    quantile,
+                    rank: Some(chosen),
+                },
             });
         }
         // The sort is stable, so that the order is the same everywhere.
@@ -177,7 +189,7 @@ impl Files {
     }
 
     /// Sets the tilts from what the small files of each interval must carry.
-    fn settle(&mut self, plan: &Plan, lacks: &mut [f64], mean: f64) {
+    fn settle(&mut self, rates: &FileRates, plan: &Plan, lacks: &mut [f64], mean: f64) {
         let small = |w: &Wanted| (w.files - w.large) as f64;
         // An interval in which no file begins cannot send anything, so the previous one must send its
         // bytes.
@@ -188,7 +200,8 @@ impl Files {
         }
         // At the end of an interval the files in progress are half sent on average; these bytes come late.
         let each = self.parts.iter().sum::<f64>();
-        let late = self.parts.iter().map(|s| s * s * plan.pace).sum::<f64>();
+        let takes = |size: f64| rates.mean(size, |limit| plan.takes(size, limit));
+        let late = self.parts.iter().map(|&s| s * takes(s)).sum::<f64>();
         let late = if each > 0.0 { late / each / 2.0 } else { 0.0 };
         // Relative change of the mean by a tilt of one.
         let ranks = (0..PARTS).map(|i| 2.0 * (i as f64 + 0.5) / PARTS as f64 - 1.0);
@@ -264,10 +277,10 @@ impl Files {
         let large = self.large[begin..]
             .iter()
             .take_while(|l| l.interval == interval);
-        let mut large: Vec<(f64, f64)> = (0..)
+        let mut large: Vec<(f64, File)> = (0..)
             .zip(large)
             .filter(|&(file, _)| allotment.is_mine(file))
-            .map(|(_, l)| (l.place, l.quantile))
+            .map(|(_, l)| (l.place, l.file))
             .collect();
         large.sort_by(|a, b| b.0.total_cmp(&a.0));
         let small = Small {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use swell_base::{Dur, EventQueue, Ranked, Stream, Time, derived};
+use swell_base::{Dur, EventQueue, Ranked, Rate, Stream, Time, derived};
 
 use super::super::law::{Law, Stratified};
 use super::super::model::Profile;
-use super::files::{Files, Remaining};
+use super::files::{File, Files, Remaining};
 use super::{Plan, UdpSource};
 
 mod datagrams;
@@ -26,6 +26,8 @@ pub struct Transfer {
     pub up: u64,
     /// Payload that the server sends next, bytes; at least 1 if `up` is 0.
     pub down: u64,
+    /// Highest rates of the payload up and down, whatever the network allows; `None` if TCP alone decides.
+    pub limits: [Option<Rate>; 2],
     /// Whether the session's last transfer was between the same two hosts. A driver that keeps connections
     /// may reuse the last one if it is idle. In the records every transfer had its own connection.
     pub kept: bool,
@@ -77,6 +79,8 @@ pub struct Player {
     share: Share,
     seed: u64,
     stream: Stream,
+    /// Ranks of the rates of files that were not planned one by one.
+    ranks: Stream,
     queue: EventQueue<Event>,
     /// Time reached so far.
     clock: Time,
@@ -89,10 +93,10 @@ pub struct Player {
     /// Draws of gaps.
     gaps: Stratified,
     /// Files up and down of all intervals, in this round.
-    files: [Option<Files>; 2],
+    pub(super) files: [Option<Files>; 2],
     round: u64,
     /// Bytes that files of the previous round bring into the intervals of this one, up and down, unscaled.
-    before: [Vec<f64>; 2],
+    pub(super) before: [Vec<f64>; 2],
     /// Files of this interval that are still to be sent.
     remaining: [Remaining; 2],
     udp: Vec<Kind>,
@@ -157,6 +161,7 @@ impl Player {
         });
         let mut player = Player {
             stream: Stream::new(derived(seed, u64::from(share.index)), "flow-level player"),
+            ranks: Stream::new(derived(seed, u64::from(share.index)), "rates of files"),
             queue: EventQueue::new(),
             clock: Time::ZERO,
             next: 0,
@@ -190,6 +195,16 @@ impl Player {
                 player.enter(kind, now);
             }
         }
+        player
+    }
+
+    /// Plays an endless plan as if a round with the seed `earlier` had come before: what its files still send after its
+    /// end counts in the first intervals.
+    pub fn after_round(plan: Plan, seed: u64, share: Share, earlier: u64) -> Player {
+        let before = Player::new(plan.clone(), earlier, share);
+        let mut player = Player::new(plan, seed, share);
+        player.before = (before.files).map(|files| files.map_or_else(Vec::new, |f| f.next));
+        player.choose_files(0);
         player
     }
 
@@ -322,10 +337,10 @@ impl Player {
         for (which, law) in laws.into_iter().enumerate() {
             let seed = derived(derived(self.seed, round + 1), which as u64 + 2);
             let part = mean[which] / (mean[0] + mean[1]);
-            self.files[which] = law
-                .as_ref()
-                .filter(|_| part > 0.0)
-                .map(|law| Files::new(law, &self.plan, part, seed, &self.before[which]));
+            self.files[which] = law.as_ref().filter(|_| part > 0.0).map(|law| {
+                let rates = &self.plan.rates[which];
+                Files::new((law, rates), &self.plan, part, seed, &self.before[which])
+            });
         }
     }
 
@@ -469,15 +484,28 @@ impl Player {
         let begun = at.since(self.plan.starts_at(interval));
         let part = begun.as_secs_f64() / self.plan.lasts(interval).as_secs_f64().max(1e-9);
         let mut draw = |which: usize, law: &Option<Law>| {
-            let Some(law) = law else { return 0 };
-            let quantile = match &self.files[which] {
+            let Some(law) = law else { return (0, None) };
+            let file = match &self.files[which] {
                 Some(_) => self.remaining[which].draw(part, &mut self.stream),
-                None => self.stream.uniform(),
+                None => File {
+                    quantile: self.stream.uniform(),
+                    rank: None,
+                },
             };
-            (law.quantile(quantile) * sizes + 0.5) as u64
+            let size = law.quantile(file.quantile);
+            let rates = &self.plan.rates[which];
+            let limit = match rates.is_empty() {
+                true => None,
+                false => {
+                    let rank = file.rank.unwrap_or_else(|| self.ranks.uniform());
+                    rates.limit(size, rank)
+                }
+            };
+            let limit = limit.map(|bytes| Rate::from_bps_f64(bytes * 8.0));
+            ((size * sizes + 0.5) as u64, limit)
         };
-        let up = draw(0, &self.plan.up);
-        let down = draw(1, &self.plan.down);
+        let (up, up_limit) = draw(0, &self.plan.up);
+        let (down, down_limit) = draw(1, &self.plan.down);
         self.queue.push(at + gap, Event::Session { place, serial });
         Some(Transfer {
             at,
@@ -486,6 +514,7 @@ impl Player {
             destination,
             up,
             down: if up == 0 { down.max(1) } else { down },
+            limits: [up_limit, down_limit],
             kept,
         })
     }

@@ -6,6 +6,8 @@ use super::super::tests::{configure, imitate, options, trace, trace_of};
 use super::super::{Direction, FlowModel, Options};
 use super::*;
 
+mod slow;
+
 fn model() -> FlowModel {
     configure(&trace(1, 400, 600).records, options())
 }

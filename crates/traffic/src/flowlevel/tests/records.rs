@@ -307,3 +307,119 @@ fn records_in_order_fill_all_intervals_of_a_model() {
     let longer = until(250_000);
     assert_eq!((longer.totals.refused, told(&longer)), (50, true));
 }
+
+fn tells(model: &FlowModel, code: Code) -> bool {
+    model.warnings.iter().any(|w| w.code == code)
+}
+
+/// Records of connections that are cut in two, in other orders than that of time.
+#[test]
+fn records_that_are_not_in_order_are_told() {
+    let mut records: Vec<Record> = (0..300i64)
+        .flat_map(|i| {
+            let mut halves = halves([Some(0x12), Some(0x11)]);
+            for half in &mut halves {
+                half.destination_port = 3_000 + i as u16;
+                half.forward.first += 2 * i * SECOND;
+                half.forward.last += 2 * i * SECOND;
+            }
+            halves
+        })
+        .collect();
+    records.sort_by_key(|r| r.forward.last);
+    let told = |all: &[Record]| tells(&configure(all, options()), Code::LateRecords);
+    assert!(!told(&records));
+    // Files in the wrong order.
+    let mut swapped = records[300..].to_vec();
+    swapped.extend(&records[..300]);
+    assert!(told(&swapped));
+    // One in six hundred may come late.
+    let late = records.remove(0);
+    records.push(late);
+    assert!(!told(&records));
+    records.reverse();
+    assert!(told(&records));
+    // Time-outs of half an hour: a record may begin long before those around it, but ends with them.
+    let mut long: Vec<Record> = (0..300)
+        .map(|i| file(1, 2, 3_000 + i as u16, 10 * i * SECOND, 10_000))
+        .collect();
+    for record in long.iter_mut().filter(|r| r.destination_port % 3 == 0) {
+        record.forward.last += 1_800 * SECOND;
+    }
+    long.sort_by_key(|r| r.forward.last);
+    assert!(!told(&long));
+}
+
+#[test]
+fn records_that_are_there_twice_are_told() {
+    let once: Vec<Record> = (0..100)
+        .map(|i| file(1, 2, 3_000 + i as u16, i * SECOND, 10_000))
+        .collect();
+    let told = |records: &[Record]| tells(&configure(records, options()), Code::RepeatedRecords);
+    assert!(!told(&once));
+    // Another router sees the same 15 ms later.
+    let later = |r: &Record| {
+        let mut r = *r;
+        r.forward.first += SECOND / 64;
+        r.forward.last += SECOND / 64;
+        r
+    };
+    let mut twice: Vec<Record> = once.iter().flat_map(|r| [*r, later(r)]).collect();
+    assert!(told(&twice));
+    // A quarter of them twice.
+    twice.retain(|r| r.forward.first % SECOND == 0 || r.destination_port % 4 == 0);
+    assert!(!told(&twice));
+    let again: Vec<Record> = once.iter().chain(&once).copied().collect();
+    assert!(told(&again));
+}
+
+/// The directions of connections come from exporters whose clocks differ by two seconds.
+#[test]
+fn sides_from_clocks_that_differ_are_told() {
+    let both = |apart: i64| -> Vec<Record> {
+        let one = |i: i64| {
+            let down = file(1, 2, 3_000 + i as u16, 5 * i * SECOND + apart, 10_000);
+            let mut up = down;
+            (up.source, up.destination) = (down.destination, down.source);
+            (up.source_port, up.destination_port) = (down.destination_port, down.source_port);
+            up.forward.first -= apart;
+            up.forward.last -= apart;
+            [up, down]
+        };
+        (0..100).flat_map(one).collect()
+    };
+    let told = |records: &[Record]| tells(&configure(records, options()), Code::SidesApart);
+    assert!(!told(&both(SECOND / 50)));
+    assert!(told(&both(2 * SECOND)));
+    // All of one direction.
+    let down: Vec<Record> = both(0).into_iter().skip(1).step_by(2).collect();
+    assert!(!told(&down));
+}
+
+/// Greedy senders and sources of datagrams push, so that the opener of a flow is not who receives.
+#[test]
+fn clients_of_known_networks_are_clients() {
+    let networks = [Network {
+        host: 1 << 8,
+        prefix: 120,
+    }; 2];
+    let known = Options {
+        clients: Some(networks),
+        ..options()
+    };
+    for protocol in [6, 17] {
+        // From a port of a client to one of a server.
+        let mut pushed = file(7, 0x1ff, 80, 0, 100_000);
+        pushed.source_port = 40_000;
+        pushed.forward.flags = (protocol == 6).then_some(0x1b);
+        pushed.protocol = protocol;
+        let sent = |options| {
+            let model = configure(&[pushed], options);
+            let of = |u: &crate::flowlevel::UdpSources| [u.bytes - u.answer_bytes, u.answer_bytes];
+            let udp = model.udp.first().map_or([0; 2], of);
+            [model.tcp.up.sum() + udp[0], model.tcp.down.sum() + udp[1]].map(|n| n > 0)
+        };
+        assert_eq!(sent(options()), [true, false], "{protocol}");
+        assert_eq!(sent(known), [false, true], "{protocol}");
+    }
+}

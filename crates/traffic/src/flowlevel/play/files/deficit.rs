@@ -48,6 +48,7 @@ pub(super) struct Deficit {
     /// Load of files on intervals that are not updated yet, and on the next round.
     far: Far,
     next: Far,
+    cycle: bool,
     steps: u64,
 }
 
@@ -64,6 +65,7 @@ impl Deficit {
             order: BTreeSet::new(),
             far: Far::new(n),
             next: Far::new(n),
+            cycle: plan.cycle,
             steps: 0,
         };
         deficit.index();
@@ -114,19 +116,24 @@ impl Deficit {
         Some(best.1)
     }
 
-    /// Bytes by which the file would overload the intervals that it touches.
+    /// Bytes by which the file would overload the intervals that it touches, and those that the end of the plan would
+    /// cut off.
     fn excess(&mut self, file: LargeFile, first: usize) -> f64 {
         let (mut excess, mut steps) = (0.0, 0);
-        self.near(file, first, |i, share| {
+        let (from, left) = self.near(file, first, |i, share| {
             excess += (file.size * share - self.lacks[i]).max(0.0);
             steps += 1;
         });
         self.steps += steps;
+        if !self.cycle && left > 0.0 {
+            let lost = left - (self.begins[self.lacks.len()] - self.begins[from]);
+            excess += file.size * (lost / file.takes).max(0.0);
+        }
         excess
     }
 
     /// Assigns a file to interval `first`; `rank` is its number in the order of assignment.
-    pub(super) fn give(&mut self, file: LargeFile, first: usize, rank: u64, cycle: bool) {
+    pub(super) fn give(&mut self, file: LargeFile, first: usize, rank: u64) {
         let mut loads = [(0, 0.0); NEAR];
         let mut len = 0;
         let (from, left) = self.near(file, first, |i, share| {
@@ -142,7 +149,7 @@ impl Deficit {
             let rate = file.size / file.takes;
             let rest = (self.begins[n] - self.begins[from]).min(left);
             self.far.add(&self.begins, from, rest, rate);
-            if cycle && left > rest {
+            if self.cycle && left > rest {
                 let round = self.begins[n].max(1e-9);
                 let rounds = ((left - rest) / round).floor();
                 self.next.add(&self.begins, 0, round, rate * rounds);

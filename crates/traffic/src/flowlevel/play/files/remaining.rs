@@ -5,13 +5,22 @@ use swell_base::{Stream, derived};
 use super::super::super::law::permuted;
 use super::super::Share;
 
+/// A file to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct File {
+    /// Its quantile in the distribution of sizes.
+    pub(in super::super) quantile: f64,
+    /// Its rank among the rates of files of its size, 0..1; `None` if it has not been drawn.
+    pub(in super::super) rank: Option<f64>,
+}
+
 /// A share's files of an interval, as quantiles of their distribution.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct Remaining {
     /// Large files of previous intervals; the next one is last.
-    late: Vec<f64>,
-    /// Position in the interval, 0..1, and quantile; the next one is last.
-    large: Vec<(f64, f64)>,
+    late: Vec<File>,
+    /// Position in the interval, 0..1, and file; the next one is last.
+    large: Vec<(f64, File)>,
     small: Small,
     /// Approximate number of the share's files in the interval.
     files: f64,
@@ -21,7 +30,7 @@ impl Remaining {
     /// `large` files in order of position, `small` ones, and the large ones `left` of the previous
     /// interval. Small files left over are dropped, because they would only load another interval. In the
     /// long run there are as many of them as were drawn in excess in other intervals.
-    pub(super) fn new(large: Vec<(f64, f64)>, small: Small, left: Remaining) -> Remaining {
+    pub(super) fn new(large: Vec<(f64, File)>, small: Small, left: Remaining) -> Remaining {
         let mut late = left.late;
         late.extend(left.large.iter().map(|l| l.1));
         Remaining {
@@ -34,14 +43,18 @@ impl Remaining {
 
     /// The file to send at `place` of the interval. A large file is sent before its position only if so
     /// few transfers remain that it would otherwise not be sent at all.
-    pub(in super::super) fn draw(&mut self, place: f64, stream: &mut Stream) -> f64 {
-        let due = |l: &mut (f64, f64)| l.0 <= place;
+    pub(in super::super) fn draw(&mut self, place: f64, stream: &mut Stream) -> File {
+        let due = |l: &mut (f64, File)| l.0 <= place;
+        let small = |quantile| File {
+            quantile,
+            rank: None,
+        };
         let file = self.late.pop();
         let file = file.or_else(|| self.large.pop_if(due).map(|l| l.1));
-        let file = file.or_else(|| self.small.draw(stream));
+        let file = file.or_else(|| self.small.draw(stream).map(small));
         let few = self.large.len() as f64 >= self.files * (1.0 - place);
         let file = file.or_else(|| self.large.pop_if(|_| few).map(|l| l.1));
-        file.unwrap_or_else(|| self.small.any(stream))
+        file.unwrap_or_else(|| small(self.small.any(stream)))
     }
 
     /// Keeps only the files for the last `part` of the interval.

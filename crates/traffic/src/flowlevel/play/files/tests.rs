@@ -29,7 +29,13 @@ fn files_longer_than_all_intervals_cost_bounded_work() {
             ..Playback::default()
         };
         let plan = Plan::new(&model, &playback).unwrap();
-        let files = Files::new(plan.down.as_ref().unwrap(), &plan, 1.0, 1, &[]);
+        let files = Files::new(
+            (plan.down.as_ref().unwrap(), &plan.rates[1]),
+            &plan,
+            1.0,
+            1,
+            &[],
+        );
         assert!(!files.large.is_empty());
         // At most `NEAR` steps per file up to a limit, then one per try. In addition, a pass over all
         // intervals whenever the number of files has doubled.
@@ -69,7 +75,7 @@ fn loads_of_files_are_those_of_a_walk_over_their_intervals() {
             let first = deficit.choose(file, &mut stream).unwrap();
             let begin =
                 begins[first] + deficit.place(file, first) * (begins[first + 1] - begins[first]);
-            deficit.give(file, first, rank, plan.cycle);
+            deficit.give(file, first, rank);
             for round in 0..9 {
                 for i in 0..n as usize {
                     let [from, to] = [begins[i], begins[i + 1]].map(|b| {
@@ -109,7 +115,7 @@ fn a_million_files_of_an_interval_are_given_out_one_by_one() {
     };
     let plan = Plan::new(&model, &playback).unwrap();
     let law = plan.down.as_ref().unwrap();
-    let files = Files::new(law, &plan, 1.0, 1, &[]);
+    let files = Files::new((law, &plan.rates[1]), &plan, 1.0, 1, &[]);
     let wanted = files.intervals[1];
     let n = wanted.files;
     assert!(n > 1 << 20 && wanted.large > 100, "{wanted:?}");
@@ -128,7 +134,7 @@ fn a_million_files_of_an_interval_are_given_out_one_by_one() {
         let (mut large, transfers) = (0, share.part(n));
         for i in 0..transfers {
             let place = i as f64 / transfers as f64;
-            let q = remaining.draw(place, &mut stream);
+            let q = remaining.draw(place, &mut stream).quantile;
             bytes += law.quantile(q);
             sent += 1;
             if q >= files.border {
