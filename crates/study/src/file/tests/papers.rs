@@ -1,6 +1,7 @@
 //! Tests the rules of the background and residential studies on numbers as in the papers, and on equal numbers.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use super::super::reference::{Numbers, Row};
 use super::rules::{ledgers, verdicts};
@@ -13,6 +14,10 @@ fn carried(name: &str) -> FileStudy {
     let study = bundled.study(&Overrides::default());
     study.unwrap_or_else(|e| panic!("{e}"))
 }
+
+/// The studies, which take seconds to read.
+static BACKGROUND: LazyLock<FileStudy> = LazyLock::new(|| carried("background"));
+static RESIDENTIAL: LazyLock<FileStudy> = LazyLock::new(|| carried("residential"));
 
 /// The verdicts by claim, in the columns in which it is tested, for numbers given by `number`.
 fn judged(study: &FileStudy, number: impl Fn(&Row, &str) -> f64) -> BTreeMap<String, Vec<Verdict>> {
@@ -183,17 +188,17 @@ fn vahdat(row: &Row, measure: &str) -> f64 {
 
 #[test]
 fn what_vishwanath_and_vahdat_found_holds_and_equal_numbers_do_not() {
-    let study = carried("background");
-    let mut tested = judged(&study, vahdat);
+    let study = &*BACKGROUND;
+    let mut tested = judged(study, vahdat);
     // Six models of the suite are run, and not all.
     assert_eq!(tested.remove("S0.open3"), Some(vec![Verdict::InPart]));
     all_hold(&tested, 24);
     // If all numbers are equal, claims of a difference fail. Claims that some numbers are equal hold, and so does the
     // claim that an estimate is too high: an error of one is an estimate of twice the truth.
-    let equal = judged(&study, |_, _| 1.0);
+    let equal = judged(study, |_, _| 1.0);
     assert_eq!(some(&equal, Verdict::Holds), ["S0.17", "S0.8"]);
     // Learnt traffic that behaves like Poisson; all else as in the paper.
-    let alike = judged(&study, |row, measure| match row.line.as_str() {
+    let alike = judged(study, |row, measure| match row.line.as_str() {
         "learnt" if measure.starts_with('p') => {
             let line = "poisson-tcp".into();
             vahdat(
@@ -241,12 +246,12 @@ fn nychis(row: &Row, measure: &str) -> f64 {
 
 #[test]
 fn what_nychis_and_licata_saw_holds_and_a_household_without_harm_does_not() {
-    let study = carried("residential");
-    let mut seen = judged(&study, nychis);
+    let study = &*RESIDENTIAL;
+    let mut seen = judged(study, nychis);
     // No run measures the gaps between windows.
     assert_eq!(seen.remove("S1.7"), Some(vec![Verdict::InPart]));
     all_hold(&seen, 7);
-    let harmless = judged(&study, |row, measure| match measure {
+    let harmless = judged(study, |row, measure| match measure {
         // The uplink is full, but no application is affected.
         "uplink" => nychis(row, measure),
         _ => nychis(
@@ -271,40 +276,40 @@ fn what_nychis_and_licata_saw_holds_and_a_household_without_harm_does_not() {
 
 #[test]
 fn packets_sent_again_must_not_rise_in_any_scenario_whose_delay_does() {
-    let study = carried("residential");
+    let study = &*RESIDENTIAL;
     // A download's queue lengthens round trips, and its drops make the server send again. An upload's drop nothing.
     let drops = |row: &Row, measure: &str| match (row.line.as_str(), measure) {
         ("ii", "rtt") => 0.07,
         ("ii", "again") => 0.01,
         _ => nychis(row, measure),
     };
-    assert_eq!(judged(&study, drops)["S1.5"], [Verdict::InPart; 2]);
+    assert_eq!(judged(study, drops)["S1.5"], [Verdict::InPart; 2]);
     // Without a longer round trip there is nothing to tell by.
     let flat = |row: &Row, measure: &str| match measure {
         "rtt" => 0.04,
         _ => nychis(row, measure),
     };
-    assert_eq!(judged(&study, flat)["S1.5"], [Verdict::InPart; 2]);
+    assert_eq!(judged(study, flat)["S1.5"], [Verdict::InPart; 2]);
 }
 
 #[test]
 fn round_trips_have_the_order_of_pages_in_every_scenario() {
-    let study = carried("residential");
+    let study = &*RESIDENTIAL;
     // Beside a swarm pages are slower than beside an upload, and round trips shorter.
     let turned = |row: &Row, measure: &str| match (row.line.as_str(), measure) {
         ("bt", "p50") => 3.5,
         ("bt", "rtt") => 0.08,
         _ => nychis(row, measure),
     };
-    assert_eq!(judged(&study, turned)["S1.2"], [Verdict::InPart]);
+    assert_eq!(judged(study, turned)["S1.2"], [Verdict::InPart]);
 }
 
 /// Numbers as in the paper, whose seeds differ by so much that no interval is clear of its bar.
 #[test]
 fn what_varies_with_the_seed_does_not_hold() {
-    let study = carried("background");
+    let study = &*BACKGROUND;
     let vague = |row: &Row, measure: &str| (vahdat(row, measure), 10.0);
-    let judged = judged_with(&study, vague);
+    let judged = judged_with(study, vague);
     // These compare with numbers of the paper, by their means.
     let by_means = ["S0.2", "S0.open1"];
     let holds = some(&judged, Verdict::Holds);
@@ -313,7 +318,7 @@ fn what_varies_with_the_seed_does_not_hold() {
 
 #[test]
 fn sources_are_compared_where_their_means_are_equal_and_the_up_link_has_room() {
-    let study = carried("background");
+    let study = &*BACKGROUND;
     let sources = [
         "auckland",
         "auckland-hb",
@@ -326,12 +331,12 @@ fn sources_are_compared_where_their_means_are_equal_and_the_up_link_has_room() {
         Some(i) if measure == "offered" => 8e6 * 1.2_f64.powi(i as i32 + 1),
         _ => vahdat(row, measure),
     };
-    let found = judged(&study, apart);
+    let found = judged(study, apart);
     assert!(!found.contains_key("S0.10"), "{found:?}");
     // The only one that differs fills the up link.
     let full = |row: &Row, measure: &str| match (measure, row.line.as_str()) {
         ("reverse", "mawi2-users-hb") => 19.5e6,
         _ => vahdat(row, measure),
     };
-    assert_eq!(judged(&study, full)["S0.10"], [Verdict::DoesNotHold]);
+    assert_eq!(judged(study, full)["S0.10"], [Verdict::DoesNotHold]);
 }
