@@ -78,7 +78,7 @@ pub(super) fn add(path: &[Crossed<'_>], target: Target, observed: &mut Observati
                 // interval. Nothing is available then; less than nothing is not.
                 mean: middle.max(0.0),
                 sd: each.sd().unwrap_or(0.0),
-                ends: [*ends.0, *ends.1].map(|end| end.max(0.0)),
+                ends: [*ends.0, *ends.1].map(|x| x.max(0.0)),
             });
         }
     }
