@@ -99,6 +99,30 @@ fn completed(requests: &[Request], sizes: &[Bytes]) -> f64 {
     done as f64 + open.filter(at_end).filter_map(part).sum::<f64>()
 }
 
+/// The time of these requests, seconds: from the first start to the last end, and a pause more where the last one is
+/// done. As many pauses as requests belong to it; without the last, six pages ten seconds apart would be six in fifty
+/// seconds. `None` without requests.
+fn seconds(requests: &[Request]) -> Option<f64> {
+    let first = requests.iter().map(|r| r.start).reduce(f64::min)?;
+    let latest = |a: &&Request, b: &&Request| a.observed_until.total_cmp(&b.observed_until);
+    let last = requests.iter().max_by(latest)?;
+    let span = last.observed_until - first;
+    if last.outcome == Outcome::Unfinished {
+        return Some(span);
+    }
+    let mut by_client: BTreeMap<u32, Vec<&Request>> = BTreeMap::new();
+    for r in requests {
+        by_client.entry(r.client).or_default().push(r);
+    }
+    let mut pauses = Vec::new();
+    for own in by_client.values_mut() {
+        own.sort_by(|a, b| a.start.total_cmp(&b.start));
+        let each = own.windows(2).map(|w| w[1].start - w[0].observed_until);
+        pauses.extend(each.map(|pause| pause.max(0.0)));
+    }
+    Some(span + swell_stats::mean(&pauses).unwrap_or(0.0))
+}
+
 /// What is observed until this share of a run before its end is observed until its end.
 const AT_END: f64 = 1e-3;
 
@@ -292,9 +316,8 @@ impl Found {
         let before = self.judged.len();
         self.mean(measure, pairs, |_, run| {
             let requests = &run.observed.requests;
-            let first = requests.iter().map(|r| r.start).reduce(f64::min)?;
-            let last = requests.iter().map(|r| r.observed_until).reduce(f64::max)?;
-            (last > first).then(|| completed(requests, &asked.sizes) / (last - first))
+            let seconds = seconds(requests)?;
+            (seconds > 0.0).then(|| completed(requests, &asked.sizes) / seconds)
         });
         let reason = (self.judged.get(before))
             .and_then(|j| last_one_counts(&asked.sizes, pairs, j.ratio.value));
@@ -302,5 +325,49 @@ impl Found {
             self.open.push(reason);
             self.beside.extend(self.judged.pop());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(client: u32, index: u32, start: f64, took: f64, outcome: Outcome) -> Request {
+        Request {
+            client,
+            index,
+            start,
+            connected: start,
+            first_byte: start,
+            last_byte: start + took,
+            observed_until: start + took,
+            bytes: 1000,
+            retransmissions: 0,
+            outcome,
+        }
+    }
+
+    #[test]
+    fn pages_ten_seconds_apart_are_a_tenth_per_second() {
+        // Runs of 60 and of 66 seconds.
+        for pages in [6_u32, 7] {
+            let each = (0..pages).map(|i| {
+                let start = 1.0 + 10.0 * f64::from(i);
+                request(0, i, start, 0.3 + 0.01 * f64::from(i), Outcome::Done)
+            });
+            let each: Vec<Request> = each.collect();
+            let rate = completed(&each, &[]) / seconds(&each).unwrap();
+            assert!((rate - 0.1).abs() < 1e-3, "{pages} pages: {rate}");
+        }
+    }
+
+    #[test]
+    fn requests_back_to_back_have_no_pause() {
+        let done = |i: u32| request(0, i, f64::from(i) * 2.0, 2.0, Outcome::Done);
+        let mut each: Vec<Request> = (0..5).map(done).collect();
+        assert_eq!(seconds(&each), Some(10.0));
+        each.push(request(0, 5, 10.0, 1.0, Outcome::Unfinished));
+        assert_eq!(seconds(&each), Some(11.0));
+        assert_eq!(seconds(&[]), None);
     }
 }

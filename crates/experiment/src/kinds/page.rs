@@ -268,12 +268,13 @@ impl Keys for Page {
     }
 
     fn measures(&self) -> Vec<Measure> {
-        vec![
-            COMPLETION_TIME,
-            FIRST_BYTE,
-            REQUEST_RATE.never_alone(),
-            FAILURES,
-        ]
+        let mut all = vec![COMPLETION_TIME, FIRST_BYTE];
+        // With `every`, the schedule decides how many pages there are, and not the network.
+        if self.every.is_none() {
+            all.push(REQUEST_RATE.never_alone());
+        }
+        all.push(FAILURES);
+        all
     }
 
     fn failing(&self) -> Vec<Failing> {

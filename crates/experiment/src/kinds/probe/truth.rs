@@ -42,7 +42,7 @@ pub(super) fn add(path: &[Crossed<'_>], target: Target, observed: &mut Observati
         let whole = ((duration * 1e3).round() as usize).clamp(1, last.max(1));
         let first_ms = last.saturating_sub(whole);
         let size = bytes / packets;
-        let mean = free(path, size, first_ms, last);
+        let mean = free(path, size, first_ms, last).max(0.0);
         let actual = match target {
             Target::Available => mean,
             Target::Capacity => least(path, |link| {
@@ -74,9 +74,11 @@ pub(super) fn add(path: &[Crossed<'_>], target: Target, observed: &mut Observati
                 duration,
                 timescale: width as f64 / 1e3,
                 intervals: n as u32,
-                mean: middle,
+                // A packet counts where it leaves, so a full link sends up to a packet more than its rate in an
+                // interval. Nothing is available then; less than nothing is not.
+                mean: middle.max(0.0),
                 sd: each.sd().unwrap_or(0.0),
-                ends: [*ends.0, *ends.1],
+                ends: [*ends.0, *ends.1].map(|x| x.max(0.0)),
             });
         }
     }

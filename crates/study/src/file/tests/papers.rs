@@ -1,6 +1,7 @@
 //! Tests the rules of the background and residential studies on numbers as in the papers, and on equal numbers.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use super::super::reference::{Numbers, Row};
 use super::rules::{ledgers, verdicts};
@@ -14,14 +15,27 @@ fn carried(name: &str) -> FileStudy {
     study.unwrap_or_else(|e| panic!("{e}"))
 }
 
+/// The studies, which take seconds to read.
+static BACKGROUND: LazyLock<FileStudy> = LazyLock::new(|| carried("background"));
+static RESIDENTIAL: LazyLock<FileStudy> = LazyLock::new(|| carried("residential"));
+
 /// The verdicts by claim, in the columns in which it is tested, for numbers given by `number`.
 fn judged(study: &FileStudy, number: impl Fn(&Row, &str) -> f64) -> BTreeMap<String, Vec<Verdict>> {
+    judged_with(study, |row, measure| (number(row, measure), 1e-6))
+}
+
+/// The same for numbers with their standard deviations.
+fn judged_with(
+    study: &FileStudy,
+    number: impl Fn(&Row, &str) -> (f64, f64),
+) -> BTreeMap<String, Vec<Verdict>> {
     let mut numbers = Numbers::made_up(&study.compiled, &study.groups);
     let measures: Vec<String> = study.measures().map(str::to_owned).collect();
     for row in &mut numbers.rows {
         let copy = row.clone();
         for (found, measure) in row.numbers.iter_mut().zip(&measures) {
-            *found = found.map(|_| Estimate::known(number(&copy, measure), 1e-6, 5));
+            let (value, sd) = number(&copy, measure);
+            *found = found.map(|_| Estimate::known(value, sd, 5));
         }
     }
     let mut all = verdicts(&ledgers(study, &numbers));
@@ -67,6 +81,8 @@ fn application(line: &str, load: f64, capacity: f64, measure: &str) -> f64 {
             }
         }
         ("spread", ..) => 0.02,
+        ("far", ..) => application(line, load, capacity, "off").abs(),
+        ("wrong", ..) => application(line, load, capacity, "off").hypot(0.02),
         ("off", "pathload-learnt", _) => 0.4,
         ("off", "pathload-hb", _) => {
             if load > 60.0 {
@@ -107,18 +123,23 @@ fn vahdat(row: &Row, measure: &str) -> f64 {
         .and_then(|e| e.parse::<f64>().ok());
     if let Some(millis) = octave {
         return match line {
-            "hb-alone" => 9.0,
-            "learnt-alone" => 6.0,
-            "poisson-alone" => 3.0,
-            "cbr-alone" => 2.5,
-            "thinkless-alone" if millis > 1000.0 => 7.0,
-            "access2-alone" if millis < 33.0 => 5.0,
             "raised-alone" if (millis - timescale).abs() < 1.0 => 8.0,
             _ => 6.0,
         };
     }
-    if measure == "reverse" {
-        return if line == "mawi" { 10e6 } else { 1e6 };
+    match (measure, line) {
+        ("octaves", "hb-alone") => return 9.0,
+        ("octaves", "learnt-alone") => return 6.0,
+        ("octaves", "poisson-alone") => return 3.0,
+        ("octaves", "cbr-alone") => return 2.5,
+        ("slow", "thinkless-alone") => return 7.0,
+        ("quick", "access2-alone") => return 5.0,
+        ("octaves" | "slow" | "quick", _) => return 6.0,
+        ("reverse", "mawi") => return 10e6,
+        ("reverse", _) => return 1e6,
+        ("offered", "raised-alone" | "plain-alone") => return 10e6,
+        ("offered", _) => return 8e6,
+        _ => {}
     }
     // p5, p10, p50, p80, p90, p95.
     let of = |list: [f64; 6]| match measure {
@@ -144,14 +165,8 @@ fn vahdat(row: &Row, measure: &str) -> f64 {
         ("poisson-tcp", 6.6, _) => flat(1.5),
         ("poisson-tcp", 13.2, _) => flat(2.0),
         ("learnt", 6.6, _) => of([1.2, 1.3, 1.6, 1.8, 2.0, 2.5]),
-        ("learnt", 13.2, _) => {
-            let worst = match row.column.as_str() {
-                "isi" => 5.0,
-                "browsing" => 7.0,
-                _ => 4.0,
-            };
-            of([1.5, 1.6, 2.0, 3.0, 1.96 * 2.0 * 1.02, worst])
-        }
+        ("learnt", 13.2, _) => of([1.5, 1.6, 2.0, 3.0, 1.96 * 2.0 * 1.02, 4.0]),
+        ("mawi2-users-hb", ..) => flat(7.0),
         ("hb", 13.2, _) => of([1.2, 1.3, 1.7, 3.0, 9.0, 60.0]),
         ("learnt" | "hb" | "poisson-tcp", _, 50.0) => flat(1.0),
         ("learnt", 3.3, 5.0) => of([1.0, 1.1, 1.5, 1.8, 1.5 * 1.02, 3.0]),
@@ -173,15 +188,17 @@ fn vahdat(row: &Row, measure: &str) -> f64 {
 
 #[test]
 fn what_vishwanath_and_vahdat_found_holds_and_equal_numbers_do_not() {
-    let study = carried("background");
-    let tested = judged(&study, vahdat);
+    let study = &*BACKGROUND;
+    let mut tested = judged(study, vahdat);
+    // Six models of the suite are run, and not all.
+    assert_eq!(tested.remove("S0.open3"), Some(vec![Verdict::InPart]));
     all_hold(&tested, 24);
     // If all numbers are equal, claims of a difference fail. Claims that some numbers are equal hold, and so does the
     // claim that an estimate is too high: an error of one is an estimate of twice the truth.
-    let equal = judged(&study, |_, _| 1.0);
+    let equal = judged(study, |_, _| 1.0);
     assert_eq!(some(&equal, Verdict::Holds), ["S0.17", "S0.8"]);
     // Learnt traffic that behaves like Poisson; all else as in the paper.
-    let alike = judged(&study, |row, measure| match row.line.as_str() {
+    let alike = judged(study, |row, measure| match row.line.as_str() {
         "learnt" if measure.starts_with('p') => {
             let line = "poisson-tcp".into();
             vahdat(
@@ -207,8 +224,10 @@ fn nychis(row: &Row, measure: &str) -> f64 {
     match measure {
         "p50" if upload => 3.0,
         "p50" if cable && row.line.starts_with("ic-") => 1.1,
+        "p50" if row.line == "bt" => 1.05,
         "p50" => 1.0,
         "rtt" if upload => 0.1,
+        "rtt" if row.line == "bt" => 0.041,
         "rtt" => 0.04,
         // Pooled 45 % and 72 %.
         "within1" if upload => 0.12,
@@ -227,9 +246,12 @@ fn nychis(row: &Row, measure: &str) -> f64 {
 
 #[test]
 fn what_nychis_and_licata_saw_holds_and_a_household_without_harm_does_not() {
-    let study = carried("residential");
-    all_hold(&judged(&study, nychis), 8);
-    let harmless = judged(&study, |row, measure| match measure {
+    let study = &*RESIDENTIAL;
+    let mut seen = judged(study, nychis);
+    // No run measures the gaps between windows.
+    assert_eq!(seen.remove("S1.7"), Some(vec![Verdict::InPart]));
+    all_hold(&seen, 7);
+    let harmless = judged(study, |row, measure| match measure {
         // The uplink is full, but no application is affected.
         "uplink" => nychis(row, measure),
         _ => nychis(
@@ -250,4 +272,71 @@ fn what_nychis_and_licata_saw_holds_and_a_household_without_harm_does_not() {
         [Verdict::DoesNotHold, Verdict::Holds],
         "cable and campus"
     );
+}
+
+#[test]
+fn packets_sent_again_must_not_rise_in_any_scenario_whose_delay_does() {
+    let study = &*RESIDENTIAL;
+    // A download's queue lengthens round trips, and its drops make the server send again. An upload's drop nothing.
+    let drops = |row: &Row, measure: &str| match (row.line.as_str(), measure) {
+        ("ii", "rtt") => 0.07,
+        ("ii", "again") => 0.01,
+        _ => nychis(row, measure),
+    };
+    assert_eq!(judged(study, drops)["S1.5"], [Verdict::InPart; 2]);
+    // Without a longer round trip there is nothing to tell by.
+    let flat = |row: &Row, measure: &str| match measure {
+        "rtt" => 0.04,
+        _ => nychis(row, measure),
+    };
+    assert_eq!(judged(study, flat)["S1.5"], [Verdict::InPart; 2]);
+}
+
+#[test]
+fn round_trips_have_the_order_of_pages_in_every_scenario() {
+    let study = &*RESIDENTIAL;
+    // Beside a swarm pages are slower than beside an upload, and round trips shorter.
+    let turned = |row: &Row, measure: &str| match (row.line.as_str(), measure) {
+        ("bt", "p50") => 3.5,
+        ("bt", "rtt") => 0.08,
+        _ => nychis(row, measure),
+    };
+    assert_eq!(judged(study, turned)["S1.2"], [Verdict::InPart]);
+}
+
+/// Numbers as in the paper, whose seeds differ by so much that no interval is clear of its bar.
+#[test]
+fn what_varies_with_the_seed_does_not_hold() {
+    let study = &*BACKGROUND;
+    let vague = |row: &Row, measure: &str| (vahdat(row, measure), 10.0);
+    let judged = judged_with(study, vague);
+    // These compare with numbers of the paper, by their means.
+    let by_means = ["S0.2", "S0.open1"];
+    let holds = some(&judged, Verdict::Holds);
+    assert!(holds.iter().all(|id| by_means.contains(id)), "{holds:?}");
+}
+
+#[test]
+fn sources_are_compared_where_their_means_are_equal_and_the_up_link_has_room() {
+    let study = &*BACKGROUND;
+    let sources = [
+        "auckland",
+        "auckland-hb",
+        "mawi-users",
+        "mawi-users-hb",
+        "mawi2-users",
+    ];
+    // Each carries a fifth more than the one before it.
+    let apart = |row: &Row, measure: &str| match sources.iter().position(|s| *s == row.line) {
+        Some(i) if measure == "offered" => 8e6 * 1.2_f64.powi(i as i32 + 1),
+        _ => vahdat(row, measure),
+    };
+    let found = judged(study, apart);
+    assert!(!found.contains_key("S0.10"), "{found:?}");
+    // The only one that differs fills the up link.
+    let full = |row: &Row, measure: &str| match (measure, row.line.as_str()) {
+        ("reverse", "mawi2-users-hb") => 19.5e6,
+        _ => vahdat(row, measure),
+    };
+    assert_eq!(judged(study, full)["S0.10"], [Verdict::DoesNotHold]);
 }
