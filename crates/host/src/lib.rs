@@ -533,8 +533,9 @@ fn settings(v6: bool, prefix_v6: bool) -> Vec<(&'static str, &'static str, bool)
         ("ipv4/conf/all/rp_filter", "0", false),
         ("ipv4/conf/default/rp_filter", "0", false),
         ("ipv4/conf/swell0/rp_filter", "0", false),
-        // Metrics cached from one connection must not affect the start of the next.
+        // Metrics cached from one connection must not affect the start of the next. Its port is free after a second.
         ("ipv4/tcp_no_metrics_save", "1", false),
+        ("ipv4/tcp_tw_reuse", "1", false),
         // icmp(7): the default, without the bit of destination unreachable. Every datagram to a closed port is refused.
         ("ipv4/icmp_ratemask", "6160", false),
     ];

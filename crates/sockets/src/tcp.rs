@@ -381,6 +381,9 @@ impl Carrier {
         let s = self.slots.peek(slot);
         let over = s.kind == Kind::Tcp && s.ends[0].is_over() && s.ends[1].is_over();
         if over {
+            // The FIN of one end may not be acknowledged yet.
+            let sockets = s.ends.iter().filter_map(|half| half.socket());
+            sockets.for_each(connect::let_end);
             self.over(slot);
         }
         over

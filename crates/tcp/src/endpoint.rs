@@ -406,6 +406,20 @@ impl Endpoint {
         self.recv.undelivered > 0 || self.send.front.events != 0
     }
 
+    /// Whether an acknowledgement is due before the application learns of the data: a kernel sends one that is due at
+    /// once before the program runs, so that the answer follows it. Only before the first data of this end: Linux then
+    /// takes the connection for an interactive one, whose answers carry the acknowledgements. QUIC packs both together,
+    /// and agents of ns-2 call their application first.
+    #[inline]
+    pub fn acknowledges_first(&self) -> bool {
+        self.recv.ack_now
+            && self.recv.undelivered > 0
+            && self.send.nxt <= 1
+            && self.send.front.state == State::Open
+            && !self.cfg.quic
+            && self.cfg.ns2.is_none()
+    }
+
     /// The next event. Call until `None`. All bytes received since the last call form one event.
     pub fn poll(&mut self) -> Option<Event> {
         if self.recv.undelivered > 0 && self.send.front.events & pending::CONNECTED == 0 {

@@ -301,7 +301,11 @@ impl World {
         let Some(flow) = self.flows.tcp_mut(index) else {
             return;
         };
-        if flow.transport.ends[usize::from(end & 1)].has_events(!flow.silent) {
+        let endpoint = &mut flow.transport.ends[usize::from(end & 1)];
+        if endpoint.has_events(!flow.silent) {
+            if endpoint.acknowledges_first() {
+                self.transmit(index, end);
+            }
             self.deliver_events(index, end);
             return self.transmit(index, end);
         }
@@ -414,7 +418,7 @@ impl World {
     }
 
     /// Delivers the events of an endpoint to its workload, then sends. Data that the workload writes thus leaves in
-    /// the same segments as the endpoint's own ACK, as in a real host.
+    /// the same segments as an ACK that was not due before.
     #[inline]
     fn drain(&mut self, index: u32, end: u8) {
         if let Some(flow) = self.flows.tcp_mut(index)

@@ -193,10 +193,16 @@ impl Carrier {
     }
 }
 
-/// Sets the common option of connection sockets: closing an open one resets it, also when the process dies. A
-/// connection that both ends have closed ends normally.
+/// Sets the common option of connection sockets: closing an open one resets it, also when the process dies.
 fn prepare(fd: BorrowedFd<'_>) -> Result<()> {
     sockopt::set_socket_linger(fd, Some(Duration::ZERO))
+}
+
+/// Undoes [`prepare`] for a connection that both ends have closed. An end that waits for the acknowledgement of its FIN
+/// would otherwise be gone when it comes, and the kernel would answer with a reset.
+pub(super) fn let_end(fd: BorrowedFd<'_>) {
+    // If this fails, the connection ends with the reset.
+    let _ = sockopt::set_socket_linger(fd, None);
 }
 
 /// Sets the options specific to this connection.

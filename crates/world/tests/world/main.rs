@@ -1,5 +1,6 @@
 //! Tests of whole worlds. That of memory is a program of its own, because it counts what is allocated.
 
+mod answers;
 mod chains;
 mod crowd;
 mod feed;

@@ -130,8 +130,8 @@ fn a_small_fetch_is_two_round_trips() {
         (Cause::Server, 0.0),
         (Cause::Response, 0.02),
         (Cause::Rounds, 0.0),
-        // Behind the ACK that completes the handshake, 52 bytes.
-        (Cause::QueueData, 52.0 * 8.0 / 10e6),
+        // Behind the ACKs that complete the handshake and acknowledge the request, 52 bytes each.
+        (Cause::QueueData, 2.0 * 52.0 * 8.0 / 10e6),
         (Cause::QueueAcks, 0.0),
         (Cause::Recovery, 0.0),
         (Cause::Hosts, 0.0),
@@ -159,7 +159,8 @@ fn overhead_is_transmission() {
     let bytes = 60.0 + 60.0 + 352.0 + 1052.0 + 4.0 * 38.0;
     assert!((sent - bytes * 8.0 / 10e6).abs() < 1e-9, "{sent}");
     let waits = mean(&one, &[Cause::QueueData, Cause::QueueAcks]);
-    assert!((waits - (52.0 + 38.0) * 8.0 / 10e6).abs() < 1e-6, "{waits}");
+    let ack = (52.0 + 38.0) * 8.0 / 10e6;
+    assert!((waits - 2.0 * ack).abs() < 1e-6, "{waits}");
 }
 
 /// The same on a link that is slower and longer when the requests begin, and changes again at 16 s.
@@ -191,7 +192,7 @@ fn a_link_that_changes_counts_as_it_is() {
             (Cause::Handshake, round),
             (Cause::Request, round / 2.0),
             (Cause::Response, round / 2.0),
-            (Cause::QueueData, 52.0 * 8.0 / rate),
+            (Cause::QueueData, 2.0 * 52.0 * 8.0 / rate),
             (Cause::QueueAcks, 0.0),
             (
                 Cause::Transmission,
