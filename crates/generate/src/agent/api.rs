@@ -249,8 +249,10 @@ pub struct StatisticsView {
     pub refused: Vec<String>,
     /// How late transfers and exchanges began.
     pub late: LateView,
-    /// Error numbers (errno(3)) of failures, with their counts.
+    /// Error numbers (errno(3)) of failed transfers, with their counts.
     pub failures: BTreeMap<i32, u64>,
+    /// Error numbers (errno(3)) of datagram sources that failed because of an error, with their counts.
+    pub source_failures: BTreeMap<i32, u64>,
     /// Flows logged so far.
     pub flows: u64,
     /// Warnings about the results.
@@ -320,6 +322,9 @@ impl StatisticsView {
         for (&error, n) in &earlier.failures {
             *self.failures.entry(error).or_default() += n;
         }
+        for (&error, n) in &earlier.source_failures {
+            *self.source_failures.entry(error).or_default() += n;
+        }
         self.flows += earlier.flows;
         let known: Vec<String> = self.warnings.iter().map(|w| w.message.clone()).collect();
         let new = earlier.warnings.iter();
@@ -344,6 +349,7 @@ impl StatisticsView {
             late: statistics.late.into(),
             warnings: statistics.doubts().into_iter().map(doubt).collect(),
             failures: statistics.failures,
+            source_failures: statistics.source_failures,
             flows,
         }
     }
