@@ -335,14 +335,16 @@ pub(crate) fn set(args: &SetArgs, json: bool) -> Result<(), Fail> {
     if json {
         out::json(&serde_json::to_value(&answer).map_err(Fail::failed)?);
     } else {
-        let now = ask(&socket, &Request::Look).map_err(gone)?;
-        out::say(&took_effect(&answer, now.at));
+        // The emulation may have ended since.
+        let now = ask(&socket, &Request::Look).map_or(answer.at, |now| now.at);
+        out::say(&took_effect(&answer, now));
     }
     Ok(())
 }
 
-/// A change that is this far in the future, in seconds, has not taken effect yet.
-const FUTURE: f64 = 0.5;
+/// A change that is this far in the future, in seconds, has not taken effect yet. The time of an answer is a tenth of a second
+/// old, or more on a busy machine.
+const FUTURE: f64 = 1.0;
 
 /// When a change takes effect that was made before `now`, in seconds. A packet in transmission keeps its rate, and a slow one
 /// may take minutes.
