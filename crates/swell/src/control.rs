@@ -74,7 +74,7 @@ enum Request {
 pub(crate) struct Answer {
     /// The error, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    pub error: Option<String>,
     /// The id of the process.
     pub pid: u32,
     /// What it emulates.
