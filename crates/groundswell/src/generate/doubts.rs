@@ -48,8 +48,8 @@ pub(super) fn datagrams_lost(agents: &Agents) -> Vec<Warning> {
         return Vec::new();
     }
     let sum = |of: &[Standing], count: fn(&Counts) -> u64| -> u64 {
-        let all = of.iter().filter_map(|s| s.statistics.as_ref());
-        all.map(|s| count(&s.counts)).sum()
+        let counted = of.iter().filter_map(|s| s.statistics.as_ref());
+        counted.map(|s| count(&s.counts)).sum()
     };
     let (clients, servers) = (&agents.clients, &agents.servers);
     let directions = [
