@@ -44,13 +44,16 @@
 //! # }
 //! ```
 
+mod answer;
 mod compare;
 mod condition;
 mod doubts;
 mod drift;
+mod foreground;
 mod gaps;
 mod judge;
 mod loads;
+mod measures;
 mod numbers;
 mod own;
 mod packets;
@@ -69,40 +72,26 @@ mod words;
 use schemars::JsonSchema;
 use serde::Serialize;
 use swell_base::{Code, Warning};
-use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS, Observation, PairedRatio};
+use swell_stats::Bootstrap;
 
-use swell_experiment::file::File;
 use swell_experiment::made_up::MadeUp;
-use swell_experiment::observe::Outcome;
 use swell_experiment::store::Results;
 
+pub use answer::{Answer, LEVEL, MARGIN, PERCENTILES};
+use answer::{any, weighed};
 pub use compare::{ConditionComparison, Difference, RunComparison};
-use condition::{Condition, request_time, request_times};
-pub use condition::{request_observations, valid_runs};
+use condition::Condition;
+pub use condition::{FEW, request_observations, valid_runs};
 pub use doubts::{UNLIKE_TRACE, of_runs as doubts_of_runs};
+pub use foreground::{BackgroundVerdict, ForegroundVerdict, Quantile, Sureness};
+use foreground::{background, sureness};
 pub use judge::{Judgement, Statistic};
-use loads::Loads;
-use own::Paths;
+use measures::judgements;
+use own::Asked;
+pub use parametric::Comparison;
 pub use ratios::Known;
-use ratios::{bounded, without_interval};
+pub use side::Paragraph;
 pub use suite::{Candidate, Suite};
-use values::Asked;
-pub use words::Paragraph;
-
-/// The percentiles of slowdowns.
-pub const PERCENTILES: [f64; 4] = [0.05, 0.5, 0.9, 0.95];
-
-/// The percentiles that decide a question: the median and the tail.
-pub const DECISIVE: [f64; 3] = [0.5, 0.9, 0.95];
-
-/// With fewer requests than this, only the median of their times is known.
-pub const FEW: usize = 20;
-
-/// Equivalence margin: two values within this share of each other, up or down, are equal for practical purposes.
-pub const MARGIN: f64 = 0.10;
-
-/// The confidence level of intervals.
-pub const LEVEL: f64 = 0.95;
 
 /// The answers, one foreground after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -113,148 +102,6 @@ pub struct Verdict {
     pub doubts: Vec<Warning>,
     /// What counts as equal for practical purposes: [`MARGIN`].
     pub margin: f64,
-}
-
-/// The answers for one foreground.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct ForegroundVerdict {
-    /// The foreground.
-    pub foreground: String,
-    /// The background of kind `none` that slowdowns are against.
-    pub reference: Option<String>,
-    /// One per background, in the order of the file.
-    pub backgrounds: Vec<BackgroundVerdict>,
-    /// Traffic that stands for real one, such as learnt traffic, against the parametric backgrounds that match it.
-    pub comparisons: Vec<Comparison>,
-    /// Does background traffic matter? Yes where any of the backgrounds does, no where none does.
-    pub matters: Answer,
-    /// Whether it fails without background traffic: more than a tenth of its requests fail or are given up beside the
-    /// reference, or all of them beside everything, or a measure of its own shows it beside the reference.
-    pub application_failed: bool,
-    /// Is a parametric background of the same mean rate enough? `None` without comparisons.
-    pub parametric_enough: Option<Answer>,
-    /// The cheapest background that does what the one named in `run.suite` does; `None` where the file names none.
-    pub suite: Option<Suite>,
-    /// How sure we are.
-    pub sureness: Sureness,
-    /// The answers in plain English: a sentence or two per question.
-    pub sentence: String,
-    /// The same with what it rests on: a paragraph per question.
-    pub paragraphs: Vec<Paragraph>,
-    /// What to doubt about these figures.
-    pub doubts: Vec<Warning>,
-}
-
-/// One foreground against one background.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct BackgroundVerdict {
-    /// The background.
-    pub background: String,
-    /// Its kind, as the file writes it.
-    pub kind: &'static str,
-    /// Requests, all replications but the late ones.
-    pub requests: usize,
-    /// Those of them that were unfinished at the end of a run.
-    pub unfinished: usize,
-    /// Those of them that failed.
-    pub failed: usize,
-    /// Replications that may decide: without late ones.
-    pub replications: usize,
-    /// Mean rate of the background that left the bottleneck beside the foreground: up and down,
-    /// bits per second.
-    pub load_bps: [f64; 2],
-    /// Mean rate of the background that arrived at the bottleneck beside the foreground, likewise.
-    pub offered_bps: [f64; 2],
-    /// What was requested of it, or what it carries when it is alone, likewise; `None` where neither is known.
-    pub requested_bps: [Option<f64>; 2],
-    /// Percentiles of request times, by [`PERCENTILES`].
-    pub quantiles: Vec<Quantile>,
-    /// What the answer rests on.
-    pub judged: Vec<Judgement>,
-    /// What is shown beside it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<Judgement>,
-    /// Why there is no answer; empty where nothing stands against one.
-    pub withheld: Vec<String>,
-    /// Why nobody may say that nothing differs, though a difference that is shown would stand.
-    pub open: Vec<String>,
-    /// Whether it changes any measure by more than the margin; `None` for the reference.
-    pub matters: Option<Answer>,
-}
-
-impl BackgroundVerdict {
-    /// Everything that was compared, whether an answer rests on it or not.
-    pub fn compared(&self) -> impl Iterator<Item = &Judgement> {
-        self.judged.iter().chain(&self.beside)
-    }
-}
-
-/// A percentile of request times.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Quantile {
-    /// The percentile, 0..=1.
-    pub p: f64,
-    /// Seconds; `None` where it cannot be told.
-    pub seconds: Option<Estimate>,
-    /// Times as long as without background; `None` without reference, or where it cannot be told.
-    /// [`Known`] says how much of it is known.
-    pub slowdown: Option<Estimate>,
-}
-
-/// Traffic that stands for real one against a parametric background of the same mean rate.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Comparison {
-    /// The background that stands for real traffic: learnt, sessions, an imitation or a replay.
-    pub learnt: String,
-    /// The parametric one.
-    pub parametric: String,
-    /// Its kind, as the file writes it.
-    pub kind: &'static str,
-    /// Percentile behind learnt traffic over percentile behind the parametric one, by
-    /// [`PERCENTILES`]; `None` where it cannot be told. [`Known`] says how much of each is known.
-    pub ratios: Vec<(f64, Option<Estimate>)>,
-    /// What the answer rests on.
-    pub judged: Vec<Judgement>,
-    /// Why the two cannot be compared; empty where they can.
-    pub withheld: Vec<String>,
-    /// Why nobody may say that the parametric one is enough.
-    pub open: Vec<String>,
-    /// Whether the parametric one is enough: everything judged within the margin.
-    pub enough: Answer,
-}
-
-/// An answer with its doubt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Answer {
-    /// Yes: an interval lies wholly on this side of the margin.
-    Yes,
-    /// No.
-    No,
-    /// The intervals do not decide it.
-    Unclear,
-}
-
-/// How sure we are.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Sureness {
-    /// Replications.
-    pub replications: usize,
-    /// Half the width of the widest decisive interval, over its value; infinite where a
-    /// percentile could not be told, `None` where there are no intervals: with nothing to
-    /// compare, or with a single replication.
-    pub widest: Option<f64>,
-    /// Doubts of weight `warning` among all that apply.
-    pub warnings: usize,
-    /// Replications that would narrow the widest interval to the margin, by the square-root law.
-    pub replications_wanted: Option<usize>,
-}
-
-impl Sureness {
-    /// Whether there are too few replications for intervals to be what they claim.
-    pub fn tentative(&self) -> bool {
-        self.replications < MIN_REPLICATIONS
-    }
 }
 
 impl Verdict {
@@ -283,7 +130,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
         .map(|background| Condition::new(results, name, background, &bootstrap))
         .collect();
     let file = &results.experiment;
-    let asked = asked(file, name, &conditions, bootstrap);
+    let asked = Asked::of(file, name, &conditions, bootstrap);
     let reference = listed.iter().position(|b| b.is_none());
     let mut backgrounds: Vec<BackgroundVerdict> = conditions
         .iter()
@@ -299,7 +146,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
     for b in &mut backgrounds {
         b.matters = b
             .matters
-            .map(|_| validity::weighed(judge::answer(&b.judged), &b.withheld, &b.open));
+            .map(|_| weighed(judge::answer(&b.judged), &b.withheld, &b.open));
     }
     let mut comparisons: Vec<Comparison> = conditions
         .iter()
@@ -322,7 +169,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
             w.cell.foreground == name && w.warning.code == Code::UnroutablePackets
         });
     if idle {
-        validity::nothing_sent(name, &mut backgrounds, &mut comparisons);
+        nothing_sent(name, &mut backgrounds, &mut comparisons);
     }
 
     let target = file.run.suite.as_deref();
@@ -362,22 +209,22 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
     verdict
 }
 
-/// What is asked about a foreground.
-fn asked(file: &File, name: &str, conditions: &[Condition<'_>], bootstrap: Bootstrap) -> Asked {
-    let own = || file.foreground.iter().filter(|f| f.name() == name);
-    let paths = own().next().map(|f| Paths::of_all(file.ways(&f.route())));
-    let paths = paths.unwrap_or_default();
-    let all = || conditions.iter().flat_map(|c| c.runs.iter().flatten());
-    Asked {
-        directions: own::directions(own().next(), &paths, all().copied()),
-        datagrams: own().any(|f| f.is_open_loop()) && own::are_timed(all().copied()),
-        useful: own().all(|f| f.program().is_none()) && own::know_useful(all().copied()),
-        sizes: own().flat_map(|f| f.sizes()).copied().collect(),
-        measures: own().flat_map(|f| f.measures()).collect(),
-        program: own().any(|f| f.program().is_some()),
-        end: file.run.duration.as_secs_f64(),
-        bootstrap,
-        paths,
+/// Withholds every answer about an application that sent nothing over the network, with this as the only reason for it.
+fn nothing_sent(
+    foreground: &str,
+    backgrounds: &mut [BackgroundVerdict],
+    comparisons: &mut [Comparison],
+) {
+    let reason = vec![format!(
+        "{foreground} sent no packet in any run, so nothing of the network was measured"
+    )];
+    for b in backgrounds.iter_mut().filter(|b| b.matters.is_some()) {
+        b.matters = Some(Answer::Unclear);
+        b.withheld.clone_from(&reason);
+    }
+    for c in comparisons {
+        c.enough = Answer::Unclear;
+        c.withheld.clone_from(&reason);
     }
 }
 
@@ -388,178 +235,13 @@ pub fn levels(results: &Results, foreground: &str) -> Vec<(String, Vec<Judgement
     let listed = results.experiment.background.iter();
     let new = |background| Condition::new(results, foreground, background, &bootstrap);
     let conditions: Vec<Condition<'_>> = listed.map(new).collect();
-    let asked = asked(&results.experiment, foreground, &conditions, bootstrap);
+    let asked = Asked::of(&results.experiment, foreground, &conditions, bootstrap);
     let each = conditions.iter().map(|c| {
-        let found = values::judgements(&asked, c, c);
+        let found = judgements(&asked, c, c);
         let judged = found.judged.into_iter().chain(found.beside).collect();
         (c.background.name().into(), judged)
     });
     each.collect()
-}
-
-fn background(
-    results: &Results,
-    foreground: &str,
-    asked: &Asked,
-    with: &Condition<'_>,
-    alone: Option<&Condition<'_>>,
-) -> BackgroundVerdict {
-    let name = with.background.name();
-    let count = |outcome| {
-        let valid = with.runs.iter().flatten();
-        valid
-            .flat_map(|r| &r.observed.requests)
-            .filter(|r| r.outcome == outcome)
-            .count()
-    };
-    let times = swell_stats::Replications::censored(&with.times);
-    let quantiles: Vec<Quantile> = PERCENTILES
-        .iter()
-        .zip(&with.seconds)
-        .map(|(&p, &seconds)| Quantile {
-            p,
-            seconds: seconds.filter(|_| told(p, &with.times)),
-            slowdown: alone.and_then(|alone| slowdown(with, alone, p, asked.end)),
-        })
-        .collect();
-    let found = alone.map(|alone| values::judgements(asked, with, alone));
-    let mut found = found.unwrap_or_default();
-    let loads = Loads::of(results, foreground, with);
-    if let Some(alone) = alone {
-        found.open.extend(loads.gave_way());
-        found
-            .open
-            .extend(validity::lacking(results, with.background));
-        found.open.extend(drift::of([results; 2], [with, alone]));
-    }
-    BackgroundVerdict {
-        background: name.into(),
-        kind: with.background.kind(),
-        requests: times.samples(),
-        unfinished: count(Outcome::Unfinished),
-        failed: count(Outcome::Failed),
-        replications: match alone {
-            Some(alone) => values::pairs(with, alone).len(),
-            None => with.runs.iter().flatten().count(),
-        },
-        load_bps: loads.carried,
-        offered_bps: loads.offered,
-        requested_bps: loads.requested,
-        quantiles,
-        withheld: alone.map_or_else(Vec::new, |alone| {
-            let mut reasons = validity::against(with, alone, &loads, &found);
-            reasons.extend(validity::unlike(results, with.background));
-            reasons
-        }),
-        matters: alone.map(|_| Answer::Unclear),
-        judged: found.judged,
-        beside: found.beside,
-        open: found.open,
-    }
-}
-
-/// Percentiles of observations pooled over all replications, with bootstrap intervals over replications; `None` where a
-/// percentile cannot be estimated.
-fn pooled(
-    bootstrap: &Bootstrap,
-    groups: &[Vec<Observation>],
-    percentiles: &[f64],
-) -> Vec<Option<Estimate>> {
-    if groups.is_empty() {
-        return vec![None; percentiles.len()];
-    }
-    let all = swell_stats::Replications::censored(groups);
-    let found = bootstrap.quantiles(&all, percentiles);
-    found.into_iter().map(|e| e.map(without_interval)).collect()
-}
-
-/// Whether there are enough requests for percentile `p` to mean anything.
-fn told(p: f64, groups: &[Vec<Observation>]) -> bool {
-    p == 0.5 || groups.iter().map(Vec::len).sum::<usize>() >= FEW
-}
-
-/// The ratio of percentile `p` under one condition to that under another, from the valid runs.
-fn slowdown(over: &Condition<'_>, under: &Condition<'_>, p: f64, end: f64) -> Option<Estimate> {
-    let paired = over.paired;
-    let (over, under) = values::times(over, under, end);
-    if !told(p, &over) || !told(p, &under) {
-        return None;
-    }
-    let ratio = match paired {
-        true => PairedRatio::of(&over, &under, p)?,
-        false => PairedRatio::independent(&over, &under, p)?,
-    };
-    Some(judge::estimate(&ratio, over.len().min(under.len())))
-}
-
-impl Answer {
-    /// The answer to the opposite question.
-    fn inverted(self) -> Answer {
-        match self {
-            Answer::Yes => Answer::No,
-            Answer::No => Answer::Yes,
-            Answer::Unclear => Answer::Unclear,
-        }
-    }
-}
-
-/// Yes if any answer is yes, no if there are answers and all are no, else unclear.
-fn any(answers: impl Iterator<Item = Answer>) -> Answer {
-    let answers: Vec<Answer> = answers.collect();
-    if answers.contains(&Answer::Yes) {
-        Answer::Yes
-    } else if !answers.is_empty() && answers.iter().all(|&a| a == Answer::No) {
-        Answer::No
-    } else {
-        Answer::Unclear
-    }
-}
-
-fn sureness(
-    backgrounds: &[BackgroundVerdict],
-    comparisons: &[Comparison],
-    warnings: usize,
-) -> Sureness {
-    let judged = backgrounds
-        .iter()
-        .flat_map(|b| &b.judged)
-        .chain(comparisons.iter().flat_map(|c| &c.judged));
-    // Of a measure with too few values only the median is judged, however narrow its interval is. Another measure, such
-    // as the request rate, does not stand in for its tail. Nobody asks for the tail of one size, or where traffic matters.
-    let tail_unknown = backgrounds.iter().any(|b| {
-        let has_tail = |of: &Judgement| {
-            let mut own = b.judged.iter().filter(|j| j.measure == of.measure);
-            own.any(Judgement::tells_of_bad_days)
-        };
-        let mut medians = b
-            .judged
-            .iter()
-            .filter(|j| j.statistic != Statistic::Mean && !j.measure.starts_with(sizes::TIME_OF));
-        let none_tells = !b.judged.iter().any(Judgement::tells_of_bad_days);
-        let unknown = (none_tells && !b.judged.is_empty()) || !medians.all(has_tail);
-        b.matters != Some(Answer::Yes) && unknown
-    });
-    let replications = backgrounds.iter().map(|b| b.replications).min();
-    let replications = replications.unwrap_or(0);
-    let mut widest: Option<f64> = None;
-    let mut wanted = Some(0);
-    for judgement in judged.filter(|_| replications > 1) {
-        let e = &judgement.ratio;
-        let own = (e.high - e.low) / 2.0 / e.value.abs();
-        widest = Some(widest.map_or(own, |w| w.max(own)));
-        wanted = wanted
-            .zip(judgement.replications_wanted)
-            .map(|(a, b)| a.max(b));
-    }
-    if tail_unknown && replications > 1 {
-        (widest, wanted) = (Some(f64::INFINITY), None);
-    }
-    Sureness {
-        replications,
-        widest,
-        warnings,
-        replications_wanted: wanted.filter(|&n| n > 0),
-    }
 }
 
 #[cfg(test)]

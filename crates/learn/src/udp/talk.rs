@@ -148,8 +148,7 @@ pub(crate) struct Talk {
     short: [u64; 2],
     largest: [Largest; 2],
     pairs: [Pairs; 2],
-    /// Capacities from the client's and the server's pairs of datagrams, kbit/s, and their times. There are
-    /// at most [`MAX_PAIRS`](crate::pairs::MAX_PAIRS) each.
+    /// Capacities from the client's and the server's pairs of datagrams, kbit/s, and their times.
     pub(crate) rates: [Vec<(u64, u64)>; 2],
 }
 

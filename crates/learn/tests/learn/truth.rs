@@ -143,7 +143,7 @@ fn capacities_of_senders_are_recovered() {
         let server = Host::server(1, ms(30)).at(mbit * 1_000_000);
         for i in 0..10u8 {
             tap.connection(
-                ms(u64::from(i) * 900),
+                ms(u64::from(i) * 1_500),
                 Host::client(i, ms(3)),
                 server,
                 &Exchanges {
@@ -160,6 +160,32 @@ fn capacities_of_senders_are_recovered() {
             "{got} for {mbit} Mbit/s"
         );
         assert!(path.capacity_samples >= 100);
+    }
+}
+
+/// A server of one connection at a time has the rate of its packets for a capacity. One that serves ten at that rate each
+/// has more: it paces them, or their receivers do.
+#[test]
+fn what_each_connection_is_paced_at_is_no_capacity() {
+    for (at_once, capacity) in [(1, Some(8_000_000)), (10, None)] {
+        let mut tap = Tap::new();
+        let server = Host::server(1, ms(30)).at(8_000_000);
+        for i in 0..20u8 {
+            tap.connection(
+                ms(u64::from(i) * 2_000 / at_once),
+                Host::client(i, ms(3)),
+                server,
+                &Exchanges {
+                    turns: vec![(300, ms(5), 1_200_000, ms(0))],
+                    ..Exchanges::default()
+                },
+            );
+        }
+        let m = learn(tap);
+        let near = m.server_paths[0]
+            .up
+            .map(|up| (up.bps() + 50_000) / 100_000 * 100_000);
+        assert_eq!(near, capacity, "{at_once} at once");
     }
 }
 
