@@ -263,8 +263,11 @@ mod tests {
         // What is behind a header that is cut off is unknown.
         v6[6] = 60;
         let cut = [v6, vec![UDP, 9, 0, 53, 0, 53, 0, 0]].concat();
-        let h = Header::of(&cut).unwrap();
-        assert_eq!((h.ports, h.transport > cut.len()), ([0; 2], true));
+        let unknown = Header::of(&cut).unwrap();
+        assert_eq!(
+            (unknown.ports, unknown.transport > cut.len()),
+            ([0; 2], true)
+        );
     }
 
     #[test]
