@@ -163,6 +163,20 @@ def test_the_network_of_the_quic_runner_has_what_it_runs():
         assert tool in script.read_text() and tool in image["RUN"]
 
 
+def test_services_of_compose_talk_through_the_link():
+    space = ["unshare", "-mn" if os.geteuid() == 0 else "-Urmn", "--", "true"]
+    if not shutil.which("ip") or subprocess.run(space, capture_output=True).returncode:
+        pytest.skip("no network namespaces can be made here")
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    images = {service["image"] for service in compose["services"].values()}
+    assert images == {"groundswell", "docker.io/library/python:3.13-slim"}
+    # The container that routes needs `ip`.
+    assert "iproute2" in (DEPLOY / "Containerfile.swell").read_text()
+    out = subprocess.run([sys.executable, ROOT / "scripts/compose-check", SWELL], capture_output=True, text=True)
+    assert out.returncode == 0, out.stdout + out.stderr
+    assert out.stdout.count("good: ") == 6, out.stdout
+
+
 def test_the_ansible_role_sets_up_agents_that_a_controller_finds(tmp_path):
     # Installed beside this Python by requirements.txt, or anywhere else.
     beside = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"

@@ -29,6 +29,8 @@ pub struct Seen {
     pub snapshot: Snapshot,
     /// The open flows of the programs: TCP connections, and UDP flows between two ports.
     pub flows: Vec<OpenFlow>,
+    /// The flows were listed. They are not at first: see [`Control::seen`].
+    pub listed: bool,
 }
 
 /// An open flow of the programs.
@@ -73,8 +75,8 @@ impl Control {
         *locked(&self.set_at)
     }
 
-    /// The state, at most a tenth of a second old. Flows are included from the second call on, because the first call
-    /// starts their listing.
+    /// The state, at most a tenth of a second old. The first call starts the listing of flows, so the state has none
+    /// until the next one is published.
     pub fn seen(&self) -> Seen {
         self.wanted.store(true, Ordering::Relaxed);
         locked(&self.seen).clone()
@@ -113,6 +115,7 @@ impl Control {
         *locked(&self.seen) = Seen {
             snapshot: snapshot.clone(),
             flows,
+            listed: wanted,
         };
     }
 }

@@ -456,6 +456,8 @@ impl Emulation {
         let mut ports = self.bridge.map_or_else(Vec::new, |b| b.counts);
         for (port, host) in ports.iter_mut().zip(&self.hosts) {
             (port.refused, port.lost) = (host.refused, lost(host));
+            // Until here it has every frame that was written, whatever became of it.
+            port.sent = port.sent.saturating_sub(host.refused + host.nic.dropped());
         }
         Ok(Ended {
             world: self.world,

@@ -116,6 +116,7 @@ impl Faults {
                 },
                 nat: nat.clone(),
                 tally: Arc::clone(tally),
+                dropped: 0,
                 packet: Vec::new(),
             };
             side += 1;
@@ -358,6 +359,7 @@ struct Exit {
     course: Course,
     nat: Option<Arc<Mutex<Nat>>>,
     tally: FaultTally,
+    dropped: u64,
     packet: Vec<u8>,
 }
 
@@ -396,7 +398,10 @@ impl Nic for Exit {
         drop(tally);
         match passes {
             true => self.nic.write(&self.packet, Checksum::Full),
-            false => 0,
+            false => {
+                self.dropped += 1;
+                0
+            }
         }
     }
 
@@ -406,6 +411,10 @@ impl Nic for Exit {
 
     fn lost(&self) -> u64 {
         self.nic.lost()
+    }
+
+    fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     fn stamp(&self) -> Option<u64> {

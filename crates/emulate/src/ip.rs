@@ -9,9 +9,14 @@ pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
 pub(crate) const ICMP: u8 = 1;
 pub(crate) const ICMP_V6: u8 = 58;
-/// The fragment header of IPv6 (RFC 8200 section 4.5), and its length.
+/// Extension headers of IPv6 (RFC 8200 section 4): hop-by-hop options, routing, destination options, mobility (RFC 6275),
+/// HIP (RFC 7401) and Shim6 (RFC 5533). Their second byte is their length in units of 8 bytes, without the first unit.
+const EXTENSIONS: [u8; 6] = [0, 43, 60, 135, 139, 140];
+/// The fragment header (RFC 8200 section 4.5), and its length.
 const FRAGMENT: u8 = 44;
 const FRAGMENT_LENGTH: usize = 8;
+/// The authentication header (RFC 4302). Its second byte is its length in units of 4 bytes, less two.
+const AUTHENTICATION: u8 = 51;
 
 /// The header fields that determine a packet's route and queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,19 +81,7 @@ impl Header {
                     octets.copy_from_slice(&fixed[i..i + 16]);
                     IpAddr::V6(Ipv6Addr::from(octets))
                 };
-                // Ports after other extension headers than this are not read; such flows are identified by their
-                // addresses alone.
-                let extension: Option<&[u8; FRAGMENT_LENGTH]> = packet[40..].first_chunk();
-                let (protocol, transport, fragment) = match extension {
-                    Some(e) if fixed[6] == FRAGMENT => {
-                        let fragment = Fragment {
-                            id: u32::from_be_bytes([e[4], e[5], e[6], e[7]]),
-                            first: u16::from_be_bytes([e[2], e[3]]) & 0xfff8 == 0,
-                        };
-                        (e[0], 40 + FRAGMENT_LENGTH, Some(fragment))
-                    }
-                    _ => (fixed[6], 40, None),
-                };
+                let (protocol, transport, fragment) = behind_extensions(packet, fixed[6]);
                 let ecn = fixed[1] >> 4 & 3;
                 (address(8), address(24), protocol, transport, ecn, fragment)
             }
@@ -114,6 +107,37 @@ impl Header {
             fragment,
         })
     }
+}
+
+/// The protocol behind the extension headers of an IPv6 packet, where its header begins, and the fragment header if there is
+/// one. `next` is the kind of the first header. The walk ends at a header that is cut off, or in a fragment that is not the
+/// first; the protocol is then the kind of the header there.
+fn behind_extensions(packet: &[u8], mut next: u8) -> (u8, usize, Option<Fragment>) {
+    let (mut at, mut fragment) = (40, None);
+    // Every step goes at least 8 bytes further.
+    while let Some(e) = packet
+        .get(at..)
+        .and_then(|p| p.first_chunk::<FRAGMENT_LENGTH>())
+    {
+        let length = match next {
+            FRAGMENT => {
+                let first = u16::from_be_bytes([e[2], e[3]]) & 0xfff8 == 0;
+                fragment = Some(Fragment {
+                    id: u32::from_be_bytes([e[4], e[5], e[6], e[7]]),
+                    first,
+                });
+                if !first {
+                    return (e[0], at + FRAGMENT_LENGTH, fragment);
+                }
+                FRAGMENT_LENGTH
+            }
+            AUTHENTICATION => (usize::from(e[1]) + 2).max(2) * 4,
+            _ if EXTENSIONS.contains(&next) => (usize::from(e[1]) + 1) * 8,
+            _ => break,
+        };
+        (next, at) = (e[0], at + length);
+    }
+    (next, at, fragment)
 }
 
 /// What a host says of a datagram for a port that no socket has: its header, and the length of its payload. `header` is
@@ -216,10 +240,44 @@ mod tests {
     }
 
     #[test]
+    fn ports_are_found_behind_extension_headers() {
+        let mut v6 = vec![0; 40];
+        v6[0] = 0x60;
+        // Hop-by-hop options of 8 bytes, destination options of 16, authentication of 16, a first fragment.
+        let chain = [
+            (0, vec![60, 0, 1, 4, 0, 0, 0, 0]),
+            (60, [&[AUTHENTICATION, 1, 1, 12][..], &[0; 12]].concat()),
+            (AUTHENTICATION, [&[FRAGMENT, 2][..], &[0; 14]].concat()),
+            (FRAGMENT, vec![TCP, 0, 0, 1, 1, 2, 3, 4]),
+        ];
+        v6[6] = chain[0].0;
+        let ports = [0, 53, 1, 0, 0, 0, 0, 0];
+        let whole = [v6.clone(), chain.map(|c| c.1).concat(), ports.to_vec()].concat();
+        let h = Header::of(&whole).unwrap();
+        let fragment = Fragment {
+            id: 0x0102_0304,
+            first: true,
+        };
+        assert_eq!((h.protocol, h.transport, h.ports), (TCP, 88, [53, 256]));
+        assert_eq!(h.fragment, Some(fragment));
+        // What is behind a header that is cut off is unknown.
+        v6[6] = 60;
+        let cut = [v6, vec![UDP, 9, 0, 53, 0, 53, 0, 0]].concat();
+        let unknown = Header::of(&cut).unwrap();
+        assert_eq!(
+            (unknown.ports, unknown.transport > cut.len()),
+            ([0; 2], true)
+        );
+    }
+
+    #[test]
     fn nothing_panics() {
         let mut rng = swell_base::Stream::new(1, "ip");
-        for _ in 0..100_000 {
-            let mut p: Vec<u8> = (0..rng.below(64)).map(|_| rng.below(256) as u8).collect();
+        for n in 0..100_000 {
+            let mut p: Vec<u8> = (0..rng.below(128)).map(|_| rng.below(256) as u8).collect();
+            if n % 2 == 0 && p.len() > 40 {
+                (p[0], p[6]) = (0x60, EXTENSIONS[n % 6]);
+            }
             let _ = Header::of(&p);
             set_ecn(&mut p, 1);
         }

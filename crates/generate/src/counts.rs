@@ -63,6 +63,8 @@ counts! {
     sources_begun,
     /// Datagram sources that ended.
     sources_ended,
+    /// Datagram sources that ended without success: no datagram of theirs was sent, or none of their requests was answered.
+    sources_failed,
     /// Datagrams handed to the kernel.
     datagrams_sent,
     /// Their payload, bytes.
@@ -79,7 +81,7 @@ counts! {
     strangers,
     /// Parties that went away before the run's end.
     lost_parties,
-    /// Transfers for which there were no descriptors.
+    /// Transfers and datagram sources for which there were no descriptors.
     without_descriptors,
     /// Sockets that did not get the congestion control that was asked for.
     congestion_refused,
@@ -110,8 +112,10 @@ pub struct Statistics {
     pub one_table: bool,
     /// Number of threads that ended by a fault of the program.
     pub panicked: u16,
-    /// Error numbers of failures, with their counts.
+    /// Error numbers of failed transfers, with their counts.
     pub failures: BTreeMap<i32, u64>,
+    /// The same of datagram sources that failed because of an error.
+    pub source_failures: BTreeMap<i32, u64>,
 }
 
 /// A 99th percentile of start lateness above this causes a warning.
@@ -125,6 +129,9 @@ impl Statistics {
         self.open += other.open;
         for (&error, n) in &other.failures {
             *self.failures.entry(error).or_default() += n;
+        }
+        for (&error, n) in &other.source_failures {
+            *self.source_failures.entry(error).or_default() += n;
         }
         let worse = if other.late.p99 >= self.late.p99 {
             other.late
@@ -164,20 +171,26 @@ impl Statistics {
         };
         for (&number, &times) in &self.failures {
             let error = Errno::from_raw_os_error(number);
-            // The other end gives up a connection that waits for too long.
-            let waited = match c.limited {
-                0 => "",
-                _ => "; it may be that this agent's limit (`agent-limit`) kept them waiting",
+            // The other end gives up a connection that waits for too long. No other error comes from waiting.
+            let gave_up = matches!(error, Errno::CONNRESET | Errno::TIMEDOUT);
+            let waited = match gave_up && c.limited > 0 {
+                false => "",
+                true => "; it may be that this agent's limit (`agent-limit`) kept them waiting",
             };
             let text = format!("transfers failed: {error}{}{waited}", hint(error));
             say(times, Code::TransfersFailed, text);
+        }
+        for (&number, &times) in &self.source_failures {
+            let error = Errno::from_raw_os_error(number);
+            let text = format!("datagram sources failed: {error}{}", hint(error));
+            say(times, Code::SourcesFailed, text);
         }
         let more = if self.one_table {
             "; more threads do not help, for the kernel, or a filter of system calls, gives them no tables of their own"
         } else {
             ", or play with more threads (`--threads`), each of which may have so many"
         };
-        let (code, text) = no_descriptors("transfers", more);
+        let (code, text) = no_descriptors("transfers or datagram sources", more);
         say(c.without_descriptors, code, text);
         say(
             c.withheld,
@@ -279,16 +292,37 @@ mod tests {
 
     #[test]
     fn a_limit_of_the_agent_is_named_as_a_cause_of_failures() {
-        for limited in [0, 7] {
+        let cases = [
+            (0, Errno::CONNRESET, false),
+            (7, Errno::CONNRESET, true),
+            (7, Errno::TIMEDOUT, true),
+            (7, Errno::MFILE, false),
+        ];
+        for (limited, error, named) in cases {
             let mut statistics = Statistics::default();
             statistics.counts.limited = limited;
-            statistics
-                .failures
-                .insert(Errno::CONNRESET.raw_os_error(), 3);
+            statistics.failures.insert(error.raw_os_error(), 3);
             let doubts = statistics.doubts();
             assert_eq!(doubts[0].code, Code::TransfersFailed);
-            assert_eq!(doubts[0].message.contains("agent-limit"), limited > 0);
+            assert_eq!(doubts[0].message.contains("agent-limit"), named, "{error}");
         }
+    }
+
+    #[test]
+    fn sources_that_failed_are_not_called_transfers() {
+        let mut statistics = Statistics::default();
+        let mut other = Statistics::default();
+        other.source_failures.insert(Errno::MFILE.raw_os_error(), 3);
+        statistics.add(&other);
+        let [doubt] = &statistics.doubts()[..] else {
+            panic!("{statistics:?}")
+        };
+        assert_eq!(doubt.code, Code::SourcesFailed);
+        assert!(
+            doubt.message.starts_with("3 datagram sources failed: "),
+            "{}",
+            doubt.message
+        );
     }
 
     #[test]

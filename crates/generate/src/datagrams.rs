@@ -21,6 +21,8 @@ const AT_ONCE: usize = 64;
 const BUFFER: usize = 4 << 20;
 /// How long to wait for answers to a source's last exchange.
 const LINGER: Dur = Dur::from_millis(500);
+/// How much longer to wait if none of a source's requests was answered: the path may be longer than that.
+const PATIENCE: Dur = Dur::from_secs(1);
 
 /// A source of datagrams on a client.
 pub(super) struct Source {
@@ -34,6 +36,10 @@ pub(super) struct Source {
     sent: u32,
     /// Answers of that exchange that no datagram has asked for yet.
     asked: u32,
+    /// A datagram that asks for an answer was sent, or was to be sent.
+    requests: bool,
+    /// It waits for its first answer after [`LINGER`].
+    waits: bool,
     /// DSCP of the answers.
     dscp: u8,
     sequence: u32,
@@ -44,6 +50,11 @@ impl Source {
     /// Whether it has exchanges left.
     pub fn goes_on(&self) -> bool {
         self.next.is_some()
+    }
+
+    /// It asked for answers, and none came.
+    fn is_unanswered(&self) -> bool {
+        self.requests && self.flow.again == 0
     }
 
     /// The next datagram of the current exchange, if there is one: its stamp and its payload length in bytes.
@@ -68,6 +79,7 @@ impl Source {
             false => 0,
         };
         self.asked -= answers;
+        self.requests |= answers > 0;
         self.sent += 1;
         self.sequence = self.sequence.wrapping_add(1);
         Some((stamp, own.max(DATAGRAM as u32)))
@@ -151,8 +163,9 @@ impl Worker {
         let fd = match made {
             Ok(fd) => fd,
             Err(error) => {
-                self.failed(error);
+                self.source_failed(error);
                 self.counts.sources_ended += 1;
+                self.counts.sources_failed += 1;
                 self.log(flow, Outcome::Failed, flow.begun);
                 return;
             }
@@ -165,6 +178,8 @@ impl Worker {
             next,
             sent: 0,
             asked: 0,
+            requests: false,
+            waits: false,
             dscp,
             sequence: 0,
             flow,
@@ -174,7 +189,7 @@ impl Worker {
         if let Some(new) = playing.sources.get_mut(token)
             && let Err(error) = watch(&self.epoll, &new.fd, token | SOURCE)
         {
-            self.failed(error);
+            self.source_failed(error);
             self.source_over(token);
             return;
         }
@@ -195,7 +210,11 @@ impl Worker {
             return;
         };
         if source.next.is_none() {
-            self.source_over(token);
+            if source.is_unanswered() && !std::mem::replace(&mut source.waits, true) {
+                self.queue.push(now + PATIENCE, Wake::Exchange(token));
+            } else {
+                self.source_over(token);
+            }
             return;
         }
         let here = self.shared.is_here(source.server);
@@ -291,8 +310,11 @@ impl Worker {
                 Some(_) => Outcome::Unfinished,
                 // Its server was gone, or the kernel accepted none of its datagrams.
                 None if flow.up == 0 => Outcome::Failed,
+                // Its datagrams or all of the answers were lost, as a query of which nothing comes back.
+                None if source.is_unanswered() => Outcome::Failed,
                 None => Outcome::Done,
             };
+            self.counts.sources_failed += u64::from(outcome == Outcome::Failed);
             // It ended with its last datagram.
             self.log(flow, outcome, flow.end.max(flow.begun));
             self.perhaps_played();

@@ -137,6 +137,7 @@ pub(super) struct Worker {
     pub stamps: Stamps,
     pub counts: Counts,
     pub failures: BTreeMap<i32, u64>,
+    pub source_failures: BTreeMap<i32, u64>,
     pub lateness: Lateness,
     /// Completed flows since the last periodic check.
     pub over: Vec<Flow>,
@@ -204,6 +205,7 @@ impl Worker {
             stamps: Stamps::new(&shared.config.key),
             counts: Counts::default(),
             failures: BTreeMap::new(),
+            source_failures: BTreeMap::new(),
             lateness: Lateness::default(),
             over: Vec::new(),
             playing: None,
@@ -415,8 +417,20 @@ impl Worker {
         }
     }
 
+    /// Notes why a transfer failed.
     pub fn failed(&mut self, error: Errno) {
         *self.failures.entry(error.raw_os_error()).or_default() += 1;
+        self.note_descriptors(error);
+    }
+
+    /// Notes why a datagram source failed.
+    pub fn source_failed(&mut self, error: Errno) {
+        let times = self.source_failures.entry(error.raw_os_error());
+        *times.or_default() += 1;
+        self.note_descriptors(error);
+    }
+
+    fn note_descriptors(&mut self, error: Errno) {
         if matches!(error, Errno::MFILE | Errno::NFILE) {
             self.counts.without_descriptors += 1;
         }
@@ -519,6 +533,7 @@ impl Worker {
             open: self.conns.len() as u64,
             late: self.lateness.late(),
             failures: self.failures.clone(),
+            source_failures: self.source_failures.clone(),
             // The other fields describe the whole run.
             ..Statistics::default()
         };

@@ -25,7 +25,7 @@ pub use crate::files::PROGRESS;
 pub use fleet::{Fleet, is_address};
 pub use local::Local;
 
-use doubts::{doubts, drained, refused};
+use doubts::{datagrams_lost, doubts, drained, refused};
 use keep::Keeper;
 
 /// How often agents are polled for their state.
@@ -297,6 +297,7 @@ pub fn generate(
         logged: order.flows,
     };
     let mut doubts = doubts(&agents);
+    doubts.extend(datagrams_lost(&agents));
     doubts.extend(refused(refusals));
     let seconds = agents.seconds();
     let planned = options.length.map_or(f64::INFINITY, Dur::as_secs_f64);

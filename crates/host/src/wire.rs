@@ -108,6 +108,11 @@ pub trait Nic: Send {
     /// Packets from the host that the device has lost since it was created.
     fn lost(&self) -> u64;
 
+    /// Packets that were passed to [`write`](Nic::write) and dropped on purpose, since it was created.
+    fn dropped(&self) -> u64 {
+        0
+    }
+
     /// Arrival time of the packets of the last [`read`](Nic::read), in nanoseconds since the Unix epoch, if the
     /// kernel provides it.
     fn stamp(&self) -> Option<u64> {

@@ -1,5 +1,6 @@
 //! `swell agent`.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -181,12 +182,38 @@ pub(crate) fn token(path: &Path) -> Result<String, Fail> {
         ));
         return Err(fail.hint(format!("chmod o-rwx {}", path.display())));
     }
-    let text = std::fs::read_to_string(path).map_err(|e| {
-        let fail = Fail::usage(format!("the token: {}: {e}", path.display()));
-        fail.hint(format!(
+    let text = std::fs::read_to_string(path).map_err(|e| unread(path, &e))?;
+    Ok(text.trim().to_owned())
+}
+
+/// The token could not be read. Whoever has one is not told how to make another.
+fn unread(path: &Path, error: &std::io::Error) -> Fail {
+    let fail = Fail::usage(format!("the token: {}: {error}", path.display()));
+    match error.kind() {
+        ErrorKind::NotFound => fail.hint(format!(
             "`(umask 077; openssl rand -hex 16 > {})` makes one; agents and controller have the same",
             path.display()
-        ))
-    })?;
-    Ok(text.trim().to_owned())
+        )),
+        ErrorKind::PermissionDenied => {
+            fail.hint("start it as the user to whom the file belongs, or as one of its group")
+        }
+        _ => fail,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_missing_token_is_to_be_made() {
+        let hint = |kind: ErrorKind| unread(Path::new("t"), &kind.into()).hint;
+        assert!(hint(ErrorKind::NotFound).unwrap().contains("openssl"));
+        assert!(
+            !hint(ErrorKind::PermissionDenied)
+                .unwrap()
+                .contains("openssl")
+        );
+        assert_eq!(hint(ErrorKind::IsADirectory), None);
+    }
 }

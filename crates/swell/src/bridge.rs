@@ -13,7 +13,7 @@ use groundswell::under::Background;
 use serde::Serialize;
 use swell_base::Warning;
 use swell_emulate::backend::{Bridge, Settings};
-use swell_emulate::{FaultTally, Faults};
+use swell_emulate::{FaultCounts, FaultTally, Faults};
 use swell_host::InterfaceFacts;
 use swell_host::scratch::Scratch;
 
@@ -72,8 +72,39 @@ struct Shown<'s> {
     #[serde(flatten)]
     emulation: Emulation,
     ports: Vec<ports::Shown<'s>>,
+    /// What the faults of a scenario did to packets that left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scenario: Option<Met>,
     /// Doubts about the machine, as in `swell under`.
     warnings: Vec<Warning>,
+}
+
+/// What the faults of a scenario did, by the side where packets leave.
+#[derive(Serialize)]
+struct Met {
+    left: MetSide,
+    right: MetSide,
+}
+
+#[derive(Serialize)]
+struct MetSide {
+    /// Packets that the faults concern; of these, those that were dropped and those with a changed byte.
+    packets: u64,
+    dropped: u64,
+    corrupted: u64,
+    /// Senders that got a new port.
+    rebound: u64,
+}
+
+impl From<FaultCounts> for MetSide {
+    fn from(counts: FaultCounts) -> MetSide {
+        MetSide {
+            packets: counts.packets,
+            dropped: counts.dropped,
+            corrupted: counts.corrupted,
+            rebound: counts.rebound,
+        }
+    }
 }
 
 pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
@@ -117,7 +148,11 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
     let all = names.join(", ");
     let settings = Settings {
         packets: args.pcap.clone(),
-        control: Some(control::serve(scratch.path(), &format!("bridge of {all}"))),
+        control: Some(control::serve(
+            scratch.path(),
+            &format!("bridge of {all}"),
+            false,
+        )),
         watch: Some(Box::new({
             let line = Arc::clone(&line);
             move |s| line.show(s)
@@ -152,10 +187,16 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
         .map_err(Fail::failed)?;
     line.clear();
     let ports = ports::shown(&places, &counts);
+    let scenario = (faults != Faults::default()).then(|| {
+        let ends = *tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let [left, right] = ends.map(MetSide::from);
+        Met { left, right }
+    });
     if json {
         let shown = Shown {
             emulation: Emulation::of(&conditions),
             ports,
+            scenario,
             warnings: conditions.doubts(),
         };
         out::json(&serde_json::to_value(shown).map_err(Fail::failed)?);
@@ -163,17 +204,16 @@ pub(crate) fn bridge(args: &BridgeArgs, json: bool) -> Result<(), Fail> {
         out::warnings(&conditions.doubts());
         out::say(&tables::under::emulator(&conditions));
         out::say(&ports::table(&ports));
-        if faults != Faults::default() {
-            met(&tally);
+        if let Some(scenario) = scenario {
+            met(&scenario);
         }
     }
     Ok(())
 }
 
 /// Reports what happened to packets that faults concern.
-fn met(tally: &FaultTally) {
-    let ends = *tally.lock().unwrap_or_else(PoisonError::into_inner);
-    for (counts, side) in ends.iter().zip(["left", "right"]) {
+fn met(scenario: &Met) {
+    for (counts, side) in [(&scenario.left, "left"), (&scenario.right, "right")] {
         out::say(&format!(
             "of {} packets to the {side} that the scenario concerns {} were lost by it and {} corrupted; new ports of senders: {}",
             counts.packets, counts.dropped, counts.corrupted, counts.rebound

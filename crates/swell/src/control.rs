@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
-use swell_base::{Direction, Dur, QueueLimit, Rate, Time};
+use swell_base::{Bytes, Direction, Dur, QueueLimit, Rate, Time};
 use swell_emulate::LinkSetting;
 use swell_emulate::{Control, Seen};
 use swell_host::scratch;
@@ -26,6 +26,8 @@ const MOST: u64 = 4096;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How often a setting is checked for completion: emulations poll every few milliseconds.
 const LOOK: Duration = Duration::from_millis(2);
+/// How long to wait for the first list of flows: emulations publish one every tenth of a second.
+const LISTING: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Args)]
 #[command(
@@ -72,7 +74,7 @@ enum Request {
 pub(crate) struct Answer {
     /// The error, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    pub error: Option<String>,
     /// The id of the process.
     pub pid: u32,
     /// What it emulates.
@@ -87,6 +89,8 @@ pub(crate) struct Answer {
     pub background_flows: usize,
     /// 99th percentile of lateness, microseconds.
     pub late_us: f64,
+    /// Whether flows of programs are followed. Those that cross a bridge are not.
+    pub follows_flows: bool,
     /// Open flows of programs.
     pub flows: Vec<Flow>,
 }
@@ -105,15 +109,15 @@ pub(crate) struct Flow {
 }
 
 /// Listens on a socket in the directory until the process ends. If the socket cannot be created, the emulation runs
-/// without this control.
-pub(crate) fn serve(scratch: &Path, title: &str) -> Arc<Control> {
+/// without this control. `follows_flows`: the emulation knows the flows of programs.
+pub(crate) fn serve(scratch: &Path, title: &str, follows_flows: bool) -> Arc<Control> {
     let control = Arc::new(Control::default());
     if let Ok(listener) = UnixListener::bind(scratch.join(SOCKET)) {
         let (theirs, title) = (Arc::clone(&control), title.to_owned());
         let serving = move || {
             for stream in listener.incoming().flatten() {
                 // A client that disconnects ends only its own request.
-                let _ = answer(&stream, &theirs, &title);
+                let _ = answer(&stream, &theirs, &title, follows_flows);
             }
         };
         let _ = std::thread::Builder::new()
@@ -123,7 +127,12 @@ pub(crate) fn serve(scratch: &Path, title: &str) -> Arc<Control> {
     control
 }
 
-fn answer(mut stream: &UnixStream, control: &Control, title: &str) -> io::Result<()> {
+fn answer(
+    mut stream: &UnixStream,
+    control: &Control,
+    title: &str,
+    follows_flows: bool,
+) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
@@ -133,7 +142,8 @@ fn answer(mut stream: &UnixStream, control: &Control, title: &str) -> io::Result
         .and_then(|request| obey(request, control));
     let mut answer = Answer {
         title: title.to_owned(),
-        ..Answer::of(&control.seen())
+        follows_flows,
+        ..Answer::of(&listed(control))
     };
     match done {
         Ok(Some(set)) => answer.at = set.since(Time::ZERO).as_secs_f64(),
@@ -141,6 +151,19 @@ fn answer(mut stream: &UnixStream, control: &Control, title: &str) -> io::Result
         Err(error) => answer.error = Some(error),
     }
     stream.write_all(serde_json::to_string(&answer)?.as_bytes())
+}
+
+/// The state with its flows. Whoever compares two answers would otherwise take what a flow has carried since it began for
+/// what it carried between them.
+fn listed(control: &Control) -> Seen {
+    let mut seen = control.seen();
+    let mut left = LISTING.as_millis() / LOOK.as_millis();
+    while !seen.listed && left > 0 {
+        left -= 1;
+        sleep(LOOK);
+        seen = control.seen();
+    }
+    seen
 }
 
 /// Does what is asked. Returns when changes of settings take effect.
@@ -194,6 +217,17 @@ fn parsed(words: &[String]) -> Result<(Vec<Direction>, LinkSetting), String> {
             "loss" => setting.loss = Some(loss(value)?),
             "queue" => {
                 let limit: QueueLimit = value.parse().map_err(unit)?;
+                let none = [
+                    QueueLimit::Packets(0),
+                    QueueLimit::Bytes(Bytes(0)),
+                    QueueLimit::Time(Dur::ZERO),
+                ];
+                if none.contains(&limit) {
+                    return Err(
+                        "a queue that holds nothing drops every packet that has to wait: write at least 1pkt"
+                            .into(),
+                    );
+                }
                 if matches!(limit, QueueLimit::Bdp(_)) {
                     return Err(
                         "here a queue is in packets, bytes or time: 50pkt, 64KiB, 100ms".into(),
@@ -243,6 +277,7 @@ impl Answer {
             dropped: s.dropped,
             background_flows: s.flows,
             late_us: s.late.p99.as_secs_f64() * 1e6,
+            follows_flows: true,
             flows: flows.collect(),
         }
     }
@@ -300,9 +335,27 @@ pub(crate) fn set(args: &SetArgs, json: bool) -> Result<(), Fail> {
     if json {
         out::json(&serde_json::to_value(&answer).map_err(Fail::failed)?);
     } else {
-        out::say(&format!("set at {:.1} s of {}", answer.at, answer.title));
+        // The emulation may have ended since.
+        let now = ask(&socket, &Request::Look).map_or(answer.at, |now| now.at);
+        out::say(&took_effect(&answer, now));
     }
     Ok(())
+}
+
+/// A change that is this far in the future, in seconds, has not taken effect yet. The time of an answer is a tenth of a second
+/// old, or more on a busy machine.
+const FUTURE: f64 = 1.0;
+
+/// When a change takes effect that was made before `now`, in seconds. A packet in transmission keeps its rate, and a slow one
+/// may take minutes.
+fn took_effect(set: &Answer, now: f64) -> String {
+    let (wait, title) = (set.at - now, &set.title);
+    match wait > FUTURE {
+        true => {
+            format!("takes effect in {wait:.1} s, after the packet in transmission, in {title}")
+        }
+        false => format!("set at {:.1} s of {title}", set.at),
+    }
 }
 
 fn gone(e: io::Error) -> Fail {
@@ -367,6 +420,9 @@ mod tests {
             "rate",
             "speed=1",
             "queue=1BDP",
+            "queue=0pkt",
+            "queue=0B",
+            "queue=0ms",
             "direction=up",
             "direction=left rate=1Mbit",
             "delay=2h",
@@ -374,6 +430,31 @@ mod tests {
         ] {
             assert!(typed(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_change_that_waits_for_a_packet_is_not_called_set() {
+        let set = Answer {
+            at: 123.1,
+            title: "none".into(),
+            ..Answer::default()
+        };
+        assert_eq!(took_effect(&set, 123.2), "set at 123.1 s of none");
+        let later = took_effect(&set, 4.5);
+        assert!(
+            later.starts_with("takes effect in 118.6 s, after"),
+            "{later}"
+        );
+    }
+
+    /// The flows of the first answer are there, so that the next one is compared with them.
+    #[test]
+    fn an_answer_waits_for_the_first_list_of_flows() {
+        let control = Arc::new(Control::default());
+        assert!(!control.seen().listed);
+        let begun = std::time::Instant::now();
+        assert!(!listed(&control).listed, "nothing runs");
+        assert!(begun.elapsed() >= LISTING);
     }
 
     #[test]

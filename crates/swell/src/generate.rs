@@ -56,6 +56,9 @@ pub(crate) fn generate(
         Event::Look(now, controller) => line.show(now, controller),
         Event::Returned(agent) => say(format!("{agent} is back")),
         Event::Loaded(was, load, missed) => say(loaded(was, load, missed)),
+        Event::Refused(load, error, _) if args.closed.is_some() => {
+            say(format!("load {load}: {error}"));
+        }
         Event::Refused(load, error, playing) => {
             say(format!("load {load}: {error}; it may still be {playing}"));
         }

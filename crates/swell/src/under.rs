@@ -69,7 +69,8 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
         input,
         packets: args.pcap.clone(),
         // A comparison needs an unchanged network, so `swell set` is not offered.
-        control: (!compared).then(|| control::serve(scratch.path(), &args.link.link().title())),
+        control: (!compared)
+            .then(|| control::serve(scratch.path(), &args.link.link().title(), true)),
         watch: Some(Box::new({
             let line = Arc::clone(&line);
             move |s| line.show(s)

@@ -328,8 +328,8 @@ fn meaning(counter: &str) -> &'static str {
         "Ip.ReasmFails" | "Ip6ReasmFails" => {
             "datagrams of which a fragment was missing were given up"
         }
-        "Udp.InCsumErrors" | "Udp6InCsumErrors" | "Tcp.InErrs" | "Tcp.InCsumErrors" => {
-            "packets that came were damaged or made no sense"
+        "Udp.InCsumErrors" | "Udp6InCsumErrors" | "Tcp.InCsumErrors" => {
+            "packets that came were damaged"
         }
         _ => "packets were lost at the end of the network: no model asked for that",
     }

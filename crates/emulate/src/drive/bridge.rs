@@ -31,7 +31,7 @@ pub type Route = Box<dyn FnMut(IpAddr) -> Option<usize> + Send>;
 pub struct PortCounts {
     /// Frames that came in.
     pub received: u64,
-    /// Frames that left.
+    /// Frames that left: neither refused by the kernel nor dropped by a fault of [`Faults`](crate::Faults).
     pub sent: u64,
     /// Of those that came in: frames that went to another interface at the same place, without crossing a link.
     pub local: u64,

@@ -41,6 +41,17 @@ const RIGHT: LinkEnd = LinkEnd {
 impl Lab {
     /// One host at each of these link ends, in a chain of links with these delays in milliseconds.
     fn new(ends: &[LinkEnd], delays: &[u64], route: Option<Route>, options: Options) -> Lab {
+        Lab::with(ends, delays, route, options, |nics| nics)
+    }
+
+    /// The same with interfaces that `wrap` has changed.
+    fn with(
+        ends: &[LinkEnd],
+        delays: &[u64],
+        route: Option<Route>,
+        options: Options,
+        wrap: impl FnOnce(Vec<Box<dyn Nic>>) -> Vec<Box<dyn Nic>>,
+    ) -> Lab {
         let links: Vec<Duplex> = (delays.iter().enumerate())
             .map(|(i, &delay)| {
                 let link = LinkConfig {
@@ -65,7 +76,8 @@ impl Lab {
             let nic: Box<dyn Nic> = Box::new(Pair(ours, Arc::default()));
             (theirs, nic)
         };
-        let (hosts, nics) = ends.iter().map(pair).unzip();
+        let (hosts, nics): (_, Vec<_>) = ends.iter().map(pair).unzip();
+        let nics = wrap(nics);
         let uplink = Rate::from_bps(10_000_000_000);
         let emulation = Emulation::bridge(world, nics, &layout, uplink, route, options);
         Lab {
@@ -138,6 +150,45 @@ fn frames_cross_a_bridge_whatever_is_in_them() {
         ..PortCounts::default()
     };
     assert_eq!(ended.ports, [each; 2]);
+}
+
+/// What a fault drops has not left, and neither has what the kernel refuses.
+#[test]
+fn frames_that_do_not_leave_are_not_counted_as_sent() {
+    let lossy = |nics: Vec<Box<dyn Nic>>| {
+        let faults = Faults {
+            ends: [vec![], vec![Fault::List([1, 3].into())]],
+            ..Faults::default()
+        };
+        let two: [Box<dyn Nic>; 2] = nics.try_into().ok().unwrap();
+        Vec::from(faults.between(two, &FaultTally::default()))
+    };
+    let mut lab = Lab::with(&[LEFT, RIGHT], &[1], None, Options::default(), lossy);
+    let udp = |number: u32| [&EVERYBODY[..], &mac(1), &[8, 0], &packet(1, 2, 60, number)].concat();
+    let mark = frame(EVERYBODY, mac(1), "mark");
+    for number in 1..=4 {
+        lab.send(0, &udp(number));
+    }
+    lab.send(0, &mark);
+    let numbers: Vec<u32> = lab.until(1, &mark)[..2]
+        .iter()
+        .map(|f| u32::from_be_bytes(*f[42..].first_chunk().unwrap()))
+        .collect();
+    assert_eq!(numbers, [2, 4]);
+    // Nobody takes what is written from now on.
+    drop(lab.hosts.pop());
+    lab.send(0, &mark);
+    let begun = Instant::now();
+    while lab.running.snapshot().late.count < 4 {
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "it was not written"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let ended = lab.running.stop().unwrap();
+    let (received, sent) = (ended.ports[0].received, ended.ports[1].sent);
+    assert_eq!((received, sent, ended.ports[1].refused), (6, 3, 1));
 }
 
 /// Two interfaces with nothing else at their ends are a cable: no frame is held back, even if a switch would.

@@ -39,6 +39,13 @@ pub struct RunResult {
     pub observed: Observations,
 }
 
+/// Whether a directory has the manifest of live traffic, which is no experiment.
+fn is_live(dir: &Path) -> bool {
+    let text = fs::read_to_string(dir.join(Manifest::FILE)).unwrap_or_default();
+    let manifest: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+    manifest.is_some_and(|m| m["backend"] == "live")
+}
+
 impl Results {
     /// Reads a run directory.
     ///
@@ -52,7 +59,12 @@ impl Results {
         if !dir.join(Manifest::FILE).exists() {
             return Err(no_run("no run directory: there is no manifest.json in it"));
         }
-        let manifest = Manifest::load(dir)?;
+        let manifest = Manifest::load(dir).map_err(|error| match is_live(dir) {
+            true => no_run(
+                "this is a directory of `swell generate`: `swell watch` shows it, and its table is in flows/",
+            ),
+            false => error,
+        })?;
         if !manifest.complete {
             // Emulated runs have settings, and are resumed only on request.
             return Err(no_run(match manifest.settings.is_empty() {

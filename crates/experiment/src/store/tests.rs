@@ -257,3 +257,17 @@ fn every_column_is_documented() {
         );
     }
 }
+
+#[test]
+fn a_directory_of_live_traffic_is_named_as_such() {
+    let dir = TempDir::new().unwrap();
+    let load = |text: &str| {
+        std::fs::write(dir.path().join(Manifest::FILE), text).unwrap();
+        crate::store::Results::load(dir.path())
+            .unwrap_err()
+            .to_string()
+    };
+    let live = load(r#"{ "format": 1, "backend": "live", "complete": true }"#);
+    assert!(live.contains("a directory of `swell generate`"), "{live}");
+    assert!(!load("{}").contains("swell generate"));
+}

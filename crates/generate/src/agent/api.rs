@@ -249,8 +249,10 @@ pub struct StatisticsView {
     pub refused: Vec<String>,
     /// How late transfers and exchanges began.
     pub late: LateView,
-    /// Error numbers (errno(3)) of failures, with their counts.
+    /// Error numbers (errno(3)) of failed transfers, with their counts.
     pub failures: BTreeMap<i32, u64>,
+    /// Error numbers (errno(3)) of datagram sources that failed because of an error, with their counts.
+    pub source_failures: BTreeMap<i32, u64>,
     /// Flows logged so far.
     pub flows: u64,
     /// Warnings about the results.
@@ -320,12 +322,27 @@ impl StatisticsView {
         for (&error, n) in &earlier.failures {
             *self.failures.entry(error).or_default() += n;
         }
+        for (&error, n) in &earlier.source_failures {
+            *self.source_failures.entry(error).or_default() += n;
+        }
         self.flows += earlier.flows;
-        let known: Vec<String> = self.warnings.iter().map(|w| w.message.clone()).collect();
-        let new = earlier.warnings.iter();
-        let new = new.filter(|w| !known.contains(&w.message)).cloned();
-        self.warnings.extend(new.collect::<Vec<_>>());
+        for old in &earlier.warnings {
+            self.warn(old);
+        }
         self
+    }
+
+    /// Adds a warning of an earlier part. What both parts counted is one warning with the sum.
+    fn warn(&mut self, old: &Doubt) {
+        let same =
+            |w: &&mut Doubt| w.code == old.code && counted(&w.message).1 == counted(&old.message).1;
+        let Some(known) = self.warnings.iter_mut().find(same) else {
+            self.warnings.push(old.clone());
+            return;
+        };
+        if let ((Some(n), rest), (Some(m), _)) = (counted(&known.message), counted(&old.message)) {
+            known.message = format!("{} {rest}", n.saturating_add(m));
+        }
     }
 
     pub(super) fn new(run: RunView, statistics: Statistics, flows: u64) -> StatisticsView {
@@ -344,9 +361,18 @@ impl StatisticsView {
             late: statistics.late.into(),
             warnings: statistics.doubts().into_iter().map(doubt).collect(),
             failures: statistics.failures,
+            source_failures: statistics.source_failures,
             flows,
         }
     }
+}
+
+/// The number with which a message begins, and the rest of it.
+fn counted(message: &str) -> (Option<u64>, &str) {
+    let number = message
+        .split_once(' ')
+        .and_then(|(n, rest)| Some((n.parse().ok()?, rest)));
+    number.map_or((None, message), |(n, rest)| (Some(n), rest))
 }
 
 /// Most sessions of a closed workload, as many as a model may have, because each takes memory.
@@ -393,9 +419,7 @@ impl TrafficPart {
                 load,
                 ..part.clone()
             })),
-            TrafficPart::Closed { .. } => {
-                Err("closed sessions have no load: send other traffic".into())
-            }
+            TrafficPart::Closed { .. } => Err("closed sessions have no load".into()),
         }
     }
 }
@@ -414,5 +438,41 @@ impl ModelPart {
             ..Playback::default()
         };
         flowlevel::Plan::new(model, &playback)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_parts_of_an_agent_counted_is_one_warning() {
+        let part = |texts: &[&str]| {
+            let run = RunView {
+                id: 1,
+                part: "client".into(),
+                instance: String::new(),
+                state: "playing".into(),
+                port: 0,
+                datagrams: 0,
+                elapsed_s: 0.0,
+            };
+            let mut view = StatisticsView::new(run, Statistics::default(), 0);
+            view.warnings.extend(texts.iter().map(|&text| Doubt {
+                code: Code::AgentLimit,
+                message: text.into(),
+            }));
+            view
+        };
+        let both = part(&["12 times sending waited", "it was late"]).after(&part(&[
+            "30 times sending waited",
+            "it was late",
+            "5 others",
+        ]));
+        let texts: Vec<&str> = both.warnings.iter().map(|w| &*w.message).collect();
+        assert_eq!(
+            texts,
+            ["42 times sending waited", "it was late", "5 others"]
+        );
     }
 }

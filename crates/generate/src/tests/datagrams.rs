@@ -140,8 +140,35 @@ fn a_source_without_a_socket_has_failed() {
     let role = Role::Client(client_of(vec![to], script, Play::default()));
     let (counts, flows) = play(&Run::new(config(role)).unwrap());
     assert_eq!((counts.sources_begun, counts.sources_ended), (1, 1));
+    assert_eq!((counts.sources_failed, counts.failed), (1, 0));
     assert_eq!(flows.len(), 1);
     assert!(flows[0].datagrams && flows[0].outcome == Outcome::Failed);
+}
+
+/// As a query of which nothing comes back.
+#[test]
+fn a_source_whose_requests_are_never_answered_has_failed() {
+    let server = server();
+    // Takes datagrams, and answers none.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let to = Target {
+        datagrams: silent.local_addr().unwrap().port(),
+        ..target(&server)
+    };
+    let (gap, span, one) = (Dur::from_millis(20), Dur::from_millis(100), burst(1.0, 100));
+    let numbered = |number: u64, down: Burst| match source(UdpKind::Periodic, gap, span, one, down)
+    {
+        Due::Datagrams(source) => Due::Datagrams(UdpSource { number, ..source }),
+        Due::Transfer(_) => panic!("a source"),
+    };
+    let script = Script(vec![numbered(0, one), numbered(1, burst(0.0, 0))]);
+    let role = Role::Client(client_of(vec![to], script, Play::default()));
+    let (counts, mut flows) = play(&Run::new(config(role)).unwrap());
+    flows.sort_by_key(|f| f.session);
+    let outcomes: Vec<Outcome> = flows.iter().map(|f| f.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Failed, Outcome::Done], "{flows:?}");
+    assert!(counts.datagrams_sent > 0 && counts.datagrams_received == 0);
+    assert_eq!((counts.sources_ended, counts.sources_failed), (2, 1));
 }
 
 /// An exchange of many datagrams does not leave at once because there was room for the first one.

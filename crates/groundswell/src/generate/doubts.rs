@@ -2,10 +2,15 @@
 
 use swell_base::{Code, Warning};
 
-use super::{Agents, Refusals};
+use swell_generate::Counts;
+
+use super::{Agents, Refusals, Standing};
 
 /// A note says so if the last transfers took this many seconds longer than the traffic.
 const DRAINED: f64 = 2.0;
+
+/// A share of datagrams above this that did not arrive causes a warning.
+const LOST: f64 = 0.01;
 
 /// A note if the last transfers took much longer than the traffic that was planned, in seconds.
 pub(super) fn drained(seconds: f64, planned: f64) -> Option<Warning> {
@@ -33,6 +38,38 @@ pub(super) fn refused(refusals: Refusals) -> Vec<Warning> {
         all.push(Warning::note(Code::DialInRefused, text));
     }
     all
+}
+
+/// Warnings about datagrams that were sent and did not arrive, for either direction. None if an agent was lost or started
+/// anew: what it sent and received at the end is not known.
+pub(super) fn datagrams_lost(agents: &Agents) -> Vec<Warning> {
+    let all = || agents.clients.iter().chain(&agents.servers);
+    if !agents.lost.is_empty() || all().any(|s| s.returns > 0 || s.statistics.is_none()) {
+        return Vec::new();
+    }
+    let sum = |of: &[Standing], count: fn(&Counts) -> u64| -> u64 {
+        let counted = of.iter().filter_map(|s| s.statistics.as_ref());
+        counted.map(|s| count(&s.counts)).sum()
+    };
+    let (clients, servers) = (&agents.clients, &agents.servers);
+    let directions = [
+        ("clients", clients, "servers", servers),
+        ("servers", servers, "clients", clients),
+    ];
+    let lost = directions.map(|(from, sending, to, receiving)| {
+        let sent = sum(sending, |c| c.datagrams_sent);
+        let lost = sent.saturating_sub(sum(receiving, |c| c.datagrams_received));
+        // The last ones of a run that was cut off are still on their way.
+        (lost as f64 > sent as f64 * LOST).then(|| {
+            let share = 100.0 * lost as f64 / sent as f64;
+            let text = format!(
+                "{lost} of {sent} datagrams from {from} to {to} did not arrive ({share:.1} %): the network lost them, \
+                 or the receiving host had no room for them"
+            );
+            Warning::warning(Code::DatagramsLost, text)
+        })
+    });
+    lost.into_iter().flatten().collect()
 }
 
 /// Reasons to distrust the results, agent by agent.
@@ -102,7 +139,6 @@ pub(super) fn doubts(agents: &Agents) -> Vec<Warning> {
 pub(crate) mod tests {
     use std::time::Duration;
 
-    use super::super::Standing;
     use super::*;
 
     /// An agent with these counts, whose run is in this state.
@@ -117,7 +153,7 @@ pub(crate) mod tests {
             },
             "counts": all, "sessions": 0, "open": 0, "parties": 1, "absent": [], "refused": [],
             "late": { "count": 0, "p50_us": 0.0, "p99_us": 0.0, "p999_us": 0.0, "max_us": 0.0 },
-            "failures": {}, "flows": 0, "warnings": [{ "code": "c", "message": "the same of all" }],
+            "failures": {}, "source_failures": {}, "flows": 0, "warnings": [{ "code": "c", "message": "the same of all" }],
         });
         Standing {
             agent: name.into(),
@@ -175,6 +211,38 @@ pub(crate) mod tests {
             ..agents
         };
         assert!(of(&super::doubts(&counts_only), Code::FlowsLost).is_empty());
+    }
+
+    #[test]
+    fn datagrams_that_do_not_arrive_are_told_for_each_direction() {
+        let sent =
+            |n: u64, m: u64| serde_json::json!({ "datagrams_sent": n, "datagrams_received": m });
+        let told = |client: [u64; 2], server: [u64; 2]| {
+            let clients = vec![
+                agent("a", sent(client[0], client[1])),
+                agent("b", sent(client[0], client[1])),
+            ];
+            let servers = vec![agent("s", sent(server[0], server[1]))];
+            all(clients, servers, &[])
+        };
+        assert_eq!(
+            datagrams_lost(&told([500, 45], [100, 990])),
+            vec![Warning::warning(
+                Code::DatagramsLost,
+                "10 of 100 datagrams from servers to clients did not arrive (10.0 %): the network lost them, or the \
+                 receiving host had no room for them",
+            )]
+        );
+        assert_eq!(datagrams_lost(&told([0, 0], [0, 0])), []);
+        let black = datagrams_lost(&told([500, 0], [0, 0]));
+        assert!(
+            black[0].message.starts_with("1000 of 1000 datagrams"),
+            "{black:?}"
+        );
+        // What an agent counted after it was lost is unknown.
+        let mut lost = told([500, 0], [0, 0]);
+        lost.lost.push("a".into());
+        assert_eq!(datagrams_lost(&lost), []);
     }
 
     #[test]

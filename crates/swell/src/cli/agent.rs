@@ -78,7 +78,7 @@ pub(crate) struct AgentArgs {
     /// kernel otherwise lets others in for milliseconds.
     #[arg(long)]
     pub precise: bool,
-    /// A token that reads metrics and nothing else, for Prometheus.
+    /// A token that reads /metrics and the description of the interface alone, for Prometheus.
     #[arg(long, value_name = "FILE")]
     pub metrics_token_file: Option<PathBuf>,
     /// Send no more than this, all runs together, headers included.

@@ -5,7 +5,7 @@ use swell_generate::agent::Standing;
 use super::{list, mega, shortened, significant};
 use groundswell::generate::Agents;
 
-/// One line per agent; includes unfinished transfers and how long agents were inactive, if there are any. `seconds` is the
+/// One line per agent; includes failed datagram sources, unfinished transfers and how long agents were inactive, if there are any. `seconds` is the
 /// time to which rates relate.
 pub(crate) fn list_of(seconds: f64, agents: &Agents) -> String {
     let all = [("client", &agents.clients), ("server", &agents.servers)];
@@ -14,7 +14,10 @@ pub(crate) fn list_of(seconds: f64, agents: &Agents) -> String {
     let any_away = all().any(|(_, s)| s.returns > 0 || lost(s));
     let unfinished = |s: &Standing| s.statistics.as_ref().map_or(0, |s| s.counts.unfinished);
     let any_unfinished = all().any(|(_, s)| unfinished(s) > 0);
+    let sources = |s: &Standing| s.statistics.as_ref().map_or(0, |s| s.counts.sources_failed);
+    let any_sources = all().any(|(_, s)| sources(s) > 0);
     let mut head = vec!["agent", "done", "failed"];
+    head.extend(any_sources.then_some("sources failed"));
     head.extend(any_unfinished.then_some("unfinished"));
     head.extend(["per s", "MB up", "MB down", "late p99", "latest"]);
     head.extend(any_away.then_some("away"));
@@ -43,6 +46,7 @@ pub(crate) fn list_of(seconds: f64, agents: &Agents) -> String {
             c.done.to_string(),
             c.failed.to_string(),
         ];
+        row.extend(any_sources.then(|| c.sources_failed.to_string()));
         row.extend(any_unfinished.then(|| c.unfinished.to_string()));
         row.extend([
             significant(c.done as f64 / seconds.max(1e-9)),

@@ -24,6 +24,9 @@ pub(crate) fn top(before: &Answer, now: &Answer) -> String {
         );
     }
     text += &format!("background: {} connections open\n", now.background_flows);
+    if !now.follows_flows {
+        return text + "a bridge does not follow the flows that cross it";
+    }
     let mut flows: Vec<_> = since(before, now).into_iter().zip(&now.flows).collect();
     flows.sort_by_key(|(new, _)| std::cmp::Reverse(new[0] + new[1]));
     let mut table = list(&[
@@ -52,5 +55,25 @@ pub(crate) fn top(before: &Answer, now: &Answer) -> String {
     match flows.len().checked_sub(MOST) {
         Some(more) if more > 0 => format!("{text}{table}\nand {more} more"),
         _ => format!("{text}{table}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_follows_flows_has_a_table_of_them() {
+        let answer = |follows_flows| Answer {
+            follows_flows,
+            ..Answer::default()
+        };
+        let shown = |follows| top(&answer(follows), &answer(follows));
+        assert!(shown(true).contains("age, s"));
+        let bridge = shown(false);
+        assert!(
+            !bridge.contains("age, s") && bridge.contains("does not follow"),
+            "{bridge}"
+        );
     }
 }
