@@ -67,7 +67,7 @@ pub(crate) fn run(
     }
     let printed = junit::is_printed(args.junit.as_deref(), json)?;
     let experiment = Experiment::new(source, options(args), rights)?;
-    threshold::check_names(&args.fail_if, &experiment.plan.file)?;
+    threshold::check(&args.fail_if, &experiment.plan.file)?;
     // The run makes its own directory.
     let own = |file: &&PathBuf| files::is_inside(file, experiment.dir());
     let inputs: Vec<PathBuf> = args.experiment.iter().cloned().collect();

@@ -54,7 +54,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
     let session = learn::with_bar(&trace, |progress| {
         Session::new(args.options(client)?, scratch.path(), progress)
     })?;
-    threshold::check_names(&args.fail_if, &session.plan.file)?;
+    threshold::check(&args.fail_if, &session.plan.file)?;
     let line = Arc::new(Line::new(
         rates(&session.plan),
         args.quiet || json || args.compare.is_none(),

@@ -196,6 +196,10 @@ pub struct Quantile {
     pub p: f64,
     /// Seconds; `None` where it cannot be told.
     pub seconds: Option<Estimate>,
+    /// Seconds that it takes at least, by how long the requests were watched; `None` where `seconds` is known, or nothing
+    /// can be told.
+    #[serde(skip)]
+    pub at_least: Option<f64>,
     /// Times as long as without background; `None` without reference, or where it cannot be told.
     /// [`Known`] says how much of it is known.
     pub slowdown: Option<Estimate>,
@@ -419,6 +423,9 @@ fn background(
         .map(|(&p, &seconds)| Quantile {
             p,
             seconds: seconds.filter(|_| told(p, &with.times)),
+            at_least: (seconds.is_none() && told(p, &with.times))
+                .then(|| watched(p, &with.times))
+                .flatten(),
             slowdown: alone.and_then(|alone| slowdown(with, alone, p, asked.end)),
         })
         .collect();
@@ -476,6 +483,14 @@ fn pooled(
 /// Whether there are enough requests for percentile `p` to mean anything.
 fn told(p: f64, groups: &[Vec<Observation>]) -> bool {
     p == 0.5 || groups.iter().map(Vec::len).sum::<usize>() >= FEW
+}
+
+/// The percentile of how long requests were watched: what did not finish takes longer. `None` if that many failed.
+fn watched(p: f64, groups: &[Vec<Observation>]) -> Option<f64> {
+    let mut values: Vec<f64> = groups.iter().flatten().map(|o| o.value).collect();
+    values.sort_by(f64::total_cmp);
+    let rank = ((p * values.len() as f64).ceil() as usize).max(1);
+    values.get(rank - 1).copied().filter(|v| v.is_finite())
 }
 
 /// The ratio of percentile `p` under one condition to that under another, from the valid runs.

@@ -181,7 +181,12 @@ pub fn suggest(name: &str, known: &[&str], label: &str) -> String {
     // Names with a distance above a third of their length are not considered typing errors.
     let close = known
         .iter()
-        .map(|k| (strsim::osa_distance(&name.to_lowercase(), k), k))
+        .map(|k| {
+            (
+                strsim::osa_distance(&name.to_lowercase(), &k.to_lowercase()),
+                k,
+            )
+        })
         .filter(|(distance, k)| *distance <= k.chars().count().div_ceil(3))
         .min_by_key(|(distance, _)| *distance);
     match close {
