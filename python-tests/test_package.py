@@ -194,6 +194,12 @@ def test_a_condition_that_holds_is_told_and_is_no_exception(here):
     assert any(m.startswith("failed: poisson:p50.seconds > 0") for m in crossed.messages)
 
 
+def test_without_an_experiment_the_quick_start_is_run(here):
+    ran = groundswell.run(run__replications=2, run__duration="3s", run__warmup="1s")
+    assert ran.directory.name.startswith("quickstart-")
+    assert 'name = "quickstart"' in (ran.directory / "experiment.toml").read_text()
+
+
 def test_the_same_call_again_reads_what_is_there(here):
     first = groundswell.run(TEXT)
     before = (first.directory / "manifest.json").stat().st_mtime_ns
