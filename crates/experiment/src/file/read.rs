@@ -187,7 +187,10 @@ pub fn suggest(name: &str, known: &[&str], label: &str) -> String {
                 k,
             )
         })
-        .filter(|(distance, k)| *distance <= k.chars().count().div_ceil(3))
+        .filter(|(distance, k)| {
+            let shorter = k.chars().count().min(name.chars().count());
+            *distance <= shorter.div_ceil(3)
+        })
         .min_by_key(|(distance, _)| *distance);
     match close {
         Some((_, k)) => format!("did you mean `{k}`?"),
