@@ -140,7 +140,7 @@ def test_runs_are_compared_with_the_statistics_of_pairs(run, here):
     page = both.report(here / "compared.html").html
     assert "page beside poisson" in page and "10Mbit → 8Mbit" in page
     assert "<iframe" in both._repr_html_()
-    with pytest.raises(groundswell.UsageError, match="differ in more than network.queue: network.rate"):
+    with pytest.raises(groundswell.UsageError, match="do not differ in network.queue, but in network.rate"):
         groundswell.compare(run, slow, by="network.queue")
 
 

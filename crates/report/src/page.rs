@@ -282,7 +282,7 @@ pub(crate) const UNFOLDED: usize = 3;
 /// warnings alone.
 pub(crate) fn more(grave: impl Iterator<Item = bool>, unfolded: usize) -> String {
     let folded: Vec<bool> = grave.skip(unfolded).collect();
-    let warnings = folded.iter().filter(|grave| **grave).count();
+    let warnings = folded.iter().filter(|weighs| **weighs).count();
     let said = |n: usize, more: &str, what: &str| {
         (n > 0).then(|| format!("{n}{more} {what}{}", if n == 1 { "" } else { "s" }))
     };

@@ -74,7 +74,7 @@ pub fn study_html(study: &Study) -> String {
         grave => !doubts(true).is_empty(),
         unfolded => doubts(true).len().max(page::UNFOLDED),
         more => page::more(
-            [doubts(true), doubts(false)].iter().flat_map(|of| vec![of.len() > 0; of.len()]),
+            [true, false].into_iter().flat_map(|grave| vec![grave; doubts(grave).len()]),
             doubts(true).len().max(page::UNFOLDED),
         ),
         doubts => [doubts(true), doubts(false)].concat(),

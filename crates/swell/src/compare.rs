@@ -73,10 +73,15 @@ fn check(c: &RunComparison, by: Option<&str>) -> Result<(), Fail> {
     }
     let keys: Vec<&str> = c.changes.iter().map(|change| &*change.key).collect();
     if c.beside(by).count() == keys.len() {
-        let fail = Fail::usage(format!("{first} and {second} do not differ in {by}"));
+        let same = format!("{first} and {second} do not differ in {by}");
+        let all: Vec<String> = c.changes.iter().map(change).collect();
         return Err(match keys[..] {
-            [] => fail,
-            _ => fail.hint(suggest(by, &keys, "they differ in")),
+            [] => Fail::usage(same),
+            _ => Fail::usage(format!("{same}, but in {}", all.join("; "))).hint(suggest(
+                by,
+                &keys,
+                "they differ in",
+            )),
         });
     }
     let beside: Vec<String> = c.beside(by).map(change).collect();

@@ -168,7 +168,9 @@ pub(crate) fn shard_done(
         "shard {shard} is done: {finished} of {runs} runs are in {}",
         dir.display()
     ));
-    out::say("the same command without --shard does what is missing and joins all of them");
+    out::say(
+        "then run the same command without --shard: it runs what is missing and merges all shards",
+    );
 }
 
 /// Reports the crossed thresholds and returns the exit code of the verdict on `experiment`.
