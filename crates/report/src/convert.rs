@@ -552,7 +552,7 @@ mod tests {
             assert!(a.0 == b.0 && (a.1 - b.1).abs() < 1e-12, "{found:?}");
         }
         let many = [vec![Observation::complete(1.0); FEW_SAMPLES]];
-        let all = KaplanMeier::new(many.iter().flatten().copied());
-        assert_eq!(steps(&many, &all), [(1.0, 1.0)]);
+        let curve = KaplanMeier::new(many.iter().flatten().copied());
+        assert_eq!(steps(&many, &curve), [(1.0, 1.0)]);
     }
 }
