@@ -172,7 +172,6 @@ impl Tap for Exporting {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *state;
         let (network, transport) = state.headers.describe(at, parties, to_server, packet);
-        state.headers.crossed(to_server, packet);
         let (ports, protocol, flags) = match transport {
             Transport::Tcp(tcp) => ([tcp.src_port, tcp.dst_port], 6, Some(packet.seg.flags.0)),
             Transport::Udp {

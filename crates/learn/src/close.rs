@@ -55,6 +55,9 @@ impl Learner {
                                 .sample(hosts[end], Sample::Data, rtt / 1000, flow.start);
                         }
                     }
+                    for (sending, host) in talk.sending.iter().zip(hosts) {
+                        self.hosts.paced(host, sending, flow.last);
+                    }
                     for (rates, host) in talk.rates.iter().zip(hosts) {
                         for &(rate, at) in rates {
                             self.hosts.sample(host, Sample::Up, rate, at);
@@ -103,6 +106,8 @@ impl Learner {
                 h.lost_before,
                 h.lost_beyond,
             );
+            let last = h.last_at().unwrap_or(t.start);
+            self.hosts.paced(hosts[from], &h.sending, last);
         }
         self.counts.tcp(t);
         self.totals.tcp_handshakes += u64::from(t.handshake);

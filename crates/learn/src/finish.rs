@@ -42,7 +42,7 @@ impl Learner {
         }
         let mut paths = Paths::new();
         for s in &mut sessions {
-            paths.place(s);
+            paths.place(s, &self.hosts);
         }
         let [(client_paths, of_clients), (server_paths, of_servers)] =
             paths.finish(&self.hosts, &self.passing, &mut self.counts, &self.options);

@@ -15,7 +15,7 @@ mod openers;
 
 use openers::Opening;
 
-pub(crate) use measured::{Measured, Sample};
+pub(crate) use measured::{Measured, PACE_BIN, Peak, Reservoir, Sample};
 
 #[derive(Debug)]
 struct Host {

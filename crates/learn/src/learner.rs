@@ -342,6 +342,7 @@ impl Learner {
         t.least_gap = self.clock.least_gap();
         let from = usize::from(from_a != s.client_is_a);
         t.passed = self.hosts.passed(s.hosts[from], s.hosts[1 - from]);
+        self.hosts.large(s.hosts[from], p.ip_len, self.now);
         let quiet = self.options.parameters.quiet.as_nanos();
         t.chunks.spare = spare;
         let before = t.chunks.granted();
@@ -363,6 +364,18 @@ impl Learner {
                 Sample::Data
             };
             self.hosts.sample(hosts[end], kind, rtt / 1000, self.now);
+        }
+        self.hosts.delivered(hosts[from], news.delivered, self.now);
+        if let Some(rtt) = news.sending {
+            (self.hosts).sample(hosts[from], Sample::Sending, rtt / 1000, self.now);
+        }
+        for (kind, waited) in [Sample::LostUp, Sample::LostDown]
+            .into_iter()
+            .zip(news.waited)
+        {
+            if let Some(waited) = waited {
+                (self.hosts).sample(hosts[from], kind, waited / 1000, self.now);
+            }
         }
         if let Some(rate) = news.up {
             self.hosts.sample(hosts[from], Sample::Up, rate, self.now);
@@ -454,6 +467,7 @@ impl Learner {
             least_gap: self.clock.least_gap(),
             spare,
         };
+        self.hosts.large(s.hosts[from], p.ip_len, self.now);
         if groups(p)[1] {
             self.hosts.sent(s.hosts[from], p.ip_len);
         }

@@ -1,7 +1,8 @@
 //! Capacity from packet pairs.
 
-/// Maximum number of packet pairs used per connection and direction.
-pub(crate) const MAX_PAIRS: u8 = 24;
+/// Number of packet pairs of a connection and direction that are all used. Of those after them, every second is, then
+/// every fourth, and so on: half as many of each octave. The first ones may be spaced by a sender that is still slow.
+const ALL_PAIRS: u32 = 16;
 /// Smallest packet, in bytes, whose spacing indicates a capacity. For smaller ones, header times and timer
 /// granularity dominate.
 pub(crate) const PAIR_BYTES: u32 = 1000;
@@ -18,7 +19,7 @@ pub(crate) struct Pairs {
     last: Option<Last>,
     /// The latest group of packets stamped so close together that the clock cannot separate them.
     batch: Batch,
-    found: u8,
+    found: Thinned,
 }
 
 /// The last packet.
@@ -40,6 +41,19 @@ struct Batch {
     bytes: u64,
     /// Whether groups of more than one packet were seen. Then only spacings between groups are meaningful.
     seen: bool,
+}
+
+/// Chooses samples of a connection, whose number grows with the logarithm of what there is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Thinned(u32);
+
+impl Thinned {
+    /// Counts a sample. Returns whether it is used.
+    pub(crate) fn take(&mut self) -> bool {
+        self.0 = self.0.saturating_add(1);
+        let step = self.0.checked_next_power_of_two().unwrap_or(1 << 31) / ALL_PAIRS;
+        self.0.is_multiple_of(step.max(1))
+    }
 }
 
 impl Pairs {
@@ -100,9 +114,8 @@ impl Pairs {
             first: large,
             passed,
         });
-        let (bytes, span) = sample.filter(|&(_, span)| span > 0 && self.found < MAX_PAIRS)?;
-        self.found += 1;
-        Some(bytes * 8_000_000 / span)
+        let (bytes, span) = sample.filter(|&(_, span)| span > 0)?;
+        self.found.take().then(|| bytes * 8_000_000 / span)
     }
 
     /// Notes a packet of the other side: it may have triggered the next data packet.

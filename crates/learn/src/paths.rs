@@ -15,7 +15,12 @@
 //! squeezed, or that a capture stamped in one interrupt, lie anywhere. So the mode of the values counts
 //! (Dovrolis, Ramanathan & Moore, IEEE/ACM ToN 12(6), 2004), provided there are enough of them. Swing
 //! takes the median of half of the spacings, which single outliers move where pairs are few. Samples that
-//! do not agree have no mode: at least a third must lie near it.
+//! do not agree have no mode: at least a third must lie near it. Senders space packets, too: by pacing, and by the ACKs
+//! of slower receivers. No link is slower than what its host sends in 20 ms, or receives in 200 ms, again and again.
+//! So pairs below that rate do not count.
+//!
+//! If a host's pairs agree on a lower rate, and its connections keep to it, the host paces each of them (Linux `fq`,
+//! QUIC, BBR). Then each has a path of its own with that capacity.
 //!
 //! Hosts behind one access link share its capacity. If most hosts of a side have the same capacity, hosts
 //! with too few pairs get it, too.
@@ -27,14 +32,18 @@
 //! *Loss.* Lost packets divided by data packets. A ratio from few packets is unreliable, and one large
 //! transfer over a bad path says nothing about other hosts. So each host's ratio is shrunk towards its
 //! side's, the more so the fewer packets it has.
+//!
+//! A host whose transfers fill its own access link loses packets to the queue there. Where the capacity is known,
+//! a replay has that queue, and loses them again. So what the queue lost is not counted: these losses come when
+//! the RTT is long, and others at any RTT.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use swell_base::{Bytes, Dur, Rate, Stream};
 use swell_traffic::{Path, Session};
 
 use crate::doubts::Counts;
-use crate::hosts::{Hosts, Measured, Sample};
+use crate::hosts::{Hosts, Measured, Reservoir, Sample};
 use crate::index::Index;
 use crate::options::Options;
 use crate::queue::{Passing, Queue};
@@ -69,6 +78,8 @@ struct Role {
     index: Index<u32>,
     /// Host, class of the session that used it first, and whether it is on the right.
     hosts: Vec<(u32, u32, bool)>,
+    /// The pace of hosts that pace their connections, by path.
+    paced: BTreeMap<u32, Rate>,
 }
 
 impl Role {
@@ -76,11 +87,18 @@ impl Role {
         Role {
             index: Index::new(),
             hosts: Vec::new(),
+            paced: BTreeMap::new(),
         }
     }
 
-    fn place(&mut self, host: u32, class: u32, right: bool) -> u32 {
+    /// The path of a host. One with a `pace` has another each time.
+    fn place(&mut self, host: u32, class: u32, right: bool, pace: Option<Rate>) -> u32 {
         let next = self.hosts.len() as u32;
+        if let Some(pace) = pace {
+            self.hosts.push((host, class, right));
+            self.paced.insert(next, pace);
+            return next;
+        }
         let i = self.index.get_or_insert(host, next);
         if i == next {
             self.hosts.push((host, class, right));
@@ -103,11 +121,12 @@ impl Paths {
     }
 
     /// Replaces hosts by path indices in a session.
-    pub(crate) fn place(&mut self, s: &mut Session) {
+    pub(crate) fn place(&mut self, s: &mut Session, hosts: &Hosts) {
         let [clients, servers] = &mut self.roles;
-        s.client = clients.place(s.client, s.class, s.outside);
+        s.client = clients.place(s.client, s.class, s.outside, None);
         for c in s.groups.iter_mut().flat_map(|g| &mut g.connections) {
-            c.server = servers.place(c.server, s.class, !s.outside);
+            let pace = hosts.measured(c.server).and_then(pace);
+            c.server = servers.place(c.server, s.class, !s.outside, pace);
         }
     }
 
@@ -212,11 +231,15 @@ fn paths(
     counts: &mut SideCounts,
 ) -> Found {
     let mut sums = [[0.0f64; 2]; 2];
+    let mut counted = BTreeSet::new();
     for h in &role.hosts {
         let Some(m) = hosts.measured(h.0) else {
             continue;
         };
-        let own = beyond[usize::from(h.2)].elsewhere;
+        if !counted.insert(h.0) {
+            continue;
+        }
+        let own = elsewhere(m, &beyond[usize::from(h.2)]);
         for ((sum, [packets, lost]), share) in sums.iter_mut().zip([m.sent, m.received]).zip(own) {
             if packets > 0 {
                 let weight = f64::from(packets).min(PRIOR);
@@ -261,7 +284,17 @@ fn paths(
         counts.hosts += 1;
         counts.by_data += u64::from(o.by_data);
         let [up, down] = lines[usize::from(role.hosts[i].2)];
-        (path.up, path.down) = (path.up.or(up), path.down.or(down));
+        let fits = |line: &Rate, kind: Sample| {
+            let reached = hosts
+                .measured(role.hosts[i].0)
+                .map_or(0, |m| reached(m, kind));
+            line.bps() as f64 * SAME >= f64::from(reached) * 1e3
+        };
+        if let Some(pace) = role.paced.get(&(i as u32)) {
+            path.up = Some(*pace);
+        }
+        path.up = path.up.or(up.filter(|line| fits(line, Sample::Up)));
+        path.down = path.down.or(down.filter(|line| fits(line, Sample::Down)));
         if path.rtt_samples == 0 {
             counts.borrowed += 1;
             let from = alike.get(&role.hosts[i].1).unwrap_or(&donors);
@@ -289,8 +322,29 @@ struct Own {
 /// A host's capacity, if it has at least `pairs` samples and they agree.
 fn capacity(m: &Measured, kind: Sample, pairs: u32) -> Option<Rate> {
     let seen = m.get(kind).filter(|r| r.seen >= pairs)?;
-    let kbit = seen.mode()?;
-    (seen.near(kbit, SAME) >= AGREE).then(|| Rate::from_bps(u64::from(kbit) * 1000))
+    let least = (f64::from(reached(m, kind)) / SAME) as u32;
+    let sound = seen.kept.iter().filter(|k| k.0 >= least).count();
+    let kbit = seen.mode(least).filter(|_| sound >= FEW_PAIRS as usize)?;
+    (seen.near(kbit, SAME, least) >= AGREE).then(|| Rate::from_bps(u64::from(kbit) * 1000))
+}
+
+/// Minimum number of connections that keep to a pace.
+const PACED: u32 = 3;
+
+/// The rate at which a host paces each of its connections, if it does.
+fn pace(m: &Measured) -> Option<Rate> {
+    let pairs = m.get(Sample::Up).filter(|r| r.seen >= SOUND_PAIRS)?;
+    let kbit = pairs.mode(0)?;
+    let slower = f64::from(kbit) * SAME < f64::from(reached(m, Sample::Up));
+    let kept = m.get(Sample::Pace).filter(|r| r.seen >= PACED)?;
+    let agree = pairs.near(kbit, SAME, 0) >= AGREE && kept.near(kbit, SAME, 0) >= 0.5;
+    (slower && agree).then(|| Rate::from_bps(u64::from(kbit) * 1000))
+}
+
+/// The rate that a host kept up in the direction of a capacity, kbit/s.
+fn reached(m: &Measured, kind: Sample) -> u32 {
+    let [sent, received] = m.peaks();
+    if kind == Sample::Up { sent } else { received }
 }
 
 /// A capacity from few pairs, for use where other hosts confirm it.
@@ -316,9 +370,10 @@ fn own_path(
     let (rtt, rtt_samples) = (rtt.unwrap_or(0), timed.map_or(0, |t| t.seen));
     let queue = Dur::from_micros(u64::from(as_seen.saturating_sub(rtt)));
     let seen = |kind: Sample| m.get(kind).map_or(0, |r| r.seen);
+    let elsewhere = elsewhere(m, beyond);
     let loss = |[packets, lost]: [u32; 2], d: usize| {
         let packets = f64::from(packets);
-        let lost = f64::from(lost).min(packets) * beyond.elsewhere[d];
+        let lost = f64::from(lost).min(packets) * elsewhere[d];
         share((lost + PRIOR * pooled[d]) / (packets + PRIOR))
     };
     let up = capacity(m, Sample::Up, SOUND_PAIRS);
@@ -343,6 +398,44 @@ fn own_path(
         queue,
         by_data,
     }
+}
+
+/// The shares of a host's losses, of packets from it and to it, that a replay does not bring about by itself: neither
+/// the queue of the tapped link caused them nor that of the host's own link.
+fn elsewhere(m: &Measured, beyond: &Queue) -> [f64; 2] {
+    let own = [
+        (Sample::Up, Sample::Sending, Sample::LostUp),
+        (Sample::Down, Sample::Data, Sample::LostDown),
+    ];
+    let own = own.map(|(rate, times, lost)| match capacity(m, rate, SOUND_PAIRS) {
+        Some(_) => m
+            .get(times)
+            .zip(m.get(lost))
+            .map_or(1.0, |(t, l)| at_any(t, l)),
+        None => 1.0,
+    });
+    [0, 1].map(|way| beyond.elsewhere[way].min(own[way]))
+}
+
+/// Minimum number of losses for their RTTs to tell a cause.
+const LOSSES: usize = 5;
+
+/// The share of losses that come at any RTT. `times`: RTTs of all packets; `lost`: RTTs when packets were lost. Half
+/// of the losses without a relation to the RTT are below the median; those of a full queue are above it. Where their
+/// number could be by chance (two standard deviations), all are without a relation.
+fn at_any(times: &Reservoir, lost: &Reservoir) -> f64 {
+    let Some(median) = times.quantile(0.5, |v, _| v) else {
+        return 1.0;
+    };
+    //DBG     if std::env::var_os("DBG").is_some() { eprintln!("{:?} LOST {:?}", { let mut k: Vec<u32> = times.kept.iter().map(|k| k.0).collect(); k.sort(); k}, lost.kept); }
+    let losses = lost.kept.len();
+    let below = lost.kept.iter().filter(|(v, _)| *v <= median).count();
+    let share = below as f64 / losses.max(1) as f64;
+    let by_chance = 0.5 - 1.0 / (losses.max(1) as f64).sqrt();
+    if losses < LOSSES || share > by_chance {
+        return 1.0;
+    }
+    2.0 * share
 }
 
 /// Minimum number of hosts with a known capacity for a shared link.

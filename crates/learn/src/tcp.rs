@@ -44,6 +44,9 @@ pub(crate) struct Tracked {
     pub(crate) rtt: [Option<u64>; 2],
     /// The same from the shortest answers to data and timestamps.
     stamps: Stamps,
+    /// The latest RTTs to each end: by its echo of a timestamp, once it has lost data, and by its ACKs of data,
+    /// nanoseconds.
+    latest: [[Option<u64>; 2]; 2],
     /// Progress when the user's next group began, if anything passed since.
     pub(crate) overtaken: Option<Passed>,
     /// Shortest packet spacing that the capture's clock can resolve, nanoseconds.
@@ -75,6 +78,12 @@ pub(crate) struct News {
     /// tap, and of the other end beyond the tap.
     pub(crate) sent: u64,
     pub(crate) lost: [u64; 2],
+    /// RTTs between the tap and the end on whose side packets were lost, when they were, nanoseconds.
+    pub(crate) waited: [Option<u64>; 2],
+    /// Bytes that this packet newly acknowledged, unless some of them had been lost.
+    pub(crate) delivered: u64,
+    /// RTT between the tap and the sender of this data packet, nanoseconds, once it has lost data.
+    pub(crate) sending: Option<u64>,
 }
 
 /// Maximum number of SYN times kept per attempt.
@@ -113,6 +122,7 @@ impl Tracked {
             reset: None,
             rtt: [None, None],
             stamps: Stamps::default(),
+            latest: [[None; 2]; 2],
             overtaken: None,
             least_gap: LEAST_GAP,
             passed: [0; 2],
@@ -274,10 +284,15 @@ impl Tracked {
         if h.has(Header::SYN) {
             self.syn(from, at, ip_len, h, &mut news);
         }
-        if self.rtt.contains(&None)
+        let losing = self.halves.iter().any(|half| half.lost_before > 0);
+        if (losing || self.rtt.contains(&None))
             && let Some((value, echo)) = h.options.timestamps
+            && let Some(took) = self.stamps.packet(from, at, [value, echo])
+            && losing
+            && h.payload > 0
         {
-            self.stamps.packet(from, at, [value, echo]);
+            self.latest[from][0] = Some(took);
+            news.sending = Some(took);
         }
         let round_trip = self.round_trip();
         let quiet = self.pause(quiet);
@@ -312,6 +327,7 @@ impl Tracked {
                 && sample <= LONGEST_RTT
             {
                 self.stamps.sample(from, sample);
+                self.latest[from][1] = Some(sample);
                 news.rtt.get_or_insert((from, false, sample));
             }
             if unseen > 0 {
@@ -341,6 +357,7 @@ impl Tracked {
             allowed: self.halves[to].announced,
             least_gap: self.least_gap,
             passed: self.passed,
+            waited: [self.latest[from][0], self.latest[to][1]],
         };
         let half = &mut self.halves[from];
         let last = half.last_at();

@@ -12,16 +12,16 @@ use serde_json::Value;
 use swell_base::{Code, Warning};
 use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS};
 
+use super::answer::{Answer, MARGIN, PERCENTILES, any, weighed};
+use super::condition::{Condition, Warned, slowdown};
 use super::judge::{self, Judgement};
 use super::loads::Loads;
+use super::measures::judgements;
 use super::numbers::percent;
-use super::own::Paths;
-use super::side::{Side, paragraph};
-use super::validity::Warned;
-use super::words::{Paragraph, tentative};
-use super::{
-    Answer, Asked, Condition, MARGIN, PERCENTILES, any, drift, own, slowdown, validity, values,
-};
+use super::own::{self, Asked, Paths};
+use super::side::{Paragraph, Side, paragraph};
+use super::words::tentative;
+use super::{drift, validity};
 use swell_experiment::file::Foreground;
 use swell_experiment::made_up::MadeUp;
 use swell_experiment::store::Results;
@@ -113,7 +113,7 @@ impl RunComparison {
         judge::correct(conditions.iter_mut().flat_map(|c| &mut c.judged));
         judge::correct(conditions.iter_mut().flat_map(|c| &mut c.beside));
         for c in &mut conditions {
-            c.differs = validity::weighed(judge::answer(&c.judged), &c.withheld, &c.open);
+            c.differs = weighed(judge::answer(&c.judged), &c.withheld, &c.open);
         }
         let differs = any(conditions.iter().map(|c| c.differs));
         RunComparison {
@@ -225,7 +225,7 @@ fn condition(
         bootstrap,
         paths,
     };
-    let mut judged = values::judgements(&asked, &second, &first);
+    let mut judged = judgements(&asked, &second, &first);
     let mut withheld = validity::in_common(&second, &first, &judged);
     for (i, side) in [&first, &second].into_iter().enumerate() {
         let loads = Loads::of(runs[i], name, side);

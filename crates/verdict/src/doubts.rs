@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use swell_base::{Code, Severity, Warning};
 use swell_stats::{MIN_REPLICATIONS, MIN_TAIL_SAMPLES, Replications, quantile_name};
 
+use super::answer::DECISIVE;
+use super::condition::Condition;
+use super::foreground::BackgroundVerdict;
+use super::judge::{Judgement, Statistic};
 use super::loads::Loads;
-use super::values::Asked;
-use super::{BackgroundVerdict, Condition, DECISIVE, Judgement, Statistic};
+use super::own::Asked;
 use swell_experiment::kinds::Part;
 use swell_experiment::measure::{Measure, Source};
 use swell_experiment::observe::Cell;

@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 
 use swell_stats::{KaplanMeier, MIN_REPLICATIONS, Observation, PairedRatio};
 
-use super::values::Pairs;
-use super::{Condition, MARGIN, request_time, values};
+use super::answer::MARGIN;
+use super::condition::{Condition, Pairs, pairs, request_time};
 use swell_experiment::file::Bottleneck;
 use swell_experiment::store::{Results, RunResult};
 
@@ -28,7 +28,7 @@ const NOTHING: f64 = 0.01;
 /// those of the first and of the second. Experiments with network changes or with traffic in time windows are not meant
 /// to be stationary, so they are not tested.
 pub(super) fn of(results: [&Results; 2], [over, under]: [&Condition<'_>; 2]) -> Vec<String> {
-    let pairs = values::pairs(over, under);
+    let pairs = pairs(over, under);
     let both = [(results[0], over), (results[1], under)];
     let changes = |(own, side): &(&Results, &Condition<'_>)| {
         let parts = own.experiment.leaves(side.background);

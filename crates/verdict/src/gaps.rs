@@ -7,7 +7,7 @@
 
 use swell_stats::{KaplanMeier, Observation, PairedRatio};
 
-use super::MARGIN;
+use super::answer::MARGIN;
 
 /// Whether `ratio`, that of percentile `p` of these observations under two conditions, is beyond the margin and no larger
 /// than a gap that both have there, below which the shares of values differ by one request per run at most. A larger

@@ -7,8 +7,8 @@ use swell_stats::{
     samples_beyond, sd, t_quantile,
 };
 
+use super::answer::{Answer, LEVEL, MARGIN};
 use super::ratios::without_interval;
-use super::{Answer, LEVEL, MARGIN};
 use swell_experiment::measure::{Better, Measure};
 
 /// What is compared of a measure.

@@ -44,13 +44,16 @@
 //! # }
 //! ```
 
+mod answer;
 mod compare;
 mod condition;
 mod doubts;
 mod drift;
+mod foreground;
 mod gaps;
 mod judge;
 mod loads;
+mod measures;
 mod numbers;
 mod own;
 mod packets;
@@ -69,40 +72,26 @@ mod words;
 use schemars::JsonSchema;
 use serde::Serialize;
 use swell_base::{Code, Warning};
-use swell_stats::{Bootstrap, Estimate, MIN_REPLICATIONS, Observation, PairedRatio};
+use swell_stats::Bootstrap;
 
-use swell_experiment::file::File;
 use swell_experiment::made_up::MadeUp;
-use swell_experiment::observe::Outcome;
 use swell_experiment::store::Results;
 
+pub use answer::{Answer, LEVEL, MARGIN, PERCENTILES};
+use answer::{any, weighed};
 pub use compare::{ConditionComparison, Difference, RunComparison};
-use condition::{Condition, request_time, request_times};
-pub use condition::{request_observations, valid_runs};
+use condition::Condition;
+pub use condition::{FEW, request_observations, valid_runs};
 pub use doubts::{UNLIKE_TRACE, of_runs as doubts_of_runs};
+pub use foreground::{BackgroundVerdict, ForegroundVerdict, Quantile, Sureness};
+use foreground::{background, sureness};
 pub use judge::{Judgement, Statistic};
-use loads::Loads;
-use own::Paths;
+use measures::judgements;
+use own::Asked;
+pub use parametric::Comparison;
 pub use ratios::Known;
-use ratios::{bounded, without_interval};
+pub use side::Paragraph;
 pub use suite::{Candidate, Suite};
-use values::Asked;
-pub use words::Paragraph;
-
-/// The percentiles of slowdowns.
-pub const PERCENTILES: [f64; 4] = [0.05, 0.5, 0.9, 0.95];
-
-/// The percentiles that decide a question: the median and the tail.
-pub const DECISIVE: [f64; 3] = [0.5, 0.9, 0.95];
-
-/// With fewer requests than this, only the median of their times is known.
-pub const FEW: usize = 20;
-
-/// Equivalence margin: two values within this share of each other, up or down, are equal for practical purposes.
-pub const MARGIN: f64 = 0.10;
-
-/// The confidence level of intervals.
-pub const LEVEL: f64 = 0.95;
 
 /// The answers, one foreground after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -115,6 +104,7 @@ pub struct Verdict {
     pub margin: f64,
 }
 
+<<<<<<< HEAD
 /// The answers for one foreground.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ForegroundVerdict {
@@ -261,6 +251,8 @@ impl Sureness {
     }
 }
 
+=======
+>>>>>>> main
 impl Verdict {
     /// Computes the verdict on `results`.
     pub fn of(results: &Results) -> Verdict {
@@ -287,7 +279,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
         .map(|background| Condition::new(results, name, background, &bootstrap))
         .collect();
     let file = &results.experiment;
-    let asked = asked(file, name, &conditions, bootstrap);
+    let asked = Asked::of(file, name, &conditions, bootstrap);
     let reference = listed.iter().position(|b| b.is_none());
     let mut backgrounds: Vec<BackgroundVerdict> = conditions
         .iter()
@@ -303,7 +295,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
     for b in &mut backgrounds {
         b.matters = b
             .matters
-            .map(|_| validity::weighed(judge::answer(&b.judged), &b.withheld, &b.open));
+            .map(|_| weighed(judge::answer(&b.judged), &b.withheld, &b.open));
     }
     let mut comparisons: Vec<Comparison> = conditions
         .iter()
@@ -326,7 +318,7 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
             w.cell.foreground == name && w.warning.code == Code::UnroutablePackets
         });
     if idle {
-        validity::nothing_sent(name, &mut backgrounds, &mut comparisons);
+        nothing_sent(name, &mut backgrounds, &mut comparisons);
     }
 
     let target = file.run.suite.as_deref();
@@ -366,22 +358,22 @@ fn foreground<'r>(results: &'r Results, name: &'r str, heavy: usize) -> Foregrou
     verdict
 }
 
-/// What is asked about a foreground.
-fn asked(file: &File, name: &str, conditions: &[Condition<'_>], bootstrap: Bootstrap) -> Asked {
-    let own = || file.foreground.iter().filter(|f| f.name() == name);
-    let paths = own().next().map(|f| Paths::of_all(file.ways(&f.route())));
-    let paths = paths.unwrap_or_default();
-    let all = || conditions.iter().flat_map(|c| c.runs.iter().flatten());
-    Asked {
-        directions: own::directions(own().next(), &paths, all().copied()),
-        datagrams: own().any(|f| f.is_open_loop()) && own::are_timed(all().copied()),
-        useful: own().all(|f| f.program().is_none()) && own::know_useful(all().copied()),
-        sizes: own().flat_map(|f| f.sizes()).copied().collect(),
-        measures: own().flat_map(|f| f.measures()).collect(),
-        program: own().any(|f| f.program().is_some()),
-        end: file.run.duration.as_secs_f64(),
-        bootstrap,
-        paths,
+/// Withholds every answer about an application that sent nothing over the network, with this as the only reason for it.
+fn nothing_sent(
+    foreground: &str,
+    backgrounds: &mut [BackgroundVerdict],
+    comparisons: &mut [Comparison],
+) {
+    let reason = vec![format!(
+        "{foreground} sent no packet in any run, so nothing of the network was measured"
+    )];
+    for b in backgrounds.iter_mut().filter(|b| b.matters.is_some()) {
+        b.matters = Some(Answer::Unclear);
+        b.withheld.clone_from(&reason);
+    }
+    for c in comparisons {
+        c.enough = Answer::Unclear;
+        c.withheld.clone_from(&reason);
     }
 }
 
@@ -392,15 +384,16 @@ pub fn levels(results: &Results, foreground: &str) -> Vec<(String, Vec<Judgement
     let listed = results.experiment.background.iter();
     let new = |background| Condition::new(results, foreground, background, &bootstrap);
     let conditions: Vec<Condition<'_>> = listed.map(new).collect();
-    let asked = asked(&results.experiment, foreground, &conditions, bootstrap);
+    let asked = Asked::of(&results.experiment, foreground, &conditions, bootstrap);
     let each = conditions.iter().map(|c| {
-        let found = values::judgements(&asked, c, c);
+        let found = judgements(&asked, c, c);
         let judged = found.judged.into_iter().chain(found.beside).collect();
         (c.background.name().into(), judged)
     });
     each.collect()
 }
 
+<<<<<<< HEAD
 fn background(
     results: &Results,
     foreground: &str,
@@ -577,5 +570,7 @@ fn sureness(
     }
 }
 
+=======
+>>>>>>> main
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::Condition;
+use super::condition::Condition;
 use super::numbers::{WAYS, mega};
 use swell_experiment::file::{Bottleneck, LoadBasis};
 use swell_experiment::kinds::Part;

@@ -1,16 +1,38 @@
-//! Counts of a run's foreground at the links of its path.
+//! What is asked about a foreground, and the counts of its packets at the links of its path.
 
 use std::ops::Range;
 
-use swell_base::Dur;
-use swell_experiment::file::{ACCESS_DELAY, File, Foreground};
-use swell_experiment::measure::{GOODPUT_EACH_WAY, MeasureSample};
+use swell_base::Bytes;
+use swell_experiment::file::{File, Foreground};
+use swell_experiment::measure::{GOODPUT_EACH_WAY, Measure, MeasureSample};
 use swell_experiment::observe::Delay;
 use swell_experiment::store::RunResult;
+use swell_stats::Bootstrap;
 
+use super::condition::Condition;
 use super::judge::Statistic;
-use super::streams::{HEADERS, WORD};
-use super::values::Asked;
+
+/// What the verdict asks about a foreground.
+pub(super) struct Asked {
+    /// Its measures.
+    pub measures: Vec<Measure>,
+    /// Whether it is a real program. What one of its requests fetches may then depend on the network.
+    pub program: bool,
+    /// Length of a run, seconds.
+    pub end: f64,
+    /// Resampling for the intervals of pooled percentiles.
+    pub bootstrap: Bootstrap,
+    /// The links on its path.
+    pub paths: Paths,
+    /// The directions in which it sends data, most of it first: 0 is from its clients, 1 is towards them.
+    pub directions: Vec<usize>,
+    /// Whether it sends datagrams, whose delays are known.
+    pub datagrams: bool,
+    /// Whether it is simulated, and all runs know which bytes were of use to it.
+    pub useful: bool,
+    /// The sizes of the objects that its clients request in turn; empty if they are no such list.
+    pub sizes: Vec<Bytes>,
+}
 
 /// The links that a foreground crosses, by name and direction: first from its clients, then towards them.
 pub(super) type Ways = [Vec<(String, u8)>; 2];
@@ -55,30 +77,12 @@ pub(super) struct Own<'r> {
     pub dropped: u64,
 }
 
-/// One-way propagation delay of a foreground's path with its access links, up and down, before any change, seconds; zero
-/// for a foreground that the file does not have.
-pub(super) fn propagation(file: &File, foreground: &str) -> [f64; 2] {
-    let Some(own) = file.foreground.iter().find(|f| f.name() == foreground) else {
-        return [0.0; 2];
-    };
-    let links = file.links();
-    let sum = |way: &Vec<(String, u8)>| {
-        let of = |(name, direction): &(String, u8)| {
-            let link = links.iter().find(|l| l.name == *name)?;
-            Some(link.keys.directions()[usize::from(*direction)].delay)
-        };
-        way.iter().filter_map(of).sum::<Dur>()
-    };
-    let ways = file.ways(&own.route()).each_ref().map(sum);
-    let both = ways[0] + ways[1];
-    // A packet crosses one access link at each end.
-    let access = match (own.delay(), file.network.rtt) {
-        (Some(access), _) => access * 2,
-        (None, Some(rtt)) => rtt.saturating_sub(both).scale(0.5),
-        (None, None) => ACCESS_DELAY * 2,
-    };
-    ways.map(|way| (way + access).as_secs_f64())
-}
+/// Headers of a packet: IPv6, and TCP with time stamps.
+pub(super) const HEADERS: u64 = 72;
+
+/// Traffic with a smaller mean payload per packet, in bytes, is requests and short answers. Voice is a stream, and has
+/// 172 bytes.
+pub(super) const WORD: u64 = 100;
 
 /// The directions in which a foreground sends data, most of it first: 0 is up, 1 is down.
 pub(super) fn directions<'r>(
@@ -152,6 +156,30 @@ fn own<'r>(run: &'r RunResult, (link, direction): &(String, u8)) -> Option<Own<'
 }
 
 impl Asked {
+    /// What is asked about a foreground.
+    pub(super) fn of(
+        file: &File,
+        name: &str,
+        conditions: &[Condition<'_>],
+        bootstrap: Bootstrap,
+    ) -> Asked {
+        let own = || file.foreground.iter().filter(|f| f.name() == name);
+        let paths = own().next().map(|f| Paths::of_all(file.ways(&f.route())));
+        let paths = paths.unwrap_or_default();
+        let all = || conditions.iter().flat_map(|c| c.runs.iter().flatten());
+        Asked {
+            directions: directions(own().next(), &paths, all().copied()),
+            datagrams: own().any(|f| f.is_open_loop()) && are_timed(all().copied()),
+            useful: own().all(|f| f.program().is_none()) && know_useful(all().copied()),
+            sizes: own().flat_map(|f| f.sizes()).copied().collect(),
+            measures: own().flat_map(|f| f.measures()).collect(),
+            program: own().any(|f| f.program().is_some()),
+            end: file.run.duration.as_secs_f64(),
+            bootstrap,
+            paths,
+        }
+    }
+
     /// Whether this is a program that sent nothing over the network in any of these runs.
     pub(super) fn is_idle<'r>(&self, mut runs: impl Iterator<Item = &'r RunResult>) -> bool {
         let quiet = |run: &RunResult| {

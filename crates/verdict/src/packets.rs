@@ -2,10 +2,12 @@
 
 use swell_stats::{MIN_TAIL_SAMPLES, quantile_name, samples_beyond};
 
+use super::answer::{DECISIVE, MARGIN};
+use super::condition::{Condition, Pairs};
 use super::judge::Statistic;
 use super::numbers::{WAYS, digits};
-use super::values::{Asked, Found, Pairs, asked_for};
-use super::{Condition, DECISIVE, MARGIN};
+use super::own::Asked;
+use super::values::{Found, asked_for};
 use swell_experiment::measure::Measure;
 use swell_experiment::store::RunResult;
 

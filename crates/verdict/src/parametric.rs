@@ -2,14 +2,42 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use swell_experiment::store::Results;
+use swell_stats::Estimate;
 
+use super::answer::{Answer, PERCENTILES, any, weighed};
+use super::condition::{Condition, slowdown};
+use super::judge::{self, Judgement};
 use super::loads::Loads;
-use super::values::Asked;
-use super::{
-    Answer, Comparison, Condition, Judgement, PERCENTILES, any, drift, judge, slowdown, validity,
-    values,
-};
+use super::measures::judgements;
+use super::own::Asked;
+#[cfg(doc)]
+use super::ratios::Known;
+use super::{drift, validity};
+
+/// Traffic that stands for real one against a parametric background of the same mean rate.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Comparison {
+    /// The background that stands for real traffic: learnt, sessions, an imitation or a replay.
+    pub learnt: String,
+    /// The parametric one.
+    pub parametric: String,
+    /// Its kind, as the file writes it.
+    pub kind: &'static str,
+    /// Percentile behind learnt traffic over percentile behind the parametric one, by
+    /// [`PERCENTILES`]; `None` where it cannot be told. [`Known`] says how much of each is known.
+    pub ratios: Vec<(f64, Option<Estimate>)>,
+    /// What the answer rests on.
+    pub judged: Vec<Judgement>,
+    /// Why the two cannot be compared; empty where they can.
+    pub withheld: Vec<String>,
+    /// Why nobody may say that the parametric one is enough.
+    pub open: Vec<String>,
+    /// Whether the parametric one is enough: everything judged within the margin.
+    pub enough: Answer,
+}
 
 /// Compares what stands for real traffic with a parametric background of the same mean rate.
 pub(super) fn compare(
@@ -20,7 +48,7 @@ pub(super) fn compare(
     parametric: &Condition<'_>,
 ) -> Comparison {
     let ratio = |p: f64| (p, slowdown(learnt, parametric, p, asked.end));
-    let mut found = values::judgements(asked, learnt, parametric);
+    let mut found = judgements(asked, learnt, parametric);
     let [a, b] = [learnt, parametric].map(|c| Loads::of(results, foreground, c));
     found
         .open
@@ -54,7 +82,7 @@ pub(super) fn decide(comparisons: &mut [Comparison]) {
         let ps = judge::p_insufficient(&judged);
         for (c, p) in own.iter_mut().zip(ps) {
             let lacking = judge::sufficient(&c.judged, p).inverted();
-            c.enough = validity::weighed(lacking, &c.withheld, &c.open).inverted();
+            c.enough = weighed(lacking, &c.withheld, &c.open).inverted();
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Ratios of percentiles as tables and figures show them, and request times with finite bounds.
 
-use swell_stats::{Estimate, Observation};
+use swell_stats::{Bootstrap, Estimate, Observation, Replications};
 
 /// Caps observations at `end` seconds, the length of a run. The lower bound of a failed request is infinite, but ratios
 /// need finite bounds.
@@ -55,4 +55,19 @@ pub(super) fn without_interval(e: Estimate) -> Estimate {
         },
         _ => e,
     }
+}
+
+/// Percentiles of observations pooled over all replications, with bootstrap intervals over replications; `None` where a
+/// percentile cannot be estimated.
+pub(super) fn pooled(
+    bootstrap: &Bootstrap,
+    groups: &[Vec<Observation>],
+    percentiles: &[f64],
+) -> Vec<Option<Estimate>> {
+    if groups.is_empty() {
+        return vec![None; percentiles.len()];
+    }
+    let all = Replications::censored(groups);
+    let found = bootstrap.quantiles(&all, percentiles);
+    found.into_iter().map(|e| e.map(without_interval)).collect()
 }

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use swell_base::Bytes;
 use swell_stats::{Observation, cov};
 
-use super::values::{Asked, Found, Pairs};
-use super::{DECISIVE, MARGIN};
+use super::answer::{DECISIVE, MARGIN};
+use super::condition::Pairs;
+use super::own::Asked;
+use super::values::Found;
 use swell_experiment::measure::Measure;
 use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::RunResult;

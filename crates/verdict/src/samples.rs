@@ -1,14 +1,12 @@
 //! Values of a measure that the foreground reports itself: percentiles of them, and the mean of each run.
 
-use swell_stats::{
-    MIN_TAIL_SAMPLES, Observation, PairedRatio, mean, quantile_name, samples_beyond,
-};
+use swell_stats::{MIN_TAIL_SAMPLES, Observation, quantile_name, samples_beyond};
 
-use super::judge::enough;
-use super::numbers::digits;
+use super::answer::DECISIVE;
+use super::condition::Pairs;
+use super::own::Asked;
 use super::requests::{few_take_most, numbers_differ};
-use super::values::{Asked, Found, Groups, Pairs, asked_for, levels, tail_is_missing, value};
-use super::{DECISIVE, MARGIN};
+use super::values::{Found, Groups, asked_for, levels, value};
 use swell_experiment::measure::Measure;
 use swell_experiment::store::RunResult;
 
@@ -51,45 +49,6 @@ impl Found {
             }
             Values::Few => self.mean(measure, pairs, value),
         }
-    }
-
-    /// The reason why nobody may say that nothing differs, where the last percentile of a measure is not judged, and it or
-    /// the mean of the same values lies beyond the margin. Its interval is not known, but what is seen is no equality.
-    pub(super) fn seen_beyond(
-        &self,
-        measure: &Measure,
-        [over, under]: [&[Vec<Observation>]; 2],
-    ) -> Option<String> {
-        let last = DECISIVE.len() - 1;
-        let p = asked_for(measure)[last];
-        let ratio = match self.paired {
-            true => PairedRatio::of(over, under, p),
-            false => PairedRatio::independent(over, under, p),
-        };
-        if ratio.is_some() && enough(over, p) && enough(under, p) {
-            return None;
-        }
-        let means = [over, under].map(|groups| -> Vec<f64> {
-            let each = groups.iter();
-            let of = |own: &Vec<Observation>| own.iter().map(|o| o.value).collect::<Vec<f64>>();
-            each.filter_map(|own| mean(&of(own))).collect()
-        });
-        let of_means = match self.paired {
-            true => PairedRatio::of_values(&means[0], &means[1]),
-            false => PairedRatio::independent_values(&means[0], &means[1]),
-        };
-        let beyond = |of: Option<PairedRatio>| {
-            let value = of?.value();
-            (value.ln().abs() > MARGIN.ln_1p()).then_some(value)
-        };
-        let tail = quantile_name(p);
-        let shown = beyond(ratio).map(|x| (tail.clone(), x));
-        let (what, x) = shown.or_else(|| Some(("mean".to_owned(), beyond(of_means)?)))?;
-        let reason = tail_is_missing(measure, [over, under], last);
-        Some(format!(
-            "{reason}, and the {what} seen is {} times as large",
-            digits(x)
-        ))
     }
 }
 

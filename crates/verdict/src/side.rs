@@ -1,13 +1,29 @@
-//! A paragraph on the sides of a question: one sentence for all of them, or the answer and a line for each.
+//! Judgements in phrases, and a paragraph on the sides of a question: one sentence for all of them, or the answer and a
+//! line for each.
 
-use super::judge::Judgement;
-use super::numbers::percent;
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use swell_stats::quantile_name;
+
+use super::answer::{Answer, DECISIVE, MARGIN};
+use super::judge::{Judgement, Statistic};
+use super::numbers::{digits, percent, quantity, times};
 use super::ratios::Known;
-use super::words::{Paragraph, phrases, short, telling};
-use super::{Answer, MARGIN, validity};
+use swell_experiment::measure::{Better, COMPLETION_TIME};
 
 /// Maximum length of a single-sentence paragraph, characters: four lines of a terminal.
 const SENTENCE: usize = 320;
+
+/// An answer, and a line for each background that it rests on, where the answer does not name them.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Paragraph {
+    /// The answer, in one or two sentences.
+    pub text: String,
+    /// Empty where the text says everything.
+    pub lines: Vec<String>,
+}
 
 /// What sentences and lines need to know about a comparison: a background with its reference, or two backgrounds.
 pub(super) struct Side<'v> {
@@ -50,7 +66,7 @@ impl Side<'_> {
             Answer::No => format!(
                 "{figures}, which is within {}{}",
                 percent(MARGIN),
-                validity::judged_up_to(self.judged)
+                judged_up_to(self.judged)
             ),
             Answer::Unclear => format!("{figures}, which settles nothing{}", self.reasons()),
         }
@@ -63,7 +79,7 @@ impl Side<'_> {
             return format!("{text}: {}", self.withheld.join(", "));
         }
         if self.answer == Answer::No {
-            text += &validity::judged_up_to(self.judged);
+            text += &judged_up_to(self.judged);
         }
         if self.judged.is_empty() {
             return format!("{text}: nothing could be compared{}", self.reasons());
@@ -225,4 +241,160 @@ fn left_out(sides: &[Side<'_>], most: &Judgement) -> String {
             side.all_reasons()
         )
     })
+}
+
+/// How far into the bad tail percentiles were judged, for the end of a sentence, such as " up to p50 of time"; empty where
+/// all measures were judged to the largest of [`DECISIVE`]. It speaks of the measure of which the least was judged.
+pub(super) fn judged_up_to(judged: &[Judgement]) -> String {
+    let percentiles = judged.iter().filter_map(|j| match j.statistic {
+        // How far into the bad tail it is, whichever end that is.
+        Statistic::Percentile(p) => match j.better {
+            Better::Lower => Some((j, p, p)),
+            Better::Higher => Some((j, p, 1.0 - p)),
+        },
+        Statistic::Mean => None,
+    });
+    let mut furthest: BTreeMap<&str, (&Judgement, f64, f64)> = BTreeMap::new();
+    for found in percentiles {
+        let own = furthest.entry(&found.0.measure).or_insert(found);
+        if found.2 > own.2 {
+            *own = found;
+        }
+    }
+    let alone = furthest.len() == 1;
+    let least = furthest.into_values().min_by(|a, b| a.2.total_cmp(&b.2));
+    // `1 - p` is not exact.
+    let short = |badness: f64| DECISIVE.iter().any(|&p| p > badness + 1e-9);
+    let Some((j, p, _)) = least.filter(|found| short(found.2)) else {
+        return String::new();
+    };
+    let to = match j.better {
+        Better::Lower => "up to",
+        Better::Higher => "down to",
+    };
+    let name = quantile_name(p);
+    match alone {
+        true => format!(" {to} {name}"),
+        false => format!(" {to} {name} of {}", j.measure),
+    }
+}
+
+/// The smallest and the largest ratio among those that show a difference or, if none does, among all. Both are needed:
+/// with responsive traffic the median may improve while the tail gets worse.
+pub(super) fn telling<'j>(judged: &[&'j Judgement]) -> Vec<&'j Judgement> {
+    let differs = judged.iter().any(|j| j.differs());
+    // Also report large ratios in the opposite direction that chance alone does not explain.
+    let better = |j: &Judgement| (j.ratio.value < 1.0) == (j.better == Better::Lower);
+    let far = |j: &Judgement| (j.ratio.value.ln()).abs() > MARGIN.ln_1p();
+    let against = |j: &Judgement| {
+        let shown = judged.iter().filter(|k| k.differs());
+        let apart = j.ratio.low > 1.0 || j.ratio.high < 1.0;
+        far(j)
+            && apart
+            && shown.clone().count() > 0
+            && shown.clone().all(|k| better(k) != better(j))
+    };
+    let shown: Vec<&Judgement> = judged
+        .iter()
+        .copied()
+        .filter(|j| !differs || j.differs() || against(j))
+        // Omit events that never happened, unless nothing happened at all.
+        .filter(|j| !j.never() || judged.iter().all(|k| k.never()))
+        .collect();
+    if let Some(open) = unsettled(&shown).filter(|_| !differs) {
+        return open;
+    }
+    let by_value = |a: &&&Judgement, b: &&&Judgement| a.ratio.value.total_cmp(&b.ratio.value);
+    let (Some(&least), Some(&most)) =
+        (shown.iter().min_by(by_value), shown.iter().max_by(by_value))
+    else {
+        return Vec::new();
+    };
+    if least.statistic == most.statistic && least.measure == most.measure {
+        vec![most]
+    } else {
+        vec![least, most]
+    }
+}
+
+/// Of what is not settled the judgement with the widest interval, and the other one that is farthest from one; `None` if
+/// there is none or there are no intervals.
+fn unsettled<'j>(shown: &[&'j Judgement]) -> Option<Vec<&'j Judgement>> {
+    let of_runs = |j: &&&Judgement| !j.equal && j.ratio.replications > 1;
+    let open = || shown.iter().filter(of_runs).copied();
+    let width = |j: &Judgement| (j.ratio.high / j.ratio.low).ln();
+    let widest = open().max_by(|a, b| width(a).total_cmp(&width(b)))?;
+    let others = open().filter(|j| !std::ptr::eq(*j, widest));
+    let far = |j: &Judgement| j.ratio.value.ln().abs();
+    let other = others.max_by(|a, b| far(a).total_cmp(&far(b)));
+    Some(std::iter::once(widest).chain(other).collect())
+}
+
+/// For example "the median request takes 1.2 times (1.1 to 1.3) and the p90 takes 2 times (1.8 to 2.2) as long as".
+fn phrases(judged: &[&Judgement]) -> String {
+    let last = judged.len().saturating_sub(1);
+    let each: Vec<String> = judged
+        .iter()
+        .enumerate()
+        .map(|(i, j)| {
+            if let Some([with, without]) = j.values_apart() {
+                let (with, without) = (quantity(with, &j.unit), quantity(without, &j.unit));
+                return format!("{} {with} against {without}", subject(j));
+            }
+            let unit = match (is_time(j), i == last) {
+                // If both are times or neither is, only the last one names the unit.
+                (time, false) if time == is_time(judged[last]) => "",
+                (true, false) => " as long",
+                (true, true) => " as long as",
+                (false, false) => "",
+                (false, true) => " that",
+            };
+            format!("{} {}{unit}", subject(j), times(&j.ratio))
+        })
+        .collect();
+    each.join(" and ")
+}
+
+fn is_time(j: &Judgement) -> bool {
+    j.measure == COMPLETION_TIME.name
+}
+
+fn subject(j: &Judgement) -> String {
+    match j.statistic {
+        Statistic::Percentile(0.5) if is_time(j) => "the median request takes".into(),
+        Statistic::Percentile(p) if is_time(j) => format!("the {} takes", quantile_name(p)),
+        Statistic::Percentile(0.5) => format!("the median of {} is", j.measure),
+        Statistic::Percentile(p) => format!("the {} of {} is", quantile_name(p), j.measure),
+        Statistic::Mean => format!("{} is", j.measure),
+    }
+}
+
+/// For example "p90 ×2.53 (2.30–2.77)".
+fn short(j: &Judgement) -> String {
+    let name = match j.statistic {
+        Statistic::Percentile(0.5) if is_time(j) => "median".into(),
+        Statistic::Percentile(p) if is_time(j) => quantile_name(p),
+        Statistic::Percentile(p) => format!("{} {}", j.measure, quantile_name(p)),
+        Statistic::Mean => j.measure.clone(),
+    };
+    let e = &j.ratio;
+    if let Some([with, without]) = j.values_apart() {
+        return format!(
+            "{name} {} against {}",
+            quantity(with, &j.unit),
+            quantity(without, &j.unit)
+        );
+    }
+    let factor = match Known::of(e) {
+        Known::AtLeast(low) => format!("at least ×{}", digits(low)),
+        Known::AtMost(high) => format!("at most ×{}", digits(high)),
+        Known::Value => format!("×{}", digits(e.value)),
+        Known::Interval => format!(
+            "×{} ({}–{})",
+            digits(e.value),
+            digits(e.low),
+            digits(e.high)
+        ),
+    };
+    format!("{name} {factor}")
 }

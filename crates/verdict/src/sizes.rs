@@ -5,18 +5,16 @@ use std::collections::BTreeSet;
 
 use swell_base::Bytes;
 
-use super::condition::request_time;
+use super::answer::{LEVEL, MARGIN};
+use super::condition::{Pairs, request_time};
+use super::own::Asked;
 use super::ratios::bounded;
 use super::requests::{few_take_most, mean_time};
-use super::values::{Asked, Found, Groups, Pairs, levels, value};
-use super::{LEVEL, MARGIN};
+use super::values::{Found, Groups, TIME_OF, levels, value};
 use swell_experiment::measure::{COMPLETION_TIME, FIRST_BYTE, GOODPUT, MEAN_TIME, REQUEST_RATE};
 use swell_experiment::observe::{Outcome, Request};
 use swell_experiment::store::RunResult;
 use swell_stats::{mean, sd, t_quantile};
-
-/// What the names of the times of requests of one size begin with.
-pub(super) const TIME_OF: &str = "time of ";
 
 /// More sizes than this are not judged one by one.
 const MOST_SIZES: usize = 4;

@@ -2,20 +2,13 @@
 
 use swell_stats::mean;
 
-use super::own::Own;
-use super::values::{Asked, Pairs};
+use super::condition::Pairs;
+use super::own::{Asked, HEADERS, Own, WORD};
 use swell_experiment::measure::{BUILT_IN, Measure};
 use swell_experiment::observe::Request;
 
 /// A foreground that carries more than this many times the bytes of its responses does more than make requests.
 const ELSEWHERE: u64 = 2;
-
-/// Headers of a packet: IPv6, and TCP with time stamps.
-pub(super) const HEADERS: u64 = 72;
-
-/// Traffic with a smaller mean payload per packet, in bytes, is requests and short answers. Voice is a stream, and has
-/// 172 bytes.
-pub(super) const WORD: u64 = 100;
 
 /// Packets of the foreground in all runs, both ways, and their payload in bytes.
 fn carried(asked: &Asked, pairs: &Pairs<'_>) -> (u64, u64) {

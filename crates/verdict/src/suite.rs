@@ -8,8 +8,14 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::answer::{Answer, LEVEL, MARGIN, weighed};
+use super::condition::Condition;
+use super::judge::{self, Judgement};
 use super::loads::Loads;
-use super::{Answer, Asked, Condition, Judgement, LEVEL, MARGIN, drift, judge, validity, values};
+use super::measures::judgements;
+use super::own::Asked;
+use super::values::Found;
+use super::{drift, validity};
 use swell_experiment::store::Results;
 
 /// Which background is enough.
@@ -63,7 +69,7 @@ pub(super) fn of(
     let others = conditions.iter().filter(|c| c.background.name() != name);
     let mut candidates: Vec<Candidate> = others
         .map(|c| {
-            let mut found = values::judgements(asked, target, c);
+            let mut found = judgements(asked, target, c);
             found
                 .open
                 .extend(validity::lacking(results, target.background));
@@ -117,7 +123,7 @@ pub(super) fn of(
 
 impl Candidate {
     /// A candidate with its judgements; the other fields are not yet set.
-    pub(super) fn new(found: values::Found) -> Candidate {
+    pub(super) fn new(found: Found) -> Candidate {
         Candidate {
             background: String::new(),
             kind: "",
@@ -143,7 +149,7 @@ pub(super) fn decide(candidates: &mut [Candidate]) {
     for (c, p) in candidates.iter_mut().zip(ps) {
         c.p = p;
         let answer = judge::sufficient(&c.judged, p);
-        c.sufficient = validity::weighed(answer.inverted(), &c.withheld, &c.open).inverted();
+        c.sufficient = weighed(answer.inverted(), &c.withheld, &c.open).inverted();
         if c.sufficient == Answer::Unclear && c.withheld.is_empty() && c.open.is_empty() {
             let now = c.judged.iter().map(|j| j.ratio.replications).max();
             let beyond = c

@@ -1,7 +1,8 @@
 use super::*;
 use swell_experiment::file::{self, Background};
-use swell_experiment::observe::{Cell, LinkTotals, Observations, Request};
+use swell_experiment::observe::{Cell, LinkTotals, Observations, Outcome, Request};
 use swell_experiment::store::{Manifest, RunResult};
+use swell_stats::MIN_REPLICATIONS;
 
 mod counts;
 mod covered;
@@ -114,11 +115,11 @@ fn results(replications: u32, stretch: impl Fn(&str, f64) -> f64) -> Results {
 fn condition<'r>(results: &'r Results, background: &'r Background) -> Condition<'r> {
     Condition {
         background,
-        runs: validity::runs(results, "web", background.name()),
+        runs: condition::runs(results, "web", background.name()),
         times: Vec::new(),
         seconds: vec![None; PERCENTILES.len()],
         paired: true,
-        warned: validity::Warned::default(),
+        warned: condition::Warned::default(),
         failing: Vec::new(),
         propagation: [0.0; 2],
         of_run: None,

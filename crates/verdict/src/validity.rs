@@ -1,76 +1,20 @@
 //! Whether the runs support an answer at all.
 
-use std::collections::BTreeMap;
-
 use swell_base::{Code, Severity};
-use swell_stats::{MIN_REPLICATIONS, mean, quantile_name};
+use swell_stats::{MIN_REPLICATIONS, mean};
 
-use super::condition::names;
-use super::judge::{Judgement, Statistic};
+use super::answer::MARGIN;
+use super::condition::{Condition, names, pairs};
 use super::loads::Loads;
 use super::numbers::quantity;
 use super::values::Found;
-use super::{Answer, BackgroundVerdict, Comparison, Condition, DECISIVE, MARGIN, values};
 use swell_experiment::kinds::Part;
-use swell_experiment::measure::{Better, Failing};
+use swell_experiment::measure::Failing;
 use swell_experiment::observe::{Outcome, Request};
-use swell_experiment::store::{Results, RunResult};
+use swell_experiment::store::Results;
 
 /// A program does not work if more than this share of its requests fail or are given up without background traffic.
 const BROKEN: f64 = 0.10;
-
-/// The runs of `foreground` beside `background` by replication; `None` for those that were late.
-pub(super) fn runs<'r>(
-    results: &'r Results,
-    foreground: &'r str,
-    background: &'r str,
-) -> Vec<Option<&'r RunResult>> {
-    results
-        .of(foreground, background)
-        .map(|run| {
-            let late = results
-                .manifest
-                .run_warnings
-                .iter()
-                .any(|w| w.cell == run.cell && w.warning.code == Code::EmulatorLate);
-            (!late).then_some(run)
-        })
-        .collect()
-}
-
-/// Runs with warnings that bear on what can be compared.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Warned {
-    /// Runs in which no request shows, so that whole runs of the client were timed.
-    pub whole: usize,
-    /// Runs whose client ended with an error.
-    pub failed: usize,
-    /// Runs in which overlapping requests were timed as one.
-    pub merged: usize,
-}
-
-impl Warned {
-    /// Warnings of the runs of `foreground` beside `background` in the replications that are `kept`.
-    pub(super) fn of(
-        results: &Results,
-        foreground: &str,
-        background: &str,
-        kept: impl Fn(usize) -> bool,
-    ) -> Warned {
-        let count = |code: Code| {
-            let warned = results.manifest.run_warnings.iter();
-            let own =
-                warned.filter(|w| w.warning.code == code && kept(w.cell.replication as usize));
-            own.filter(|w| w.cell.foreground == foreground && w.cell.background == background)
-                .count()
-        };
-        Warned {
-            whole: count(Code::NoRequest),
-            failed: count(Code::ClientFailed),
-            merged: count(Code::MergedRequests),
-        }
-    }
-}
 
 /// The reason why nobody may say that nothing differs, where the client ended with an error more often in one of the
 /// two conditions.
@@ -105,15 +49,6 @@ fn merged(with: &Condition<'_>, without: &Condition<'_>) -> Option<String> {
             "requests that overlap are timed as one, and one holds {a:.0} bytes {one} and {b:.0} {other}"
         )
     })
-}
-
-/// The answer in the light of the objections: `withheld` rules out any answer, `open` only the answer "no".
-pub(super) fn weighed(answer: Answer, withheld: &[String], open: &[String]) -> Answer {
-    if !withheld.is_empty() || (answer == Answer::No && !open.is_empty()) {
-        Answer::Unclear
-    } else {
-        answer
-    }
 }
 
 /// Codes of warnings of a model that lacks harm which its trace does, and what it lacks.
@@ -164,25 +99,6 @@ pub(super) fn against(
     reasons.extend(failures(alone));
     reasons.extend(loads.missed());
     reasons
-}
-
-/// Withholds every answer about an application that sent nothing over the network, with this as the only reason for it.
-pub(super) fn nothing_sent(
-    foreground: &str,
-    backgrounds: &mut [BackgroundVerdict],
-    comparisons: &mut [Comparison],
-) {
-    let reason = vec![format!(
-        "{foreground} sent no packet in any run, so nothing of the network was measured"
-    )];
-    for b in backgrounds.iter_mut().filter(|b| b.matters.is_some()) {
-        b.matters = Some(Answer::Unclear);
-        b.withheld.clone_from(&reason);
-    }
-    for c in comparisons {
-        c.enough = Answer::Unclear;
-        c.withheld.clone_from(&reason);
-    }
 }
 
 /// Reasons why `learnt` and `parametric`, with these loads, cannot be compared at equal load.
@@ -279,7 +195,7 @@ pub(super) fn in_common(
         ));
     }
     reasons.extend(merged(with, without));
-    let pairs = values::pairs(with, without);
+    let pairs = pairs(with, without);
     let usable = pairs.len();
     let late = pairs.left_out(with, without);
     if late > 0 && usable == 0 {
@@ -293,40 +209,4 @@ pub(super) fn in_common(
         reasons.push("nothing was measured".into());
     }
     reasons
-}
-
-/// How far into the bad tail percentiles were judged, for the end of a sentence, such as " up to p50 of time"; empty where
-/// all measures were judged to the largest of [`DECISIVE`]. It speaks of the measure of which the least was judged.
-pub(super) fn judged_up_to(judged: &[Judgement]) -> String {
-    let percentiles = judged.iter().filter_map(|j| match j.statistic {
-        // How far into the bad tail it is, whichever end that is.
-        Statistic::Percentile(p) => match j.better {
-            Better::Lower => Some((j, p, p)),
-            Better::Higher => Some((j, p, 1.0 - p)),
-        },
-        Statistic::Mean => None,
-    });
-    let mut furthest: BTreeMap<&str, (&Judgement, f64, f64)> = BTreeMap::new();
-    for found in percentiles {
-        let own = furthest.entry(&found.0.measure).or_insert(found);
-        if found.2 > own.2 {
-            *own = found;
-        }
-    }
-    let alone = furthest.len() == 1;
-    let least = furthest.into_values().min_by(|a, b| a.2.total_cmp(&b.2));
-    // `1 - p` is not exact.
-    let short = |badness: f64| DECISIVE.iter().any(|&p| p > badness + 1e-9);
-    let Some((j, p, _)) = least.filter(|found| short(found.2)) else {
-        return String::new();
-    };
-    let to = match j.better {
-        Better::Lower => "up to",
-        Better::Higher => "down to",
-    };
-    let name = quantile_name(p);
-    match alone {
-        true => format!(" {to} {name}"),
-        false => format!(" {to} {name} of {}", j.measure),
-    }
 }

@@ -1,52 +1,23 @@
 //! The values of measures in each run, and the judgements that follow from them.
 
-use swell_base::Bytes;
-use swell_stats::{
-    Bootstrap, Estimate, MIN_TAIL_SAMPLES, Observation, PairedRatio, mean, quantile_name,
-};
+use swell_stats::{Estimate, MIN_TAIL_SAMPLES, Observation, PairedRatio, mean, quantile_name};
 
-use super::condition::names;
+use super::answer::{DECISIVE, MARGIN};
+use super::condition::Pairs;
 use super::gaps;
 use super::judge::{Judgement, Statistic, enough, over_runs};
-use super::own::Paths;
-use super::requests::{
-    bytes_differ, durations_are_constant, few_take_most, long_unfinished, mean_time,
-    more_are_cut_off, most_is_unfinished, waits,
-};
-use super::streams::{
-    are_exchanges, most_bytes_are_in_no_request, most_bytes_pass_during_requests, paces_itself,
-};
-use super::{Condition, DECISIVE, PERCENTILES, bounded, pooled, request_times, sizes, validity};
-use swell_experiment::measure::{
-    Better, COMPLETION_TIME, GOODPUT, MEAN_TIME, Measure, REQUEST_RATE, Source,
-};
-use swell_experiment::observe::{Outcome, Request};
+use super::numbers::digits;
+use super::own::Asked;
+use super::ratios::pooled;
+use swell_experiment::measure::{Better, Measure, Source};
+use swell_experiment::observe::Outcome;
 use swell_experiment::store::RunResult;
 
 /// What stands for no goodput: this share of the largest in any run.
 const NO_GOODPUT: f64 = 0.01;
 
-/// What the verdict asks about a foreground.
-pub(super) struct Asked {
-    /// Its measures.
-    pub measures: Vec<Measure>,
-    /// Whether it is a real program. What one of its requests fetches may then depend on the network.
-    pub program: bool,
-    /// Length of a run, seconds.
-    pub end: f64,
-    /// Resampling for the intervals of pooled percentiles.
-    pub bootstrap: Bootstrap,
-    /// The links on its path.
-    pub paths: Paths,
-    /// The directions in which it sends data, most of it first: 0 is from its clients, 1 is towards them.
-    pub directions: Vec<usize>,
-    /// Whether it sends datagrams, whose delays are known.
-    pub datagrams: bool,
-    /// Whether it is simulated, and all runs know which bytes were of use to it.
-    pub useful: bool,
-    /// The sizes of the objects that its clients request in turn; empty if they are no such list.
-    pub sizes: Vec<Bytes>,
-}
+/// What the names of the times of requests of one size begin with.
+pub(super) const TIME_OF: &str = "time of ";
 
 /// The outcome of comparing two conditions.
 #[derive(Default)]
@@ -59,134 +30,6 @@ pub(super) struct Found {
     pub open: Vec<String>,
     /// Whether runs are paired.
     pub paired: bool,
-}
-
-/// The valid runs of both conditions.
-pub(super) struct Pairs<'r> {
-    pub over: Vec<&'r RunResult>,
-    pub under: Vec<&'r RunResult>,
-    /// Whether `over[i]` and `under[i]` are a pair. Otherwise these are two independent samples.
-    pub paired: bool,
-    /// What texts call the two: for example "with it" and "without".
-    pub names: [String; 2],
-}
-
-impl<'r> Pairs<'r> {
-    /// The number of pairs, or the size of the smaller of two independent samples.
-    pub fn len(&self) -> usize {
-        self.over.len().min(self.under.len())
-    }
-
-    pub fn each(&self) -> impl Iterator<Item = (&'r RunResult, &'r RunResult)> {
-        self.over.iter().copied().zip(self.under.iter().copied())
-    }
-
-    pub fn all(&self) -> impl Iterator<Item = &'r RunResult> {
-        self.over.iter().chain(&self.under).copied()
-    }
-
-    /// How many pairs, or runs of independent samples, are excluded.
-    pub fn left_out(&self, with: &Condition<'_>, without: &Condition<'_>) -> usize {
-        match self.paired {
-            true => with.runs.len().max(without.runs.len()) - self.len(),
-            false => {
-                let runs = with.runs.iter().chain(&without.runs);
-                runs.filter(|r| r.is_none()).count()
-            }
-        }
-    }
-}
-
-/// The valid runs of both conditions. A pair counts only if both of its runs are valid.
-pub(super) fn pairs<'r>(with: &Condition<'r>, without: &Condition<'r>) -> Pairs<'r> {
-    let paired = with.paired;
-    let (over, under) = match paired {
-        true => {
-            let both = with.runs.iter().zip(&without.runs);
-            both.filter_map(|(a, b)| Some(((*a)?, (*b)?))).unzip()
-        }
-        false => {
-            let of = |c: &Condition<'r>| c.runs.iter().flatten().copied().collect();
-            (of(with), of(without))
-        }
-    };
-    Pairs {
-        over,
-        under,
-        paired,
-        names: names(with, without),
-    }
-}
-
-/// Request times of both conditions, for the same runs as [`pairs`]. All times are capped at `end` seconds.
-pub(super) fn times(
-    with: &Condition<'_>,
-    without: &Condition<'_>,
-    end: f64,
-) -> (Vec<Vec<Observation>>, Vec<Vec<Observation>>) {
-    let pairs = pairs(with, without);
-    let [over, under] = [pairs.over, pairs.under].map(|runs| {
-        let times = runs.into_iter().map(request_times);
-        times.map(|own| bounded(&own, end)).collect()
-    });
-    (over, under)
-}
-
-/// Judges the measures in `asked` as ratios of one condition to another.
-pub(super) fn judgements(asked: &Asked, with: &Condition<'_>, without: &Condition<'_>) -> Found {
-    let pairs = pairs(with, without);
-    let fresh = || Found {
-        paired: pairs.paired,
-        ..Found::default()
-    };
-    let (mut found, mut beside) = (fresh(), fresh());
-    found.open.extend(validity::ends_differ(with, without));
-    for measure in &asked.measures {
-        let found = if measure.beside {
-            &mut beside
-        } else {
-            &mut found
-        };
-        match measure.source {
-            Source::RequestTimes => {
-                let (over, under) = times(with, without, asked.end);
-                request_times_of(asked, &pairs, [&over, &under], [with, without], found);
-            }
-            Source::FirstBytes => {
-                let [over, under] =
-                    [&pairs.over, &pairs.under].map(|runs| first_bytes(runs, asked.end));
-                if !over.iter().chain(&under).any(Vec::is_empty) {
-                    let own = [&over, &under].map(|of| levels(asked, measure, of));
-                    found.percentiles(measure, &over, &under, |i| own.each_ref().map(|l| l[i]));
-                }
-            }
-            Source::RequestFailures => {
-                if pairs.all().any(failed) {
-                    found.mean(measure, &pairs, value);
-                }
-            }
-            Source::Samples => found.samples(asked, measure, &pairs),
-            Source::Delays => found.delays(asked, measure, &pairs, [with, without]),
-            Source::Loss => found.each_way(asked, measure, &pairs, |run, d| asked.loss(run, d)),
-            Source::Goodput if pairs.all().all(|run| run.observed.requests.is_empty()) => {
-                found.each_way(asked, measure, &pairs, |run, d| asked.rate(run, d));
-            }
-            // `request_times_of` says in how many runs there are requests.
-            Source::RequestRate if pairs.all().any(|run| run.observed.requests.is_empty()) => {}
-            // Elsewhere its pace decides how many requests it makes, and not the network.
-            Source::RequestRate if asked.program && !pairs.all().any(waits) => {}
-            Source::RequestRate if found.has(measure) => {}
-            Source::RequestRate => found.request_rate(asked, measure, &pairs),
-            Source::Goodput => found.mean(measure, &pairs, value),
-        }
-    }
-    if asked.program {
-        sizes::compare_only_alike(&pairs, &mut found);
-    }
-    found
-        .beside
-        .extend(beside.judged.into_iter().chain(beside.beside));
-    found
 }
 
 /// Percentiles pooled over all runs. The observations include the measure's floor, which is subtracted again.
@@ -204,11 +47,7 @@ pub(super) fn levels(
 }
 
 /// Why the percentile of a measure with index `i` in [`DECISIVE`] was not judged.
-pub(super) fn tail_is_missing(
-    measure: &Measure,
-    groups: [&[Vec<Observation>]; 2],
-    i: usize,
-) -> String {
+fn tail_is_missing(measure: &Measure, groups: [&[Vec<Observation>]; 2], i: usize) -> String {
     let p = asked_for(measure)[i];
     let tail = quantile_name(p);
     if groups.iter().all(|groups| enough(groups, p)) {
@@ -221,7 +60,7 @@ pub(super) fn tail_is_missing(
     let fewer = values[0].min(values[1]);
     let wanted = MIN_TAIL_SAMPLES / (1.0 - DECISIVE[i]);
     match measure.source {
-        _ if measure.source == Source::Samples || measure.name.starts_with(sizes::TIME_OF) => {
+        _ if measure.source == Source::Samples || measure.name.starts_with(TIME_OF) => {
             format!(
                 "{fewer} values of {} are too few for {tail}, which wants {wanted:.0}",
                 measure.name
@@ -229,84 +68,6 @@ pub(super) fn tail_is_missing(
         }
         _ => format!("{fewer} requests are too few for {tail}, which wants {wanted:.0}"),
     }
-}
-
-/// Judges the request times, or a rate where request times do not show what the network did.
-fn request_times_of(
-    asked: &Asked,
-    pairs: &Pairs<'_>,
-    [over, under]: [&[Vec<Observation>]; 2],
-    conditions: [&Condition<'_>; 2],
-    found: &mut Found,
-) {
-    let runs = over.len() + under.len();
-    let silent = over
-        .iter()
-        .chain(under)
-        .filter(|run| run.is_empty())
-        .count();
-    if silent == runs {
-        return;
-    }
-    if silent > 0 {
-        found.open.push(format!(
-            "requests were made in {} of {runs} runs",
-            runs - silent
-        ));
-        return;
-    }
-    found
-        .open
-        .extend(more_are_cut_off([over, under], &pairs.names));
-    if asked.program && durations_are_constant(over, under) && !are_exchanges(asked, pairs) {
-        // The program runs for a fixed time, so only what it achieves in that time can differ.
-        match most_bytes_are_in_no_request(asked, pairs) {
-            // An upload, for example: no response holds its bytes.
-            true => found.each_way(asked, &GOODPUT, pairs, |run, d| asked.rate(run, d)),
-            false => found.mean(&GOODPUT, pairs, value),
-        }
-        found.request_rate(asked, &REQUEST_RATE, pairs);
-        found.open.extend(paces_itself(asked, pairs));
-        return;
-    }
-    if most_bytes_are_in_no_request(asked, pairs) {
-        if !most_bytes_pass_during_requests(pairs) {
-            found.open.extend(paces_itself(asked, pairs));
-        }
-        // For example a program that makes one request and then streams: request times do not cover the stream.
-        found.each_way(asked, &GOODPUT, pairs, |run, d| asked.rate(run, d));
-    } else if asked.program && bytes_differ(pairs) {
-        // For example a download with a time limit: it takes as long with background traffic, but receives less.
-        found.mean(&GOODPUT, pairs, value);
-    }
-    let mut aside = Found {
-        paired: pairs.paired,
-        ..Found::default()
-    };
-    // Percentiles of several sizes together depend on how many of each there are in a run.
-    let by_size = sizes::judge(asked, pairs, found);
-    if few_take_most(over) || few_take_most(under) {
-        found.open.extend(most_is_unfinished(pairs));
-        found.mean(&MEAN_TIME, pairs, |_, run| match by_size {
-            true => sizes::mean_as_listed(asked, pairs, run),
-            false => mean_time(pairs, run, |_| true),
-        });
-    }
-    if let Some(long) = long_unfinished(pairs, [over, under]) {
-        found.open.extend(long.open);
-        if long.goodput && !found.judged.iter().any(|j| j.measure == GOODPUT.name) {
-            found.mean(&GOODPUT, pairs, value);
-        }
-    }
-    let into = if by_size { &mut aside } else { &mut *found };
-    // Levels are pooled over all runs, as in tables and figures.
-    into.percentiles(&COMPLETION_TIME, over, under, |i| {
-        let p = PERCENTILES.iter().position(|&p| p == DECISIVE[i]);
-        conditions.map(|c| p.and_then(|p| c.seconds[p]))
-    });
-    found
-        .beside
-        .extend(aside.judged.into_iter().chain(aside.beside));
 }
 
 /// The percentiles at which a measure is judged: those of [`DECISIVE`], mirrored if higher values are better.
@@ -319,7 +80,7 @@ pub(super) fn asked_for(measure: &Measure) -> [f64; DECISIVE.len()] {
 
 impl Found {
     /// Whether it says something of a measure.
-    fn has(&self, measure: &Measure) -> bool {
+    pub(super) fn has(&self, measure: &Measure) -> bool {
         let mut said = self.judged.iter().chain(&self.beside);
         said.any(|j| j.measure == measure.name)
     }
@@ -334,7 +95,7 @@ impl Found {
         levels: impl Fn(usize) -> [Option<Estimate>; 2],
     ) {
         let [median, tail] = self.quantiles(measure, over, under, levels);
-        // `validity::judged_up_to` tells how far it was judged.
+        // `side::judged_up_to` tells how far it was judged.
         if median && !tail {
             let reason = tail_is_missing(measure, [over, under], 1);
             // Two measures of the same requests lack the same tail.
@@ -344,6 +105,45 @@ impl Found {
         } else if tail {
             self.open.extend(self.seen_beyond(measure, [over, under]));
         }
+    }
+
+    /// The reason why nobody may say that nothing differs, where the last percentile of a measure is not judged, and it or
+    /// the mean of the same values lies beyond the margin. Its interval is not known, but what is seen is no equality.
+    fn seen_beyond(
+        &self,
+        measure: &Measure,
+        [over, under]: [&[Vec<Observation>]; 2],
+    ) -> Option<String> {
+        let last = DECISIVE.len() - 1;
+        let p = asked_for(measure)[last];
+        let ratio = match self.paired {
+            true => PairedRatio::of(over, under, p),
+            false => PairedRatio::independent(over, under, p),
+        };
+        if ratio.is_some() && enough(over, p) && enough(under, p) {
+            return None;
+        }
+        let means = [over, under].map(|groups| -> Vec<f64> {
+            let each = groups.iter();
+            let of = |own: &Vec<Observation>| own.iter().map(|o| o.value).collect::<Vec<f64>>();
+            each.filter_map(|own| mean(&of(own))).collect()
+        });
+        let of_means = match self.paired {
+            true => PairedRatio::of_values(&means[0], &means[1]),
+            false => PairedRatio::independent_values(&means[0], &means[1]),
+        };
+        let beyond = |of: Option<PairedRatio>| {
+            let value = of?.value();
+            (value.ln().abs() > MARGIN.ln_1p()).then_some(value)
+        };
+        let tail = quantile_name(p);
+        let shown = beyond(ratio).map(|x| (tail.clone(), x));
+        let (what, x) = shown.or_else(|| Some(("mean".to_owned(), beyond(of_means)?)))?;
+        let reason = tail_is_missing(measure, [over, under], last);
+        Some(format!(
+            "{reason}, and the {what} seen is {} times as large",
+            digits(x)
+        ))
     }
 
     /// The same without those reasons. Returns whether the median was judged, and any of the tail.
@@ -463,27 +263,6 @@ impl Found {
 
 /// Observations by replication.
 pub(super) type Groups = Vec<Vec<Observation>>;
-
-/// The times to first byte of the requests in each run, capped at `end` seconds.
-fn first_bytes(runs: &[&RunResult], end: f64) -> Groups {
-    let time = |r: &Request| match r.outcome {
-        _ if r.first_byte.is_finite() => Observation::complete(r.first_byte - r.start),
-        Outcome::Failed => Observation::at_least(f64::INFINITY),
-        _ => Observation::at_least(r.observed_until - r.start),
-    };
-    let of = |run: &&RunResult| {
-        let each: Vec<Observation> = run.observed.requests.iter().map(time).collect();
-        bounded(&each, end)
-    };
-    runs.iter().map(of).collect()
-}
-
-fn failed(run: &RunResult) -> bool {
-    run.observed
-        .requests
-        .iter()
-        .any(|r| r.outcome == Outcome::Failed)
-}
 
 /// The value of `measure` in one run; `None` where the run does not have one.
 pub(super) fn value(measure: &Measure, run: &RunResult) -> Option<f64> {

@@ -1,24 +1,13 @@
 //! The verdict in plain English: a short answer to each question.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use swell_stats::quantile_name;
-
-use super::judge::{Judgement, Statistic};
-use super::numbers::{WAYS, count, digits, mega, percent, quantity, times};
+use super::answer::{Answer, MARGIN};
+use super::foreground::{BackgroundVerdict, ForegroundVerdict};
+use super::judge::Judgement;
+use super::numbers::{WAYS, count, mega, percent};
+use super::parametric::Comparison;
 use super::ratios::Known;
-use super::side::{Side, paragraph};
-use super::{Answer, BackgroundVerdict, Comparison, ForegroundVerdict, MARGIN, Suite};
-use swell_experiment::measure::{Better, COMPLETION_TIME};
-
-/// An answer, and a line for each background that it rests on, where the answer does not name them.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Paragraph {
-    /// The answer, in one or two sentences.
-    pub text: String,
-    /// Empty where the text says everything.
-    pub lines: Vec<String>,
-}
+use super::side::{Paragraph, Side, paragraph};
+use super::suite::Suite;
 
 /// A paragraph for each question: does it matter, is a parametric one enough, which is the cheapest, how sure are we.
 pub(super) fn paragraphs(v: &ForegroundVerdict) -> Vec<Paragraph> {
@@ -189,126 +178,6 @@ fn load(b: &BackgroundVerdict) -> String {
         " Mbit/s"
     };
     format!("{down}{unit} down, {} up", way(0))
-}
-
-/// The smallest and the largest ratio among those that show a difference or, if none does, among all. Both are needed:
-/// with responsive traffic the median may improve while the tail gets worse.
-pub(super) fn telling<'j>(judged: &[&'j Judgement]) -> Vec<&'j Judgement> {
-    let differs = judged.iter().any(|j| j.differs());
-    // Also report large ratios in the opposite direction that chance alone does not explain.
-    let better = |j: &Judgement| (j.ratio.value < 1.0) == (j.better == Better::Lower);
-    let far = |j: &Judgement| (j.ratio.value.ln()).abs() > MARGIN.ln_1p();
-    let against = |j: &Judgement| {
-        let shown = judged.iter().filter(|k| k.differs());
-        let apart = j.ratio.low > 1.0 || j.ratio.high < 1.0;
-        far(j)
-            && apart
-            && shown.clone().count() > 0
-            && shown.clone().all(|k| better(k) != better(j))
-    };
-    let shown: Vec<&Judgement> = judged
-        .iter()
-        .copied()
-        .filter(|j| !differs || j.differs() || against(j))
-        // Omit events that never happened, unless nothing happened at all.
-        .filter(|j| !j.never() || judged.iter().all(|k| k.never()))
-        .collect();
-    if let Some(open) = unsettled(&shown).filter(|_| !differs) {
-        return open;
-    }
-    let by_value = |a: &&&Judgement, b: &&&Judgement| a.ratio.value.total_cmp(&b.ratio.value);
-    let (Some(&least), Some(&most)) =
-        (shown.iter().min_by(by_value), shown.iter().max_by(by_value))
-    else {
-        return Vec::new();
-    };
-    if least.statistic == most.statistic && least.measure == most.measure {
-        vec![most]
-    } else {
-        vec![least, most]
-    }
-}
-
-/// Of what is not settled the judgement with the widest interval, and the other one that is farthest from one; `None` if
-/// there is none or there are no intervals.
-fn unsettled<'j>(shown: &[&'j Judgement]) -> Option<Vec<&'j Judgement>> {
-    let of_runs = |j: &&&Judgement| !j.equal && j.ratio.replications > 1;
-    let open = || shown.iter().filter(of_runs).copied();
-    let width = |j: &Judgement| (j.ratio.high / j.ratio.low).ln();
-    let widest = open().max_by(|a, b| width(a).total_cmp(&width(b)))?;
-    let others = open().filter(|j| !std::ptr::eq(*j, widest));
-    let far = |j: &Judgement| j.ratio.value.ln().abs();
-    let other = others.max_by(|a, b| far(a).total_cmp(&far(b)));
-    Some(std::iter::once(widest).chain(other).collect())
-}
-
-/// For example "the median request takes 1.2 times (1.1 to 1.3) and the p90 takes 2 times (1.8 to 2.2) as long as".
-pub(super) fn phrases(judged: &[&Judgement]) -> String {
-    let last = judged.len().saturating_sub(1);
-    let each: Vec<String> = judged
-        .iter()
-        .enumerate()
-        .map(|(i, j)| {
-            if let Some([with, without]) = j.values_apart() {
-                let (with, without) = (quantity(with, &j.unit), quantity(without, &j.unit));
-                return format!("{} {with} against {without}", subject(j));
-            }
-            let unit = match (is_time(j), i == last) {
-                // If both are times or neither is, only the last one names the unit.
-                (time, false) if time == is_time(judged[last]) => "",
-                (true, false) => " as long",
-                (true, true) => " as long as",
-                (false, false) => "",
-                (false, true) => " that",
-            };
-            format!("{} {}{unit}", subject(j), times(&j.ratio))
-        })
-        .collect();
-    each.join(" and ")
-}
-
-fn is_time(j: &Judgement) -> bool {
-    j.measure == COMPLETION_TIME.name
-}
-
-fn subject(j: &Judgement) -> String {
-    match j.statistic {
-        Statistic::Percentile(0.5) if is_time(j) => "the median request takes".into(),
-        Statistic::Percentile(p) if is_time(j) => format!("the {} takes", quantile_name(p)),
-        Statistic::Percentile(0.5) => format!("the median of {} is", j.measure),
-        Statistic::Percentile(p) => format!("the {} of {} is", quantile_name(p), j.measure),
-        Statistic::Mean => format!("{} is", j.measure),
-    }
-}
-
-/// For example "p90 ×2.53 (2.30–2.77)".
-pub(super) fn short(j: &Judgement) -> String {
-    let name = match j.statistic {
-        Statistic::Percentile(0.5) if is_time(j) => "median".into(),
-        Statistic::Percentile(p) if is_time(j) => quantile_name(p),
-        Statistic::Percentile(p) => format!("{} {}", j.measure, quantile_name(p)),
-        Statistic::Mean => j.measure.clone(),
-    };
-    let e = &j.ratio;
-    if let Some([with, without]) = j.values_apart() {
-        return format!(
-            "{name} {} against {}",
-            quantity(with, &j.unit),
-            quantity(without, &j.unit)
-        );
-    }
-    let factor = match Known::of(e) {
-        Known::AtLeast(low) => format!("at least ×{}", digits(low)),
-        Known::AtMost(high) => format!("at most ×{}", digits(high)),
-        Known::Value => format!("×{}", digits(e.value)),
-        Known::Interval => format!(
-            "×{} ({}–{})",
-            digits(e.value),
-            digits(e.low),
-            digits(e.high)
-        ),
-    };
-    format!("{name} {factor}")
 }
 
 fn parametric(v: &ForegroundVerdict, enough: Answer) -> Paragraph {

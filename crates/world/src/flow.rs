@@ -33,8 +33,11 @@ pub struct Parties {
 
 /// Observes every packet at both ends of a shared link, in order of time.
 pub trait Tap: Send {
-    /// A packet left the link at `at`, towards the server if `to_server`, otherwise towards the client.
-    fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet);
+    /// A packet left the link at `at`, towards the server if `to_server`, otherwise towards the client. The default
+    /// implementation does nothing.
+    fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
+        let _ = (at, parties, to_server, packet);
+    }
 
     /// A packet arrived at the link's queue at `at`. The queue has not yet decided whether to accept it. The default
     /// implementation does nothing.

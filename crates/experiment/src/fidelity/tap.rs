@@ -47,7 +47,6 @@ impl LearnerTap {
 impl Tap for LearnerTap {
     fn packet(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
         let (network, transport) = self.headers.describe(at, parties, to_server, packet);
-        self.headers.crossed(to_server, packet);
         let up = to_server != parties.from_right;
         let ip_len = u32::from(packet.size);
         self.learner

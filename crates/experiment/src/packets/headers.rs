@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use swell_base::{Flags, Packet, Segment, Time, derived};
+use swell_base::{Flags, Packet, Segment, Stamps, Time, derived};
 use swell_capture::{Tcp, TcpOptions, Transport};
-use swell_tcp::Config;
+use swell_tcp::{Algorithm, Config};
 use swell_world::Parties;
 
-use super::clock::Clock;
 use super::header::{self, Network};
 use super::hosts::{Hosts, address};
 
@@ -53,8 +52,8 @@ struct Connection {
     offers: [Option<Option<u32>>; 2],
     /// Largest receive window of each end, bytes; 0 if unknown.
     windows: [u32; 2],
-    /// State of the timestamps option, if the connection uses it.
-    clock: Option<Box<Clock>>,
+    /// What the clocks of both ends showed when the run began, if its segments carry timestamps.
+    clocks: Option<[u32; 2]>,
     /// Whether its datagrams are real datagrams. Otherwise they represent SYNs of a refused connection.
     datagrams: bool,
 }
@@ -123,15 +122,6 @@ impl Headers {
         (network, Transport::Tcp(tcp))
     }
 
-    /// A packet has crossed the bottleneck.
-    pub fn crossed(&mut self, to_server: bool, packet: &Packet) {
-        if let Some(connection) = self.connections.get_mut(&packet.flow.0)
-            && let Some(clock) = &mut connection.clock
-        {
-            clock.crossed(usize::from(!to_server), &packet.seg);
-        }
-    }
-
     fn open(&mut self, flow: u32, parties: &Parties) -> Connection {
         let source = self.sources.get(parties.workload as usize);
         let class = source.and_then(|s| s.classes.get(parties.class as usize));
@@ -153,6 +143,9 @@ impl Headers {
         *before += 1;
         let timestamps = parties.wire.timestamps;
         let timestamps = timestamps.or(source.map(|s| s.tcp.timestamps));
+        // Transports that measure one-way delays carry these in the place of timestamps.
+        let one_way = |s: &Source| matches!(s.tcp.algorithm, Algorithm::Ledbat | Algorithm::Lp);
+        let timestamps = timestamps.filter(|_| !source.is_some_and(one_way));
         let pair = |index: u64| {
             let random = derived(self.seed, index);
             [random as u32, (random >> 32) as u32]
@@ -171,11 +164,16 @@ impl Headers {
             initial: pair(sequence),
             offers: [None; 2],
             windows,
-            clock: (parties.tcp && timestamps.unwrap_or(false))
-                .then(|| Box::new(Clock::new(pair(offset)))),
+            clocks: (parties.tcp && timestamps.unwrap_or(false)).then(|| pair(offset)),
             datagrams: udp,
         }
     }
+}
+
+/// All bits of a timestamp in milliseconds of which a segment that passes at `at` carries the lower ones.
+fn whole(at: Time, stamp: u32) -> u32 {
+    let now = (at.as_nanos() / 1_000_000) as u32;
+    now.wrapping_add_signed(Stamps::since(stamp, now))
 }
 
 impl Connection {
@@ -197,8 +195,11 @@ impl Connection {
         for (slot, (start, end)) in options.sack.iter_mut().zip(packet.sacks()) {
             *slot = Some((ack.wrapping_add_signed(start), ack.wrapping_add_signed(end)));
         }
-        let clock = self.clock.as_deref_mut();
-        options.timestamps = clock.map(|c| c.stamp(at, from, seg));
+        options.timestamps = self.clocks.map(|clocks| {
+            let value = clocks[from].wrapping_add(whole(at, seg.stamps.value()));
+            let echo = clocks[from ^ 1].wrapping_add(whole(at, seg.stamps.echo()));
+            (value, if acknowledges { echo } else { 0 })
+        });
         let mut flags = seg.flags.0;
         let shift = if seg.flags.has(Flags::SYN) {
             self.ask(from, parties, source, seg, &mut options);
@@ -250,7 +251,7 @@ impl Connection {
             (0, Some(source)) => source.tcp.mss,
             (own, _) => own,
         };
-        let beside = if self.clock.is_some() { TIMESTAMPS } else { 0 };
+        let beside = if self.clocks.is_some() { TIMESTAMPS } else { 0 };
         options.mss = Some((allowed + beside).min(0xffff) as u16);
         options.sack_permitted =
             source.is_some_and(|s| s.tcp.sack) && parties.wire.sack != Some(false);

@@ -16,7 +16,6 @@
 //! simulator carry no addresses, ports or options; [`headers`] makes them up, deterministically for each run. The
 //! file's times are seconds since the start of the run, not a date. Memory grows by some hundred bytes per connection.
 
-mod clock;
 mod header;
 pub(crate) mod headers;
 mod hosts;
@@ -102,10 +101,6 @@ impl Recorder {
 impl Tap for Recorder {
     fn arrival(&mut self, at: Time, parties: &Parties, to_server: bool, packet: &Packet) {
         self.lock().arrival(at, parties, to_server, packet);
-    }
-
-    fn packet(&mut self, _at: Time, _parties: &Parties, to_server: bool, packet: &Packet) {
-        self.lock().headers.crossed(to_server, packet);
     }
 }
 

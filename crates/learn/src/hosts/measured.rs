@@ -1,6 +1,7 @@
 //! Measurements of the path to a host.
 
 use super::Hosts;
+use crate::pairs::PAIR_BYTES;
 use swell_base::Stream;
 
 /// Number of samples kept of each measured quantity of a host.
@@ -42,14 +43,11 @@ impl Reservoir {
 }
 
 impl Reservoir {
-    /// Where the kept values are densest on a logarithmic scale: the half-sample mode (Bickel & Frühwirth,
-    /// Computational Statistics & Data Analysis 50, 2006). `None` if there are none.
-    pub(crate) fn mode(&self) -> Option<u32> {
-        let mut logs: Vec<f64> = self
-            .kept
-            .iter()
-            .map(|&(v, _)| f64::from(v.max(1)).ln())
-            .collect();
+    /// Where the kept values from `least` on are densest on a logarithmic scale: the half-sample mode (Bickel &
+    /// Frühwirth, Computational Statistics & Data Analysis 50, 2006). `None` if there are none.
+    pub(crate) fn mode(&self, least: u32) -> Option<u32> {
+        let kept = self.kept.iter().filter(|k| k.0 >= least);
+        let mut logs: Vec<f64> = kept.map(|&(v, _)| f64::from(v.max(1)).ln()).collect();
         logs.sort_by(f64::total_cmp);
         let mut part = &logs[..];
         while part.len() > 2 {
@@ -63,32 +61,87 @@ impl Reservoir {
         (!part.is_empty()).then(|| mean.exp().round() as u32)
     }
 
-    /// The share of the kept values within `factor` of `value`.
-    pub(crate) fn near(&self, value: u32, factor: f64) -> f64 {
+    /// The share of the kept values from `least` on that are within `factor` of `value`.
+    pub(crate) fn near(&self, value: u32, factor: f64, least: u32) -> f64 {
         let near = |&&(v, _): &&(u32, u32)| {
             let ratio = f64::from(v) / f64::from(value.max(1));
             (1.0 / factor..=factor).contains(&ratio)
         };
-        self.kept.iter().filter(near).count() as f64 / self.kept.len().max(1) as f64
+        let kept = || self.kept.iter().filter(|k| k.0 >= least);
+        kept().filter(near).count() as f64 / kept().count().max(1) as f64
     }
 }
+
+/// The highest rate that a host kept up: the fifth of its busiest bins. A single bin may be busy because a queue
+/// elsewhere let go of what it held.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Peak {
+    bin: u32,
+    /// Bytes of the current bin, after its first packet: that may have been on its way before.
+    bytes: Option<u32>,
+    /// Bytes of the busiest bins, the busiest first.
+    busiest: [u32; 5],
+}
+
+impl Peak {
+    /// Counts bytes at a time in nanoseconds, in bins of this width.
+    pub(crate) fn add(&mut self, bytes: u64, at: u64, width: u64) {
+        let bin = u32::try_from(at / width).unwrap_or(u32::MAX);
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        match &mut self.bytes {
+            Some(sum) if bin == self.bin => *sum = sum.saturating_add(bytes),
+            sum => {
+                let ended = sum.replace(0).unwrap_or(0);
+                self.bin = bin;
+                let above = self.busiest.iter().take_while(|b| **b >= ended).count();
+                if let Some(rest) = self.busiest.get_mut(above..).filter(|r| !r.is_empty()) {
+                    rest.rotate_right(1);
+                    rest[0] = ended;
+                }
+            }
+        }
+    }
+
+    /// kbit/s for bins of this width in nanoseconds; zero where there are too few.
+    pub(crate) fn rate(&self, width: u64) -> u32 {
+        let bytes = self.busiest.last().copied().unwrap_or(0);
+        u32::try_from(u64::from(bytes) * 8_000_000 / width).unwrap_or(u32::MAX)
+    }
+}
+
+/// Bins of what one connection sends, nanoseconds: longer than most round trips, and shorter than large responses.
+pub(crate) const PACE_BIN: u64 = 100_000_000;
+/// Bins of what a host sends, nanoseconds: some packets at a few Mbit/s.
+const SENT_BIN: u64 = 20_000_000;
+/// Bins of what a host acknowledges, nanoseconds. ACKs that a queue on their way held back come together.
+const DELIVERED_BIN: u64 = 200_000_000;
 
 /// Measurements between the tap and a host. A host that never answered has none, which costs some ten
 /// bytes. Samples are allocated on demand.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
     /// Indexed by [`Sample`].
-    samples: [Option<Box<Reservoir>>; 4],
+    samples: [Option<Box<Reservoir>>; 8],
     /// Data packets from the host, and how many of them were lost before the tap.
     pub(crate) sent: [u32; 2],
     /// Data packets to the host, and how many of them were lost beyond the tap.
     pub(crate) received: [u32; 2],
+    sending: Peak,
+    receiving: Peak,
 }
 
 impl Measured {
     /// The samples of a kind, to add one.
     pub(super) fn reservoir(&mut self, kind: Sample) -> &mut Reservoir {
         self.samples[kind as usize].get_or_insert_default()
+    }
+
+    /// The rates that the host reached when it sent large packets and when it received data, kbit/s.
+    pub(crate) fn peaks(&self) -> [u32; 2] {
+        [
+            self.sending.rate(SENT_BIN),
+            self.receiving.rate(DELIVERED_BIN),
+        ]
     }
 
     /// The samples of a kind, if any.
@@ -107,9 +160,42 @@ pub(crate) enum Sample {
     Up,
     /// Capacity from the dispersion of the host's ACKs, kbit/s.
     Down,
+    /// Timestamp to its echo in data of the host, once it has lost some, microseconds.
+    Sending,
+    /// Rates that single connections of the host kept up when it sent, kbit/s.
+    Pace,
+    /// RTT when data from the host, and data to it, were lost, microseconds.
+    LostUp,
+    LostDown,
 }
 
 impl Hosts {
+    /// Counts a packet from a host, if it is large enough to tell a rate.
+    #[inline]
+    pub(crate) fn large(&mut self, from: u32, ip_len: u32, at: u64) {
+        if ip_len >= PAIR_BYTES {
+            let m = self.hosts[from as usize].measured.get_or_insert_default();
+            m.sending.add(u64::from(ip_len), at, SENT_BIN);
+        }
+    }
+
+    /// Samples the rate that a connection of a host kept up, if it sent for long enough to tell.
+    pub(crate) fn paced(&mut self, from: u32, sending: &Peak, at: u64) {
+        let rate = sending.rate(PACE_BIN);
+        if rate > 0 {
+            self.sample(from, Sample::Pace, u64::from(rate), at);
+        }
+    }
+
+    /// Counts bytes that a host has acknowledged.
+    #[inline]
+    pub(crate) fn delivered(&mut self, to: u32, bytes: u64, at: u64) {
+        if bytes >= u64::from(PAIR_BYTES) {
+            let m = self.hosts[to as usize].measured.get_or_insert_default();
+            m.receiving.add(bytes, at, DELIVERED_BIN);
+        }
+    }
+
     /// Counts data packets that went from one host to another, those lost before the tap, and those lost
     /// beyond it.
     pub(crate) fn losses(&mut self, from: u32, to: u32, packets: u64, before: u64, beyond: u64) {

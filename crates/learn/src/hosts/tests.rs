@@ -23,18 +23,18 @@ fn quantiles_are_nearest_ranks() {
 fn the_mode_is_where_most_agree() {
     let mixed = (0..20).map(|i| 10_000 + 10 * i).chain([1, 5, 90, 700]);
     let far = [40_000, 90_000, 300_000, 4_000_000, 4_100_000];
-    let mode = reservoir(mixed.chain(far), 1).mode().expect("a mode");
+    let mode = reservoir(mixed.chain(far), 1).mode(0).expect("a mode");
     assert!((10_000..10_200).contains(&mode), "{mode}");
     // For two values it is their geometric mean.
-    assert_eq!(reservoir([100, 400], 1).mode(), Some(200));
+    assert_eq!(reservoir([100, 400], 1).mode(0), Some(200));
     // 100 and 150 are further apart, as a ratio, than 10 000 and 11 000.
     assert_eq!(
-        reservoir([100, 150, 10_000, 11_000], 1).mode(),
+        reservoir([100, 150, 10_000, 11_000], 1).mode(0),
         Some(10_488)
     );
-    assert_eq!(reservoir([9], 1).mode(), Some(9));
-    assert_eq!(reservoir([0, 0, 0], 1).mode(), Some(1));
-    assert_eq!(reservoir([], 1).mode(), None);
+    assert_eq!(reservoir([9], 1).mode(0), Some(9));
+    assert_eq!(reservoir([0, 0, 0], 1).mode(0), Some(1));
+    assert_eq!(reservoir([], 1).mode(0), None);
 }
 
 /// All values are kept with equal probability.

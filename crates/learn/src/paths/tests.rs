@@ -51,7 +51,7 @@ impl Seen {
                 connections: connections.collect(),
             }],
         };
-        self.paths.place(&mut s);
+        self.paths.place(&mut s, &self.hosts);
         s
     }
 
@@ -316,4 +316,44 @@ fn losses_are_drawn_towards_the_sides() {
     near(alone[0].loss_up, 100.0 / 1_010.0);
     near(alone[1].loss_up, 1.0 / 15.0);
     near(alone[2].loss_up, 0.0);
+}
+
+/// RTTs of 20 to 40 ms, twenty losses: those that come when the RTT is long belong to the queue of the host's own link,
+/// if its capacity is known and a replay has that queue. Those at any RTT do not, nor do a few.
+#[test]
+fn what_the_own_queue_lost_is_not_lost_at_random() {
+    let times = |kind: Sample| [20, 25, 30, 35, 40].map(|t| (kind, t * 1_000, 12));
+    let capacity = [(Sample::Up, 2_000, 20), (Sample::Down, 2_000, 20)];
+    let lost = |kind: Sample, at: &[(u64, usize)]| -> Vec<_> {
+        at.iter().map(|&(t, n)| (kind, t * 1_000, n)).collect()
+    };
+    let full = [(40, 20)];
+    let any = [(20, 5), (25, 5), (35, 5), (40, 5)];
+    let half = [(20, 5), (40, 15)];
+    for (known, at, loss) in [
+        (true, &full[..], 0.0),
+        (true, &any[..], 0.02),
+        (true, &half[..], 0.01),
+        (true, &[(40, 4)][..], 0.02),
+        (false, &full[..], 0.02),
+    ] {
+        let mut seen = Seen::new();
+        let rates = if known { &capacity[..] } else { &[] };
+        let samples = [
+            &[HANDSHAKE][..],
+            rates,
+            &times(Sample::Sending)[..],
+            &times(Sample::Data)[..],
+            &lost(Sample::LostUp, at)[..],
+            &lost(Sample::LostDown, at)[..],
+        ]
+        .concat();
+        let (host, client) = (seen.server(0, false, &samples), seen.host());
+        seen.hosts.losses(host, client, 1_000, 20, 0);
+        seen.hosts.losses(client, host, 1_000, 0, 20);
+        let (paths, _) = seen.finish(true);
+        for got in [paths[0].loss_up, paths[0].loss_down] {
+            assert!((got - loss).abs() < 0.001, "{got} for {at:?}, {known}");
+        }
+    }
 }

@@ -8,7 +8,8 @@ use super::holes::{Hole, Holes};
 use super::sizes::Sizes;
 use super::window::Window;
 use super::{DUPLICATE, News};
-use crate::pairs::{MAX_PAIRS, PAIR_BYTES, Pairs};
+use crate::hosts::{PACE_BIN, Peak};
+use crate::pairs::{PAIR_BYTES, Pairs, Thinned};
 
 /// A larger jump in sequence numbers is not a gap in the capture but another numbering (a mangled packet,
 /// a middlebox). Tracking restarts there and the jumped-over bytes are not counted.
@@ -82,11 +83,15 @@ pub(crate) struct Half {
     probe: Option<(u64, u64)>,
     sample: Option<u64>,
     last: Option<Last>,
+    /// What it sends over time.
+    pub(crate) sending: Peak,
     /// Pairs of its packets.
     pairs: Pairs,
     /// The last ACK of at least two segments: its time, and the offset that data had reached by then.
     last_ack: Option<(u64, u64)>,
-    ack_pairs: u8,
+    ack_pairs: Thinned,
+    /// Whether data that had been lost before the tap have passed since the last ACK.
+    repaired: bool,
 }
 
 /// Retransmissions that have not been acknowledged since. They count as lost beyond the tap once an ACK shows
@@ -97,6 +102,8 @@ struct Again {
     segments: u64,
     last: u64,
     at: u64,
+    /// The latest RTT to the receiver when the first of them passed, nanoseconds.
+    waited: Option<u64>,
 }
 
 /// The segment that carried an ACK.
@@ -133,6 +140,8 @@ pub(super) struct Around {
     pub(super) least_gap: u64,
     /// Packets that have passed from its sender and to its receiver, of all connections.
     pub(super) passed: [u32; 2],
+    /// The latest RTTs to its sender and to its receiver, nanoseconds.
+    pub(super) waited: [Option<u64>; 2],
 }
 
 impl Half {
@@ -229,7 +238,7 @@ impl Half {
     }
 
     /// When the last data packet passed.
-    pub(super) fn last_at(&self) -> Option<u64> {
+    pub(crate) fn last_at(&self) -> Option<u64> {
         self.last.map(|last| last.at)
     }
 
@@ -271,10 +280,17 @@ impl Half {
             self.acks.acknowledged(offset, bytes, at, by);
         }
         let again = std::mem::take(&mut self.again);
+        // An ACK after a loss covers data that arrived long before.
+        if self.acked >= 1 && again.segments == 0 && !std::mem::take(&mut self.repaired) {
+            news.delivered = offset - self.acked;
+        }
         self.lost_beyond += again.segments;
         // An ACK that comes sooner than the path allows answers the first copy.
         if at.saturating_sub(again.at) < by.round_trip / 4 * 3 {
             self.lost_beyond -= again.last;
+        }
+        if again.segments > 0 {
+            news.waited[1] = again.waited;
         }
         let before = self.acked;
         self.acked = offset;
@@ -310,9 +326,8 @@ impl Half {
             // A later ACK waited for the sender, or for its window.
             && offset <= passed
             && at >= last + by.least_gap
-            && self.ack_pairs < MAX_PAIRS
+            && self.ack_pairs.take()
         {
-            self.ack_pairs += 1;
             // Converts acknowledged bytes to bytes on the wire: 40 bytes of headers per segment of 1460
             // (RFC 9293 section 3.7.1).
             let wire = bytes + bytes / 1460 * 40;
@@ -365,7 +380,7 @@ impl Half {
             // The last data before a FIN may be missing. A second FIN may come after the number of the first.
             let next = self.next as i64 + i64::from(ended);
             if h.has(Header::FIN) && !far && offset > next {
-                self.gap(offset as u64, at);
+                self.gap(offset as u64, at, around);
             }
             return Seen::Nothing;
         }
@@ -380,16 +395,16 @@ impl Half {
             return Seen::Nothing;
         }
         if end <= self.next as i64 {
-            return self.old(offset, end, at, around);
+            return self.old(offset, end, at, around, news);
         }
         let (offset, end) = (offset.max(0) as u64, end as u64);
         let segments = self.sizes.segments(u64::from(h.payload), allowed);
         self.packets += segments;
         self.unacked_packets += 1;
         // A retransmission may begin before data that have passed, and go on after them.
-        let filled = self.fill([offset, self.next], at, around);
+        let filled = self.fill([offset, self.next], at, around, news);
         let in_order = offset == self.next;
-        if offset > self.next && self.gap(offset, at) {
+        if offset > self.next && self.gap(offset, at, around) {
             self.flight.lost(end);
         }
         // The sender reduced its window although nothing was lost (RFC 3168 section 6.1.2).
@@ -398,6 +413,7 @@ impl Half {
         }
         let full = self.sizes.full(allowed);
         self.room = (self.flight).sent(at, [offset, end], full, around.back);
+        self.sending.add(u64::from(ip_len), at, PACE_BIN);
         let write = self.sizes.segment(h, allowed) && in_order;
         self.acks.data(self.settled(), end, at, segments);
         news.up = (self.pairs)
@@ -415,7 +431,7 @@ impl Half {
     }
 
     /// Handles payload that lies entirely before `next`.
-    fn old(&mut self, offset: i64, end: i64, at: u64, around: &Around) -> Seen {
+    fn old(&mut self, offset: i64, end: i64, at: u64, around: &Around, news: &mut News) -> Seen {
         self.probe = None;
         if let Some(last) = self.last
             && last.end as i64 == end
@@ -427,7 +443,7 @@ impl Half {
         self.packets += (self.sizes).segments((end - offset) as u64, around.allowed);
         self.flight.lost(self.next);
         let [start, end] = [offset, end].map(|o| o.max(0) as u64);
-        let filled = self.fill([start, end], at, around);
+        let filled = self.fill([start, end], at, around, news);
         if filled > 0 {
             return Seen::Filled(filled);
         }
@@ -441,13 +457,17 @@ impl Half {
                 segments: self.again.segments + last,
                 last,
                 at,
+                waited: match self.again.segments {
+                    0 => around.waited[1],
+                    _ => self.again.waited,
+                },
             };
         }
         Seen::Again
     }
 
     /// Notes that the data up to `offset` have not passed. Returns whether they belong to the trace.
-    fn gap(&mut self, offset: u64, at: u64) -> bool {
+    fn gap(&mut self, offset: u64, at: u64, around: &Around) -> bool {
         let began = self.next > 1 || self.syn;
         if began {
             self.missing += offset - self.next;
@@ -455,6 +475,7 @@ impl Half {
                 start: self.next,
                 end: offset,
                 since: at,
+                waited: around.waited[0],
             };
             self.holes.push(hole, self.acked);
         }
@@ -463,12 +484,14 @@ impl Half {
     }
 
     /// Fills holes with data from offset `start` to `end`. Returns the bytes that were missing.
-    fn fill(&mut self, range: [u64; 2], at: u64, around: &Around) -> u64 {
+    fn fill(&mut self, range: [u64; 2], at: u64, around: &Around, news: &mut News) -> u64 {
         let mut bytes = 0;
-        self.holes.fill(range, |missing, since| {
+        self.holes.fill(range, |missing, hole| {
             bytes += missing;
             // Within an RTT it is reordering; later it is a retransmission of segments lost before the tap.
-            if at.saturating_sub(since) > around.round_trip {
+            if at.saturating_sub(hole.since) > around.round_trip {
+                news.waited[0] = hole.waited;
+                self.repaired = true;
                 self.lost_before += self.sizes.segments(missing, around.allowed);
             }
         });

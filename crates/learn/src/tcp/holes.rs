@@ -13,6 +13,8 @@ pub(super) struct Hole {
     pub(super) end: u64,
     /// When later data passed, nanoseconds.
     pub(super) since: u64,
+    /// The latest RTT to their sender by then, nanoseconds.
+    pub(super) waited: Option<u64>,
 }
 
 /// Holes in order, none of which touch. Takes no memory without holes.
@@ -31,8 +33,8 @@ impl Holes {
     }
 
     /// Takes the data from offset `start` to `end` out of all holes. Calls `filled` with the bytes of each hole that
-    /// they fill, and its time.
-    pub(super) fn fill(&mut self, [start, end]: [u64; 2], mut filled: impl FnMut(u64, u64)) {
+    /// they fill, and the hole.
+    pub(super) fn fill(&mut self, [start, end]: [u64; 2], mut filled: impl FnMut(u64, &Hole)) {
         if self.0.is_empty() {
             return;
         }
@@ -41,7 +43,7 @@ impl Holes {
             && hole.start < end
         {
             let (from, to) = (hole.start.max(start), hole.end.min(end));
-            filled(to - from, hole.since);
+            filled(to - from, hole);
             let before = Hole { end: from, ..*hole };
             let after = Hole { start: to, ..*hole };
             match [before, after].map(|part| part.start < part.end) {
@@ -82,6 +84,7 @@ mod tests {
             start,
             end,
             since: start,
+            waited: None,
         }
     }
 

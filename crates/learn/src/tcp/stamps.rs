@@ -66,12 +66,15 @@ pub(super) struct Stamps {
 }
 
 impl Stamps {
-    /// Records the timestamp and the echo of a packet from end `from`.
-    pub(super) fn packet(&mut self, from: usize, at: u64, [value, echo]: [u32; 2]) {
-        if let Some(passed) = self.sent[1 - from].echoed(echo) {
-            self.sample(from, at.saturating_sub(passed));
+    /// Records the timestamp and the echo of a packet from end `from`. Returns the RTT to it, if it tells one.
+    pub(super) fn packet(&mut self, from: usize, at: u64, [value, echo]: [u32; 2]) -> Option<u64> {
+        let passed = self.sent[1 - from].echoed(echo);
+        let took = passed.map(|passed| at.saturating_sub(passed));
+        if let Some(took) = took {
+            self.sample(from, took);
         }
         self.sent[from].push(value, at);
+        took
     }
 
     /// Records an RTT to `end`.

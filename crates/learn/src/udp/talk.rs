@@ -10,6 +10,7 @@ use swell_traffic::{Exchange, Turn, Wire, WireEnd};
 
 use super::Around;
 use crate::chunks::larger;
+use crate::hosts::{PACE_BIN, Peak};
 use crate::pairs::Pairs;
 use crate::superpackets::{ETHERNET, Largest};
 use crate::tcp::LONGEST_RTT;
@@ -148,8 +149,9 @@ pub(crate) struct Talk {
     short: [u64; 2],
     largest: [Largest; 2],
     pairs: [Pairs; 2],
-    /// Capacities from the client's and the server's pairs of datagrams, kbit/s, and their times. There are
-    /// at most [`MAX_PAIRS`](crate::pairs::MAX_PAIRS) each.
+    /// What the client and the server send over time.
+    pub(crate) sending: [Peak; 2],
+    /// Capacities from the client's and the server's pairs of datagrams, kbit/s, and their times.
     pub(crate) rates: [Vec<(u64, u64)>; 2],
 }
 
@@ -218,6 +220,7 @@ impl Talk {
     pub(crate) fn pair(&mut self, at: u64, from_client: bool, around: Around) {
         let end = usize::from(!from_client);
         self.pairs[1 - end].interrupted();
+        self.sending[end].add(u64::from(around.ip_len), at, PACE_BIN);
         let Around {
             ip_len,
             passed,

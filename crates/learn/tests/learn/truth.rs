@@ -143,7 +143,7 @@ fn capacities_of_senders_are_recovered() {
         let server = Host::server(1, ms(30)).at(mbit * 1_000_000);
         for i in 0..10u8 {
             tap.connection(
-                ms(u64::from(i) * 900),
+                ms(u64::from(i) * 1_500),
                 Host::client(i, ms(3)),
                 server,
                 &Exchanges {
@@ -160,6 +160,33 @@ fn capacities_of_senders_are_recovered() {
             "{got} for {mbit} Mbit/s"
         );
         assert!(path.capacity_samples >= 100);
+    }
+}
+
+/// A server of one connection at a time has the rate of its packets for a capacity, which all its connections share. One
+/// that serves several at that rate each paces them: each has the rate for itself.
+#[test]
+fn the_pace_of_a_connection_is_no_capacity_of_its_host() {
+    for (at_once, paths) in [(1, 1), (2, 20)] {
+        let mut tap = Tap::new();
+        let server = Host::server(1, ms(1)).at(8_000_000);
+        for i in 0..20u8 {
+            tap.connection(
+                ms(u64::from(i) * 2_000 / at_once),
+                Host::client(i, ms(3)),
+                server,
+                &Exchanges {
+                    turns: vec![(300, ms(5), 1_200_000, ms(0))],
+                    ..Exchanges::default()
+                },
+            );
+        }
+        let m = learn(tap);
+        assert_eq!(m.server_paths.len(), paths, "{at_once} at once");
+        for path in &m.server_paths {
+            let up = path.up.expect("pairs were seen").bps() as f64;
+            assert!((up / 8e6 - 1.0).abs() < 0.02, "{up} bit/s");
+        }
     }
 }
 

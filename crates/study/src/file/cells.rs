@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use rhai::Scope;
+use rhai::{Array, Dynamic, Map, Scope};
+use serde_json::Value;
 use swell_base::{Code, Severity, Warning};
 use swell_experiment::file::Bottleneck;
 use swell_experiment::observe::{Bin, Cell, LinkTotals, Observations, Wait};
@@ -10,7 +11,6 @@ use swell_experiment::run::grid::{self, Columns, Task};
 use swell_experiment::run::{self, Ended, Options};
 use swell_experiment::{Backend as _, Plan, Simulator, file};
 
-use super::bench;
 use super::compiled::{Compiled, Measurement, scope};
 use super::error::StudyError;
 use super::format::StudyFile;
@@ -274,6 +274,31 @@ pub(super) fn measures(
     Ok(out)
 }
 
+/// Converts the numbers of a run into values for expressions.
+fn known(value: &Value) -> Dynamic {
+    match value {
+        Value::Array(all) => all.iter().map(known).collect::<Array>().into(),
+        Value::Object(all) => {
+            let each = all.iter().map(|(name, v)| (name.as_str().into(), known(v)));
+            each.collect::<Map>().into()
+        }
+        Value::Bool(b) => f64::from(u8::from(*b)).into(),
+        other => other.as_f64().unwrap_or(f64::NAN).into(),
+    }
+}
+
+/// The measures of a run with the numbers `seen`, or the index of the measure that failed and the reason.
+pub(super) fn seen_measures(
+    compiled: &Compiled,
+    group: &Group,
+    seen: &Value,
+) -> Result<Vec<f64>, (usize, String)> {
+    let mut all = scope(&compiled.file, (group.column, group.line), &group.axes);
+    all.push_dynamic("seen", known(seen));
+    all.push("seconds", group.seconds);
+    measures(compiled, group, all)
+}
+
 /// Made-up tables of a short run with little traffic, and its length in seconds.
 pub(super) fn made_up(group: &Group) -> (Tables, f64) {
     let mut observed = Observations::default();
@@ -320,7 +345,7 @@ pub(super) fn made_up(group: &Group) -> (Tables, f64) {
 /// Evaluates the measures on made-up tables.
 pub(super) fn rehearse(compiled: &Compiled, group: &Group) -> Result<(), StudyError> {
     let asked = match &group.bench {
-        Some(bench) => bench::rehearse(compiled, group, bench),
+        Some(bench) => seen_measures(compiled, group, &bench.made_up()),
         None => {
             let (tables, seconds) = made_up(group);
             measures(compiled, group, scope_of(compiled, group, tables, seconds))

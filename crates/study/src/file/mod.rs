@@ -9,16 +9,13 @@
 //!
 //! The files of this module form layers, and import from their own layer and those below it. From the bottom up:
 //!
-//! 1. the file and its parts: `units`, `places`, [`format`], `error`, `texts`, `origin`;
+//! 1. the files and their parts: `units`, `places`, [`format`], [`bench`], `error`, `texts`, `origin`;
 //! 2. the expression language: `script`, `template`, and its view of a run: `tables`, `traffic`, `records`, `values`;
 //! 3. checks and input: `each`, `axes`, `names`, `with`, `captures`, `compiled`, `group`;
 //! 4. numbers, and where they come from: `reference`, `results`, `kept`, `source`;
 //! 5. runs: `points`, `cells`, `wanted`;
 //! 6. claims and pictures: `claims`, `compare`, `asked`, `again`, `lists`, `draw`;
-//! 7. the study: `facade`, and `read`, which makes one.
-//!
-//! [`bench`] is in no layer: it has all of the runs on real hosts, from their keys, which `group` reads, to the method of
-//! the study that performs them.
+//! 7. the study: `facade`, `play` for runs on real hosts, and `read`, which makes one.
 
 mod again;
 mod asked;
@@ -40,6 +37,7 @@ mod lists;
 mod names;
 mod origin;
 mod places;
+mod play;
 mod points;
 mod read;
 mod records;

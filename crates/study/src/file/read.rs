@@ -20,7 +20,7 @@ use super::script::{self, Trouble};
 use super::source::Source;
 use super::texts::{Texts, quoted};
 use super::{
-    axes, bench, captures, cells, claims, compare, draw, each, names, points, records, tables,
+    axes, captures, cells, claims, compare, draw, each, names, play, points, records, tables,
     traffic, with,
 };
 
@@ -229,7 +229,7 @@ impl FileStudy {
             Some(_) if self.has_points() => {
                 problem("figure", "runs on real hosts keep no tables for points")
             }
-            Some(_) => bench::late(compiled, numbers, group).map(|_| ()),
+            Some(_) => play::late(compiled, numbers, group).map(|_| ()),
             None => Ok(()),
         }
     }

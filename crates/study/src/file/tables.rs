@@ -10,10 +10,7 @@ use swell_stats::{KaplanMeier, Observation};
 
 use super::records::Records;
 use super::script;
-use super::values::{self, Measures};
-
-/// Maximum number of points of a distribution function: more than a picture has pixels.
-pub(super) const CDF: usize = 2000;
+use super::values::{self, CDF, Measures};
 
 /// The largest packet without headers of the link layer, bytes.
 const PACKET: f64 = 1500.0;

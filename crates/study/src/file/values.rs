@@ -6,7 +6,8 @@ use rhai::{Array, Dynamic, Engine, ImmutableString};
 use swell_experiment::observe::MeasureSample;
 use swell_stats::Ecdf;
 
-use super::tables::CDF;
+/// Maximum number of points of a distribution function: more than a picture has pixels.
+pub(super) const CDF: usize = 2000;
 
 /// Rows of the table `measures`, from the end of the warm-up on.
 #[derive(Clone)]

@@ -458,7 +458,7 @@ fn how_far_a_tail_was_judged_is_told_of_the_measure_known_least() {
         (made.better, made.statistic) = (better, Statistic::Percentile(p));
         made
     };
-    let told = validity::judged_up_to;
+    let told = side::judged_up_to;
     assert_eq!(told(&all), "");
     assert_eq!(told(&all[..1]), " up to p50");
     let mut both: Vec<Judgement> = all.clone();

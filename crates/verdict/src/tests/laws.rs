@@ -159,11 +159,11 @@ fn decided(results: &Results) -> Vec<Answer> {
         .map(|background| super::condition(results, background))
         .collect();
     let asked = super::asked();
-    let of = |c: &Condition<'_>| values::judgements(&asked, c, &conditions[0]);
+    let of = |c: &Condition<'_>| judgements(&asked, c, &conditions[0]);
     let mut found: Vec<values::Found> = conditions[1..].iter().map(of).collect();
     judge::correct(found.iter_mut().flat_map(|f| &mut f.judged));
     let each = found.iter();
-    each.map(|f| validity::weighed(judge::answer(&f.judged), &[], &f.open))
+    each.map(|f| weighed(judge::answer(&f.judged), &[], &f.open))
         .collect()
 }
 

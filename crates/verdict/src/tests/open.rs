@@ -1,5 +1,6 @@
 //! Reasons against the answer "does not matter".
 
+use super::answer::DECISIVE;
 use super::*;
 use swell_experiment::observe::{Bin, MeasureSample};
 use swell_experiment::store::Measured;

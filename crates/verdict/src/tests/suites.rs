@@ -136,7 +136,7 @@ fn a_false_sufficient_is_as_rare_as_claimed() {
                         .map(|background| super::condition(&results, background))
                         .collect();
                     let asked = super::asked();
-                    Candidate::new(values::judgements(&asked, &all[0], &all[1]))
+                    Candidate::new(judgements(&asked, &all[0], &all[1]))
                 })
                 .collect();
             suite::decide(&mut found);

@@ -124,7 +124,7 @@ fn what_is_open_is_named_first() {
     let v = Verdict::of(&results).foregrounds.remove(0);
     assert_eq!(v.matters, Answer::Unclear, "{}", full_text(&v));
     let b = of_learnt(&v);
-    let told = words::telling(&b.judged.iter().collect::<Vec<_>>());
+    let told = side::telling(&b.judged.iter().collect::<Vec<_>>());
     assert!(told.iter().all(|j| !j.equal), "{told:?}");
     let median = |j: &Judgement| j.statistic == Statistic::Percentile(0.5);
     assert!(b.judged.iter().any(|j| median(j) && j.equal));
