@@ -140,7 +140,7 @@ def test_runs_are_compared_with_the_statistics_of_pairs(run, here):
     page = both.report(here / "compared.html").html
     assert "page beside poisson" in page and "10Mbit → 8Mbit" in page
     assert "<iframe" in both._repr_html_()
-    with pytest.raises(groundswell.UsageError, match="differ in more than network.queue: network.rate"):
+    with pytest.raises(groundswell.UsageError, match="do not differ in network.queue, but in network.rate"):
         groundswell.compare(run, slow, by="network.queue")
 
 
@@ -192,6 +192,12 @@ def test_the_time_left_counts_no_runs_that_were_there_before():
 def test_a_condition_that_holds_is_told_and_is_no_exception(here):
     crossed = groundswell.run(TEXT, fail_if=["poisson:p50.seconds > 0"])
     assert any(m.startswith("failed: poisson:p50.seconds > 0") for m in crossed.messages)
+
+
+def test_without_an_experiment_the_quick_start_is_run(here):
+    ran = groundswell.run(run__replications=2, run__duration="3s", run__warmup="1s")
+    assert ran.directory.name.startswith("quickstart-")
+    assert 'name = "quickstart"' in (ran.directory / "experiment.toml").read_text()
 
 
 def test_the_same_call_again_reads_what_is_there(here):

@@ -22,7 +22,7 @@ PathLike = str | os.PathLike[str]
 
 
 def run(
-    experiment: ExperimentLike,
+    experiment: ExperimentLike | None = None,
     *,
     output: PathLike | None = None,
     quick: bool = False,
@@ -38,13 +38,14 @@ def run(
 ) -> Run:
     """Runs an experiment: every application with every background, on all processors.
 
-    `experiment` is the text of a file, a path, a dictionary, or a builder of `groundswell.build`. Its keys can be changed
-    with `overrides`, where two underscores stand for a dot, or with `set`, where dots are written:
+    `experiment` is the text of a file, a path, a dictionary, or a builder of `groundswell.build`; without one the bundled
+    quick start is run. Its keys can be changed with `overrides`, where two underscores stand for a dot, or with `set`, where
+    dots are written:
 
     ```python
     import groundswell
 
-    run = groundswell.run("experiments/quickstart.toml", quick=True, run__replications=2, run__duration="20s")
+    run = groundswell.run(quick=True, run__replications=2, run__duration="20s")
     print(run.verdict.matters)
     ```
 
@@ -62,7 +63,7 @@ def run(
     Raises `ExperimentError` with the position and a hint if the experiment is wrong, `UsageError` if the directory holds
     other runs, `GroundswellError` if a run fails,
     and `KeyboardInterrupt` after completed runs have been kept."""
-    source = Source.of(experiment)
+    source = Source.quick_start() if experiment is None else Source.of(experiment)
     _no_argument(overrides)
     changed = assignments({**(set or {}), **overrides})
     if output is None:

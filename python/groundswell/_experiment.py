@@ -28,6 +28,13 @@ class Source:
     """The text of the file."""
     path: Path | None
     """The file, where it is one."""
+    bundled: bool = False
+    """Whether it is the quick start that the program carries."""
+
+    @staticmethod
+    def quick_start() -> Source:
+        """The quick start that the program runs if it is given no experiment."""
+        return Source('name = "quickstart"', None, bundled=True)
 
     @staticmethod
     def of(experiment: ExperimentLike) -> Source:
@@ -60,11 +67,13 @@ class Source:
 
     def arguments(self) -> list[str]:
         """The arguments that name the experiment."""
+        if self.bundled:
+            return []
         return [str(self.path) if self.path else "-"]
 
     def stdin(self) -> str | None:
         """The program's standard input."""
-        return None if self.path else self.text
+        return None if self.path or self.bundled else self.text
 
     def fingerprint(self, *parts: object) -> str:
         """Eight digits that identify this experiment and `parts`."""

@@ -158,7 +158,7 @@ class Sweep(Sequence[Cell]):
             axis: {"field": _escaped(column), "type": "ordinal", "title": name, "sort": None}
             for axis, column, name in zip("xy", places, axes)
         }
-        shade = {"field": "slowdown", "type": "quantitative", "title": title, "scale": {"type": "log", "scheme": "blues"}}
+        shade = {"field": "slowdown", "type": "quantitative", "title": title, "scale": {"type": "log", "scheme": "blues"}, "legend": {"format": ".3~g"}}
         facet: dict[str, Any] = {"column": {"field": "background", "type": "nominal", "sort": None}}
         if labels:
             facet["row"] = {"field": "panel", "type": "nominal", "title": None, "sort": None}

@@ -310,6 +310,10 @@ impl Experiment {
                 }))
             }
             Err(failure @ Failure::Lock(LockError::Busy { .. })) => Err(busy(failure)),
+            Err(failure) if asks_for_more(&failure) => Err(Error::usage(failure).hint(
+                "--fresh throws the old runs away; or add runs of other seeds, with -o DIR --set run.seed=N, and \
+                 `swell show A B` judges both together",
+            )),
             Err(failure @ Failure::Other { .. }) => Err(Error::usage(failure)
                 .hint("--fresh throws the old runs away; -o DIR writes elsewhere")),
             // Without a manifest, --fresh removes nothing either.
@@ -462,6 +466,14 @@ fn directory(options: &Options, plan: &Plan) -> PathBuf {
 /// The number of processors.
 pub fn parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Whether a run directory differs in the number of replications alone.
+fn asks_for_more(failure: &Failure) -> bool {
+    let Failure::Other { differences, .. } = failure else {
+        return false;
+    };
+    matches!(&differences[..], [one] if one.what == "run.replications")
 }
 
 #[cfg(test)]

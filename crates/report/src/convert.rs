@@ -174,7 +174,10 @@ fn condition(results: &Results, foreground: &str, verdict: &BackgroundVerdict) -
         samples: verdict.requests,
         unfinished: verdict.unfinished,
         failed: verdict.failed,
-        steps: all.steps().iter().map(|s| (s.value, s.cdf)).collect(),
+        steps: steps(&groups, &all),
+        watched: (valid.iter().flat_map(|run| &run.observed.requests))
+            .map(|r| r.observed_until - r.start)
+            .fold(0.0, f64::max),
         band: band(&groups, &all, &bootstrap),
         energies: shown.each_ref().map(|queue| energies(&runs, queue)),
         load: [0, 1].map(|d| load(&runs, (d, &shown[d]), verdict)),
@@ -256,6 +259,26 @@ pub(crate) fn interval(e: Estimate) -> Interval {
         low: e.low,
         high: e.high,
     }
+}
+
+/// The distribution function. Where few requests are drawn as dots, those that took the same time are steps of their
+/// own, one above the other.
+fn steps(groups: &[Vec<Observation>], all: &KaplanMeier) -> Vec<(f64, f64)> {
+    let few = all.len() < FEW_SAMPLES;
+    let same = |value: f64| {
+        let each = groups.iter().flatten();
+        each.filter(|o| o.complete && o.value == value).count()
+    };
+    let mut below = 0.0;
+    let mut out = Vec::new();
+    for step in all.steps() {
+        let n = if few { same(step.value).max(1) } else { 1 };
+        let each = (step.cdf - below) / n as f64;
+        out.extend((1..n).map(|i| (step.value, below + each * i as f64)));
+        out.push((step.value, step.cdf));
+        below = step.cdf;
+    }
+    out
 }
 
 /// The interval of the completed share, at times spread evenly over the shares. Empty for a single replication, which
@@ -510,4 +533,26 @@ fn doubts(results: &Results, verdict: &Verdict) -> Vec<Doubt> {
     // Doubts that could change the answer come first, those inherent in a model last.
     out.sort_by_key(|d| (d.of_model, !d.grave, d.code.rank()));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each of few requests has a dot of its own, also those that took the same time.
+    #[test]
+    fn equal_times_of_few_requests_are_steps_of_their_own() {
+        let group = [1.0, 1.0, 2.0].map(Observation::complete);
+        let groups = [group.to_vec(), vec![Observation::at_least(5.0)]];
+        let all = KaplanMeier::new(groups.iter().flatten().copied());
+        let found = steps(&groups, &all);
+        let expected = [(1.0, 0.25), (1.0, 0.5), (2.0, 0.75)];
+        assert_eq!(found.len(), 3);
+        for (a, b) in found.iter().zip(expected) {
+            assert!(a.0 == b.0 && (a.1 - b.1).abs() < 1e-12, "{found:?}");
+        }
+        let many = [vec![Observation::complete(1.0); FEW_SAMPLES]];
+        let curve = KaplanMeier::new(many.iter().flatten().copied());
+        assert_eq!(steps(&many, &curve), [(1.0, 1.0)]);
+    }
 }

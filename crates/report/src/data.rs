@@ -139,6 +139,8 @@ pub struct Condition {
     pub slowdown: [Option<Interval>; 4],
     /// Distribution function of the completion time: (seconds, share at or below), ascending.
     pub steps: Vec<(f64, f64)>,
+    /// How long the longest request was watched, seconds.
+    pub watched: f64,
     /// (seconds, lower share, upper share): its band over replications.
     pub band: Vec<(f64, f64, f64)>,
     /// Energy of the background's arrivals at the slowest link of its path, up then down.

@@ -9,6 +9,9 @@ use crate::page::{self, Cell, Figure, Table, WIDE};
 use crate::palette::{FOREGROUND, Role};
 use crate::vega;
 
+mod times;
+pub(crate) use times::{cdf, cdf_chart, effects};
+
 /// A background's name, look and role, with the measurements against it.
 pub(crate) struct Named<'a> {
     pub(crate) name: &'a str,
@@ -44,109 +47,6 @@ pub(crate) fn named<'a>(
 /// Whether there are too few samples for a tail.
 pub(crate) fn few(condition: &Condition) -> bool {
     condition.samples < FEW_SAMPLES
-}
-
-/// The completion times of every background as distribution functions.
-pub(crate) fn cdf_chart(named: &[Named<'_>], link: &str) -> XyChart {
-    let mut values: Vec<f64> = named
-        .iter()
-        .flat_map(|n| n.condition.steps.iter().map(|s| s.0))
-        .filter(|v| v.is_finite())
-        .collect();
-    values.sort_by(f64::total_cmp);
-    let x = Axis::by_spread("Completion time", Quantity::Duration, &values, 8.0).padded(0.02);
-    XyChart {
-        title: "Completion times".into(),
-        description: "Share of requests completed within a time, one curve per background.".into(),
-        x,
-        y: Axis::linear(
-            "Share of requests completed",
-            Quantity::Share,
-            [0.0, 1.0].into_iter(),
-            true,
-        ),
-        curves: named
-            .iter()
-            .map(|n| Curve {
-                name: n.name.into(),
-                note: format!("n = {}", count(n.condition.samples as u64)),
-                slot: n.slot,
-                shape: match few(n.condition) {
-                    true => Shape::Dots,
-                    false => Shape::Step,
-                },
-                points: n.condition.steps.clone(),
-                band: match few(n.condition) {
-                    true => Vec::new(),
-                    false => n.condition.band.clone(),
-                },
-            })
-            .collect(),
-        // Mark 0.5, so that the median of dots can be read off.
-        marks: match named.iter().any(|n| few(n.condition)) {
-            true => vec![0.5],
-            false => Vec::new(),
-        },
-        link: link.into(),
-    }
-}
-
-pub(crate) fn cdf(id: &str, named: &[Named<'_>]) -> Figure {
-    let id = format!("{id}-cdf");
-    let chart = cdf_chart(named, &id);
-    let axis = match chart.x.scale {
-        crate::chart::Scale::Log => " The time axis is logarithmic.",
-        crate::chart::Scale::Linear => "",
-    };
-    let banded = if named.iter().any(|n| !n.condition.band.is_empty()) {
-        " Bands: 95 % bootstrap intervals over replications, at each time."
-    } else {
-        ""
-    };
-    let dots = match named.iter().any(|n| few(n.condition)) {
-        true => {
-            " Where there are fewer than 20 requests, each is a dot; the dashed line is the median."
-        }
-        false => "",
-    };
-    let mut table = Table::new(&[
-        "Background",
-        "1 %",
-        "10 %",
-        "25 %",
-        "50 %",
-        "75 %",
-        "90 %",
-        "99 %",
-    ]);
-    for n in named {
-        let mut row = vec![Cell::text(n.name).slot(n.slot)];
-        for p in [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99] {
-            // At least one request is to lie beyond.
-            let beyond = n.condition.samples as f64 * f64::min(p, 1.0 - p);
-            let told = p == 0.5 || !few(n.condition) && beyond >= 1.0 - 1e-9;
-            let mut steps = n.condition.steps.iter().filter(|_| told);
-            let at = steps.find(|s| s.1 >= p - 1e-12);
-            row.push(Cell::text(
-                at.map_or("–".into(), |s| Quantity::Duration.show(s.0, 3)),
-            ));
-        }
-        table.rows.push(row);
-    }
-    Figure::both(
-        &id,
-        "How long requests take.",
-        &format!(
-            "Share of requests completed within a time; a request that was unfinished when its \
-             run ended counts as longer.{dots}{banded}{axis}"
-        ),
-        |canvas, width| {
-            let height = if width < 500.0 { 330.0 } else { 390.0 };
-            vec![chart.svg(&canvas("", height))]
-        },
-    )
-    .vega(&chart.vega())
-    .numbers(table)
 }
 
 /// Slowdowns of every background but the reference.

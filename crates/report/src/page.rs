@@ -268,6 +268,7 @@ pub(crate) fn with_parts(
             answers => answers,
             grave => warnings > 0,
             unfolded => warnings.max(UNFOLDED),
+            more => more(ordered.iter().map(|d| d.grave), warnings.max(UNFOLDED)),
             doubts => doubts,
         },
         sections,
@@ -276,6 +277,25 @@ pub(crate) fn with_parts(
 
 /// So many doubts are shown, whatever they are; of the others only warnings.
 pub(crate) const UNFOLDED: usize = 3;
+
+/// What is folded away behind the first `unfolded` doubts, of which `grave` says which are warnings. The verdict counts
+/// warnings alone.
+pub(crate) fn more(grave: impl Iterator<Item = bool>, unfolded: usize) -> String {
+    let folded: Vec<bool> = grave.skip(unfolded).collect();
+    let warnings = folded.iter().filter(|weighs| **weighs).count();
+    let said = |n: usize, more: &str, what: &str| {
+        (n > 0).then(|| format!("{n}{more} {what}{}", if n == 1 { "" } else { "s" }))
+    };
+    let each = [
+        said(warnings, " more", "warning"),
+        said(
+            folded.len() - warnings,
+            if warnings > 0 { "" } else { " more" },
+            "note",
+        ),
+    ];
+    each.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
 
 /// The content below the answer: one picture, and one table of everything measured.
 fn answer(
@@ -287,11 +307,18 @@ fn answer(
     let named = figures::named(data, foreground, slots);
     let mut parts = Vec::new();
     if foreground.conditions.iter().any(|c| c.samples > 0) {
-        let mut cdf = figures::cdf(&format!("f{index}"), &named);
-        if data.verdict.len() > 1 {
+        let id = format!("f{index}");
+        // Lines at 0 % alone say less than the measure that decides.
+        let finished = foreground.conditions.iter().any(|c| !c.steps.is_empty());
+        let effects = (!finished)
+            .then(|| figures::effects(&id, &named, &foreground.measures, &data.against))
+            .flatten();
+        let measured = effects.is_some();
+        let mut cdf = effects.unwrap_or_else(|| figures::cdf(&id, &named));
+        if data.verdict.len() > 1 && !measured {
             cdf.lead = format!("How long requests of {} take.", clean(&foreground.name));
         }
-        let waterfall = waterfall::figure(&format!("f{index}"), &named);
+        let waterfall = waterfall::figure(&id, &named);
         parts.push(Part {
             figures: [cdf].into_iter().chain(waterfall).collect(),
             ..Part::default()

@@ -196,6 +196,7 @@ fn condition(i: usize) -> Condition {
         failed: usize::from(i == 3),
         quantiles,
         slowdown,
+        watched: steps.last().map_or(0.0, |s| s.0),
         steps,
         band,
         energies,

@@ -73,6 +73,10 @@ pub fn study_html(study: &Study) -> String {
             .collect::<Vec<minijinja::Value>>(),
         grave => !doubts(true).is_empty(),
         unfolded => doubts(true).len().max(page::UNFOLDED),
+        more => page::more(
+            [true, false].into_iter().flat_map(|grave| vec![grave; doubts(grave).len()]),
+            doubts(true).len().max(page::UNFOLDED),
+        ),
         doubts => [doubts(true), doubts(false)].concat(),
     };
     page::html(&study.title, &study.paper, extra, &sections)
@@ -93,17 +97,25 @@ fn sentences(study: &Study) -> Vec<String> {
     let Some(main) = study.ledgers.first() else {
         return Vec::new();
     };
-    let of = |column: usize, verdict: Verdict| {
-        let findings = main.entries.iter().filter_map(|e| e.findings.get(column));
-        findings.filter(|f| f.verdict == verdict).count()
+    let all = |column: usize| {
+        main.entries
+            .iter()
+            .filter_map(move |e| e.findings.get(column))
     };
+    let of = |column: usize, verdict: Verdict| all(column).filter(|f| f.verdict == verdict).count();
     let each: Vec<String> = main
         .columns
         .iter()
         .enumerate()
         .map(|(i, name)| {
+            let tentative = all(i).filter(|f| f.tentative).count();
+            let tested = all(i).filter(|f| f.verdict != Verdict::NotTested).count();
+            let how = match tentative > 0 && tentative == tested {
+                true => " tentatively",
+                false => "",
+            };
             let mut text = format!(
-                "{name}: {} of {} claims hold, {} in part, {} not",
+                "{name}: {} of {} claims hold{how}, {} in part, {} not",
                 of(i, Verdict::Holds),
                 main.entries.len(),
                 of(i, Verdict::InPart),
@@ -112,6 +124,9 @@ fn sentences(study: &Study) -> Vec<String> {
             let open = of(i, Verdict::NotTested);
             if open > 0 {
                 text += &format!(", {open} not tested");
+            }
+            if tentative > 0 && tentative < tested {
+                text += &format!(", {tentative} of these verdicts tentative");
             }
             text + "."
         })

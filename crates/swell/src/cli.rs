@@ -141,7 +141,8 @@ pub(crate) struct RunArgs {
     #[arg(long, conflicts_with = "fresh")]
     pub resume: bool,
     /// Do only part K of N of the runs: 2/4 is every fourth, from the second on. Shards can run at the same time, in one
-    /// directory or in copies of it. The same command without --shard then does what is missing and joins them all.
+    /// directory or in copies of it. Then run the same command without --shard: it runs what is missing and merges all
+    /// shards.
     #[arg(long, value_name = "K/N", conflicts_with_all = ["fresh", "fail_if"])]
     pub shard: Option<swell_experiment::run::Shard>,
     /// Set a key of the experiment: network.rate=10Mbit, run.replications=3,
@@ -316,7 +317,7 @@ pub(crate) struct ReportArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Replications of equal seed are pairs; with fewer than five in common, or half, runs are independent samples.\n\nswell compare runs/fifo runs/fq-codel --by network.queue --html compared.html"
+    after_help = "Replications of equal seed are pairs; with fewer than five in common, or half, runs are independent samples.\n\nswell compare runs/fifo runs/fq-codel --by network.qdisc --html compared.html"
 )]
 pub(crate) struct CompareArgs {
     /// The run directories; the others are compared with the first.
@@ -333,12 +334,13 @@ pub(crate) struct CompareArgs {
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("drawn").multiple(true)))]
 pub(crate) struct ShowArgs {
-    /// A model file or the name of a bundled model, a trace, or the directory of a run or of a study.
+    /// A model file or the name of a bundled model, a trace, or the directory of a run or of a study: NAME is also
+    /// runs/NAME.
     pub what: PathBuf,
     /// More run directories of the same experiment with other seeds: their replications are judged together.
     #[arg(value_name = "RUN")]
     pub more: Vec<PathBuf>,
-    /// Write a self-contained page with all pictures.
+    /// Write a self-contained page with all pictures; - for standard output, as with all pictures below.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Write a picture as SVG.
@@ -350,7 +352,7 @@ pub(crate) struct ShowArgs {
     /// Write a picture as PDF, a page of its own size.
     #[arg(long, value_name = "FILE", group = "drawn")]
     pub pdf: Option<PathBuf>,
-    /// Write a picture as a Vega-Lite specification, with its data, to be changed; - for standard output.
+    /// Write a picture as a Vega-Lite specification, with its data, to be changed.
     #[arg(long, value_name = "FILE", group = "drawn")]
     pub vega: Option<PathBuf>,
     /// Width of the picture, such as 3.3in or 84mm for a column of a paper; or width and height: 3.3x2.5in.
@@ -484,7 +486,8 @@ pub(crate) struct GridArgs {
     #[arg(long)]
     pub fresh: bool,
     /// Do only part K of N of the runs: 2/4 is every fourth, from the second on. Shards can run at the same time, in one
-    /// directory or in copies of it. The same command without --shard then does what is missing and joins them all.
+    /// directory or in copies of it. Then run the same command without --shard: it runs what is missing and merges all
+    /// shards.
     #[arg(long, value_name = "K/N", conflicts_with_all = ["fresh"])]
     pub shard: Option<swell_experiment::run::Shard>,
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use groundswell::files;
 use swell_experiment::Results;
+use swell_experiment::file::suggest;
 use swell_study::file::quoted;
 use swell_verdict::{Answer, Difference, RunComparison};
 
@@ -63,6 +64,26 @@ fn check(c: &RunComparison, by: Option<&str>) -> Result<(), Fail> {
         .hint("what is compared has the same names in both"));
     }
     let Some(by) = by else { return Ok(()) };
+    // Only seeds in common make pairs, so these are no difference between experiments.
+    if ["run.seed", "run.replications"].contains(&by) {
+        return Err(Fail::usage(format!(
+            "--by {by}: replications are paired by their seeds, so it is not compared"
+        ))
+        .hint("leave out --by; `swell show A B` judges runs of other seeds together"));
+    }
+    let keys: Vec<&str> = c.changes.iter().map(|change| &*change.key).collect();
+    if c.beside(by).count() == keys.len() {
+        let same = format!("{first} and {second} do not differ in {by}");
+        let all: Vec<String> = c.changes.iter().map(change).collect();
+        return Err(match keys[..] {
+            [] => Fail::usage(same),
+            _ => Fail::usage(format!("{same}, but in {}", all.join("; "))).hint(suggest(
+                by,
+                &keys,
+                "they differ in",
+            )),
+        });
+    }
     let beside: Vec<String> = c.beside(by).map(change).collect();
     if !beside.is_empty() {
         return Err(Fail::usage(format!(
@@ -70,11 +91,6 @@ fn check(c: &RunComparison, by: Option<&str>) -> Result<(), Fail> {
             beside.join("; ")
         ))
         .hint("without --by they are compared all the same"));
-    }
-    if c.changes.is_empty() {
-        return Err(Fail::usage(format!(
-            "{first} and {second} do not differ in {by}"
-        )));
     }
     Ok(())
 }

@@ -71,12 +71,15 @@ fn cases(experiment: &File, verdict: &Verdict, fail_if: &[Threshold]) -> Vec<Cas
             });
         }
         for b in &foreground.backgrounds {
-            let Some(matters) = b.matters else { continue };
-            let outcome = match matters {
-                _ if foreground.application_failed => {
+            let outcome = match b.matters {
+                None if foreground.reference.is_some() => continue,
+                None => Outcome::Skipped(
+                    "nothing to compare with: the experiment has no background of kind none".into(),
+                ),
+                Some(_) if foreground.application_failed => {
                     Outcome::Failed("the application fails without background traffic".into())
                 }
-                Answer::Unclear => {
+                Some(Answer::Unclear) => {
                     let reasons: Vec<&str> = b
                         .withheld
                         .iter()
@@ -88,7 +91,7 @@ fn cases(experiment: &File, verdict: &Verdict, fail_if: &[Threshold]) -> Vec<Cas
                         _ => format!("not settled: {}", reasons.join("; ")),
                     })
                 }
-                Answer::Yes | Answer::No => Outcome::Passed,
+                Some(Answer::Yes | Answer::No) => Outcome::Passed,
             };
             cases.push(Case {
                 class: foreground.foreground.clone(),

@@ -36,7 +36,13 @@ pub(crate) fn learn(args: &LearnArgs, json: bool) -> Result<(), Fail> {
         true => configuration_files(&output).to_vec(),
         false => vec![output.clone()],
     };
-    files::outputs(outputs.iter().chain(&args.flows.ipfix), &args.traces)?;
+    let writable = files::outputs(outputs.iter().chain(&args.flows.ipfix), &args.traces);
+    // Nobody named this file.
+    writable.map_err(|fail| match args.output {
+        None => fail
+            .hint("without -o the model gets the name of the first trace: -o FILE names another"),
+        Some(_) => fail,
+    })?;
     // Nobody named this file: what is there may be anything.
     if args.output.is_none() && output.exists() && AnyModel::open(&output).is_err() {
         let message = format!("{} is there already, and no model", output.display());

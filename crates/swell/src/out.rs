@@ -15,8 +15,13 @@ use crate::{interrupt, tables};
 /// Prints data. A reader that has closed the pipe is not an error. Any other failure, such as a full disk, ends the
 /// program with exit code 1, because lost output must not look like success.
 pub(crate) fn data(text: &str) {
+    bytes(format!("{text}\n").as_bytes());
+}
+
+/// The same for data that is no text, such as a picture.
+pub(crate) fn bytes(bytes: &[u8]) {
     let mut out = io::stdout().lock();
-    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
             fail::say(&Fail::failed(format!("standard output: {e}")));
             std::process::exit(1);

@@ -142,12 +142,9 @@ pub(crate) fn of_study(dir: &Path, args: &ShowArgs, json: bool) -> Result<(), Fa
         };
         let own = folder.join(format!("{name}.{ending}"));
         let bytes = std::fs::read(&own).map_err(|e| unread(&own, e))?;
-        match out::is_stdout(path) {
-            true => out::data(String::from_utf8_lossy(&bytes).trim_end()),
-            false => save(path, &bytes)?,
-        }
+        save(path, &bytes)?;
     }
-    if args.vega.as_deref().is_some_and(out::is_stdout) {
+    if printed(args) {
         return Ok(());
     }
     if json {
@@ -273,15 +270,21 @@ fn specify(
 ) -> Result<(), Fail> {
     match &args.vega {
         None => Ok(()),
-        Some(path) if out::is_stdout(path) => {
-            out::json(&spec()?);
-            Ok(())
-        }
         Some(path) => save(path, format!("{:#}\n", spec()?).as_bytes()),
     }
 }
 
+/// Whether a picture goes to standard output, which then has nothing else.
+pub(crate) fn printed(args: &ShowArgs) -> bool {
+    let files = [&args.html, &args.svg, &args.png, &args.pdf, &args.vega];
+    files.into_iter().flatten().any(|path| out::is_stdout(path))
+}
+
 fn save(path: &Path, bytes: &[u8]) -> Result<(), Fail> {
+    if out::is_stdout(path) {
+        out::bytes(bytes);
+        return Ok(());
+    }
     out::write(path, bytes)?;
     out::say(&format!("written: {}", path.display()));
     Ok(())

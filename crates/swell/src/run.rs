@@ -67,7 +67,7 @@ pub(crate) fn run(
     }
     let printed = junit::is_printed(args.junit.as_deref(), json)?;
     let experiment = Experiment::new(source, options(args), rights)?;
-    threshold::check_names(&args.fail_if, &experiment.plan.file)?;
+    threshold::check(&args.fail_if, &experiment.plan.file)?;
     // The run makes its own directory.
     let own = |file: &&PathBuf| files::is_inside(file, experiment.dir());
     let inputs: Vec<PathBuf> = args.experiment.iter().cloned().collect();
@@ -168,7 +168,9 @@ pub(crate) fn shard_done(
         "shard {shard} is done: {finished} of {runs} runs are in {}",
         dir.display()
     ));
-    out::say("the same command without --shard does what is missing and joins all of them");
+    out::say(
+        "then run the same command without --shard: it runs what is missing and merges all shards",
+    );
 }
 
 /// Reports the crossed thresholds and returns the exit code of the verdict on `experiment`.

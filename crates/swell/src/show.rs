@@ -1,10 +1,12 @@
 //! `swell show`.
 
+use std::path::{Path, PathBuf};
+
 use groundswell::files;
 use groundswell::learn::{FileCounts, Learnt};
 use groundswell::model::AnyModel;
 use groundswell::show::{self, Shown};
-use swell_experiment::Results;
+use swell_experiment::{Results, bundled};
 use swell_verdict::Verdict;
 
 use crate::cli::ShowArgs;
@@ -12,21 +14,42 @@ use crate::fail::Fail;
 use crate::run::{doubts, foregrounds};
 use crate::{learn, out, pictures, study, tables};
 
+/// The path that is meant: NAME is runs/NAME too, where `swell run` puts results, if nothing else has the name.
+fn meant(what: &Path) -> PathBuf {
+    let is_name = what.components().count() == 1 && what.as_os_str() != "-";
+    let bundled = what
+        .to_str()
+        .is_some_and(|name| bundled::model(name).is_some() || bundled::flow_model(name).is_some());
+    let kept = Path::new("runs").join(what);
+    match is_name && !bundled && !what.exists() && kept.is_dir() {
+        true => kept,
+        false => what.to_owned(),
+    }
+}
+
 pub(crate) fn show(args: &ShowArgs, json: bool) -> Result<(), Fail> {
+    let what = meant(&args.what);
+    let more: Vec<PathBuf> = args.more.iter().map(|more| meant(more)).collect();
     let outputs = [&args.html, &args.svg, &args.png, &args.pdf, &args.vega];
     let written = outputs.into_iter().flatten();
+    if written.clone().filter(|file| out::is_stdout(file)).count() > 1 {
+        return Err(
+            Fail::usage("two pictures cannot both go to standard output")
+                .hint("name a file for one of them"),
+        );
+    }
     files::outputs(
         written.filter(|file| !out::is_stdout(file)),
-        std::slice::from_ref(&args.what),
+        std::slice::from_ref(&what),
     )?;
-    if args.more.is_empty() && study::is_of_study(&args.what) {
+    if args.more.is_empty() && study::is_of_study(&what) {
         if args.foreground.is_some() {
             return Err(Fail::usage("--foreground: only runs have foregrounds"));
         }
-        return pictures::of_study(&args.what, args, json);
+        return pictures::of_study(&what, args, json);
     }
-    let shown = learn::with_bar(std::slice::from_ref(&args.what), |progress| {
-        show::open(&args.what, &args.more, progress)
+    let shown = learn::with_bar(std::slice::from_ref(&what), |progress| {
+        show::open(&what, &more, progress)
     })?;
     if args.foreground.is_some() && !matches!(shown, Shown::Run(..)) {
         return Err(Fail::usage("--foreground: only runs have foregrounds"));
@@ -41,7 +64,7 @@ pub(crate) fn show(args: &ShowArgs, json: bool) -> Result<(), Fail> {
 fn run(results: &Results, verdict: &Verdict, args: &ShowArgs, json: bool) -> Result<(), Fail> {
     pictures::of_run(results, verdict, args)?;
     // Standard output then has the specification and nothing else.
-    if args.vega.as_deref().is_some_and(out::is_stdout) {
+    if pictures::printed(args) {
         return Ok(());
     }
     if json {
@@ -55,7 +78,7 @@ fn run(results: &Results, verdict: &Verdict, args: &ShowArgs, json: bool) -> Res
 
 fn model(model: &AnyModel, args: &ShowArgs, json: bool) -> Result<(), Fail> {
     drawn(model, args)?;
-    if args.vega.as_deref().is_some_and(out::is_stdout) {
+    if pictures::printed(args) {
         return Ok(());
     }
     if json {
@@ -91,7 +114,7 @@ fn drawn(model: &AnyModel, args: &ShowArgs) -> Result<(), Fail> {
 
 fn trace(learnt: &Learnt, args: &ShowArgs, json: bool) -> Result<(), Fail> {
     drawn(&learnt.model, args)?;
-    if args.vega.as_deref().is_some_and(out::is_stdout) {
+    if pictures::printed(args) {
         return Ok(());
     }
     if json {

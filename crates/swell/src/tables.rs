@@ -556,6 +556,7 @@ mod tests {
             quantile(&Quantile {
                 p: 0.5,
                 seconds,
+                at_least: None,
                 slowdown,
             })
         };

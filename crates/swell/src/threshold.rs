@@ -12,15 +12,17 @@
 use std::fmt;
 use std::str::FromStr;
 
-use swell_experiment::file::{File, suggest};
+use swell_experiment::file::{File, Foreground};
 use swell_experiment::measure::{FAILURES, GOODPUT, MEAN_TIME, Measure, REQUEST_RATE, Source};
 use swell_stats::Estimate;
 use swell_verdict::{
     Answer, BackgroundVerdict, ForegroundVerdict, Known, LEVEL, PERCENTILES, Statistic, Verdict,
 };
 
-use crate::fail::Fail;
 use crate::tables;
+
+mod check;
+pub(crate) use check::check;
 
 /// It is settled whether background traffic matters.
 pub(crate) const ANSWERED: u8 = 0;
@@ -49,45 +51,6 @@ pub(crate) fn exit_code(experiment: &File, verdict: &Verdict) -> u8 {
     } else {
         ANSWERED
     }
-}
-
-/// Checks that thresholds name foregrounds and backgrounds of `experiment`. A threshold on nothing would fail only after
-/// all runs.
-pub(crate) fn check_names(thresholds: &[Threshold], experiment: &File) -> Result<(), Fail> {
-    let foregrounds: Vec<&str> = experiment.foreground.iter().map(|f| f.name()).collect();
-    let backgrounds: Vec<&str> = experiment.background.iter().map(|b| b.name()).collect();
-    let both: Vec<String> = (foregrounds.iter())
-        .flat_map(|f| backgrounds.iter().map(move |b| format!("{f}:{b}")))
-        .collect();
-    let mut known = [backgrounds, foregrounds.clone()].concat();
-    for threshold in thresholds {
-        let Some(name) = threshold.name.as_deref() else {
-            continue;
-        };
-        let own = name.rsplit_once(':').map_or(name, |pair| pair.1);
-        let reference = experiment.background.iter().find(|b| b.is_none());
-        let is_reference = reference.is_some_and(|b| b.name() == own);
-        if is_reference && !foregrounds.contains(&name) && !matches!(threshold.of, Of::Seconds(_)) {
-            let message = format!(
-                "--fail-if '{}': `{own}` is what the others are compared with",
-                threshold.text
-            );
-            return Err(Fail::usage(message).hint("name another background, or take its .seconds"));
-        }
-        if known.contains(&name) || both.iter().any(|pair| pair == name) {
-            continue;
-        }
-        // Pairs are candidates for a name that is a pair; otherwise they would only lengthen the list.
-        if name.contains(':') {
-            known = both.iter().map(String::as_str).collect();
-        }
-        let message = format!(
-            "--fail-if '{}': no foreground or background is called `{name}`",
-            threshold.text
-        );
-        return Err(Fail::usage(message).hint(suggest(name, &known, "there are")));
-    }
-    Ok(())
 }
 
 /// The number that a threshold tests.
@@ -257,7 +220,9 @@ impl Threshold {
             let name = format!("{} against {}", foreground.foreground, b.background);
             let samples = self.is_of_samples(experiment, foreground);
             match self.tested(b, samples) {
-                Tested::Holds(x) => lines.push(format!("{}: {name} has {}", self.text, digits(x))),
+                Tested::Holds(_) => {
+                    lines.push(format!("{}: {}", self.text, self.said(b, samples, &name)));
+                }
                 // A comparison of runs that are no experiment, for example without the traffic, proves nothing. What a
                 // program says of itself stands.
                 Tested::Passes if b.withheld.is_empty() || matches!(self.of, Of::Value(..)) => {}
@@ -338,18 +303,17 @@ impl Threshold {
         let all = &foreground.backgrounds;
         let nothing_is_known = all.iter().all(|b| b.compared().next().is_none())
             && all.iter().any(|b| !b.withheld.is_empty());
-        let declared = own.measures();
-        let requests = |m: &Measure| m.source == Source::RequestTimes;
+        self.is_of_samples(experiment, foreground) || nothing_is_known && self.may_be_of(own)
+    }
+
+    /// Whether a foreground of this kind may have the measure.
+    fn may_be_of(&self, foreground: &Foreground) -> bool {
         match &self.of {
-            Of::Slowdown(_) | Of::Seconds(_) => nothing_is_known && declared.iter().any(requests),
-            Of::Ratio(name, _) | Of::Value(name, _) => {
-                // Names go on with a direction or a size: `delay up`, `time of 10kB`.
-                let begins = |m: &Measure| name.starts_with(&*m.name);
-                let derived = [GOODPUT, REQUEST_RATE, MEAN_TIME].iter().any(begins);
-                self.is_of_samples(experiment, foreground)
-                    || nothing_is_known
-                        && (declared.iter().any(begins) || derived && declared.iter().any(requests))
-            }
+            Of::Slowdown(_) | Of::Seconds(_) => requests(foreground),
+            // Names go on with a direction or a size: `delay up`, `time of 10kB`.
+            Of::Ratio(name, _) | Of::Value(name, _) => (possible(foreground).iter())
+                .filter_map(|m| name.strip_prefix(&*m.name))
+                .any(|rest| rest.is_empty() || rest.starts_with(' ')),
         }
     }
 
@@ -374,6 +338,32 @@ impl Threshold {
                 known.join(", ")
             ),
         }
+    }
+
+    /// What the number is beside a background, `name`, that the threshold holds of. `samples` as in
+    /// [`Threshold::is_of_samples`].
+    fn said(&self, b: &BackgroundVerdict, samples: bool, name: &str) -> String {
+        let Some(e) = self.estimate(b, samples) else {
+            return String::new();
+        };
+        let known = Known::of(&e);
+        let (end, x) = match self.end {
+            End::Value => {
+                return match known {
+                    Known::AtLeast(low) => format!("{name} has at least {}", digits(low)),
+                    Known::AtMost(high) => format!("{name} has at most {}", digits(high)),
+                    _ => format!("{name} has {}", digits(e.value)),
+                };
+            }
+            End::Low => ("lower", e.low),
+            End::High => ("upper", e.high),
+        };
+        let why = match known {
+            Known::Value => "because there is only 1 replication; five give an interval",
+            _ if x.is_infinite() => "because too many requests did not finish",
+            _ => return format!("{name} has {}", digits(x)),
+        };
+        format!("the {end} end for {name} is not known, {why}")
     }
 
     /// The number beside a background. `samples` as in [`Threshold::is_of_samples`].
@@ -426,7 +416,14 @@ impl Threshold {
                 Some(exactly(1.0, b))
             }
             Of::Slowdown(i) => quantile(*i)?.slowdown,
-            Of::Seconds(i) => quantile(*i)?.seconds,
+            // The lower end of the interval of a bound is not known.
+            Of::Seconds(i) => quantile(*i)?.seconds.or_else(|| {
+                let bound = quantile(*i)?.at_least.filter(|_| self.end != End::Low)?;
+                Some(Estimate {
+                    high: f64::INFINITY,
+                    ..exactly(bound, b)
+                })
+            }),
             Of::Ratio(name, p) => Some(judged(name, *p)?.ratio),
             Of::Value(name, p) => judged(name, *p)?.with,
         }
@@ -450,6 +447,26 @@ enum Tested {
     /// The number is not known, or only a bound of it that does not tell.
     Unknown,
     Passes,
+}
+
+/// Whether a foreground of this kind makes requests.
+fn requests(foreground: &Foreground) -> bool {
+    let mut declared = foreground.measures().into_iter();
+    declared.any(|m| m.source == Source::RequestTimes)
+}
+
+/// The measures that may be compared of a foreground of this kind: its own and, where it makes requests, those that derive
+/// from them.
+fn possible(foreground: &Foreground) -> Vec<Measure> {
+    let mut all = foreground.measures();
+    if requests(foreground) {
+        for derived in [GOODPUT, REQUEST_RATE, MEAN_TIME] {
+            if !all.iter().any(|m| m.name == derived.name) {
+                all.push(derived);
+            }
+        }
+    }
+    all
 }
 
 /// Whether there are requests, none of which failed, and failures were not compared.

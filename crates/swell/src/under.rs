@@ -17,6 +17,7 @@ use swell_emulate::backend::{Exit, Input, Settings};
 use swell_experiment::Results;
 use swell_host::Rights;
 use swell_host::scratch::Scratch;
+use swell_verdict::{Answer, Verdict};
 
 use self::line::{Line, rates};
 use crate::cli::UnderArgs;
@@ -54,7 +55,7 @@ pub(crate) fn under(args: &UnderArgs, rights: Rights, json: bool) -> Result<u8, 
     let session = learn::with_bar(&trace, |progress| {
         Session::new(args.options(client)?, scratch.path(), progress)
     })?;
-    threshold::check_names(&args.fail_if, &session.plan.file)?;
+    threshold::check(&args.fail_if, &session.plan.file)?;
     let line = Arc::new(Line::new(
         rates(&session.plan),
         args.quiet || json || args.compare.is_none(),
@@ -208,6 +209,30 @@ fn code(exits: &[Exit]) -> u8 {
     }
 }
 
+/// What to do where too few requests leave the answer open: more runs of one request each would take long.
+fn more_requests(verdict: &Verdict) -> Option<String> {
+    let all = verdict.foregrounds.iter().flat_map(|f| &f.backgrounds);
+    let few = all.filter(|b| {
+        let lacks = |reason: &String| reason.contains(" requests are too few for ");
+        b.matters == Some(Answer::Unclear) && b.requests > 0 && b.open.iter().any(lacks)
+    });
+    let fewest = few.min_by_key(|b| b.requests)?;
+    Some(hint(fewest.requests, fewest.replications.max(1)))
+}
+
+/// How to get a p90 after so many requests in so many runs.
+fn hint(requests: usize, runs: usize) -> String {
+    format!(
+        "hint: p90 needs {NEEDED} requests beside each background, and there were {requests}: make {} or more in each \
+         run, in a loop, or --compare {}",
+        NEEDED.div_ceil(runs),
+        (NEEDED * runs).div_ceil(requests)
+    )
+}
+
+/// Requests without which there is no p90: ten beyond it.
+const NEEDED: usize = 100;
+
 fn say(args: &UnderArgs, done: &Done) {
     let Done {
         results, verdict, ..
@@ -227,6 +252,9 @@ fn say(args: &UnderArgs, done: &Done) {
     }
     if args.compare.is_some() {
         crate::run::foregrounds(results, verdict);
+        if let Some(hint) = more_requests(verdict) {
+            out::say(&crate::tables::wrapped(&hint));
+        }
     } else if !args.quiet {
         // Standard output belongs to the program.
         out::say(&tables::under::summary(
@@ -241,6 +269,14 @@ fn say(args: &UnderArgs, done: &Done) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A program of one request each run is told how to get a p90.
+    #[test]
+    fn too_few_requests_have_a_way_out() {
+        assert!(hint(10, 10).contains("make 10 or more in each run, in a loop, or --compare 100"));
+        assert!(hint(5, 5).contains("make 20 or more in each run, in a loop, or --compare 100"));
+        assert!(hint(40, 10).contains("--compare 25"));
+    }
 
     #[test]
     fn the_last_lines_of_any_output_are_shown() {

@@ -274,6 +274,14 @@ pub(super) fn told(p: f64, groups: &[Vec<Observation>]) -> bool {
     p == 0.5 || groups.iter().map(Vec::len).sum::<usize>() >= FEW
 }
 
+/// The percentile of how long requests were watched: what did not finish takes longer. `None` if that many failed.
+pub(super) fn watched(p: f64, groups: &[Vec<Observation>]) -> Option<f64> {
+    let mut values: Vec<f64> = groups.iter().flatten().map(|o| o.value).collect();
+    values.sort_by(f64::total_cmp);
+    let rank = ((p * values.len() as f64).ceil() as usize).max(1);
+    values.get(rank - 1).copied().filter(|v| v.is_finite())
+}
+
 /// The ratio of percentile `p` under one condition to that under another, from the valid runs.
 pub(super) fn slowdown(
     over: &Condition<'_>,

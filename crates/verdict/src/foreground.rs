@@ -6,7 +6,7 @@ use swell_base::Warning;
 use swell_stats::{Estimate, MIN_REPLICATIONS, Replications};
 
 use super::answer::{Answer, PERCENTILES};
-use super::condition::{Condition, pairs, slowdown, told};
+use super::condition::{Condition, pairs, slowdown, told, watched};
 use super::judge::{Judgement, Statistic};
 use super::loads::Loads;
 use super::measures::judgements;
@@ -102,6 +102,10 @@ pub struct Quantile {
     pub p: f64,
     /// Seconds; `None` where it cannot be told.
     pub seconds: Option<Estimate>,
+    /// Seconds that it takes at least, by how long the requests were watched; `None` where `seconds` is known, or nothing
+    /// can be told.
+    #[serde(skip)]
+    pub at_least: Option<f64>,
     /// Times as long as without background; `None` without reference, or where it cannot be told.
     /// [`Known`] says how much of it is known.
     pub slowdown: Option<Estimate>,
@@ -153,6 +157,9 @@ pub(super) fn background(
         .map(|(&p, &seconds)| Quantile {
             p,
             seconds: seconds.filter(|_| told(p, &with.times)),
+            at_least: (seconds.is_none() && told(p, &with.times))
+                .then(|| watched(p, &with.times))
+                .flatten(),
             slowdown: alone.and_then(|alone| slowdown(with, alone, p, asked.end)),
         })
         .collect();

@@ -181,8 +181,14 @@ pub fn suggest(name: &str, known: &[&str], label: &str) -> String {
     // Names with a distance above a third of their length are not considered typing errors.
     let close = known
         .iter()
-        .map(|k| (strsim::osa_distance(&name.to_lowercase(), k), k))
-        .filter(|(distance, k)| *distance <= k.chars().count().div_ceil(3))
+        .map(|k| match k.eq_ignore_ascii_case(name) {
+            true => (0, k),
+            false => (strsim::osa_distance(&name.to_lowercase(), k), k),
+        })
+        .filter(|(distance, k)| {
+            let shorter = k.chars().count().min(name.chars().count());
+            *distance <= shorter.div_ceil(3)
+        })
         .min_by_key(|(distance, _)| *distance);
     match close {
         Some((_, k)) => format!("did you mean `{k}`?"),

@@ -105,7 +105,10 @@ pub fn background(
         let mut known: Vec<&str> = bundled::models().chain(bundled::flow_models()).collect();
         known.push(NONE);
         let (message, hint) = file::unknown_name("background", name, &known);
-        return Err(Error::usage(message).hint(format!("{hint}; or name a model file or a trace")));
+        return Err(Error::usage(message).hint(match hint.ends_with('?') {
+            true => format!("{hint} You can also name a model file or a trace."),
+            false => format!("{hint}; you can also name a model file or a trace"),
+        }));
     }
     let bytes = model::read(&path).map_err(|e| Error::usage(format!("{name}: {e}")))?;
     if FlowModel::is_one(&bytes) {

@@ -1,6 +1,6 @@
 //! Legends: keys in rows above the plot, each with the line, hatch or fill of its series.
 
-use crate::svg::{Svg, fit, text_width};
+use crate::svg::{PathData, Svg, fit, text_width};
 
 /// Text size of a key.
 const SIZE: f64 = 12.0;
@@ -16,6 +16,8 @@ pub(crate) enum Sample {
     Line,
     /// A solid piece of the line, because dashes would hide how it jumps.
     Solid,
+    /// A dot in the middle of where a line would be: nothing joins the points.
+    Dot,
     /// A filled box, with its hatch.
     Fill,
     /// A filled box.
@@ -65,7 +67,7 @@ fn key_width(key: &Key, width: f64) -> f64 {
 /// Width of the sample: a line needs some length to show its dashes.
 fn sample_width(key: &Key) -> f64 {
     match key.sample {
-        Sample::Line | Sample::Solid => SAMPLE,
+        Sample::Line | Sample::Solid | Sample::Dot => SAMPLE,
         Sample::Fill | Sample::Box | Sample::Pale => 18.0,
     }
 }
@@ -113,6 +115,14 @@ pub(crate) fn draw(svg: &mut Svg, keys: &[Key], x: f64, y: f64, width: f64, id: 
                 )
                 .attr("d", &super::frame::line(kx, middle, kx + SAMPLE, middle))
                 .empty(),
+            Sample::Dot => {
+                let mut dot = PathData::default();
+                dot.dot(kx + SAMPLE / 2.0, middle);
+                svg.tag("path")
+                    .attr("class", &format!("mark c{}", key.slot))
+                    .attr("d", &dot.finish())
+                    .empty();
+            }
             Sample::Fill | Sample::Box | Sample::Pale => {
                 let pale = if key.sample == Sample::Pale {
                     " pale"

@@ -73,7 +73,10 @@ impl XyChart {
                 note: c.note.clone(),
                 slot: c.slot,
                 series,
-                sample: Sample::Line,
+                sample: match c.shape {
+                    Shape::Dots => Sample::Dot,
+                    _ => Sample::Line,
+                },
             })
             .collect();
         let head = frame::heading(&mut svg, canvas, &self.title);

@@ -276,6 +276,38 @@ fn a_report_of_nothing_is_a_page() {
     }
 }
 
+/// The verdict counts warnings; what is folded away is counted as it does.
+#[test]
+fn folded_doubts_are_counted_by_weight() {
+    let more = |of: &[bool]| super::more(of.iter().copied(), 1);
+    assert_eq!(more(&[true, true, true, false]), "2 more warnings, 1 note");
+    assert_eq!(more(&[true, false]), "1 more note");
+    assert_eq!(more(&[true, true]), "1 more warning");
+}
+
+/// A background with which nothing finishes is what must be seen most: it has a line at 0 %, not an empty place.
+#[test]
+fn what_never_finishes_is_drawn() {
+    let mut data = sample::report(&NAMES);
+    let worst = data.foregrounds[0].conditions.last_mut().unwrap();
+    (worst.steps, worst.band, worst.watched) = (Vec::new(), Vec::new(), 58.0);
+    let named = crate::figures::named(&data, &data.foregrounds[0], &crate::slots(&data));
+    let chart = crate::figures::cdf_chart(&named, "");
+    let curve = chart.curves.last().unwrap();
+    assert_eq!(curve.points.last(), Some(&(58.0, 0.0)));
+    assert!(curve.note.ends_with("none finished"), "{}", curve.note);
+    assert!(chart.x.lo <= curve.points[0].0 && chart.x.hi >= 58.0);
+    assert!(page(&data).contains("A line at 0 %"));
+    // If nothing finishes beside any background, the measures are drawn instead.
+    for condition in &mut data.foregrounds[0].conditions {
+        condition.steps.clear();
+    }
+    let measured = page(&data);
+    let verdict = &measured[..measured.find("id=\"doubts\"").unwrap()];
+    assert!(verdict.contains("<b>What was measured.</b>"));
+    assert!(!verdict.contains("How long requests take"));
+}
+
 /// The answers of several foregrounds stand apart, each under its name, and so do their figures.
 #[test]
 fn each_of_several_foregrounds_has_a_heading() {

@@ -65,6 +65,9 @@ fn the_page_has_the_ledger_first_and_every_number() {
     let page = study_html(&study());
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
     assert!(at("then: 1 of 1 claims hold") < at("X1"));
+    let mut tentative = study();
+    tentative.ledgers[0].entries[0].findings[0].tentative = true;
+    assert!(study_html(&tentative).contains("then: 1 of 1 claims hold tentatively, 0 in part"));
     assert!(at("more &lt; less") < at("<figure id=\"one\""));
     for text in [
         "holds +60 %",

@@ -387,7 +387,7 @@ impl FileStudy {
         if self.seeds < 3 && !file.fixed {
             doubts.push(swell_base::Warning::warning(
                 Code::FewSeeds,
-                "with fewer than three seeds intervals are missing or mean little; --seeds 5",
+                "with fewer than three seeds, intervals are missing or say little: use --seeds 5",
             ));
         }
         let own = file.doubt.iter();

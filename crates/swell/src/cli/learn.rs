@@ -45,8 +45,8 @@ pub(crate) struct LearnArgs {
     /// directions and Ethernet addresses, or who talks to whom. For packets only.
     #[arg(long, value_name = "CIDR")]
     pub inside: Vec<swell_learn::Network>,
-    /// Propagation delay of the tapped link itself, there and back, where the tap is before or behind it: experiments add
-    /// that of their own link, so it is taken out of round trips, as far as these are that long. For packets only.
+    /// Round-trip propagation delay of the tapped link itself, where the tap is before or behind it. It is subtracted from
+    /// round trips, at most to zero, because an experiment adds the delay of its own link. For packets only.
     #[arg(long, value_name = "TIME", default_value = "0s")]
     pub link_rtt: swell_base::Dur,
     /// How long the capture lasted, where it went on without a packet after the last one: rates are means over all of

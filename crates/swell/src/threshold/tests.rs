@@ -43,6 +43,7 @@ fn known(requests: usize, withheld: &[&str]) -> BackgroundVerdict {
     let quantile = |&p: &f64| swell_verdict::Quantile {
         p,
         seconds: estimate(0.2),
+        at_least: None,
         slowdown: estimate(1.0),
     };
     BackgroundVerdict {
@@ -154,7 +155,7 @@ fn names_that_do_not_exist_are_refused_before_the_runs() {
     let file = "name = 'x'\n[network]\nrate = '10Mbit'\n[[foreground]]\nname = 'page'\nkind = 'web'\nobject = '1kB'\n\
          [[background]]\nname = 'none'\nkind = 'none'\n[[background]]\nname = 'learnt'\nkind = 'poisson'\nrate = '1Mbit'";
     let file = swell_experiment::file::read(file, "x").unwrap();
-    let check = |text: &str| check_names(&[read(text).unwrap()], &file);
+    let check = |text: &str| super::check(&[read(text).unwrap()], &file);
     for fine in ["", "page:", "learnt:", "page:learnt:", "page : learnt :"] {
         check(&format!("{fine}p90.slowdown > 1")).unwrap();
     }
@@ -189,7 +190,8 @@ fn bound(low: f64) -> BackgroundVerdict {
     };
     let quantile = |p| swell_verdict::Quantile {
         p,
-        seconds: Some(at_least),
+        seconds: None,
+        at_least: Some(low),
         slowdown: Some(at_least),
     };
     BackgroundVerdict {
@@ -225,6 +227,11 @@ fn what_is_only_a_bound_never_passes_for_a_number() {
     assert_eq!(tested("p95.slowdown > 3", &bound(5.0)), Tested::Holds(5.0));
     assert_eq!(tested("p95.slowdown < 9", &bound(5.0)), Tested::Unknown);
     assert_eq!(tested("p95.slowdown < 4", &bound(5.0)), Tested::Passes);
+    assert_eq!(tested("p50.seconds < 4", &bound(5.0)), Tested::Passes);
+    assert_eq!(tested("p50.seconds.high < 4", &bound(5.0)), Tested::Passes);
+    assert_eq!(tested("p50.seconds > 4", &bound(5.0)), Tested::Holds(5.0));
+    assert_eq!(tested("p50.seconds < 9", &bound(5.0)), Tested::Unknown);
+    assert_eq!(tested("p50.seconds.low < 9", &bound(5.0)), Tested::Unknown);
     // Where none failed, the number is known.
     assert_eq!(tested("failures.value > 0.05", &hang), Tested::Passes);
     assert_eq!(tested("failures.ratio.high > 1.5", &hang), Tested::Passes);
@@ -255,4 +262,104 @@ fn without_a_percentile_no_median_stands_for_a_mean_of_samples() {
     };
     assert!(of("MOS.value < 3", 0) && of("MOS.p5.ratio < 1", 0));
     assert!(!of("time.value > 1", 1) && !of("p95.slowdown > 1", 1));
+}
+
+/// What cannot be measured is refused before the runs, not after them.
+#[test]
+fn measures_that_no_foreground_can_have_are_refused_before_the_runs() {
+    let check = |text: &str| check(&[read(text).unwrap()], &experiment());
+    for fine in [
+        "MOS.value < 3",
+        "call:MOS.p5.ratio < 1",
+        "learnt:MOS.value < 3",
+        "call:learnt:unplayed.value > 0.1",
+        "goodput.ratio < 0.5",
+        "mean time.ratio > 2",
+        "time of 10kB.p50.ratio > 2",
+        "failures.value > 0.1",
+        "p50.seconds > 1",
+    ] {
+        check(fine).unwrap();
+    }
+    for (wrong, message, hint) in [
+        (
+            "gooodput.ratio < 0.5",
+            "no foreground has measure `gooodput`",
+            "did you mean `goodput`?",
+        ),
+        (
+            "request-rate.ratio < 0.5",
+            "no foreground has measure `request-rate`",
+            "did you mean `request rate`?",
+        ),
+        (
+            "mos.value < 3",
+            "no foreground has measure `mos`",
+            "did you mean `MOS`?",
+        ),
+        (
+            "page:MOS.value < 3",
+            "page has no measure `MOS`",
+            "it has: time, request rate, failures, goodput, mean time",
+        ),
+        (
+            "call:p95.slowdown > 2",
+            "call has no request times",
+            "it has MOS, unplayed: write MOS.ratio or MOS.value",
+        ),
+        (
+            "call:learnt:p95.seconds > 2",
+            "call has no request times",
+            "it has MOS, unplayed: write MOS.ratio or MOS.value",
+        ),
+    ] {
+        let fail = check(wrong).unwrap_err();
+        assert_eq!(crate::fail::code(&fail), 2);
+        assert!(fail.to_string().ends_with(message), "{fail}");
+        assert_eq!(fail.hint.as_deref(), Some(hint));
+    }
+    let file = "name = 'x'\nnetwork = { rate = '10Mbit' }\nforeground = [{ name = 'page', kind = 'web', object = '1kB' }]\n\
+         background = [{ name = 'p', kind = 'poisson', rate = '1Mbit' }]";
+    let file = swell_experiment::file::read(file, "x").unwrap();
+    let fail = super::check(&[read("p95.slowdown > 2").unwrap()], &file).unwrap_err();
+    assert!(
+        fail.to_string().contains("no background of kind none"),
+        "{fail}"
+    );
+    super::check(&[read("p95.seconds > 2").unwrap()], &file).unwrap();
+}
+
+/// Bounds and unknown ends are not told as numbers.
+#[test]
+fn bounds_are_told_as_bounds() {
+    let line = |text: &str, b: BackgroundVerdict| {
+        let lines = read(text)
+            .unwrap()
+            .crossed(&experiment(), &verdict(vec![("page", b)]));
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        lines[0].clone()
+    };
+    let hang = || bound(6.927);
+    assert_eq!(
+        line("p50.slowdown > 5", hang()),
+        "p50.slowdown > 5: page against learnt has at least 6.927"
+    );
+    assert_eq!(
+        line("p50.slowdown.high > 5", hang()),
+        "p50.slowdown.high > 5: the upper end for page against learnt is not known, because too many requests did not finish"
+    );
+    let mut single = known(100, &[]);
+    for q in &mut single.quantiles {
+        let e = q.slowdown.unwrap();
+        q.slowdown = Some(Estimate {
+            low: 0.0,
+            high: f64::INFINITY,
+            replications: 1,
+            ..e
+        });
+    }
+    assert!(
+        line("p95.slowdown.high > 5", single)
+            .ends_with("is not known, because there is only 1 replication; five give an interval")
+    );
 }

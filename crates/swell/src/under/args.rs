@@ -134,8 +134,8 @@ pub(crate) struct LinkArgs {
     /// Again for more.
     #[arg(long, value_name = "CHANGE")]
     pub change: Vec<Change>,
-    /// Mean rate of the background towards the client. Default: six tenths of the link's. It has
-    /// as many sessions as make this rate on a link that is never full.
+    /// Mean rate of the background towards the client. Default: six tenths of the link's. The
+    /// number of sessions is chosen so that this is their mean rate on a link that is never full.
     #[arg(long, value_name = "RATE")]
     pub load: Option<swell_base::Rate>,
     /// Seed of the background.

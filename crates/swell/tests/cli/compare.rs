@@ -84,6 +84,50 @@ fn runs_side_by_side_say_what_was_changed_and_what_that_did() {
     let done = run(&dir, &["compare", "fast", "fast", "--by", "network.rate"]);
     assert_eq!(done.status.code(), Some(2));
     assert!(text(&done.stderr).contains("do not differ in network.rate"));
+    for (by, message, hint) in [
+        (
+            "network.rat",
+            "fast and slow do not differ in network.rat",
+            "did you mean `network.rate`?",
+        ),
+        (
+            "run.seed",
+            "replications are paired by their seeds",
+            "swell show A B",
+        ),
+    ] {
+        let done = run(&dir, &["compare", "fast", "slow", "--by", by]);
+        assert_eq!(done.status.code(), Some(2));
+        let said = text(&done.stderr);
+        assert!(said.contains(message) && said.contains(hint), "{said}");
+    }
+    // NAME is runs/NAME, too; a picture can go to standard output, which then has nothing else.
+    std::fs::create_dir(dir.0.join("runs")).unwrap();
+    std::fs::rename(dir.0.join("slow"), dir.0.join("runs/slow")).unwrap();
+    let done = run(&dir, &["show", "slow", "--svg", "-"]);
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let said = text(&done.stdout);
+    assert!(
+        said.starts_with("<svg") && said.trim_end().ends_with("</svg>"),
+        "{said}"
+    );
+    assert!(!dir.0.join("-").exists());
+    let twice = run(&dir, &["show", "slow", "--svg", "-", "--vega", "-"]);
+    assert_eq!(twice.status.code(), Some(2));
+    // More replications are runs of other seeds.
+    let more = [
+        "run",
+        "mine.toml",
+        "-o",
+        "fast",
+        "--set",
+        "run.replications=6",
+    ];
+    let said = text(&run(&dir, &more).stderr);
+    assert!(
+        said.contains("run.seed=N") && said.contains("swell show A B"),
+        "{said}"
+    );
     // A picture as wide as a column (3.3 inches at 96 pixels per inch), and the bottleneck over time as a file.
     let shown = [
         "show",

@@ -60,13 +60,13 @@ fn a_condition_is_about_the_foregrounds_that_have_the_measure() {
         // A foreground that is named must have the measure.
         (
             "feed:p50.slowdown > 100",
-            5,
-            "cannot be told of feed against poisson",
+            2,
+            "feed has no request times hint: it has goodput, loss, delay",
         ),
         (
             "goodputt.ratio < 0.1",
-            5,
-            "no foreground has a measure `goodputt`; there are",
+            2,
+            "no foreground has measure `goodputt` hint: did you mean `goodput`?",
         ),
         ("feet:loss.ratio > 1e6", 2, "hint: did you mean `feed`?"),
     ] {
@@ -76,6 +76,26 @@ fn a_condition_is_about_the_foregrounds_that_have_the_measure() {
         assert!(said.contains(words), "{condition}: {said}");
         assert!(!said.contains("alone against"), "{condition}: {said}");
     }
+}
+
+/// Without a background of kind `none` nothing is compared, and each case says so.
+#[test]
+fn without_a_reference_every_case_is_skipped() {
+    let dir = Scratch::new("no-reference-junit");
+    let none = "[[background]]\nname = \"none\"\nkind = \"none\"\n";
+    dir.write("mixed.toml", &MIXED.replace(none, ""));
+    let out = run(
+        &dir,
+        &["run", "mixed.toml", "-o", "out", "--junit", "out.xml"],
+    );
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let junit = std::fs::read_to_string(dir.0.join("out.xml")).unwrap();
+    assert!(junit.contains("tests=\"2\""), "{junit}");
+    assert!(junit.contains("skipped=\"2\""), "{junit}");
+    assert!(junit.contains("no background of kind none"), "{junit}");
+    let (code, said) = judged(&dir, "p95.slowdown > 2");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("no background of kind none"), "{said}");
 }
 
 /// Nothing is asked of a foreground of kind `none`, so it leaves nothing open.

@@ -135,7 +135,10 @@ fn matching(
             .filter(|b| b.name() != background.name() && b.has_rate())
             .map(|b| b.name())
             .collect();
-        suggest(target, &others, "backgrounds with a rate of their own")
+        match others[..] {
+            [] => "no other background has a rate of its own; add one, or write a rate".into(),
+            _ => suggest(target, &others, "backgrounds with a rate of their own"),
+        }
     };
     let Some(&other) = named.get(target) else {
         return found.add(key, format!("unknown background `{target}`"), &hint());
