@@ -1,6 +1,7 @@
 //! Packets as small values without payload bytes.
 
-use std::ops::{Deref, DerefMut};
+use std::fmt::{self, Display, Formatter};
+use std::ops::{Deref, DerefMut, Index, IndexMut};
 
 use crate::{Dur, Time};
 
@@ -8,18 +9,74 @@ use crate::{Dur, Time};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
 
-/// A direction across a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A direction across a link or along a path. It indexes arrays with a value for each direction, which hold that for
+/// `Up` first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
 pub enum Direction {
-    /// Left to right.
+    /// Left to right; along a path from the clients to the servers.
+    #[default]
     Up,
-    /// Right to left.
+    /// Right to left; along a path towards the clients.
     Down,
 }
 
 impl Direction {
-    /// Both directions, in numerical order.
+    /// Both directions, in the order of their indices.
     pub const BOTH: [Direction; 2] = [Direction::Up, Direction::Down];
+
+    /// The place in an array with a value for each direction: 0 is up, 1 is down.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The name in tables and messages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Direction::Up => "up",
+            Direction::Down => "down",
+        }
+    }
+
+    /// The other direction.
+    #[inline]
+    pub const fn opposite(self) -> Direction {
+        match self {
+            Direction::Up => Direction::Down,
+            Direction::Down => Direction::Up,
+        }
+    }
+
+    /// `Down` if `down`, else `Up`.
+    #[inline]
+    pub const fn of(down: bool) -> Direction {
+        match down {
+            true => Direction::Down,
+            false => Direction::Up,
+        }
+    }
+}
+
+impl<T> Index<Direction> for [T; 2] {
+    type Output = T;
+    #[inline]
+    fn index(&self, direction: Direction) -> &T {
+        &self[direction.index()]
+    }
+}
+
+impl<T> IndexMut<Direction> for [T; 2] {
+    #[inline]
+    fn index_mut(&mut self, direction: Direction) -> &mut T {
+        &mut self[direction.index()]
+    }
+}
+
+impl Display for Direction {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
 }
 
 /// Foreground or background traffic, which meters count separately.

@@ -8,7 +8,7 @@ pub mod alone;
 
 use std::path::Path;
 
-use swell_base::{Dur, Rate};
+use swell_base::{Direction, Dur, Rate};
 
 use crate::backend::{Backend, RunSpec};
 use crate::plan::Plan;
@@ -128,7 +128,9 @@ duration = "{duration}"
             nominal = offered.mean[1];
             let [start, stop] = [from, to].map(Dur::as_secs_f64);
             let bytes: u64 = (run.observed.bins.iter())
-                .filter(|b| b.direction == 1 && b.time >= start - 1e-9 && b.time < stop - 1e-9)
+                .filter(|b| {
+                    b.direction == Direction::Down && b.time >= start - 1e-9 && b.time < stop - 1e-9
+                })
                 .map(|b| b.departed[1])
                 .sum();
             part_seen.push((offered.drawn[1], bytes as f64 * 8.0 / (stop - start)));

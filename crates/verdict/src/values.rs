@@ -1,6 +1,6 @@
 //! The values of measures in each run, and the judgements that follow from them.
 
-use swell_base::Bytes;
+use swell_base::{Bytes, Direction};
 use swell_stats::{
     Bootstrap, Estimate, MIN_TAIL_SAMPLES, Observation, PairedRatio, mean, quantile_name,
 };
@@ -38,8 +38,8 @@ pub(super) struct Asked {
     pub bootstrap: Bootstrap,
     /// The links on its path.
     pub paths: Paths,
-    /// The directions in which it sends data, most of it first: 0 is from its clients, 1 is towards them.
-    pub directions: Vec<usize>,
+    /// The directions in which it sends data, most of it first; `Up` is from its clients.
+    pub directions: Vec<Direction>,
     /// Whether it sends datagrams, whose delays are known.
     pub datagrams: bool,
     /// Whether it is simulated, and all runs know which bytes were of use to it.

@@ -2,10 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use swell_base::Direction;
 use swell_stats::quantile_name;
 
 use super::judge::{Judgement, Statistic};
-use super::numbers::{WAYS, count, digits, mega, percent, quantity, times};
+use super::numbers::{count, digits, mega, percent, quantity, times};
 use super::ratios::Known;
 use super::side::{Side, paragraph};
 use super::{Answer, BackgroundVerdict, Comparison, ForegroundVerdict, MARGIN, Suite};
@@ -140,13 +141,13 @@ fn side<'v>(
         true => format!(" not one of {} finished;", count(b.requests, "request")),
         false => String::new(),
     };
-    let low = [1, 0]
+    let low = [Direction::Down, Direction::Up]
         .into_iter()
         .filter_map(|d| {
             Some(format!(
                 "{} {}",
                 below(b.load_bps[d], b.requested_bps[d])?,
-                WAYS[d]
+                d.name()
             ))
         })
         .collect::<Vec<String>>();
@@ -178,17 +179,17 @@ fn below(carried: f64, requested: Option<f64>) -> Option<String> {
 
 /// The carried load of a background, and the requested load where that is much more.
 fn load(b: &BackgroundVerdict) -> String {
-    let way = |d: usize| {
+    let way = |d: Direction| {
         let carried = b.load_bps[d];
         below(carried, b.requested_bps[d]).unwrap_or_else(|| mega(carried, 1))
     };
-    let down = way(1);
+    let down = way(Direction::Down);
     let unit = if down.ends_with("bit/s") {
         ""
     } else {
         " Mbit/s"
     };
-    format!("{down}{unit} down, {} up", way(0))
+    format!("{down}{unit} down, {} up", way(Direction::Up))
 }
 
 /// The smallest and the largest ratio among those that show a difference or, if none does, among all. Both are needed:

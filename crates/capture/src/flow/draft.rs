@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use super::element::{Counter, Slot, Unit};
-use super::record::{Direction, EndReason, FlowRecord, Layer, Reverse, Times, known_flags};
+use super::record::{EndReason, FlowDirection, FlowRecord, Layer, Reverse, Times, known_flags};
 use super::{FlowCounts, FlowSkip};
 use crate::dissect::ip_payload;
 use crate::{Frame, LinkType, Packet, Skip, Transport, dissect};
@@ -171,9 +171,9 @@ impl Draft {
             Slot::TcpFlags => self.flags = uint(value) as u8,
             Slot::Direction => {
                 self.record.direction = match uint(value) {
-                    0 => Direction::Ingress,
-                    1 => Direction::Egress,
-                    _ => Direction::Unknown,
+                    0 => FlowDirection::Ingress,
+                    1 => FlowDirection::Egress,
+                    _ => FlowDirection::Unknown,
                 }
             }
             Slot::EndReason => self.record.end = EndReason::from_number(uint(value)),

@@ -45,7 +45,7 @@ pub(crate) use contract::{
 pub use contract::{Data, Input, Machine, Role, Setting, Shown, Way};
 pub use dash::{Choice, Dash, DashTraffic};
 pub use energy::Energy;
-pub use greedy::{Delays, Direction, Greedy};
+pub use greedy::{Delays, Greedy};
 pub use imitation::Imitation;
 pub use learnt::{Learnt, LearntTraffic, MOST_COPIES};
 pub use mix::Mix;

@@ -24,7 +24,7 @@ pub(super) fn links(spec: &RunSpec) -> Vec<swell_world::Duplex> {
 
 /// One direction of a link with its changes.
 pub(super) fn direction(spec: &RunSpec, queue: Queue) -> LinkConfig {
-    let changes = &spec.links[queue.link].changes[usize::from(queue.direction)];
+    let changes = &spec.links[queue.link].changes[queue.direction];
     link(spec.link(queue), changes, spec)
 }
 

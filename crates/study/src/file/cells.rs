@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rhai::Scope;
-use swell_base::{Code, Severity, Warning};
+use swell_base::{Code, Direction, Severity, Warning};
 use swell_experiment::file::Bottleneck;
 use swell_experiment::observe::{Bin, Cell, LinkTotals, Observations, Wait};
 use swell_experiment::run::grid::{self, Columns, Task};
@@ -233,7 +233,7 @@ fn facts(plan: &Plan) -> Facts {
         warmup: run.warmup.as_secs_f64(),
         seconds: run.duration.as_secs_f64(),
         width: run.bins.as_secs_f64(),
-        delays: [0, 1].map(|d| link.map_or(0.0, |l| l.directions[d].delay.as_secs_f64())),
+        delays: Direction::BOTH.map(|d| link.map_or(0.0, |l| l.directions[d].delay.as_secs_f64())),
         waits: run.keep.waits,
         synchrony: run.keep.synchrony,
         records: run.keep.records.is_some(),
@@ -277,7 +277,7 @@ pub(super) fn measures(
 /// Made-up tables of a short run with little traffic, and its length in seconds.
 pub(super) fn made_up(group: &Group) -> (Tables, f64) {
     let mut observed = Observations::default();
-    for direction in 0..2 {
+    for direction in Direction::BOTH {
         observed.links.push(LinkTotals {
             direction,
             rate: 1e6,

@@ -4,7 +4,7 @@ use rhai::{Array, Dynamic, Engine};
 use swell_experiment::observe::{Bin, Wait};
 
 use super::script;
-use super::tables::{self, Direction};
+use super::tables::{self, DirectionView};
 
 /// Maximum number of points of a series: more than a picture has pixels, far fewer than the limit on lists.
 const SERIES: usize = 2000;
@@ -19,14 +19,14 @@ pub(super) enum Side {
 /// The packets of one side in one direction.
 #[derive(Clone)]
 pub(super) struct Traffic {
-    way: Direction,
+    way: DirectionView,
     side: Side,
 }
 
 type Answer<T> = Result<T, Box<rhai::EvalAltResult>>;
 
 impl Traffic {
-    pub(super) fn of(way: &Direction, side: Side) -> Traffic {
+    pub(super) fn of(way: &DirectionView, side: Side) -> Traffic {
         Traffic {
             way: way.clone(),
             side,
@@ -44,7 +44,7 @@ impl Traffic {
             Side::Background => "background",
         };
         let all = self.way.waits().or_else(script::wrong)?;
-        let mine = move |w: &&Wait| w.direction == self.way.number && w.traffic == name;
+        let mine = move |w: &&Wait| w.direction == self.way.direction && w.traffic == name;
         Ok(all.iter().filter(mine))
     }
 
@@ -145,7 +145,7 @@ fn point(x: f64, y: f64) -> Dynamic {
 /// Registers the traffic of a direction with the expression engine.
 pub(super) fn register(engine: &mut Engine) {
     type T = Traffic;
-    type D = Direction;
+    type D = DirectionView;
     engine
         .register_get("foreground", |d: &mut D| Traffic::of(d, Side::Foreground))
         .register_get("background", |d: &mut D| Traffic::of(d, Side::Background))

@@ -3,7 +3,7 @@
 use std::fs;
 
 use swell_base::{Code, Dur};
-use swell_traffic::flowlevel::{Configurator, Direction, FlowModel, Options, Record};
+use swell_traffic::flowlevel::{Configurator, FlowModel, Options, Record, Uniflow};
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn model_with(kept: impl Fn(i64) -> bool) -> FlowModel {
             destination_port: 2_000 + i as u16,
             protocol: 6,
             header: 40,
-            forward: Direction {
+            forward: Uniflow {
                 packets: 40,
                 bytes: 50_000 + 40 * 40,
                 flags: Some(0x1b),
@@ -244,7 +244,9 @@ fn a_run_begins_with_transfers_in_progress() {
         let observed = Simulator.run(&spec, &|_| {}, &|| false).expect("it runs");
         let carried = |from: f64, to: f64| {
             let bins = observed.bins.iter();
-            let inside = bins.filter(|b| b.direction == 1 && b.time >= from && b.time < to);
+            let inside = bins.filter(|b| {
+                b.direction == swell_base::Direction::Down && b.time >= from && b.time < to
+            });
             inside.map(|b| b.departed[1] as f64).sum::<f64>()
         };
         first.push(carried(0.0, 2.0));
@@ -354,7 +356,7 @@ fn bursts() -> FlowModel {
             destination_port: 6_000,
             protocol: 17,
             header: 28,
-            forward: Direction {
+            forward: Uniflow {
                 packets: 1_000,
                 bytes: 1_000 * 1_028,
                 flags: None,

@@ -7,7 +7,7 @@ use super::super::histogram::Tallied;
 use super::super::law::Sizes;
 use super::super::model::{FlowTotals, LARGE};
 use super::super::record::{
-    ACK, Direction, FIN, RST, Record, SYN, micros_between, nanos, server_by_port, times,
+    ACK, FIN, RST, Record, SYN, Uniflow, micros_between, nanos, server_by_port, times,
 };
 use super::exchanges::Transport as Ends;
 use super::headers::{Headers, Stamps, padding, without_padding};
@@ -68,7 +68,7 @@ struct Connection {
 #[derive(Clone, Copy, Debug, Default)]
 struct Side {
     /// As counted, sampled or not; bytes are those beyond headers without options.
-    seen: Direction,
+    seen: Uniflow,
     /// Payload added to the timeline, scaled by the sampling interval.
     spread: u64,
 }
@@ -267,7 +267,7 @@ impl Over {
 }
 
 impl Connection {
-    fn seen(&self) -> impl Iterator<Item = &Direction> {
+    fn seen(&self) -> impl Iterator<Item = &Uniflow> {
         self.sides.iter().map(|s| &s.seen).filter(|d| d.packets > 0)
     }
 
@@ -288,7 +288,7 @@ impl Connection {
     fn take(
         &mut self,
         which: usize,
-        piece: &Direction,
+        piece: &Uniflow,
         record: &Record,
         ends: &Ends,
         options: &Options,
@@ -301,7 +301,7 @@ impl Connection {
         let most = options.capacity;
         self.padding = padding(record.header);
         self.stamps = (over.headers).hear(piece, record.header, known, hosts, which, most);
-        let beyond = Direction {
+        let beyond = Uniflow {
             bytes: piece.payload(record.header),
             ..*piece
         };
@@ -372,7 +372,7 @@ impl Connection {
 
     /// Whether pieces of records belong to another connection. They do after a long silence. They also do
     /// with another SYN, after this direction has had one and begun to end, or has sent data.
-    fn is_over(&self, pieces: &[Option<Direction>; 2], swap: usize, options: &Options) -> bool {
+    fn is_over(&self, pieces: &[Option<Uniflow>; 2], swap: usize, options: &Options) -> bool {
         if self.seen().next().is_none() {
             return false;
         }
@@ -405,12 +405,12 @@ impl Connection {
     /// in the median, section 3 of the paper; not if sampled). The client's port is the higher one.
     fn guess_client(&self, ends: &Ends) -> usize {
         let [a, b] = [&self.sides[0].seen, &self.sides[1].seen];
-        let opens = |d: &Direction| d.has(SYN) && !d.has(ACK);
+        let opens = |d: &Uniflow| d.has(SYN) && !d.has(ACK);
         if opens(a) != opens(b) {
             return usize::from(opens(b));
         }
         // A SYN/ACK and nothing else: samples may be that small.
-        let accepts = |d: &Direction| d.has(SYN) && d.has(ACK) && d.packets == 1;
+        let accepts = |d: &Uniflow| d.has(SYN) && d.has(ACK) && d.packets == 1;
         if accepts(a) != accepts(b) {
             return usize::from(accepts(a));
         }
