@@ -1,83 +1,12 @@
 //! Packets as small values without payload bytes.
 
-use std::fmt::{self, Display, Formatter};
-use std::ops::{Deref, DerefMut, Index, IndexMut};
+use std::ops::{Deref, DerefMut};
 
-use crate::{Dur, Time};
+use crate::{Dur, End, Time};
 
 /// The flow of a packet; the world maps it to a route and two endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
-
-/// A direction across a link or along a path. It indexes arrays with a value for each direction, which hold that for
-/// `Up` first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Direction {
-    /// Left to right; along a path from the clients to the servers.
-    #[default]
-    Up,
-    /// Right to left; along a path towards the clients.
-    Down,
-}
-
-impl Direction {
-    /// Both directions, in the order of their indices.
-    pub const BOTH: [Direction; 2] = [Direction::Up, Direction::Down];
-
-    /// The place in an array with a value for each direction: 0 is up, 1 is down.
-    #[inline]
-    pub const fn index(self) -> usize {
-        self as usize
-    }
-
-    /// The name in tables and messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Direction::Up => "up",
-            Direction::Down => "down",
-        }
-    }
-
-    /// The other direction.
-    #[inline]
-    pub const fn opposite(self) -> Direction {
-        match self {
-            Direction::Up => Direction::Down,
-            Direction::Down => Direction::Up,
-        }
-    }
-
-    /// `Down` if `down`, else `Up`.
-    #[inline]
-    pub const fn of(down: bool) -> Direction {
-        match down {
-            true => Direction::Down,
-            false => Direction::Up,
-        }
-    }
-}
-
-impl<T> Index<Direction> for [T; 2] {
-    type Output = T;
-    #[inline]
-    fn index(&self, direction: Direction) -> &T {
-        &self[direction.index()]
-    }
-}
-
-impl<T> IndexMut<Direction> for [T; 2] {
-    #[inline]
-    fn index_mut(&mut self, direction: Direction) -> &mut T {
-        &mut self[direction.index()]
-    }
-}
-
-impl Display for Direction {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
 
 /// Foreground or background traffic, which meters count separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -254,8 +183,8 @@ pub struct Head {
     pub flow: FlowId,
     /// Network-layer size in bytes: IP header, transport header and payload.
     pub size: u16,
-    /// Direction of travel: 0 to the server, 1 to the client.
-    pub way: u8,
+    /// The end of the flow that sent it.
+    pub from: End,
     /// Foreground or background.
     pub tag: Tag,
     /// Transport fields.

@@ -393,7 +393,7 @@ impl Workload for Structural {
             Event::Connected(conn, End::Client) => self.play(conn, now, actions, Script::begin),
             Event::Received(conn, end, n) => {
                 if let Some(live) = self.flows.get_mut(conn.0) {
-                    live.received[end as usize] += n;
+                    live.received[end] += n;
                     self.play(conn, now, actions, |s, steps| {
                         s.received(end, n, now, steps)
                     });
@@ -401,7 +401,7 @@ impl Workload for Structural {
             }
             Event::Datagram(conn, end, n, _) => {
                 if let Some(live) = self.flows.get_mut(conn.0) {
-                    live.received[end as usize] += u64::from(n);
+                    live.received[end] += u64::from(n);
                     self.play(conn, now, actions, |s, steps| s.datagram(end, steps));
                 }
             }

@@ -224,7 +224,7 @@ impl AnyFlow {
 pub(crate) fn packet(flow: u32, end: End, tag: Tag) -> Packet {
     Packet::from(Head {
         flow: FlowId(flow),
-        way: end as u8,
+        from: end,
         tag,
         ..Head::default()
     })

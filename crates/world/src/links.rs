@@ -14,7 +14,7 @@
 
 use std::collections::BTreeSet;
 
-use swell_base::{Dur, EventQueue, Flags, Head, Packet, Time, drawn_at, fetch};
+use swell_base::{Dur, End, EventQueue, Flags, Head, Packet, Time, drawn_at, fetch};
 use swell_path::{Begun, Change, Link, LinkConfig, PacketPool, Place, PlainLink};
 use swell_tcp::Endpoint;
 use swell_workload::Conn;
@@ -216,12 +216,12 @@ impl Links {
     #[inline]
     pub fn jitter(
         &self,
-        (workload, conn, end): (u32, Conn, u8),
+        (workload, conn, end): (u32, Conn, End),
         endpoint: &Endpoint,
         bound: Bound,
     ) -> Dur {
         let most = endpoint.jitter(self.paths.slot(bound.way()));
-        let who = u64::from(workload) << 33 | u64::from(conn.0) << 1 | u64::from(end);
+        let who = u64::from(workload) << 33 | u64::from(conn.0) << 1 | end as u64;
         drawn_at(self.jitter, who, self.now, most)
     }
 

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use swell_base::{DropReason, FlowId, Head, Packet, Tag, Time, derived};
+use swell_base::{DropReason, End, FlowId, Head, Packet, Tag, Time, derived};
 use swell_path::{Link, LinkConfig, Loss};
 use swell_workload::{Access, Conn, Wire};
 
@@ -159,15 +159,12 @@ impl World {
         let Some(known) = self.flows.ports(flow.0) else {
             return;
         };
-        let way = u8::from(back);
-        let (first, bound) = (
-            known.first[usize::from(back)],
-            known.bound[usize::from(back)],
-        );
+        let from = End::of(back);
+        let (first, bound) = (known.first[from], known.bound[from]);
         let mut packet = Packet::from(Head {
             flow,
             size,
-            way,
+            from,
             tag: known.tag,
             ..Head::default()
         });

@@ -1,6 +1,6 @@
 //! Events in eight bytes each, because the event queue moves many of them.
 
-use swell_base::Ranked;
+use swell_base::{End, Ranked};
 use swell_path::Place;
 
 use crate::flow::LinkIndex;
@@ -28,7 +28,7 @@ pub(crate) enum Due {
     /// A link may have work to do.
     Link(LinkIndex),
     /// A timer of a TCP endpoint expires.
-    Tcp { flow: u32, end: u8 },
+    Tcp { flow: u32, end: End },
     /// A timer of a workload expires.
     Work { workload: u32, token: u64 },
     /// The last packets of a closed flow have had time to arrive.
@@ -66,8 +66,8 @@ impl Wake {
         Wake::new(rank::OTHER, index, kind::LINK)
     }
     #[inline]
-    pub fn tcp(flow: u32, end: u8) -> Wake {
-        Wake::new(rank::TIMER, flow, kind::TCP + u64::from(end & 1))
+    pub fn tcp(flow: u32, end: End) -> Wake {
+        Wake::new(rank::TIMER, flow, kind::TCP + end as u64)
     }
     #[inline]
     pub fn reap(flow: u32) -> Wake {
@@ -211,7 +211,7 @@ impl Timers {
             }
             tcp => Due::Tcp {
                 flow: about,
-                end: (tcp - kind::TCP) as u8,
+                end: End::of(tcp != kind::TCP),
             },
         }
     }

@@ -153,17 +153,17 @@ impl Carrier {
             Action::Datagrams(conn, ref open) => self.open_datagrams(worker, conn, open),
             Action::Send(conn, end, n) => {
                 if let Some(slot) = self.find(worker, conn, Kind::Tcp) {
-                    self.send(slot, end as usize, n);
+                    self.send(slot, end, n);
                 }
             }
             Action::SendDatagram(conn, end, n) => {
                 if let Some(slot) = self.find(worker, conn, Kind::Datagrams) {
-                    self.send_datagram(slot, end as usize, n);
+                    self.send_datagram(slot, end, n);
                 }
             }
             Action::Close(conn, end) => {
                 if let Some(slot) = self.find(worker, conn, Kind::Tcp) {
-                    self.close(slot, end as usize);
+                    self.close(slot, end);
                 }
             }
             Action::Abort(conn) => {
@@ -183,7 +183,7 @@ impl Carrier {
             }
             Action::Unsent(conn, end) => {
                 let slot = self.find(worker, conn, Kind::Tcp);
-                let unsent = slot.map_or(0, |slot| self.unsent(slot, end as usize));
+                let unsent = slot.map_or(0, |slot| self.unsent(slot, end));
                 self.post(worker, Event::Unsent(conn, end, unsent));
             }
         }

@@ -205,8 +205,8 @@ impl Script {
     }
 
     pub fn received(&mut self, end: End, n: u64, now: Time, steps: &mut Vec<Step>) {
-        self.arrived[end as usize] = now;
-        self.received[end as usize] += n;
+        self.arrived[end] = now;
+        self.received[end] += n;
         let other = match end {
             End::Client => End::Server,
             End::Server => End::Client,
@@ -215,7 +215,7 @@ impl Script {
         if self.state == State::Both {
             self.next_unit(end, None, steps);
         }
-        if self.received[end as usize] < self.awaited[end as usize] {
+        if self.received[end] < self.awaited[end] {
             return;
         }
         match (self.state, end) {
@@ -231,11 +231,11 @@ impl Script {
         // The pause was observed on the link and starts when the last data passes there, half a round-trip time
         // before `end` could see it arrive. If the acknowledgement was delayed, the pause has been running for that
         // time, too.
-        if self.writes[end as usize].left > 0 {
+        if self.writes[end].left > 0 {
             return;
         }
-        self.writes[end as usize].leaving = Dur::ZERO;
-        let arrived = self.arrived[1 - end as usize];
+        self.writes[end].leaving = Dur::ZERO;
+        let arrived = self.arrived[end.other()];
         let waited = now.since(arrived) + self.rtt() / 2;
         match (exchange(&model, self.place), self.state) {
             (Exchange::Sequential(turns), State::Drain(waiting)) if waiting == end => {
@@ -372,9 +372,9 @@ impl Script {
     }
 
     fn send_unit(&mut self, chain: &[Unit], end: End, steps: &mut Vec<Step>) {
-        self.pausing[end as usize] = false;
-        if let Some(unit) = chain.get(self.next[end as usize] as usize) {
-            self.next[end as usize] += 1;
+        self.pausing[end] = false;
+        if let Some(unit) = chain.get(self.next[end] as usize) {
+            self.next[end] += 1;
             if unit.bytes > 0 {
                 self.write(end, unit.bytes, steps);
             } else {
