@@ -3,6 +3,9 @@
 use std::fmt::{self, Display, Formatter};
 use std::ops::{Index, IndexMut};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// Defines a type of two values.
 macro_rules! two {
     (
@@ -12,8 +15,6 @@ macro_rules! two {
         $opposite:ident, $is_second:ident
     ) => {
         $(#[$about])*
-        ///
-        /// It indexes arrays with a value for each.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum $name {
@@ -91,11 +92,13 @@ two! {
 }
 
 two! {
-    /// A side of a network: the hosts left or right of its links.
+    /// A side of the network: left or right of its links.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
     Side:
-    /// The side of clients, unless they are said to be on the right.
+    /// Where the clients are, if nothing else is said.
     Left,
-    /// The side of servers, unless clients are there.
+    /// Where the servers are, if nothing else is said.
     Right;
     other, right
 }

@@ -7,7 +7,7 @@ use swell_base::{Dur, Time};
 
 use super::control::OpenFlow;
 use super::ip::{Header, TCP};
-use super::turns::{End, Exchange, Label, Received, TINY, Turns, silence};
+use super::turns::{ConversationEnd, Exchange, Label, Received, TINY, Turns, silence};
 
 /// Bits of the TCP flags (RFC 9293 section 3.1).
 const FIN: u8 = 1;
@@ -538,7 +538,7 @@ impl Connections {
         let server = &inside.halves[1];
         let whole = server.finished || (server.sent == server.received && inside.pushed());
         let round_trip = connection.round_trip(self.crossing);
-        let end = End {
+        let end = ConversationEnd {
             at,
             whole,
             missing: server.sent.saturating_sub(server.received),
@@ -556,7 +556,7 @@ impl Connections {
                 // The program did not wait for what came after it had closed.
                 inside.turns = left.turns;
                 (connection.first_byte, connection.last_byte) = (left.first_byte, left.last_byte);
-                inside.turns.finish(End {
+                inside.turns.finish(ConversationEnd {
                     at: closed,
                     whole: inside.whole,
                     missing: 0,

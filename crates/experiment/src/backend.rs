@@ -9,7 +9,7 @@ use swell_path::Deliveries;
 
 use crate::exporter::Exporter;
 use crate::file::{Change, Hop, Link, Queue, Stack, narrowest, queues};
-use crate::kinds::{Playing, Role, Setting, Way};
+use crate::kinds::{PathProperties, Playing, Role, Setting};
 use crate::observe::{Cell, Observations};
 
 /// Executes runs: a simulator, an emulator or real hosts.
@@ -276,8 +276,8 @@ impl RunSpec {
     }
 
     /// The properties of a path that its traffic needs to know.
-    fn way(&self, path: &[Hop]) -> Way {
-        Way {
+    fn way(&self, path: &[Hop]) -> PathProperties {
+        PathProperties {
             rates: self.narrowest(path).map(|queue| self.link(queue).rate),
             round_trip: self.along(path).map(|l| l.delay).sum(),
         }

@@ -12,7 +12,7 @@ use swell_base::{Direction, Dur, Rate};
 
 use crate::backend::{Backend, RunSpec};
 use crate::plan::Plan;
-use crate::run::{self, Ended, Options};
+use crate::run::{self, Options, RunOutcome};
 use crate::simulate::Simulator;
 use crate::store::Results;
 
@@ -154,8 +154,8 @@ fn results(text: &str, dir: &Path, threads: usize) -> Result<(Plan, Results), St
     };
     let ended = run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
     match ended.map_err(|e| e.to_string())? {
-        Ended::Complete(results) => Ok((plan, *results)),
-        Ended::Interrupted { .. } | Ended::Shard { .. } => Err("interrupted".into()),
+        RunOutcome::Complete(results) => Ok((plan, *results)),
+        RunOutcome::Interrupted { .. } | RunOutcome::Shard { .. } => Err("interrupted".into()),
     }
 }
 

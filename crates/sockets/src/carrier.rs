@@ -49,7 +49,7 @@ impl Default for CarrierConfig {
 
 /// The reason why [`Carrier::run`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum StopReason {
     /// The requested time was reached.
     Time,
     /// The stop flag was set.
@@ -220,7 +220,7 @@ impl Carrier {
     ///
     /// # Errors
     /// If waiting for kernel events fails.
-    pub fn run(&mut self, until: Time, stop: &AtomicBool) -> Result<Ended, SocketsError> {
+    pub fn run(&mut self, until: Time, stop: &AtomicBool) -> Result<StopReason, SocketsError> {
         self.epoch.get_or_insert_with(Instant::now);
         // By default the kernel wakes sleepers up to 50 us late to save energy (prctl(2), PR_SET_TIMERSLACK).
         let slack = rustix::thread::current_timer_slack();

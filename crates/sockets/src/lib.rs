@@ -74,7 +74,7 @@ mod tcp;
 mod tests;
 
 pub use addresses::{Paths, Prefix, PrefixError};
-pub use carrier::{Carrier, CarrierConfig, Ended};
+pub use carrier::{Carrier, CarrierConfig, StopReason};
 pub use report::{Counts, Report};
 pub use report::{datagrams_refused, hint, no_descriptors, strangers};
 pub use side::{Here, InNamespace, SideConfig, Sockets};

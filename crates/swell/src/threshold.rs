@@ -105,7 +105,7 @@ enum Of {
 
 /// The value itself or an end of its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum IntervalEnd {
     Value,
     Low,
     High,
@@ -117,7 +117,7 @@ pub(crate) struct Threshold {
     text: String,
     name: Option<String>,
     of: Of,
-    end: End,
+    end: IntervalEnd,
     more: bool,
     equal: bool,
     limit: f64,
@@ -204,9 +204,9 @@ impl FromStr for Threshold {
             _ => measure().map(|(name, p)| Of::Value(name, p))?,
         };
         let end = match parts.get(at_quantity + 1).copied() {
-            None | Some("value") => End::Value,
-            Some("low") => End::Low,
-            Some("high") => End::High,
+            None | Some("value") => IntervalEnd::Value,
+            Some("low") => IntervalEnd::Low,
+            Some("high") => IntervalEnd::High,
             Some(other) => return Err(wrong(other, ".value, .low or .high")),
         };
         if let Some(rest) = parts.get(at_quantity + 2) {
@@ -382,14 +382,14 @@ impl Threshold {
             return Tested::Unknown;
         };
         let x = match self.end {
-            End::Value => e.value,
-            End::Low => e.low,
-            End::High => e.high,
+            IntervalEnd::Value => e.value,
+            IntervalEnd::Low => e.low,
+            IntervalEnd::High => e.high,
         };
         // Whether the value is known only to be more, or less, than the bound `x`.
         let more = match (self.end, Known::of(&e)) {
-            (End::Value, Known::AtLeast(_)) => Some(true),
-            (End::Value, Known::AtMost(_)) => Some(false),
+            (IntervalEnd::Value, Known::AtLeast(_)) => Some(true),
+            (IntervalEnd::Value, Known::AtMost(_)) => Some(false),
             _ => None,
         };
         match (self.holds(x), more) {

@@ -16,7 +16,7 @@ use super::judge::{self, Judgement};
 use super::loads::Loads;
 use super::numbers::percent;
 use super::own::Paths;
-use super::side::{Side, paragraph};
+use super::side::{ComparisonText, paragraph};
 use super::validity::Warned;
 use super::words::{Paragraph, tentative};
 use super::{
@@ -420,7 +420,7 @@ fn said(
     conditions: &[ConditionComparison],
     differs: Answer,
 ) -> Paragraph {
-    let mut sides: Vec<Side<'_>> = conditions
+    let mut sides: Vec<ComparisonText<'_>> = conditions
         .iter()
         .map(|c| {
             let at = format!("{} beside {}", c.foreground, c.background);
@@ -429,7 +429,7 @@ fn said(
                 Answer::No => "does not differ",
                 Answer::Unclear => "is not settled",
             };
-            Side {
+            ComparisonText {
                 answer: c.differs,
                 judged: &c.judged,
                 withheld: &c.withheld,

@@ -8,7 +8,7 @@ use swell_stats::quantile_name;
 use super::judge::{Judgement, Statistic};
 use super::numbers::{count, digits, mega, percent, quantity, times};
 use super::ratios::Known;
-use super::side::{Side, paragraph};
+use super::side::{ComparisonText, paragraph};
 use super::{Answer, BackgroundVerdict, Comparison, ForegroundVerdict, MARGIN, Suite};
 use swell_experiment::measure::{Better, COMPLETION_TIME};
 
@@ -63,7 +63,7 @@ fn matters(v: &ForegroundVerdict) -> Paragraph {
     let mut all = v.backgrounds.iter();
     let reference = all.find(|b| Some(&b.background) == v.reference.as_ref());
     // Sides that give the overall answer come first; the sort is stable, so the order of the file remains.
-    let mut sides: Vec<Side<'_>> = v
+    let mut sides: Vec<ComparisonText<'_>> = v
         .backgrounds
         .iter()
         .filter_map(|b| Some(side(b, b.matters?, reference)))
@@ -96,7 +96,7 @@ fn matters(v: &ForegroundVerdict) -> Paragraph {
 }
 
 /// Counts the answers: "Of 8 backgrounds 1 matters, 5 do not and 2 are not settled."
-fn tally(sides: &[Side<'_>], yes: [&str; 2], no: [&str; 2]) -> Option<String> {
+fn tally(sides: &[ComparisonText<'_>], yes: [&str; 2], no: [&str; 2]) -> Option<String> {
     let part = |answer: Answer, [one, more]: [&str; 2]| {
         let n = sides.iter().filter(|s| s.answer == answer).count();
         (n > 0).then(|| format!("{n} {}", if n == 1 { one } else { more }))
@@ -129,7 +129,7 @@ fn side<'v>(
     b: &'v BackgroundVerdict,
     answer: Answer,
     reference: Option<&BackgroundVerdict>,
-) -> Side<'v> {
+) -> ComparisonText<'v> {
     // What holds without it, too, is no evidence against it.
     let nothing = none_finished(b) && !reference.is_some_and(none_finished);
     let said = match answer {
@@ -155,7 +155,7 @@ fn side<'v>(
         true => String::new(),
         false => format!(" ({})", low.join(", ")),
     };
-    Side {
+    ComparisonText {
         answer,
         judged: &b.judged,
         withheld: &b.withheld,
@@ -313,7 +313,7 @@ pub(super) fn short(j: &Judgement) -> String {
 }
 
 fn parametric(v: &ForegroundVerdict, enough: Answer) -> Paragraph {
-    let mut sides: Vec<(Side<'_>, &Comparison)> =
+    let mut sides: Vec<(ComparisonText<'_>, &Comparison)> =
         v.comparisons.iter().map(|c| (compared(c), c)).collect();
     sides.sort_by_key(|s| s.1.enough != enough);
     let kinds = kinds(&v.comparisons, enough);
@@ -338,7 +338,7 @@ fn parametric(v: &ForegroundVerdict, enough: Answer) -> Paragraph {
             kinds.join(" or ")
         ),
     };
-    let sides: Vec<Side<'_>> = sides.into_iter().map(|s| s.0).collect();
+    let sides: Vec<ComparisonText<'_>> = sides.into_iter().map(|s| s.0).collect();
     let differ = enough.inverted();
     paragraph(&sides, differ, [&claim, "the largest difference"], None)
 }
@@ -372,13 +372,13 @@ pub(super) fn kinds(comparisons: &[Comparison], enough: Answer) -> Vec<&'static 
 }
 
 /// The side for a comparison.
-fn compared(c: &Comparison) -> Side<'_> {
+fn compared(c: &Comparison) -> ComparisonText<'_> {
     let line = match c.enough {
         Answer::Yes => format!("{} is enough for {}", c.parametric, c.learnt),
         Answer::No => format!("{} is not enough for {}", c.parametric, c.learnt),
         Answer::Unclear => format!("{} for {} is not settled", c.parametric, c.learnt),
     };
-    Side {
+    ComparisonText {
         answer: c.enough.inverted(),
         judged: &c.judged,
         withheld: &c.withheld,
@@ -425,7 +425,7 @@ fn cheapest(v: &ForegroundVerdict, suite: &Suite) -> Paragraph {
     }
     text += " Cheapest first:";
     let line = |c: &super::Candidate| {
-        let side = Side {
+        let side = ComparisonText {
             answer: c.sufficient.inverted(),
             judged: &c.judged,
             withheld: &c.withheld,

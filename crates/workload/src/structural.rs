@@ -7,7 +7,7 @@ use std::sync::Arc;
 use swell_base::{Dur, Paged, Rate, Time};
 use swell_traffic::{Exchange, Model, Path, Schedule, Session, Start};
 
-use self::script::{Place, Script, Step};
+use self::script::{ExchangeIndex, Script, Step};
 use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
 
 /// Generates the traffic of a model in a closed loop. The next group of a session starts when the current group has
@@ -233,7 +233,7 @@ impl Structural {
         let (session, group, next) = (visit.session, visit.group as usize, visit.next as usize);
         visit.next += 1;
         visit.open += 1;
-        let place = Place {
+        let place = ExchangeIndex {
             session,
             group: group as u32,
             connection: next as u32,
@@ -290,7 +290,7 @@ impl Structural {
     }
 
     /// Congestion windows of a connection that was in progress when the run began.
-    fn windows(&self, place: Place) -> Option<[u32; 2]> {
+    fn windows(&self, place: ExchangeIndex) -> Option<[u32; 2]> {
         let left = place.session.checked_sub(self.whole)?;
         let windows = self.under_way.get(left as usize)?;
         *windows.get(place.connection as usize)?

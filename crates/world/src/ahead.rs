@@ -8,7 +8,7 @@
 //! Prefetching changes no state. If the expected events do not happen, only time is lost.
 
 use swell_base::{End, fetch};
-use swell_path::Place;
+use swell_path::SlotId;
 
 use crate::fast::FastPath;
 use crate::flow::{AnyFlow, Flow, LinkIndex};
@@ -234,7 +234,7 @@ impl World {
     }
 
     #[inline]
-    fn arriving(&self, place: Place) -> Next {
+    fn arriving(&self, place: SlotId) -> Next {
         let packet = self.links.pool.packet(place);
         Next {
             flow: packet.flow.0,

@@ -169,7 +169,7 @@ impl Flows {
 }
 
 /// The parts of a flow that closing it requires.
-pub(crate) struct Ended {
+pub(crate) struct ClosedFlow {
     pub workload: u32,
     pub conn: Conn,
     pub feed: u32,
@@ -177,8 +177,8 @@ pub(crate) struct Ended {
 }
 
 impl<T> Flow<T> {
-    fn ended(&self) -> Ended {
-        Ended {
+    fn ended(&self) -> ClosedFlow {
+        ClosedFlow {
             workload: self.workload,
             conn: self.conn,
             feed: self.feed,
@@ -188,7 +188,7 @@ impl<T> Flow<T> {
 }
 
 impl AnyFlow {
-    pub fn ended(&self) -> Ended {
+    pub fn ended(&self) -> ClosedFlow {
         match self {
             AnyFlow::Tcp(flow) => flow.ended(),
             AnyFlow::Datagrams(flow) => flow.ended(),

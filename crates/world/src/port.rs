@@ -64,7 +64,7 @@ pub struct PacketDrop {
 /// The ports of a world.
 #[derive(Debug, Default)]
 pub(crate) struct Ports {
-    places: Vec<Place>,
+    places: Vec<Attachment>,
     /// Access links of ports that can drop packets.
     dropping: Vec<LinkIndex>,
     pub delivered: VecDeque<Delivery>,
@@ -73,7 +73,7 @@ pub(crate) struct Ports {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Attachment {
     path: PathId,
     right: bool,
     /// The first link that packets from the port enter.
@@ -107,7 +107,7 @@ impl World {
         for any in 0..self.links.queues() {
             self.links.queue_mut(any).keep_dropped();
         }
-        self.ports.places.push(Place {
+        self.ports.places.push(Attachment {
             path: config.path,
             right: config.right,
             first: if up == NONE { queue } else { up },

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use swell_base::{Direction, Dur, FlowId, Paged, Tag, Time};
-use swell_path::Place;
+use swell_path::SlotId;
 use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Sent, Stats};
 use swell_workload::{Action, Conn, End, Event, Record, Sample, Workload};
 
@@ -237,7 +237,7 @@ impl World {
     /// A packet has reached a host over a plain access link. This counts two hops, because crossing the shared link
     /// before it had no event.
     #[inline]
-    fn reach_host(&mut self, place: Place) {
+    fn reach_host(&mut self, place: SlotId) {
         self.hops += 2;
         self.arrive(place);
         self.settle();
@@ -245,7 +245,7 @@ impl World {
 
     /// A packet reaches the end of its way.
     #[inline]
-    fn arrive(&mut self, place: Place) {
+    fn arrive(&mut self, place: SlotId) {
         let packet = self.links.pool.packet(place);
         let index = packet.flow.0;
         let end = packet.from.other();
@@ -551,7 +551,7 @@ fn heading(end: End, from_right: bool) -> Direction {
 /// Sends a pure ACK. It overwrites the packet in `place` that it acknowledges, so no slot has to be released and
 /// taken again.
 #[inline(always)]
-fn acknowledge(flow: &mut Flow<TcpPair>, end: End, place: Place, links: &mut Links) {
+fn acknowledge(flow: &mut Flow<TcpPair>, end: End, place: SlotId, links: &mut Links) {
     let endpoint = &mut flow.transport.ends[end];
     let (packet, sacks) = links.pool.parts_mut(place);
     endpoint.transmit_into(links.now, &mut packet.seg, sacks);

@@ -16,7 +16,7 @@ use swell_tcp::Config;
 use swell_world::{PathId, World};
 
 use super::kernel::{KernelBackground, Playing};
-use super::place::{Addresses, Place, everybody, ports};
+use super::place::{Addresses, RunDirectory, everybody, ports};
 use super::programs::{Exit, Programs, Server, end_together, ended_early, left_behind};
 use super::requests;
 use super::{Conditions, Input, JOURNAL, Settings, beginning, machine};
@@ -78,7 +78,7 @@ struct Reports {
 
 impl Play<'_> {
     pub fn play(&self) -> Result<Played, RunError> {
-        let place = Place::new(self.spec.output.as_deref()).map_err(failed)?;
+        let place = RunDirectory::new(self.spec.output.as_deref()).map_err(failed)?;
         let (world, mut run_parts, ways) = beginning(self.spec)?;
         let (kernel, theirs) = KernelBackground::new(self, ways.background)?.unzip();
         let (hosts, mut attached) = self.hosts(ways.foreground)?;
@@ -225,7 +225,7 @@ impl Play<'_> {
     /// Starts all programs that serve, and waits until they are ready.
     fn programs<'p>(
         &'p self,
-        place: &'p Place,
+        place: &'p RunDirectory,
         hosts: &'p [Host],
     ) -> Result<Option<(Programs<'p>, Vec<Server<'p>>)>, RunError> {
         let Some(program) = self.foreground.program() else {
@@ -242,7 +242,7 @@ impl Play<'_> {
     /// The emulation's options for a world that begins at `begin`, and the receivers of its reports.
     fn options(
         &self,
-        place: &Place,
+        place: &RunDirectory,
         begin: Time,
         updates: Option<HostUpdates>,
     ) -> Result<(Options, Reports), RunError> {

@@ -27,8 +27,8 @@ use swell_base::Dur;
 pub use crate::exporter::Exporter;
 pub use crate::kinds::{
     Active, Background, Client, CommandLine, ConnectionUse, Delays, Energy, Foreground, Greedy,
-    Learnt, Measure, Mix, Nothing, Objects, OnOff, Parametric, Part, Peer, Place, Program, Replay,
-    Server, Sessions, Size, Web,
+    Learnt, Measure, Mix, Nothing, Objects, OnOff, Parametric, Part, Peer, Program, Replay, Server,
+    Sessions, Size, Web,
 };
 pub use backend::{BackendKind, Stack};
 pub use change::{Change, Deliveries, DeliveriesSpec, Directions, OutagePackets};

@@ -4,12 +4,12 @@ use swell_base::{Dur, Rate, Time};
 use swell_traffic::Network;
 use swell_traffic::flowlevel::{Due, Player, Transfer};
 
-use crate::kinds::Way;
+use crate::kinds::PathProperties;
 
 /// The network as sessions see it: the round-trip time of their path, and in each direction the rate that processor
 /// sharing leaves to a transfer at the lowest-rate link. Under processor sharing, x bytes take x / (C (1 - load)) on
 /// average (Kleinrock, J. ACM 14(2), 1967). `offered` are the mean offered rates up and down.
-pub(crate) fn met(way: Way, offered: [f64; 2]) -> Network {
+pub(crate) fn met(way: PathProperties, offered: [f64; 2]) -> Network {
     let left = |d: usize| {
         let rate = way.rates[d].bps() as f64;
         Some(Rate::from_bps_f64((rate - offered[d]).max(LEAST * rate)))

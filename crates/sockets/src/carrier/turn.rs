@@ -3,7 +3,11 @@
 use super::*;
 
 impl Carrier {
-    pub(super) fn turn(&mut self, until: Time, stop: &AtomicBool) -> Result<Ended, SocketsError> {
+    pub(super) fn turn(
+        &mut self,
+        until: Time,
+        stop: &AtomicBool,
+    ) -> Result<StopReason, SocketsError> {
         let mut news = Vec::with_capacity(NEWS);
         if !self.started {
             self.started = true;
@@ -12,12 +16,12 @@ impl Carrier {
         self.settle();
         loop {
             if stop.load(Ordering::Relaxed) {
-                return Ok(Ended::Stopped);
+                return Ok(StopReason::Stopped);
             }
             let now = self.now();
             let mut behind = self.timers(now.min(until));
             if now >= until && !behind {
-                return Ok(Ended::Time);
+                return Ok(StopReason::Time);
             }
             if now >= self.next_sweep {
                 self.at = now;

@@ -7,7 +7,7 @@ use swell_base::{Code, Direction, Severity, Warning};
 use swell_experiment::file::Bottleneck;
 use swell_experiment::observe::{Bin, Cell, LinkTotals, Observations, Wait};
 use swell_experiment::run::grid::{self, Columns, Task};
-use swell_experiment::run::{self, Ended, Options};
+use swell_experiment::run::{self, Options, RunOutcome};
 use swell_experiment::{Backend as _, Plan, Simulator, file};
 
 use super::bench;
@@ -141,7 +141,7 @@ fn measured_first(
         shard: None,
     };
     match run::run(plan, &Simulator, &options, &|_| {}, stop) {
-        Ok(Ended::Complete(mut results)) if !results.runs.is_empty() => {
+        Ok(RunOutcome::Complete(mut results)) if !results.runs.is_empty() => {
             // Those of the measurement, for example of a load that was missed. Those of inputs are known from the plan,
             // and what the plan of a single run lacks, the study may have.
             let of_inputs: Vec<&Code> = (plan.facts())

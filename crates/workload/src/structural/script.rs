@@ -13,7 +13,7 @@ mod paced;
 
 /// Position of an exchange in the model: session, group, connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct ExchangeIndex {
     pub session: u32,
     pub group: u32,
     pub connection: u32,
@@ -33,7 +33,7 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Script {
     model: Arc<Model>,
-    place: Place,
+    place: ExchangeIndex,
     /// Round-trip times from the link where pauses were observed to the client and to the server.
     rtt: [Dur; 2],
     /// Rates of the client's and the server's access paths in the sending direction.
@@ -100,7 +100,12 @@ const SYN: u32 = 32;
 const RST: u32 = 12;
 
 impl Script {
-    pub fn new(model: Arc<Model>, place: Place, rtt: [Dur; 2], up: [Option<Rate>; 2]) -> Script {
+    pub fn new(
+        model: Arc<Model>,
+        place: ExchangeIndex,
+        rtt: [Dur; 2],
+        up: [Option<Rate>; 2],
+    ) -> Script {
         let awaited_by_next = awaited(connection(&model, place));
         Script {
             awaited_by_next,
@@ -481,12 +486,12 @@ fn awaited(c: &Connection) -> Option<Awaited> {
     }
 }
 
-fn connection(model: &Model, place: Place) -> &Connection {
+fn connection(model: &Model, place: ExchangeIndex) -> &Connection {
     &model.sessions[place.session as usize].groups[place.group as usize].connections
         [place.connection as usize]
 }
 
-fn exchange(model: &Model, place: Place) -> &Exchange {
+fn exchange(model: &Model, place: ExchangeIndex) -> &Exchange {
     &connection(model, place).exchange
 }
 

@@ -9,7 +9,7 @@ use swell_workload::{Action, Conn, End, Event, Info, Open};
 use super::{LINGER, MTU, World};
 use crate::access::{AT_BOTTLENECK, UP};
 use crate::feed;
-use crate::flow::{AnyFlow, Datagrams, Ended, Flow, NONE, Parties, TcpPair, packet};
+use crate::flow::{AnyFlow, ClosedFlow, Datagrams, Flow, NONE, Parties, TcpPair, packet};
 use crate::wake::Wake;
 
 impl World {
@@ -23,7 +23,7 @@ impl World {
     }
 
     /// Removes a flow. The access links of its hosts stay for a while, for packets in the network.
-    fn forget(&mut self, index: u32) -> Option<(AnyFlow, Ended)> {
+    fn forget(&mut self, index: u32) -> Option<(AnyFlow, ClosedFlow)> {
         let flow = self.flows.remove(index)?;
         let mut ended = flow.ended();
         self.feeds.forget(&mut ended.feed);

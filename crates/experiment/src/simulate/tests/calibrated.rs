@@ -4,7 +4,7 @@ use swell_base::{Code, Direction, Dur};
 
 use super::*;
 use crate::made_up::MadeUp;
-use crate::run::{self, Ended, Options};
+use crate::run::{self, Options, RunOutcome};
 use crate::store::Results;
 use crate::test_support;
 
@@ -38,7 +38,7 @@ fn results_of(text: &str) -> Results {
         shard: None,
     };
     match run::run(&resolve(text), &Simulator, &options, &|_| {}, &|| false) {
-        Ok(Ended::Complete(results)) => *results,
+        Ok(RunOutcome::Complete(results)) => *results,
         other => panic!("{other:?}"),
     }
 }

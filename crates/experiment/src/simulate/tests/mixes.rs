@@ -3,7 +3,7 @@
 use super::*;
 use crate::file::File;
 use crate::observe::{Bin, PartTotals};
-use crate::run::{self, Ended, Options};
+use crate::run::{self, Options, RunOutcome};
 use crate::store::Results;
 use swell_base::Direction;
 
@@ -53,7 +53,7 @@ fn results_of(text: &str, dir: &Path) -> Results {
         shard: None,
     };
     let ended = run::run(&plan, &Simulator, &options, &|_| {}, &|| false).expect("runs");
-    let Ended::Complete(results) = ended else {
+    let RunOutcome::Complete(results) = ended else {
         panic!("not interrupted")
     };
     *results

@@ -193,7 +193,7 @@ fn a_rate_is_reached_by_stretching_and_others_can_match_it() {
         shard: None,
     };
     let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false).expect("it runs");
-    let crate::run::Ended::Complete(results) = ended else {
+    let crate::run::RunOutcome::Complete(results) = ended else {
         panic!("{ended:?}")
     };
     let measured = &results.manifest.measured["trace"];

@@ -92,7 +92,7 @@ fn a_rate_is_that_of_the_intervals_that_a_run_plays() {
             shard: None,
         };
         let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
-        let crate::run::Ended::Complete(results) = ended.expect("it runs") else {
+        let crate::run::RunOutcome::Complete(results) = ended.expect("it runs") else {
             panic!("nobody cancelled it")
         };
         results.manifest
@@ -162,7 +162,7 @@ fn a_rate_is_reached_and_bad_settings_are_refused() {
     };
     let plan = plan.expect("a good file");
     let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false).expect("it runs");
-    let crate::run::Ended::Complete(results) = ended else {
+    let crate::run::RunOutcome::Complete(results) = ended else {
         panic!("{ended:?}")
     };
     let measured = &results.manifest.measured["fetches"];
@@ -214,7 +214,7 @@ fn an_offered_rate_counts_the_factors_on_sizes_and_gaps() {
         };
         let plan = plan.expect("a good file");
         let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
-        let Ok(crate::run::Ended::Complete(results)) = ended else {
+        let Ok(crate::run::RunOutcome::Complete(results)) = ended else {
             panic!("{ended:?}")
         };
         let measured = &results.manifest.measured["fetches"];
@@ -285,7 +285,7 @@ fn exported_records_count_every_byte_and_are_files_that_read() {
         shard: None,
     };
     let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
-    let Ok(crate::run::Ended::Complete(_)) = ended else {
+    let Ok(crate::run::RunOutcome::Complete(_)) = ended else {
         panic!("{ended:?}")
     };
     let mut files = fs::read_dir(options.dir.join("records")).expect("it is there");
@@ -387,7 +387,7 @@ fn datagrams_of_a_model_that_are_lost_alone_raise_a_doubt() {
             shard: None,
         };
         let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
-        let Ok(crate::run::Ended::Complete(results)) = ended else {
+        let Ok(crate::run::RunOutcome::Complete(results)) = ended else {
             panic!("{ended:?}")
         };
         let warnings = &results.manifest.warnings;

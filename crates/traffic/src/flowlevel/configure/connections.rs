@@ -53,7 +53,7 @@ struct TalliedSizes {
 #[derive(Clone, Copy, Debug, Default)]
 struct Connection {
     /// From the smaller transport address, and from the larger.
-    sides: [Side; 2],
+    sides: [CountedDirection; 2],
     /// Which side is the client. Set when the connection is accepted into the model.
     client: Option<u8>,
     /// Whether the last record said that another one continues it.
@@ -66,7 +66,7 @@ struct Connection {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Side {
+struct CountedDirection {
     /// As counted, sampled or not; bytes are those beyond headers without options.
     seen: Uniflow,
     /// Payload added to the timeline, scaled by the sampling interval.

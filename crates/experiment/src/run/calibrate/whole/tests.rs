@@ -8,7 +8,7 @@ use crate::backend::{Backend, MeasuredRates, Offered, RunError};
 use crate::made_up::MadeUp;
 use crate::observe::Observations;
 use crate::plan::Plan;
-use crate::run::{Ended, Options, run};
+use crate::run::{Options, RunOutcome, run};
 use crate::store::{Manifest, Measured};
 use crate::test_support::{experiment, model};
 
@@ -241,7 +241,7 @@ fn manifest(text: &str, lost: Lost) -> (Manifest, Vec<f64>) {
         lost,
     };
     let ended = run(&plan, &clear, &options, &|_| {}, &|| false).unwrap();
-    let Ended::Complete(results) = ended else {
+    let RunOutcome::Complete(results) = ended else {
         panic!("nobody cancelled it");
     };
     let lengths = clear.lengths.into_inner().unwrap();
