@@ -265,7 +265,7 @@ impl Plays for Greedy {
             Directions::Down => [0.0, 1.0],
             Directions::Both => [1.0, 1.0],
         };
-        let rate = |d: usize| at.way.rates[d].bps() as f64 * 0.9 * ways[d];
-        Plausible::of([rate(0), rate(1)], 0.5)
+        let rate = |d: Direction| at.way.rates[d].bps() as f64 * 0.9 * ways[d];
+        Plausible::of(Direction::BOTH.map(rate), 0.5)
     }
 }

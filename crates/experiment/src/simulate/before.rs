@@ -1,6 +1,6 @@
 //! Transfers that are already in progress when a run begins.
 
-use swell_base::{Dur, Rate, Time};
+use swell_base::{Direction, Dur, Rate, Time};
 use swell_traffic::Network;
 use swell_traffic::flowlevel::{Due, Player, Transfer};
 
@@ -10,13 +10,13 @@ use crate::kinds::PathProperties;
 /// sharing leaves to a transfer at the lowest-rate link. Under processor sharing, x bytes take x / (C (1 - load)) on
 /// average (Kleinrock, J. ACM 14(2), 1967). `offered` are the mean offered rates up and down.
 pub(crate) fn met(way: PathProperties, offered: [f64; 2]) -> Network {
-    let left = |d: usize| {
+    let left = |d: Direction| {
         let rate = way.rates[d].bps() as f64;
         Some(Rate::from_bps_f64((rate - offered[d]).max(LEAST * rate)))
     };
     Network {
         rtt: way.round_trip,
-        rates: [left(0), left(1)],
+        rates: Direction::BOTH.map(left),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swell_base::{Code, Dur, Time, Warning};
+use swell_base::{Code, Direction, Dur, Time, Warning};
 use swell_path::{Capacity, Change, LinkConfig, NewQueue, Outage};
 use swell_tcp::Config;
 
@@ -17,7 +17,7 @@ use crate::plan::counting_rate;
 pub(super) fn links(spec: &RunSpec) -> Vec<swell_world::Duplex> {
     let links = spec.links.iter().map(|duplex| swell_world::Duplex {
         name: duplex.name.to_string(),
-        directions: [0, 1].map(|d| link(&duplex.directions[d], &duplex.changes[d], spec)),
+        directions: Direction::BOTH.map(|d| link(&duplex.directions[d], &duplex.changes[d], spec)),
     });
     links.collect()
 }
