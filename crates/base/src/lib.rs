@@ -19,17 +19,18 @@ mod packet;
 mod paged;
 mod queue;
 mod rng;
+mod two;
 mod units;
 mod warning;
 
 pub use code::Code;
 pub use fetch::fetch;
 pub use packet::{
-    Direction, DropReason, Flags, FlowId, Head, Packet, SackBlocks, Segment, Stamps, Tag,
-    UDP_HEADERS,
+    DropReason, Flags, FlowId, Head, Packet, SackBlocks, Segment, Stamps, Tag, UDP_HEADERS,
 };
 pub use paged::Paged;
 pub use queue::{EventQueue, Ranked};
 pub use rng::{Stream, derived, drawn_at, mixed};
+pub use two::{Direction, End, Side};
 pub use units::{Bytes, Dur, QueueLimit, Rate, Time, UnitError};
 pub use warning::{Severity, Warning};

@@ -2,25 +2,11 @@
 
 use std::ops::{Deref, DerefMut};
 
-use crate::{Dur, Time};
+use crate::{Dur, End, Time};
 
 /// The flow of a packet; the world maps it to a route and two endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
-
-/// A direction across a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Direction {
-    /// Left to right.
-    Up,
-    /// Right to left.
-    Down,
-}
-
-impl Direction {
-    /// Both directions, in numerical order.
-    pub const BOTH: [Direction; 2] = [Direction::Up, Direction::Down];
-}
 
 /// Foreground or background traffic, which meters count separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -197,8 +183,8 @@ pub struct Head {
     pub flow: FlowId,
     /// Network-layer size in bytes: IP header, transport header and payload.
     pub size: u16,
-    /// Direction of travel: 0 to the server, 1 to the client.
-    pub way: u8,
+    /// The end of the flow that sent it.
+    pub from: End,
     /// Foreground or background.
     pub tag: Tag,
     /// Transport fields.

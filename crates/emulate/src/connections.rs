@@ -7,7 +7,7 @@ use swell_base::{Dur, Time};
 
 use super::control::OpenFlow;
 use super::ip::{Header, TCP};
-use super::turns::{End, Exchange, Label, Received, TINY, Turns, silence};
+use super::turns::{ConversationEnd, Exchange, Label, Received, TINY, Turns, silence};
 
 /// Bits of the TCP flags (RFC 9293 section 3.1).
 const FIN: u8 = 1;
@@ -538,7 +538,7 @@ impl Connections {
         let server = &inside.halves[1];
         let whole = server.finished || (server.sent == server.received && inside.pushed());
         let round_trip = connection.round_trip(self.crossing);
-        let end = End {
+        let end = ConversationEnd {
             at,
             whole,
             missing: server.sent.saturating_sub(server.received),
@@ -559,7 +559,7 @@ impl Connections {
                 connection.bytes[1] = left.received;
                 // A server whose window was full looks as if it had ended a write; then more of the answer follows.
                 let rest = server.sent.saturating_sub(left.received);
-                inside.turns.finish(End {
+                inside.turns.finish(ConversationEnd {
                     at: closed,
                     whole: inside.whole && rest <= TINY,
                     missing: 0,

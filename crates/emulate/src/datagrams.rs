@@ -7,7 +7,7 @@ use swell_base::{Dur, Time};
 
 use super::control::OpenFlow;
 use super::ip::{Header, ICMP, ICMP_V6, UDP, port_unreachable};
-use super::turns::{CHANGED, End, Exchange, Label, Outcome, Received, STREAM, Turns};
+use super::turns::{CHANGED, ConversationEnd, Exchange, Label, Outcome, Received, STREAM, Turns};
 
 /// Types of echo and reply (RFC 792, RFC 4443).
 const ECHO: [u8; 2] = [8, 128];
@@ -438,7 +438,7 @@ impl Datagrams {
         let mut echoes: BTreeMap<(IpAddr, IpAddr, u16), usize> = BTreeMap::new();
         let mut given_up = GivenUp::default();
         for mut flow in self.all {
-            flow.turns.finish(End {
+            flow.turns.finish(ConversationEnd {
                 at: end,
                 whole: true,
                 missing: 0,

@@ -121,7 +121,7 @@ impl Carried {
 }
 
 /// An emulation that has ended.
-pub struct Ended {
+pub struct EmulationResult {
     /// The world, as it was at its end.
     pub world: World,
     /// How late packets left.
@@ -145,7 +145,7 @@ pub struct Ended {
 
 /// A running emulation.
 pub struct Running {
-    thread: Option<JoinHandle<io::Result<Ended>>>,
+    thread: Option<JoinHandle<io::Result<EmulationResult>>>,
     shared: Arc<Shared>,
     clock: Clock,
 }
@@ -246,7 +246,7 @@ impl Emulation {
         })
     }
 
-    fn drive(mut self, clock: &Clock, shared: &Shared) -> io::Result<Ended> {
+    fn drive(mut self, clock: &Clock, shared: &Shared) -> io::Result<EmulationResult> {
         if let Some(schedule) = &mut self.options.schedule {
             schedule(Urgency::Punctual);
         }
@@ -437,7 +437,7 @@ impl Emulation {
             .unwrap_or_else(PoisonError::into_inner) = snapshot;
     }
 
-    fn finish(mut self, at: Time, clock: &Clock) -> io::Result<Ended> {
+    fn finish(mut self, at: Time, clock: &Clock) -> io::Result<EmulationResult> {
         self.leave(clock);
         self.inside.note(&Entry::End { at });
         if let Some(e) = self.inside.journal_error {
@@ -459,7 +459,7 @@ impl Emulation {
             // Until here it has every frame that was written, whatever became of it.
             port.sent = port.sent.saturating_sub(host.refused + host.nic.dropped());
         }
-        Ok(Ended {
+        Ok(EmulationResult {
             world: self.world,
             late: self.inside.lateness.late(),
             counts,
@@ -514,7 +514,7 @@ impl Running {
     ///
     /// # Errors
     /// The error that ended the emulation, if any.
-    pub fn stop(mut self) -> io::Result<Ended> {
+    pub fn stop(mut self) -> io::Result<EmulationResult> {
         self.shared.call();
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(ended)) => ended,

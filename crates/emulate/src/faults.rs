@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use swell_base::{Dur, Stream};
-use swell_host::{Checksum, Nic, Wire, network, rewrite};
+use swell_host::{Checksum, IpPacket, Nic, network, rewrite};
 
 use crate::ip::{Header, UDP};
 
@@ -252,14 +252,14 @@ fn corrupt(packet: &mut [u8], header: &Header, rng: &mut Stream) -> bool {
 }
 
 /// An address and port of a sender on the left, either inside or outside the NAT.
-type Place = (Ipv4Addr, u16);
+type PortAddress = (Ipv4Addr, u16);
 
 struct Nat {
     rebind: Rebind,
     next: Option<Dur>,
-    out: BTreeMap<Place, Place>,
+    out: BTreeMap<PortAddress, PortAddress>,
     /// Inside place by outside place. Answers to outside places that are no longer here are dropped.
-    back: BTreeMap<Place, Place>,
+    back: BTreeMap<PortAddress, PortAddress>,
     addresses: BTreeMap<Ipv4Addr, Ipv4Addr>,
     rng: Stream,
 }
@@ -309,7 +309,7 @@ impl Nat {
     }
 
     /// The translated address and port of a packet that leaves on a side; `None` if there is no binding.
-    fn translate(&mut self, right: bool, place: Place) -> Option<Place> {
+    fn translate(&mut self, right: bool, place: PortAddress) -> Option<PortAddress> {
         if !right {
             return self.back.get(&place).copied();
         }
@@ -368,7 +368,7 @@ impl Nic for Exit {
         self.nic.fd()
     }
 
-    fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
+    fn read(&mut self, each: &mut dyn FnMut(IpPacket<'_>)) -> io::Result<usize> {
         self.nic.read(each)
     }
 

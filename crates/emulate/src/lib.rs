@@ -44,7 +44,7 @@ pub use clock::Clock;
 pub use connections::{Connection, Connections, Ending};
 pub use control::{Control, OpenFlow, Seen};
 pub use datagrams::{Conversation, Datagrams};
-pub use drive::{Emulation, Ended, PortCounts, Route, Running};
+pub use drive::{Emulation, EmulationResult, PortCounts, Route, Running};
 pub use faults::{Fault, FaultCounts, FaultTally, Faults, Rebind};
 pub use journal::{Entry, Journal, JournalError, Recorded, read as read_journal};
 pub use layout::{Layout, LayoutError, LinkEnd, Span, ends};
@@ -52,7 +52,7 @@ pub use load::Urgency;
 pub use pace::Pace;
 pub use replay::{first_difference, replay};
 pub use tracker::{Conversations, Tracker};
-pub use turns::{End, Exchange, Label, Outcome, Received, Turns};
+pub use turns::{ConversationEnd, Exchange, Label, Outcome, Received, Turns};
 
 pub use swell_host::Late;
 use swell_host::Nic;

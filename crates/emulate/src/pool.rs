@@ -1,18 +1,18 @@
 //! The bytes of the packets that are inside the world.
 
 use swell_base::Time;
-use swell_host::{Checksum, Wire};
+use swell_host::{Checksum, IpPacket};
 
 /// Packets by handle. Freed slots are reused.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    places: Vec<Place>,
+    places: Vec<StoredPacket>,
     free: Vec<u32>,
 }
 
 /// A packet with its bytes.
 #[derive(Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct StoredPacket {
     pub bytes: Vec<u8>,
     pub checksum: Checksum,
     /// The number of the packet's arrival.
@@ -25,9 +25,9 @@ pub(crate) struct Place {
 
 impl Pool {
     /// Stores a packet and returns its handle.
-    pub fn keep(&mut self, wire: &Wire<'_>, number: u64, entered: Time, origin: usize) -> u64 {
+    pub fn keep(&mut self, wire: &IpPacket<'_>, number: u64, entered: Time, origin: usize) -> u64 {
         let handle = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place::default());
+            self.places.push(StoredPacket::default());
             self.places.len() as u32 - 1
         });
         let place = &mut self.places[handle as usize];
@@ -42,7 +42,7 @@ impl Pool {
     }
 
     /// A stored packet.
-    pub fn get(&mut self, handle: u64) -> &mut Place {
+    pub fn get(&mut self, handle: u64) -> &mut StoredPacket {
         &mut self.places[handle as usize]
     }
 

@@ -17,7 +17,7 @@ use swell_workload::{Access, Greedy, GreedyConfig};
 use swell_world::{Port, World};
 
 use super::*;
-use swell_host::{Checksum, Wire};
+use swell_host::{Checksum, IpPacket};
 
 /// A device, and how often it was found empty.
 struct Pair(UnixDatagram, Arc<AtomicU64>);
@@ -26,11 +26,11 @@ impl Nic for Pair {
     fn fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
-    fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
+    fn read(&mut self, each: &mut dyn FnMut(IpPacket<'_>)) -> io::Result<usize> {
         let mut buffer = [0; 2048];
         match self.0.recv(&mut buffer) {
             Ok(n) => {
-                each(Wire {
+                each(IpPacket {
                     header: &buffer[..n.min(40)],
                     payload: &buffer[n.min(40)..n],
                     checksum: Checksum::Full,

@@ -104,7 +104,7 @@ impl Exchange {
 
 /// How a conversation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct ConversationEnd {
     /// When.
     pub at: Time,
     /// Whether the current answer, if there is one, is complete.
@@ -376,7 +376,7 @@ impl Turns {
     }
 
     /// The conversation ended.
-    pub fn finish(&mut self, end: End) {
+    pub fn finish(&mut self, end: ConversationEnd) {
         let mut whole = end.whole;
         // The answer before what was no request is complete.
         whole |= self.withdraw(end.at);

@@ -1,7 +1,7 @@
 //! The ICMP error that a router sends if it has no route for a packet.
 
 use super::ip::{Header, ICMP, ICMP_V6};
-use swell_host::{Checksum, Wire};
+use swell_host::{Checksum, IpPacket};
 
 /// How many bytes of the packet are quoted. RFC 1812 section 4.3.2.3 allows 576 bytes in all; RFC 4443 section 2.4
 /// allows the minimum IPv6 MTU.
@@ -10,7 +10,7 @@ const QUOTED: usize = 500;
 /// The ICMP message "network unreachable" (RFC 792; RFC 4443 section 3.1, "no route to destination") for a packet,
 /// sent from the packet's destination address. `None` for an ICMP error, which must not be answered (RFC 1122 section
 /// 3.2.2; RFC 4443 section 2.4). Echo requests are answered, so that `ping` prints the error.
-pub(super) fn unreachable(header: &Header, wire: &Wire<'_>) -> Option<Vec<u8>> {
+pub(super) fn unreachable(header: &Header, wire: &IpPacket<'_>) -> Option<Vec<u8>> {
     let mut whole = [wire.header, wire.payload].concat();
     let echo = match header.protocol {
         ICMP => whole.get(header.transport) == Some(&8),
@@ -98,7 +98,7 @@ mod tests {
 
     fn message(packet: &[u8]) -> Vec<u8> {
         let header = Header::of(packet).unwrap();
-        let wire = Wire {
+        let wire = IpPacket {
             header: packet,
             payload: &[],
             checksum: Checksum::Full,
@@ -126,7 +126,7 @@ mod tests {
         // Errors are not answered with errors.
         p[9] = ICMP;
         let header = Header::of(&p).unwrap();
-        let wire = Wire {
+        let wire = IpPacket {
             header: &p,
             payload: &[],
             checksum: Checksum::Full,

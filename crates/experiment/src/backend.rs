@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use swell_base::{Dur, derived};
+use swell_base::{Direction, Dur, derived};
 use swell_path::Deliveries;
 
 use crate::exporter::Exporter;
 use crate::file::{Change, Hop, Link, Queue, Stack, narrowest, queues};
-use crate::kinds::{Playing, Role, Setting, Way};
+use crate::kinds::{PathProperties, Playing, Role, Setting};
 use crate::observe::{Cell, Observations};
 
 /// Executes runs: a simulator, an emulator or real hosts.
@@ -90,7 +90,7 @@ pub trait Backend: Sync {
         let mut entered = 0;
         let mut crossed = BTreeSet::new();
         for part in &spec.background {
-            for way in [false, true].map(|down| queues(&part.path, down)) {
+            for way in Direction::BOTH.map(|along| queues(&part.path, along)) {
                 entered += way.first().map_or(0, |first| match spec.is_mixed() {
                     true => {
                         let name = &spec.links[first.link].name;
@@ -244,7 +244,7 @@ pub struct Duplex {
 impl RunSpec {
     /// The initial state of a direction of a link.
     pub fn link(&self, queue: Queue) -> &Link {
-        &self.links[queue.link].directions[usize::from(queue.direction)]
+        &self.links[queue.link].directions[queue.direction]
     }
 
     /// Both directions of the links of a path.
@@ -257,8 +257,8 @@ impl RunSpec {
     /// # Panics
     /// If the path has no link.
     pub fn narrowest(&self, path: &[Hop]) -> [Queue; 2] {
-        [false, true].map(|down| {
-            let narrowest = narrowest(path, down, |queue| self.link(queue).rate);
+        Direction::BOTH.map(|along| {
+            let narrowest = narrowest(path, along, |queue| self.link(queue).rate);
             narrowest.expect("a path has a link")
         })
     }
@@ -276,8 +276,8 @@ impl RunSpec {
     }
 
     /// The properties of a path that its traffic needs to know.
-    fn way(&self, path: &[Hop]) -> Way {
-        Way {
+    fn way(&self, path: &[Hop]) -> PathProperties {
+        PathProperties {
             rates: self.narrowest(path).map(|queue| self.link(queue).rate),
             round_trip: self.along(path).map(|l| l.delay).sum(),
         }

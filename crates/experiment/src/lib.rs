@@ -6,7 +6,7 @@
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::path::Path;
-//! use swell_experiment::run::{self, Ended};
+//! use swell_experiment::run::{self, RunOutcome};
 //! use swell_experiment::{Plan, Simulator};
 //!
 //! let text = r#"
@@ -25,7 +25,7 @@
 //!
 //! let dir = tempfile::tempdir()?;
 //! let options = run::Options { dir: dir.path().join("short"), threads: 2, fresh: false, shard: None };
-//! let Ended::Complete(results) = run::run(&plan, &Simulator, &options, &|_| (), &|| false)? else {
+//! let RunOutcome::Complete(results) = run::run(&plan, &Simulator, &options, &|_| (), &|| false)? else {
 //!     unreachable!("nothing interrupts it");
 //! };
 //! assert_eq!(results.runs.len(), 4);

@@ -8,11 +8,11 @@ pub mod alone;
 
 use std::path::Path;
 
-use swell_base::{Dur, Rate};
+use swell_base::{Direction, Dur, Rate};
 
 use crate::backend::{Backend, RunSpec};
 use crate::plan::Plan;
-use crate::run::{self, Ended, Options};
+use crate::run::{self, Options, RunOutcome};
 use crate::simulate::Simulator;
 use crate::store::Results;
 
@@ -128,7 +128,9 @@ duration = "{duration}"
             nominal = offered.mean[1];
             let [start, stop] = [from, to].map(Dur::as_secs_f64);
             let bytes: u64 = (run.observed.bins.iter())
-                .filter(|b| b.direction == 1 && b.time >= start - 1e-9 && b.time < stop - 1e-9)
+                .filter(|b| {
+                    b.direction == Direction::Down && b.time >= start - 1e-9 && b.time < stop - 1e-9
+                })
                 .map(|b| b.departed[1])
                 .sum();
             part_seen.push((offered.drawn[1], bytes as f64 * 8.0 / (stop - start)));
@@ -152,8 +154,8 @@ fn results(text: &str, dir: &Path, threads: usize) -> Result<(Plan, Results), St
     };
     let ended = run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
     match ended.map_err(|e| e.to_string())? {
-        Ended::Complete(results) => Ok((plan, *results)),
-        Ended::Interrupted { .. } | Ended::Shard { .. } => Err("interrupted".into()),
+        RunOutcome::Complete(results) => Ok((plan, *results)),
+        RunOutcome::Interrupted { .. } | RunOutcome::Shard { .. } => Err("interrupted".into()),
     }
 }
 

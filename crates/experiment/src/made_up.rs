@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swell_base::{Code, Stream, Warning};
+use swell_base::{Code, Direction, Stream, Warning};
 
 use crate::backend::{Backend, Offered, RunError, RunSpec};
 use crate::file::{Queue, queues};
@@ -86,8 +86,8 @@ fn of_parts(spec: &RunSpec) -> Vec<Load<'_>> {
     let mut loads = Vec::new();
     for (setting, part) in spec.parts(Role::Background) {
         let like = part.plausible(&setting);
-        for (down, bps) in [false, true].into_iter().zip(like.bps) {
-            loads.extend(queues(&part.path, down).into_iter().map(|queue| Load {
+        for (along, bps) in Direction::BOTH.into_iter().zip(like.bps) {
+            loads.extend(queues(&part.path, along).into_iter().map(|queue| Load {
                 part: &part.name,
                 queue,
                 bps,
@@ -174,7 +174,7 @@ fn observe(spec: &RunSpec) -> Observations {
         }));
     }
     let each = 0..spec.links.len();
-    for queue in each.flat_map(|link| [0, 1].map(|direction| Queue { link, direction })) {
+    for queue in each.flat_map(|link| Direction::BOTH.map(|direction| Queue { link, direction })) {
         let direction = queue.direction;
         let link = &spec.links[queue.link].name;
         // The load of a part is present only on the links of its path.

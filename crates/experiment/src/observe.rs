@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use swell_base::Warning;
+use swell_base::{Direction, Warning};
 
 pub use crate::exporter::{Exported, TrueFlow};
 pub use crate::measure::MeasureSample;
@@ -209,8 +209,8 @@ pub struct Bin {
     pub time: f64,
     /// Name of the link.
     pub link: Arc<str>,
-    /// 0 = up (left to right), 1 = down (right to left: towards the foreground's clients).
-    pub direction: u8,
+    /// Direction; `Down` is towards the foreground's clients.
+    pub direction: Direction,
     /// Bytes that arrived at the queue, foreground and background.
     pub arrived: [u64; 2],
     /// Packets that arrived at the queue, foreground and background.
@@ -230,8 +230,8 @@ pub struct Bin {
 pub struct Scale {
     /// Name of the link.
     pub link: Arc<str>,
-    /// 0 = up, 1 = down.
-    pub direction: u8,
+    /// Direction.
+    pub direction: Direction,
     /// "background" or "all".
     pub traffic: String,
     /// "bytes" or "packets" per bin.
@@ -271,8 +271,8 @@ pub struct Flow {
 pub struct LinkTotals {
     /// Name of the link.
     pub link: Arc<str>,
-    /// 0 = up, 1 = down.
-    pub direction: u8,
+    /// Direction.
+    pub direction: Direction,
     /// Capacity, bits per second.
     pub rate: f64,
     /// Seconds observed.
@@ -300,8 +300,8 @@ pub struct PartTotals {
     pub role: String,
     /// Name of the link.
     pub link: Arc<str>,
-    /// 0 = up, 1 = down.
-    pub direction: u8,
+    /// Direction.
+    pub direction: Direction,
     /// Seconds observed.
     pub duration: f64,
     /// Bytes that arrived at the queue.
@@ -322,8 +322,8 @@ pub struct PartTotals {
 pub struct Wait {
     /// Name of the link.
     pub link: Arc<str>,
-    /// 0 = up, 1 = down.
-    pub direction: u8,
+    /// Direction.
+    pub direction: Direction,
     /// "foreground" or "background".
     pub traffic: String,
     /// Shortest wait, seconds.
@@ -344,8 +344,8 @@ pub struct Wait {
 /// those that were sent after the warm-up and arrived.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delay {
-    /// 0 = up, 1 = down.
-    pub direction: u8,
+    /// Direction.
+    pub direction: Direction,
     /// Shortest delay of the bucket, seconds.
     pub from: f64,
     /// Upper edge, seconds: at most 1.6 % above `from`.
@@ -363,8 +363,8 @@ pub struct Delay {
 pub struct Synchrony {
     /// Name of the link.
     pub link: Arc<str>,
-    /// 0 = up, 1 = down.
-    pub direction: u8,
+    /// Direction.
+    pub direction: Direction,
     /// Connections and datagram flows that sent anything this way.
     pub flows: u64,
     /// Bins in which anything was dropped.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use swell_base::{Bytes, Dur, QueueLimit};
+use swell_base::{Bytes, Direction, Dur, QueueLimit};
 use swell_path::{Deliveries, Fifo};
 
 use crate::backend::{Duplex, RunSpec};
@@ -355,7 +355,7 @@ impl Plan {
                     deliveries::begin(spec, &self.deliveries, phase);
                 }
             }
-            let changes = [0, 1].map(|d| {
+            let changes = Direction::BOTH.map(|d| {
                 let (all, link) = (&file.keys.change, &duplex.directions[d]);
                 deliveries::changes(all, d, link, rtt, &self.deliveries, phase)
             });

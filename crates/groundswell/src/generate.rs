@@ -36,7 +36,7 @@ const FETCHES: usize = 20;
 
 /// Why the traffic ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum EndCause {
     /// The model ended.
     Played,
     /// The duration elapsed.
@@ -47,14 +47,14 @@ pub enum Ended {
     Gone,
 }
 
-impl Ended {
+impl EndCause {
     /// The word for it in manifests.
     pub fn word(self) -> &'static str {
         match self {
-            Ended::Played => "played",
-            Ended::Duration => "duration",
-            Ended::Interrupted => "interrupted",
-            Ended::Gone => "gone",
+            EndCause::Played => "played",
+            EndCause::Duration => "duration",
+            EndCause::Interrupted => "interrupted",
+            EndCause::Gone => "gone",
         }
     }
 }
@@ -221,7 +221,7 @@ pub struct Agents {
 /// The results.
 pub struct Played {
     /// Why it ended.
-    pub ended: Ended,
+    pub ended: EndCause,
     /// How long clients generated traffic, in seconds, with the time for which they waited for the last transfers.
     pub seconds: f64,
     /// The same without that time.
@@ -289,7 +289,7 @@ pub fn generate(
     let (clients, servers) = controller.standing();
     let refusals = controller.refusals();
     controller.end();
-    let ended = *kept.as_ref().unwrap_or(&Ended::Gone);
+    let ended = *kept.as_ref().unwrap_or(&EndCause::Gone);
     let agents = Agents {
         clients,
         servers,
@@ -302,7 +302,7 @@ pub fn generate(
     let seconds = agents.seconds();
     let planned = options.length.map_or(f64::INFINITY, Dur::as_secs_f64);
     // Whatever else ended the play, or an agent that was waited for, is told elsewhere.
-    if ended == Ended::Played && agents.lost.is_empty() {
+    if ended == EndCause::Played && agents.lost.is_empty() {
         doubts.extend(drained(seconds, planned));
     }
     let finished = keeper.finish(ended, &agents, &doubts);
@@ -396,7 +396,7 @@ fn play(
     loads: &mpsc::Receiver<f64>,
     events: &dyn Fn(Event<'_>),
     cancelled: &dyn Fn() -> bool,
-) -> Result<Ended, Error> {
+) -> Result<EndCause, Error> {
     let begun = Instant::now();
     let mut playing = match &options.order.traffic {
         TrafficPart::Model(part) => part.load,
@@ -435,10 +435,10 @@ fn play(
             ));
         }
         if cancelled() {
-            return Ok(Ended::Interrupted);
+            return Ok(EndCause::Interrupted);
         }
         if options.duration.is_some_and(over) {
-            return Ok(Ended::Duration);
+            return Ok(EndCause::Duration);
         }
         if controller.is_over() {
             let (clients, _) = controller.standing();
@@ -447,7 +447,11 @@ fn play(
                 state == Some("played")
             };
             let any = clients.iter().any(played);
-            return Ok(if any { Ended::Played } else { Ended::Gone });
+            return Ok(if any {
+                EndCause::Played
+            } else {
+                EndCause::Gone
+            });
         }
         let left = options.duration.map_or(LOOK, |limit| {
             let left = limit.as_secs_f64() - begun.elapsed().as_secs_f64();

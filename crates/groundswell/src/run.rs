@@ -9,7 +9,7 @@ use swell_base::Dur;
 use swell_emulate::backend::{Emulator, Settings};
 use swell_experiment::file::{self, BackendKind};
 use swell_experiment::made_up::MadeUp;
-use swell_experiment::run::{self, Ended, Failure, Lock, LockError, Progress};
+use swell_experiment::run::{self, Failure, Lock, LockError, Progress, RunOutcome};
 pub use swell_experiment::run::{Event, Shard};
 use swell_experiment::store::{Manifest, StoreError};
 use swell_experiment::suite::suite;
@@ -287,12 +287,12 @@ impl Experiment {
     ) -> Result<Outcome, Error> {
         self.no_earlier_runs()?;
         match run::run(&self.plan, &*self.backend, &self.options, events, cancelled) {
-            Ok(Ended::Complete(results)) => {
+            Ok(RunOutcome::Complete(results)) => {
                 let verdict = Verdict::of(&results);
                 Ok(Outcome::Complete(results, Box::new(verdict)))
             }
-            Ok(Ended::Shard { finished, runs }) => Ok(Outcome::Shard { finished, runs }),
-            Ok(Ended::Interrupted {
+            Ok(RunOutcome::Shard { finished, runs }) => Ok(Outcome::Shard { finished, runs }),
+            Ok(RunOutcome::Interrupted {
                 finished,
                 runs,
                 measured,

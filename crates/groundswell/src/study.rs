@@ -159,9 +159,9 @@ pub fn run(
         None => study.run(options, progress, cancelled),
     };
     match ended {
-        Ok(grid::Ended::Complete(numbers)) => Ok(Outcome::Complete(numbers)),
-        Ok(grid::Ended::Shard { finished, runs }) => Ok(Outcome::Shard { finished, runs }),
-        Ok(grid::Ended::Interrupted { finished, runs }) => Err(Error::interrupted(format!(
+        Ok(grid::GridOutcome::Complete(numbers)) => Ok(Outcome::Complete(numbers)),
+        Ok(grid::GridOutcome::Shard { finished, runs }) => Ok(Outcome::Shard { finished, runs }),
+        Ok(grid::GridOutcome::Interrupted { finished, runs }) => Err(Error::interrupted(format!(
             "interrupted; {finished} of {runs} runs are kept in {}",
             options.file.parent().unwrap_or(&options.file).display()
         ))

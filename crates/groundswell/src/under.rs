@@ -9,7 +9,7 @@ use swell_emulate::backend::{Conditions, Emulator, Exit, Settings};
 use swell_experiment::backend::RunError;
 use swell_experiment::file::LinkKeys;
 use swell_experiment::measure::Reported;
-use swell_experiment::run::{self, Ended, Event, Failure};
+use swell_experiment::run::{self, Event, Failure, RunOutcome};
 use swell_experiment::store::Manifest;
 use swell_experiment::{Plan, Results};
 use swell_host::Rights;
@@ -242,7 +242,7 @@ impl Session {
         };
         let emulator = Emulator::new(rights, settings);
         match run::run(&self.plan, &emulator, &options, events, cancelled) {
-            Ok(Ended::Complete(results)) => {
+            Ok(RunOutcome::Complete(results)) => {
                 let results = self.with_request(*results)?;
                 let Seen { exits, conditions } = std::mem::take(&mut *lock(&seen));
                 Ok(Done {
@@ -253,8 +253,8 @@ impl Session {
                 })
             }
             // Shards are never requested here.
-            Ok(Ended::Shard { .. }) => Err(Error::interrupted("interrupted")),
-            Ok(Ended::Interrupted { finished, runs, .. }) if compared => {
+            Ok(RunOutcome::Shard { .. }) => Err(Error::interrupted("interrupted")),
+            Ok(RunOutcome::Interrupted { finished, runs, .. }) if compared => {
                 let dir = self.dir.display();
                 let message = format!("interrupted; {finished} of {runs} runs are kept in {dir}");
                 Err(Error::interrupted(message).hint(match self.repeatable {
@@ -262,7 +262,7 @@ impl Session {
                     false => "`swell learn` makes a model of the trace; a comparison with that goes on where it stopped, with --resume",
                 }))
             }
-            Ok(Ended::Interrupted { .. }) => Err(Error::interrupted("interrupted")),
+            Ok(RunOutcome::Interrupted { .. }) => Err(Error::interrupted("interrupted")),
             Err(failure @ Failure::Other { .. }) => {
                 Err(Error::usage(failure).hint("without --resume, the comparison begins anew"))
             }

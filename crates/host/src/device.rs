@@ -6,7 +6,7 @@ use super::segment::{Layout, datagrams, segment};
 use super::sys::devices as sys;
 use super::sys::stamps::Stamps;
 use super::way::{DEVICE_NAME, DeviceKind, Way};
-use crate::{Checksum, Nic, Wire};
+use crate::{Checksum, IpPacket, Nic};
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
@@ -148,7 +148,7 @@ impl Nic for Device {
 
     /// Packets segmented from one super-packet carry the same arrival time, because a real card sends them back to
     /// back. An access link in front of a queue gives them the spacing of a wire.
-    fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
+    fn read(&mut self, each: &mut dyn FnMut(IpPacket<'_>)) -> io::Result<usize> {
         loop {
             let length = match self.way.read(&mut self.buffer) {
                 Ok((n, stamp)) => {
@@ -177,7 +177,7 @@ impl Nic for Device {
             }
             let virtio = VnetHeader::parse(virtio, self.way.frame());
             if virtio.gso == 0 || self.offload == Offload::Pass {
-                each(Wire {
+                each(IpPacket {
                     header: packet,
                     payload: &[],
                     checksum: virtio.checksum,

@@ -17,7 +17,7 @@ use super::segment::{datagrams, segment};
 use super::sys::devices as sys;
 use super::sys::ring::Ring;
 use crate::wire::{ETHERNET, network};
-use crate::{Checksum, Nic, Wire};
+use crate::{Checksum, IpPacket, Nic};
 
 /// Properties of an interface, to be checked before it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,7 +173,7 @@ impl Cutter {
         &mut self,
         bytes: &[u8],
         tag: Option<[u8; 4]>,
-        each: &mut dyn FnMut(Wire<'_>),
+        each: &mut dyn FnMut(IpPacket<'_>),
     ) -> Option<usize> {
         let (virtio, frame) = bytes.split_first_chunk()?;
         let virtio = VnetHeader::parse(virtio, 0);
@@ -191,7 +191,7 @@ impl Cutter {
                     &self.whole
                 }
             };
-            each(Wire {
+            each(IpPacket {
                 header: whole,
                 payload: &[],
                 checksum,
@@ -204,11 +204,11 @@ impl Cutter {
             self.prefix.extend_from_slice(part);
         }
         let (prefix, whole) = (&self.prefix, &mut self.whole);
-        let mut framed = |wire: Wire<'_>| {
+        let mut framed = |wire: IpPacket<'_>| {
             whole.clear();
             whole.extend_from_slice(prefix);
             whole.extend_from_slice(wire.header);
-            each(Wire {
+            each(IpPacket {
                 header: whole,
                 payload: wire.payload,
                 checksum: earlier(wire.checksum, prefix.len()),
@@ -230,7 +230,7 @@ impl Nic for Interface {
     }
 
     /// Shows frames with their tags. Super-packets are segmented.
-    fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
+    fn read(&mut self, each: &mut dyn FnMut(IpPacket<'_>)) -> io::Result<usize> {
         loop {
             let slot = match &self.ring {
                 Some(ring) => match ring.slot(0) {

@@ -79,7 +79,7 @@ pub use sched::{Precision, be_punctual};
 pub use segment::{SegmentError, segment};
 pub use tables::{HostLoss, Listening};
 pub use way::{DEVICE_NAME, DeviceKind};
-pub use wire::{Checksum, ETHERNET, Nic, Wire, network, rewrite};
+pub use wire::{Checksum, ETHERNET, IpPacket, Nic, network, rewrite};
 
 use error::During;
 use netlink::{LOOPBACK, Netlink};

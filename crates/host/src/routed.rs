@@ -11,7 +11,7 @@ use rustix::net::{SendFlags, sendto};
 use super::interface::Interface;
 use super::netlink::Netlink;
 use super::sys::devices::raw_socket;
-use crate::{Checksum, ETHERNET, Nic, Wire, network, rewrite};
+use crate::{Checksum, ETHERNET, IpPacket, Nic, network, rewrite};
 
 /// One side of a router. The kernel continues to answer for this machine's own addresses: ARP, neighbour discovery,
 /// pings.
@@ -91,7 +91,7 @@ impl Nic for Routed {
     }
 
     /// Shows frames whose packets are to be forwarded.
-    fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
+    fn read(&mut self, each: &mut dyn FnMut(IpPacket<'_>)) -> io::Result<usize> {
         let (own, hardware, header) = (&self.own, &self.hardware, &mut self.packet);
         let mut shown = 0;
         loop {
@@ -107,7 +107,7 @@ impl Nic for Routed {
                 header.extend_from_slice(wire.header);
                 if spend_hop(&mut header[ETHERNET..]) {
                     shown += 1;
-                    each(Wire { header, ..wire });
+                    each(IpPacket { header, ..wire });
                 }
             })?;
             if read == 0 || shown > 0 {

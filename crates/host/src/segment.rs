@@ -10,7 +10,7 @@
 //! *Not supported*: the extended ECN semantics of AccECN, which the device does not negotiate.
 
 use super::sum::{adjust, be16, be32, fold, sum_of};
-use crate::{Checksum, Wire};
+use crate::{Checksum, IpPacket};
 
 /// The reason why a packet is not a valid super-packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +42,7 @@ pub fn segment(
     checksum: Checksum,
     size: u16,
     header: &mut Vec<u8>,
-    each: &mut dyn FnMut(Wire<'_>),
+    each: &mut dyn FnMut(IpPacket<'_>),
 ) -> Result<usize, SegmentError> {
     let layout = Layout::of(packet, checksum)?;
     let (template, payload) = packet.split_at(layout.header);
@@ -58,7 +58,7 @@ pub fn segment(
         let from = k * step;
         let data = &payload[from..payload.len().min(from + step)];
         first.rewrite(header, &layout, k, from, data.len(), k + 1 == count);
-        each(Wire {
+        each(IpPacket {
             header,
             payload: data,
             checksum,
@@ -79,7 +79,7 @@ pub fn datagrams(
     checksum: Checksum,
     size: u16,
     header: &mut Vec<u8>,
-    each: &mut dyn FnMut(Wire<'_>),
+    each: &mut dyn FnMut(IpPacket<'_>),
 ) -> Result<usize, SegmentError> {
     let short = SegmentError::Short(packet.len());
     let v4 = match packet.first().ok_or(short)? >> 4 {
@@ -132,7 +132,7 @@ pub fn datagrams(
         header[t + UDP_LENGTH..][..2].copy_from_slice(&length.to_be_bytes());
         let sum = fold(pseudo + u64::from(length));
         header[t + usize::from(UDP_CHECKSUM)..][..2].copy_from_slice(&sum.to_be_bytes());
-        each(Wire {
+        each(IpPacket {
             header,
             payload: data,
             checksum,

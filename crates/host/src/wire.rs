@@ -60,7 +60,7 @@ pub fn rewrite(packet: &mut [u8], at: usize, with: &[u8], checksums: &[usize]) {
 
 /// An IP packet as seen on a wire, no larger than the MTU.
 #[derive(Clone, Copy, Debug)]
-pub struct Wire<'a> {
+pub struct IpPacket<'a> {
     /// Its IP and transport headers. If it was not segmented from a super-packet, the whole packet.
     pub header: &'a [u8],
     /// The data after the headers.
@@ -96,7 +96,7 @@ pub trait Nic: Send {
     ///
     /// # Errors
     /// If the device no longer exists.
-    fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize>;
+    fn read(&mut self, each: &mut dyn FnMut(IpPacket<'_>)) -> io::Result<usize>;
 
     /// Passes a packet to the host, at the latest at the next [`flush`](Nic::flush). Returns how many packets the
     /// host refused: this one, or earlier ones that were held back.

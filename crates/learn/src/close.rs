@@ -5,7 +5,7 @@ use swell_traffic::{Connection, Exchange, Wire};
 
 use crate::hosts::Sample;
 use crate::learner::{Learner, UDP_IDLE};
-use crate::table::{Ended, State};
+use crate::table::{ClosedConnection, State};
 use crate::tcp::Tracked;
 
 impl Learner {
@@ -13,15 +13,15 @@ impl Learner {
     pub(crate) fn close(&mut self, i: u32) {
         let s = self.table.get_mut(i);
         let ended = match &s.state {
-            State::Asked(a) => Ended {
+            State::Asked(a) => ClosedConnection {
                 isn: Some(a.header.seq),
                 ends: [Some(a.header.seq.wrapping_add(1)), None],
             },
-            State::Tcp(t) => Ended {
+            State::Tcp(t) => ClosedConnection {
                 isn: t.client_isn(),
                 ends: [0, 1].map(|end| t.halves[end].end()),
             },
-            _ => Ended::default(),
+            _ => ClosedConnection::default(),
         };
         let state = std::mem::replace(&mut s.state, State::Closed(Box::new(ended)));
         let (hosts, place) = (s.hosts, s.place.take());

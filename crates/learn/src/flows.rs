@@ -6,7 +6,7 @@ use swell_base::{Code, Warning};
 use swell_capture::flow::{self, EndReason, FlowRecord, Layer, Times};
 use swell_traffic::Provenance;
 use swell_traffic::flowlevel::{
-    Configurator, ConfigureError, Direction, FlowModel, Network, Options, Record,
+    Configurator, ConfigureError, FlowModel, Network, Options, Record, Uniflow,
 };
 
 const TCP: u8 = 6;
@@ -79,8 +79,8 @@ impl FlowLearner {
         self.without_packets += u64::from(record.packets == 0 && record.bytes > 0);
         self.without_times += u64::from(record.times == Times::Export);
         self.scaled += u64::from(record.sampling.scaled && record.sampling.interval <= 1.0);
-        self.ingress += u64::from(record.direction == flow::Direction::Ingress);
-        self.egress += u64::from(record.direction == flow::Direction::Egress);
+        self.ingress += u64::from(record.direction == flow::FlowDirection::Ingress);
+        self.egress += u64::from(record.direction == flow::FlowDirection::Egress);
         self.configurator.add(&convert(record));
     }
 
@@ -175,14 +175,14 @@ fn convert(r: &FlowRecord) -> Record {
         destination_port: r.dst_port,
         protocol: r.protocol,
         header,
-        forward: Direction {
+        forward: Uniflow {
             packets: packets(r.packets, r.bytes),
             bytes: payload.map_or_else(|| bytes(r.packets, r.bytes), |p| p[0]),
             flags: r.tcp_flags,
             first: r.first,
             last: r.last,
         },
-        reverse: r.reverse.map(|back| Direction {
+        reverse: r.reverse.map(|back| Uniflow {
             packets: packets(back.packets, back.bytes),
             bytes: payload.map_or_else(|| bytes(back.packets, back.bytes), |p| p[1]),
             flags: back.tcp_flags,
@@ -368,11 +368,11 @@ mod tests {
                 scaled: true,
                 ..Sampling::UNKNOWN
             },
-            direction: flow::Direction::Ingress,
+            direction: flow::FlowDirection::Ingress,
             ..record()
         });
         learner.push(&FlowRecord {
-            direction: flow::Direction::Egress,
+            direction: flow::FlowDirection::Egress,
             src_port: 81,
             reverse: Some(Reverse {
                 first: 5,

@@ -1,6 +1,6 @@
 //! The single pass over the packets.
 
-use swell_base::Warning;
+use swell_base::{Direction, Warning};
 use swell_capture::{Packet, Tcp as Header, Transport};
 use swell_traffic::{Thinner, Totals};
 
@@ -218,7 +218,7 @@ impl Learner {
             } => self.udp(p, src_port, dst_port, payload),
             other => self.unmodelled(p, other),
         };
-        let direction = usize::from(!left);
+        let direction = Direction::of(!left);
         self.totals.packets[direction] += 1;
         self.totals.bytes[direction] += u64::from(p.ip_len);
         self.bins.add(self.now, direction, p.ip_len);

@@ -1,6 +1,6 @@
 //! Bytes over time in fine bins, with bounded memory.
 
-use swell_base::Dur;
+use swell_base::{Direction, Dur};
 use swell_traffic::Load;
 
 /// Width of the finest bin.
@@ -34,7 +34,7 @@ impl Bins {
     }
 
     #[inline]
-    pub(crate) fn add(&mut self, at: u64, direction: usize, bytes: u32) {
+    pub(crate) fn add(&mut self, at: u64, direction: Direction, bytes: u32) {
         if at.wrapping_sub(self.begin) >= self.width {
             self.move_to(at);
         }
@@ -69,13 +69,13 @@ impl Bins {
     pub(crate) fn finish(self, duration: u64) -> Load {
         let target = (duration / LOAD_BINS).max(LOAD_BIN_MILLIS * 1_000_000);
         let per = target.div_ceil(self.width).max(1);
-        let coarse = |d: usize| {
+        let coarse = |d: Direction| {
             self.bins
                 .chunks(per as usize)
                 .map(|c| c.iter().map(|b| u64::from(b[d])).sum())
                 .collect()
         };
-        let lsd = |d: usize| {
+        let lsd = |d: Direction| {
             let counts: Vec<f64> = self.bins.iter().map(|b| f64::from(b[d])).collect();
             swell_stats::energies(&counts, MOMENTS)
                 .iter()
@@ -86,9 +86,9 @@ impl Bins {
         };
         Load {
             bin: Dur::from_nanos(per * self.width),
-            bytes: [coarse(0), coarse(1)],
+            bytes: Direction::BOTH.map(coarse),
             lsd_bin: Dur::from_nanos(self.width),
-            lsd: [lsd(0), lsd(1)],
+            lsd: Direction::BOTH.map(lsd),
         }
     }
 }
@@ -113,9 +113,9 @@ mod tests {
             (14_400, 4_800, 4),
         ] {
             let mut bins = Bins::new();
-            bins.add(0, 0, 100);
-            bins.add(seconds * S, 1, 200);
-            bins.add(seconds * S, 1, 30);
+            bins.add(0, Direction::Up, 100);
+            bins.add(seconds * S, Direction::Down, 200);
+            bins.add(seconds * S, Direction::Down, 30);
             let load = bins.finish(seconds * S);
             let found = [load.bin, load.lsd_bin].map(|d| d.as_nanos());
             assert_eq!(found, [bin, fine].map(|ms| ms * 1_000_000), "{seconds} s");

@@ -9,7 +9,7 @@ use swell_capture::{Packet, Tcp as Header};
 use crate::addresses::{MAPPED, bits};
 use crate::tcp::{MAX_JUMP, Tracked};
 use crate::udp::Flow as UdpFlow;
-use crate::users::Place;
+use crate::users::ConnectionIndex;
 
 /// Both ends of a flow, the smaller one first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -34,7 +34,7 @@ pub(crate) enum State {
     Tcp(Box<Tracked>),
     Udp(Box<UdpFlow>),
     /// Boxed, to keep slots small.
-    Closed(Box<Ended>),
+    Closed(Box<ClosedConnection>),
     Free,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Slot {
     /// Whether packets from `key.a` go left to right.
     pub(crate) a_is_left: bool,
     pub(crate) hosts: [u32; 2],
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<ConnectionIndex>,
 }
 
 /// A SYN without an answer so far.
@@ -72,14 +72,14 @@ impl Asked {
 
 /// What is remembered of a TCP connection that has ended.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ended {
+pub(crate) struct ClosedConnection {
     /// The client's initial sequence number, if its SYN was seen.
     pub(crate) isn: Option<u32>,
     /// Sequence numbers after the last data of the client and of the server, if known.
     pub(crate) ends: [Option<u32>; 2],
 }
 
-impl Ended {
+impl ClosedConnection {
     /// Whether a packet from end `from` holds data that are not of the ended connection: it was no end, or the
     /// ports are used again.
     pub(crate) fn goes_on(&self, from: usize, h: &Header) -> bool {

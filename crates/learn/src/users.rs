@@ -18,7 +18,7 @@ const LEAST_HELD: usize = 2_000;
 
 /// Position of a connection in its session.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionIndex {
     session: u32,
     group: u32,
     connection: u32,
@@ -102,12 +102,12 @@ impl Users {
     }
 
     /// Serial number of the session at `place`.
-    pub(crate) fn serial(&mut self, place: Place) -> u64 {
+    pub(crate) fn serial(&mut self, place: ConnectionIndex) -> u64 {
         self.pending(place.session).map_or(0, |s| s.serial)
     }
 
     /// Makes `client` the client of the session at `place`.
-    pub(crate) fn measured(&mut self, place: Place, client: u32) {
+    pub(crate) fn measured(&mut self, place: ConnectionIndex, client: u32) {
         if let Some(s) = self.pending(place.session) {
             s.client = client;
         }
@@ -121,7 +121,7 @@ impl Users {
         class: u8,
         at: u64,
         done: &mut impl FnMut(Session),
-    ) -> Place {
+    ) -> ConnectionIndex {
         let key = (client, class);
         let user = match self.index.get(&key) {
             Some(u) => u,
@@ -175,7 +175,7 @@ impl Users {
         state.last_start = at;
         state.last_activity = state.last_activity.max(at);
         self.users[user as usize] = state;
-        let mut place = Place {
+        let mut place = ConnectionIndex {
             session: state.session,
             group: 0,
             connection: 0,
@@ -196,14 +196,14 @@ impl Users {
 
     /// Whether the connection at `place` belongs to the user's current group.
     #[inline]
-    pub(crate) fn current(&self, place: Place) -> bool {
+    pub(crate) fn current(&self, place: ConnectionIndex) -> bool {
         let u = &self.users[place.user as usize];
         u.session == place.session && u.group_serial == place.group_serial
     }
 
     /// Notes activity of the connection at `place`.
     #[inline]
-    pub(crate) fn active(&mut self, place: Place, at: u64) {
+    pub(crate) fn active(&mut self, place: ConnectionIndex, at: u64) {
         if self.current(place) {
             let u = &mut self.users[place.user as usize];
             u.last_activity = u.last_activity.max(at);
@@ -213,7 +213,7 @@ impl Users {
     /// Ends the connection at `place`; `None` discards it.
     pub(crate) fn end(
         &mut self,
-        place: Place,
+        place: ConnectionIndex,
         connection: Option<Connection>,
         done: &mut impl FnMut(Session),
     ) {

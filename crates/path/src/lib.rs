@@ -26,7 +26,7 @@
 //! default.
 //!
 //! Used as an element, a link stores its packets itself. Many links can share a [`PacketPool`]: a packet then keeps
-//! its slot ([`Place`]) from one drop-tail link to the next ([`Link::accept`], [`Link::begin`]). A [`PlainLink`]
+//! its slot ([`SlotId`]) from one drop-tail link to the next ([`Link::accept`], [`Link::begin`]). A [`PlainLink`]
 //! covers the most frequent configuration: it only computes when a packet arrives, and the caller keeps the packet.
 //!
 //! A link may change on a schedule ([`LinkConfig::changes`]): rate, delay, loss and queue at exact instants, outages,
@@ -42,6 +42,7 @@
 //! * random losses and drops use streams named after the element.
 
 mod census;
+mod channel;
 mod deliveries;
 mod element;
 mod ledger;
@@ -52,9 +53,9 @@ mod plain;
 mod pool;
 mod qdisc;
 mod schedule;
-mod wire;
 
 pub use census::{Bucket, Census, Histogram, Tally};
+pub use channel::{mean_offered, offered};
 pub use deliveries::{Deliveries, DeliveriesError};
 pub use element::Element;
 pub use ledger::Ledger;
@@ -62,7 +63,7 @@ pub use link::{Begun, Link, LinkConfig};
 pub use loss::{Loss, LossProcess};
 pub use meter::{CoarseBin, Meter, PHASES};
 pub use plain::PlainLink;
-pub use pool::{Note, PacketPool, Place};
+pub use pool::{Note, PacketPool, SlotId};
 pub use qdisc::{
     Backlog, Classifier, CoDel, CoDelConfig, Discipline, Drr, DrrConfig, Fifo, FqCoDel,
     FqCoDelConfig, Outlet, Pie, PieConfig, PieDelay, Priority, PriorityConfig, Qdisc, Red,
@@ -70,4 +71,3 @@ pub use qdisc::{
     RedWeight, RedWeightRule,
 };
 pub use schedule::{Capacity, Change, NewQueue, Outage};
-pub use wire::{mean_offered, offered};

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream, Time};
 
 use crate::deliveries::BYTE;
-use crate::pool::Place;
+use crate::pool::SlotId;
 use crate::qdisc::{AnyQdisc, Waiting};
 use crate::{
     Backlog, Census, Change, Discipline, Element, Ledger, Loss, LossProcess, Meter, Note, Outlet,
@@ -57,7 +57,7 @@ pub struct Begun {
     /// When the packet arrives at the far end.
     pub arrival: Time,
     /// The packet.
-    pub place: Place,
+    pub place: SlotId,
     /// Note of the packet. A caller that needs only the note does not touch the memory of the packet.
     pub note: Note,
 }
@@ -89,7 +89,7 @@ pub struct Link {
     /// The discipline must also see packets that find the serializer idle and the queue empty.
     sees_all: bool,
     /// Packets in flight, with their arrival at the far end.
-    flight: VecDeque<(Time, Place)>,
+    flight: VecDeque<(Time, SlotId)>,
     arrived: u64,
     departed: u64,
     /// Features that few links use.
@@ -273,7 +273,7 @@ impl Link {
     }
 
     #[inline(never)]
-    fn dequeue_any(&mut self, pool: &mut PacketPool, now: Time) -> Option<(Time, Place)> {
+    fn dequeue_any(&mut self, pool: &mut PacketPool, now: Time) -> Option<(Time, SlotId)> {
         while self.waiting > 0 && self.free_at <= now {
             if self.rate == 0 {
                 return self.dequeue_varied(pool, now);
@@ -297,7 +297,7 @@ impl Link {
 
     /// Begins the transmission of a packet at `start`. Returns its arrival, unless the wire loses it.
     #[inline(always)]
-    fn transmit(&mut self, pool: &mut PacketPool, start: Time, place: Place) -> Option<Time> {
+    fn transmit(&mut self, pool: &mut PacketPool, start: Time, place: SlotId) -> Option<Time> {
         let packet = pool.packet(place);
         let mut bytes = u64::from(packet.size);
         if let Some(extra) = &mut self.extra {
@@ -324,7 +324,7 @@ impl Link {
 
     /// The last bit of a packet leaves at `end`. Returns its arrival, unless the wire loses it.
     #[inline]
-    fn launch(&mut self, pool: &mut PacketPool, end: Time, place: Place) -> Option<Time> {
+    fn launch(&mut self, pool: &mut PacketPool, end: Time, place: SlotId) -> Option<Time> {
         if let Some(extra) = &mut self.extra
             && extra.loses(end, pool.packet(place))
         {
@@ -340,7 +340,7 @@ impl Link {
     /// does. All transmissions due by `at` must have begun. If this returns `None`, another transmission may have
     /// become due.
     #[inline(always)]
-    pub fn accept(&mut self, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
+    pub fn accept(&mut self, pool: &mut PacketPool, at: Time, place: SlotId) -> Option<Time> {
         self.arrived += 1;
         if self.extra.is_some() || self.rate == 0 {
             return self.accept_any(pool, at, place);
@@ -361,7 +361,7 @@ impl Link {
     }
 
     #[inline(never)]
-    fn accept_any(&mut self, pool: &mut PacketPool, at: Time, place: Place) -> Option<Time> {
+    fn accept_any(&mut self, pool: &mut PacketPool, at: Time, place: SlotId) -> Option<Time> {
         if let Some(extra) = &mut self.extra {
             if extra.varied.is_some() {
                 return self.accept_varied(pool, at, place);
@@ -390,7 +390,7 @@ impl Link {
     }
 
     #[inline(never)]
-    fn enqueue(&mut self, pool: &mut PacketPool, at: Time, place: Place) {
+    fn enqueue(&mut self, pool: &mut PacketPool, at: Time, place: SlotId) {
         match &mut self.queue {
             AnyQdisc::Fifo(row) if self.extra.is_none() => match row.enqueue(pool, place) {
                 Ok(()) => self.waiting += 1,
@@ -404,7 +404,7 @@ impl Link {
     }
 
     #[inline(never)]
-    fn enqueue_any(&mut self, pool: &mut PacketPool, at: Time, place: Place) {
+    fn enqueue_any(&mut self, pool: &mut PacketPool, at: Time, place: SlotId) {
         if self.waiting == 0 && self.free_at <= at {
             self.queue.fall_idle(at); // links call their disciplines only while packets wait
         }
@@ -438,7 +438,7 @@ impl Link {
     /// Keeps a packet whose transmission has begun in the link until `arrival`. It counts as departed when it is
     /// [taken](Link::take_arrived).
     #[inline]
-    pub fn flies(&mut self, arrival: Time, place: Place) {
+    pub fn flies(&mut self, arrival: Time, place: SlotId) {
         self.flight.push_back((arrival, place));
     }
 
@@ -459,7 +459,7 @@ impl Link {
 
     /// As [`Element::push`], for a packet in `pool`. The packet stays in the link until it has arrived.
     #[inline]
-    pub fn push_place(&mut self, pool: &mut PacketPool, at: Time, place: Place) {
+    pub fn push_place(&mut self, pool: &mut PacketPool, at: Time, place: SlotId) {
         self.advance(pool, at);
         match self.accept(pool, at, place) {
             Some(arrival) => self.flies(arrival, place),
@@ -491,20 +491,20 @@ impl Link {
 
     /// Packets in flight to the far end, in order of arrival. Waiting packets are not in flight yet.
     #[inline]
-    pub fn flying(&self) -> impl Iterator<Item = Place> {
+    pub fn flying(&self) -> impl Iterator<Item = SlotId> {
         self.flight.iter().map(|&(_, place)| place)
     }
 
     /// The packet that arrives after `n` other packets in flight.
     #[inline]
-    pub fn behind(&self, n: usize) -> Option<Place> {
+    pub fn behind(&self, n: usize) -> Option<SlotId> {
         Some(self.flight.get(n)?.1)
     }
 
     /// Takes the first packet in flight if it has arrived by `now`, as [`Element::pop`] does. The link must have been
     /// advanced to `now`. The caller must send the packet on or release it.
     #[inline]
-    pub fn take_arrived(&mut self, now: Time) -> Option<Place> {
+    pub fn take_arrived(&mut self, now: Time) -> Option<SlotId> {
         let &(arrival, place) = self.flight.front()?;
         if arrival > now {
             return None;

@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use crate::{Element, Link};
     use swell_base::{
-        Bytes, DropReason, Flags, FlowId, Head, Packet, Rate, Segment, Stamps, Stream, Tag,
+        Bytes, DropReason, End, Flags, FlowId, Head, Packet, Rate, Segment, Stamps, Stream, Tag,
     };
 
     /// The oracle is `Link`. Covers rates with and without a whole number of nanoseconds per byte, light and heavy
@@ -270,7 +270,7 @@ mod tests {
                 let mut packet = Packet::from(Head {
                     size: 40 + rng.below(2) as u16 * 1460,
                     flow: FlowId(i),
-                    way: rng.below(2) as u8,
+                    from: End::of(rng.below(2) == 1),
                     tag: Tag::Background,
                     ..Head::default()
                 });

@@ -7,9 +7,9 @@ const END: u32 = u32::MAX;
 
 /// The slot of a packet in a [`PacketPool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(u32);
+pub struct SlotId(u32);
 
-impl Place {
+impl SlotId {
     /// Number of the slot, for callers that pack it into a word.
     #[inline]
     pub fn number(self) -> u32 {
@@ -18,8 +18,8 @@ impl Place {
 
     /// The slot with this number.
     #[inline]
-    pub fn numbered(number: u32) -> Place {
-        Place(number)
+    pub fn numbered(number: u32) -> SlotId {
+        SlotId(number)
     }
 }
 
@@ -73,11 +73,11 @@ impl Default for PacketPool {
 impl PacketPool {
     /// The slot that is taken next. A packet may be written there before it is known whether it is sent.
     #[inline]
-    pub fn spare(&mut self) -> Place {
+    pub fn spare(&mut self) -> SlotId {
         if self.free == END {
             self.grow();
         }
-        Place(self.free)
+        SlotId(self.free)
     }
 
     #[cold]
@@ -95,7 +95,7 @@ impl PacketPool {
 
     /// Takes the [spare](Self::spare) slot.
     #[inline]
-    pub fn take_spare(&mut self, spare: Place, note: Note) {
+    pub fn take_spare(&mut self, spare: SlotId, note: Note) {
         debug_assert_eq!(self.free, spare.0, "only the spare place can be taken");
         let slot = &mut self.slots[spare.0 as usize];
         self.free = slot.next;
@@ -109,7 +109,7 @@ impl PacketPool {
 
     /// Stores a packet.
     #[inline]
-    pub fn put(&mut self, packet: &Packet) -> Place {
+    pub fn put(&mut self, packet: &Packet) -> SlotId {
         let place = self.spare();
         self.write(place, packet);
         self.take_spare(place, Note(packet.note));
@@ -118,19 +118,19 @@ impl PacketPool {
 
     /// The note of a packet.
     #[inline]
-    pub fn note(&self, place: Place) -> Note {
+    pub fn note(&self, place: SlotId) -> Note {
         Note(self.slots[place.0 as usize].packet.note)
     }
 
     /// Sets the note of a packet.
     #[inline]
-    pub fn set_note(&mut self, place: Place, note: Note) {
+    pub fn set_note(&mut self, place: SlotId, note: Note) {
         self.slots[place.0 as usize].packet.note = note.0;
     }
 
     /// Releases the slot of a packet. It is reused next.
     #[inline]
-    pub fn release(&mut self, place: Place) {
+    pub fn release(&mut self, place: SlotId) {
         #[cfg(debug_assertions)]
         {
             self.check(place);
@@ -143,7 +143,7 @@ impl PacketPool {
 
     /// The packet in a slot that is in use, without its SACK blocks.
     #[inline]
-    pub fn packet(&self, place: Place) -> &Head {
+    pub fn packet(&self, place: SlotId) -> &Head {
         #[cfg(debug_assertions)]
         self.check(place);
         &self.slots[place.0 as usize].packet
@@ -151,7 +151,7 @@ impl PacketPool {
 
     /// The SACK blocks of a packet. Its head says how many are valid.
     #[inline]
-    pub fn sacks(&self, place: Place) -> &SackBlocks {
+    pub fn sacks(&self, place: SlotId) -> &SackBlocks {
         #[cfg(debug_assertions)]
         self.check(place);
         &self.sacks[place.0 as usize]
@@ -159,7 +159,7 @@ impl PacketPool {
 
     /// A copy of the whole packet in a slot that is in use.
     #[inline]
-    pub fn copy(&self, place: Place) -> Packet {
+    pub fn copy(&self, place: SlotId) -> Packet {
         let head = *self.packet(place);
         let sacks = match head.seg.sacks {
             0 => SackBlocks::default(),
@@ -170,14 +170,14 @@ impl PacketPool {
 
     /// Both parts of the packet in a slot, for writing. The slot may be the [spare](Self::spare) one.
     #[inline(always)]
-    pub fn parts_mut(&mut self, place: Place) -> (&mut Head, &mut SackBlocks) {
+    pub fn parts_mut(&mut self, place: SlotId) -> (&mut Head, &mut SackBlocks) {
         let place = place.0 as usize;
         (&mut self.slots[place].packet, &mut self.sacks[place])
     }
 
     /// Writes a whole packet into a slot, which may be the [spare](Self::spare) one.
     #[inline]
-    pub fn write(&mut self, place: Place, packet: &Packet) {
+    pub fn write(&mut self, place: SlotId, packet: &Packet) {
         let (head, sacks) = self.parts_mut(place);
         *head = packet.head;
         if packet.seg.sacks > 0 {
@@ -187,7 +187,7 @@ impl PacketPool {
 
     /// [Prefetches](fetch()) a slot.
     #[inline]
-    pub fn fetch(&self, place: Place) {
+    pub fn fetch(&self, place: SlotId) {
         if let Some(slot) = self.slots.get(place.0 as usize) {
             fetch(slot);
         }
@@ -213,7 +213,7 @@ impl PacketPool {
     }
 
     #[cfg(debug_assertions)]
-    pub(crate) fn check(&self, place: Place) {
+    pub(crate) fn check(&self, place: SlotId) {
         let in_use = (self.slots.get(place.0 as usize)).is_some_and(|slot| slot.in_use);
         assert!(in_use, "{place:?} is not in use");
     }

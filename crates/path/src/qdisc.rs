@@ -13,7 +13,7 @@ mod store;
 use swell_base::{DropReason, Dur, Packet, QueueLimit, Rate, Stream};
 
 use crate::PacketPool;
-use crate::pool::Place;
+use crate::pool::SlotId;
 use fifo::PlaceQueue;
 pub(crate) use fifo::Waiting;
 
@@ -160,7 +160,7 @@ impl AnyQdisc {
         &mut self,
         now: Time,
         pool: &mut PacketPool,
-        place: Place,
+        place: SlotId,
         dropped: &mut dyn FnMut(Packet, DropReason),
     ) -> Result<(), DropReason> {
         match self {
@@ -176,7 +176,7 @@ impl AnyQdisc {
         now: Time,
         pool: &mut PacketPool,
         dropped: &mut dyn FnMut(Packet, DropReason),
-    ) -> Option<Place> {
+    ) -> Option<SlotId> {
         match self {
             AnyQdisc::Fifo(row) => Some(row.dequeue()?.place),
             AnyQdisc::Other(other) => other.dequeue(now, pool, dropped),
@@ -230,7 +230,7 @@ impl AnyQdisc {
         &mut self,
         pool: &mut PacketPool,
         dropped: &mut dyn FnMut(Packet, DropReason),
-    ) -> Option<Place> {
+    ) -> Option<SlotId> {
         self.dequeue(Time::ZERO, pool, dropped)
     }
 }
@@ -266,7 +266,7 @@ impl Other {
         &mut self,
         now: Time,
         pool: &mut PacketPool,
-        place: Place,
+        place: SlotId,
         dropped: &mut dyn FnMut(Packet, DropReason),
     ) -> Result<(), DropReason> {
         self.get_mut().enqueue(now, pool.copy(place), dropped)?;
@@ -281,7 +281,7 @@ impl Other {
         now: Time,
         pool: &mut PacketPool,
         dropped: &mut dyn FnMut(Packet, DropReason),
-    ) -> Option<Place> {
+    ) -> Option<SlotId> {
         let packet = self.get_mut().dequeue(now, dropped)?;
         Some(pool.put(&packet))
     }

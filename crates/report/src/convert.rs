@@ -5,7 +5,7 @@ mod facts;
 
 use std::collections::BTreeMap;
 
-use swell_base::{Rate, Severity, Warning};
+use swell_base::{Direction, Rate, Severity, Warning};
 use swell_experiment::Results;
 use swell_experiment::file::{Background, Bottleneck, File, Foreground, NamedLink, Part, Queue};
 use swell_experiment::kinds::Shown;
@@ -180,7 +180,7 @@ fn condition(results: &Results, foreground: &str, verdict: &BackgroundVerdict) -
             .fold(0.0, f64::max),
         band: band(&groups, &all, &bootstrap),
         energies: shown.each_ref().map(|queue| energies(&runs, queue)),
-        load: [0, 1].map(|d| load(&runs, (d, &shown[d]), verdict)),
+        load: Direction::BOTH.map(|d| load(&runs, (d, &shown[d]), verdict)),
         links: links(&results.experiment, &runs),
         waterfall: waterfall::means(&valid),
         series: valid
@@ -213,7 +213,7 @@ fn shown(file: &File, foreground: &str, background: &str) -> [Bottleneck; 2] {
     let part: Option<&Part> = background.map(|b| &b.0).or_else(foreground);
     let narrowest = part.and_then(|part| file.narrowest(part));
     narrowest.unwrap_or_else(|| {
-        [0, 1].map(|direction| Bottleneck {
+        Direction::BOTH.map(|direction| Bottleneck {
             link: String::new(),
             queue: Queue { link: 0, direction },
             rate: Rate::default(),
@@ -227,7 +227,7 @@ fn links(file: &File, runs: &[&RunResult]) -> Vec<LinkLoad> {
     if all.len() < 2 {
         return Vec::new();
     }
-    let of = |name: &str, direction: u8| {
+    let of = |name: &str, direction: Direction| {
         let rows: Vec<_> = runs
             .iter()
             .flat_map(|r| &r.observed.links)
@@ -248,7 +248,7 @@ fn links(file: &File, runs: &[&RunResult]) -> Vec<LinkLoad> {
     };
     let one = |link: &NamedLink| LinkLoad {
         name: link.name.clone(),
-        ways: [0, 1].map(|direction| of(&link.name, direction)),
+        ways: Direction::BOTH.map(|direction| of(&link.name, direction)),
     };
     all.iter().map(one).collect()
 }
@@ -370,7 +370,7 @@ fn energies(runs: &[&RunResult], queue: &Bottleneck) -> Vec<Energy> {
 
 fn load(
     runs: &[&RunResult],
-    (way, queue): (usize, &Bottleneck),
+    (way, queue): (Direction, &Bottleneck),
     verdict: &BackgroundVerdict,
 ) -> Load {
     let links: Vec<_> = runs

@@ -8,6 +8,7 @@ use crate::human::{Quantity, count, significant};
 use crate::page::{self, Cell, Figure, Table, WIDE};
 use crate::palette::{FOREGROUND, Role};
 use crate::vega;
+use swell_base::Direction;
 
 mod times;
 pub(crate) use times::{cdf, cdf_chart, effects};
@@ -171,18 +172,18 @@ pub(crate) fn energy_chart(curves: &[(&str, usize, &[Energy])], link: &str) -> X
 /// The diagrams of both directions: down first, and up if anything arrived there.
 pub(crate) fn energies(id: &str, named: &[Named<'_>]) -> Vec<Figure> {
     let mut figures = Vec::new();
-    for (direction, name) in [(1, "down"), (0, "up")] {
+    for direction in [Direction::Down, Direction::Up] {
         let curves: Vec<(&str, usize, &[Energy])> = named
             .iter()
             .map(|n| (n.name, n.slot, &n.condition.energies[direction][..]))
             .filter(|c| c.2.iter().any(|e| e.y.is_finite()))
             .collect();
-        if curves.is_empty() && direction == 0 {
+        if curves.is_empty() && direction == Direction::Up {
             continue;
         }
-        let figure_id = format!("{id}-lsd-{name}");
+        let figure_id = format!("{id}-lsd-{direction}");
         let chart = energy_chart(&curves, &format!("{id}-lsd"));
-        let caption = if direction == 1 {
+        let caption = if direction == Direction::Down {
             "Log-scale diagram of the background’s bytes arriving at the bottleneck, down: how \
              much the load varies at each timescale. One unit up is twice the energy; a flat line \
              is traffic without memory (Poisson). Bands: 95 % intervals of the estimates, all \
@@ -190,7 +191,7 @@ pub(crate) fn energies(id: &str, named: &[Named<'_>]) -> Vec<Figure> {
         } else {
             "The same, up."
         };
-        let lead = if direction == 1 {
+        let lead = if direction == Direction::Down {
             "At which timescales it bursts."
         } else {
             ""
@@ -242,7 +243,7 @@ fn energy_table(curves: &[(&str, usize, &[Energy])]) -> Table {
 pub(crate) fn timelines(id: &str, named: &[Named<'_>]) -> Vec<Figure> {
     let most = named.iter().map(|n| n.condition.series.len()).max();
     (0..most.unwrap_or(0))
-        .flat_map(|nth| [(nth, 1), (nth, 0)])
+        .flat_map(|nth| [(nth, Direction::Down), (nth, Direction::Up)])
         .filter_map(|(nth, direction)| timelines_of(id, named, nth, direction))
         .enumerate()
         .map(|(i, (figure, name))| match i {
@@ -269,7 +270,7 @@ pub(crate) fn timeline_charts<'a>(
     id: &str,
     named: &'a [Named<'a>],
     nth: usize,
-    direction: usize,
+    direction: Direction,
 ) -> Option<Timelines<'a>> {
     let replication = *replications(named).get(nth)?;
     let shown: Vec<(&Named<'_>, &Series)> = named
@@ -335,7 +336,7 @@ fn timelines_of(
     id: &str,
     named: &[Named<'_>],
     nth: usize,
-    direction: usize,
+    direction: Direction,
 ) -> Option<(Figure, String)> {
     let (charts, shown) = timeline_charts(id, named, nth, direction)?;
     let (_, first) = shown.first()?;
@@ -365,7 +366,6 @@ fn timelines_of(
             Cell::text(count((dropped * s.bin).round().max(0.0) as u64)),
         ]);
     }
-    let side = ["up", "down"][direction];
     let unknown = match shown.iter().any(|(_, s)| !s.rate_known) {
         true => {
             " Where the rate over time is not known, shares are of the initial rate, or of the mean rate of a delivery trace."
@@ -373,7 +373,7 @@ fn timelines_of(
         false => "",
     };
     let caption = format!(
-        "Replication {}, {side} direction, {}: share of the capacity used by the \
+        "Replication {}, {direction} direction, {}: share of the capacity used by the \
          foreground (dark) and the background, the queue that arriving packets found (mean, and highest in pale), and packets dropped. Equal axes throughout.{unknown}",
         first.replication,
         match first.start > 0.0 {
@@ -382,8 +382,8 @@ fn timelines_of(
         }
     );
     let figure_id = match (nth, direction) {
-        (0, 1) => format!("{id}-time"),
-        _ => format!("{id}-time-{nth}-{side}"),
+        (0, Direction::Down) => format!("{id}-time"),
+        _ => format!("{id}-time-{nth}-{direction}"),
     };
     let figure = Figure::both(
         &figure_id,
@@ -399,7 +399,10 @@ fn timelines_of(
     )
     .vega(&vega::timelines(&charts))
     .numbers(table);
-    Some((figure, format!("Replication {}, {side}", first.replication)))
+    Some((
+        figure,
+        format!("Replication {}, {direction}", first.replication),
+    ))
 }
 
 /// Mean of the finite values with these weights; NaN if all weights are zero.

@@ -45,6 +45,7 @@ mod svg;
 mod vega;
 mod waterfall;
 
+use swell_base::Direction;
 use swell_experiment::Results;
 use swell_verdict::Verdict;
 
@@ -81,9 +82,14 @@ pub fn slowdown_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<St
     Some(figures::slowdown_chart(&named, &data.against).svg(canvas))
 }
 
-/// Log-scale diagrams of the backgrounds that ran against the foreground called `name`. The direction is 0 for up, 1 for
-/// down (towards the clients).
-pub fn lsd_svg(data: &ReportData, name: &str, direction: usize, canvas: &Canvas) -> Option<String> {
+/// Log-scale diagrams of the backgrounds that ran against the foreground called `name`.
+/// `Down` is towards the clients.
+pub fn lsd_svg(
+    data: &ReportData,
+    name: &str,
+    direction: Direction,
+    canvas: &Canvas,
+) -> Option<String> {
     let foreground = find(data, name)?;
     let named = figures::named(data, foreground, &slots(data));
     let curves: Vec<_> = named
@@ -110,7 +116,7 @@ pub const VEGA_PICTURES: [&str; 7] = [
 pub fn vega(data: &ReportData, name: &str, picture: &str) -> Option<serde_json::Value> {
     let foreground = find(data, name)?;
     let named = figures::named(data, foreground, &slots(data));
-    let direction = usize::from(!picture.ends_with("-up"));
+    let direction = Direction::of(!picture.ends_with("-up"));
     match picture {
         "cdf" => Some(figures::cdf_chart(&named, "").vega()),
         "slowdown" => Some(figures::slowdown_chart(&named, &data.against).vega()),
@@ -140,8 +146,8 @@ pub fn waterfall_svg(data: &ReportData, name: &str, canvas: &Canvas) -> Option<S
 }
 
 /// The bottleneck over time for the foreground called `name`: one timeline per background, stacked, of this width.
-/// The direction is 0 for up, 1 for down. `None` if there is no such foreground, or no data.
-pub fn time_svg(data: &ReportData, name: &str, direction: usize, width: f64) -> Option<String> {
+/// `None` if there is no such foreground, or no data.
+pub fn time_svg(data: &ReportData, name: &str, direction: Direction, width: f64) -> Option<String> {
     let foreground = find(data, name)?;
     let named = figures::named(data, foreground, &slots(data));
     let (charts, _) = figures::timeline_charts("", &named, 0, direction)?;

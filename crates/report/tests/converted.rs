@@ -3,7 +3,7 @@
 mod common;
 
 use common::{results, results_with};
-use swell_base::{Code, Warning};
+use swell_base::{Code, Direction, Warning};
 use swell_experiment::store::{ModelFacts, RunWarning};
 use swell_experiment::{Results, file};
 use swell_report::data::ReportData;
@@ -111,7 +111,7 @@ fn utilisation_is_of_the_rate_of_the_bin() {
         .observed
         .bins
         .iter()
-        .find(|b| b.direction == 1 && b.time >= 15.0 && b.departed[1] > 0);
+        .find(|b| b.direction == Direction::Down && b.time >= 15.0 && b.departed[1] > 0);
     let bin = bin.unwrap();
     let used = down.used[1][(bin.time / down.bin).round() as usize];
     let expected = bin.departed[1] as f64 * 8.0 / down.bin / 8e6;

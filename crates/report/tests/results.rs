@@ -3,7 +3,7 @@
 mod common;
 
 use common::results;
-use swell_base::Code;
+use swell_base::{Code, Direction};
 use swell_experiment::Results;
 use swell_report::chart::Canvas;
 use swell_report::{
@@ -98,9 +98,9 @@ fn single_pictures_are_files_and_pixels() {
     let pictures = [
         cdf_svg(&data, "web", &canvas).unwrap(),
         slowdown_svg(&data, "web", &canvas).unwrap(),
-        lsd_svg(&data, "web", 1, &canvas).unwrap(),
+        lsd_svg(&data, "web", Direction::Down, &canvas).unwrap(),
         network_svg(&data, 720.0),
-        time_svg(&data, "web", 1, 720.0).unwrap(),
+        time_svg(&data, "web", Direction::Down, 720.0).unwrap(),
     ];
     // Every background has its strips, with titled axes.
     for b in &data.backgrounds {

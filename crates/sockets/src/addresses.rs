@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use ipnet::IpNet;
-use swell_base::derived;
+use swell_base::{Side, derived};
 use swell_workload::Access;
 
 /// An address prefix such as `10.1.0.0/16` or `fd01::/64`, whose hosts are numbered.
@@ -103,25 +103,6 @@ impl FromStr for Prefix {
         let wrong = || PrefixError::Length(len.unwrap_or_default().into());
         let bits = len.map_or(Ok(full), |l| l.parse().map_err(|_| wrong()))?;
         Prefix::new(base, bits).ok_or_else(wrong)
-    }
-}
-
-/// Left or right of the bottleneck, as in a world. Between kernel sockets, these are the two sets of hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Side {
-    /// The side of clients, unless [`Open::from_right`](swell_workload::Open::from_right) is set.
-    Left,
-    /// The side of servers, unless that is set.
-    Right,
-}
-
-impl Side {
-    pub(super) fn of(from_right: bool) -> Side {
-        if from_right { Side::Right } else { Side::Left }
-    }
-
-    pub(super) fn other(self) -> Side {
-        Side::of(self == Side::Left)
     }
 }
 

@@ -13,11 +13,11 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType};
-use swell_base::{Dur, EventQueue, Ranked, Stream, Time, Warning};
+use swell_base::{Dur, EventQueue, Ranked, Side, Stream, Time, Warning};
 use swell_tcp::Config as TcpConfig;
-use swell_workload::{Action, Conn, End, Event, Info, Open, Record, Sample, Workload};
+use swell_workload::{Action, Conn, Event, Info, Open, Record, Sample, Workload};
 
-use super::addresses::{Paths, Pool, Side};
+use super::addresses::{Paths, Pool};
 use super::descriptors::Descriptors;
 use super::report::{Counts, Report};
 use super::settings::Settings;
@@ -49,7 +49,7 @@ impl Default for CarrierConfig {
 
 /// The reason why [`Carrier::run`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum StopReason {
     /// The requested time was reached.
     Time,
     /// The stop flag was set.
@@ -220,7 +220,7 @@ impl Carrier {
     ///
     /// # Errors
     /// If waiting for kernel events fails.
-    pub fn run(&mut self, until: Time, stop: &AtomicBool) -> Result<Ended, SocketsError> {
+    pub fn run(&mut self, until: Time, stop: &AtomicBool) -> Result<StopReason, SocketsError> {
         self.epoch.get_or_insert_with(Instant::now);
         // By default the kernel wakes sleepers up to 50 us late to save energy (prctl(2), PR_SET_TIMERSLACK).
         let slack = rustix::thread::current_timer_slack();
@@ -323,7 +323,7 @@ impl Carrier {
         let mut hosts = [0; 2];
         for (i, access) in [&open.client, &open.server].into_iter().enumerate() {
             let name = (access.key != 0).then_some((worker, access.key));
-            let Some(pool) = &mut self.sides[ways[i] as usize].pools[usize::from(ipv6)] else {
+            let Some(pool) = &mut self.sides[ways[i]].pools[usize::from(ipv6)] else {
                 continue;
             };
             let (host, fresh) = pool.take(name);
@@ -363,7 +363,7 @@ impl Carrier {
         self.slots.remove(slot);
         self.descriptors.give_back_pair();
         for (side, host) in [client_side, client_side.other()].into_iter().zip(hosts) {
-            let Some(pool) = &mut self.sides[side as usize].pools[usize::from(ipv6)] else {
+            let Some(pool) = &mut self.sides[side].pools[usize::from(ipv6)] else {
                 continue;
             };
             if pool.give_back(host)
@@ -427,9 +427,4 @@ pub(super) fn info(slots: &Slots, slot: u32) -> Info {
         min_rtt: (least != u32::MAX).then(|| Dur::from_micros(least.into())),
         received,
     }
-}
-
-/// Client or server, from the number of the end.
-pub(super) fn who(end: usize) -> End {
-    if end == 0 { End::Client } else { End::Server }
 }

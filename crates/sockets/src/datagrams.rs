@@ -7,10 +7,10 @@ use rustix::io::{Errno, Result};
 use rustix::net::{
     RecvFlags, SendFlags, SocketType, bind, connect, getsockname, recv, send, sockopt,
 };
-use swell_base::Dur;
+use swell_base::{Dur, End};
 use swell_workload::{Conn, Event, Open};
 
-use super::carrier::{Carrier, Wake, who};
+use super::carrier::{Carrier, Wake};
 use super::side::Sockets;
 use super::slots::{Kind, bits};
 use super::tcp::family;
@@ -48,7 +48,7 @@ impl Carrier {
         let client_side = self.slots.peek(slot).client_side;
         let mut bound = [SocketAddr::from(([0; 4], 0)); 2];
         for (i, side) in [client_side, client_side.other()].into_iter().enumerate() {
-            let sockets = &mut self.sides[side as usize].sockets;
+            let sockets = &mut self.sides[side].sockets;
             let socket = sockets.socket(family(addresses[i]), SocketType::DGRAM)?;
             let fd = socket.as_fd();
             if addresses[i].is_ipv6() {
@@ -64,17 +64,17 @@ impl Carrier {
             bound[i] = SocketAddr::try_from(getsockname(fd)?)?;
             self.slots.at(slot).ends[i].fd = Some(socket);
         }
-        for i in 0..2 {
-            if let Some(fd) = self.slots.peek(slot).ends[i].socket() {
-                connect(fd, &bound[1 - i])?;
-                self.watch(fd, slot, i)?;
+        for end in End::BOTH {
+            if let Some(fd) = self.slots.peek(slot).ends[end].socket() {
+                connect(fd, &bound[end.other()])?;
+                self.watch(fd, slot, end)?;
             }
         }
         Ok(())
     }
 
     /// Reads the datagrams that arrived at an end.
-    pub(super) fn datagram_news(&mut self, slot: u32, end: usize) {
+    pub(super) fn datagram_news(&mut self, slot: u32, end: End) {
         self.slots.at(slot).ends[end].clear(bits::READY);
         for _ in 0..READS {
             let s = self.slots.at(slot);
@@ -92,7 +92,7 @@ impl Carrier {
                     self.counts.bytes += n as u64;
                     if !silent {
                         let number = (n >= NUMBER).then(|| u64::from_be_bytes(number));
-                        self.post(worker, Event::Datagram(conn, who(end), n as u32, number));
+                        self.post(worker, Event::Datagram(conn, end, n as u32, number));
                     }
                 }
                 Err(Errno::AGAIN) => return,
@@ -107,7 +107,7 @@ impl Carrier {
     }
 
     /// Sends a datagram, split into several if it is larger than a datagram can be.
-    pub(super) fn send_datagram(&mut self, slot: u32, end: usize, bytes: u32) {
+    pub(super) fn send_datagram(&mut self, slot: u32, end: End, bytes: u32) {
         let s = self.slots.at(slot);
         let largest = LARGEST[usize::from(s.ipv6)];
         let Some(fd) = s.ends[end].socket() else {
@@ -147,7 +147,7 @@ impl Carrier {
             self.free(slot);
             return;
         }
-        let token = self.slots.token(slot, 0);
+        let token = self.slots.token(slot, End::Client);
         self.queue.push(self.at + SWALLOW, Wake::Reap(token));
     }
 }

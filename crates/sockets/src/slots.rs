@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use swell_base::{End, Side};
 use swell_workload::Conn;
 
-use super::addresses::Side;
 use swell_host::sys::tcp as sys;
 
 /// State bits of an end.
@@ -180,16 +180,16 @@ impl Slots {
 
     /// The slot and end for which `token` was made, if the slot still holds that connection.
     #[inline]
-    pub fn of(&self, token: u64) -> Option<(u32, usize)> {
+    pub fn of(&self, token: u64) -> Option<(u32, End)> {
         let i = (token >> 1) as u32;
         let slot = self.all.get(i as usize)?;
         let same = u64::from(slot.generation) == token >> 33 && slot.kind != Kind::Free;
-        same.then_some((i, (token & 1) as usize))
+        same.then_some((i, End::of(token & 1 == 1)))
     }
 
     /// The token that identifies an end in kernel events.
     #[inline]
-    pub fn token(&self, i: u32, end: usize) -> u64 {
+    pub fn token(&self, i: u32, end: End) -> u64 {
         u64::from(self.peek(i).generation) << 33 | u64::from(i) << 1 | end as u64
     }
 }
@@ -297,8 +297,8 @@ mod tests {
     fn news_of_an_earlier_connection_in_a_slot_is_nobodys() {
         let mut slots = Slots::default();
         let i = slots.insert(Kind::Tcp, 0, Conn(0));
-        let token = slots.token(i, 1);
-        assert_eq!(slots.of(token), Some((i, 1)));
+        let token = slots.token(i, End::Server);
+        assert_eq!(slots.of(token), Some((i, End::Server)));
         slots.remove(i);
         assert_eq!(slots.of(token), None);
         assert_eq!(slots.insert(Kind::Tcp, 0, Conn(1)), i);

@@ -15,8 +15,7 @@ use rustix::net::{
 use swell_base::Dur;
 use swell_workload::{Conn, End, Event, Info, Open};
 
-use super::addresses::Side;
-use super::carrier::{Carrier, LISTENER, Wake, info, who};
+use super::carrier::{Carrier, LISTENER, Wake, info};
 use super::settings::{Settings, cap_window, renew_cap, set_segment};
 use super::slots::{Kind, bits};
 use swell_host::sys::tcp as sys;
@@ -45,7 +44,7 @@ const LINGER: Dur = Dur::from_secs(10);
 
 impl Carrier {
     /// Handles a kernel event of a connection.
-    pub(super) fn tcp_news(&mut self, slot: u32, end: usize, flags: EventFlags) {
+    pub(super) fn tcp_news(&mut self, slot: u32, end: End, flags: EventFlags) {
         let half = &mut self.slots.at(slot).ends[end];
         if half.has(bits::DEAD) || half.fd.is_none() {
             return;
@@ -82,7 +81,7 @@ impl Carrier {
     }
 
     /// Continues with an end that used up its share of the previous turn.
-    pub(super) fn tcp_goes_on(&mut self, slot: u32, end: usize) {
+    pub(super) fn tcp_goes_on(&mut self, slot: u32, end: End) {
         let half = &mut self.slots.at(slot).ends[end];
         half.clear(bits::READY);
         if half.has(bits::MORE) {
@@ -95,17 +94,17 @@ impl Carrier {
         }
     }
 
-    fn is_alive(&self, slot: u32, end: usize) -> bool {
+    fn is_alive(&self, slot: u32, end: End) -> bool {
         let slot = self.slots.peek(slot);
         slot.kind == Kind::Tcp && !slot.ends[end].has(bits::DEAD) && slot.ends[end].fd.is_some()
     }
 
-    fn error(&self, slot: u32, end: usize) -> Option<Errno> {
+    fn error(&self, slot: u32, end: End) -> Option<Errno> {
         let fd = self.slots.peek(slot).ends[end].socket()?;
         sockopt::socket_error(fd).ok()?.err()
     }
 
-    fn later(&mut self, slot: u32, end: usize) {
+    fn later(&mut self, slot: u32, end: End) {
         let half = &mut self.slots.at(slot).ends[end];
         if !half.has(bits::READY) {
             half.set(bits::READY);
@@ -115,7 +114,7 @@ impl Carrier {
     }
 
     /// Reads the data that has arrived. The bytes are not copied: `MSG_TRUNC` discards them (tcp(7)).
-    fn read(&mut self, slot: u32, end: usize) {
+    fn read(&mut self, slot: u32, end: End) {
         let mut taken = 0;
         let mut more = READS;
         let error = loop {
@@ -165,7 +164,7 @@ impl Carrier {
             }
             if !s.silent {
                 let (worker, conn) = (s.worker, s.conn);
-                self.post(worker, Event::Received(conn, who(end), taken));
+                self.post(worker, Event::Received(conn, end, taken));
             }
         }
         if error.is_some() {
@@ -173,19 +172,19 @@ impl Carrier {
         }
     }
 
-    fn tell_eof(&mut self, slot: u32, end: usize) {
+    fn tell_eof(&mut self, slot: u32, end: End) {
         let s = self.slots.at(slot);
         let half = &mut s.ends[end];
         if s.kind == Kind::Tcp && half.has(bits::FIN_READ) && !half.has(bits::EOF | bits::DEAD) {
             half.set(bits::EOF);
             let (worker, conn) = (s.worker, s.conn);
-            self.post(worker, Event::Eof(conn, who(end)));
+            self.post(worker, Event::Eof(conn, end));
             self.perhaps_over(slot);
         }
     }
 
     /// Empties the error queue of acknowledgement notifications, and reports `Drained` if everything is acknowledged.
-    fn notices(&mut self, slot: u32, end: usize) {
+    fn notices(&mut self, slot: u32, end: End) {
         let Some(fd) = self.slots.peek(slot).ends[end].socket() else {
             return;
         };
@@ -195,7 +194,7 @@ impl Carrier {
     }
 
     /// Reports `Drained` if everything sent is acknowledged; returns true if it is.
-    fn perhaps_drained(&mut self, slot: u32, end: usize) -> bool {
+    fn perhaps_drained(&mut self, slot: u32, end: End) -> bool {
         let s = self.slots.at(slot);
         let half = &mut s.ends[end];
         if !half.has(bits::DRAINING) || half.pending > 0 || half.has(bits::DEAD) {
@@ -208,14 +207,14 @@ impl Carrier {
         }
         half.clear(bits::DRAINING | bits::STALE);
         let (worker, conn) = (s.worker, s.conn);
-        self.post(worker, Event::Drained(conn, who(end)));
+        self.post(worker, Event::Drained(conn, end));
         true
     }
 
     /// Checks all connections that have waited long for an acknowledgement.
     pub(super) fn sweep(&mut self) {
         for slot in self.slots.numbers() {
-            for end in 0..2 {
+            for end in End::BOTH {
                 let half = &mut self.slots.at(slot).ends[end];
                 if !half.has(bits::DRAINING) {
                     continue;
@@ -229,7 +228,7 @@ impl Carrier {
         }
     }
 
-    pub(super) fn send(&mut self, slot: u32, end: usize, n: u64) {
+    pub(super) fn send(&mut self, slot: u32, end: End, n: u64) {
         let half = &mut self.slots.at(slot).ends[end];
         if half.has(bits::CLOSING | bits::DEAD) || n == 0 {
             return;
@@ -243,14 +242,14 @@ impl Carrier {
 
     /// Bytes that the workload has written and that are not in the network yet: those that the kernel has not taken,
     /// and those that it has not sent.
-    pub(super) fn unsent(&self, slot: u32, end: usize) -> u64 {
+    pub(super) fn unsent(&self, slot: u32, end: End) -> u64 {
         let half = &self.slots.peek(slot).ends[end];
         let held = half.socket().and_then(|fd| sys::unsent(fd).ok());
         half.pending.saturating_add(u64::from(held.unwrap_or(0)))
     }
 
     /// Passes pending data to the kernel.
-    fn flush(&mut self, slot: u32, end: usize) {
+    fn flush(&mut self, slot: u32, end: End) {
         let mut left = WRITES;
         loop {
             let s = self.slots.at(slot);
@@ -304,7 +303,7 @@ impl Carrier {
         }
     }
 
-    pub(super) fn close(&mut self, slot: u32, end: usize) {
+    pub(super) fn close(&mut self, slot: u32, end: End) {
         let half = &mut self.slots.at(slot).ends[end];
         half.set(bits::CLOSING);
         if half.pending == 0 && !half.has(bits::DEAD) {
@@ -324,7 +323,7 @@ impl Carrier {
     }
 
     /// Handles an end that was reset, refused or given up.
-    fn lost(&mut self, slot: u32, end: usize) {
+    fn lost(&mut self, slot: u32, end: End) {
         let s = self.slots.at(slot);
         let half = &mut s.ends[end];
         if half.has(bits::DEAD) {
@@ -333,10 +332,10 @@ impl Carrier {
         half.close();
         half.set(bits::DEAD);
         half.pending = 0;
-        let alone = end == 0 && !s.ends[0].has(bits::CONNECTED);
+        let alone = end == End::Client && !s.ends[0].has(bits::CONNECTED);
         let (worker, conn) = (s.worker, s.conn);
         self.counts.resets += 1;
-        self.post(worker, Event::Reset(conn, who(end)));
+        self.post(worker, Event::Reset(conn, end));
         if alone {
             // There is no server end.
             self.expect_no_more(slot);
@@ -351,7 +350,7 @@ impl Carrier {
         if self.perhaps_over(slot) {
             return;
         }
-        let token = self.slots.token(slot, 0);
+        let token = self.slots.token(slot, End::Client);
         self.queue.push(self.at + LINGER, Wake::Reap(token));
     }
 
@@ -366,7 +365,7 @@ impl Carrier {
         let s = self.slots.peek(slot);
         let sides = [s.client_side, s.client_side.other()];
         let [client, server] = [0, 1].map(|i| {
-            let pool = self.sides[sides[i] as usize].pools[usize::from(s.ipv6)].as_ref();
+            let pool = self.sides[sides[i]].pools[usize::from(s.ipv6)].as_ref();
             pool.map(|pool| pool.address(s.hosts[i]))
         });
         if let (Some(client), Some(server)) = (client, server) {

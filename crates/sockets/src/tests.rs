@@ -93,7 +93,7 @@ fn timers_are_told_their_own_instants() {
     let mut carrier = carrier(script);
     let end = Time::from_secs_f64(0.2);
     let ended = carrier.run(end, &Default::default()).unwrap();
-    assert_eq!(ended, super::Ended::Time);
+    assert_eq!(ended, super::StopReason::Time);
     let tokens: Vec<u64> = log
         .take()
         .into_iter()
@@ -119,7 +119,7 @@ fn the_flag_stops_a_run() {
     });
     let ended = carrier.run(Time::MAX, &stop).unwrap();
     setter.join().unwrap();
-    assert_eq!(ended, super::Ended::Stopped);
+    assert_eq!(ended, super::StopReason::Stopped);
 }
 
 #[test]

@@ -9,11 +9,11 @@
 //! ```no_run
 //! use swell_study::bundled::Bundled;
 //! use swell_study::file::Overrides;
-//! use swell_experiment::run::grid::{Ended, Options};
+//! use swell_experiment::run::grid::{GridOutcome, Options};
 //! # let bundled = Bundled::named("burstiness").unwrap();
 //! let study = bundled.study(&Overrides { quick: true, ..Overrides::default() })?;
 //! let options = Options { file: "runs.csv".into(), jobs: 2, fresh: false, shard: None };
-//! if let Ended::Complete(numbers) = study.run(&options, &|_| {}, &|| false)? {
+//! if let GridOutcome::Complete(numbers) = study.run(&options, &|_| {}, &|| false)? {
 //!     let study = study.study(&numbers);
 //!     println!("{} holds {}", study.title, study.ledgers[0].count(swell_study::Verdict::Holds));
 //! }

@@ -17,7 +17,7 @@ use swell_emulate::{FaultCounts, FaultTally, Faults};
 use swell_host::InterfaceFacts;
 use swell_host::scratch::Scratch;
 
-use self::ports::{Place, Port};
+use self::ports::{AttachmentPoint, Port};
 use self::scenario::{Others, Scenario};
 use crate::emulation::EmulationArgs;
 use crate::fail::Fail;
@@ -223,14 +223,17 @@ fn met(scenario: &Met) {
 
 /// Rejects, or warns of, settings with which the bridge would leak, loop or lose packets. Returns the interfaces.
 fn check(args: &BridgeArgs) -> Result<(Vec<Port>, Vec<InterfaceFacts>), Fail> {
-    let side = |names: &[String], place: Place| {
+    let side = |names: &[String], place: AttachmentPoint| {
         let port = |name: &String| Port {
             place: place.clone(),
             interface: name.clone(),
         };
         names.iter().map(port).collect::<Vec<Port>>()
     };
-    let [left, right] = [(&args.left, Place::Left), (&args.right, Place::Right)];
+    let [left, right] = [
+        (&args.left, AttachmentPoint::Left),
+        (&args.right, AttachmentPoint::Right),
+    ];
     let places = [
         side(left.0, left.1),
         side(right.0, right.1),

@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use groundswell::generate::{
-    self, Address, Controller, Ended, Event, Fleet, Local, ModelPart, Options, Order, Played,
+    self, Address, Controller, EndCause, Event, Fleet, Local, ModelPart, Options, Order, Played,
     Rendezvous, StatisticsView, Traffic, TrafficPart, Trust, kept,
 };
 use indicatif::ProgressBar;
@@ -78,7 +78,7 @@ pub(crate) fn generate(
     show(&options.dir, &played, how);
     let lost = &played.agents.lost;
     match played.ended {
-        Ended::Played | Ended::Duration if lost.len() > args.allow_loss => {
+        EndCause::Played | EndCause::Duration if lost.len() > args.allow_loss => {
             let names = lost.join(", ");
             let fail = Fail::failed(match lost.len() {
                 1 => format!("an agent was lost: {names}"),
@@ -86,11 +86,11 @@ pub(crate) fn generate(
             });
             Err(fail.hint("--allow-loss N takes the loss of N; what there is is kept"))
         }
-        Ended::Played | Ended::Duration => Ok(()),
-        Ended::Interrupted => Err(Fail::interrupted(
+        EndCause::Played | EndCause::Duration => Ok(()),
+        EndCause::Interrupted => Err(Fail::interrupted(
             "interrupted; what there is so far is kept",
         )),
-        Ended::Gone => Err(Fail::failed(
+        EndCause::Gone => Err(Fail::failed(
             "every client is gone; what there is so far is kept",
         )),
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use swell_base::Warning;
+use swell_base::{Direction, Warning};
 use swell_experiment::{Results, file};
 use swell_report::ModelPicture;
 use swell_report::chart::Canvas;
@@ -94,10 +94,10 @@ pub(crate) fn of_run(results: &Results, verdict: &Verdict, args: &ShowArgs) -> R
     let drawn = match picture {
         "cdf" => swell_report::cdf_svg(&data, foreground, &canvas),
         "slowdown" => swell_report::slowdown_svg(&data, foreground, &canvas),
-        "scales" => swell_report::lsd_svg(&data, foreground, 1, &canvas),
-        "scales-up" => swell_report::lsd_svg(&data, foreground, 0, &canvas),
-        "time" => swell_report::time_svg(&data, foreground, 1, width),
-        "time-up" => swell_report::time_svg(&data, foreground, 0, width),
+        "scales" => swell_report::lsd_svg(&data, foreground, Direction::Down, &canvas),
+        "scales-up" => swell_report::lsd_svg(&data, foreground, Direction::Up, &canvas),
+        "time" => swell_report::time_svg(&data, foreground, Direction::Down, width),
+        "time-up" => swell_report::time_svg(&data, foreground, Direction::Up, width),
         "waterfall" => swell_report::waterfall_svg(&data, foreground, &canvas),
         _ => Some(swell_report::network_svg(&data, width)),
     };

@@ -68,7 +68,7 @@ enum Of {
 
 /// The value itself or an end of its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum IntervalEnd {
     Value,
     Low,
     High,
@@ -80,7 +80,7 @@ pub(crate) struct Threshold {
     text: String,
     name: Option<String>,
     of: Of,
-    end: End,
+    end: IntervalEnd,
     more: bool,
     equal: bool,
     limit: f64,
@@ -167,9 +167,9 @@ impl FromStr for Threshold {
             _ => measure().map(|(name, p)| Of::Value(name, p))?,
         };
         let end = match parts.get(at_quantity + 1).copied() {
-            None | Some("value") => End::Value,
-            Some("low") => End::Low,
-            Some("high") => End::High,
+            None | Some("value") => IntervalEnd::Value,
+            Some("low") => IntervalEnd::Low,
+            Some("high") => IntervalEnd::High,
             Some(other) => return Err(wrong(other, ".value, .low or .high")),
         };
         if let Some(rest) = parts.get(at_quantity + 2) {
@@ -348,15 +348,15 @@ impl Threshold {
         };
         let known = Known::of(&e);
         let (end, x) = match self.end {
-            End::Value => {
+            IntervalEnd::Value => {
                 return match known {
                     Known::AtLeast(low) => format!("{name} has at least {}", digits(low)),
                     Known::AtMost(high) => format!("{name} has at most {}", digits(high)),
                     _ => format!("{name} has {}", digits(e.value)),
                 };
             }
-            End::Low => ("lower", e.low),
-            End::High => ("upper", e.high),
+            IntervalEnd::Low => ("lower", e.low),
+            IntervalEnd::High => ("upper", e.high),
         };
         let why = match known {
             Known::Value => "because there is only 1 replication; five give an interval",
@@ -372,14 +372,14 @@ impl Threshold {
             return Tested::Unknown;
         };
         let x = match self.end {
-            End::Value => e.value,
-            End::Low => e.low,
-            End::High => e.high,
+            IntervalEnd::Value => e.value,
+            IntervalEnd::Low => e.low,
+            IntervalEnd::High => e.high,
         };
         // Whether the value is known only to be more, or less, than the bound `x`.
         let more = match (self.end, Known::of(&e)) {
-            (End::Value, Known::AtLeast(_)) => Some(true),
-            (End::Value, Known::AtMost(_)) => Some(false),
+            (IntervalEnd::Value, Known::AtLeast(_)) => Some(true),
+            (IntervalEnd::Value, Known::AtMost(_)) => Some(false),
             _ => None,
         };
         match (self.holds(x), more) {
@@ -418,7 +418,9 @@ impl Threshold {
             Of::Slowdown(i) => quantile(*i)?.slowdown,
             // The lower end of the interval of a bound is not known.
             Of::Seconds(i) => quantile(*i)?.seconds.or_else(|| {
-                let bound = quantile(*i)?.at_least.filter(|_| self.end != End::Low)?;
+                let bound = quantile(*i)?
+                    .at_least
+                    .filter(|_| self.end != IntervalEnd::Low)?;
                 Some(Estimate {
                     high: f64::INFINITY,
                     ..exactly(bound, b)

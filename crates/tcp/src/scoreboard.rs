@@ -14,7 +14,7 @@ pub(crate) use delivered::Delivered;
 
 /// Estimated state of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum SegmentState {
     Flying,
     Sacked,
     Lost,
@@ -30,7 +30,7 @@ pub(crate) struct Record {
     pub(crate) sent_at: Time,
     /// Payload bytes.
     pub(crate) len: u32,
-    pub(crate) place: Place,
+    pub(crate) place: SegmentState,
     /// Sent more than once.
     pub(crate) resent: bool,
     pub(crate) fin: bool,
@@ -79,10 +79,10 @@ struct Losses {
 impl Losses {
     /// Marks a record in flight as lost.
     fn lose(&mut self, r: &mut Record) {
-        if r.place == Place::Repaired {
+        if r.place == SegmentState::Repaired {
             self.repaired -= r.size();
         }
-        r.place = Place::Lost;
+        r.place = SegmentState::Lost;
         self.lost += r.size();
         self.lost_from = self.lost_from.min(r.seq);
     }
@@ -149,7 +149,10 @@ impl Scoreboard {
 
     /// Segments retransmitted after a loss and neither acknowledged nor lost again since.
     pub(crate) fn repaired_count(&self) -> u32 {
-        let repaired = self.records.iter().filter(|r| r.place == Place::Repaired);
+        let repaired = self
+            .records
+            .iter()
+            .filter(|r| r.place == SegmentState::Repaired);
         repaired.count() as u32 // at most the number of segments in flight
     }
 
@@ -189,16 +192,16 @@ impl Scoreboard {
             // at most the payload.
             let bytes = r.end().min(ack).saturating_sub(r.seq);
             match (r.place, &mut losses) {
-                (Place::Sacked, Some(l)) => {
+                (SegmentState::Sacked, Some(l)) => {
                     l.sacked -= bytes;
                     l.sacked_count -= u32::from(whole);
                     d.any_resent |= r.resent;
                 }
-                (Place::Lost, Some(l)) => {
+                (SegmentState::Lost, Some(l)) => {
                     l.lost -= bytes;
                     d.take(r, bytes, whole);
                 }
-                (Place::Repaired, Some(l)) => {
+                (SegmentState::Repaired, Some(l)) => {
                     l.repaired -= bytes;
                     d.take(r, bytes, whole);
                 }
@@ -331,8 +334,8 @@ impl Scoreboard {
         let Scoreboard { records, losses } = self;
         let Some(losses) = losses else { return };
         for r in records.iter_mut() {
-            if matches!(r.place, Place::Lost | Place::Repaired) {
-                r.place = Place::Flying;
+            if matches!(r.place, SegmentState::Lost | SegmentState::Repaired) {
+                r.place = SegmentState::Flying;
             }
         }
         losses.lost = 0;
@@ -353,7 +356,7 @@ impl Scoreboard {
         let mut above = 0;
         let mut limit = 0;
         for r in records.range(..top).rev() {
-            if r.place == Place::Sacked {
+            if r.place == SegmentState::Sacked {
                 above += 1;
                 if above == threshold {
                     limit = r.seq;
@@ -370,7 +373,7 @@ impl Scoreboard {
         }
         let first = records.partition_point(|r| r.seq < losses.judged);
         let new = records.range_mut(first..).take_while(|r| r.seq < limit);
-        for r in new.filter(|r| r.place == Place::Flying && !r.resent) {
+        for r in new.filter(|r| r.place == SegmentState::Flying && !r.resent) {
             losses.lose(r);
         }
         losses.judged = limit;
@@ -396,7 +399,7 @@ impl Scoreboard {
                 if (r.sent_at, r.end()) >= (sent, end) {
                     break;
                 }
-                if r.place == Place::Flying {
+                if r.place == SegmentState::Flying {
                     if !due(r.sent_at) {
                         waiting = Some(r.sent_at);
                         break;
@@ -411,7 +414,7 @@ impl Scoreboard {
             let i = records.partition_point(|r| r.seq < seq);
             if let Some(r) = records.get_mut(i)
                 && (r.seq, r.sent_at) == (seq, at)
-                && matches!(r.place, Place::Flying | Place::Repaired)
+                && matches!(r.place, SegmentState::Flying | SegmentState::Repaired)
             {
                 // Strictly earlier: among segments sent at the same instant, nothing shows that one was overtaken.
                 if at >= sent {
@@ -421,7 +424,7 @@ impl Scoreboard {
                     waiting = Some(waiting.map_or(at, |w| w.min(at)));
                     break;
                 }
-                again |= r.place == Place::Repaired;
+                again |= r.place == SegmentState::Repaired;
                 losses.lose(r);
             }
             losses.resent.pop_front();
@@ -436,7 +439,7 @@ impl Scoreboard {
         let losses = losses.get_or_insert_default();
         let mut kept = None;
         for (i, r) in records.iter_mut().enumerate() {
-            if !matches!(r.place, Place::Flying | Place::Repaired) {
+            if !matches!(r.place, SegmentState::Flying | SegmentState::Repaired) {
                 continue;
             }
             if i > 0 && recent(r.sent_at) {
@@ -458,12 +461,12 @@ impl Scoreboard {
         let losses = losses.as_deref_mut()?;
         let first = records.partition_point(|r| r.seq < losses.lost_from);
         let mut later = records.range_mut(first..);
-        let r = later.find(|r| r.place == Place::Lost)?;
+        let r = later.find(|r| r.place == SegmentState::Lost)?;
         losses.lost_from = r.seq;
         if r.size() as f64 > room {
             return None;
         }
-        r.place = Place::Repaired;
+        r.place = SegmentState::Repaired;
         r.resent = true;
         r.sent_at = now;
         losses.lost -= r.size();
@@ -484,17 +487,19 @@ impl Scoreboard {
     ) -> Option<Record> {
         let Scoreboard { records, losses } = self;
         let i = if newest {
-            let open = records.iter().rposition(|r| r.place != Place::Sacked);
+            let open = records
+                .iter()
+                .rposition(|r| r.place != SegmentState::Sacked);
             // A peer may report everything beyond what it acknowledges, and must still be asked.
             open.or(records.len().checked_sub(1))?
         } else {
             0
         };
         let r = records.get_mut(i)?;
-        if r.place == Place::Lost
+        if r.place == SegmentState::Lost
             && let Some(losses) = losses
         {
-            r.place = Place::Repaired;
+            r.place = SegmentState::Repaired;
             losses.lost -= r.size();
             losses.repaired += r.size();
         }
@@ -522,12 +527,12 @@ fn sack_block(
             break;
         }
         match r.place {
-            Place::Sacked => continue,
-            Place::Flying => {}
-            Place::Lost => losses.lost -= r.size(),
-            Place::Repaired => losses.repaired -= r.size(),
+            SegmentState::Sacked => continue,
+            SegmentState::Flying => {}
+            SegmentState::Lost => losses.lost -= r.size(),
+            SegmentState::Repaired => losses.repaired -= r.size(),
         }
-        r.place = Place::Sacked;
+        r.place = SegmentState::Sacked;
         losses.sacked += r.size();
         losses.sacked_count += 1;
         d.sacked = true;

@@ -42,7 +42,7 @@ pub use play::{
     Burst, Due, Exchange, Pacer, Plan, PlanError, Playback, Player, Share, Transfer, UdpSource,
     randomly,
 };
-pub use record::{Direction, Record};
+pub use record::{Record, Uniflow};
 pub use xml::XmlError;
 
 #[cfg(test)]

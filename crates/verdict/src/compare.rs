@@ -19,7 +19,7 @@ use super::loads::Loads;
 use super::measures::judgements;
 use super::numbers::percent;
 use super::own::{self, Asked, Paths};
-use super::side::{Paragraph, Side, paragraph};
+use super::side::{ComparisonText, Paragraph, paragraph};
 use super::words::tentative;
 use super::{drift, validity};
 use swell_experiment::file::Foreground;
@@ -420,7 +420,7 @@ fn said(
     conditions: &[ConditionComparison],
     differs: Answer,
 ) -> Paragraph {
-    let mut sides: Vec<Side<'_>> = conditions
+    let mut sides: Vec<ComparisonText<'_>> = conditions
         .iter()
         .map(|c| {
             let at = format!("{} beside {}", c.foreground, c.background);
@@ -429,7 +429,7 @@ fn said(
                 Answer::No => "does not differ",
                 Answer::Unclear => "is not settled",
             };
-            Side {
+            ComparisonText {
                 answer: c.differs,
                 judged: &c.judged,
                 withheld: &c.withheld,

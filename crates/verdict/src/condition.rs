@@ -1,6 +1,6 @@
 //! A foreground beside a background: its runs, the times of their requests, and the pairs of runs of two such.
 
-use swell_base::{Code, Dur};
+use swell_base::{Code, Direction, Dur};
 use swell_experiment::file::{Background, File};
 use swell_experiment::measure::Failing;
 use swell_experiment::observe::{Outcome, Request};
@@ -177,10 +177,10 @@ fn propagation(file: &File, foreground: &str) -> [f64; 2] {
         return [0.0; 2];
     };
     let links = file.links();
-    let sum = |way: &Vec<(String, u8)>| {
-        let of = |(name, direction): &(String, u8)| {
+    let sum = |way: &Vec<(String, Direction)>| {
+        let of = |(name, direction): &(String, Direction)| {
             let link = links.iter().find(|l| l.name == *name)?;
-            Some(link.keys.directions()[usize::from(*direction)].delay)
+            Some(link.keys.directions()[*direction].delay)
         };
         way.iter().filter_map(of).sum::<Dur>()
     };

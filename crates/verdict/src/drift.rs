@@ -70,7 +70,7 @@ fn loads(results: &Results, side: &Condition<'_>, runs: &[&RunResult]) -> Vec<St
     narrowest.dedup();
     let mut found = Vec::new();
     for bottleneck in &narrowest {
-        let way = ["up", "down"][usize::from(bottleneck.queue.direction)];
+        let way = bottleneck.queue.direction.name();
         let halves: Option<Vec<[f64; 2]>> = runs
             .iter()
             .map(|run| load(results, run, bottleneck))

@@ -16,7 +16,7 @@
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::path::Path;
-//! use swell_experiment::run::{self, Ended};
+//! use swell_experiment::run::{self, RunOutcome};
 //! use swell_experiment::{Plan, Simulator};
 //! use swell_verdict::{Answer, Verdict};
 //!
@@ -33,7 +33,7 @@
 //! let plan = Plan::resolve(text, "short.toml", Path::new("."))?;
 //! let dir = tempfile::tempdir()?;
 //! let options = run::Options { dir: dir.path().join("short"), threads: 2, fresh: false, shard: None };
-//! let Ended::Complete(results) = run::run(&plan, &Simulator, &options, &|_| (), &|| false)? else {
+//! let RunOutcome::Complete(results) = run::run(&plan, &Simulator, &options, &|_| (), &|| false)? else {
 //!     unreachable!("nothing interrupts it");
 //! };
 //! // Two replications never show that traffic does not matter: the verdict says so.

@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 
 use super::condition::Condition;
-use super::numbers::{WAYS, mega};
+use super::numbers::mega;
+use swell_base::Direction;
 use swell_experiment::file::{Bottleneck, LoadBasis};
 use swell_experiment::kinds::Part;
 use swell_experiment::observe::{LinkTotals, Observations, PartTotals};
@@ -61,10 +62,10 @@ pub(super) struct Loads {
 /// A direction of a link that a background shares with the foreground.
 struct Shared {
     link: String,
-    /// 0 is up, 1 is down.
-    direction: u8,
-    /// Which direction of the background crosses it: 0 is from its clients, 1 is towards them.
-    own: usize,
+    /// Which direction of it.
+    direction: Direction,
+    /// Which direction of the background crosses it; `Up` is from its clients.
+    own: Direction,
     /// What the link could carry in the runs, on average.
     rate: f64,
     /// What foregrounds carried over the link, in the direction in which they carried more.
@@ -96,10 +97,10 @@ impl Loads {
             };
         }
         let sum = |of: fn(&Loads) -> [f64; 2]| {
-            [0, 1].map(|d| parts.iter().map(|one| of(one)[d]).sum::<f64>())
+            Direction::BOTH.map(|d| parts.iter().map(|one| of(one)[d]).sum::<f64>())
         };
         let known = |of: fn(&Loads) -> [Option<f64>; 2]| {
-            [0, 1].map(|d| parts.iter().map(|one| of(one)[d]).sum::<Option<f64>>())
+            Direction::BOTH.map(|d| parts.iter().map(|one| of(one)[d]).sum::<Option<f64>>())
         };
         Loads {
             name: with.background.name().to_owned(),
@@ -127,7 +128,7 @@ impl Loads {
         let somewhere = at.is_some();
         let part = mix.map(|_| background.name());
         let both = |what: Count| {
-            [0, 1].map(|d| {
+            Direction::BOTH.map(|d| {
                 let runs = results.of(foreground, mix.unwrap_or(background).name());
                 let seen =
                     runs.filter_map(|r| Some(counted(&r.observed, &at.as_ref()?[d], part, what)));
@@ -157,12 +158,12 @@ impl Loads {
             .filter(|_| carried)
             .and_then(|m| Some((m.target_bps?, m.expected_bps.unwrap_or(m.down_bps))));
         Loads {
-            requested: [0, 1].map(|d| match (fixed, asked) {
+            requested: Direction::BOTH.map(|d| match (fixed, asked) {
                 (Some(fixed), _) => Some(fixed[d]),
-                (None, Some(asked)) if d == 1 => Some(asked * share),
+                (None, Some(asked)) if d == Direction::Down => Some(asked * share),
                 _ => alone.map(|a| a[d]),
             }),
-            own: [0, 1].map(|d| match alone {
+            own: Direction::BOTH.map(|d| match alone {
                 Some(alone) => Some(alone[d]),
                 None => open_loop.then_some(offered[d]),
             }),
@@ -182,7 +183,7 @@ impl Loads {
                     .is_some()
                 && !background.is_none()
                 && [offered, carried_bps] == [[0.0; 2]; 2],
-            rates: [0, 1].map(|d| {
+            rates: Direction::BOTH.map(|d| {
                 let runs = results.of(foreground, mix.unwrap_or(background).name());
                 at.as_ref().map_or(0.0, |at| {
                     let found = capacity(runs, |l| at[d].is(&l.link, l.direction));
@@ -225,7 +226,7 @@ impl Loads {
                 mega(carried, 2)
             ));
         }
-        for d in [0, 1] {
+        for d in Direction::BOTH {
             if let Some(requested) = self.requested[d]
                 && self.exact[d]
                 && self.counts(d, requested.max(self.offered[d]))
@@ -235,7 +236,7 @@ impl Loads {
                 reasons.push(format!(
                     "{} Mbit/s of {name} were requested {} and {} {word}",
                     mega(requested, 2),
-                    WAYS[d],
+                    d.name(),
                     mega(came, 2)
                 ));
             }
@@ -246,7 +247,7 @@ impl Loads {
 
     /// What came of a requested rate, and what that did. What is lost of traffic that waits for answers arrives again:
     /// beyond the request, what was carried counts.
-    fn came(&self, d: usize, requested: f64) -> (f64, &'static str) {
+    fn came(&self, d: Direction, requested: f64) -> (f64, &'static str) {
         let (offered, carried) = (self.offered[d], self.carried[d]);
         match self.open_loop || offered <= requested {
             true => (offered, "offered"),
@@ -258,7 +259,7 @@ impl Loads {
     /// gives way carries less. In windows of the runs, draws may be larger than elsewhere, so these prove nothing.
     fn exceeded(&self) -> Option<String> {
         // In the other direction there may be acknowledgements only, whose number depends on losses.
-        let d = usize::from(self.own[1] >= self.own[0]);
+        let d = Direction::of(self.own[1] >= self.own[0]);
         let (own, carried) = (self.own[d]?, self.carried[d]);
         let more = carried > (1.0 + MISSED) * own && self.counts(d, carried);
         (more && self.measured).then(|| {
@@ -266,7 +267,7 @@ impl Loads {
                 "{} was to carry {} Mbit/s {}, its rate alone, and carried {}",
                 self.name,
                 mega(own, 2),
-                WAYS[d],
+                d.name(),
                 mega(carried, 2)
             )
         })
@@ -280,14 +281,14 @@ impl Loads {
 
     /// Whether the link had spare capacity while this background was to send. What it carried it carried in its windows;
     /// other traffic is spread over the runs.
-    fn has_room(&self, d: usize) -> bool {
+    fn has_room(&self, d: Direction) -> bool {
         let others = (self.used[d] - self.carried[d]).max(0.0);
         others + self.carried[d] / self.active < FULL * self.rates[d]
     }
 
     fn gave_way_here(&self) -> Vec<String> {
         let name = &self.name;
-        let way = |d: usize| {
+        let way = |d: Direction| {
             let requested = self.requested[d]?;
             let carried = self.carried[d];
             let short = carried < (1.0 - MISSED) * requested && self.counts(d, requested);
@@ -296,24 +297,24 @@ impl Loads {
                     "{name} carried {} of {} Mbit/s {} beside it, though the link had room",
                     mega(carried, 2),
                     mega(requested, 2),
-                    WAYS[d]
+                    d.name()
                 )
             })
         };
         // Datagrams of a model do not give way. Where bursts of them are lost, the traffic is not that of the model.
-        let lost = |d: usize| {
+        let lost = |d: Direction| {
             let (offered, carried) = (self.offered[d], self.carried[d]);
             let short = carried < (1.0 - MISSED) * offered && self.counts(d, offered);
             (short && !self.open_loop && self.has_room(d)).then(|| {
                 format!(
                     "{name} offered {} Mbit/s {} and {} were carried, though the link had room",
                     mega(offered, 2),
-                    WAYS[d],
+                    d.name(),
                     mega(carried, 2)
                 )
             })
         };
-        let ways = || [1, 0].into_iter();
+        let ways = || [Direction::Down, Direction::Up].into_iter();
         ways()
             .filter_map(way)
             .chain(ways().filter_map(lost))
@@ -368,13 +369,13 @@ impl Loads {
     }
 
     /// The directions of this background, without parts, that cross this direction of a link.
-    fn crossing(&self, at: &Shared) -> impl Iterator<Item = usize> {
+    fn crossing(&self, at: &Shared) -> impl Iterator<Item = Direction> {
         let same = |s: &&Shared| (&s.link, s.direction) == (&at.link, at.direction);
         self.shared.iter().filter(same).map(|s| s.own)
     }
 
     /// Whether a load in this direction is large enough to count.
-    fn counts(&self, direction: usize, bps: f64) -> bool {
+    fn counts(&self, direction: Direction, bps: f64) -> bool {
         bps > IDLE * self.rates[direction]
     }
 }
@@ -427,16 +428,16 @@ fn shared(
     };
     let crossed = file.ways(&own.route()).concat();
     let ways = file.ways(&file.leaves(background)[0].route());
-    let each = ways
+    let each = Direction::BOTH
         .into_iter()
-        .enumerate()
+        .zip(ways)
         .flat_map(|(d, way)| way.into_iter().map(move |at| (d, at)));
     let both = each.filter(|(_, at)| crossed.contains(at));
     let runs = || results.of(foreground, mix.unwrap_or(background).name());
-    let of = |(d, (link, direction)): (usize, (String, u8))| {
+    let of = |(d, (link, direction)): (Direction, (String, Direction))| {
         let rate = capacity(runs(), |l| (&*l.link, l.direction) == (&*link, direction));
         // A transfer in one direction also displaces acknowledgements in the other.
-        let beside = [0, 1].map(|way| {
+        let beside = Direction::BOTH.map(|way| {
             let rows = runs().flat_map(|run| &run.observed.links);
             let rows = rows.filter(|l| (&*l.link, l.direction) == (&*link, way));
             let (bytes, seconds) = rows.fold((0, 0.0), |(bytes, seconds), l| {
@@ -477,11 +478,11 @@ fn unequal(
         }
         // The table gives the loads of a background by its own directions, so do messages where there is one link.
         let owns = a.each().chain(b.each()).flat_map(|l| l.crossing(at));
-        let owns: Vec<usize> = owns.collect();
+        let owns: Vec<Direction> = owns.collect();
         found.push(match owns.iter().all(|&d| d == owns[0]) {
-            true if !several => (WAYS[owns[0]].to_owned(), [x, y], at),
+            true if !several => (owns[0].name().to_owned(), [x, y], at),
             _ => {
-                let way = WAYS[usize::from(at.direction)];
+                let way = at.direction.name();
                 (format!("{way} link {}", at.link), [x, y], at)
             }
         });
@@ -528,7 +529,7 @@ fn alone(results: &Results, background: &Part) -> Option<[f64; 2]> {
     let mut sum = [0.0; 2];
     for part in results.experiment.leaves(background) {
         let own = alone(results, part).or_else(|| fixed(results, part))?;
-        (0..2).for_each(|d| sum[d] += own[d]);
+        sum = Direction::BOTH.map(|d| sum[d] + own[d]);
     }
     Some(sum)
 }
@@ -538,7 +539,7 @@ fn fixed(results: &Results, background: &Part) -> Option<[f64; 2]> {
     if !background.parts().is_empty() {
         let leaves = results.experiment.leaves(background).into_iter();
         let each: Option<Vec<[f64; 2]>> = leaves.map(|leaf| fixed(results, leaf)).collect();
-        return Some([0, 1].map(|d| each.iter().flatten().map(|bps| bps[d]).sum()))
+        return Some(Direction::BOTH.map(|d| each.iter().flatten().map(|bps| bps[d]).sum()))
             .filter(|_| each.is_some());
     }
     let run = &results.experiment.run;

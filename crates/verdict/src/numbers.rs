@@ -4,9 +4,6 @@ use swell_stats::Estimate;
 
 use super::ratios::Known;
 
-/// The two directions, as texts and names of measures have them.
-pub(super) const WAYS: [&str; 2] = ["up", "down"];
-
 /// A value with three significant digits and its unit; bits per second in a readable multiple.
 pub(super) fn quantity(x: f64, unit: &str) -> String {
     let (x, unit) = match unit {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use swell_base::Bytes;
+use swell_base::{Bytes, Direction};
 use swell_experiment::file::{File, Foreground};
 use swell_experiment::measure::{GOODPUT_EACH_WAY, Measure, MeasureSample};
 use swell_experiment::observe::Delay;
@@ -25,7 +25,7 @@ pub(super) struct Asked {
     /// The links on its path.
     pub paths: Paths,
     /// The directions in which it sends data, most of it first: 0 is from its clients, 1 is towards them.
-    pub directions: Vec<usize>,
+    pub directions: Vec<Direction>,
     /// Whether it sends datagrams, whose delays are known.
     pub datagrams: bool,
     /// Whether it is simulated, and all runs know which bytes were of use to it.
@@ -35,7 +35,7 @@ pub(super) struct Asked {
 }
 
 /// The links that a foreground crosses, by name and direction: first from its clients, then towards them.
-pub(super) type Ways = [Vec<(String, u8)>; 2];
+pub(super) type Ways = [Vec<(String, Direction)>; 2];
 
 /// The paths of a foreground: that of all runs or, where two files are compared, one for the runs of each.
 #[derive(Default)]
@@ -69,7 +69,7 @@ impl Paths {
 /// Counts of a run's foreground at one direction of a link.
 pub(super) struct Own<'r> {
     pub link: &'r str,
-    pub direction: u8,
+    pub direction: Direction,
     pub duration: f64,
     pub arrived: u64,
     pub arrived_packets: u64,
@@ -84,16 +84,16 @@ pub(super) const HEADERS: u64 = 72;
 /// 172 bytes.
 pub(super) const WORD: u64 = 100;
 
-/// The directions in which a foreground sends data, most of it first: 0 is up, 1 is down.
+/// The directions in which a foreground sends data, most of it first.
 pub(super) fn directions<'r>(
     part: Option<&Foreground>,
     paths: &Paths,
     runs: impl Iterator<Item = &'r RunResult> + Clone,
-) -> Vec<usize> {
+) -> Vec<Direction> {
     let main = busier(paths, runs.clone());
     let sends = part.and_then(|part| part.sends());
     let datagrams = part.is_some_and(|part| part.is_open_loop());
-    let also = [0, 1].map(|d| match sends {
+    let also = Direction::BOTH.map(|d| match sends {
         Some(sends) => sends[d],
         None => {
             let first = |run| paths.of(run)[d].first().and_then(|at| own(run, at));
@@ -106,13 +106,13 @@ pub(super) fn directions<'r>(
             d == main || (sent.0 > 0 && (datagrams || data))
         }
     });
-    let each = [main, 1 - main].into_iter().filter(|&d| also[d]);
-    let found: Vec<usize> = each.collect();
+    let each = [main, main.opposite()].into_iter().filter(|&d| also[d]);
+    let found: Vec<Direction> = each.collect();
     if found.is_empty() { vec![main] } else { found }
 }
 
-/// The direction in which the foreground sends more over all `runs`: 0 is up, 1 is down, also if both are equal.
-fn busier<'r>(paths: &Paths, runs: impl Iterator<Item = &'r RunResult>) -> usize {
+/// The direction in which the foreground sends more over all `runs`; `Down` if both are equal.
+fn busier<'r>(paths: &Paths, runs: impl Iterator<Item = &'r RunResult>) -> Direction {
     let mut sent = [0u64; 2];
     for run in runs {
         for (sum, way) in sent.iter_mut().zip(paths.of(run)) {
@@ -120,13 +120,13 @@ fn busier<'r>(paths: &Paths, runs: impl Iterator<Item = &'r RunResult>) -> usize
             *sum += first.map_or(0, |own| own.arrived);
         }
     }
-    usize::from(sent[1] >= sent[0])
+    Direction::of(sent[1] >= sent[0])
 }
 
 /// Counts of a run's foreground in one direction of a link.
-fn own<'r>(run: &'r RunResult, (link, direction): &(String, u8)) -> Option<Own<'r>> {
+fn own<'r>(run: &'r RunResult, (link, direction): &(String, Direction)) -> Option<Own<'r>> {
     let observed = &run.observed;
-    let at = |l: &str, d: u8| (l, d) == (link, *direction);
+    let at = |l: &str, d: Direction| (l, d) == (link, *direction);
     let mut parts = observed.parts.iter();
     // Where several foregrounds share the link, each is counted separately in `parts`.
     let part = parts.find(|p| {
@@ -183,7 +183,7 @@ impl Asked {
     /// Whether this is a program that sent nothing over the network in any of these runs.
     pub(super) fn is_idle<'r>(&self, mut runs: impl Iterator<Item = &'r RunResult>) -> bool {
         let quiet = |run: &RunResult| {
-            let mut sent = [0, 1].into_iter().flat_map(|d| self.way(run, d));
+            let mut sent = Direction::BOTH.into_iter().flat_map(|d| self.way(run, d));
             let mut requests = run.observed.requests.iter();
             sent.all(|own| own.arrived_packets == 0)
                 && requests.all(|r| r.bytes == 0 && r.first_byte.is_nan())
@@ -191,9 +191,9 @@ impl Asked {
         self.program && runs.all(quiet)
     }
 
-    /// Counts of a run's foreground in the direction `down` (0 is up, 1 is down), in the order of the links on its path.
-    pub(super) fn way<'r>(&self, run: &'r RunResult, down: usize) -> Vec<Own<'r>> {
-        let at = self.paths.of(run)[down].iter();
+    /// Counts of a run's foreground in a direction, in the order of the links on its path.
+    pub(super) fn way<'r>(&self, run: &'r RunResult, along: Direction) -> Vec<Own<'r>> {
+        let at = self.paths.of(run)[along].iter();
         at.filter_map(|at| own(run, at)).collect()
     }
 
@@ -205,7 +205,7 @@ impl Asked {
     /// The rate at which its data arrive in a direction, bit/s: bytes of use to a simulated application, where all runs
     /// know them. Otherwise the network-layer rate of its datagrams at the other host, or else of its packets out of
     /// the last link of its path.
-    pub(super) fn rate(&self, run: &RunResult, direction: usize) -> Option<f64> {
+    pub(super) fn rate(&self, run: &RunResult, direction: Direction) -> Option<f64> {
         if self.useful {
             let mut rows = run.observed.measures.iter();
             let known = rows.find(|s| s.measure == GOODPUT_EACH_WAY[direction]);
@@ -223,7 +223,7 @@ impl Asked {
     }
 
     /// The share of its packets that the links of its path dropped in a direction; zero where it sent none.
-    pub(super) fn loss(&self, run: &RunResult, direction: usize) -> Option<f64> {
+    pub(super) fn loss(&self, run: &RunResult, direction: Direction) -> Option<f64> {
         let way = self.way(run, direction);
         let sent = way.first()?.arrived_packets;
         let dropped: u64 = way.iter().map(|own| own.dropped).sum();
@@ -231,7 +231,7 @@ impl Asked {
     }
 
     /// Number of its packets in a direction whose delays are known.
-    pub(super) fn timed(&self, run: &RunResult, direction: usize) -> u64 {
+    pub(super) fn timed(&self, run: &RunResult, direction: Direction) -> u64 {
         match self.datagrams {
             true => delays(run, direction).map(|d| d.packets).sum(),
             false => {
@@ -247,7 +247,7 @@ impl Asked {
     pub(super) fn delay(
         &self,
         run: &RunResult,
-        direction: usize,
+        direction: Direction,
         statistic: Statistic,
         propagation: [f64; 2],
     ) -> Option<f64> {
@@ -279,9 +279,9 @@ pub(super) fn are_timed<'r>(mut runs: impl Iterator<Item = &'r RunResult>) -> bo
 }
 
 /// The delays of a run's foreground in a direction.
-fn delays(run: &RunResult, direction: usize) -> impl Iterator<Item = &Delay> + Clone {
+fn delays(run: &RunResult, direction: Direction) -> impl Iterator<Item = &Delay> + Clone {
     let all = run.observed.delays.iter();
-    all.filter(move |d| usize::from(d.direction) == direction)
+    all.filter(move |d| d.direction == direction)
 }
 
 /// A statistic of a histogram, of whose buckets the lower edge, the count and the sum are known; `None` if it is empty.

@@ -1,11 +1,12 @@
 //! Judgements of foregrounds that send packets: rate, loss and delay in each direction.
 
+use swell_base::Direction;
 use swell_stats::{MIN_TAIL_SAMPLES, quantile_name, samples_beyond};
 
 use super::answer::{DECISIVE, MARGIN};
 use super::condition::{Condition, Pairs};
 use super::judge::Statistic;
-use super::numbers::{WAYS, digits};
+use super::numbers::digits;
 use super::own::Asked;
 use super::values::{Found, asked_for};
 use swell_experiment::measure::Measure;
@@ -14,12 +15,12 @@ use swell_experiment::store::RunResult;
 impl Asked {
     /// The directions in which the foreground sends data, each with the measure of it. If there are two, their measures
     /// are named after them: a call whose uplink is ruined is not well because its downlink is.
-    fn each_way(&self, measure: &Measure) -> Vec<(usize, Measure)> {
+    fn each_way(&self, measure: &Measure) -> Vec<(Direction, Measure)> {
         let alone = self.directions.len() == 1;
-        let own = |&d: &usize| {
+        let own = |&d: &Direction| {
             let mut own = measure.clone();
             if !alone {
-                own.name = format!("{} {}", measure.name, WAYS[d]).into();
+                own.name = format!("{} {}", measure.name, d.name()).into();
             }
             (d, own)
         };
@@ -34,7 +35,7 @@ impl Found {
         asked: &Asked,
         measure: &Measure,
         pairs: &Pairs<'_>,
-        value: impl Fn(&RunResult, usize) -> Option<f64>,
+        value: impl Fn(&RunResult, Direction) -> Option<f64>,
     ) {
         for (d, own) in asked.each_way(measure) {
             self.mean(&own, pairs, |_, run| value(run, d));
@@ -58,7 +59,7 @@ impl Found {
         &mut self,
         asked: &Asked,
         measure: &Measure,
-        direction: usize,
+        direction: Direction,
         pairs: &Pairs<'_>,
         conditions: [&Condition<'_>; 2],
     ) {

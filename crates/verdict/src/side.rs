@@ -27,7 +27,7 @@ pub struct Paragraph {
 }
 
 /// What sentences and lines need to know about a comparison: a background with its reference, or two backgrounds.
-pub(super) struct Side<'v> {
+pub(super) struct ComparisonText<'v> {
     /// Whether the two sides of the comparison differ.
     pub answer: Answer,
     pub judged: &'v [Judgement],
@@ -45,7 +45,7 @@ pub(super) struct Side<'v> {
     pub line: String,
 }
 
-impl Side<'_> {
+impl ComparisonText<'_> {
     /// The figures for a sentence.
     fn figures(&self) -> String {
         let all: Vec<&Judgement> = self.judged.iter().collect();
@@ -166,12 +166,12 @@ fn weightier(a: &Judgement, b: &Judgement) -> std::cmp::Ordering {
 /// The paragraph about `sides`; the bare claim if there is none. If one sentence for all of them is too long, the
 /// paragraph states the answer with its strongest figure and adds a line for each side.
 pub(super) fn paragraph(
-    sides: &[Side<'_>],
+    sides: &[ComparisonText<'_>],
     answer: Answer,
     [claim, open]: [&str; 2],
     tally: Option<String>,
 ) -> Paragraph {
-    let Some(Side { withheld, .. }) = sides.first() else {
+    let Some(ComparisonText { withheld, .. }) = sides.first() else {
         return Paragraph {
             text: format!("{claim}."),
             lines: Vec::new(),
@@ -183,7 +183,7 @@ pub(super) fn paragraph(
             lines: Vec::new(),
         };
     }
-    let each: Vec<String> = sides.iter().map(Side::clause).collect();
+    let each: Vec<String> = sides.iter().map(ComparisonText::clause).collect();
     let whole = format!("{claim}: {}.", each.join("; "));
     if whole.chars().count() <= SENTENCE || sides.len() == 1 {
         return Paragraph {
@@ -191,10 +191,11 @@ pub(super) fn paragraph(
             lines: Vec::new(),
         };
     }
-    let reasons = Side::all_reasons;
+    let reasons = ComparisonText::all_reasons;
     // What is open for a stated reason is explained by that reason, not by its figure.
-    let counts =
-        |s: &Side<'_>, j: &Judgement| answer != Answer::Unclear || s.reasons_for(j).is_empty();
+    let counts = |s: &ComparisonText<'_>, j: &Judgement| {
+        answer != Answer::Unclear || s.reasons_for(j).is_empty()
+    };
     let most = sides
         .iter()
         .filter(|s| s.answer == answer)
@@ -234,13 +235,13 @@ pub(super) fn paragraph(
     }
     Paragraph {
         text,
-        lines: sides.iter().map(Side::line).collect(),
+        lines: sides.iter().map(ComparisonText::line).collect(),
     }
 }
 
 /// A sentence on the side with a larger figure than `most` that has no answer for a stated reason. Tables show it, too.
-fn left_out(sides: &[Side<'_>], most: &Judgement) -> String {
-    let explained = |s: &Side<'_>, j: &Judgement| !s.reasons_for(j).is_empty();
+fn left_out(sides: &[ComparisonText<'_>], most: &Judgement) -> String {
+    let explained = |s: &ComparisonText<'_>, j: &Judgement| !s.reasons_for(j).is_empty();
     let larger = sides
         .iter()
         .filter_map(|s| Some((s, s.strongest(|j| explained(s, j))?)))

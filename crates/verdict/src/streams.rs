@@ -1,5 +1,6 @@
 //! Applications that stream: most of their bytes belong to no request, or they send at a pace of their own.
 
+use swell_base::Direction;
 use swell_stats::mean;
 
 use super::condition::Pairs;
@@ -14,7 +15,7 @@ const ELSEWHERE: u64 = 2;
 fn carried(asked: &Asked, pairs: &Pairs<'_>) -> (u64, u64) {
     // Count each packet once, at the first link of its path.
     let first = |run| {
-        let ways = [0, 1].map(|down| asked.way(run, down).into_iter().next());
+        let ways = Direction::BOTH.map(|d| asked.way(run, d).into_iter().next());
         ways.into_iter().flatten()
     };
     let all = pairs.all().flat_map(first);

@@ -1,4 +1,5 @@
 use super::*;
+use swell_base::Direction;
 use swell_experiment::file::{self, Background};
 use swell_experiment::observe::{Cell, LinkTotals, Observations, Outcome, Request};
 use swell_experiment::store::{Manifest, RunResult};
@@ -91,7 +92,7 @@ fn results(replications: u32, stretch: impl Fn(&str, f64) -> f64) -> Results {
                     requests,
                     links: vec![LinkTotals {
                         link: "bottleneck".into(),
-                        direction: 1,
+                        direction: Direction::Down,
                         duration: 20.0,
                         departed: [0, 20_000_000],
                         ..LinkTotals::default()
@@ -134,7 +135,7 @@ fn asked() -> Asked {
         end: 22.0,
         bootstrap: Bootstrap::seeded(1),
         paths: Default::default(),
-        directions: vec![1],
+        directions: vec![Direction::Down],
         datagrams: false,
         useful: false,
         sizes: Vec::new(),

@@ -1,12 +1,14 @@
 //! The verdict in plain English: a short answer to each question.
 
+use swell_base::Direction;
+
 use super::answer::{Answer, MARGIN};
 use super::foreground::{BackgroundVerdict, ForegroundVerdict};
 use super::judge::Judgement;
-use super::numbers::{WAYS, count, mega, percent};
+use super::numbers::{count, mega, percent};
 use super::parametric::Comparison;
 use super::ratios::Known;
-use super::side::{Paragraph, Side, paragraph};
+use super::side::{ComparisonText, Paragraph, paragraph};
 use super::suite::Suite;
 
 /// A paragraph for each question: does it matter, is a parametric one enough, which is the cheapest, how sure are we.
@@ -51,7 +53,7 @@ fn matters(v: &ForegroundVerdict) -> Paragraph {
     let mut all = v.backgrounds.iter();
     let reference = all.find(|b| Some(&b.background) == v.reference.as_ref());
     // Sides that give the overall answer come first; the sort is stable, so the order of the file remains.
-    let mut sides: Vec<Side<'_>> = v
+    let mut sides: Vec<ComparisonText<'_>> = v
         .backgrounds
         .iter()
         .filter_map(|b| Some(side(b, b.matters?, reference)))
@@ -84,7 +86,7 @@ fn matters(v: &ForegroundVerdict) -> Paragraph {
 }
 
 /// Counts the answers: "Of 8 backgrounds 1 matters, 5 do not and 2 are not settled."
-fn tally(sides: &[Side<'_>], yes: [&str; 2], no: [&str; 2]) -> Option<String> {
+fn tally(sides: &[ComparisonText<'_>], yes: [&str; 2], no: [&str; 2]) -> Option<String> {
     let part = |answer: Answer, [one, more]: [&str; 2]| {
         let n = sides.iter().filter(|s| s.answer == answer).count();
         (n > 0).then(|| format!("{n} {}", if n == 1 { one } else { more }))
@@ -117,7 +119,7 @@ fn side<'v>(
     b: &'v BackgroundVerdict,
     answer: Answer,
     reference: Option<&BackgroundVerdict>,
-) -> Side<'v> {
+) -> ComparisonText<'v> {
     // What holds without it, too, is no evidence against it.
     let nothing = none_finished(b) && !reference.is_some_and(none_finished);
     let said = match answer {
@@ -129,13 +131,13 @@ fn side<'v>(
         true => format!(" not one of {} finished;", count(b.requests, "request")),
         false => String::new(),
     };
-    let low = [1, 0]
+    let low = [Direction::Down, Direction::Up]
         .into_iter()
         .filter_map(|d| {
             Some(format!(
                 "{} {}",
                 below(b.load_bps[d], b.requested_bps[d])?,
-                WAYS[d]
+                d.name()
             ))
         })
         .collect::<Vec<String>>();
@@ -143,7 +145,7 @@ fn side<'v>(
         true => String::new(),
         false => format!(" ({})", low.join(", ")),
     };
-    Side {
+    ComparisonText {
         answer,
         judged: &b.judged,
         withheld: &b.withheld,
@@ -167,21 +169,21 @@ fn below(carried: f64, requested: Option<f64>) -> Option<String> {
 
 /// The carried load of a background, and the requested load where that is much more.
 fn load(b: &BackgroundVerdict) -> String {
-    let way = |d: usize| {
+    let way = |d: Direction| {
         let carried = b.load_bps[d];
         below(carried, b.requested_bps[d]).unwrap_or_else(|| mega(carried, 1))
     };
-    let down = way(1);
+    let down = way(Direction::Down);
     let unit = if down.ends_with("bit/s") {
         ""
     } else {
         " Mbit/s"
     };
-    format!("{down}{unit} down, {} up", way(0))
+    format!("{down}{unit} down, {} up", way(Direction::Up))
 }
 
 fn parametric(v: &ForegroundVerdict, enough: Answer) -> Paragraph {
-    let mut sides: Vec<(Side<'_>, &Comparison)> =
+    let mut sides: Vec<(ComparisonText<'_>, &Comparison)> =
         v.comparisons.iter().map(|c| (compared(c), c)).collect();
     sides.sort_by_key(|s| s.1.enough != enough);
     let kinds = kinds(&v.comparisons, enough);
@@ -206,7 +208,7 @@ fn parametric(v: &ForegroundVerdict, enough: Answer) -> Paragraph {
             kinds.join(" or ")
         ),
     };
-    let sides: Vec<Side<'_>> = sides.into_iter().map(|s| s.0).collect();
+    let sides: Vec<ComparisonText<'_>> = sides.into_iter().map(|s| s.0).collect();
     let differ = enough.inverted();
     paragraph(&sides, differ, [&claim, "the largest difference"], None)
 }
@@ -240,13 +242,13 @@ pub(super) fn kinds(comparisons: &[Comparison], enough: Answer) -> Vec<&'static 
 }
 
 /// The side for a comparison.
-fn compared(c: &Comparison) -> Side<'_> {
+fn compared(c: &Comparison) -> ComparisonText<'_> {
     let line = match c.enough {
         Answer::Yes => format!("{} is enough for {}", c.parametric, c.learnt),
         Answer::No => format!("{} is not enough for {}", c.parametric, c.learnt),
         Answer::Unclear => format!("{} for {} is not settled", c.parametric, c.learnt),
     };
-    Side {
+    ComparisonText {
         answer: c.enough.inverted(),
         judged: &c.judged,
         withheld: &c.withheld,
@@ -293,7 +295,7 @@ fn cheapest(v: &ForegroundVerdict, suite: &Suite) -> Paragraph {
     }
     text += " Cheapest first:";
     let line = |c: &super::Candidate| {
-        let side = Side {
+        let side = ComparisonText {
             answer: c.sufficient.inverted(),
             judged: &c.judged,
             withheld: &c.withheld,

@@ -1,5 +1,6 @@
 //! The interface between a workload and its carrier: the simulator or kernel sockets.
 
+pub use swell_base::End;
 use swell_base::{Dur, Rate, Time};
 use swell_traffic::Wire;
 
@@ -13,15 +14,6 @@ pub const TCP_HEADERS: u32 = 52;
 /// A connection or datagram flow, numbered by the workload that opened it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Conn(pub u32);
-
-/// An end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum End {
-    /// The end that opened it.
-    Client,
-    /// The end that accepted it.
-    Server,
-}
 
 /// Events passed to a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

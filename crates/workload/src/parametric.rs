@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Dur, Rate, Stream, Time, UDP_HEADERS};
+use swell_base::{Direction, Dur, Rate, Stream, Time, UDP_HEADERS};
 
 use crate::machine::TCP_HEADERS;
 use crate::{
@@ -99,7 +99,7 @@ impl Parametric {
             Transport::Udp => UDP_HEADERS[0],
             Transport::Tcp => TCP_HEADERS,
         };
-        let way = |direction: usize, name| Way {
+        let way = |direction: Direction, name| Way {
             rng: Stream::new(seed, name),
             mean_gap: bits / config.rate[direction].bps() as f64,
             carry: 0,
@@ -110,7 +110,10 @@ impl Parametric {
             transport: config.transport,
         };
         Parametric {
-            ways: [way(0, "parametric/right"), way(1, "parametric/left")],
+            ways: [
+                way(Direction::Up, "parametric/right"),
+                way(Direction::Down, "parametric/left"),
+            ],
             config,
             opened: vec![None; flows],
             records: Vec::new(),
@@ -124,7 +127,7 @@ impl Parametric {
     }
 
     #[inline]
-    fn gap(&mut self, direction: usize) -> Dur {
+    fn gap(&mut self, direction: Direction) -> Dur {
         let way = &mut self.ways[direction];
         match way.law {
             Law::Constant => {
@@ -142,7 +145,7 @@ impl Parametric {
     /// until the next packet.
     #[inline]
     fn submit(&mut self, token: u64) -> (Conn, u32, Dur) {
-        let direction = token as usize & 1;
+        let direction = Direction::of(token & 1 == 1);
         let way = &mut self.ways[direction];
         let conn = Conn(direction as u32 * way.sources + way.turn);
         let next = way.turn + 1;
@@ -153,7 +156,7 @@ impl Parametric {
 
     /// Delay of the first packet. A constant stream begins at a random point of its interval, so that runs with
     /// different seeds differ. A Poisson process has no memory and begins with a gap.
-    fn first(&mut self, direction: usize) -> Dur {
+    fn first(&mut self, direction: Direction) -> Dur {
         let gap = self.gap(direction);
         match self.config.law {
             Law::Constant => gap.scale(self.ways[direction].rng.uniform()),
@@ -166,21 +169,20 @@ impl Workload for Parametric {
     fn handle(&mut self, now: Time, event: Event, actions: &mut Vec<Action>) {
         match event {
             Event::Start => {
-                for direction in 0..2u32 {
-                    if self.config.rate[direction as usize].bps() == 0 {
+                for direction in Direction::BOTH {
+                    if self.config.rate[direction].bps() == 0 {
                         continue;
                     }
                     for i in 0..self.config.sources {
-                        // The sender opens the connection, so connections of direction 1 are opened from the right.
-                        let conn = Conn(direction * self.config.sources + i);
+                        // The sender opens the connection, so those down are opened from the right.
+                        let conn = Conn(direction as u32 * self.config.sources + i);
                         let (left, right) = (self.config.left, self.config.right);
-                        let (client, server) = if direction == 0 {
-                            (left, right)
-                        } else {
-                            (right, left)
+                        let (client, server) = match direction {
+                            Direction::Up => (left, right),
+                            Direction::Down => (right, left),
                         };
                         let open = Box::new(Open {
-                            from_right: direction == 1,
+                            from_right: direction == Direction::Down,
                             client,
                             server,
                             silent: true,
@@ -192,8 +194,8 @@ impl Workload for Parametric {
                         });
                         self.opened[conn.0 as usize] = Some(now);
                     }
-                    let first = self.first(direction as usize);
-                    actions.push(Action::Timer(first, u64::from(direction)));
+                    let first = self.first(direction);
+                    actions.push(Action::Timer(first, direction as u64));
                 }
             }
             Event::Timer(direction) => {
@@ -224,7 +226,7 @@ impl Workload for Parametric {
     }
 
     fn timed_writes(&mut self, token: u64, due: &mut Time, now: Time, most: u32) -> (u64, u32) {
-        let direction = token as usize & 1;
+        let direction = Direction::of(token & 1 == 1);
         let mut n = 0;
         while n < most && *due < now {
             *due += self.gap(direction);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swell_base::{Dur, Time, UDP_HEADERS};
+use swell_base::{Direction, Dur, Time, UDP_HEADERS};
 
 use crate::machine::TCP_HEADERS;
 use crate::{
@@ -87,7 +87,7 @@ impl Replay {
     }
 
     /// The next packet of a direction: its time since the beginning of the replay, in trace time, and its size.
-    fn peek(&mut self, d: usize) -> Option<(Dur, u32)> {
+    fn peek(&mut self, d: Direction) -> Option<(Dur, u32)> {
         let packets = &self.config.packets[d];
         if self.next[d] == packets.len()
             && let Some(period) = self.period
@@ -118,7 +118,7 @@ impl Replay {
     }
 
     /// Sends the packets of a direction that are due and sets the timer for the next one.
-    fn send(&mut self, d: usize, now: Time, actions: &mut Vec<Action>) {
+    fn send(&mut self, d: Direction, now: Time, actions: &mut Vec<Action>) {
         let conn = Conn(d as u32);
         while let Some((at, size)) = self.peek(d) {
             let due = self.start + self.due(at);
@@ -146,13 +146,16 @@ impl Workload for Replay {
             Event::Start => {
                 self.start = now;
                 let (left, right) = (self.config.left, self.config.right);
-                for (d, (client, server)) in [(left, right), (right, left)].into_iter().enumerate()
-                {
+                for d in Direction::BOTH {
+                    let (client, server) = match d {
+                        Direction::Up => (left, right),
+                        Direction::Down => (right, left),
+                    };
                     if self.config.packets[d].is_empty() {
                         continue;
                     }
                     let open = Box::new(Open {
-                        from_right: d == 1,
+                        from_right: d == Direction::Down,
                         client,
                         server,
                         silent: true,
@@ -166,7 +169,7 @@ impl Workload for Replay {
                     self.send(d, now, actions);
                 }
             }
-            Event::Timer(d) => self.send(d as usize & 1, now, actions),
+            Event::Timer(d) => self.send(Direction::of(d & 1 == 1), now, actions),
             _ => {}
         }
     }
@@ -176,7 +179,7 @@ impl Workload for Replay {
     }
 
     fn finish(&mut self, info: &dyn Fn(Conn) -> Info) {
-        for d in 0..2 {
+        for d in Direction::BOTH {
             if self.config.packets[d].is_empty() {
                 continue;
             }

@@ -294,7 +294,7 @@ impl Sessions {
 
     fn received(&mut self, conn: Conn, end: End, n: u64, actions: &mut Vec<Action>) {
         let Some(live) = self.live(conn) else { return };
-        live.received[end as usize] += n;
+        live.received[end] += n;
         let received = live.received;
         let What::File {
             transfer,
@@ -319,7 +319,7 @@ impl Sessions {
 
     fn eof(&mut self, conn: Conn, end: End, actions: &mut Vec<Action>) {
         if let Some(What::File { closed, .. }) = self.live(conn).map(|l| &mut l.what)
-            && !std::mem::replace(&mut closed[end as usize], true)
+            && !std::mem::replace(&mut closed[end], true)
         {
             actions.push(Action::Close(conn, end));
         }
@@ -359,7 +359,7 @@ impl Sessions {
 
     fn datagram(&mut self, conn: Conn, end: End, n: u32, actions: &mut Vec<Action>) {
         let Some(live) = self.live(conn) else { return };
-        live.received[end as usize] += u64::from(n);
+        live.received[end] += u64::from(n);
         let What::Source { source, owed, .. } = &mut live.what else {
             return;
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use swell_base::{Dur, Paged, Rate, Time};
 use swell_traffic::{Exchange, Model, Path, Schedule, Session, Start};
 
-use self::script::{Place, Script, Step};
+use self::script::{ExchangeIndex, Script, Step};
 use crate::{Access, Action, Conn, End, Event, FlowRecord, Info, Open, Record, Workload};
 
 /// Generates the traffic of a model in a closed loop. The next group of a session starts when the current group has
@@ -233,7 +233,7 @@ impl Structural {
         let (session, group, next) = (visit.session, visit.group as usize, visit.next as usize);
         visit.next += 1;
         visit.open += 1;
-        let place = Place {
+        let place = ExchangeIndex {
             session,
             group: group as u32,
             connection: next as u32,
@@ -290,7 +290,7 @@ impl Structural {
     }
 
     /// Congestion windows of a connection that was in progress when the run began.
-    fn windows(&self, place: Place) -> Option<[u32; 2]> {
+    fn windows(&self, place: ExchangeIndex) -> Option<[u32; 2]> {
         let left = place.session.checked_sub(self.whole)?;
         let windows = self.under_way.get(left as usize)?;
         *windows.get(place.connection as usize)?
@@ -393,7 +393,7 @@ impl Workload for Structural {
             Event::Connected(conn, End::Client) => self.play(conn, now, actions, Script::begin),
             Event::Received(conn, end, n) => {
                 if let Some(live) = self.flows.get_mut(conn.0) {
-                    live.received[end as usize] += n;
+                    live.received[end] += n;
                     self.play(conn, now, actions, |s, steps| {
                         s.received(end, n, now, steps)
                     });
@@ -401,7 +401,7 @@ impl Workload for Structural {
             }
             Event::Datagram(conn, end, n, _) => {
                 if let Some(live) = self.flows.get_mut(conn.0) {
-                    live.received[end as usize] += u64::from(n);
+                    live.received[end] += u64::from(n);
                     self.play(conn, now, actions, |s, steps| s.datagram(end, steps));
                 }
             }

@@ -245,7 +245,7 @@ impl Swarm {
         for round in 0..=BEFORE {
             let serving = |end: End| {
                 let links = self.links.iter().zip(&self.config.remotes);
-                links.filter(move |(link, _)| link.ends[end as usize].unchokes)
+                links.filter(move |(link, _)| link.ends[end].unchokes)
             };
             let served = serving(End::Client).count().max(1);
             let offered: u64 = serving(End::Server).map(|(_, r)| r.share.bps()).sum();
@@ -313,7 +313,7 @@ impl Swarm {
 
     /// Chokes or unchokes the other end.
     fn set(&mut self, i: usize, end: End, unchoke: bool, actions: &mut Vec<Action>) {
-        let half = &mut self.links[i].ends[end as usize];
+        let half = &mut self.links[i].ends[end];
         if half.unchokes == unchoke {
             return;
         }
@@ -341,13 +341,13 @@ impl Swarm {
 
     fn received(&mut self, now: Time, i: usize, end: End, n: u64, actions: &mut Vec<Action>) {
         let link = &mut self.links[i];
-        link.received[end as usize] += n;
-        let half = &mut link.ends[end as usize];
+        link.received[end] += n;
+        let half = &mut link.ends[end];
         let (mut left, mut before) = (n, half.part);
         for message in &half.inbox {
             let own = left.min(message.size().saturating_sub(before));
             if *message == Message::Piece {
-                self.blocks[end as usize] += own;
+                self.blocks[end] += own;
             }
             (left, before) = (left - own, 0);
             if left == 0 {
@@ -392,7 +392,7 @@ impl Swarm {
             let limit = &mut self.limits[which];
             let (end, work) = (limit.end, limit.work);
             let ready = |i: &usize| {
-                let half = &self.links[*i].ends[end as usize];
+                let half = &self.links[*i].ends[end];
                 half.live
                     && match work {
                         Work::Ask => half.interested && half.allowed && half.outstanding < pipeline,
@@ -415,7 +415,7 @@ impl Swarm {
             if let Some(rate) = limit.rate {
                 limit.free = now + rate.transmit(Bytes(BLOCK));
             }
-            let half = &mut self.links[i].ends[end as usize];
+            let half = &mut self.links[i].ends[end];
             match work {
                 Work::Ask => {
                     half.outstanding += 1;
@@ -490,7 +490,7 @@ impl Workload for Swarm {
             Event::Timer(due) => self.timer(now, due, actions),
             Event::Connected(conn, end) => {
                 if let Some(i) = self.link(conn) {
-                    let half = &mut self.links[i].ends[end as usize];
+                    let half = &mut self.links[i].ends[end];
                     half.live = true;
                     if half.unchokes {
                         self.send(i, end, Message::Unchoke, actions);

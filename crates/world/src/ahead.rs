@@ -7,8 +7,8 @@
 //!
 //! Prefetching changes no state. If the expected events do not happen, only time is lost.
 
-use swell_base::fetch;
-use swell_path::Place;
+use swell_base::{End, fetch};
+use swell_path::SlotId;
 
 use crate::fast::FastPath;
 use crate::flow::{AnyFlow, Flow, LinkIndex};
@@ -56,7 +56,7 @@ const LATER: u32 = {
 #[derive(Clone, Copy, Debug, Default)]
 struct Next {
     flow: u32,
-    end: u8,
+    end: End,
     /// The endpoint may send data; otherwise it receives and acknowledges.
     sends: bool,
 }
@@ -135,7 +135,7 @@ impl World {
                     if let Some(conn) = self.workers.machine(workload).about(token)
                         && let Some(flow) = self.workers.flow(workload, conn)
                     {
-                        let (end, sends) = (0, true);
+                        let (end, sends) = (End::Client, true);
                         self.fetch_flow(Next { flow, end, sends }, step - 2);
                     }
                 }
@@ -172,7 +172,7 @@ impl World {
         if step == 1 {
             return fetch(flow);
         }
-        let end = usize::from(next.end & 1);
+        let end = next.end;
         let (endpoint, access) = (&flow.transport.ends[end], flow.first_access(end));
         match (step, next.sends) {
             (2, sends) => {
@@ -234,11 +234,11 @@ impl World {
     }
 
     #[inline]
-    fn arriving(&self, place: Place) -> Next {
+    fn arriving(&self, place: SlotId) -> Next {
         let packet = self.links.pool.packet(place);
         Next {
             flow: packet.flow.0,
-            end: (packet.way & 1) ^ 1,
+            end: packet.from.other(),
             sends: packet.seg.len == 0,
         }
     }
@@ -247,7 +247,7 @@ impl World {
 impl<T> Flow<T> {
     /// The first access link that packets from an end enter: its own, or the other end's if it has none.
     #[inline]
-    fn first_access(&self, end: usize) -> LinkIndex {
+    fn first_access(&self, end: End) -> LinkIndex {
         if self.first[end] < ACCESS {
             self.bound[end].access()
         } else {

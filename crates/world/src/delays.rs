@@ -38,9 +38,8 @@ impl Delays {
         }
     }
 
-    /// A datagram arrives at `now`, on the right unless `down`.
-    pub fn arrived(&mut self, now: Time, down: bool, packet: &Head) {
-        let direction = Direction::BOTH[usize::from(down)];
+    /// A datagram arrives at `now`.
+    pub fn arrived(&mut self, now: Time, direction: Direction, packet: &Head) {
         self.arrives(now, direction, packet.seg.stamps.age(now), packet.size);
     }
 
@@ -50,7 +49,7 @@ impl Delays {
             return;
         }
         let ns = delay.as_nanos();
-        let bucket = self.ways[direction as usize].entry(index(ns)).or_default();
+        let bucket = self.ways[direction].entry(index(ns)).or_default();
         bucket.0 += 1;
         bucket.1 += u64::from(size);
         bucket.2 += u128::from(ns);
@@ -58,7 +57,7 @@ impl Delays {
 
     /// The buckets of a direction that hold anything, the shortest delays first.
     pub fn buckets(&self, direction: Direction) -> impl Iterator<Item = DelayBucket> + '_ {
-        let ways = self.ways[direction as usize].iter();
+        let ways = self.ways[direction].iter();
         ways.map(|(&i, &(packets, bytes, sum))| {
             let (from, to) = edges(i);
             DelayBucket {

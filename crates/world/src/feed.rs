@@ -9,7 +9,7 @@
 //! Packets and the random numbers of sources do not change. One difference remains: an event at the same nanosecond
 //! as a suspended write may come before that write instead of after it.
 
-use swell_base::{EventQueue, Time, fetch};
+use swell_base::{End, EventQueue, Time, fetch};
 use swell_tcp::Endpoint;
 
 use crate::wake::{Timers, Wake};
@@ -32,8 +32,8 @@ pub(crate) struct Feed {
 
 /// Whether `handle` refers to a timer that writes to this end of the connection.
 #[inline]
-pub(crate) fn is_of(handle: u32, end: u8) -> bool {
-    handle != NONE && handle & 1 == u32::from(end)
+pub(crate) fn is_of(handle: u32, end: End) -> bool {
+    handle != NONE && handle & 1 == end as u32
 }
 
 /// All suspended timers.
@@ -45,7 +45,7 @@ pub(crate) struct Feeds {
 
 impl Feeds {
     /// Suspends a timer that writes to this end of a connection. Returns its handle.
-    pub fn rest(&mut self, feed: Feed, end: u8) -> u32 {
+    pub fn rest(&mut self, feed: Feed, end: End) -> u32 {
         let place = match self.free.pop() {
             Some(place) => {
                 self.feeds[place as usize] = feed;
@@ -56,7 +56,7 @@ impl Feeds {
                 self.feeds.len() as u32 - 1
             }
         };
-        place << 1 | u32::from(end)
+        place << 1 | end as u32
     }
 
     /// [Prefetches](fetch()) a timer, if there is one.

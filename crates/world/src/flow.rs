@@ -172,7 +172,7 @@ impl Flows {
 }
 
 /// The parts of a flow that closing it requires.
-pub(crate) struct Ended {
+pub(crate) struct ClosedFlow {
     pub workload: u32,
     pub conn: Conn,
     pub feed: u32,
@@ -180,8 +180,8 @@ pub(crate) struct Ended {
 }
 
 impl<T> Flow<T> {
-    fn ended(&self) -> Ended {
-        Ended {
+    fn ended(&self) -> ClosedFlow {
+        ClosedFlow {
             workload: self.workload,
             conn: self.conn,
             feed: self.feed,
@@ -191,7 +191,7 @@ impl<T> Flow<T> {
 }
 
 impl AnyFlow {
-    pub fn ended(&self) -> Ended {
+    pub fn ended(&self) -> ClosedFlow {
         match self {
             AnyFlow::Tcp(flow) => flow.ended(),
             AnyFlow::Datagrams(flow) => flow.ended(),
@@ -227,7 +227,7 @@ impl AnyFlow {
 pub(crate) fn packet(flow: u32, end: End, tag: Tag) -> Packet {
     Packet::from(Head {
         flow: FlowId(flow),
-        way: end as u8,
+        from: end,
         tag,
         ..Head::default()
     })

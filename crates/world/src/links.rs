@@ -14,8 +14,8 @@
 
 use std::collections::BTreeSet;
 
-use swell_base::{Dur, EventQueue, Flags, Head, Packet, Time, drawn_at, fetch};
-use swell_path::{Begun, Change, Link, LinkConfig, PacketPool, Place, PlainLink};
+use swell_base::{Dur, End, EventQueue, Flags, Head, Packet, Time, drawn_at, fetch};
+use swell_path::{Begun, Change, Link, LinkConfig, PacketPool, PlainLink, SlotId};
 use swell_tcp::Endpoint;
 use swell_workload::Conn;
 
@@ -188,7 +188,7 @@ impl Links {
 
     /// The next packet to reach the host at the end of a general access link; `None` for other links.
     #[inline]
-    pub fn next_at_host(&self, index: LinkIndex) -> Option<Place> {
+    pub fn next_at_host(&self, index: LinkIndex) -> Option<SlotId> {
         let link = self.access_at(index)?;
         if link.onto != NONE {
             return None;
@@ -206,7 +206,7 @@ impl Links {
 
     /// A host sends the packet in the pool's spare slot onto its first link.
     #[inline(always)]
-    pub fn send(&mut self, first: LinkIndex, spare: Place, bound: Bound) {
+    pub fn send(&mut self, first: LinkIndex, spare: SlotId, bound: Bound) {
         self.packets += 1;
         self.pool.take_spare(spare, bound.into());
         self.push(first, spare);
@@ -216,12 +216,12 @@ impl Links {
     #[inline]
     pub fn jitter(
         &self,
-        (workload, conn, end): (u32, Conn, u8),
+        (workload, conn, end): (u32, Conn, End),
         endpoint: &Endpoint,
         bound: Bound,
     ) -> Dur {
         let most = endpoint.jitter(self.paths.slot(bound.way()));
-        let who = u64::from(workload) << 33 | u64::from(conn.0) << 1 | u64::from(end);
+        let who = u64::from(workload) << 33 | u64::from(conn.0) << 1 | end as u64;
         drawn_at(self.jitter, who, self.now, most)
     }
 
@@ -232,7 +232,7 @@ impl Links {
     pub fn send_late(
         &mut self,
         first: LinkIndex,
-        (spare, bound): (Place, Bound),
+        (spare, bound): (SlotId, Bound),
         after: Dur,
         silent_at: &mut Time,
     ) {
@@ -250,7 +250,7 @@ impl Links {
 
     /// As [`Links::send`], for a packet that reuses the slot of a packet that the host received.
     #[inline(always)]
-    pub fn send_back(&mut self, first: LinkIndex, place: Place, bound: Bound) {
+    pub fn send_back(&mut self, first: LinkIndex, place: SlotId, bound: Bound) {
         self.packets += 1;
         self.pool.set_note(place, bound.into());
         self.push(first, place);
@@ -266,7 +266,7 @@ impl Links {
 
     /// The packet in `place` enters a link now.
     #[inline]
-    fn push(&mut self, index: LinkIndex, place: Place) {
+    fn push(&mut self, index: LinkIndex, place: SlotId) {
         let now = self.now;
         if index >= ACCESS {
             self.push_access(index, now, place);
@@ -276,7 +276,7 @@ impl Links {
     }
 
     #[inline(always)]
-    fn push_access(&mut self, index: LinkIndex, at: Time, place: Place) {
+    fn push_access(&mut self, index: LinkIndex, at: Time, place: SlotId) {
         let link = &mut self.access[(index - ACCESS) as usize];
         if link.other.is_some() {
             return self.push_other(index, at, place);
@@ -293,7 +293,7 @@ impl Links {
     }
 
     #[inline(never)]
-    fn push_other(&mut self, index: LinkIndex, at: Time, place: Place) {
+    fn push_other(&mut self, index: LinkIndex, at: Time, place: SlotId) {
         let access = &mut self.access[(index - ACCESS) as usize];
         if let Some(link) = &mut access.other {
             // The unused plain link has no rate. It only keeps the order of packets with random delays.
@@ -305,7 +305,7 @@ impl Links {
         }
     }
 
-    fn push_queue(&mut self, index: LinkIndex, place: Place) {
+    fn push_queue(&mut self, index: LinkIndex, place: SlotId) {
         let now = self.now;
         if self.watches.any() {
             self.watches.arrives(index, now, self.pool.copy(place));
@@ -449,7 +449,7 @@ impl Links {
 
     /// A packet that has crossed a plain access link arrives at the first queue of its way.
     #[inline(always)]
-    pub fn reach_first(&mut self, place: Place) {
+    pub fn reach_first(&mut self, place: SlotId) {
         let bound = Bound::from(self.pool.note(place));
         self.reach_queue(self.paths.first(bound.way()), place);
     }
@@ -457,7 +457,7 @@ impl Links {
     /// A packet arrives at a queue by an event of its own. If the queue is the first of its way, its host has no access
     /// link and sent it late, and it has crossed no link yet.
     #[inline(always)]
-    pub fn reach_next(&mut self, index: LinkIndex, place: Place) {
+    pub fn reach_next(&mut self, index: LinkIndex, place: SlotId) {
         let way = Bound::from(self.pool.note(place)).way();
         self.hops += u64::from(self.paths.first(way) != index);
         self.push_queue(index, place);
@@ -465,7 +465,7 @@ impl Links {
 
     /// A packet that has crossed another link arrives at a queue.
     #[inline(always)]
-    pub fn reach_queue(&mut self, index: LinkIndex, place: Place) {
+    pub fn reach_queue(&mut self, index: LinkIndex, place: SlotId) {
         self.hops += 1;
         self.push_queue(index, place);
     }
@@ -474,7 +474,7 @@ impl Links {
     /// none, records the queue's next deadline. Call this after [`Links::advance`], and again after all consequences
     /// of a packet have been processed.
     #[inline]
-    pub fn take_from_queue(&mut self, index: LinkIndex) -> Option<Place> {
+    pub fn take_from_queue(&mut self, index: LinkIndex) -> Option<SlotId> {
         let place = self.queues[index as usize].take_arrived(self.now);
         if place.is_none() {
             self.arm(index);
@@ -485,7 +485,7 @@ impl Links {
     /// As [`Links::take_from_queue`], for a general access link, after [`Links::due`]. If there is no packet, queues
     /// a wake-up.
     #[inline(never)]
-    pub fn take_from_other(&mut self, index: LinkIndex) -> Option<Place> {
+    pub fn take_from_other(&mut self, index: LinkIndex) -> Option<SlotId> {
         let access = &mut self.access[(index - ACCESS) as usize];
         let link = access.other.as_deref_mut()?;
         let place = link.take_arrived(self.now);
@@ -583,7 +583,7 @@ impl Links {
 
     /// The packet that reaches a host directly from the queue after `n` others have.
     #[inline]
-    pub fn behind(&self, index: LinkIndex, n: usize) -> Option<Place> {
+    pub fn behind(&self, index: LinkIndex, n: usize) -> Option<SlotId> {
         self.queues[index as usize].behind(n)
     }
 }

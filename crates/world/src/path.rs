@@ -20,8 +20,8 @@ pub struct Duplex {
 
 impl Duplex {
     /// The name of the link in one direction.
-    pub(crate) fn queue_name(&self, direction: usize) -> String {
-        format!("{}/{}", self.name, ["up", "down"][direction])
+    pub(crate) fn queue_name(&self, direction: Direction) -> String {
+        format!("{}/{direction}", self.name)
     }
 }
 
@@ -98,7 +98,7 @@ impl Paths {
         if hops.is_empty() || self.paths.len() == MOST || !hops.iter().all(fresh) {
             return None;
         }
-        let queue = |hop: &Hop, back: bool| queue(hop.link, direction(hop.reversed != back));
+        let queue = |hop: &Hop, back: bool| queue(hop.link, Direction::of(hop.reversed != back));
         let there: Vec<LinkIndex> = hops.iter().map(|h| queue(h, false)).collect();
         let back: Vec<LinkIndex> = hops.iter().rev().map(|h| queue(h, true)).collect();
         let ways = [there, back].map(|queues| {
@@ -171,13 +171,6 @@ impl Paths {
 /// The number of a queue.
 pub(crate) fn queue(link: usize, direction: Direction) -> LinkIndex {
     (2 * link + direction as usize) as LinkIndex
-}
-
-fn direction(down: bool) -> Direction {
-    match down {
-        true => Direction::Down,
-        false => Direction::Up,
-    }
 }
 
 /// Destination of a packet, encoded in its [note](Note): its way, the access link at the end of the way, and the

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use swell_base::{DropReason, FlowId, Head, Packet, Tag, Time, derived};
+use swell_base::{DropReason, End, FlowId, Head, Packet, Tag, Time, derived};
 use swell_path::{Link, LinkConfig, Loss};
 use swell_workload::{Access, Conn, Wire};
 
@@ -64,7 +64,7 @@ pub struct PacketDrop {
 /// The ports of a world.
 #[derive(Debug, Default)]
 pub(crate) struct Ports {
-    places: Vec<Place>,
+    places: Vec<Attachment>,
     /// Access links of ports that can drop packets.
     dropping: Vec<LinkIndex>,
     pub delivered: VecDeque<Delivery>,
@@ -73,7 +73,7 @@ pub(crate) struct Ports {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Attachment {
     path: PathId,
     right: bool,
     /// The first link that packets from the port enter.
@@ -107,7 +107,7 @@ impl World {
         for any in 0..self.links.queues() {
             self.links.queue_mut(any).keep_dropped();
         }
-        self.ports.places.push(Place {
+        self.ports.places.push(Attachment {
             path: config.path,
             right: config.right,
             first: if up == NONE { queue } else { up },
@@ -159,15 +159,12 @@ impl World {
         let Some(known) = self.flows.ports(flow.0) else {
             return;
         };
-        let way = u8::from(back);
-        let (first, bound) = (
-            known.first[usize::from(back)],
-            known.bound[usize::from(back)],
-        );
+        let from = End::of(back);
+        let (first, bound) = (known.first[from], known.bound[from]);
         let mut packet = Packet::from(Head {
             flow,
             size,
-            way,
+            from,
             tag: known.tag,
             ..Head::default()
         });

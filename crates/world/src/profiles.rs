@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use swell_base::End;
 use swell_tcp::Config;
 use swell_workload::{Open, Wire, WireEnd};
 
@@ -31,8 +32,8 @@ impl Profiles {
         }
     }
 
-    /// The configuration of end `end` of a connection.
-    pub fn of(&mut self, open: &Open, end: usize) -> Arc<Config> {
+    /// The configuration of an end of a connection.
+    pub fn of(&mut self, open: &Open, end: End) -> Arc<Config> {
         let profile = &self.profile;
         // 0 means that the window is not capped.
         let cap = [open.client_window, open.server_window][end];

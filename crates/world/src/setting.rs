@@ -34,12 +34,12 @@ impl World {
         direction: Direction,
         setting: &LinkSetting,
     ) -> Option<Time> {
-        let (index, way) = (queue(link, direction), direction as usize);
+        let index = queue(link, direction);
         self.links.bring_up(index);
         let rate = self.links.queue(index).rate_at(self.links.now);
         let present = self.links.queue(index).discipline().cloned();
         let shared = &self.links.shared[link];
-        let config = &shared.directions[way];
+        let config = &shared.directions[direction];
         let change = Change {
             capacity: setting.rate.map(Capacity::Rate),
             delay: setting.delay,
@@ -51,7 +51,7 @@ impl World {
             }),
             ..Change::default()
         };
-        let name = shared.queue_name(way);
+        let name = shared.queue_name(direction);
         self.links.change(index, &change, (self.seed, &name))
     }
 }

@@ -1,7 +1,7 @@
 //! Events in eight bytes each, because the event queue moves many of them.
 
-use swell_base::Ranked;
-use swell_path::Place;
+use swell_base::{End, Ranked};
+use swell_path::SlotId;
 
 use crate::flow::LinkIndex;
 use crate::links::ACCESS;
@@ -24,11 +24,11 @@ pub(crate) enum Arrives {
 /// A decoded [`Wake`].
 pub(crate) enum Due {
     /// A packet arrives.
-    Packet(Place, Arrives),
+    Packet(SlotId, Arrives),
     /// A link may have work to do.
     Link(LinkIndex),
     /// A timer of a TCP endpoint expires.
-    Tcp { flow: u32, end: u8 },
+    Tcp { flow: u32, end: End },
     /// A timer of a workload expires.
     Work { workload: u32, token: u64 },
     /// The last packets of a closed flow have had time to arrive.
@@ -45,20 +45,20 @@ impl Wake {
     }
     /// A packet reaches the end of its way. `bare`: it is a pure ACK.
     #[inline]
-    pub fn at_host(place: Place, bare: bool) -> Wake {
+    pub fn at_host(place: SlotId, bare: bool) -> Wake {
         let rank = if bare { rank::BARE } else { rank::OTHER };
         Wake::new(rank, place.number(), kind::AT_HOST)
     }
     /// A packet reaches the first queue of its way over an access link. `serial` is the serial number of that link;
     /// `before` counts the packets that it carried back to back before this one.
     #[inline]
-    pub fn at_first(place: Place, serial: u16, before: u32) -> Wake {
+    pub fn at_first(place: SlotId, serial: u16, before: u32) -> Wake {
         let order = (before.min(MOST_BEFORE) << LINK_BITS) | u32::from(serial);
         Wake::new(rank::AT_QUEUE + order, place.number(), kind::AT_FIRST)
     }
     /// A packet reaches a queue from the previous queue of its way.
     #[inline]
-    pub fn at_queue(place: Place, queue: LinkIndex) -> Wake {
+    pub fn at_queue(place: SlotId, queue: LinkIndex) -> Wake {
         Wake::new(rank::AT_QUEUE + queue, place.number(), kind::AT_QUEUE)
     }
     #[inline]
@@ -66,8 +66,8 @@ impl Wake {
         Wake::new(rank::OTHER, index, kind::LINK)
     }
     #[inline]
-    pub fn tcp(flow: u32, end: u8) -> Wake {
-        Wake::new(rank::TIMER, flow, kind::TCP + u64::from(end & 1))
+    pub fn tcp(flow: u32, end: End) -> Wake {
+        Wake::new(rank::TIMER, flow, kind::TCP + end as u64)
     }
     #[inline]
     pub fn reap(flow: u32) -> Wake {
@@ -88,14 +88,14 @@ impl Wake {
     }
     /// The packet that arrives and where, if this is the arrival of a packet.
     #[inline]
-    fn of_packet(self) -> Option<(Place, Arrives)> {
+    fn of_packet(self) -> Option<(SlotId, Arrives)> {
         let at = match self.kind() {
             kind::AT_HOST => Arrives::Host,
             kind::AT_FIRST => Arrives::First,
             kind::AT_QUEUE => Arrives::Queue(self.rank() - rank::AT_QUEUE),
             _ => return None,
         };
-        Some((Place::numbered(self.about()), at))
+        Some((SlotId::numbered(self.about()), at))
     }
 }
 
@@ -211,7 +211,7 @@ impl Timers {
             }
             tcp => Due::Tcp {
                 flow: about,
-                end: (tcp - kind::TCP) as u8,
+                end: End::of(tcp != kind::TCP),
             },
         }
     }

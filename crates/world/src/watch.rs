@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use swell_base::{Packet, Paged, Time};
+use swell_base::{End, Packet, Paged, Time};
 
 use crate::flow::{LinkIndex, Parties, Tap};
 
@@ -128,7 +128,7 @@ impl Watch {
             let Some(parties) = parties.get(packet.flow.0) else {
                 continue;
             };
-            let to_server = packet.way == 0;
+            let to_server = packet.from == End::Client;
             // Sides are relative to the link, which a path may cross from right to left.
             let parties = &Parties {
                 from_right: to_server != up,

@@ -6,8 +6,8 @@ mod network;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use swell_base::{Dur, FlowId, Paged, Tag, Time};
-use swell_path::Place;
+use swell_base::{Direction, Dur, FlowId, Paged, Tag, Time};
+use swell_path::SlotId;
 use swell_tcp::{Config as TcpConfig, Endpoint, Event as TcpEvent, Sent, Stats};
 use swell_workload::{Action, Conn, End, Event, Record, Sample, Workload};
 
@@ -43,7 +43,7 @@ pub struct World {
     pub(crate) workers: Workers,
     pub(crate) feeds: Feeds,
     pub(crate) inbox: VecDeque<(u32, Event)>,
-    pub(crate) touched: Vec<(u32, u8)>,
+    pub(crate) touched: Vec<(u32, End)>,
     pub(crate) actions: Vec<Action>,
     /// A [census](World::take_census) is being taken.
     counting: bool,
@@ -237,7 +237,7 @@ impl World {
     /// A packet has reached a host over a plain access link. This counts two hops, because crossing the shared link
     /// before it had no event.
     #[inline]
-    fn reach_host(&mut self, place: Place) {
+    fn reach_host(&mut self, place: SlotId) {
         self.hops += 2;
         self.arrive(place);
         self.settle();
@@ -245,10 +245,10 @@ impl World {
 
     /// A packet reaches the end of its way.
     #[inline]
-    fn arrive(&mut self, place: Place) {
+    fn arrive(&mut self, place: SlotId) {
         let packet = self.links.pool.packet(place);
         let index = packet.flow.0;
-        let end = usize::from(packet.way & 1) ^ 1;
+        let end = packet.from.other();
         match self.flows.get_mut(index) {
             Some(AnyFlow::Tcp(flow)) => {
                 let endpoint = &mut flow.transport.ends[end];
@@ -264,17 +264,16 @@ impl World {
                 }
                 // Released before the answer is sent, so that the answer reuses this slot while it is in the cache.
                 self.links.pool.release(place);
-                return self.answer(index, end as u8);
+                return self.answer(index, end);
             }
             Some(AnyFlow::Datagrams(flow)) => {
                 let len = packet.seg.len;
                 flow.transport.received[end] += u64::from(len);
                 if let Some(Some(delays)) = self.delays.get_mut(flow.workload as usize) {
-                    let down = flow.transport.from_right == (end == 1);
-                    delays.arrived(self.links.now, down, packet);
+                    let direction = heading(end, flow.transport.from_right);
+                    delays.arrived(self.links.now, direction, packet);
                 }
                 if !flow.silent {
-                    let end = if end == 0 { End::Client } else { End::Server };
                     let event = Event::Datagram(flow.conn, end, len, Some(packet.seg.seq));
                     self.inbox.push_back((flow.workload, event));
                 }
@@ -288,7 +287,7 @@ impl World {
                 if let Some(&(workload, from_right)) = self.late.get(index)
                     && let Some(Some(delays)) = self.delays.get_mut(workload as usize)
                 {
-                    delays.arrived(self.links.now, from_right == (end == 1), packet);
+                    delays.arrived(self.links.now, heading(end, from_right), packet);
                 }
             }
         }
@@ -297,11 +296,11 @@ impl World {
 
     /// Delivers the events that a segment caused to the workload, then sends what the endpoint has to send.
     #[inline(always)]
-    fn answer(&mut self, index: u32, end: u8) {
+    fn answer(&mut self, index: u32, end: End) {
         let Some(flow) = self.flows.tcp_mut(index) else {
             return;
         };
-        let endpoint = &mut flow.transport.ends[usize::from(end & 1)];
+        let endpoint = &mut flow.transport.ends[end];
         if endpoint.has_events(!flow.silent) {
             if endpoint.acknowledges_first() {
                 self.transmit(index, end);
@@ -318,7 +317,7 @@ impl World {
 
     // Endpoints and workloads.
 
-    fn timer_due(&mut self, index: u32, end: u8) {
+    fn timer_due(&mut self, index: u32, end: End) {
         let now = self.links.now;
         let Some((endpoint, wake_at)) = self.timed(index, end, now) else {
             return;
@@ -334,11 +333,10 @@ impl World {
     /// The endpoint and its wake-up instant, if its earliest wake-up is due now. Older wake-ups stay in the event
     /// queue and are ignored here, because removing them would cost more.
     #[inline]
-    fn timed(&mut self, index: u32, end: u8, now: Time) -> Option<(&mut Endpoint, &mut Time)> {
+    fn timed(&mut self, index: u32, end: End, now: Time) -> Option<(&mut Endpoint, &mut Time)> {
         let pair = &mut self.flows.tcp_mut(index)?.transport;
-        let e = usize::from(end & 1);
-        let wake_at = &mut pair.wake_at[e];
-        (*wake_at == now).then_some((&mut pair.ends[e], wake_at))
+        let wake_at = &mut pair.wake_at[end];
+        (*wake_at == now).then_some((&mut pair.ends[end], wake_at))
     }
 
     /// Processes all pending events of workloads and lets endpoints send, until nothing is left to do.
@@ -377,7 +375,7 @@ impl World {
         if let Some(index) = index
             && let Some(flow) = self.flows.tcp_mut(index)
         {
-            let endpoint = &mut flow.transport.ends[write.end as usize];
+            let endpoint = &mut flow.transport.ends[write.end];
             if endpoint.send(write.bytes) {
                 ready = Some(index);
             } else if write.alone && flow.feed == feed::NONE && endpoint.defers_writes() {
@@ -386,14 +384,14 @@ impl World {
                     token,
                     workload,
                 };
-                flow.feed = self.feeds.rest(feed, write.end as u8);
+                flow.feed = self.feeds.rest(feed, write.end);
                 return;
             }
         }
         let wake = self.timers.set(workload, token);
         self.links.queue.push(due, wake);
         if let Some(flow) = ready {
-            self.drain(flow, write.end as u8);
+            self.drain(flow, write.end);
             self.settle();
         }
     }
@@ -420,9 +418,9 @@ impl World {
     /// Delivers the events of an endpoint to its workload, then sends. Data that the workload writes thus leaves in
     /// the same segments as an ACK that was not due before.
     #[inline]
-    fn drain(&mut self, index: u32, end: u8) {
+    fn drain(&mut self, index: u32, end: End) {
         if let Some(flow) = self.flows.tcp_mut(index)
-            && flow.transport.ends[usize::from(end)].has_events(!flow.silent)
+            && flow.transport.ends[end].has_events(!flow.silent)
         {
             self.deliver_events(index, end);
         }
@@ -430,29 +428,27 @@ impl World {
     }
 
     #[inline(never)]
-    fn deliver_events(&mut self, index: u32, end: u8) {
-        let e = usize::from(end);
-        let who = if end == 0 { End::Client } else { End::Server };
+    fn deliver_events(&mut self, index: u32, end: End) {
         loop {
             let Some(flow) = self.flows.tcp_mut(index) else {
                 return;
             };
             let (workload, conn, silent) = (flow.workload, flow.conn, flow.silent);
             let pair = &mut flow.transport;
-            let event = match pair.ends[e].poll() {
+            let event = match pair.ends[end].poll() {
                 None => return,
                 Some(TcpEvent::Received(_) | TcpEvent::Early(..)) if silent => continue,
-                Some(TcpEvent::Early(from, to)) => Event::Early(conn, who, from, to),
-                Some(TcpEvent::Received(n)) => Event::Received(conn, who, n),
-                Some(TcpEvent::Connected) => Event::Connected(conn, who),
-                Some(TcpEvent::Drained) => Event::Drained(conn, who),
-                Some(TcpEvent::Eof) => Event::Eof(conn, who),
+                Some(TcpEvent::Early(from, to)) => Event::Early(conn, end, from, to),
+                Some(TcpEvent::Received(n)) => Event::Received(conn, end, n),
+                Some(TcpEvent::Connected) => Event::Connected(conn, end),
+                Some(TcpEvent::Drained) => Event::Drained(conn, end),
+                Some(TcpEvent::Eof) => Event::Eof(conn, end),
                 Some(TcpEvent::Reset) => {
-                    pair.closed[e] = true;
-                    Event::Reset(conn, who)
+                    pair.closed[end] = true;
+                    Event::Reset(conn, end)
                 }
                 Some(TcpEvent::Closed) => {
-                    pair.closed[e] = true;
+                    pair.closed[end] = true;
                     continue;
                 }
             };
@@ -461,7 +457,7 @@ impl World {
     }
 
     /// Sends what an endpoint has to send and sets its timer.
-    fn transmit(&mut self, index: u32, end: u8) {
+    fn transmit(&mut self, index: u32, end: End) {
         let Some(flow) = self.flows.tcp_mut(index) else {
             return;
         };
@@ -479,14 +475,14 @@ impl World {
             return;
         };
         if let Some(flow) = self.flows.tcp_mut(index) {
-            let endpoint = &mut flow.transport.ends[end as usize];
-            if feed::is_of(flow.feed, end as u8) {
+            let endpoint = &mut flow.transport.ends[end];
+            if feed::is_of(flow.feed, end) {
                 let at = (self.links.now, &mut self.links.queue);
                 let hosts = (&mut self.workers, &mut self.timers);
                 self.feeds.go_on(&mut flow.feed, endpoint, hosts, at);
             }
             if act(endpoint) {
-                self.touched.push((index, end as u8));
+                self.touched.push((index, end));
             }
         }
     }
@@ -496,13 +492,13 @@ impl World {
 #[inline(always)]
 fn send_all(
     flow: &mut Flow<TcpPair>,
-    (index, end): (u32, u8),
+    (index, end): (u32, End),
     links: &mut Links,
     (feeds, workers, timers): (&mut Feeds, &mut Workers, &mut Timers),
 ) -> bool {
-    let (now, e) = (links.now, usize::from(end & 1));
+    let now = links.now;
     let pair = &mut flow.transport;
-    let endpoint = &mut pair.ends[e];
+    let endpoint = &mut pair.ends[end];
     // All segments that a host sends at one instant have the same random delay.
     let (who, mut late) = ((flow.workload, flow.conn, end), None);
     loop {
@@ -517,17 +513,17 @@ fn send_all(
             }
             packet.flow = FlowId(index);
             packet.size = endpoint.config().wire_size(&packet.seg);
-            packet.way = end;
+            packet.from = end;
             packet.tag = flow.tag;
             let after = match packet.seg.len {
                 0 => Dur::ZERO,
-                _ => *late.get_or_insert_with(|| links.jitter(who, endpoint, flow.bound[e])),
+                _ => *late.get_or_insert_with(|| links.jitter(who, endpoint, flow.bound[end])),
             };
-            if after == Dur::ZERO && pair.silent_at[e] <= now {
-                links.send(flow.first[e], place, flow.bound[e]);
+            if after == Dur::ZERO && pair.silent_at[end] <= now {
+                links.send(flow.first[end], place, flow.bound[end]);
             } else {
-                let goes = (place, flow.bound[e]);
-                links.send_late(flow.first[e], goes, after, &mut pair.silent_at[e]);
+                let goes = (place, flow.bound[end]);
+                links.send_late(flow.first[end], goes, after, &mut pair.silent_at[end]);
             }
             if sent == Sent::Last {
                 break;
@@ -542,24 +538,29 @@ fn send_all(
         }
     }
     if let Some(due) = endpoint.poll_timeout()
-        && due < pair.wake_at[e]
+        && due < pair.wake_at[end]
     {
         let due = due.max(now);
-        pair.wake_at[e] = due;
+        pair.wake_at[end] = due;
         links.queue.push(due, Wake::tcp(index, end));
     }
     pair.closed == [true; 2]
 }
 
+/// The direction in which packets travel that reach this end.
+fn heading(end: End, from_right: bool) -> Direction {
+    Direction::of(from_right == (end == End::Server))
+}
+
 /// Sends a pure ACK. It overwrites the packet in `place` that it acknowledges, so no slot has to be released and
 /// taken again.
 #[inline(always)]
-fn acknowledge(flow: &mut Flow<TcpPair>, end: usize, place: Place, links: &mut Links) {
+fn acknowledge(flow: &mut Flow<TcpPair>, end: End, place: SlotId, links: &mut Links) {
     let endpoint = &mut flow.transport.ends[end];
     let (packet, sacks) = links.pool.parts_mut(place);
     endpoint.transmit_into(links.now, &mut packet.seg, sacks);
     packet.size = endpoint.config().wire_size(&packet.seg);
-    packet.way = end as u8;
+    packet.from = end;
     packet.tag = flow.tag;
     links.send_back(flow.first[end], place, flow.bound[end]);
 }

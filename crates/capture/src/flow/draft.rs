@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use super::element::{Counter, Slot, Unit};
-use super::record::{Direction, EndReason, FlowRecord, Layer, Reverse, Times, known_flags};
+use super::record::{EndReason, FlowDirection, FlowRecord, Layer, Reverse, Times, known_flags};
 use super::{FlowCounts, FlowSkip};
 use crate::dissect::ip_payload;
 use crate::{Frame, LinkType, Packet, Skip, Transport, dissect};
@@ -74,12 +74,12 @@ impl SamplingFields {
 
 /// The start or end time of a flow, as far as it is known.
 #[derive(Clone, Copy, Debug, Default)]
-struct End {
+struct TimeField {
     absolute: Option<i64>,
     uptime: Option<u32>,
 }
 
-impl End {
+impl TimeField {
     fn put(&mut self, unit: Unit, value: &[u8], clock: &Clock) {
         if unit == Unit::Uptime {
             self.uptime = Some(uint(value) as u32);
@@ -110,10 +110,10 @@ pub(crate) struct Draft {
     reverse_bytes: Option<u64>,
     reverse_packets: Option<u64>,
     reverse_flags: u8,
-    start: End,
-    end: End,
-    reverse_start: End,
-    reverse_end: End,
+    start: TimeField,
+    end: TimeField,
+    reverse_start: TimeField,
+    reverse_end: TimeField,
     duration: Option<i64>,
     observed: Option<i64>,
     icmp: Option<u16>,
@@ -140,10 +140,10 @@ impl Draft {
             reverse_bytes: None,
             reverse_packets: None,
             reverse_flags: 0,
-            start: End::default(),
-            end: End::default(),
-            reverse_start: End::default(),
-            reverse_end: End::default(),
+            start: TimeField::default(),
+            end: TimeField::default(),
+            reverse_start: TimeField::default(),
+            reverse_end: TimeField::default(),
             duration: None,
             observed: None,
             icmp: None,
@@ -171,9 +171,9 @@ impl Draft {
             Slot::TcpFlags => self.flags = uint(value) as u8,
             Slot::Direction => {
                 self.record.direction = match uint(value) {
-                    0 => Direction::Ingress,
-                    1 => Direction::Egress,
-                    _ => Direction::Unknown,
+                    0 => FlowDirection::Ingress,
+                    1 => FlowDirection::Egress,
+                    _ => FlowDirection::Unknown,
                 }
             }
             Slot::EndReason => self.record.end = EndReason::from_number(uint(value)),
@@ -344,8 +344,8 @@ impl Draft {
         reason = "the parts of one draft, borrowed apart"
     )]
     fn times(
-        start: &End,
-        end: &End,
+        start: &TimeField,
+        end: &TimeField,
         duration: Option<i64>,
         observed: Option<i64>,
         clock: &Clock,

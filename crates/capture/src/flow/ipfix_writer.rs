@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::net::IpAddr;
 
 use super::element::REVERSE;
-use super::record::{Direction, FlowRecord, Layer, Sampling, SamplingSource};
+use super::record::{FlowDirection, FlowRecord, Layer, Sampling, SamplingSource};
 use crate::WriteError;
 
 /// Maximum length of a message, so that each can also be sent as a datagram (RFC 7011 section 10.3.3).
@@ -331,7 +331,10 @@ fn fields(r: &FlowRecord, bytes: Bytes, body: &mut Vec<u8>) {
     }
     body.extend([r.protocol, r.tos.unwrap_or(0)]);
     body.extend(u16::from(r.tcp_flags.unwrap_or(0)).to_be_bytes());
-    body.extend([u8::from(r.direction == Direction::Egress), r.end.number()]);
+    body.extend([
+        u8::from(r.direction == FlowDirection::Egress),
+        r.end.number(),
+    ]);
     for n in [r.input, r.output] {
         body.extend(n.to_be_bytes());
     }

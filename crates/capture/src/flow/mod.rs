@@ -40,7 +40,7 @@ pub use limits::Limits;
 pub use meter::{MeterCounts, Metering, MeteringProcess, PacketSampling};
 pub use reader::{FlowFormat, FlowReader};
 pub use record::{
-    Direction, EndReason, FlowRecord, Layer, Reverse, Sampling, SamplingSource, Times,
+    EndReason, FlowDirection, FlowRecord, Layer, Reverse, Sampling, SamplingSource, Times,
 };
 pub use sniff::{ENOUGH_TO_TELL, holds_flow_records};
 

@@ -12,7 +12,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::behind::Behind;
 use super::error::FlowProblem;
 use super::record::{
-    Direction, EndReason, FlowRecord, Layer, Reverse, Sampling, SamplingSource, Times, known_flags,
+    EndReason, FlowDirection, FlowRecord, Layer, Reverse, Sampling, SamplingSource, Times,
+    known_flags,
 };
 use super::{FlowCounts, FlowSkip};
 use crate::bytes::Endian;
@@ -537,7 +538,7 @@ fn misc(e: &[u8], record: &mut FlowRecord) -> Option<()> {
     let e: &[u8; 14] = e.first_chunk()?;
     (record.input, record.output) = (LE.u32_at(e, 0)?, LE.u32_at(e, 4)?);
     if e[10] == 1 {
-        record.direction = Direction::Egress;
+        record.direction = FlowDirection::Egress;
     }
     record.end = EndReason::from_number(u64::from(e[13]));
     Some(())

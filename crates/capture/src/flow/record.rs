@@ -33,7 +33,7 @@ pub struct FlowRecord {
     /// it.
     pub tcp_flags: Option<u8>,
     /// Where the exporter saw the packets.
-    pub direction: Direction,
+    pub direction: FlowDirection,
     /// Why the record was closed.
     pub end: EndReason,
     /// Where `first` and `last` come from.
@@ -67,7 +67,7 @@ impl FlowRecord {
         protocol: 0,
         tos: None,
         tcp_flags: None,
-        direction: Direction::Unknown,
+        direction: FlowDirection::Unknown,
         end: EndReason::Unknown,
         times: Times::Record,
         layer: Layer::Network,
@@ -96,7 +96,7 @@ pub struct Reverse {
 
 /// Direction in which packets passed the exporter's interface (IPFIX element 61).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum FlowDirection {
     /// The record does not say.
     Unknown,
     /// Incoming.

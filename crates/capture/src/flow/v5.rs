@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::draft::{Clock, MILLI};
 use super::record::{
-    Direction, EndReason, FlowRecord, Layer, Sampling, SamplingSource, Times, known_flags,
+    EndReason, FlowDirection, FlowRecord, Layer, Sampling, SamplingSource, Times, known_flags,
 };
 use super::{FlowCounts, Protocol};
 
@@ -172,7 +172,7 @@ fn record<const N: usize>(
         protocol,
         tos: Some(r[layout.tos_at]),
         tcp_flags: known_flags(protocol, r[layout.flags_at]),
-        direction: Direction::Unknown,
+        direction: FlowDirection::Unknown,
         end: EndReason::Unknown,
         times: Times::Uptime,
         payload: None,

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use swell_base::{Time, Warning};
 use swell_experiment::backend::{RunError, RunSpec};
-use swell_experiment::file::{Place, Stack};
+use swell_experiment::file::Stack;
 use swell_experiment::stage;
 use swell_tcp::Config;
 use swell_workload::{Access, Record, Workload};
@@ -65,7 +65,7 @@ impl KernelBackground {
                 "the kernel's time cannot be stretched: run.background_stack = \"simulated\" can",
             ));
         }
-        let make = |side: Place, name: &str| -> Result<_, RunError> {
+        let make = |side: Side, name: &str| -> Result<_, RunError> {
             let networks = networks(side);
             let mut config = HostConfig::new(name, networks.map(|n| n.broadcast()));
             config.local = networks.to_vec();
@@ -74,7 +74,7 @@ impl KernelBackground {
             let (host, nic) = Host::create(play.rights, &config).map_err(failed)?;
             let attached = crate::Host {
                 port: PortConfig {
-                    right: side == Place::Right,
+                    right: side == Side::Right,
                     path,
                     ..PortConfig::default()
                 },
@@ -83,8 +83,8 @@ impl KernelBackground {
             };
             Ok((host, attached))
         };
-        let (left, users) = make(Place::Left, "users")?;
-        let (right, servers) = make(Place::Right, "servers")?;
+        let (left, users) = make(Side::Left, "users")?;
+        let (right, servers) = make(Side::Right, "servers")?;
         let background = KernelBackground {
             machine,
             tcp,
@@ -120,7 +120,7 @@ impl KernelBackground {
                 sockets(network, networks(place)).map_err(failed)
             };
             let mut carrier = Carrier::new(CarrierConfig {
-                sides: [side(left, Place::Left)?, side(right, Place::Right)?],
+                sides: [side(left, Side::Left)?, side(right, Side::Right)?],
                 paths: Some(Box::new(Updates(updates))),
                 epoch: None,
             })

@@ -7,9 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use swell_base::Rate;
+use swell_base::{Rate, Side};
 use swell_experiment::RunSpec;
-use swell_experiment::file;
 use swell_experiment::kinds::Traffic;
 use swell_host::scratch::Scratch;
 use swell_workload::Access;
@@ -32,11 +31,11 @@ pub const CLIENT: Addresses = addresses(1);
 pub const SERVER: Addresses = addresses(2);
 
 /// Addresses of additional host number `index`, besides client and server.
-pub(super) fn peer(side: file::Place, index: usize) -> Addresses {
+pub(super) fn peer(side: Side, index: usize) -> Addresses {
     let number = index as u16 + 2;
     let side = match side {
-        file::Place::Left => 1,
-        file::Place::Right => 2,
+        Side::Left => 1,
+        Side::Right => 2,
     };
     [
         IpAddr::V4(Ipv4Addr::new(198, 17 + side, 0, number as u8)),
@@ -46,10 +45,10 @@ pub(super) fn peer(side: file::Place, index: usize) -> Addresses {
 
 /// The networks of the many background hosts on one side, separate from the addresses above. The last address of each
 /// belongs to the namespace itself, not to a background host.
-pub(super) fn networks(side: file::Place) -> [IpNet; 2] {
+pub(super) fn networks(side: Side) -> [IpNet; 2] {
     let side = match side {
-        file::Place::Left => 0,
-        file::Place::Right => 1,
+        Side::Left => 0,
+        Side::Right => 1,
     };
     let v4 = Ipv4Addr::new(198, 18 + side, 128, 0);
     let v6 = Ipv6Addr::new(0x2001, 2, 0, 0x101 + u16::from(side), 0, 0, 0, 0);
@@ -77,7 +76,7 @@ pub(super) const FIRST_HOP: Rate = Rate::from_bps(10_000_000_000);
 pub(super) fn ports(foreground: &Traffic, path: PathId) -> Vec<PortConfig> {
     let delay = foreground.delay();
     let peers = foreground.program().map_or(&[][..], |p| &p.host[..]);
-    let peers = peers.iter().map(|p| p.side == file::Place::Right);
+    let peers = peers.iter().map(|p| p.side == Side::Right);
     let port = |right| PortConfig {
         right,
         access: Access {
@@ -117,24 +116,24 @@ pub(super) fn filled(text: &str, placeholders: &BTreeMap<String, String>) -> Str
 }
 
 /// The run's own directory, or a temporary one.
-pub(super) enum Place {
+pub(super) enum RunDirectory {
     Kept(PathBuf),
     Passing(Scratch),
 }
 
-impl Place {
-    pub fn new(kept: Option<&Path>) -> io::Result<Place> {
+impl RunDirectory {
+    pub fn new(kept: Option<&Path>) -> io::Result<RunDirectory> {
         match kept {
             // Programs may run in other working directories, so the path must be absolute.
-            Some(path) => path.canonicalize().map(Place::Kept),
-            None => Scratch::new().map(Place::Passing),
+            Some(path) => path.canonicalize().map(RunDirectory::Kept),
+            None => Scratch::new().map(RunDirectory::Passing),
         }
     }
 
     pub fn path(&self) -> &Path {
         match self {
-            Place::Kept(path) => path,
-            Place::Passing(scratch) => scratch.path(),
+            RunDirectory::Kept(path) => path,
+            RunDirectory::Passing(scratch) => scratch.path(),
         }
     }
 }

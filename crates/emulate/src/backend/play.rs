@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use swell_base::{Dur, Rate, Time, Warning};
+use swell_base::{Direction, Dur, Rate, Time, Warning};
 use swell_experiment::RunSpec;
 use swell_experiment::backend::RunError;
 use swell_experiment::file::{Change, Hop, Queue, narrowest};
@@ -16,7 +16,7 @@ use swell_tcp::Config;
 use swell_world::{PathId, World};
 
 use super::kernel::{KernelBackground, Playing};
-use super::place::{Addresses, Place, everybody, ports};
+use super::place::{Addresses, RunDirectory, everybody, ports};
 use super::programs::{Exit, Programs, Server, end_together, ended_early, left_behind};
 use super::requests;
 use super::{Conditions, Input, JOURNAL, Settings, beginning, machine};
@@ -78,7 +78,7 @@ struct Reports {
 
 impl Play<'_> {
     pub fn play(&self) -> Result<Played, RunError> {
-        let place = Place::new(self.spec.output.as_deref()).map_err(failed)?;
+        let place = RunDirectory::new(self.spec.output.as_deref()).map_err(failed)?;
         let (world, mut run_parts, ways) = beginning(self.spec)?;
         let (kernel, theirs) = KernelBackground::new(self, ways.background)?.unzip();
         let (hosts, mut attached) = self.hosts(ways.foreground)?;
@@ -225,7 +225,7 @@ impl Play<'_> {
     /// Starts all programs that serve, and waits until they are ready.
     fn programs<'p>(
         &'p self,
-        place: &'p Place,
+        place: &'p RunDirectory,
         hosts: &'p [Host],
     ) -> Result<Option<(Programs<'p>, Vec<Server<'p>>)>, RunError> {
         let Some(program) = self.foreground.program() else {
@@ -242,7 +242,7 @@ impl Play<'_> {
     /// The emulation's options for a world that begins at `begin`, and the receivers of its reports.
     fn options(
         &self,
-        place: &Place,
+        place: &RunDirectory,
         begin: Time,
         updates: Option<HostUpdates>,
     ) -> Result<(Options, Reports), RunError> {
@@ -328,7 +328,7 @@ impl Play<'_> {
 fn buffers(spec: &RunSpec, access: Dur) -> u64 {
     let path = spec.foreground_path();
     let both = path.iter().flat_map(|hop| {
-        [0, 1].map(|direction| Queue {
+        Direction::BOTH.map(|direction| Queue {
             link: hop.link,
             direction,
         })
@@ -342,7 +342,7 @@ fn buffers(spec: &RunSpec, access: Dur) -> u64 {
         Some(trace.rate())
     };
     let rate = |q: Queue| most(spec, q, spec.link(q).rate, |c| c.rate.or(of_trace(c)));
-    let rates = [false, true].map(|down| narrowest(&path, down, rate).map(rate));
+    let rates = Direction::BOTH.map(|along| narrowest(&path, along, rate).map(rate));
     let highest = rates.into_iter().flatten().max();
     let bytes = highest.map_or(0, Rate::bps) as f64 / 8.0 * round_trip * 4.0;
     (bytes as u64).min(MOST_BUFFER)
@@ -350,7 +350,7 @@ fn buffers(spec: &RunSpec, access: Dur) -> u64 {
 
 /// The largest value that a queue's link ever has, if it is `first` at first.
 fn most<T: Ord>(spec: &RunSpec, queue: Queue, first: T, of: impl Fn(&Change) -> Option<T>) -> T {
-    let changes = &spec.links[queue.link].changes[usize::from(queue.direction)];
+    let changes = &spec.links[queue.link].changes[queue.direction];
     changes.iter().filter_map(of).fold(first, T::max)
 }
 

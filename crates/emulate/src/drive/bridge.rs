@@ -21,7 +21,7 @@ use crate::journal::Entry;
 use crate::layout::Layout;
 use crate::switch::{Exits, Switch, is_for_a_group};
 use crate::table::{Table, bucket, tag};
-use swell_host::{ETHERNET, Nic, Wire, network};
+use swell_host::{ETHERNET, IpPacket, Nic, network};
 
 /// Tells to which interface, by its number, packets to an address are routed.
 pub type Route = Box<dyn FnMut(IpAddr) -> Option<usize> + Send>;
@@ -74,13 +74,13 @@ struct Gate {
 
 #[derive(Default)]
 struct Node {
-    ways: Vec<Way>,
+    ways: Vec<GateTarget>,
     switch: Switch,
 }
 
 /// What is behind a gate.
 #[derive(Clone, Copy)]
-enum Way {
+enum GateTarget {
     Interface(usize),
     /// A span: the port where frames enter it, and the one where they leave.
     Span([Port; 2]),
@@ -119,7 +119,7 @@ impl Emulation {
         };
         let seats = layout.interfaces.iter().enumerate();
         let seats: Vec<Gate> = seats
-            .map(|(i, &node)| gate(node, Way::Interface(i)))
+            .map(|(i, &node)| gate(node, GateTarget::Interface(i)))
             .collect();
         let mut ends = Vec::new();
         for span in &layout.spans {
@@ -135,13 +135,13 @@ impl Emulation {
                     path,
                 })
             });
-            ends.push(gate(span.nodes[0], Way::Span(ports)));
-            ends.push(gate(span.nodes[1], Way::Span([ports[1], ports[0]])));
+            ends.push(gate(span.nodes[0], GateTarget::Span(ports)));
+            ends.push(gate(span.nodes[1], GateTarget::Span([ports[1], ports[0]])));
         }
         let spans = |node: &Node| {
             node.ways
                 .iter()
-                .filter(|w| matches!(w, Way::Span(_)))
+                .filter(|w| matches!(w, GateTarget::Span(_)))
                 .count()
         };
         let chained = nodes.iter().any(|node| spans(node) > 1);
@@ -205,7 +205,7 @@ impl Emulation {
         };
         let inside = &mut self.inside;
         let (header, payload) = packet.bytes.split_at(packet.header);
-        let wire = Wire {
+        let wire = IpPacket {
             header,
             payload,
             checksum: packet.checksum,
@@ -223,14 +223,14 @@ impl Emulation {
         let (mut local, mut crosses) = (false, false);
         for way in bridge.nodes[gate.node].ways(exits) {
             match way {
-                Way::Interface(to) => {
+                GateTarget::Interface(to) => {
                     let host = &mut self.hosts[to];
                     host.refused += host.nic.write(&packet.bytes, packet.checksum);
                     bridge.counts[to].sent += 1;
                     show(&mut inside.packets, to, Heading::Inbound);
                     local = true;
                 }
-                Way::Span(ports) => {
+                GateTarget::Span(ports) => {
                     let origin = packet.host;
                     inside.cross(&mut self.world, &mut self.table, at, ports, origin, &wire);
                     crosses = true;
@@ -282,13 +282,13 @@ impl Emulation {
         let (number, checksum, origin) = (place.number, place.checksum, place.origin);
         if bridge.chained {
             let bytes = std::mem::take(&mut place.bytes);
-            let wire = Wire {
+            let wire = IpPacket {
                 header: &bytes,
                 payload: &[],
                 checksum,
             };
             for way in node.ways(exits) {
-                if let Way::Span(ports) = way {
+                if let GateTarget::Span(ports) = way {
                     let now = self.world.now();
                     inside.cross(&mut self.world, &mut self.table, now, ports, origin, &wire);
                 }
@@ -300,7 +300,10 @@ impl Emulation {
             number,
             ecn: d.ecn,
         });
-        if node.ways(exits).any(|w| matches!(w, Way::Interface(_))) {
+        if node
+            .ways(exits)
+            .any(|w| matches!(w, GateTarget::Interface(_)))
+        {
             return Some(exits);
         }
         inside.pool.free(d.handle);
@@ -317,7 +320,7 @@ impl Emulation {
             let place = inside.pool.get(d.handle);
             let gate = bridge.ends[d.port.0 as usize];
             for way in bridge.nodes[gate.node].ways(exits) {
-                let Way::Interface(to) = way else {
+                let GateTarget::Interface(to) = way else {
                     continue;
                 };
                 let host = &mut self.hosts[to];
@@ -376,7 +379,7 @@ impl Bridging {
 }
 
 impl Node {
-    fn ways(&self, exits: Exits) -> impl Iterator<Item = Way> {
+    fn ways(&self, exits: Exits) -> impl Iterator<Item = GateTarget> {
         let all = self.ways.iter().enumerate();
         let leaves = move |number| match exits {
             Exits::Nowhere => false,
@@ -398,8 +401,8 @@ fn towards(nodes: &[Node], ends: &[Gate], interfaces: usize) -> Vec<Vec<usize>> 
     /// Fills in what lies behind a gate.
     fn mark(nodes: &[Node], ends: &[Gate], gate: Gate, of: (usize, usize), all: &mut [Vec<usize>]) {
         match nodes[gate.node].ways[gate.number] {
-            Way::Interface(i) => all[of.0][i] = of.1,
-            Way::Span([_, to]) => {
+            GateTarget::Interface(i) => all[of.0][i] = of.1,
+            GateTarget::Span([_, to]) => {
                 let far = ends[to.0 as usize];
                 let others = (0..nodes[far.node].ways.len()).filter(|&n| n != far.number);
                 for number in others {
@@ -428,7 +431,7 @@ impl Inside {
         at: Time,
         [from, to]: [Port; 2],
         origin: usize,
-        wire: &Wire<'_>,
+        wire: &IpPacket<'_>,
     ) {
         let start = network(wire.header);
         let header = start.and_then(|n| Header::of(&wire.header[n..]));

@@ -12,7 +12,7 @@ use crate::ip::{Header, UDP};
 use crate::journal::Entry;
 use crate::table::{Table, bucket, tag};
 use crate::unreachable::unreachable;
-use swell_host::{Checksum, Wire};
+use swell_host::{Checksum, IpPacket};
 
 /// Reads of one device in a row before other devices are read and due packets leave.
 const BATCH: usize = 32;
@@ -111,7 +111,7 @@ impl Emulation {
         // Hosts have the first ports, in their order.
         let from = Port(packet.host as u32);
         let (header, payload) = packet.bytes.split_at(packet.header);
-        let wire = Wire {
+        let wire = IpPacket {
             header,
             payload,
             checksum: packet.checksum,
@@ -149,7 +149,7 @@ impl Inside {
         table: &mut Table,
         at: Time,
         from: Port,
-        wire: &Wire<'_>,
+        wire: &IpPacket<'_>,
     ) -> Option<(Port, Vec<u8>, Checksum)> {
         let Some(header) = Header::of(wire.header) else {
             self.counts.strange += 1;
@@ -204,7 +204,7 @@ impl Inside {
         (flow, back): (FlowId, bool),
         arrival: &Arrival,
         origin: usize,
-        wire: &Wire<'_>,
+        wire: &IpPacket<'_>,
     ) {
         let &Arrival {
             at,

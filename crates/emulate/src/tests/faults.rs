@@ -64,7 +64,7 @@ impl Nic for Kept {
     fn fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
-    fn read(&mut self, _: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
+    fn read(&mut self, _: &mut dyn FnMut(IpPacket<'_>)) -> io::Result<usize> {
         Ok(0)
     }
     fn write(&mut self, packet: &[u8], checksum: Checksum) -> u64 {
@@ -263,7 +263,7 @@ fn a_nat_that_forgets_gives_new_ports_and_finds_senders_again() {
         let mut outside = flows.to_vec();
         for (at, rebound) in [(1.0, 3), (2.0, 0), (6.1, 3), (30.0, 3)] {
             assert_eq!(nat.forget(secs(at)), rebound, "{at}");
-            let now: Vec<Place> = flows
+            let now: Vec<PortAddress> = flows
                 .iter()
                 .map(|&f| nat.translate(true, f).unwrap())
                 .collect();

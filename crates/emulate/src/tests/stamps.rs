@@ -17,7 +17,7 @@ impl Nic for Late {
     fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
-    fn read(&mut self, each: &mut dyn FnMut(Wire<'_>)) -> io::Result<usize> {
+    fn read(&mut self, each: &mut dyn FnMut(IpPacket<'_>)) -> io::Result<usize> {
         let begun = *self.begun.get_or_insert_with(|| {
             // The loop was stalled: the waiting packets arrived during the stall.
             let now = epoch();
@@ -28,7 +28,7 @@ impl Nic for Late {
             return Ok(0);
         };
         self.stamp = Some(begun + at * 1_000_000);
-        each(Wire {
+        each(IpPacket {
             header: &packet,
             payload: &[],
             checksum: Checksum::Full,

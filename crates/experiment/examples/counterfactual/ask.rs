@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use swell_base::Dur;
+use swell_base::{Direction, Dur};
 use swell_capture::{LinkType, Reader, Record, Writer};
 use swell_experiment::observe::{Observations, Outcome};
 use swell_experiment::{Backend as _, Plan, Simulator, Traces};
@@ -267,7 +267,7 @@ fn durations(observed: &Observations) -> Vec<Observation> {
 
 /// Background rate that left the bottleneck, up and down, bits per second.
 fn carried(observed: &Observations) -> [f64; 2] {
-    [0, 1].map(|d| {
+    Direction::BOTH.map(|d| {
         let link = observed.links.iter().find(|l| l.direction == d);
         link.map_or(0.0, |l| l.departed[1] as f64 * 8.0 / l.duration)
     })

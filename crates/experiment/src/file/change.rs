@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Dur, QueueLimit, Rate};
+use swell_base::{Direction, Dur, QueueLimit, Rate};
 
 use super::Loss;
 use super::named::{Named, Short};
@@ -19,7 +19,7 @@ pub struct Change {
     pub every: Option<Dur>,
     /// Which direction. Default both.
     #[serde(default)]
-    pub direction: Side,
+    pub direction: Directions,
     /// The rate from now on. Of a packet in transmission the rest goes at the new rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
@@ -48,26 +48,26 @@ pub struct Change {
     pub outage_packets: Option<OutagePackets>,
 }
 
-/// Directions of the bottleneck.
+/// One direction of the bottleneck, or both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub enum Directions {
     /// Up and down.
     #[default]
     Both,
-    /// Left to right.
+    /// Left to right: away from the clients.
     Up,
     /// Right to left: towards the clients.
     Down,
 }
 
-impl Side {
-    /// Whether it includes this direction: 0 is up, 1 is down.
-    pub fn has(self, direction: usize) -> bool {
+impl Directions {
+    /// Whether it includes this direction.
+    pub fn has(self, direction: Direction) -> bool {
         match self {
-            Side::Both => true,
-            Side::Up => direction == 0,
-            Side::Down => direction == 1,
+            Directions::Both => true,
+            Directions::Up => direction == Direction::Up,
+            Directions::Down => direction == Direction::Down,
         }
     }
 }

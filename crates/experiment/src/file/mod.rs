@@ -26,12 +26,12 @@ use swell_base::Dur;
 
 pub use crate::exporter::Exporter;
 pub use crate::kinds::{
-    Active, Background, Client, CommandLine, ConnectionUse, Delays, Direction, Energy, Foreground,
-    Greedy, Learnt, Measure, Mix, Nothing, Objects, OnOff, Parametric, Part, Peer, Place, Program,
-    Replay, Server, Sessions, Size, Web,
+    Active, Background, Client, CommandLine, ConnectionUse, Delays, Energy, Foreground, Greedy,
+    Learnt, Measure, Mix, Nothing, Objects, OnOff, Parametric, Part, Peer, Program, Replay, Server,
+    Sessions, Size, Web,
 };
 pub use backend::{BackendKind, Stack};
-pub use change::{Change, Deliveries, DeliveriesSpec, OutagePackets, Side};
+pub use change::{Change, Deliveries, DeliveriesSpec, Directions, OutagePackets};
 pub use named::Named;
 pub(crate) use network::LEAST_QUEUE;
 pub use network::{Link, LinkKeys, LinkOverrides, NamedLink, Network};

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Dur, Rate};
+use swell_base::{Direction, Dur, Rate};
 pub use swell_world::Hop;
 
 use super::{File, NamedLink, Network, Part};
@@ -49,10 +49,10 @@ impl File {
     }
 
     /// The links that packets cross from a route's clients, and towards them: names and directions.
-    pub fn ways(&self, route: &Route) -> [Vec<(String, u8)>; 2] {
+    pub fn ways(&self, route: &Route) -> [Vec<(String, Direction)>; 2] {
         let (links, hops) = (self.links(), self.hops(route));
-        [false, true].map(|down| {
-            let queues = queues(&hops, down).into_iter();
+        Direction::BOTH.map(|along| {
+            let queues = queues(&hops, along).into_iter();
             queues
                 .map(|q| (links[q.link].name.clone(), q.direction))
                 .collect()
@@ -69,16 +69,16 @@ impl File {
     pub fn narrowest(&self, part: &Part) -> Option<[Bottleneck; 2]> {
         let links = self.links();
         let hops = self.all_hops(part);
-        let of = |down| {
-            let rate = |q: Queue| links[q.link].keys.directions()[usize::from(q.direction)].rate;
-            let queue = narrowest(&hops, down, rate)?;
+        let of = |along| {
+            let rate = |q: Queue| links[q.link].keys.directions()[q.direction].rate;
+            let queue = narrowest(&hops, along, rate)?;
             Some(Bottleneck {
                 link: links[queue.link].name.clone(),
                 queue,
                 rate: rate(queue),
             })
         };
-        Some([of(false)?, of(true)?])
+        Some([of(Direction::Up)?, of(Direction::Down)?])
     }
 
     /// The links that a part crosses; of a mix, those of its parts.
@@ -173,7 +173,7 @@ pub struct Bottleneck {
 
 impl Bottleneck {
     /// Whether rows with this link and direction belong to it.
-    pub fn is(&self, link: &str, direction: u8) -> bool {
+    pub fn is(&self, link: &str, direction: Direction) -> bool {
         self.link == link && self.queue.direction == direction
     }
 }
@@ -183,32 +183,35 @@ impl Bottleneck {
 pub struct Queue {
     /// The link's index, in the order of the file.
     pub link: usize,
-    /// 0 is up, left to right; 1 is down.
-    pub direction: u8,
+    /// Which direction of it.
+    pub direction: Direction,
 }
 
 impl Queue {
-    /// The queue of a hop that packets from its path's clients cross; if `down`, the one of packets towards them.
-    fn of(hop: &Hop, down: bool) -> Queue {
+    /// The queue of a hop that packets in this direction of its path cross.
+    fn of(hop: &Hop, along: Direction) -> Queue {
         Queue {
             link: hop.link,
-            direction: u8::from(hop.reversed != down),
+            direction: match hop.reversed {
+                true => along.opposite(),
+                false => along,
+            },
         }
     }
 }
 
-/// The queues that packets from a path's clients cross, in order; if `down`, those that packets towards them cross.
-pub fn queues(hops: &[Hop], down: bool) -> Vec<Queue> {
-    let each = hops.iter().map(|hop| Queue::of(hop, down));
-    match down {
-        false => each.collect(),
-        true => each.rev().collect(),
+/// The queues that packets in this direction of a path cross, in order.
+pub fn queues(hops: &[Hop], along: Direction) -> Vec<Queue> {
+    let each = hops.iter().map(|hop| Queue::of(hop, along));
+    match along {
+        Direction::Up => each.collect(),
+        Direction::Down => each.rev().collect(),
     }
 }
 
-/// The queue with the lowest rate along `hops` in a direction, the first of several; `None` only without hops.
+/// The queue with the lowest rate in a direction of a path, the first of several; `None` only without hops.
 /// `rate` gives the rate of a queue.
-pub fn narrowest(hops: &[Hop], down: bool, rate: impl Fn(Queue) -> Rate) -> Option<Queue> {
-    let queues = hops.iter().map(|hop| Queue::of(hop, down));
+pub fn narrowest(hops: &[Hop], along: Direction, rate: impl Fn(Queue) -> Rate) -> Option<Queue> {
+    let queues = hops.iter().map(|hop| Queue::of(hop, along));
     queues.min_by_key(|&queue| rate(queue))
 }

@@ -434,14 +434,14 @@ pub struct Setting<'r> {
     /// Length of the run.
     pub duration: Dur,
     /// Properties of its path.
-    pub way: Way,
+    pub way: PathProperties,
     /// The number of its first independent source; other parts have the lower numbers.
     pub first_source: u32,
 }
 
 /// Properties of the path of a part.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Way {
+pub struct PathProperties {
     /// Lowest rates, from its clients and towards them.
     pub rates: [Rate; 2],
     /// Round-trip propagation delay, without access paths.

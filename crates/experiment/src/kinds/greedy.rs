@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Dur, Rate, Stream};
+use swell_base::{Direction, Dur, Rate, Stream};
 use swell_workload::GreedyConfig;
 
 use super::contract::{
@@ -15,7 +15,7 @@ use super::packets::own_seed;
 use super::{Active, Traffic};
 use crate::backend::RunError;
 use crate::file::check::Findings;
-use crate::file::{ACCESS_DELAY, Route, TcpSettings};
+use crate::file::{ACCESS_DELAY, Directions, Route, TcpSettings};
 use crate::measure::{GOODPUT, Measure};
 use crate::simulate::transport::tcp;
 
@@ -32,9 +32,9 @@ pub struct Greedy {
     /// How many, in each direction that they take.
     #[serde(default = "one")]
     pub connections: u32,
-    /// Which way their data flows.
-    #[serde(default)]
-    pub direction: Direction,
+    /// Which way their data flows; both at the same time by different connections.
+    #[serde(default = "down")]
+    pub direction: Directions,
     /// When the first begins, up to `spread` later: the seed draws by how much.
     #[serde(default)]
     pub start: Dur,
@@ -130,17 +130,8 @@ impl Default for Delays {
     }
 }
 
-/// A direction of the bottleneck.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Direction {
-    /// Left to right: away from the clients.
-    Up,
-    /// Right to left: towards the clients.
-    #[default]
-    Down,
-    /// Both at the same time, by different connections.
-    Both,
+fn down() -> Directions {
+    Directions::Down
 }
 
 fn spread() -> Dur {
@@ -198,8 +189,7 @@ impl Keys for Greedy {
     }
 
     fn sends(&self) -> Option<[bool; 2]> {
-        let way = |one| self.direction == one || self.direction == Direction::Both;
-        Some([way(Direction::Up), way(Direction::Down)])
+        Some(Direction::BOTH.map(|d| self.direction.has(d)))
     }
 
     fn clients(&self) -> u32 {
@@ -208,9 +198,9 @@ impl Keys for Greedy {
 
     fn describe(&self, role: Role) -> String {
         let way = match self.direction {
-            Direction::Up => "up",
-            Direction::Down => "down",
-            Direction::Both => "each way",
+            Directions::Up => "up",
+            Directions::Down => "down",
+            Directions::Both => "each way",
         };
         let transfers = match self.connections {
             1 => "transfer",
@@ -232,8 +222,8 @@ impl Plays for Greedy {
         let mut phases = Stream::new(seed, "greedy-phase");
         let each_way = self.connections;
         let connections = match self.direction {
-            Direction::Both => each_way.saturating_mul(2),
-            Direction::Up | Direction::Down => each_way,
+            Directions::Both => each_way.saturating_mul(2),
+            Directions::Up | Directions::Down => each_way,
         };
         let first = self.spread.scale(phases.uniform());
         let later = match self.independent {
@@ -246,7 +236,7 @@ impl Plays for Greedy {
         let delays = delays.of(connections, Stream::new(seed, "greedy-delay"));
         let config = GreedyConfig {
             connections,
-            from_right: self.direction == Direction::Down,
+            from_right: self.direction == Directions::Down,
             start: self.start,
             stagger: self.stagger,
             later,
@@ -255,8 +245,8 @@ impl Plays for Greedy {
             receiver: path(Dur::ZERO, self.access),
         };
         let machine = match self.direction {
-            Direction::Both => swell_workload::Greedy::both_ways(config),
-            Direction::Up | Direction::Down => swell_workload::Greedy::new(config),
+            Directions::Both => swell_workload::Greedy::both_ways(config),
+            Directions::Up | Directions::Down => swell_workload::Greedy::new(config),
         };
         Ok(Some((Box::new(machine), tcp(&self.tcp))))
     }
@@ -271,11 +261,11 @@ impl Plays for Greedy {
 
     fn plausible(&self, at: &Setting<'_>) -> Plausible {
         let ways = match self.direction {
-            Direction::Up => [1.0, 0.0],
-            Direction::Down => [0.0, 1.0],
-            Direction::Both => [1.0, 1.0],
+            Directions::Up => [1.0, 0.0],
+            Directions::Down => [0.0, 1.0],
+            Directions::Both => [1.0, 1.0],
         };
-        let rate = |d: usize| at.way.rates[d].bps() as f64 * 0.9 * ways[d];
-        Plausible::of([rate(0), rate(1)], 0.5)
+        let rate = |d: Direction| at.way.rates[d].bps() as f64 * 0.9 * ways[d];
+        Plausible::of(Direction::BOTH.map(rate), 0.5)
     }
 }

@@ -42,10 +42,10 @@ pub(crate) use contract::{
     Asked, Complaint, Crossed, Fetches, Files, Keys, Pace, Plausible, Plays, Resolving, Seen, Slot,
     Source,
 };
-pub use contract::{Data, Input, Machine, Role, Setting, Shown, Way};
+pub use contract::{Data, Input, Machine, PathProperties, Role, Setting, Shown};
 pub use dash::{Choice, Dash, DashTraffic};
 pub use energy::Energy;
-pub use greedy::{Delays, Direction, Greedy};
+pub use greedy::{Delays, Greedy};
 pub use imitation::Imitation;
 pub use learnt::{Learnt, LearntTraffic, MOST_COPIES};
 pub use mix::Mix;
@@ -54,7 +54,7 @@ pub use on_off::{OnOff, Size};
 pub use packets::{Cbr, PacketsTraffic, Parametric, Poisson, Process};
 pub use page::{Page, PageTraffic, Protocol};
 pub use probe::{Probe, ProbeTraffic, Tool};
-pub use program::{Client, CommandLine, Measure, Peer, Place, Program, ProgramTraffic, Server};
+pub use program::{Client, CommandLine, Measure, Peer, Program, ProgramTraffic, Server};
 pub(crate) use replay::significant;
 pub use replay::{Replay, ReplayTraffic, Trace};
 pub use sessions::{Sessions, SessionsTraffic};

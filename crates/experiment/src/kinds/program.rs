@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use swell_base::{Bytes, Dur};
+use swell_base::{Bytes, Dur, Side};
 
 use super::Traffic;
 use super::contract::{
@@ -145,8 +145,8 @@ pub struct Peer {
     /// Its name: letters, digits, hyphens.
     pub name: String,
     /// Where it is. Hosts on one side reach each other without crossing the bottleneck.
-    #[serde(default)]
-    pub side: Place,
+    #[serde(default = "right")]
+    pub side: Side,
     /// What is run.
     pub command: CommandLine,
     /// Where. Default: the directory in which `swell` was started.
@@ -163,15 +163,8 @@ pub struct Peer {
     pub ready_timeout: Dur,
 }
 
-/// A side of the bottleneck.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Place {
-    /// Where the client is.
-    Left,
-    /// Where the server is.
-    #[default]
-    Right,
+fn right() -> Side {
+    Side::Right
 }
 
 impl Peer {

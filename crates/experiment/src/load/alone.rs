@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use swell_base::{Code, Dur, Rate};
+use swell_base::{Code, Direction, Dur, Rate};
 
 use super::results;
 
@@ -105,7 +105,11 @@ duration = "{duration}"
     let mut runs: Vec<_> = results.runs.iter().collect();
     runs.sort_by_key(|run| run.cell.replication);
     let carried = runs.iter().map(|run| {
-        let down = run.observed.links.iter().filter(|l| l.direction == 1);
+        let down = run
+            .observed
+            .links
+            .iter()
+            .filter(|l| l.direction == Direction::Down);
         let rate = |bytes: u64, seconds: f64| bytes as f64 * 8.0 / seconds;
         down.map(|l| rate(l.departed[1], l.duration)).sum()
     });

@@ -26,12 +26,12 @@ struct Transfers {
     access: Access,
     ipv6: bool,
     answered: Vec<bool>,
-    ended: Arc<Ended>,
+    ended: Arc<ClosedCounts>,
 }
 
 /// Counts of both endpoints when their connections close.
 #[derive(Default)]
-struct Ended {
+struct ClosedCounts {
     connections: AtomicU64,
     retransmissions: AtomicU64,
 }
@@ -103,7 +103,7 @@ fn run(path: &Path, tcp: Config, ipv6: bool, access: Access) -> (u64, u64) {
     };
     let recorder = Recorder::create(path, "bottleneck", vec![source(80), source(5001)], 3).unwrap();
     world.set_tap(recorder.tap());
-    let ended = Arc::new(Ended::default());
+    let ended = Arc::new(ClosedCounts::default());
     let transfers = Transfers {
         connections: 20,
         bytes: 900_000,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use swell_base::{Dur, QueueLimit, Rate, Stream};
+use swell_base::{Direction, Dur, QueueLimit, Rate, Stream};
 use swell_path::{Deliveries, Fifo};
 
 use crate::file::{self, Change, Link, LinkKeys};
@@ -151,7 +151,7 @@ pub(super) fn begin(spec: &mut file::Deliveries, traces: &Traces, phase: Dur) {
 /// discipline, with BDP resolved at the rate that then applies.
 pub(super) fn changes(
     all: &[Change],
-    direction: usize,
+    direction: Direction,
     link: &Link,
     rtt: Dur,
     traces: &Traces,

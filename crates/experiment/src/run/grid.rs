@@ -74,7 +74,7 @@ pub struct Progress {
 
 /// How a call of [`Grid::run`] ended.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ended {
+pub enum GridOutcome {
     /// The numbers of every run, in the order of the runs.
     Complete(Vec<Vec<f64>>),
     /// It was stopped; finished runs are in the table.
@@ -175,7 +175,7 @@ impl<'o> Grid<'o> {
         cells: &[C],
         progress: &(dyn Fn(Progress) + Sync),
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Ended, GridError> {
+    ) -> Result<GridOutcome, GridError> {
         let shard = self.options.shard;
         let own = self.options.own(&self.options.file);
         let io = |error| GridError::Io {
@@ -231,16 +231,16 @@ impl<'o> Grid<'o> {
         let finished = results.iter().flatten().count();
         let runs = cells.len();
         if mine.iter().any(|&i| results[i].is_none()) {
-            return Ok(Ended::Interrupted { finished, runs });
+            return Ok(GridOutcome::Interrupted { finished, runs });
         }
         if shard.is_some() {
-            return Ok(Ended::Shard { finished, runs });
+            return Ok(GridOutcome::Shard { finished, runs });
         }
         let complete: Vec<Vec<f64>> = results.into_iter().flatten().collect();
         // Threads finish in any order; sort the finished table.
         tidy(&own, &wanted, &complete, &self.held, &self.columns).map_err(io)?;
         of_shards(&own).iter().try_for_each(removed)?;
-        Ok(Ended::Complete(complete))
+        Ok(GridOutcome::Complete(complete))
     }
 }
 

@@ -74,7 +74,7 @@ pub enum Event<'e> {
 
 /// How a call of [`run`] ended.
 #[derive(Debug)]
-pub enum Ended {
+pub enum RunOutcome {
     /// All runs are finished and joined.
     Complete(Box<Results>),
     /// Cancelled. Finished runs are kept, and the next call resumes from there.
@@ -154,7 +154,7 @@ pub fn run(
     options: &Options,
     events: &(dyn Fn(Event<'_>) + Sync),
     cancelled: &(dyn Fn() -> bool + Sync),
-) -> Result<Ended, Failure> {
+) -> Result<RunOutcome, Failure> {
     let clock = Instant::now();
     let mut manifest = fresh_manifest(plan, backend, options.threads);
     // Before the lock, which would leave its file in a directory that is not the program's.
@@ -168,7 +168,7 @@ pub fn run(
         let there = Progress::of(&options.dir);
         let there = there.ok().filter(|p| p.manifest.hash == manifest.hash);
         let finished = |p: &Progress| p.finished.iter().filter(|&&done| done).count();
-        return Ok(Ended::Interrupted {
+        return Ok(RunOutcome::Interrupted {
             finished: there.as_ref().map_or(0, finished),
             runs: plan.cells.len(),
             measured: there.map_or(0, |p| p.measured),
@@ -176,7 +176,7 @@ pub fn run(
     };
     let dir = Directory::open(plan, &mut manifest, options)?;
     if manifest.complete {
-        return Ok(Ended::Complete(Box::new(Results::load(&options.dir)?)));
+        return Ok(RunOutcome::Complete(Box::new(Results::load(&options.dir)?)));
     }
     let before = manifest.wall_s;
     let interrupted = |so_far: &mut Manifest| {
@@ -184,7 +184,7 @@ pub fn run(
         if options.shard.is_none() {
             so_far.save(&options.dir)?;
         }
-        Ok(Ended::Interrupted {
+        Ok(RunOutcome::Interrupted {
             finished: dir.finished(&plan.cells),
             runs: plan.cells.len(),
             measured: dir.measurements(),
@@ -306,13 +306,13 @@ pub fn run(
     if let Some(shard) = options.shard {
         let finished = dir.finished(&plan.cells);
         dir.join_shard(shard, &plan.cells, &manifest.hash, clock)?;
-        return Ok(Ended::Shard {
+        return Ok(RunOutcome::Shard {
             finished,
             runs: plan.cells.len(),
         });
     }
     dir.merge(plan, &mut manifest, before, clock)?;
-    Ok(Ended::Complete(Box::new(Results::load(&options.dir)?)))
+    Ok(RunOutcome::Complete(Box::new(Results::load(&options.dir)?)))
 }
 
 fn fresh_manifest(plan: &Plan, backend: &dyn Backend, threads: usize) -> Manifest {

@@ -42,7 +42,7 @@ fn options(scratch: &TempDir, name: &str, threads: usize) -> Options {
 
 fn complete(plan: &Plan, options: &Options) -> Results {
     match run(plan, &MadeUp::default(), options, &|_| {}, &|| false) {
-        Ok(Ended::Complete(results)) => *results,
+        Ok(RunOutcome::Complete(results)) => *results,
         other => panic!("{other:?}"),
     }
 }
@@ -87,7 +87,7 @@ fn an_interrupted_run_keeps_what_is_finished_and_goes_on_from_there() {
         pause: Duration::from_millis(20),
     };
     let ended = run(&plan, &slow, &cut, &count, &stop).unwrap();
-    let Ended::Interrupted { finished, runs, .. } = ended else {
+    let RunOutcome::Interrupted { finished, runs, .. } = ended else {
         panic!("{ended:?}")
     };
     assert!((3..runs).contains(&finished), "{finished} of {runs}");
@@ -105,7 +105,7 @@ fn an_interrupted_run_keeps_what_is_finished_and_goes_on_from_there() {
         }
     };
     let ended_again = run(&plan, &slow, &cut, &count_again, &|| false).unwrap();
-    assert!(matches!(ended_again, Ended::Complete(_)));
+    assert!(matches!(ended_again, RunOutcome::Complete(_)));
     assert_eq!(again.load(Ordering::SeqCst), runs - finished);
     assert!(tables(&whole.dir) == tables(&cut.dir));
 }
@@ -123,7 +123,7 @@ fn what_was_measured_is_kept_when_measuring_is_interrupted() {
     };
     let stop = || *shares.lock().unwrap() >= 2.0;
     let ended = run(&plan, &MadeUp::default(), &options, &watch, &stop).unwrap();
-    let Ended::Interrupted {
+    let RunOutcome::Interrupted {
         finished,
         runs,
         measured,
@@ -145,7 +145,7 @@ fn a_finished_run_is_not_run_again() {
         ran.fetch_add(1, Ordering::SeqCst);
     };
     let ended = run(&plan, &MadeUp::default(), &options, &count, &|| false).unwrap();
-    let Ended::Complete(second) = ended else {
+    let RunOutcome::Complete(second) = ended else {
         panic!("{ended:?}")
     };
     assert_eq!(ran.load(Ordering::SeqCst), 0);
@@ -239,7 +239,7 @@ fn a_rate_out_of_reach_is_a_doubt() {
         &|| false,
     )
     .unwrap();
-    let Ended::Complete(results) = ended else {
+    let RunOutcome::Complete(results) = ended else {
         panic!("{ended:?}")
     };
     let doubt = results

@@ -1,22 +1,22 @@
 //! Transfers that are already in progress when a run begins.
 
-use swell_base::{Dur, Rate, Time, derived};
+use swell_base::{Direction, Dur, Rate, Time, derived};
 use swell_traffic::Network;
 use swell_traffic::flowlevel::{Due, Plan, Player, Share, Transfer};
 
-use crate::kinds::Way;
+use crate::kinds::PathProperties;
 
 /// The network as sessions see it: the round-trip time of their path, and in each direction the rate that processor
 /// sharing leaves to a transfer at the lowest-rate link. Under processor sharing, x bytes take x / (C (1 - load)) on
 /// average (Kleinrock, J. ACM 14(2), 1967). `offered` are the mean offered rates up and down.
-pub(crate) fn met(way: Way, offered: [f64; 2]) -> Network {
-    let left = |d: usize| {
+pub(crate) fn met(way: PathProperties, offered: [f64; 2]) -> Network {
+    let left = |d: Direction| {
         let rate = way.rates[d].bps() as f64;
         Some(Rate::from_bps_f64((rate - offered[d]).max(LEAST * rate)))
     };
     Network {
         rtt: way.round_trip,
-        rates: [left(0), left(1)],
+        rates: Direction::BOTH.map(left),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swell_base::{Code, Dur, Time, Warning};
+use swell_base::{Code, Direction, Dur, Time, Warning};
 use swell_path::{Capacity, Change, LinkConfig, NewQueue, Outage};
 use swell_tcp::Config;
 
@@ -17,14 +17,14 @@ use crate::plan::counting_rate;
 pub(super) fn links(spec: &RunSpec) -> Vec<swell_world::Duplex> {
     let links = spec.links.iter().map(|duplex| swell_world::Duplex {
         name: duplex.name.to_string(),
-        directions: [0, 1].map(|d| link(&duplex.directions[d], &duplex.changes[d], spec)),
+        directions: Direction::BOTH.map(|d| link(&duplex.directions[d], &duplex.changes[d], spec)),
     });
     links.collect()
 }
 
 /// One direction of a link with its changes.
 pub(super) fn direction(spec: &RunSpec, queue: Queue) -> LinkConfig {
-    let changes = &spec.links[queue.link].changes[usize::from(queue.direction)];
+    let changes = &spec.links[queue.link].changes[queue.direction];
     link(spec.link(queue), changes, spec)
 }
 

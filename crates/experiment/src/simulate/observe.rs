@@ -22,23 +22,22 @@ use crate::observe::{
 /// Vanishing moments of the wavelet behind the log-scale diagrams: the usual choice (Abry & Veitch).
 const VANISHING: usize = 3;
 
-const DIRECTIONS: [Direction; 2] = [Direction::Up, Direction::Down];
-
 pub(super) fn ledgers(world: &World) -> Ledgers {
     let links = 0..world.duplexes();
     links
-        .map(|link| DIRECTIONS.map(|d| world.link(link, d).ledger()))
+        .map(|link| Direction::BOTH.map(|d| world.link(link, d).ledger()))
         .collect()
 }
 
 /// The directions of all links.
 fn queues(world: &World) -> impl Iterator<Item = Queue> {
-    (0..world.duplexes()).flat_map(|link| [0, 1].map(|direction| Queue { link, direction }))
+    (0..world.duplexes())
+        .flat_map(|link| Direction::BOTH.map(|direction| Queue { link, direction }))
 }
 
 /// One direction of a link.
 fn seen(world: &World, queue: Queue) -> Bottleneck<'_> {
-    world.link(queue.link, DIRECTIONS[usize::from(queue.direction)])
+    world.link(queue.link, queue.direction)
 }
 
 /// The capacities of these links, and what they transmitted for other traffic.
@@ -71,11 +70,11 @@ pub(super) fn links(
         let mut totals = totals(&bins, spec, queue);
         let counted = ledgers.map(|l| {
             let link = l.get(queue.link).copied().unwrap_or_default();
-            link[usize::from(queue.direction)]
+            link[queue.direction]
         });
         totals.dropped_by = dropped_by(&totals, counted.map(|l| l.dropped));
         totals.marked = counted[1].marked - counted[0].marked;
-        let at = (&*totals.link, ["up", "down"][usize::from(queue.direction)]);
+        let at = (&*totals.link, queue.direction.name());
         observed.warnings.extend(locked(&meter.phases, at));
         observed.links.push(totals);
         observed.bins.extend(bins);
@@ -183,7 +182,7 @@ fn capacity(spec: &RunSpec, queue: Queue, from: f64) -> Rate {
 
 /// Whether the capacity of the link varies.
 fn changes(spec: &RunSpec, queue: Queue) -> bool {
-    let d = usize::from(queue.direction);
+    let d = queue.direction;
     spec.link(queue).deliveries.is_some() || !spec.links[queue.link].changes[d].is_empty()
 }
 
@@ -314,12 +313,12 @@ pub(super) fn waits(spec: &RunSpec, before: &[Counted], after: &[Counted]) -> Ve
 /// Goodput of the foreground in each direction, from bytes of use to it at the end of the warm-up and at the end.
 pub(super) fn goodput(spec: &RunSpec, before: [u64; 2], now: [u64; 2]) -> Vec<MeasureSample> {
     let seconds = spec.duration.saturating_sub(spec.warmup).as_secs_f64();
-    let row = |d: usize| MeasureSample {
+    let row = |d: Direction| MeasureSample {
         measure: GOODPUT_EACH_WAY[d].to_owned(),
         value: now[d].saturating_sub(before[d]) as f64 * 8.0 / seconds,
         at: spec.duration.as_secs_f64(),
     };
-    [0, 1].map(row).into()
+    Direction::BOTH.map(row).into()
 }
 
 /// One-way delays of a part's datagrams; empty if they were not counted.
@@ -327,7 +326,7 @@ pub(super) fn delays(world: &World, workload: usize) -> Vec<Delay> {
     let ways = Direction::BOTH.into_iter().flat_map(|direction| {
         let buckets = world.delays(workload, direction).into_iter();
         buckets.map(move |b| Delay {
-            direction: direction as u8,
+            direction,
             from: b.from.as_secs_f64(),
             to: b.to.as_secs_f64(),
             packets: b.packets,

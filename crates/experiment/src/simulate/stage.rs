@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use swell_base::{Dur, Tag, Time};
+use swell_base::{Direction, Dur, Tag, Time};
 use swell_path::{Ledger, Meter};
 use swell_workload::{Record, Sample};
 use swell_world::{Tap, World};
@@ -238,7 +238,7 @@ impl RunParts {
         }
         if let Some(part) = foreground {
             observed.delays = observe::delays(world, part.index);
-            let path = observe::crossed(world, spec, &queues(&part.part.path, true));
+            let path = observe::crossed(world, spec, &queues(&part.part.path, Direction::Down));
             part.part.observed(&path, &mut observed);
             if let Some(watching) = self.watching {
                 let (access, hello) = (part.part.delay(), part.part.hello());

@@ -22,6 +22,8 @@ mod synchrony;
 mod voice;
 mod waterfall;
 
+use swell_base::Direction;
+
 use super::*;
 use crate::Plan;
 use crate::observe::Outcome;
@@ -178,7 +180,10 @@ fn every_discipline_carries_traffic_and_keeps_the_queue_that_it_should() {
         let used = (down.departed[0] + down.departed[1]) as f64 * 8.0 / down.duration / 20e6;
         assert!((0.6..=1.001).contains(&used), "{qdisc}: {used}");
         assert!(!o.requests.is_empty(), "{qdisc}");
-        let bins = o.bins.iter().filter(|b| b.direction == 1 && b.time >= 4.0);
+        let bins = o
+            .bins
+            .iter()
+            .filter(|b| b.direction == Direction::Down && b.time >= 4.0);
         let (sum, n) = bins.fold((0.0, 0u32), |(sum, n), b| {
             if b.queue_mean.is_nan() {
                 (sum, n)
@@ -325,7 +330,7 @@ fn greedy_connections_fill_their_direction_from_their_start() {
     let up = |from: f64, to: f64| -> u64 {
         o.bins
             .iter()
-            .filter(|b| b.direction == 0 && b.time >= from && b.time < to)
+            .filter(|b| b.direction == Direction::Up && b.time >= from && b.time < to)
             .map(|b| b.departed[1])
             .sum()
     };

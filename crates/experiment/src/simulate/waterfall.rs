@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use swell_base::{Bytes, Dur, Flags, Head, Packet, Tag, Time};
+use swell_base::{Bytes, Direction, Dur, Flags, Head, Packet, Tag, Time};
 use swell_workload::{Outcome, Record, RequestRecord};
 use swell_world::{Parties, Tap};
 
@@ -286,7 +286,7 @@ impl<'w> Chains<'w> {
         access: Dur,
         ways: &'w BTreeMap<Key, Way>,
     ) -> Chains<'w> {
-        let links = [true, false].map(|down| queues(path, down));
+        let links = [Direction::Down, Direction::Up].map(|along| queues(path, along));
         let mut sent = BTreeMap::new();
         let mut to_clients = Vec::new();
         for (&(conn, up), way) in ways {
@@ -493,7 +493,7 @@ impl<'w> Chains<'w> {
     /// packet's last bit left.
     fn at_link(&self, queue: Queue, size: u16, hop: Hopped) -> Option<[Dur; 2]> {
         let link = self.spec.link(queue);
-        let changes = &self.spec.links[queue.link].changes[usize::from(queue.direction)];
+        let changes = &self.spec.links[queue.link].changes[queue.direction];
         let left = hop.left?;
         let delay_at = |at: Time| latest(changes, at, |c| c.delay).unwrap_or(link.delay);
         // When the last bit left follows from the delay, and the delay from when it left. The delay at the far end's

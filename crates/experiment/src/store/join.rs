@@ -211,7 +211,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::run::{Ended, Options, run};
+    use crate::run::{Options, RunOutcome, run};
     use crate::{Plan, Simulator};
 
     const EXPERIMENT: &str = r#"
@@ -249,7 +249,7 @@ duration = "6s"
             shard: None,
         };
         match run(&plan, &Simulator, &options, &|_| {}, &|| false).unwrap() {
-            Ended::Complete(results) => *results,
+            RunOutcome::Complete(results) => *results,
             other => panic!("{other:?}"),
         }
     }
@@ -337,7 +337,7 @@ duration = "6s"
                 &|_| {},
                 &|| false,
             ) {
-                Ok(Ended::Complete(results)) => *results,
+                Ok(RunOutcome::Complete(results)) => *results,
                 other => panic!("{other:?}"),
             }
         };

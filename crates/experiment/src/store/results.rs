@@ -187,14 +187,14 @@ pub(crate) fn write_tables(dir: &Path, runs: &[RunResult]) -> Result<(), StoreEr
 }
 
 /// Foreground, background and replication of a run.
-type Place<'c> = (&'c str, &'c str, u32);
+type RunKey<'c> = (&'c str, &'c str, u32);
 
-fn place_of(cell: &Cell) -> Place<'_> {
+fn place_of(cell: &Cell) -> RunKey<'_> {
     (&cell.foreground, &cell.background, cell.replication)
 }
 
 /// Indices of runs.
-fn places(cells: &[Cell]) -> BTreeMap<Place<'_>, usize> {
+fn places(cells: &[Cell]) -> BTreeMap<RunKey<'_>, usize> {
     let all = cells.iter().enumerate();
     all.map(|(i, cell)| (place_of(cell), i)).collect()
 }

@@ -1,5 +1,7 @@
 //! The columns of every table.
 
+use swell_base::Direction;
+
 use super::table::{Column, Columns, Kind, Row, Value};
 use crate::observe::{
     Bin, Cause, Delay, Estimate, Flow, LinkTotals, MeasureSample, Outcome, PartTotals, Request,
@@ -94,17 +96,13 @@ const fn in_32_bits(column: Column) -> Column {
     }
 }
 
-/// The direction of a link.
-impl Value for u8 {
+impl Value for Direction {
     fn put(&self, values: &mut Columns) {
-        values.put_text(if *self == 0 { "up" } else { "down" });
+        values.put_text(self.name());
     }
-    fn take(values: &mut Columns) -> Option<u8> {
-        match values.take_text().as_str() {
-            "up" => Some(0),
-            "down" => Some(1),
-            _ => None,
-        }
+    fn take(values: &mut Columns) -> Option<Direction> {
+        let name = values.take_text();
+        Direction::BOTH.into_iter().find(|d| d.name() == name)
     }
 }
 

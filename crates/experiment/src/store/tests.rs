@@ -6,6 +6,7 @@ use crate::observe::{
     PartTotals, Request, Scale, Share, Synchrony, Wait,
 };
 use crate::store::results::RunResult;
+use swell_base::Direction;
 
 fn run(background: &str, replication: u32) -> RunResult {
     let x = f64::from(replication) + 0.25;
@@ -36,7 +37,7 @@ fn run(background: &str, replication: u32) -> RunResult {
             bins: vec![Bin {
                 link: "core".into(),
                 time: x,
-                direction: 1,
+                direction: Direction::Down,
                 arrived: [1, 2],
                 arrived_packets: [3, 4],
                 departed: [5, 6],
@@ -46,7 +47,7 @@ fn run(background: &str, replication: u32) -> RunResult {
             }],
             scales: vec![Scale {
                 link: "core".into(),
-                direction: 0,
+                direction: Direction::Up,
                 traffic: "background".into(),
                 quantity: "bytes".into(),
                 octave: 3,
@@ -65,7 +66,7 @@ fn run(background: &str, replication: u32) -> RunResult {
             }],
             links: vec![LinkTotals {
                 link: "core".into(),
-                direction: 0,
+                direction: Direction::Up,
                 rate: 2e7,
                 duration: 60.0,
                 arrived: [1, 2],
@@ -77,7 +78,7 @@ fn run(background: &str, replication: u32) -> RunResult {
             }],
             waits: vec![Wait {
                 link: "core".into(),
-                direction: 1,
+                direction: Direction::Down,
                 traffic: "foreground".into(),
                 from: x,
                 to: x * 1.125,
@@ -87,7 +88,7 @@ fn run(background: &str, replication: u32) -> RunResult {
                 waited: 12.0 * x,
             }],
             delays: vec![Delay {
-                direction: 1,
+                direction: Direction::Down,
                 from: x,
                 to: x * 1.016,
                 packets: 15,
@@ -98,7 +99,7 @@ fn run(background: &str, replication: u32) -> RunResult {
                 link: "core".into(),
                 part: "down".into(),
                 role: "background".into(),
-                direction: 1,
+                direction: Direction::Down,
                 duration: x,
                 arrived: 19,
                 arrived_packets: 20,
@@ -109,7 +110,7 @@ fn run(background: &str, replication: u32) -> RunResult {
             exported: Vec::new(),
             synchrony: vec![Synchrony {
                 link: "core".into(),
-                direction: 0,
+                direction: Direction::Up,
                 flows: 15,
                 events: 16,
                 share: x,

@@ -11,7 +11,7 @@ use super::api::{Change, ClientPart, NewRun, Part, ServerPart};
 use super::clock::Beginning;
 use super::order::{Address, Order, OrderError};
 use super::party::{Attention, Party, Standing};
-use super::remote::{Remote, Way, dial};
+use super::remote::{ConnectVia, Remote, dial};
 use super::rendezvous::{Lobby, Refusals};
 use crate::{Flow, Key};
 
@@ -76,12 +76,12 @@ impl Controller {
         let lobby = lobby(order, &runtime, cancelled)?;
         let party = |address: &Address| -> Result<Party, OrderError> {
             let way = match &lobby {
-                Some(lobby) if address.dials_in => Way::In(Arc::clone(lobby)),
+                Some(lobby) if address.dials_in => ConnectVia::In(Arc::clone(lobby)),
                 _ => {
                     let at = address.at.as_deref().unwrap_or(&address.name);
                     let how = address.dial.clone().unwrap_or_else(|| dial(at));
                     let trust = address.trust.as_ref().unwrap_or(&order.trust);
-                    Way::out([&address.name, at], how, trust)?
+                    ConnectVia::out([&address.name, at], how, trust)?
                 }
             };
             let patience = Duration::from_secs_f64(order.lease.as_secs_f64() / 2.0);

@@ -104,7 +104,7 @@ type Answer = (StatusCode, HeaderMap, Bytes);
 
 /// How to get a connection to an agent.
 #[derive(Clone)]
-pub(super) enum Way {
+pub(super) enum ConnectVia {
     /// The controller opens it.
     Out {
         dial: Dial,
@@ -119,7 +119,7 @@ pub(super) type Sender = SendRequest<Full<Bytes>>;
 
 pub(super) struct Remote {
     pub name: String,
-    way: Way,
+    way: ConnectVia,
     token: String,
     sender: Option<Sender>,
     /// A pending connection attempt, which can outlive the request that started it.
@@ -167,9 +167,13 @@ pub(super) fn request(
         .body(Full::new(body))
 }
 
-impl Way {
+impl ConnectVia {
     /// Connects to the agent `name` at `at` by `dial`.
-    pub fn out([name, at]: [&str; 2], dial: Dial, trust: &Trust) -> Result<Way, RemoteError> {
+    pub fn out(
+        [name, at]: [&str; 2],
+        dial: Dial,
+        trust: &Trust,
+    ) -> Result<ConnectVia, RemoteError> {
         let tls = match tls::anonymous(trust)? {
             Some(config) => {
                 let host = ServerName::try_from(host_of(at).to_owned());
@@ -181,13 +185,13 @@ impl Way {
             }
             None => None,
         };
-        Ok(Way::Out { dial, tls })
+        Ok(ConnectVia::Out { dial, tls })
     }
 }
 
 impl Remote {
     /// The agent `name`.
-    pub fn new(name: &str, way: Way, token: &str) -> Remote {
+    pub fn new(name: &str, way: ConnectVia, token: &str) -> Remote {
         Remote {
             name: name.into(),
             way,
@@ -201,7 +205,7 @@ impl Remote {
 
     /// Whether the agent dials in.
     pub fn dials(&self) -> bool {
-        matches!(self.way, Way::In(_))
+        matches!(self.way, ConnectVia::In(_))
     }
 
     fn away(&self, reason: impl ToString) -> RemoteError {
@@ -213,7 +217,7 @@ impl Remote {
 
     /// A failed exchange on a connection.
     fn broken(&self, error: &hyper::Error) -> RemoteError {
-        let plain = matches!(self.way, Way::Out { tls: None, .. });
+        let plain = matches!(self.way, ConnectVia::Out { tls: None, .. });
         // A TLS server answers plain HTTP with an alert, which is no HTTP.
         if plain && error.is_parse() {
             return self.away(
@@ -226,8 +230,8 @@ impl Remote {
 
     async fn connect(&mut self) -> Result<(), RemoteError> {
         let (dial, tls) = match self.way.clone() {
-            Way::Out { dial, tls } => (dial, tls),
-            Way::In(lobby) => {
+            ConnectVia::Out { dial, tls } => (dial, tls),
+            ConnectVia::In(lobby) => {
                 let taken = lobby.take(&self.name).await;
                 let (sender, from) = taken.ok_or_else(|| self.away("it has not dialled in"))?;
                 self.address = Some(from.ip().to_canonical());

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use swell_traffic::flowlevel::{
-    self, Configurator, Direction, FlowModel, Histogram, Options, Playback, Record, UdpKind,
-    UdpSources,
+    self, Configurator, FlowModel, Histogram, Options, Playback, Record, UdpKind, UdpSources,
+    Uniflow,
 };
 
 use super::*;
@@ -16,7 +16,7 @@ fn model(sessions: [u64; 4]) -> FlowModel {
         ..Options::default()
     });
     for i in 0..300i64 {
-        let seen = Direction {
+        let seen = Uniflow {
             packets: 4,
             bytes: 4_160,
             flags: Some(0x1b),

@@ -10,7 +10,7 @@ use swell_experiment::store::{AgentRow, LiveFlow, write_agents, write_live_flows
 use swell_generate::Flow;
 use swell_generate::agent::{Controller, Order, Standing, TrafficPart};
 
-use super::{Agents, Ended};
+use super::{Agents, EndCause};
 use crate::Error;
 use crate::files::{PROGRESS, write};
 
@@ -215,7 +215,7 @@ impl Keeper {
     /// Writes the remaining data and the manifest. Returns the number of flows.
     pub fn finish(
         mut self,
-        ended: Ended,
+        ended: EndCause,
         agents: &Agents,
         doubts: &[Warning],
     ) -> Result<u64, Error> {
@@ -225,7 +225,7 @@ impl Keeper {
             self.begun.elapsed(),
             &rows(Duration::ZERO, &agents.clients, &agents.servers),
         );
-        let complete = matches!(ended, Ended::Played | Ended::Duration) && written.is_ok();
+        let complete = matches!(ended, EndCause::Played | EndCause::Duration) && written.is_ok();
         self.manifest["complete"] = complete.into();
         self.manifest["ended"] = ended.word().into();
         self.manifest["wall_s"] = self.begun.elapsed().as_secs_f64().into();

@@ -131,7 +131,7 @@ fn offered(model: &FlowModel, wanted: &Wanted) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use swell_traffic::flowlevel::{Configurator, Direction, Options, Record};
+    use swell_traffic::flowlevel::{Configurator, Options, Record, Uniflow};
 
     use super::*;
 
@@ -150,7 +150,7 @@ mod tests {
                 destination_port: 2_000 + i as u16,
                 protocol: 6,
                 header: 52,
-                forward: Direction {
+                forward: Uniflow {
                     packets,
                     bytes: payload + 52 * packets,
                     flags: Some(0x1b),

@@ -267,7 +267,7 @@ fn datagrams_that_were_handed_over_as_one_are_whole_each() {
         assert_eq!(whole, payload);
         // TCP's checksum position, no space for the header, no payload per packet: these are refused, and nothing is
         // shown.
-        let nothing = &mut |_: Wire<'_>| panic!("shown");
+        let nothing = &mut |_: IpPacket<'_>| panic!("shown");
         let wrong = Checksum::Partial {
             start: start as u16,
             offset: 16,

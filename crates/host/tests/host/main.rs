@@ -512,7 +512,8 @@ fn stamps_are_of_their_time(rights: &Rights) {
     }
     for (number, (length, before, after)) in sent.into_iter().enumerate() {
         let mut bytes = 0;
-        let each = &mut |wire: swell_host::Wire<'_>| bytes = wire.header.len() + wire.payload.len();
+        let each =
+            &mut |wire: swell_host::IpPacket<'_>| bytes = wire.header.len() + wire.payload.len();
         assert_eq!(device.read(each).expect("a device can be read"), 1);
         assert_eq!(bytes, 28 + length);
         let stamp = device.stamp().expect("a stamp");

@@ -88,7 +88,7 @@ fn plain(s: &Session) -> Plain {
 
 fn run(talks: &[Talk], ticks: bool) -> (Vec<Session>, Users) {
     let mut users = Users::new(Dur::from_nanos(GROUP), Dur::from_nanos(SESSION), 0);
-    let mut places: Vec<Option<Place>> = vec![None; talks.len()];
+    let mut places: Vec<Option<ConnectionIndex>> = vec![None; talks.len()];
     let mut done = Vec::new();
     for (at, i, step) in steps(talks) {
         let t = &talks[i];

@@ -1,22 +1,22 @@
 //! A link that changes on a schedule.
 //!
 //! Every change takes effect at its own instant, although the link is touched only when packets arrive or leave. The
-//! end of a transmission is computed in advance, across all rate changes until then ([`Wire`]). The queue is replaced
+//! end of a transmission is computed in advance, across all rate changes until then ([`Channel`]). The queue is replaced
 //! between the dequeues before and after the change.
 
 use swell_base::{DropReason, Dur, Packet, Rate, Stream, Time};
 
 use super::{Extra, Link, LinkConfig};
-use crate::pool::Place;
+use crate::channel::Channel;
+use crate::pool::SlotId;
 use crate::qdisc::AnyQdisc;
 use crate::schedule::Timeline;
-use crate::wire::Wire;
 use crate::{Change, Discipline, Loss, LossProcess, Outlet, PacketPool};
 
 /// The additional state of a link that changes.
 #[derive(Clone, Debug)]
 pub(super) struct Varied {
-    wire: Wire,
+    channel: Channel,
     /// Scheduled changes of the queue.
     queues: Timeline,
     exchanged: u64,
@@ -39,7 +39,7 @@ impl Varied {
         let delays = config.changes.iter().filter_map(|c| c.delay);
         let shortest = delays.chain([config.delay]).min().unwrap_or_default();
         (!config.changes.is_empty()).then(|| Varied {
-            wire: Wire::new(config, seed, name),
+            channel: Channel::new(config, seed, name),
             queues: Timeline::new(&config.changes, |c| c.queue.is_some()),
             exchanged: 0,
             discipline: None,
@@ -57,7 +57,7 @@ impl Varied {
     }
 
     /// State of a link that has not changed until now and whose last packet arrives at `last`.
-    fn so_far(wire: Wire, overhead: u16, last: Time, (seed, name): (u64, &str)) -> Varied {
+    fn so_far(channel: Channel, overhead: u16, last: Time, (seed, name): (u64, &str)) -> Varied {
         Varied {
             queues: Timeline::new(&[], |_| false),
             exchanged: 0,
@@ -65,10 +65,10 @@ impl Varied {
             seed,
             name: name.to_owned(),
             overhead,
-            shortest: wire.delay,
+            shortest: channel.delay,
             last,
             marked_before: 0,
-            wire,
+            channel,
         }
     }
 
@@ -77,12 +77,12 @@ impl Varied {
         let (at, change) = self.queues.take(now)?;
         let new = change.queue.as_ref()?;
         // The delay may change at the same instant, or may have changed while nothing was sent.
-        self.wire.reach(at);
+        self.channel.reach(at);
         let outlet = Outlet {
             limit: new.limit,
             rate: new.rate,
             overhead: self.overhead,
-            delay: self.wire.delay,
+            delay: self.channel.delay,
         };
         self.exchanged += 1;
         self.discipline = Some(new.discipline.clone());
@@ -123,9 +123,14 @@ impl Link {
         let extra = self.extra.get_or_insert_default();
         if extra.varied.is_none() {
             let still = || LossProcess::new(Loss::None, Stream::new(seed, name));
-            let wire = Wire::so_far(constant, delay, extra.loss.take().unwrap_or_else(still));
+            let channel = Channel::so_far(constant, delay, extra.loss.take().unwrap_or_else(still));
             let overhead = extra.overhead as u16;
-            extra.varied = Some(Box::new(Varied::so_far(wire, overhead, last, (seed, name))));
+            extra.varied = Some(Box::new(Varied::so_far(
+                channel,
+                overhead,
+                last,
+                (seed, name),
+            )));
             (self.rate, self.per_byte, self.carry) = (0, 0, 0);
         }
         if let Some(varied) = self.varied() {
@@ -135,7 +140,7 @@ impl Link {
                 varied.queues.add(at_once);
             }
             if of_wire {
-                varied.wire.add(now, change);
+                varied.channel.add(now, change);
             }
         }
         Some(at)
@@ -158,7 +163,7 @@ impl Link {
     pub fn rate_at(&self, now: Time) -> Option<Rate> {
         let varied = self.extra.as_deref().and_then(|e| e.varied.as_deref());
         let bps = match varied {
-            Some(varied) => varied.wire.clone().rate_at(self.next_change(now)),
+            Some(varied) => varied.channel.clone().rate_at(self.next_change(now)),
             None => self.rate,
         };
         (bps > 0).then(|| Rate::from_bps(bps))
@@ -171,7 +176,7 @@ impl Link {
         &mut self,
         pool: &mut PacketPool,
         at: Time,
-        place: Place,
+        place: SlotId,
     ) -> Option<Time> {
         // Changes of the queue may have become due since the last transmission began. The packet must enter the queue
         // that is in place now.
@@ -184,7 +189,7 @@ impl Link {
             && free_at <= at
             && let Some(varied) = self.varied()
         {
-            self.free_at = varied.wire.wake(at, free_at);
+            self.free_at = varied.channel.wake(at, free_at);
             self.queue.fall_idle(at);
         }
         if self.free_at == at && self.waiting == 0 && !self.sees_all {
@@ -202,7 +207,7 @@ impl Link {
         &mut self,
         pool: &mut PacketPool,
         now: Time,
-    ) -> Option<(Time, Place)> {
+    ) -> Option<(Time, SlotId)> {
         while self.waiting > 0 {
             let start = self.free_at;
             if self.exchange(pool, start.min(now)) {
@@ -259,17 +264,17 @@ impl Link {
         &mut self,
         pool: &mut PacketPool,
         start: Time,
-        place: Place,
+        place: SlotId,
     ) -> Option<Time> {
         let packet = pool.packet(place);
         let extra = self.extra.as_deref_mut()?;
         extra.begins(start, packet);
         let varied = extra.varied.as_deref_mut()?;
-        let sent = (varied.wire).send(start, u64::from(packet.size) + extra.overhead);
-        let arrival = varied.last.max(sent.end + varied.wire.delay);
+        let sent = (varied.channel).send(start, u64::from(packet.size) + extra.overhead);
+        let arrival = varied.last.max(sent.end + varied.channel.delay);
         self.free_at = match sent.end {
             Time::MAX => Time::MAX,
-            end => varied.wire.ready(end),
+            end => varied.channel.ready(end),
         };
         if !sent.lost {
             varied.last = arrival;

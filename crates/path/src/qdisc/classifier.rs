@@ -38,7 +38,7 @@ impl Classifier {
             }
             Classifier::Hash => {
                 // The two directions are different flows. The 1 is added because index 0 would return the salt itself.
-                let flow = u64::from(packet.flow.0) << 1 | u64::from(packet.way);
+                let flow = u64::from(packet.flow.0) << 1 | packet.from as u64;
                 return (derived(salt, flow + 1) % classes as u64) as usize;
             }
         };
@@ -48,6 +48,8 @@ impl Classifier {
 
 #[cfg(test)]
 mod tests {
+    use swell_base::End;
+
     use super::*;
 
     fn flow(id: u32) -> Head {
@@ -92,7 +94,10 @@ mod tests {
         // 63 degrees of freedom: mean 63, standard deviation 11.2; p = 0.001 at 103.
         assert!((25.0..103.0).contains(&chi2), "{chi2}");
         assert_ne!(counts, count(2));
-        let back = Head { way: 1, ..flow(1) };
+        let back = Head {
+            from: End::Server,
+            ..flow(1)
+        };
         let both = |salt| {
             Classifier::Hash.class(&back, 64, salt) == Classifier::Hash.class(&flow(1), 64, salt)
         };

@@ -6,7 +6,7 @@ use swell_base::{Bytes, DropReason, Dur, Packet, QueueLimit, Rate, Time};
 
 use super::store::Bound;
 use super::{Backlog, Qdisc};
-use crate::pool::Place;
+use crate::pool::SlotId;
 use crate::{Note, PacketPool};
 
 /// First in, first out, with a limit in packets, bytes or time at the link's rate.
@@ -71,7 +71,7 @@ pub(crate) struct PlaceQueue {
 /// The data on a waiting packet that the queue and its caller need. The packet itself may have left the cache.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
-    pub place: Place,
+    pub place: SlotId,
     /// Bytes.
     pub size: u16,
     pub note: Note,
@@ -89,7 +89,7 @@ impl PlaceQueue {
 
     /// Accepts the packet in `place`, or refuses it. A refused packet keeps its slot.
     #[inline]
-    pub fn enqueue(&mut self, pool: &PacketPool, place: Place) -> Result<(), DropReason> {
+    pub fn enqueue(&mut self, pool: &PacketPool, place: SlotId) -> Result<(), DropReason> {
         let packet = pool.packet(place);
         if self.bound.refuses(self.waiting, packet) {
             return Err(DropReason::QueueFull);

@@ -10,7 +10,7 @@ const MOST: u64 = 100_000;
 pub(super) fn rates(file: &File, queue: &Bottleneck) -> Option<Vec<(f64, f64)>> {
     let links = file.links();
     let keys = &links.get(queue.queue.link)?.keys;
-    let direction = usize::from(queue.queue.direction);
+    let direction = queue.queue.direction;
     if keys.directions()[direction].deliveries.is_some() {
         return None;
     }

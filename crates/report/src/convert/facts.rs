@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use swell_base::{Bytes, Dur, QueueLimit};
+use swell_base::{Bytes, Direction, Dur, QueueLimit};
 use swell_experiment::file::{Foreground, Link, Loss, NamedLink, Route};
 use swell_experiment::made_up::MadeUp;
 use swell_experiment::{Backend, Results, Simulator};
@@ -31,7 +31,7 @@ pub(super) fn network(results: &Results) -> NetworkData {
     let drawn = drawn.map_or(0, |[_, down]| down.queue.link);
     let described = |l: &NamedLink| {
         let ways = l.keys.directions();
-        [0, 1].map(|d| {
+        Direction::BOTH.map(|d| {
             let mut parts = link(&ways[d], longest);
             if l.keys.change.iter().any(|c| c.direction.has(d)) {
                 parts.push("changes".into());

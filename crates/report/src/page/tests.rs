@@ -1,6 +1,7 @@
 use super::*;
 use crate::sample;
 use resvg::usvg::roxmltree::Document;
+use swell_base::Direction;
 
 /// Every picture of a page; each must be well-formed on its own.
 fn pictures(page: &str) -> Vec<&str> {
@@ -381,7 +382,7 @@ fn timelines_of_a_picture_are_of_one_replication() {
             condition,
         })
         .collect();
-    let (_, shown) = crate::figures::timeline_charts("", &named, 0, 1).unwrap();
+    let (_, shown) = crate::figures::timeline_charts("", &named, 0, Direction::Down).unwrap();
     assert_eq!(shown.len(), named.len() - 1);
     assert!(
         shown

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use swell_experiment::made_up::MadeUp;
-use swell_experiment::run::{self, Ended, Options};
+use swell_experiment::run::{self, Options, RunOutcome};
 use swell_experiment::{Plan, Results};
 
 const EXPERIMENT: &str = r#"
@@ -66,7 +66,7 @@ fn results_of(text: &str, dir: &Path) -> Results {
         shard: None,
     };
     match run::run(&plan, &MadeUp::default(), &options, &|_| {}, &|| false) {
-        Ok(Ended::Complete(results)) => *results,
+        Ok(RunOutcome::Complete(results)) => *results,
         Ok(_) => panic!("nobody interrupted it"),
         Err(e) => panic!("{e}"),
     }

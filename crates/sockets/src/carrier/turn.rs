@@ -3,7 +3,11 @@
 use super::*;
 
 impl Carrier {
-    pub(super) fn turn(&mut self, until: Time, stop: &AtomicBool) -> Result<Ended, SocketsError> {
+    pub(super) fn turn(
+        &mut self,
+        until: Time,
+        stop: &AtomicBool,
+    ) -> Result<StopReason, SocketsError> {
         let mut news = Vec::with_capacity(NEWS);
         if !self.started {
             self.started = true;
@@ -12,12 +16,12 @@ impl Carrier {
         self.settle();
         loop {
             if stop.load(Ordering::Relaxed) {
-                return Ok(Ended::Stopped);
+                return Ok(StopReason::Stopped);
             }
             let now = self.now();
             let mut behind = self.timers(now.min(until));
             if now >= until && !behind {
-                return Ok(Ended::Time);
+                return Ok(StopReason::Time);
             }
             if now >= self.next_sweep {
                 self.at = now;
@@ -153,17 +157,17 @@ impl Carrier {
             Action::Datagrams(conn, ref open) => self.open_datagrams(worker, conn, open),
             Action::Send(conn, end, n) => {
                 if let Some(slot) = self.find(worker, conn, Kind::Tcp) {
-                    self.send(slot, end as usize, n);
+                    self.send(slot, end, n);
                 }
             }
             Action::SendDatagram(conn, end, n) => {
                 if let Some(slot) = self.find(worker, conn, Kind::Datagrams) {
-                    self.send_datagram(slot, end as usize, n);
+                    self.send_datagram(slot, end, n);
                 }
             }
             Action::Close(conn, end) => {
                 if let Some(slot) = self.find(worker, conn, Kind::Tcp) {
-                    self.close(slot, end as usize);
+                    self.close(slot, end);
                 }
             }
             Action::Abort(conn) => {
@@ -183,7 +187,7 @@ impl Carrier {
             }
             Action::Unsent(conn, end) => {
                 let slot = self.find(worker, conn, Kind::Tcp);
-                let unsent = slot.map_or(0, |slot| self.unsent(slot, end as usize));
+                let unsent = slot.map_or(0, |slot| self.unsent(slot, end));
                 self.post(worker, Event::Unsent(conn, end, unsent));
             }
         }

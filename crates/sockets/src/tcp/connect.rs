@@ -1,6 +1,7 @@
 //! Opening connections: listeners, connecting, accepting, and socket options.
 
 use super::*;
+use swell_base::{End, Side};
 
 impl Carrier {
     pub(crate) fn connect(&mut self, worker: u32, conn: Conn, open: &Open) {
@@ -17,7 +18,7 @@ impl Carrier {
             Ok(()) => {}
             Err(error) => {
                 self.failed(error);
-                self.lost(slot, 0);
+                self.lost(slot, End::Client);
             }
         }
     }
@@ -27,7 +28,7 @@ impl Carrier {
         let (worker, client_side) = (s.worker, s.client_side);
         let index = self.listener(worker, client_side.other(), to.is_ipv6())?;
         let port = self.listeners[index as usize].port;
-        let side = &mut self.sides[client_side as usize];
+        let side = &mut self.sides[client_side];
         let socket = side.sockets.socket(family(from), SocketType::STREAM)?;
         let fd = socket.as_fd();
         let settings = &self.workers[worker as usize].settings;
@@ -47,7 +48,7 @@ impl Carrier {
         self.slots.at(slot).port = local.port();
         // The kernel does not assign the same port twice for a pair of addresses.
         self.waiting.insert((plain(local), to), slot);
-        self.watch(fd, slot, 0)?;
+        self.watch(fd, slot, End::Client)?;
         self.slots.at(slot).ends[0].fd = Some(socket);
         self.listeners[index as usize].begun += 1;
         if self.listeners[index as usize].begun >= BURST {
@@ -58,7 +59,7 @@ impl Carrier {
 
     /// Registers a socket edge-triggered. With level triggering, an end that has seen the peer's close would report
     /// events endlessly, and waiting for buffer space would need a system call each time.
-    pub(crate) fn watch(&self, fd: BorrowedFd<'_>, slot: u32, end: usize) -> Result<()> {
+    pub(crate) fn watch(&self, fd: BorrowedFd<'_>, slot: u32, end: End) -> Result<()> {
         let what = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let token = epoll::EventData::new_u64(self.slots.token(slot, end));
         epoll::add(&self.epoll, fd, token, what)
@@ -158,23 +159,26 @@ impl Carrier {
             return;
         }
         // A connection is accepted only after the client completed the handshake.
-        self.connected(slot, 0);
+        self.connected(slot, End::Client);
         let (cap, worker) = (self.slots.peek(slot).caps[1], self.slots.peek(slot).worker);
         let settings = &self.workers[worker as usize].settings;
-        if let Err(error) = settings.choose(fd).and_then(|()| self.watch(fd, slot, 1)) {
+        if let Err(error) = settings
+            .choose(fd)
+            .and_then(|()| self.watch(fd, slot, End::Server))
+        {
             self.failed(error);
             self.slots.at(slot).ends[1].fd = Some(socket);
-            self.lost(slot, 1);
+            self.lost(slot, End::Server);
             return;
         }
         if cap != 0 && cap_window(fd, cap).is_err() {
             self.counts.windows_not_capped += 1;
         }
         self.slots.at(slot).ends[1].fd = Some(socket);
-        self.connected(slot, 1);
+        self.connected(slot, End::Server);
     }
 
-    pub(crate) fn connected(&mut self, slot: u32, end: usize) {
+    pub(crate) fn connected(&mut self, slot: u32, end: End) {
         let s = self.slots.at(slot);
         let half = &mut s.ends[end];
         if half.has(bits::CONNECTED | bits::DEAD) {
@@ -188,7 +192,7 @@ impl Carrier {
         {
             self.counts.acknowledgements_by_looking += 1;
         }
-        self.post(worker, Event::Connected(conn, who(end)));
+        self.post(worker, Event::Connected(conn, end));
         self.flush(slot, end);
     }
 }

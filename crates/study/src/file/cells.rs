@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use rhai::{Array, Dynamic, Map, Scope};
 use serde_json::Value;
-use swell_base::{Code, Severity, Warning};
+use swell_base::{Code, Direction, Severity, Warning};
 use swell_experiment::file::Bottleneck;
 use swell_experiment::observe::{Bin, Cell, LinkTotals, Observations, Wait};
 use swell_experiment::run::grid::{self, Columns, Task};
-use swell_experiment::run::{self, Ended, Options};
+use swell_experiment::run::{self, Options, RunOutcome};
 use swell_experiment::{Backend as _, Plan, Simulator, file};
 
 use super::compiled::{Compiled, Measurement, scope};
@@ -141,7 +141,7 @@ fn measured_first(
         shard: None,
     };
     match run::run(plan, &Simulator, &options, &|_| {}, stop) {
-        Ok(Ended::Complete(mut results)) if !results.runs.is_empty() => {
+        Ok(RunOutcome::Complete(mut results)) if !results.runs.is_empty() => {
             // Those of the measurement, for example of a load that was missed. Those of inputs are known from the plan,
             // and what the plan of a single run lacks, the study may have.
             let of_inputs: Vec<&Code> = (plan.facts())
@@ -233,7 +233,7 @@ fn facts(plan: &Plan) -> Facts {
         warmup: run.warmup.as_secs_f64(),
         seconds: run.duration.as_secs_f64(),
         width: run.bins.as_secs_f64(),
-        delays: [0, 1].map(|d| link.map_or(0.0, |l| l.directions[d].delay.as_secs_f64())),
+        delays: Direction::BOTH.map(|d| link.map_or(0.0, |l| l.directions[d].delay.as_secs_f64())),
         waits: run.keep.waits,
         synchrony: run.keep.synchrony,
         records: run.keep.records.is_some(),
@@ -302,7 +302,7 @@ pub(super) fn seen_measures(
 /// Made-up tables of a short run with little traffic, and its length in seconds.
 pub(super) fn made_up(group: &Group) -> (Tables, f64) {
     let mut observed = Observations::default();
-    for direction in 0..2 {
+    for direction in Direction::BOTH {
         observed.links.push(LinkTotals {
             direction,
             rate: 1e6,

@@ -6,7 +6,7 @@ use swell_experiment::file::Problems;
 
 use super::compiled::Compiled;
 use super::format::{Claim, Column, StudyFile};
-use super::origin::Place;
+use super::origin::TableLocation;
 use super::reference::Numbers;
 use super::results::{self, Views};
 use super::script::{self, Trouble};
@@ -194,7 +194,7 @@ pub(super) fn rehearse(compiled: &Compiled, numbers: &Numbers) -> Result<(), Pro
     Ok(())
 }
 
-fn check(engine: &Engine, claim: &Claim, place: &Place) -> Result<(), Problems> {
+fn check(engine: &Engine, claim: &Claim, place: &TableLocation) -> Result<(), Problems> {
     match decide(engine, claim) {
         Err((key, Trouble::Wrong(why))) => Err(place.problem(key, &why)),
         _ => Ok(()),

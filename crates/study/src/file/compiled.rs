@@ -10,7 +10,7 @@ use swell_experiment::store::Measured;
 
 use super::captures;
 use super::format::{Claim, Scalar, StudyFile};
-use super::origin::{Origin, Place};
+use super::origin::{Origin, TableLocation};
 use super::script;
 
 /// Measured rates of backgrounds, by name.
@@ -48,7 +48,7 @@ pub(super) struct Compiled {
     pub measures: Vec<AST>,
     /// User functions for expressions about numbers of runs.
     pub functions: AST,
-    pub claims: Vec<(Claim, Place)>,
+    pub claims: Vec<(Claim, TableLocation)>,
     /// The name of the study file in messages, and its text.
     pub origin: Arc<Origin>,
     /// Captures that were read.
@@ -68,7 +68,7 @@ impl Compiled {
     }
 
     /// A table of the study file.
-    pub(super) fn place(&self, key: String) -> Place {
+    pub(super) fn place(&self, key: String) -> TableLocation {
         self.origin.place(key)
     }
 }

@@ -9,7 +9,7 @@ use super::asked::{Asked, Which};
 use super::compiled::Compiled;
 use super::format::{By, Column, Figure, StudyFile};
 use super::lists;
-use super::origin::Place;
+use super::origin::TableLocation;
 use super::reference::Row;
 use super::script::{self, Trouble};
 use super::source::{Source, Wrong, chosen};
@@ -126,7 +126,7 @@ pub(super) fn rehearse(source: &Source<'_>) -> Result<(), Problems> {
 }
 
 /// Rejects keys that have no effect in a figure of points, which has its own x.
-fn beside_points(place: &Place, figure: &Figure) -> Result<(), Problems> {
+fn beside_points(place: &TableLocation, figure: &Figure) -> Result<(), Problems> {
     let keys = [
         ("x", figure.x.is_some()),
         ("at", figure.at.is_some()),
@@ -146,7 +146,7 @@ fn beside_points(place: &Place, figure: &Figure) -> Result<(), Problems> {
 
 /// Checks that the named lines and columns exist.
 fn named(
-    place: &Place,
+    place: &TableLocation,
     study: &StudyFile,
     lines: Option<&Vec<String>>,
     columns: Option<&Vec<String>>,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use swell_base::{Code, Warning};
-use swell_experiment::run::grid::{self, Ended, Grid, GridError, Options, Progress};
+use swell_experiment::run::grid::{self, Grid, GridError, GridOutcome, Options, Progress};
 
 use super::cells::{self, FileCell};
 use super::compiled::Compiled;
@@ -124,7 +124,7 @@ impl FileStudy {
         options: &Options,
         progress: &(dyn Fn(Progress) + Sync),
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Ended, GridError> {
+    ) -> Result<GridOutcome, GridError> {
         if self.is_of_hosts() {
             return Err(GridError::Run {
                 key: self.name().to_owned(),

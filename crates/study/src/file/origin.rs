@@ -13,12 +13,12 @@ pub(super) struct Origin {
 
 /// A TOML table in a source text.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct TableLocation {
     origin: Arc<Origin>,
     key: String,
 }
 
-impl Place {
+impl TableLocation {
     /// What is wrong with one of its keys.
     pub(super) fn problem(&self, key: &str, why: &str) -> Problems {
         let key = format!("{}.{key}", self.key);
@@ -48,8 +48,8 @@ impl Origin {
     }
 
     /// One of its tables.
-    pub(super) fn place(self: &Arc<Origin>, key: String) -> Place {
-        Place {
+    pub(super) fn place(self: &Arc<Origin>, key: String) -> TableLocation {
+        TableLocation {
             origin: Arc::clone(self),
             key,
         }

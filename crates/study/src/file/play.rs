@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use swell_experiment::file;
-use swell_experiment::run::grid::{Ended, Grid, GridError, Options, Progress, Task};
+use swell_experiment::run::grid::{Grid, GridError, GridOutcome, Options, Progress, Task};
 
 use super::bench::{Bench, Bencher};
 use super::cells::{self, FileCell};
@@ -95,7 +95,7 @@ impl FileStudy {
         options: &Options,
         progress: &(dyn Fn(Progress) + Sync),
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Ended, GridError> {
+    ) -> Result<GridOutcome, GridError> {
         let compiled = &*self.compiled;
         let is_late = |g: &&Arc<Group>| !compiled.file.line[g.line].late.is_empty();
         let (later, first): (Vec<&Arc<Group>>, Vec<_>) = self.groups.iter().partition(is_late);
@@ -114,7 +114,7 @@ impl FileStudy {
         };
         let first: Vec<Arc<Group>> = first.into_iter().cloned().collect();
         let found = match run(&first, &alone)? {
-            Ended::Complete(numbers) => numbers,
+            GridOutcome::Complete(numbers) => numbers,
             other => return Ok(other),
         };
         let ours = Numbers::ours(compiled, &first, seeds, &found);
@@ -127,7 +127,7 @@ impl FileStudy {
         });
         let resolved: Vec<Arc<Group>> = resolved.collect::<Result<_, _>>()?;
         if resolved.is_empty() {
-            return Ok(Ended::Complete(found));
+            return Ok(GridOutcome::Complete(found));
         }
         // The second pass has all lines, so that their plan is whole. The results of the first are in the table.
         let more = Options {

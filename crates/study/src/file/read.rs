@@ -13,7 +13,7 @@ use super::error::StudyError;
 use super::facade::{FileStudy, Overrides};
 use super::format::{Claim, ClaimsFile, Column, Line, StudyFile};
 use super::group::Group;
-use super::origin::{Origin, Place};
+use super::origin::{Origin, TableLocation};
 use super::reference::{self, Numbers};
 use super::results::Views;
 use super::script::{self, Trouble};
@@ -246,8 +246,8 @@ fn gathered(
     study: &mut StudyFile,
     origin: &Arc<Origin>,
     texts: &Texts,
-) -> Result<Vec<(Claim, Place)>, StudyError> {
-    let placed = |claims: Vec<Claim>, from: &Arc<Origin>| -> Vec<(Claim, Place)> {
+) -> Result<Vec<(Claim, TableLocation)>, StudyError> {
+    let placed = |claims: Vec<Claim>, from: &Arc<Origin>| -> Vec<(Claim, TableLocation)> {
         let each = claims.into_iter().enumerate();
         each.map(|(i, claim)| (claim, from.place(format!("claim[{i}]"))))
             .collect()

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rhai::{Array, Dynamic, Engine, ImmutableString};
+use swell_base::Direction;
 use swell_experiment::observe::{
     Bin, Flow, Observations, Outcome, Request, Scale, Synchrony, Wait,
 };
@@ -18,8 +19,8 @@ const PACKET: f64 = 1500.0;
 /// The tables of a run.
 #[derive(Clone)]
 pub(super) struct Tables {
-    pub up: Direction,
-    pub down: Direction,
+    pub up: DirectionView,
+    pub down: DirectionView,
     pub requests: Requests,
     pub flows: Flows,
     pub measures: Measures,
@@ -53,26 +54,26 @@ impl Tables {
         let records = Records::new(records, facts.seconds);
         let [mut up, mut down] = [Vec::new(), Vec::new()];
         for bin in observed.bins {
-            if bin.direction == 0 {
+            if bin.direction == Direction::Up {
                 &mut up
             } else {
                 &mut down
             }
             .push(bin);
         }
-        let rate = |d: u8| {
+        let rate = |d: Direction| {
             let link = observed.links.iter().find(|l| l.direction == d);
             link.map_or(f64::NAN, |l| l.rate)
         };
         let waits = facts.waits.then(|| Arc::new(observed.waits));
         let scales = Arc::new(observed.scales);
-        let synchrony = |d: u8| {
+        let synchrony = |d: Direction| {
             let found = observed.synchrony.iter().find(|s| s.direction == d);
             facts
                 .synchrony
                 .then(|| found.cloned().unwrap_or_else(nothing))
         };
-        let way = |d: u8, bins| Direction {
+        let way = |d: Direction, bins| DirectionView {
             bins: Arc::new(bins),
             width: facts.width,
             from: facts.warmup,
@@ -80,15 +81,15 @@ impl Tables {
             to: facts.seconds,
             end: facts.seconds,
             rate: rate(d),
-            delay: facts.delays[usize::from(d)],
-            number: d,
+            delay: facts.delays[d],
+            direction: d,
             waits: waits.clone(),
             synchrony: synchrony(d),
             scales: Arc::clone(&scales),
         };
         Tables {
-            up: way(0, up),
-            down: way(1, down),
+            up: way(Direction::Up, up),
+            down: way(Direction::Down, down),
             requests: Requests {
                 rows: Arc::new(observed.requests),
             },
@@ -101,7 +102,7 @@ impl Tables {
 
 /// One direction of the bottleneck, restricted to an interval of time.
 #[derive(Clone)]
-pub(super) struct Direction {
+pub(super) struct DirectionView {
     bins: Arc<Vec<Bin>>,
     pub width: f64,
     from: f64,
@@ -112,8 +113,8 @@ pub(super) struct Direction {
     pub rate: f64,
     /// Propagation, seconds.
     pub delay: f64,
-    /// 0 = up, 1 = down.
-    pub number: u8,
+    /// Which direction.
+    pub direction: Direction,
     /// Waiting times in both directions, if they are kept.
     waits: Option<Arc<Vec<Wait>>>,
     /// Loss synchrony, if it is kept.
@@ -126,7 +127,7 @@ pub(super) struct Direction {
 fn nothing() -> Synchrony {
     Synchrony {
         link: "".into(),
-        direction: 0,
+        direction: Direction::Up,
         flows: 0,
         events: 0,
         share: f64::NAN,
@@ -136,7 +137,7 @@ fn nothing() -> Synchrony {
     }
 }
 
-impl Direction {
+impl DirectionView {
     /// The bins that begin in [`from`, `to`). Bin times are sums of widths, so a tolerance of 1e-9 s absorbs rounding.
     pub(super) fn bins(&self) -> impl Iterator<Item = &Bin> {
         let inside = |b: &&Bin| b.time >= self.from - 1e-9 && b.time < self.to - 1e-9;
@@ -152,15 +153,15 @@ impl Direction {
         self.from == self.warmup && self.to == self.end
     }
 
-    fn before(&self, seconds: f64) -> Direction {
-        Direction {
+    fn before(&self, seconds: f64) -> DirectionView {
+        DirectionView {
             to: seconds.min(self.to),
             ..self.clone()
         }
     }
 
-    fn after(&self, seconds: f64) -> Direction {
-        Direction {
+    fn after(&self, seconds: f64) -> DirectionView {
+        DirectionView {
             from: seconds.max(0.0),
             ..self.clone()
         }
@@ -223,7 +224,7 @@ impl Direction {
         }
         let traffic = if background { "background" } else { "all" };
         let mine = (self.scales.iter()).filter(|s| {
-            (s.direction, &*s.traffic, &*s.quantity) == (self.number, traffic, "bytes")
+            (s.direction, &*s.traffic, &*s.quantity) == (self.direction, traffic, "bytes")
         });
         let off = |s: &&Scale| (s.timescale / seconds).log2().abs();
         let nearest = mine.min_by(|a, b| off(a).total_cmp(&off(b)));
@@ -233,7 +234,7 @@ impl Direction {
     }
 
     fn register(engine: &mut Engine) {
-        type D = Direction;
+        type D = DirectionView;
         fn both<T: Into<f64>>(of: [T; 2]) -> f64 {
             let [a, b] = of.map(Into::into);
             a + b
@@ -301,7 +302,7 @@ impl Direction {
 }
 
 fn together(
-    way: &Direction,
+    way: &DirectionView,
     number: fn(&Synchrony) -> f64,
 ) -> Result<f64, Box<rhai::EvalAltResult>> {
     let known = way.synchrony().map(number);
@@ -309,7 +310,7 @@ fn together(
 }
 
 pub(super) fn energy(
-    way: &Direction,
+    way: &DirectionView,
     background: bool,
     seconds: f64,
 ) -> Result<f64, Box<rhai::EvalAltResult>> {
@@ -437,7 +438,7 @@ impl Flows {
 
 /// Registers the types with the expression engine.
 pub(super) fn register(engine: &mut Engine) {
-    Direction::register(engine);
+    DirectionView::register(engine);
     Requests::register(engine);
     Flows::register(engine);
     values::register(engine);

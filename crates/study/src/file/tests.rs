@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use swell_base::Code;
-use swell_experiment::run::grid::{Ended, GridError, Options};
+use swell_experiment::run::grid::{GridError, GridOutcome, Options};
 
 use super::*;
 use crate::Study;
@@ -326,8 +326,8 @@ fn a_run_is_what_the_simulator_makes_of_the_resolved_experiment() {
         shard: None,
     };
     let numbers = || match study.run(&options, &|_| {}, &|| false).unwrap() {
-        Ended::Complete(numbers) => numbers,
-        Ended::Interrupted { .. } | Ended::Shard { .. } => Vec::new(),
+        GridOutcome::Complete(numbers) => numbers,
+        GridOutcome::Interrupted { .. } | GridOutcome::Shard { .. } => Vec::new(),
     };
     let ours = numbers();
     // Columns x (2 + 1) x seeds; the second time, they come from the table.
@@ -433,7 +433,7 @@ fn arrived_beside(background: &str) -> f64 {
         fresh: false,
         shard: None,
     };
-    let Ended::Complete(numbers) = study.run(&options, &|_| {}, &|| false).unwrap() else {
+    let GridOutcome::Complete(numbers) = study.run(&options, &|_| {}, &|| false).unwrap() else {
         panic!("nobody stopped it");
     };
     numbers[1][0]

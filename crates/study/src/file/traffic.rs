@@ -1,32 +1,26 @@
 //! The view that expressions have of the foreground or background in one direction of the bottleneck.
 
 use rhai::{Array, Dynamic, Engine};
+use swell_base::Tag;
 use swell_experiment::observe::{Bin, Wait};
 
 use super::script;
-use super::tables::{self, Direction};
+use super::tables::{self, DirectionView};
 
 /// Maximum number of points of a series: more than a picture has pixels, far fewer than the limit on lists.
 const SERIES: usize = 2000;
 
-/// Foreground or background.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    Foreground,
-    Background,
-}
-
 /// The packets of one side in one direction.
 #[derive(Clone)]
 pub(super) struct Traffic {
-    way: Direction,
-    side: Side,
+    way: DirectionView,
+    side: Tag,
 }
 
 type Answer<T> = Result<T, Box<rhai::EvalAltResult>>;
 
 impl Traffic {
-    pub(super) fn of(way: &Direction, side: Side) -> Traffic {
+    pub(super) fn of(way: &DirectionView, side: Tag) -> Traffic {
         Traffic {
             way: way.clone(),
             side,
@@ -40,11 +34,11 @@ impl Traffic {
     /// The rows of the table of waiting times for this side and direction.
     fn rows(&self) -> Answer<impl Iterator<Item = &Wait>> {
         let name = match self.side {
-            Side::Foreground => "foreground",
-            Side::Background => "background",
+            Tag::Foreground => "foreground",
+            Tag::Background => "background",
         };
         let all = self.way.waits().or_else(script::wrong)?;
-        let mine = move |w: &&Wait| w.direction == self.way.number && w.traffic == name;
+        let mine = move |w: &&Wait| w.direction == self.way.direction && w.traffic == name;
         Ok(all.iter().filter(mine))
     }
 
@@ -102,8 +96,8 @@ impl Traffic {
     /// As `energy` of the direction. The foreground's is not kept.
     fn energy(&self, seconds: f64) -> Answer<f64> {
         match self.side {
-            Side::Background => tables::energy(&self.way, true, seconds),
-            Side::Foreground => script::wrong(
+            Tag::Background => tables::energy(&self.way, true, seconds),
+            Tag::Foreground => script::wrong(
                 "energies are known of everything (up.energy) and of the background (up.background.energy)",
             ),
         }
@@ -145,10 +139,10 @@ fn point(x: f64, y: f64) -> Dynamic {
 /// Registers the traffic of a direction with the expression engine.
 pub(super) fn register(engine: &mut Engine) {
     type T = Traffic;
-    type D = Direction;
+    type D = DirectionView;
     engine
-        .register_get("foreground", |d: &mut D| Traffic::of(d, Side::Foreground))
-        .register_get("background", |d: &mut D| Traffic::of(d, Side::Background))
+        .register_get("foreground", |d: &mut D| Traffic::of(d, Tag::Foreground))
+        .register_get("background", |d: &mut D| Traffic::of(d, Tag::Background))
         .register_type_with_name::<T>("traffic")
         .register_get("arrived", |t: &mut T| t.count(|b| b.arrived_packets))
         .register_get("dropped", |t: &mut T| t.count(|b| b.dropped))

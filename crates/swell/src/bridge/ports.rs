@@ -19,14 +19,14 @@ const MOST: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Port {
     /// Where it is.
-    pub place: Place,
+    pub place: AttachmentPoint,
     /// Its name.
     pub interface: String,
 }
 
 /// A place in the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AttachmentPoint {
     /// The clients' end of the foreground's path.
     Left,
     /// Its other end.
@@ -35,13 +35,13 @@ pub(crate) enum Place {
     Of(String, bool),
 }
 
-impl Display for Place {
+impl Display for AttachmentPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = |right: &bool| if *right { "right" } else { "left" };
         match self {
-            Place::Left => f.write_str("left"),
-            Place::Right => f.write_str("right"),
-            Place::Of(link, right) => write!(f, "{link}:{}", side(right)),
+            AttachmentPoint::Left => f.write_str("left"),
+            AttachmentPoint::Right => f.write_str("right"),
+            AttachmentPoint::Of(link, right) => write!(f, "{link}:{}", side(right)),
         }
     }
 }
@@ -62,7 +62,7 @@ impl FromStr for Port {
             return Err(wrong());
         }
         Ok(Port {
-            place: Place::Of(link.into(), right),
+            place: AttachmentPoint::Of(link.into(), right),
             interface: interface.into(),
         })
     }
@@ -98,9 +98,9 @@ pub(super) fn layout(
     let path = network.spec.foreground_path();
     let outer = ends(&path).ok_or_else(|| Fail::failed("the foreground has no path"))?;
     let end = |port: &Port| match &port.place {
-        Place::Left => Ok(outer[0]),
-        Place::Right => Ok(outer[1]),
-        Place::Of(name, right) => {
+        AttachmentPoint::Left => Ok(outer[0]),
+        AttachmentPoint::Right => Ok(outer[1]),
+        AttachmentPoint::Of(name, right) => {
             let link = links.iter().position(|l| l == name);
             let link = link.ok_or_else(|| {
                 let (message, hint) = unknown_name("link", name, &links);
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_port_names_a_link_its_end_and_an_interface() {
         let port: Port = "a.b-1:right=veth=0:1".parse().unwrap();
-        assert_eq!(port.place, Place::Of("a.b-1".into(), true));
+        assert_eq!(port.place, AttachmentPoint::Of("a.b-1".into(), true));
         assert_eq!(port.interface, "veth=0:1");
         assert_eq!(port.place.to_string(), "a.b-1:right");
         for wrong in ["", "a", "a=b", "a:up=b", ":left=b", "a:left=", "a:left"] {
@@ -224,17 +224,23 @@ mod tests {
 
     #[test]
     fn an_interface_is_in_one_place() {
-        let at = |place: Place, interface: &str| Port {
+        let at = |place: AttachmentPoint, interface: &str| Port {
             place,
             interface: interface.into(),
         };
-        let (a, b) = (at(Place::Left, "a"), at(Place::Right, "b"));
+        let (a, b) = (
+            at(AttachmentPoint::Left, "a"),
+            at(AttachmentPoint::Right, "b"),
+        );
         assert!(check_names(&[a.clone(), b.clone()]).is_ok());
         let twice = check_names(&[a.clone(), b.clone(), a.clone()]).unwrap_err();
         assert!(twice.message.contains("a is given twice (left)"), "{twice}");
-        let both = check_names(&[a, b, at(Place::Of("x".into(), true), "b")]).unwrap_err();
+        let both =
+            check_names(&[a, b, at(AttachmentPoint::Of("x".into(), true), "b")]).unwrap_err();
         assert!(both.message.contains("(right and x:right)"), "{both}");
-        let many: Vec<Port> = (0..257).map(|i| at(Place::Left, &i.to_string())).collect();
+        let many: Vec<Port> = (0..257)
+            .map(|i| at(AttachmentPoint::Left, &i.to_string()))
+            .collect();
         assert!(check_names(&many[1..]).is_ok() && check_names(&many).is_err());
     }
 }

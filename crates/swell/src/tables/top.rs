@@ -2,6 +2,7 @@
 
 use super::list;
 use crate::control::{Answer, since};
+use swell_base::Direction;
 
 /// Maximum number of flows shown, about a screen.
 const MOST: usize = 40;
@@ -14,12 +15,12 @@ pub(crate) fn top(before: &Answer, now: &Answer) -> String {
         "{}: {:.0} s, late by {:.0} us (p99)\n",
         now.title, now.at, now.late_us
     );
-    for (way, name) in ["up", "down"].into_iter().enumerate() {
+    for way in Direction::BOTH {
         let carried =
             [0, 1].map(|who| mbit(now.carried[way][who].saturating_sub(before.carried[way][who])));
         let dropped = now.dropped[way].saturating_sub(before.dropped[way]);
         text += &format!(
-            "{name:5} {:8.2} Mbit/s of the programs, {:8.2} of the background, {dropped} packets dropped\n",
+            "{way:5} {:8.2} Mbit/s of the programs, {:8.2} of the background, {dropped} packets dropped\n",
             carried[0], carried[1]
         );
     }

@@ -23,10 +23,9 @@ pub(crate) fn summary(results: &Results, exits: &[Exit], conditions: &[Condition
     }
     for run in &results.runs {
         for link in run.observed.links.iter().rev() {
-            let way = if link.direction == 0 { "up" } else { "down" };
             let way = match results.experiment.links().len() {
-                1 => way.to_owned(),
-                _ => format!("{} {way}", link.link),
+                1 => link.direction.to_string(),
+                _ => format!("{} {}", link.link, link.direction),
             };
             let bins = run.observed.bins.iter();
             let bins = bins.filter(|b| {

@@ -7,25 +7,28 @@ fn read(text: &str) -> Result<Threshold, Unreadable> {
 #[test]
 fn thresholds_read() {
     let t = read("p95.slowdown.high > 1.5").unwrap();
-    assert_eq!((t.of.clone(), t.end), (Of::Slowdown(3), End::High));
+    assert_eq!((t.of.clone(), t.end), (Of::Slowdown(3), IntervalEnd::High));
     assert!(t.holds(1.6) && t.holds(f64::INFINITY) && !t.holds(1.5));
     let named = read("my:back:p50.seconds<=0.25").unwrap();
     assert_eq!(named.name.as_deref(), Some("my:back"));
-    assert!(named.holds(0.25) && !named.holds(0.26) && named.end == End::Value);
+    assert!(named.holds(0.25) && !named.holds(0.26) && named.end == IntervalEnd::Value);
     let of = |text: &str| read(text).map(|own| (own.of, own.end)).unwrap();
     let p99 = || "p99".to_owned();
-    assert_eq!(of("p99.value > 5"), (Of::Value(p99(), None), End::Value));
+    assert_eq!(
+        of("p99.value > 5"),
+        (Of::Value(p99(), None), IntervalEnd::Value)
+    );
     assert_eq!(
         of("p99.ratio.high > 5"),
-        (Of::Ratio(p99(), None), End::High)
+        (Of::Ratio(p99(), None), IntervalEnd::High)
     );
     assert_eq!(
         of("x:frame rate.p5.value.low < 24"),
-        (Of::Value("frame rate".into(), Some(0.05)), End::Low)
+        (Of::Value("frame rate".into(), Some(0.05)), IntervalEnd::Low)
     );
     assert_eq!(
         of("v1.2 errors.ratio.value > 2"),
-        (Of::Ratio("v1.2 errors".into(), None), End::Value)
+        (Of::Ratio("v1.2 errors".into(), None), IntervalEnd::Value)
     );
 }
 

@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(change.at, Dur::from_millis(10_000));
         assert_eq!(change.rate.map(|r| r.bps()), Some(5_000_000));
         assert_eq!(change.loss, Some(Loss::Independent { p: 0.01 }));
-        assert!(change.qdisc.is_some() && !change.direction.has(0));
+        assert!(change.qdisc.is_some() && !change.direction.has(swell_base::Direction::Up));
         for wrong in [
             "rate=5Mbit",
             "at=10s speed=1",

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 
-use swell_base::Rate;
+use swell_base::{Direction, Rate};
 use swell_emulate::Snapshot;
 use swell_experiment::Plan;
 
@@ -61,11 +61,11 @@ pub(crate) fn rates(plan: &Plan) -> [Rate; 2] {
     let link = slowest.map_or(0, |[_, down]| down.queue.link);
     let links = plan.links();
     let link = links.get(link);
-    [0, 1].map(|d| link.map_or(Rate::default(), |l| l.directions[d].rate))
+    Direction::BOTH.map(|d| link.map_or(Rate::default(), |l| l.directions[d].rate))
 }
 
 fn text(then: &Snapshot, now: &Snapshot, seconds: f64, rates: [Rate; 2]) -> String {
-    let way = |d: usize| {
+    let way = |d: Direction| {
         let mbit = |who: usize| {
             let bytes = now.carried[d][who].saturating_sub(then.carried[d][who]);
             bytes as f64 * 8.0 / seconds / 1e6
@@ -73,7 +73,8 @@ fn text(then: &Snapshot, now: &Snapshot, seconds: f64, rates: [Rate; 2]) -> Stri
         let both = mbit(0) + mbit(1);
         (both / rates[d].as_mbit() * 100.0, mbit(0), both)
     };
-    let ((down, own_down, all_down), (up, own_up, all_up)) = (way(1), way(0));
+    let ((down, own_down, all_down), (up, own_up, all_up)) =
+        (way(Direction::Down), way(Direction::Up));
     let parts = [
         format!("down {down:3.0} % (yours {own_down:.1} of {all_down:.1})"),
         format!("up {up:3.0} % ({own_up:.1} of {all_up:.1} Mbit/s)"),

@@ -38,7 +38,7 @@ fn fly(board: &mut Scoreboard, i: u64, now: Time) {
         seq: 10 * i,
         sent_at: now,
         len: 10,
-        place: Place::Flying,
+        place: SegmentState::Flying,
         resent: false,
         fin: false,
     };

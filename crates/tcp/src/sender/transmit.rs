@@ -4,7 +4,7 @@ use swell_base::{Dur, Time};
 
 use super::{Out, Phase, Sender, Timer};
 use crate::Config;
-use crate::scoreboard::{Place, Record};
+use crate::scoreboard::{Record, SegmentState};
 
 impl Sender {
     /// The next segment that may be sent now, by the full path. See [`sends_briskly`](Self::sends_briskly) for the
@@ -167,7 +167,7 @@ impl Sender {
             seq: self.nxt,
             sent_at: now,
             len,
-            place: Place::Flying,
+            place: SegmentState::Flying,
             resent: false,
             fin,
         };

@@ -5,7 +5,7 @@
 //! use swell_traffic::flowlevel::*;
 //! # let mut c = Configurator::new(Options::default());
 //! # for i in 0..200i64 {
-//! #     let seen = Direction { packets: 10, bytes: 10_000, flags: Some(0x1b), first: i * 1_000_000_000, last: i * 1_000_000_000 };
+//! #     let seen = Uniflow { packets: 10, bytes: 10_000, flags: Some(0x1b), first: i * 1_000_000_000, last: i * 1_000_000_000 };
 //! #     c.add(&Record { source: 1, destination: 2, source_port: 80, destination_port: 2_000 + i as u16, protocol: 6,
 //! #         header: 40, forward: seen, reverse: None, continues: false, sampling: 1.0 });
 //! # }

@@ -19,9 +19,9 @@ pub struct Record {
     /// for UDP. Add 14 if link-layer bytes are counted; 0 if `bytes` is payload alone.
     pub header: u32,
     /// From source to destination.
-    pub forward: Direction,
+    pub forward: Uniflow,
     /// From destination to source, if the record covers both directions (RFC 5103).
-    pub reverse: Option<Direction>,
+    pub reverse: Option<Uniflow>,
     /// Whether it was closed by the active time-out, so that another record continues it.
     pub continues: bool,
     /// Packets passed per packet counted, if the counters still need multiplying by it. 1 if not sampled;
@@ -29,9 +29,9 @@ pub struct Record {
     pub sampling: f64,
 }
 
-/// Packets of one direction.
+/// The packets of one direction of a flow (RFC 5103).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Direction {
+pub struct Uniflow {
     /// Packets, as counted.
     pub packets: u64,
     /// Bytes, as counted.
@@ -47,7 +47,7 @@ pub struct Direction {
 impl Record {
     /// The record with counters multiplied by the sampling interval.
     pub(super) fn scaled(&self) -> Record {
-        let scale = |side: &Direction| Direction {
+        let scale = |side: &Uniflow| Uniflow {
             packets: times(side.packets, self.sampling),
             bytes: times(side.bytes, self.sampling),
             ..*side
@@ -70,7 +70,7 @@ pub(super) const RST: u8 = 4;
 pub(super) const PSH: u8 = 8;
 pub(super) const ACK: u8 = 16;
 
-impl Direction {
+impl Uniflow {
     /// Bytes without headers, at least zero.
     pub(super) fn payload(&self, header: u32) -> u64 {
         self.bytes
@@ -82,7 +82,7 @@ impl Direction {
     }
 
     /// Adds a later or earlier piece of the same direction.
-    pub(super) fn join(&mut self, other: &Direction) {
+    pub(super) fn join(&mut self, other: &Uniflow) {
         if self.packets == 0 {
             *self = *other;
             return;

@@ -27,7 +27,7 @@ fn file(source: u128, destination: u128, client_port: u16, at: i64, payload: u64
         destination_port: client_port,
         protocol: 6,
         header: 40,
-        forward: Direction {
+        forward: Uniflow {
             packets,
             bytes: payload + 40 * packets,
             flags: Some(0x1b),
@@ -250,7 +250,7 @@ pub(super) fn datagrams(client: u128, port: u16, at: f64, packets: u64, seconds:
         destination_port: port,
         protocol: 17,
         header: 28,
-        forward: Direction {
+        forward: Uniflow {
             packets,
             bytes: packets * 228,
             flags: None,
@@ -274,7 +274,7 @@ fn sampled_and_whole_records_of_the_same_traffic_give_the_same_model() {
         let begin = i as i64 * 5_000_000;
         let mut packet = |up: bool, payload: u64, flags: u8, at: i64| {
             let mut r = file(9, client, port, at, 0);
-            r.forward = Direction {
+            r.forward = Uniflow {
                 packets: 1,
                 bytes: payload + 40,
                 flags: Some(flags),
@@ -407,7 +407,7 @@ pub(super) mod any {
     use super::*;
     use proptest::prelude::*;
 
-    fn any_direction() -> impl Strategy<Value = Direction> {
+    fn any_direction() -> impl Strategy<Value = Uniflow> {
         let time = prop_oneof![-200i64..200, any::<i64>()];
         (
             any::<u64>(),
@@ -416,7 +416,7 @@ pub(super) mod any {
             time.clone(),
             time,
         )
-            .prop_map(|(packets, bytes, flags, first, last)| Direction {
+            .prop_map(|(packets, bytes, flags, first, last)| Uniflow {
                 packets,
                 bytes,
                 flags,

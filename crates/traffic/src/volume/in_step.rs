@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use swell_base::{Dur, Stream};
+use swell_base::{Direction, Dur, Stream};
 
 use super::{Model, Network, Session};
 
@@ -27,8 +27,8 @@ type Sparse = BTreeMap<u64, [f64; 2]>;
 /// Bursts that exist because sessions send at the same times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct InStep {
-    /// Direction of the link: 0 is left to right, 1 right to left.
-    pub direction: usize,
+    /// Direction of the link.
+    pub direction: Direction,
     /// Length of the bursts.
     pub bin: Dur,
     /// Energy of the recorded times divided by the mean energy of random times.
@@ -62,7 +62,7 @@ impl Model {
             .map(|_| energies(&sessions, bins, |_| rng.below(bins)))
             .collect();
         let mut found: Option<InStep> = None;
-        for direction in 0..2 {
+        for direction in Direction::BOTH {
             for (octave, energy) in recorded.iter().enumerate() {
                 let width = 1_u64 << octave;
                 let drawn = || draws.iter().map(|d| d[octave][direction]);
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn programs_that_poll_together_are_told() {
         let found = polls(20, 0).in_step(Dur::ZERO).expect("they are in step");
-        assert_eq!(found.direction, 1);
+        assert_eq!(found.direction, Direction::Down);
         // All are there at once, where random times have each alone.
         assert!((10.0..40.0).contains(&found.factor), "{found:?}");
         // A clock of whole seconds puts together what was not, up to four of them.

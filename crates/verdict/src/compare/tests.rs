@@ -4,7 +4,7 @@ use swell_stats::PairedRatio;
 
 use super::super::{request_observations, valid_runs};
 use super::*;
-use swell_experiment::run::{Ended, Options, run};
+use swell_experiment::run::{Options, RunOutcome, run};
 use swell_experiment::{Plan, Simulator};
 
 fn results(dir: &Path, rate: &str, seed: u64, replications: u32) -> Results {
@@ -44,7 +44,7 @@ fn simulated(text: &str, dir: PathBuf) -> Results {
         shard: None,
     };
     match run(&plan, &Simulator, &options, &|_| {}, &|| false).unwrap() {
-        Ended::Complete(results) => *results,
+        RunOutcome::Complete(results) => *results,
         other => panic!("{other:?}"),
     }
 }

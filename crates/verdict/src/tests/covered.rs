@@ -2,7 +2,7 @@
 
 use super::open::{judged, program};
 use super::*;
-use swell_base::{Code, Warning};
+use swell_base::{Code, Direction, Warning};
 use swell_experiment::measure::{Better, Measure};
 use swell_experiment::observe::{MeasureSample, PartTotals};
 use swell_experiment::store::RunWarning;
@@ -297,7 +297,7 @@ fn a_silent_part_of_a_mix_is_told() {
             part: part.into(),
             role: "background".into(),
             link: "bottleneck".into(),
-            direction: 1,
+            direction: Direction::Down,
             duration: 20.0,
             arrived: bytes,
             departed: bytes,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::parametric::decide;
+use swell_base::Direction;
 use swell_experiment::measure::Better;
 use swell_experiment::observe::Delay;
 use swell_experiment::store::{Measured, RunWarning};
@@ -137,13 +138,16 @@ pub(super) fn packets(delayed: impl Fn(&str) -> Option<f64>) -> Results {
         (link.arrived[0], link.departed[0], link.arrived_packets[0]) =
             (2_500_000, 2_500_000, 2_000);
         let mean = delayed(&run.cell.background);
-        observed.delays = mean.map(|mean| delay(1, mean)).into_iter().collect();
+        observed.delays = mean
+            .map(|mean| delay(Direction::Down, mean))
+            .into_iter()
+            .collect();
     }
     results
 }
 
 /// 2000 packets that took `mean` seconds in one direction.
-pub(super) fn delay(direction: u8, mean: f64) -> Delay {
+pub(super) fn delay(direction: Direction, mean: f64) -> Delay {
     Delay {
         direction,
         from: mean,
@@ -190,7 +194,7 @@ fn the_few_packets_that_wait_long_count() {
     let mut results = packets(|_| Some(0.02));
     for run in &mut results.runs {
         if run.cell.background != "none" {
-            let mut late = delay(1, 0.04);
+            let mut late = delay(Direction::Down, 0.04);
             (late.packets, late.delayed) = (167, 167.0 * 0.04);
             let usual = &mut run.observed.delays[0];
             usual.packets -= late.packets;
@@ -233,10 +237,10 @@ fn each_direction_of_an_application_counts() {
         for run in &mut results.runs {
             let beside = run.cell.background != "none";
             let mut up = run.observed.links[0].clone();
-            (up.direction, up.arrived_packets[0], up.arrived[0]) = (0, 20, 25_000);
+            (up.direction, up.arrived_packets[0], up.arrived[0]) = (Direction::Up, 20, 25_000);
             up.dropped[0] = if beside { lost } else { 0 };
             run.observed.links.push(up);
-            let mut own = delay(0, if beside { 0.02 + late } else { 0.02 });
+            let mut own = delay(Direction::Up, if beside { 0.02 + late } else { 0.02 });
             own.packets = 20 - if beside { lost } else { 0 };
             own.bytes = own.packets * 1_250;
             own.delayed = own.packets as f64 * own.from;
@@ -529,7 +533,7 @@ fn transfers_that_are_cut_off_are_judged_by_what_they_carried() {
                 Outcome::Unfinished
             };
             let mut way = observed.links[0].clone();
-            way.direction = if upload { 0 } else { 1 };
+            way.direction = Direction::of(!upload);
             way.arrived[0] = 6_000_000 / beside;
             (way.departed[0], way.arrived_packets[0]) = (way.arrived[0], 4_000 / beside);
             observed.links = vec![observed.links[0].clone(), way];

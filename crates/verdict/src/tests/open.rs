@@ -2,6 +2,7 @@
 
 use super::answer::DECISIVE;
 use super::*;
+use swell_base::Direction;
 use swell_experiment::observe::{Bin, MeasureSample};
 use swell_experiment::store::Measured;
 
@@ -188,7 +189,7 @@ fn a_load_that_is_missed_on_its_way_up_is_no_basis_for_an_answer() {
     poisson.rate = "4Mbit".parse().unwrap();
     poisson.rate_up = Some("4Mbit".parse().unwrap());
     for run in &mut results.runs {
-        let offered = |direction: u8, bits: u64| LinkTotals {
+        let offered = |direction: Direction, bits: u64| LinkTotals {
             link: "bottleneck".into(),
             direction,
             duration: 20.0,
@@ -197,7 +198,10 @@ fn a_load_that_is_missed_on_its_way_up_is_no_basis_for_an_answer() {
             departed: [0, bits / 8 * 20],
             ..LinkTotals::default()
         };
-        run.observed.links = vec![offered(0, 4_000_000), offered(1, 4_000_000)];
+        run.observed.links = vec![
+            offered(Direction::Up, 4_000_000),
+            offered(Direction::Down, 4_000_000),
+        ];
     }
     let answer = |of: &Results| judged(of).backgrounds[1].matters;
     assert_eq!(answer(&results), Some(Answer::No));
@@ -426,7 +430,7 @@ fn an_upload_is_in_time_where_its_answer_is() {
             run.observed.bins = [request + at, request + at + 0.01]
                 .map(|time| Bin {
                     time,
-                    direction: 1,
+                    direction: Direction::Down,
                     departed: [1_000_000, 0],
                     ..Bin::default()
                 })

@@ -2,6 +2,7 @@
 
 use super::open::judged;
 use super::*;
+use swell_base::Direction;
 use swell_experiment::observe::Bin;
 
 /// Background bytes in bins of 100 ms; `load` computes them from the elapsed share of the run.
@@ -13,7 +14,7 @@ fn loaded(results: &mut Results, load: impl Fn(f64, &mut swell_base::Stream) -> 
             .map(|i| Bin {
                 link: "bottleneck".into(),
                 time: f64::from(i) * 0.1,
-                direction: 1,
+                direction: Direction::Down,
                 departed: [0, (1e5 * load(f64::from(i) / 220.0, &mut rng)) as u64],
                 ..Bin::default()
             })

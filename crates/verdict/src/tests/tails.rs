@@ -3,6 +3,7 @@
 use super::equal::{delay, packets};
 use super::open::judged;
 use super::*;
+use swell_base::Direction;
 use swell_experiment::measure::MeasureSample;
 
 /// A program that reports a hundred values per run of the measure `x` with this floor.
@@ -139,7 +140,7 @@ fn what_few_packets_wait_beyond_the_last_percentile_is_no_equality() {
             let beside = run.cell.background != "none";
             let usual = &mut run.observed.delays[0];
             (usual.packets, usual.delayed) = (14, 14.0 * 0.01);
-            let mut own = delay(1, if beside { late } else { 0.01 });
+            let mut own = delay(Direction::Down, if beside { late } else { 0.01 });
             (own.packets, own.delayed) = (1, own.from);
             run.observed.delays.push(own);
         }

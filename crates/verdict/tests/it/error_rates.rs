@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use swell_base::{Code, Stream};
-use swell_experiment::run::{Ended, Options};
+use swell_experiment::run::{Options, RunOutcome};
 use swell_experiment::store::{Manifest, RunResult};
 use swell_experiment::{Backend, Plan, Results, Simulator};
 use swell_stats::{Observation, PairedRatio};
@@ -199,7 +199,7 @@ fn a_short_learnt_run_goes_all_the_way_to_its_verdict() {
         shard: None,
     };
     let ended = swell_experiment::run::run(&own, &Simulator, &options, &|_| {}, &|| false);
-    let Ok(Ended::Complete(results)) = ended else {
+    let Ok(RunOutcome::Complete(results)) = ended else {
         panic!("{ended:?}")
     };
     // Alone, the background carries the requested mean rate, or there is a warning. Poisson offers the measured rate in
@@ -351,7 +351,7 @@ fn a_suite_finds_what_is_sufficient() {
         };
         let own = Plan::resolve(&own.file.to_toml(), "suite", Path::new(".")).expect("it resolves");
         let ended = swell_experiment::run::run(&own, &Simulator, &options, &|_| {}, &|| false);
-        let Ok(Ended::Complete(results)) = ended else {
+        let Ok(RunOutcome::Complete(results)) = ended else {
             panic!("{ended:?}")
         };
         let verdict = Verdict::of(&results).foregrounds.remove(0);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use swell_experiment::run::{self, Ended, Options};
+use swell_experiment::run::{self, Options, RunOutcome};
 use swell_experiment::{Plan, Results, Simulator};
 use swell_verdict::{Answer, Verdict};
 
@@ -17,7 +17,7 @@ fn results(text: &str) -> Results {
         shard: None,
     };
     let ended = run::run(&plan, &Simulator, &options, &|_| {}, &|| false).expect("runs");
-    let Ended::Complete(results) = ended else {
+    let RunOutcome::Complete(results) = ended else {
         panic!("not interrupted")
     };
     *results

@@ -13,7 +13,7 @@ mod paced;
 
 /// Position of an exchange in the model: session, group, connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct ExchangeIndex {
     pub session: u32,
     pub group: u32,
     pub connection: u32,
@@ -33,7 +33,7 @@ pub(super) enum Step {
 #[derive(Debug)]
 pub(super) struct Script {
     model: Arc<Model>,
-    place: Place,
+    place: ExchangeIndex,
     /// Round-trip times from the link where pauses were observed to the client and to the server.
     rtt: [Dur; 2],
     /// Rates of the client's and the server's access paths in the sending direction.
@@ -100,7 +100,12 @@ const SYN: u32 = 32;
 const RST: u32 = 12;
 
 impl Script {
-    pub fn new(model: Arc<Model>, place: Place, rtt: [Dur; 2], up: [Option<Rate>; 2]) -> Script {
+    pub fn new(
+        model: Arc<Model>,
+        place: ExchangeIndex,
+        rtt: [Dur; 2],
+        up: [Option<Rate>; 2],
+    ) -> Script {
         let awaited_by_next = awaited(connection(&model, place));
         Script {
             awaited_by_next,
@@ -205,8 +210,8 @@ impl Script {
     }
 
     pub fn received(&mut self, end: End, n: u64, now: Time, steps: &mut Vec<Step>) {
-        self.arrived[end as usize] = now;
-        self.received[end as usize] += n;
+        self.arrived[end] = now;
+        self.received[end] += n;
         let other = match end {
             End::Client => End::Server,
             End::Server => End::Client,
@@ -215,7 +220,7 @@ impl Script {
         if self.state == State::Both {
             self.next_unit(end, None, steps);
         }
-        if self.received[end as usize] < self.awaited[end as usize] {
+        if self.received[end] < self.awaited[end] {
             return;
         }
         match (self.state, end) {
@@ -231,11 +236,11 @@ impl Script {
         // The pause was observed on the link and starts when the last data passes there, half a round-trip time
         // before `end` could see it arrive. If the acknowledgement was delayed, the pause has been running for that
         // time, too.
-        if self.writes[end as usize].left > 0 {
+        if self.writes[end].left > 0 {
             return;
         }
-        self.writes[end as usize].leaving = Dur::ZERO;
-        let arrived = self.arrived[1 - end as usize];
+        self.writes[end].leaving = Dur::ZERO;
+        let arrived = self.arrived[end.other()];
         let waited = now.since(arrived) + self.rtt() / 2;
         match (exchange(&model, self.place), self.state) {
             (Exchange::Sequential(turns), State::Drain(waiting)) if waiting == end => {
@@ -372,9 +377,9 @@ impl Script {
     }
 
     fn send_unit(&mut self, chain: &[Unit], end: End, steps: &mut Vec<Step>) {
-        self.pausing[end as usize] = false;
-        if let Some(unit) = chain.get(self.next[end as usize] as usize) {
-            self.next[end as usize] += 1;
+        self.pausing[end] = false;
+        if let Some(unit) = chain.get(self.next[end] as usize) {
+            self.next[end] += 1;
             if unit.bytes > 0 {
                 self.write(end, unit.bytes, steps);
             } else {
@@ -481,12 +486,12 @@ fn awaited(c: &Connection) -> Option<Awaited> {
     }
 }
 
-fn connection(model: &Model, place: Place) -> &Connection {
+fn connection(model: &Model, place: ExchangeIndex) -> &Connection {
     &model.sessions[place.session as usize].groups[place.group as usize].connections
         [place.connection as usize]
 }
 
-fn exchange(model: &Model, place: Place) -> &Exchange {
+fn exchange(model: &Model, place: ExchangeIndex) -> &Exchange {
     &connection(model, place).exchange
 }
 

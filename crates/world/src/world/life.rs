@@ -9,7 +9,7 @@ use swell_workload::{Action, Conn, End, Event, Info, Open};
 use super::{LINGER, MTU, World};
 use crate::access::{AT_BOTTLENECK, UP};
 use crate::feed;
-use crate::flow::{AnyFlow, Datagrams, Ended, Flow, NONE, Parties, TcpPair, packet};
+use crate::flow::{AnyFlow, ClosedFlow, Datagrams, Flow, NONE, Parties, TcpPair, packet};
 use crate::wake::Wake;
 
 impl World {
@@ -23,7 +23,7 @@ impl World {
     }
 
     /// Removes a flow. The access links of its hosts stay for a while, for packets in the network.
-    fn forget(&mut self, index: u32) -> Option<(AnyFlow, Ended)> {
+    fn forget(&mut self, index: u32) -> Option<(AnyFlow, ClosedFlow)> {
         let flow = self.flows.remove(index)?;
         let mut ended = flow.ended();
         self.feeds.forget(&mut ended.feed);
@@ -63,7 +63,7 @@ impl World {
         match action {
             Action::Connect(conn, open) => {
                 let tcp = self.workers.profiles(workload);
-                let configs = [tcp.of(&open, 0), tcp.of(&open, 1)];
+                let configs = End::BOTH.map(|end| tcp.of(&open, end));
                 let ends = [
                     Endpoint::client(Arc::clone(&configs[0])).opposite(&configs[1]),
                     Endpoint::server(Arc::clone(&configs[1])).opposite(&configs[0]),
@@ -75,7 +75,7 @@ impl World {
                     silent_at: [Time::ZERO; 2],
                 };
                 let index = self.open(workload, conn, &open, pair, AnyFlow::Tcp);
-                self.touched.push((index, 0));
+                self.touched.push((index, End::Client));
             }
             Action::Datagrams(conn, open) => {
                 let nothing = Datagrams {
@@ -112,7 +112,7 @@ impl World {
             Action::Unsent(conn, end) => {
                 let flow = self.workers.flow(workload, conn);
                 let flow = flow.and_then(|index| self.flows.tcp(index));
-                let unsent = flow.map_or(0, |f| f.transport.ends[end as usize].unsent());
+                let unsent = flow.map_or(0, |f| f.transport.ends[end].unsent());
                 self.inbox
                     .push_back((workload, Event::Unsent(conn, end, unsent)));
             }
@@ -203,7 +203,7 @@ impl World {
             return;
         };
         let Datagrams { sent, headers, .. } = &mut flow.transport;
-        let (link, bound) = (flow.first[end as usize], flow.bound[end as usize]);
+        let (link, bound) = (flow.first[end], flow.bound[end]);
         let mut packet = packet(index, end, flow.tag);
         let mut left = bytes;
         loop {

@@ -39,7 +39,7 @@ impl World {
             "a world has 1 to 32768 links"
         );
         let both = |link: &Duplex| {
-            [0, 1].map(|way| Link::new(&link.directions[way], seed, &link.queue_name(way)))
+            Direction::BOTH.map(|d| Link::new(&link.directions[d], seed, &link.queue_name(d)))
         };
         let slot = |config: &LinkConfig| {
             let full = Bytes(u64::from(MTU) + u64::from(config.overhead));

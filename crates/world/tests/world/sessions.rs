@@ -6,7 +6,7 @@ use swell_base::{Dur, QueueLimit, Rate, Stream, Tag, Time};
 use swell_path::LinkConfig;
 use swell_tcp::Config;
 use swell_traffic::flowlevel::{
-    Configurator, Direction, FlowModel, Options, Plan, Playback, Player, Record, Share,
+    Configurator, FlowModel, Options, Plan, Playback, Player, Record, Share, Uniflow,
 };
 use swell_workload::{Access, FlowRecord, Sessions, SessionsConfig};
 use swell_world::World;
@@ -33,7 +33,7 @@ fn record(from: u128, to: u128, ports: (u16, u16), at: f64, payload: u64) -> Rec
         destination_port: ports.1,
         protocol: 6,
         header: 40,
-        forward: Direction {
+        forward: Uniflow {
             packets,
             bytes: payload + 40 * packets,
             flags: Some(0x1b),
@@ -187,7 +187,7 @@ fn datagram_sources_come_back_with_their_answers() {
                 header: 28,
                 ..record(client, 9, (40_000, 123), at, 0)
             };
-            let packets = |n: u64, payload: u64, after: f64| Direction {
+            let packets = |n: u64, payload: u64, after: f64| Uniflow {
                 packets: n,
                 bytes: n * (payload + 28),
                 flags: None,

@@ -10,7 +10,7 @@ use crate::folder::traces;
 use swell_base::{Code, Dur};
 use swell_capture::Reader;
 use swell_capture::flow::{
-    Direction, EndReason, FlowReader, FlowRecord, FlowSkip, IpfixWriter, Layer, Metering,
+    EndReason, FlowDirection, FlowReader, FlowRecord, FlowSkip, IpfixWriter, Layer, Metering,
     MeteringProcess, PacketSampling, Reverse, Sampling, SamplingSource,
 };
 
@@ -247,7 +247,7 @@ fn what_bytes_cover_is_written_and_read() {
         bytes: 5_000,
         protocol: 6,
         tos: Some(4),
-        direction: Direction::Egress,
+        direction: FlowDirection::Egress,
         ..FlowRecord::BLANK
     };
     let mut all = Vec::new();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::messages::{PLAIN, ipfix, plain, set, template, v9};
 use crate::build::{Order, ethernet, pcap, udp, v4};
-use swell_capture::flow::{Direction, FlowRecord, IpfixWriter, Reverse};
+use swell_capture::flow::{FlowDirection, FlowRecord, IpfixWriter, Reverse};
 
 /// A file of each format.
 pub fn seeds() -> BTreeMap<&'static str, Vec<u8>> {
@@ -95,7 +95,7 @@ fn written() -> Vec<u8> {
         packets: 3,
         bytes: 180,
         reverse: Some(reverse),
-        direction: Direction::Egress,
+        direction: FlowDirection::Egress,
         ..FlowRecord::BLANK
     };
     writer.record(&record).expect("a vector takes everything");

@@ -1,6 +1,6 @@
 //! Impossible changes of the network.
 
-use swell_base::{Dur, Rate};
+use swell_base::{Direction, Dur, Rate};
 
 use super::{Findings, LONGEST, loss, qdisc};
 use crate::file::{Change, File, LinkKeys};
@@ -25,7 +25,7 @@ pub(super) fn changes(file: &File, found: &mut Findings) {
 /// Rejects a new queue without room for a full packet, in the first direction where it has none.
 fn room(change: &Change, keys: &LinkKeys, key: impl Fn(&str) -> String, found: &mut Findings) {
     let before = found.0.len();
-    for (direction, link) in keys.directions().into_iter().enumerate() {
+    for (direction, link) in Direction::BOTH.into_iter().zip(keys.directions()) {
         let unknown = change.deliveries.is_some() || link.deliveries.is_some();
         let rate = change.rate.or((!unknown).then_some(link.rate));
         let rate = rate.filter(|rate| *rate != Rate::default());

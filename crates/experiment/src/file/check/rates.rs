@@ -2,14 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use swell_base::{Dur, Rate};
+use swell_base::{Direction, Dur, Rate};
 
-use super::super::{File, Hop, Queue, Side, queues};
+use super::super::{File, Hop, Queue, queues};
 use super::Findings;
 use crate::kinds::{Asked, Part};
-
-/// Directions, as messages name them.
-const WAYS: [&str; 2] = ["up", "down"];
 
 /// The links, and their highest rates over the run.
 struct Links {
@@ -54,13 +51,11 @@ fn links(file: &File) -> Links {
     let all = file.links();
     let rates = all.iter().map(|link| {
         let start = link.keys.directions();
-        [0, 1].map(|d| {
-            let side = [Side::Up, Side::Down][d];
-            let changes = link.keys.change.iter();
-            let own = changes.filter(|c| c.direction == Side::Both || c.direction == side);
-            let traced =
-                start[d].deliveries.is_some() || own.clone().any(|c| c.deliveries.is_some());
-            let highest = own.filter_map(|c| c.rate).fold(start[d].rate, Rate::max);
+        Direction::BOTH.map(|d| {
+            let start = &start[d];
+            let own = link.keys.change.iter().filter(|c| c.direction.has(d));
+            let traced = start.deliveries.is_some() || own.clone().any(|c| c.deliveries.is_some());
+            let highest = own.filter_map(|c| c.rate).fold(start.rate, Rate::max);
             // A missing rate is another problem.
             (!traced && highest > Rate::default()).then_some(highest)
         })
@@ -73,19 +68,19 @@ fn links(file: &File) -> Links {
 
 impl Links {
     fn rate(&self, queue: Queue) -> Option<Rate> {
-        self.rates.get(queue.link)?[usize::from(queue.direction)]
+        self.rates.get(queue.link)?[queue.direction]
     }
 
-    /// The lowest rate that packets meet in the direction `d` of a path, and which link has it.
-    fn lowest(&self, hops: &[Hop], d: usize) -> Option<(Queue, Rate)> {
-        let queues = queues(hops, d == 1).into_iter();
+    /// The lowest rate that packets meet in a direction of a path, and which link has it.
+    fn lowest(&self, hops: &[Hop], along: Direction) -> Option<(Queue, Rate)> {
+        let queues = queues(hops, along).into_iter();
         let known = queues.filter_map(|q| Some((q, self.rate(q)?)));
         known.min_by_key(|&(_, rate)| rate)
     }
 
     /// A link in a direction, as messages name it.
     fn named(&self, queue: Queue) -> String {
-        let way = WAYS[usize::from(queue.direction)];
+        let way = queue.direction.name();
         match self.names.len() {
             1 => format!("the link carries {way}"),
             _ => format!("link `{}` carries {way}", self.names[queue.link]),
@@ -94,7 +89,7 @@ impl Links {
 }
 
 fn alone(links: &Links, hops: &[Hop], asked: &Asked, place: &str, found: &mut Findings) {
-    for d in [0, 1] {
+    for d in Direction::BOTH {
         if let (Some((queue, link)), Some((key, rate))) = (links.lowest(hops, d), asked[d])
             && rate > link
         {
@@ -144,9 +139,9 @@ fn demand(file: &File, parts: &[&Part]) -> BTreeMap<Queue, Demand> {
             Some(active) => active.windows(duration),
             None => vec![(Dur::ZERO, duration)],
         };
-        for d in [0, 1] {
+        for d in Direction::BOTH {
             let rate = asked[d].map_or(Rate::default(), |(_, rate)| rate);
-            for queue in queues(&hops, d == 1) {
+            for queue in queues(&hops, d) {
                 if rate == Rate::default() {
                     continue;
                 }
@@ -213,10 +208,10 @@ fn together(
     background: &str,
     found: &mut Findings,
 ) {
-    for d in [0, 1] {
+    for d in Direction::BOTH {
         let Some((key, a)) = own[d] else { continue };
         // The first link that is too slow says it.
-        let over = queues(own_hops, d == 1).into_iter().find_map(|queue| {
+        let over = queues(own_hops, d).into_iter().find_map(|queue| {
             let link = links.rate(queue)?;
             let b = theirs.get(&queue)?.peak;
             let above = a.bps().saturating_add(b.bps()) > link.bps();

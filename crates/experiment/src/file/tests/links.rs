@@ -1,6 +1,7 @@
 //! Several links, and paths over them.
 
 use super::*;
+use swell_base::Direction;
 
 fn file(network: &str, foreground: &str, background: &str) -> Result<File, Problems> {
     let text = format!(
@@ -33,9 +34,12 @@ fn links_have_names_and_paths_take_them_in_order() {
     let [up, down] = found.narrowest(&found.foreground[0]).unwrap();
     assert_eq!(
         (&*up.link, up.queue.direction, up.rate),
-        ("home", 0, Rate::from_bps(2_000_000))
+        ("home", Direction::Up, Rate::from_bps(2_000_000))
     );
-    assert_eq!((&*down.link, down.queue.direction), ("core", 1));
+    assert_eq!(
+        (&*down.link, down.queue.direction),
+        ("core", Direction::Down)
+    );
     assert!(found.changes());
     // Delays default to 10ms: both directions of both links.
     assert_eq!(found.round_trip(&Route::default()).as_secs_f64(), 0.026);

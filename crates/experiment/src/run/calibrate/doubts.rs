@@ -1,6 +1,6 @@
 //! Doubts about calibrated rates.
 
-use swell_base::{Code, Rate, Warning};
+use swell_base::{Code, Direction, Rate, Warning};
 
 use super::{DOUBTFUL, Job, Rates, Search, Site, Try};
 use crate::backend::Offered;
@@ -53,15 +53,15 @@ fn astray(name: &str, offers: &[Option<Offered>]) -> Option<Warning> {
         [0, 1].map(|d| known.iter().map(|o| of(o)[d]).sum::<f64>() / known.len() as f64)
     };
     let (asked, drawn) = (sum(|o| o.mean), sum(|o| o.drawn));
-    let d = [1, 0]
-        .into_iter()
-        .find(|&d| asked[d] > 0.0 && (drawn[d] / asked[d] - 1.0).abs() > ASTRAY)?;
+    let misses = |d: &Direction| asked[*d] > 0.0 && (drawn[*d] / asked[*d] - 1.0).abs() > ASTRAY;
+    let mut each = [Direction::Down, Direction::Up].into_iter();
+    let d = each.find(misses)?;
     Some(Warning::warning(
         Code::RateMissed,
         format!(
             "background {name}: {:.2} Mbit/s {} were asked for, and the draws of these runs offer {:.2} Mbit/s: few sources with long periods vary as much; more of them, longer runs or more replications come nearer",
             asked[d] / 1e6,
-            ["up", "down"][d],
+            d.name(),
             drawn[d] / 1e6
         ),
     ))
@@ -132,7 +132,7 @@ pub(super) fn of_links(plan: &Plan) -> Vec<Warning> {
     let links = file.links();
     // The lowest and the highest rate of a queue; `None` for a packet-delivery trace.
     let range = |queue: Queue| {
-        let (keys, d) = (&links[queue.link].keys, usize::from(queue.direction));
+        let (keys, d) = (&links[queue.link].keys, queue.direction);
         let start = &keys.directions()[d];
         let within = |c: &&Change| c.direction.has(d) && c.at < file.run.duration;
         let changes = || keys.change.iter().filter(within);
@@ -146,20 +146,21 @@ pub(super) fn of_links(plan: &Plan) -> Vec<Warning> {
     let doubt = |part: &Part| {
         let slowest = file.narrowest(part)?;
         let hops = file.hops(&part.route());
-        (0..2).find_map(|d| {
-            let first = range(slowest[d].queue)?;
+        Direction::BOTH.into_iter().find_map(|d| {
+            let at_first = &slowest[d];
+            let first = range(at_first.queue)?;
             // At its lowest it is slower than the first can be, or the first is faster than it can be.
-            let later = queues(&hops, d == 1).into_iter().find(|&other| {
+            let later = queues(&hops, d).into_iter().find(|&other| {
                 let slower = |[low, high]: [Rate; 2]| low < first[0] || high < first[1];
-                other != slowest[d].queue && range(other).is_some_and(slower)
+                other != at_first.queue && range(other).is_some_and(slower)
             })?;
             Some(Warning::warning(
                 Code::SlowestChanges,
                 format!(
                     "background {}: its slowest link {} is `{}` when a run begins, and `{}` later: its loads are counted at the first",
                     part.name(),
-                    ["up", "down"][d],
-                    slowest[d].link,
+                    d.name(),
+                    at_first.link,
                     links[later.link].name
                 ),
             ))

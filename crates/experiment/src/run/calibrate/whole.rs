@@ -8,6 +8,7 @@
 
 use super::{Job, LITTLE, Piece, Search, Site, Try};
 use crate::backend::RunSpec;
+use swell_base::Direction;
 
 /// Above this mean utilization of a link, bursts often fill it, and whole runs are measured.
 const BUSY: f64 = 0.05;
@@ -98,7 +99,9 @@ fn sample(drawn: &[Option<[f64; 2]>], n: usize) -> Vec<u32> {
     let Some(mut ranked) = (all.clone().zip(drawn))
         .map(|(r, rates)| rates.map(|[up, down]| (up + down, r)))
         .collect::<Option<Vec<(f64, u32)>>>()
-        .filter(|ranked| (2..ranked.len()).contains(&n) && alike(drawn, 0) && alike(drawn, 1))
+        .filter(|ranked| {
+            (2..ranked.len()).contains(&n) && Direction::BOTH.into_iter().all(|d| alike(drawn, d))
+        })
     else {
         return all.collect();
     };
@@ -113,12 +116,12 @@ fn sample(drawn: &[Option<[f64; 2]>], n: usize) -> Vec<u32> {
 
 /// Mean utilization of the slowest links of a background's paths by these rates, the larger of both directions.
 fn utilization(spec: &RunSpec, mean: [f64; 2]) -> f64 {
-    let share = |d: usize| {
+    let share = |d: Direction| {
         let parts = spec.background.iter();
         let rates = parts.map(|part| spec.link(spec.narrowest(&part.path)[d]).rate.bps());
         mean[d] / rates.min().unwrap_or(u64::MAX).max(1) as f64
     };
-    share(0).max(share(1))
+    share(Direction::Up).max(share(Direction::Down))
 }
 
 /// Whether pieces show that the network shapes the traffic, in one direction or the other.
@@ -127,8 +130,8 @@ pub(super) fn shaped(pieces: &[Piece]) -> bool {
         return true;
     }
     let sum = |of: &dyn Fn(&Piece) -> f64| pieces.iter().map(of).sum::<f64>();
-    let drawn = [0, 1].map(|d| sum(&|p| p.drawn(d)));
-    (0..2).any(|d| {
+    let drawn = Direction::BOTH.map(|d| sum(&|p| p.drawn(d)));
+    Direction::BOTH.into_iter().any(|d| {
         let (carried, mean) = (sum(&|p| p.rates()[d]), sum(&|p| p.mean(d)));
         // Draws that offer little show too little of the network, and how acknowledgements are grouped shapes no data.
         let shows = drawn[d] > LITTLE * mean && drawn[d] > MINOR * (drawn[0] + drawn[1]);
@@ -141,16 +144,16 @@ impl Search {
     pub(super) fn learn_runs(&mut self, runs: &[Piece]) {
         let lost = runs.iter().map(|p| p.carried.lost).sum::<f64>();
         let each = runs.iter().map(|p| (p.replication, p.rates()));
-        let lines = [0, 1].map(|d| Line::of(runs, d));
+        let lines = Direction::BOTH.map(|d| Line::of(runs, d));
         let n = runs.len().max(1) as f64;
-        let expected = |d: usize| match known(runs) {
+        let expected = |d: Direction| match known(runs) {
             true => lines[d].at(runs.iter().map(|p| p.mean(d)).sum::<f64>() / n),
             false => lines[d].carried,
         };
         let now = Try {
             pace: self.pace,
             each: each.collect(),
-            rate: [expected(0), expected(1)],
+            rate: Direction::BOTH.map(expected),
             lines,
             lost: lost / runs.len().max(1) as f64,
         };
@@ -197,8 +200,8 @@ impl Line {
         }
     }
 
-    /// Direction `d` of `runs`.
-    fn of(runs: &[Piece], d: usize) -> Line {
+    /// A direction of `runs`.
+    fn of(runs: &[Piece], d: Direction) -> Line {
         let n = runs.len().max(1) as f64;
         let mean = |of: &dyn Fn(&Piece) -> f64| runs.iter().map(of).sum::<f64>() / n;
         let (offered, carried) = (mean(&|p| p.drawn(d)), mean(&|p| p.rates()[d]));
@@ -226,8 +229,8 @@ impl Line {
     }
 }
 
-/// Whether all draws offer about the same in direction `d`.
-fn alike(drawn: &[Option<[f64; 2]>], d: usize) -> bool {
+/// Whether all draws offer about the same in a direction.
+fn alike(drawn: &[Option<[f64; 2]>], d: Direction) -> bool {
     let rates = || drawn.iter().flatten().map(|rates| rates[d]);
     rates().fold(0.0, f64::max) <= ALIKE * rates().fold(f64::INFINITY, f64::min)
 }
@@ -236,7 +239,7 @@ fn alike(drawn: &[Option<[f64; 2]>], d: usize) -> bool {
 fn is_enough(runs: &[Piece]) -> bool {
     let n = runs.len() as f64;
     let freedom = n - 2.0;
-    let narrow = |d: usize| {
+    let narrow = |d: Direction| {
         let line = Line::of(runs, d);
         let residual = |p: &Piece| p.rates()[d] - line.at(p.drawn(d));
         let squares: f64 = runs.iter().map(|p| residual(p).powi(2)).sum();
@@ -244,7 +247,7 @@ fn is_enough(runs: &[Piece]) -> bool {
         swell_stats::t_quantile(0.975, freedom) * error <= TOLD * line.carried
     };
     let sends = runs.iter().any(|p| p.rates() != [0.0; 2]);
-    freedom >= 1.0 && known(runs) && sends && narrow(0) && narrow(1)
+    freedom >= 1.0 && known(runs) && sends && Direction::BOTH.into_iter().all(narrow)
 }
 
 impl Piece {
@@ -253,13 +256,13 @@ impl Piece {
         [self.carried.up_bps, self.carried.down_bps]
     }
 
-    /// The rate that its draw offers in direction `d`; 0 where it is unknown.
-    fn drawn(&self, d: usize) -> f64 {
+    /// The rate that its draw offers in a direction; 0 where it is unknown.
+    fn drawn(&self, d: Direction) -> f64 {
         self.offered.map_or(0.0, |o| o.drawn[d])
     }
 
     /// The rate that all draws offer on average, likewise.
-    fn mean(&self, d: usize) -> f64 {
+    fn mean(&self, d: Direction) -> f64 {
         self.offered.map_or(0.0, |o| o.mean[d])
     }
 }

@@ -30,7 +30,7 @@ fn run(
     options: &Options,
     progress: &(dyn Fn(Progress) + Sync),
     stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Ended, GridError> {
+) -> Result<GridOutcome, GridError> {
     let columns = Columns {
         keys: vec!["n".into()],
         numbers: ["square", "nothing"].map(String::from).to_vec(),
@@ -53,10 +53,10 @@ fn options(dir: &tempfile::TempDir) -> Options {
 
 const GO: fn() -> bool = || false;
 
-fn squares(ended: Ended) -> Vec<f64> {
+fn squares(ended: GridOutcome) -> Vec<f64> {
     match ended {
-        Ended::Complete(rows) => rows.iter().map(|r| r[0]).collect(),
-        Ended::Interrupted { .. } | Ended::Shard { .. } => Vec::new(),
+        GridOutcome::Complete(rows) => rows.iter().map(|r| r[0]).collect(),
+        GridOutcome::Interrupted { .. } | GridOutcome::Shard { .. } => Vec::new(),
     }
 }
 
@@ -68,7 +68,7 @@ fn what_is_finished_is_kept_and_used_again() {
     let all = cells(&count, "a");
     let stop = || count.load(Ordering::Relaxed) >= 3;
     let ended = run(&all, &options, &|_| {}, &stop).unwrap();
-    let Ended::Interrupted { finished, runs } = ended else {
+    let GridOutcome::Interrupted { finished, runs } = ended else {
         panic!("it was stopped");
     };
     // Active workers finish their runs.
@@ -204,7 +204,10 @@ fn shards_leave_the_table_that_one_machine_does() {
                 ..joined.clone()
             };
             let ended = run(&cells(&count, "a"), &own, &|_| {}, &GO).unwrap();
-            assert!(matches!(ended, Ended::Shard { runs: 8, .. }), "{ended:?}");
+            assert!(
+                matches!(ended, GridOutcome::Shard { runs: 8, .. }),
+                "{ended:?}"
+            );
             assert!(!joined.file.exists());
         }
         let there = of_shards(&joined.file);

@@ -380,7 +380,7 @@ fn runs_with_other_settings_of_the_backend_are_other_runs() {
     let done = |name: &str, plan: &Plan, stretch: f64| {
         let options = options(&scratch, name, 1);
         match run(plan, &Stretched(stretch), &options, &|_| {}, &|| false) {
-            Ok(Ended::Complete(results)) => Ok(*results),
+            Ok(RunOutcome::Complete(results)) => Ok(*results),
             Ok(other) => panic!("{other:?}"),
             Err(failure) => Err(failure.to_string()),
         }

@@ -14,7 +14,7 @@ fn simulated(text: &str) -> Manifest {
     let plan = plan(&scratch, text);
     let options = options(&scratch, "r", 2);
     match run(&plan, &Simulator, &options, &|_| {}, &|| false) {
-        Ok(Ended::Complete(results)) => results.manifest.clone(),
+        Ok(RunOutcome::Complete(results)) => results.manifest.clone(),
         other => panic!("{other:?}"),
     }
 }

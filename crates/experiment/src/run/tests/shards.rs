@@ -6,7 +6,7 @@ fn shard(k: u32, n: u32) -> Option<Shard> {
     Some(Shard::new(k, n).unwrap())
 }
 
-fn done(plan: &Plan, options: &Options) -> Ended {
+fn done(plan: &Plan, options: &Options) -> RunOutcome {
     run(plan, &MadeUp::default(), options, &|_| {}, &|| false).unwrap()
 }
 
@@ -43,7 +43,10 @@ fn shards_leave_what_one_machine_does_whatever_their_number_and_order() {
                 ..base.clone()
             };
             let ended = done(&plan, &own);
-            assert!(matches!(ended, Ended::Shard { runs: 15, .. }), "{ended:?}");
+            assert!(
+                matches!(ended, RunOutcome::Shard { runs: 15, .. }),
+                "{ended:?}"
+            );
         }
         let joined = complete(&plan, &base);
         assert!(files(&base.dir) == files(&one.dir), "{order:?}");
@@ -108,7 +111,7 @@ fn a_shard_that_was_interrupted_or_failed_is_made_up_for() {
     assert!(
         matches!(
             ended,
-            Ended::Interrupted {
+            RunOutcome::Interrupted {
                 finished: 2,
                 runs: 12,
                 ..
@@ -348,7 +351,7 @@ fn a_shard_that_waits_for_another_says_what_is_there() {
     let setup = other.setup(&|| false).unwrap();
     assert!(setup.is_some());
     let ended = run(&plan, &MadeUp::default(), &own, &|_| {}, &|| true).unwrap();
-    let Ended::Interrupted { finished, runs, .. } = ended else {
+    let RunOutcome::Interrupted { finished, runs, .. } = ended else {
         panic!("{ended:?}")
     };
     assert_eq!((finished, runs), (3, 6));
@@ -391,7 +394,10 @@ fn what_shards_left_unfinished_is_no_obstacle() {
                 ..gathered.clone()
             };
             let ended = done(&plan, &part);
-            assert!(matches!(ended, Ended::Shard { runs: 9, .. }), "{ended:?}");
+            assert!(
+                matches!(ended, RunOutcome::Shard { runs: 9, .. }),
+                "{ended:?}"
+            );
         }
         complete(&plan, &gathered);
         assert!(tables(&gathered.dir) == tables(&one.dir));

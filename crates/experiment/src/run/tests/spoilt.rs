@@ -68,7 +68,7 @@ fn a_spoilt_run_is_repeated_once_after_all_others() {
             seen: Mutex::default(),
         };
         let ended = run(&plan, &backend, &options, &|_| {}, &|| false).unwrap();
-        let Ended::Complete(results) = ended else {
+        let RunOutcome::Complete(results) = ended else {
             panic!("{ended:?}")
         };
         let seen = backend.seen.into_inner().unwrap();
@@ -103,11 +103,11 @@ fn a_spoilt_run_of_an_interrupted_call_is_repeated() {
         own.count()
     };
     let cut = run(&plan, &backend, &options, &|_| {}, &|| times() == 1).unwrap();
-    assert!(matches!(cut, Ended::Interrupted { .. }), "{cut:?}");
+    assert!(matches!(cut, RunOutcome::Interrupted { .. }), "{cut:?}");
     assert_eq!(times(), 1);
     for _ in 0..2 {
         let ended = run(&plan, &backend, &options, &|_| {}, &|| false).unwrap();
-        let Ended::Complete(results) = ended else {
+        let RunOutcome::Complete(results) = ended else {
             panic!("{ended:?}")
         };
         assert_eq!(times(), 2);
@@ -147,7 +147,7 @@ fn a_spoilt_run_is_forgotten_only_when_it_has_been_repeated() {
     assert!(cell.join("to-repeat").exists());
     std::fs::remove_file(cell.with_extension("partial")).unwrap();
     let ended = run(&plan, &backend, &options, &|_| {}, &|| false).unwrap();
-    let Ended::Complete(results) = ended else {
+    let RunOutcome::Complete(results) = ended else {
         panic!("{ended:?}")
     };
     let warned = &results.manifest.run_warnings;

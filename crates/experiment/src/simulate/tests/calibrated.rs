@@ -1,10 +1,10 @@
 //! Rates of backgrounds: what calibration finds is what runs carry.
 
-use swell_base::{Code, Dur};
+use swell_base::{Code, Direction, Dur};
 
 use super::*;
 use crate::made_up::MadeUp;
-use crate::run::{self, Ended, Options};
+use crate::run::{self, Options, RunOutcome};
 use crate::store::Results;
 use crate::test_support;
 
@@ -38,7 +38,7 @@ fn results_of(text: &str) -> Results {
         shard: None,
     };
     match run::run(&resolve(text), &Simulator, &options, &|_| {}, &|| false) {
-        Ok(Ended::Complete(results)) => *results,
+        Ok(RunOutcome::Complete(results)) => *results,
         other => panic!("{other:?}"),
     }
 }
@@ -48,7 +48,10 @@ fn carried(results: &Results, background: &str) -> Vec<f64> {
     let runs = (results.runs.iter()).filter(|r| r.cell.background == background);
     runs.map(|r| {
         let links = r.observed.links.iter();
-        let down = links.clone().find(|l| l.direction == 1).expect("a link");
+        let down = links
+            .clone()
+            .find(|l| l.direction == Direction::Down)
+            .expect("a link");
         down.departed[1] as f64 * 8.0 / down.duration
     })
     .collect()
@@ -149,7 +152,8 @@ fn on_off_sources_have_their_rate_from_the_beginning() {
         "[[background]]\nname = \"many\"\nkind = \"on-off\"\nrate = \"10Mbit\"\nsources = 10000";
     let run = "warmup = \"0s\"\nduration = \"1s\"\nbins = \"100ms\"";
     let (_, observed) = run_of(&file(ONE, many, run), 0);
-    let window = |b: &&crate::observe::Bin| b.direction == 1 && (0.69..0.89).contains(&b.time);
+    let window =
+        |b: &&crate::observe::Bin| b.direction == Direction::Down && (0.69..0.89).contains(&b.time);
     let bytes: u64 = (observed.bins.iter().filter(window))
         .map(|b| b.arrived[1])
         .sum();
@@ -183,7 +187,10 @@ fn windows_are_replayed_as_windows() {
     let spec = plan.spec(cell, &BTreeMap::new()).expect("a run");
     let observed = Simulator.run(&spec, &|_| {}, &|| false).expect("it runs");
     let bytes = |from: f64, to: f64| -> u64 {
-        let bins = observed.bins.iter().filter(|b| b.direction == 1);
+        let bins = observed
+            .bins
+            .iter()
+            .filter(|b| b.direction == Direction::Down);
         let within = bins.filter(|b| b.time >= from - 1e-9 && b.time < to - 1e-9);
         within.map(|b| b.arrived[1]).sum()
     };

@@ -1,6 +1,7 @@
 //! Networks that change.
 
 use super::*;
+use swell_base::Direction;
 
 /// The two directions' capacities of [`FILE`] with `more` at its network, from the table `links`, and
 /// the observations.
@@ -25,8 +26,9 @@ fn observed(more: &str) -> (Plan, Observations) {
 
 /// Bytes that left the bottleneck downwards in the bins from `from` to `to` seconds.
 fn departed(o: &Observations, from: f64, to: f64) -> f64 {
-    let within =
-        |b: &&crate::observe::Bin| b.direction == 1 && b.time > from - 1e-6 && b.time < to - 1e-6;
+    let within = |b: &&crate::observe::Bin| {
+        b.direction == Direction::Down && b.time > from - 1e-6 && b.time < to - 1e-6
+    };
     let bins = o.bins.iter().filter(within);
     bins.map(|b| (b.departed[0] + b.departed[1]) as f64).sum()
 }

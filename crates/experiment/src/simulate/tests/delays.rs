@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::observe::Delay;
+use swell_base::Direction;
 
 /// Packets of 1500 bytes, a few in each direction, over a slow link with unequal delays. `more` continues the network.
 fn file(kind: &str, more: &str, run: &str) -> String {
@@ -40,7 +41,7 @@ duration = "42s"
 }
 
 /// Mean delay in a direction, seconds, and the number of packets.
-fn mean(delays: &[Delay], direction: u8) -> (f64, u64) {
+fn mean(delays: &[Delay], direction: Direction) -> (f64, u64) {
     let own = || delays.iter().filter(|d| d.direction == direction);
     let packets = own().map(|d| d.packets).sum::<u64>();
     (
@@ -54,7 +55,7 @@ fn mean(delays: &[Delay], direction: u8) -> (f64, u64) {
 fn a_delay_is_from_host_to_host() {
     let text = file("cbr", "", "");
     let (_, idle) = run_of(&text, 0);
-    for (direction, truth) in [(0, 0.40375), (1, 0.10475)] {
+    for (direction, truth) in [(Direction::Up, 0.40375), (Direction::Down, 0.10475)] {
         let (mean, packets) = mean(&idle.delays, direction);
         assert!((mean - truth).abs() < 1e-4, "{direction}: {mean}");
         assert!(packets.abs_diff(100) <= 2, "{direction}: {packets}");
@@ -63,8 +64,8 @@ fn a_delay_is_from_host_to_host() {
     assert!(idle.delays.iter().all(narrow));
     // Traffic down does not delay what flows up, and keeps no packet down at less than that.
     let (_, busy) = run_of(&text, 1);
-    assert!((mean(&busy.delays, 0).0 - 0.40375).abs() < 1e-4);
-    let (down, _) = mean(&busy.delays, 1);
+    assert!((mean(&busy.delays, Direction::Up).0 - 0.40375).abs() < 1e-4);
+    let (down, _) = mean(&busy.delays, Direction::Down);
     assert!(down > 0.110 && down < 0.200, "{down}");
 }
 
@@ -72,7 +73,10 @@ fn a_delay_is_from_host_to_host() {
 fn a_delay_is_that_of_its_time() {
     let change = "change = [{ at = \"2s\", direction = \"down\", delay = \"201ms\" }]";
     let (_, seen) = run_of(&file("poisson", change, ""), 0);
-    let least = seen.delays.iter().filter(|d| d.direction == 1);
+    let least = seen
+        .delays
+        .iter()
+        .filter(|d| d.direction == Direction::Down);
     let least = least.map(|d| d.from).fold(f64::INFINITY, f64::min);
     assert!((least / 0.30475 - 1.0).abs() < 0.02, "{least}");
 }
@@ -92,17 +96,21 @@ fn what_the_wire_loses_does_not_arrive() {
         let (_, seen) = run_of(&text, 0);
         let (sent, dropped) = match together {
             "" => {
-                let link = seen.links.iter().find(|l| l.direction == 1).expect("down");
+                let link = seen
+                    .links
+                    .iter()
+                    .find(|l| l.direction == Direction::Down)
+                    .expect("down");
                 (link.arrived_packets[0], link.dropped[0])
             }
             _ => {
                 let mut parts = seen.parts.iter();
-                let own = parts.find(|p| p.direction == 1 && p.part == "feed");
+                let own = parts.find(|p| p.direction == Direction::Down && p.part == "feed");
                 let own = own.expect("its own row");
                 (own.arrived_packets, own.dropped)
             }
         };
-        let (_, arrived) = mean(&seen.delays, 1);
+        let (_, arrived) = mean(&seen.delays, Direction::Down);
         assert!(dropped > 10, "{dropped}");
         // A few packets are under way at the end of the warm-up and of the run.
         assert!(
@@ -126,7 +134,7 @@ fn delays_are_kept_of_datagrams_only() {
     for kind in ["on-off", "cbr"] {
         let (spec, seen) = run_of(&file(kind, "", "").replace("packet = \"1500B\"\n", ""), 0);
         assert!(
-            mean(&seen.delays, 1).1 > 20 && seen.waits.is_empty(),
+            mean(&seen.delays, Direction::Down).1 > 20 && seen.waits.is_empty(),
             "{kind}"
         );
         let unasked = RunSpec {

@@ -1,6 +1,7 @@
 //! Backgrounds with additional energy at one timescale, on the simulated link.
 
 use super::*;
+use swell_base::Direction;
 
 /// A run of a background alone, `seconds` long.
 fn alone(background: &str, seconds: u32) -> Observations {
@@ -34,12 +35,17 @@ fn rise(background: &str, energy: &str, seconds: u32) -> (Vec<f64>, f64) {
     let raised = alone(&format!("{background}\nenergy = {energy}"), seconds);
     let energies = |of: &Observations| -> Vec<f64> {
         let own = of.scales.iter();
-        let own =
-            own.filter(|s| s.direction == 1 && s.traffic == "background" && s.quantity == "bytes");
+        let own = own.filter(|s| {
+            s.direction == Direction::Down && s.traffic == "background" && s.quantity == "bytes"
+        });
         own.filter(|s| s.n >= 10).map(|s| s.energy).collect()
     };
     let mean = |of: &Observations| {
-        let down = of.links.iter().find(|l| l.direction == 1).expect("a link");
+        let down = of
+            .links
+            .iter()
+            .find(|l| l.direction == Direction::Down)
+            .expect("a link");
         down.arrived[1] as f64
     };
     let db = energies(&plain).into_iter().zip(energies(&raised));
@@ -135,7 +141,7 @@ fn a_foreground_and_a_background_have_clocks_of_their_own() {
     );
     let (_, observed) = run_of(&text, 0);
     let bins: Vec<[f64; 2]> = (observed.bins.iter())
-        .filter(|b| b.direction == 1)
+        .filter(|b| b.direction == Direction::Down)
         .map(|b| b.arrived.map(|bytes| bytes as f64))
         .collect();
     let n = bins.len() as f64;

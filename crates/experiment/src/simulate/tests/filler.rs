@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::observe::Wait;
+use swell_base::Direction;
 
 const FILLER: &str = r#"
 name = "filler"
@@ -35,7 +36,7 @@ duration = "40s"
 keep = { waits = true }
 "#;
 
-fn sum(o: &Observations, direction: u8, traffic: &str, of: fn(&Wait) -> f64) -> f64 {
+fn sum(o: &Observations, direction: Direction, traffic: &str, of: fn(&Wait) -> f64) -> f64 {
     let mine = o.waits.iter();
     let mine = mine.filter(|w| w.direction == direction && w.traffic == traffic);
     mine.map(of).sum()
@@ -54,7 +55,7 @@ fn filler_takes_what_is_left_and_harms_little() {
     let used = (up(&with).departed[0] + up(&with).departed[1]) as f64 * 8.0 / 35.0;
     assert!(used > 0.9 * 4e6, "{used}");
     let wait = |o: &Observations, who: &str| {
-        sum(o, 0, who, |w| w.waited) / sum(o, 0, who, |w| w.packets as f64)
+        sum(o, Direction::Up, who, |w| w.waited) / sum(o, Direction::Up, who, |w| w.packets as f64)
     };
     let (before, after) = (wait(&alone, "background"), wait(&with, "background"));
     // At most the residual transmission of a 1500-byte packet at 4 Mbit/s, over the remaining share of the link.

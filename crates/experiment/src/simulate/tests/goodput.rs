@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::measure::GOODPUT_EACH_WAY;
+use swell_base::Direction;
 
 fn of(foreground: &str) -> (RunSpec, Observations) {
     let text = format!(
@@ -20,7 +21,7 @@ fn goodput(observed: &Observations) -> [f64; 2] {
 
 /// Network-layer rate out of the link, up and down.
 fn packets(observed: &Observations) -> [f64; 2] {
-    [0, 1].map(|d| {
+    Direction::BOTH.map(|d| {
         let mut links = observed.links.iter();
         let link = links.find(|l| l.direction == d).expect("both directions");
         link.departed[0] as f64 * 8.0 / link.duration

@@ -1,6 +1,6 @@
 //! Several links: properties that hold for any traffic.
 
-use swell_base::Stream;
+use swell_base::{Direction, Stream};
 
 use super::*;
 use crate::observe::{Bin, LinkTotals};
@@ -109,7 +109,7 @@ fn a_slower_second_link_is_the_bottleneck() {
         let own = o
             .bins
             .iter()
-            .filter(|b| &*b.link == name && b.direction == 0 && b.time >= 3.0);
+            .filter(|b| &*b.link == name && b.direction == Direction::Up && b.time >= 3.0);
         own.map(|b| b.queue_max).max().unwrap()
     };
     // `b` is the second link for upward packets. At the first link only bursts are queued.
@@ -122,7 +122,7 @@ fn a_slower_second_link_is_the_bottleneck() {
     let total = |name: &str| {
         o.links
             .iter()
-            .find(|l| &*l.link == name && l.direction == 0)
+            .find(|l| &*l.link == name && l.direction == Direction::Up)
             .unwrap()
     };
     let bps = |l: &LinkTotals| l.departed[0] as f64 * 8.0 / l.duration;
@@ -151,7 +151,7 @@ fn nothing_is_lost_between_links() {
         3,
         "the foreground is over before the run is"
     );
-    let sum = |link: &str, direction: u8, of: fn(&Bin) -> u64| -> u64 {
+    let sum = |link: &str, direction: Direction, of: fn(&Bin) -> u64| -> u64 {
         let own = o
             .bins
             .iter()
@@ -159,7 +159,10 @@ fn nothing_is_lost_between_links() {
         own.map(of).sum()
     };
     let names = ["link1", "link2", "link3", "link4"];
-    for (direction, order) in [(0, [0, 1, 2, 3]), (1, [3, 2, 1, 0])] {
+    for (direction, order) in [
+        (Direction::Up, [0, 1, 2, 3]),
+        (Direction::Down, [3, 2, 1, 0]),
+    ] {
         for pair in order.windows(2) {
             let left = sum(names[pair[0]], direction, |b| b.departed[0]);
             assert_eq!(left, sum(names[pair[1]], direction, |b| b.arrived[0]));
@@ -211,7 +214,7 @@ fn a_reversed_path_is_the_same_from_the_other_end() {
     let up = |o: &Observations| {
         o.links
             .iter()
-            .filter(|l| l.direction == 0)
+            .filter(|l| l.direction == Direction::Up)
             .map(|l| l.departed[0])
             .sum::<u64>()
     };
@@ -228,8 +231,8 @@ fn a_reversed_path_is_the_same_from_the_other_end() {
 fn a_background_is_measured_where_it_flows() {
     let links = link("a", "20Mbit", 1_000_000) + &link("b", "10Mbit", 1_000_000);
     for (route, link_direction) in [
-        ("path = [\"b\"]", 1),
-        ("path = [\"b\"]\nreversed = true", 0),
+        ("path = [\"b\"]", Direction::Down),
+        ("path = [\"b\"]\nreversed = true", Direction::Up),
     ] {
         let background = format!(
             "[[background]]\nname = \"cross\"\nkind = \"poisson\"\nrate = \"4Mbit\"\nrate_up = \"1Mbit\"\n{route}\n[run]"

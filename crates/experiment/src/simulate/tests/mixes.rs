@@ -3,8 +3,9 @@
 use super::*;
 use crate::file::File;
 use crate::observe::{Bin, PartTotals};
-use crate::run::{self, Ended, Options};
+use crate::run::{self, Options, RunOutcome};
 use crate::store::Results;
+use swell_base::Direction;
 
 /// An experiment with the foreground `web` and these backgrounds.
 fn file(backgrounds: &[&str], run: &str) -> String {
@@ -52,7 +53,7 @@ fn results_of(text: &str, dir: &Path) -> Results {
         shard: None,
     };
     let ended = run::run(&plan, &Simulator, &options, &|_| {}, &|| false).expect("runs");
-    let Ended::Complete(results) = ended else {
+    let RunOutcome::Complete(results) = ended else {
         panic!("not interrupted")
     };
     *results
@@ -72,13 +73,13 @@ fn a_mix_of_one_is_that_one() {
 fn the_loads_of_a_mix_add_up_and_are_counted_part_by_part() {
     let mix = "name = \"mix\"\nkind = \"mix\"\nof = [\"down\", \"up\"]";
     let (_, observed) = run_of(&file(&[DOWN, UP, mix], ""), 2);
-    let of = |name: &str, direction: u8| -> PartTotals {
+    let of = |name: &str, direction: Direction| -> PartTotals {
         let rows = observed.parts.iter();
         let mut own = rows.filter(|p| p.part == name && p.direction == direction);
         own.next().cloned().expect("a row")
     };
-    for direction in [0, 1] {
-        let link = &observed.links[usize::from(direction)];
+    for direction in Direction::BOTH {
+        let link = &observed.links[direction.index()];
         let parts = [of("down", direction), of("up", direction)];
         let sum: u64 = parts.iter().map(|p| p.arrived).sum();
         // Only one of the two counts includes packets that arrive in the last instant of the warm-up.
@@ -86,10 +87,10 @@ fn the_loads_of_a_mix_add_up_and_are_counted_part_by_part() {
         assert!(off <= 3_000, "{sum} and {}", link.arrived[1]);
     }
     let bps = |p: &PartTotals| p.arrived as f64 * 8.0 / p.duration;
-    assert!((bps(&of("down", 1)) / 5e6 - 1.0).abs() < 0.01);
-    assert!((bps(&of("up", 1)) / 3e6 - 1.0).abs() < 0.1);
-    assert!((bps(&of("up", 0)) / 1e6 - 1.0).abs() < 0.15);
-    assert_eq!(of("down", 0).arrived, 0);
+    assert!((bps(&of("down", Direction::Down)) / 5e6 - 1.0).abs() < 0.01);
+    assert!((bps(&of("up", Direction::Down)) / 3e6 - 1.0).abs() < 0.1);
+    assert!((bps(&of("up", Direction::Up)) / 1e6 - 1.0).abs() < 0.15);
+    assert_eq!(of("down", Direction::Up).arrived, 0);
 }
 
 #[test]
@@ -110,14 +111,18 @@ fn two_alike_are_not_one_twice() {
         ["a", "b"].map(|n| format!("name = \"{n}\"\nkind = \"poisson\"\nrate = \"2Mbit\""));
     let mix = "name = \"mix\"\nkind = \"mix\"\nof = [\"a\", \"b\"]";
     let (_, observed) = run_of(&file(&[&a, &b, mix], ""), 2);
-    let down: Vec<&PartTotals> = observed.parts.iter().filter(|p| p.direction == 1).collect();
+    let down: Vec<&PartTotals> = observed
+        .parts
+        .iter()
+        .filter(|p| p.direction == Direction::Down)
+        .collect();
     let of = |name: &str| down.iter().find(|p| p.part == name).expect("a row").arrived;
     assert!(of("a") > 0 && of("b") > 0 && of("a") != of("b"));
 }
 
 fn background_bytes(bins: &[Bin], from: f64, to: f64) -> u64 {
     bins.iter()
-        .filter(|b| b.direction == 1 && b.time >= from - 1e-9 && b.time < to - 1e-9)
+        .filter(|b| b.direction == Direction::Down && b.time >= from - 1e-9 && b.time < to - 1e-9)
         .map(|b| b.arrived[1])
         .sum()
 }

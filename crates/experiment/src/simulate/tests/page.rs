@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::observe::Request;
+use swell_base::Direction;
 
 /// An archive of objects, each with size, index of the parent and wait in milliseconds.
 fn archive(objects: &[(u64, Option<usize>, u64)]) -> String {
@@ -416,7 +417,10 @@ every = "10s"
         let plan = Plan::resolve(&text, "test.toml", std::path::Path::new(".")).expect("a file");
         let spec = plan.spec(&plan.cells[0], &BTreeMap::new()).expect("a cell");
         let observed = Simulator.run(&spec, &|_| {}, &|| false).expect("a run");
-        let down = observed.bins.iter().filter(|b| b.direction == 1);
+        let down = observed
+            .bins
+            .iter()
+            .filter(|b| b.direction == Direction::Down);
         down.map(|b| b.arrived[1]).collect()
     };
     let (one, other) = (sent(1), sent(2));

@@ -4,7 +4,7 @@ use std::fs;
 
 use tempfile::TempDir;
 
-use swell_base::Code;
+use swell_base::{Code, Direction};
 
 use super::*;
 
@@ -94,7 +94,7 @@ fn observed(plan: &Plan, cell: usize) -> Observations {
 }
 
 /// Background bytes that arrived per bin of 100 ms in a direction.
-fn arrived(o: &Observations, direction: u8) -> Vec<u64> {
+fn arrived(o: &Observations, direction: Direction) -> Vec<u64> {
     let bins = o.bins.iter().filter(|b| b.direction == direction);
     bins.map(|b| b.arrived[1]).collect()
 }
@@ -104,14 +104,14 @@ fn packets_come_at_their_own_times_in_both_directions() {
     let (_keep, plan) = plan(&bursts(), "phase = \"0s\"\ndelay = \"0s\"");
     let plan = plan.expect("a good file");
     let o = observed(&plan, 0);
-    let down = arrived(&o, 1);
+    let down = arrived(&o, Direction::Down);
     // 50 packets in each tenth of a second in the first half of each second.
     for (i, &bytes) in down[..99].iter().enumerate() {
         assert_eq!(bytes, if i % 10 < 5 { 50_000 } else { 0 }, "bin {i}");
     }
     // The trace repeats after its last packet and a mean gap: 9.991 s and 9.991 s / 3499.
     assert_eq!(down[99..101], [4_000, 50_000]);
-    let up: u64 = arrived(&o, 0)[..99].iter().sum();
+    let up: u64 = arrived(&o, Direction::Up)[..99].iter().sum();
     assert_eq!(up, 99_000);
     let codes: Vec<&str> = o.warnings.iter().map(|w| w.code.as_str()).collect();
     assert!(codes.contains(&"trace-repeats"), "{codes:?}");
@@ -124,8 +124,8 @@ fn a_replay_can_be_stretched_put_on_a_grid_and_turned_round() {
     let settings = "phase = \"0s\"\ndelay = \"0s\"\nstretch = 2\ngrid = \"200ms\"\nreversed = true";
     let (_keep, plan) = plan(&bursts(), settings);
     let o = observed(&plan.expect("a good file"), 0);
-    let up = arrived(&o, 0);
-    let down: u64 = arrived(&o, 1).iter().sum();
+    let up = arrived(&o, Direction::Up);
+    let down: u64 = arrived(&o, Direction::Down).iter().sum();
     assert!(down < 70_000, "the trace's up direction: {down}");
     // At half speed, each burst lasts for the first of two seconds. On the grid its packets move to multiples of 200
     // ms: one packet at 0, and the others at five later instants.
@@ -144,17 +144,25 @@ fn a_replay_can_be_stretched_put_on_a_grid_and_turned_round() {
 fn every_seed_begins_elsewhere_unless_told() {
     let (_keep, drawn) = plan(&bursts(), "");
     let drawn = drawn.expect("a good file");
-    let first = arrived(&observed(&drawn, 0), 1);
-    assert_eq!(first, arrived(&observed(&drawn, 0), 1), "the same seed");
-    assert_ne!(first, arrived(&observed(&drawn, 1), 1), "another seed");
+    let first = arrived(&observed(&drawn, 0), Direction::Down);
+    assert_eq!(
+        first,
+        arrived(&observed(&drawn, 0), Direction::Down),
+        "the same seed"
+    );
+    assert_ne!(
+        first,
+        arrived(&observed(&drawn, 1), Direction::Down),
+        "another seed"
+    );
     // The period is that of the trace: every ten seconds contain all of it, except possibly the last packet.
     let bytes: u64 = first[..100].iter().sum();
     assert!(bytes.abs_diff(2_500_000) <= 5_000, "{bytes}");
     let (_keep_too, fixed) = plan(&bursts(), "phase = \"3s\"");
     let fixed = fixed.expect("a good file");
     assert_eq!(
-        arrived(&observed(&fixed, 0), 1),
-        arrived(&observed(&fixed, 1), 1)
+        arrived(&observed(&fixed, 0), Direction::Down),
+        arrived(&observed(&fixed, 1), Direction::Down)
     );
 }
 
@@ -185,7 +193,7 @@ fn a_rate_is_reached_by_stretching_and_others_can_match_it() {
         shard: None,
     };
     let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false).expect("it runs");
-    let crate::run::Ended::Complete(results) = ended else {
+    let crate::run::RunOutcome::Complete(results) = ended else {
         panic!("{ended:?}")
     };
     let measured = &results.manifest.measured["trace"];
@@ -196,7 +204,7 @@ fn a_rate_is_reached_by_stretching_and_others_can_match_it() {
     let poisson: Vec<f64> = results
         .of("web", "poisson")
         .flat_map(|r| &r.observed.links)
-        .filter(|l| l.direction == 1)
+        .filter(|l| l.direction == Direction::Down)
         .map(|l| l.arrived[1] as f64 * 8.0 / l.duration)
         .collect();
     // 3750 packets in ten seconds: standard deviation 1.6 % each.
@@ -271,7 +279,7 @@ fn another_backgrounds_packets_come_again_as_they_came_to_the_link() {
             Simulator.run(&spec, &|_| {}, &|| false).expect("a run")
         };
         let (original, copy) = (alone("one"), alone("copy"));
-        for direction in [0, 1] {
+        for direction in Direction::BOTH {
             // The capture begins at the end of the warm-up.
             let came = &arrived(&original, direction)[10..];
             assert_eq!(
@@ -364,7 +372,7 @@ fn a_trace_that_is_played_once_begins_with_its_first_packet() {
         let observed = Simulator.run(&spec.expect("a run"), &|_| {}, &|| false);
         let observed = observed.expect("it runs");
         let same = observed.warnings.iter().any(|w| w.code == Code::SamePhase);
-        (arrived(&observed, 1), same)
+        (arrived(&observed, Direction::Down), same)
     };
     let first = played("once = true\nphase = \"0s\"", 0).0;
     assert_eq!(played("once = true", 0), (first.clone(), false));

@@ -3,7 +3,7 @@
 use std::fs;
 
 use swell_base::{Code, Dur};
-use swell_traffic::flowlevel::{Configurator, Direction, FlowModel, Options, Record};
+use swell_traffic::flowlevel::{Configurator, FlowModel, Options, Record, Uniflow};
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn model_with(kept: impl Fn(i64) -> bool) -> FlowModel {
             destination_port: 2_000 + i as u16,
             protocol: 6,
             header: 40,
-            forward: Direction {
+            forward: Uniflow {
                 packets: 40,
                 bytes: 50_000 + 40 * 40,
                 flags: Some(0x1b),
@@ -92,7 +92,7 @@ fn a_rate_is_that_of_the_intervals_that_a_run_plays() {
             shard: None,
         };
         let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
-        let crate::run::Ended::Complete(results) = ended.expect("it runs") else {
+        let crate::run::RunOutcome::Complete(results) = ended.expect("it runs") else {
             panic!("nobody cancelled it")
         };
         results.manifest
@@ -162,7 +162,7 @@ fn a_rate_is_reached_and_bad_settings_are_refused() {
     };
     let plan = plan.expect("a good file");
     let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false).expect("it runs");
-    let crate::run::Ended::Complete(results) = ended else {
+    let crate::run::RunOutcome::Complete(results) = ended else {
         panic!("{ended:?}")
     };
     let measured = &results.manifest.measured["fetches"];
@@ -214,7 +214,7 @@ fn an_offered_rate_counts_the_factors_on_sizes_and_gaps() {
         };
         let plan = plan.expect("a good file");
         let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
-        let Ok(crate::run::Ended::Complete(results)) = ended else {
+        let Ok(crate::run::RunOutcome::Complete(results)) = ended else {
             panic!("{ended:?}")
         };
         let measured = &results.manifest.measured["fetches"];
@@ -244,7 +244,9 @@ fn a_run_begins_with_transfers_in_progress() {
         let observed = Simulator.run(&spec, &|_| {}, &|| false).expect("it runs");
         let carried = |from: f64, to: f64| {
             let bins = observed.bins.iter();
-            let inside = bins.filter(|b| b.direction == 1 && b.time >= from && b.time < to);
+            let inside = bins.filter(|b| {
+                b.direction == swell_base::Direction::Down && b.time >= from && b.time < to
+            });
             inside.map(|b| b.departed[1] as f64).sum::<f64>()
         };
         first.push(carried(0.0, 2.0));
@@ -283,7 +285,7 @@ fn exported_records_count_every_byte_and_are_files_that_read() {
         shard: None,
     };
     let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
-    let Ok(crate::run::Ended::Complete(_)) = ended else {
+    let Ok(crate::run::RunOutcome::Complete(_)) = ended else {
         panic!("{ended:?}")
     };
     let mut files = fs::read_dir(options.dir.join("records")).expect("it is there");
@@ -354,7 +356,7 @@ fn bursts() -> FlowModel {
             destination_port: 6_000,
             protocol: 17,
             header: 28,
-            forward: Direction {
+            forward: Uniflow {
                 packets: 1_000,
                 bytes: 1_000 * 1_028,
                 flags: None,
@@ -385,7 +387,7 @@ fn datagrams_of_a_model_that_are_lost_alone_raise_a_doubt() {
             shard: None,
         };
         let ended = crate::run::run(&plan, &Simulator, &options, &|_| {}, &|| false);
-        let Ok(crate::run::Ended::Complete(results)) = ended else {
+        let Ok(crate::run::RunOutcome::Complete(results)) = ended else {
             panic!("{ended:?}")
         };
         let warnings = &results.manifest.warnings;
@@ -448,7 +450,7 @@ fn long_downloads_do_not_come_in_bursts() {
             destination_port: 2_000 + i as u16,
             protocol: 6,
             header: 0,
-            forward: Direction {
+            forward: Uniflow {
                 packets: 2_600,
                 bytes: 3_750_000,
                 flags: Some(0x1b),

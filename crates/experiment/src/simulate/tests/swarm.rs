@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::observe::Observations;
+use swell_base::Direction;
 
 /// A swarm alone on a link of 6 Mbit/s down and 1 Mbit/s up.
 fn swarm(keys: &str, replication: usize) -> Observations {
@@ -91,12 +92,12 @@ fn a_swarm_of_ledbat_yields() {
         let departed = run
             .links
             .iter()
-            .find(|l| l.direction == 0)
+            .find(|l| l.direction == Direction::Up)
             .unwrap()
             .departed;
         let used = departed[1] as f64 * 8.0 / 60e6;
         assert!(used > 0.93, "{used}");
-        let waits = run.waits.iter().filter(|w| w.direction == 0);
+        let waits = run.waits.iter().filter(|w| w.direction == Direction::Up);
         let sums = waits.map(|w| (w.waited, w.packets as f64));
         let (all, packets) = sums.fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
         all / packets

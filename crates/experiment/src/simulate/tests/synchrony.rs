@@ -1,6 +1,7 @@
 //! The table of loss synchronization.
 
 use super::*;
+use swell_base::Direction;
 
 const TOGETHER: &str = r#"
 name = "together"
@@ -60,17 +61,23 @@ fn connections_that_share_a_full_queue_lose_together() {
     let [up, down] = &o.synchrony[..] else {
         panic!("{:?}", o.synchrony);
     };
-    assert_eq!((up.direction, down.direction), (0, 1));
+    assert_eq!(
+        (up.direction, down.direction),
+        (Direction::Up, Direction::Down)
+    );
     assert_eq!((up.flows, down.flows), (10, 10));
     // The bins show in which RTTs there were drops.
-    let lossy = |d: u8| {
+    let lossy = |d: Direction| {
         let mine = o
             .bins
             .iter()
             .filter(|b| b.direction == d && b.time >= 5.0 - 1e-9);
         mine.filter(|b| b.dropped[0] + b.dropped[1] > 0).count() as u64
     };
-    assert_eq!((up.events, down.events), (lossy(0), lossy(1)));
+    assert_eq!(
+        (up.events, down.events),
+        (lossy(Direction::Up), lossy(Direction::Down))
+    );
     assert!(down.events > 10 && up.events == 0, "{down:?}");
     assert!(up.share.is_nan() && up.independent.is_nan());
     // The same as by hand, and far above independence: a full queue does not select flows.

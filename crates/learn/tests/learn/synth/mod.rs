@@ -64,7 +64,7 @@ pub struct Tap {
     port: u16,
 }
 
-struct Wire<'a> {
+struct Dialogue<'a> {
     tap: &'a mut Tap,
     hosts: [Host; 2],
     port: u16,
@@ -87,7 +87,7 @@ impl Tap {
 
     /// One SYN from the given port.
     pub fn syn(&mut self, at: Dur, client: Host, server: Host, port: u16) {
-        let mut w = Wire {
+        let mut w = Dialogue {
             tap: self,
             hosts: [client, server],
             port,
@@ -141,7 +141,7 @@ impl Tap {
     pub fn connection(&mut self, start: Dur, client: Host, server: Host, what: &Exchanges) {
         self.port += 1;
         let port = self.port;
-        let mut w = Wire {
+        let mut w = Dialogue {
             tap: self,
             hosts: [client, server],
             port,
@@ -166,7 +166,7 @@ impl Tap {
     }
 }
 
-impl Wire<'_> {
+impl Dialogue<'_> {
     /// Sends the response, with its first packet passing at `at`: in flights of ten packets, an RTT apart,
     /// acknowledged by the client every second segment. Returns when the last packet passes.
     fn response(&mut self, at: u64, bytes: u32, what: &Exchanges) -> u64 {

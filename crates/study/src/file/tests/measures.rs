@@ -39,7 +39,8 @@ fn a_measure_that_means_nothing_of_a_line_has_no_number() {
             fresh: false,
             shard: None,
         };
-        let Ended::Complete(numbers) = study.run(&options, &|_| {}, &|| false).unwrap() else {
+        let GridOutcome::Complete(numbers) = study.run(&options, &|_| {}, &|| false).unwrap()
+        else {
             panic!("nobody stopped it");
         };
         let made = study.study(&numbers);
@@ -104,7 +105,7 @@ fn warnings_of_runs_reach_the_page() {
     };
     let read = || FileStudy::read(&path, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
     let study = read();
-    let Ended::Complete(numbers) = study.run(&options, &|_| {}, &|| false).unwrap() else {
+    let GridOutcome::Complete(numbers) = study.run(&options, &|_| {}, &|| false).unwrap() else {
         panic!("nobody stopped it");
     };
     let name = swell_experiment::run::grid::name(&study.cells()[0]);

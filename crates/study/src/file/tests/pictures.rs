@@ -177,7 +177,7 @@ fn series_after(path: &std::path::Path) -> (FileStudy, crate::Picture) {
         fresh: false,
         shard: None,
     };
-    let Ended::Complete(numbers) = read.run(&options, &|_| {}, &|| false).unwrap() else {
+    let GridOutcome::Complete(numbers) = read.run(&options, &|_| {}, &|| false).unwrap() else {
         panic!("nobody stopped it");
     };
     let made = read.study(&numbers);
@@ -411,7 +411,7 @@ fn finding_what_figures_show_can_be_stopped() {
         shard: None,
     };
     let ended = read.run(&options, &|_| {}, &|| true).unwrap();
-    let none = Ended::Interrupted {
+    let none = GridOutcome::Interrupted {
         finished: 0,
         runs: groups,
     };

@@ -53,7 +53,7 @@ fn played(
     let known = Known(number, Mutex::default());
     let go = || false;
     let ended = study.play(&known, &options, &|_| {}, &go).unwrap();
-    let Ended::Complete(numbers) = ended else {
+    let GridOutcome::Complete(numbers) = ended else {
         panic!("{ended:?}")
     };
     // Runs that the table has are not repeated.
@@ -73,10 +73,10 @@ trait Complete {
     fn complete(self) -> Option<Vec<Vec<f64>>>;
 }
 
-impl Complete for Ended {
+impl Complete for GridOutcome {
     fn complete(self) -> Option<Vec<Vec<f64>>> {
         match self {
-            Ended::Complete(numbers) => Some(numbers),
+            GridOutcome::Complete(numbers) => Some(numbers),
             _ => None,
         }
     }

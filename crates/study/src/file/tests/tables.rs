@@ -3,6 +3,7 @@
 use rhai::Scope;
 
 use super::super::{script, traffic};
+use swell_base::Direction;
 use swell_experiment::observe::MeasureSample;
 
 use super::*;
@@ -33,7 +34,7 @@ fn tables() -> Tables {
     };
     let wait = |who: &str, from: f64, packets: u64, size: f64| Wait {
         link: "".into(),
-        direction: 0,
+        direction: Direction::Up,
         traffic: who.into(),
         from,
         to: from * 1.125,
@@ -44,7 +45,7 @@ fn tables() -> Tables {
     };
     let scale = |who: &str, energy: f64| Scale {
         link: "".into(),
-        direction: 0,
+        direction: Direction::Up,
         traffic: who.into(),
         quantity: "bytes".into(),
         octave: 2,

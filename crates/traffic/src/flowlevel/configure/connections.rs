@@ -7,7 +7,7 @@ use super::super::histogram::Tallied;
 use super::super::law::Sizes;
 use super::super::model::{FlowTotals, LARGE, RatesBySize, size_class};
 use super::super::record::{
-    ACK, Direction, FIN, RST, Record, SYN, micros_between, nanos, server_by_port, times,
+    ACK, FIN, RST, Record, SYN, Uniflow, micros_between, nanos, server_by_port, times,
 };
 use super::exchanges::Transport as Ends;
 use super::headers::{Headers, Stamps, padding, without_padding};
@@ -57,7 +57,7 @@ struct TalliedSizes {
 #[derive(Clone, Copy, Debug, Default)]
 struct Connection {
     /// From the smaller transport address, and from the larger.
-    sides: [Side; 2],
+    sides: [CountedDirection; 2],
     /// Which side is the client. Set when the connection is accepted into the model.
     client: Option<u8>,
     /// Whether the last record said that another one continues it.
@@ -70,9 +70,9 @@ struct Connection {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Side {
+struct CountedDirection {
     /// As counted, sampled or not; bytes are those beyond headers without options.
-    seen: Direction,
+    seen: Uniflow,
     /// Payload added to the timeline, scaled by the sampling interval.
     spread: u64,
 }
@@ -289,7 +289,7 @@ impl Over {
 }
 
 impl Connection {
-    fn seen(&self) -> impl Iterator<Item = &Direction> {
+    fn seen(&self) -> impl Iterator<Item = &Uniflow> {
         self.sides.iter().map(|s| &s.seen).filter(|d| d.packets > 0)
     }
 
@@ -310,7 +310,7 @@ impl Connection {
     fn take(
         &mut self,
         which: usize,
-        piece: &Direction,
+        piece: &Uniflow,
         record: &Record,
         ends: &Ends,
         options: &Options,
@@ -323,7 +323,7 @@ impl Connection {
         let most = options.capacity;
         self.padding = padding(record.header);
         self.stamps = (over.headers).hear(piece, record.header, known, hosts, which, most);
-        let beyond = Direction {
+        let beyond = Uniflow {
             bytes: piece.payload(record.header),
             ..*piece
         };
@@ -394,7 +394,7 @@ impl Connection {
 
     /// Whether pieces of records belong to another connection. They do after a long silence. They also do
     /// with another SYN, after this direction has had one and begun to end, or has sent data.
-    fn is_over(&self, pieces: &[Option<Direction>; 2], swap: usize, options: &Options) -> bool {
+    fn is_over(&self, pieces: &[Option<Uniflow>; 2], swap: usize, options: &Options) -> bool {
         if self.seen().next().is_none() {
             return false;
         }
@@ -430,12 +430,12 @@ impl Connection {
             return known;
         }
         let [a, b] = [&self.sides[0].seen, &self.sides[1].seen];
-        let opens = |d: &Direction| d.has(SYN) && !d.has(ACK);
+        let opens = |d: &Uniflow| d.has(SYN) && !d.has(ACK);
         if opens(a) != opens(b) {
             return usize::from(opens(b));
         }
         // A SYN/ACK and nothing else: samples may be that small.
-        let accepts = |d: &Direction| d.has(SYN) && d.has(ACK) && d.packets == 1;
+        let accepts = |d: &Uniflow| d.has(SYN) && d.has(ACK) && d.packets == 1;
         if accepts(a) != accepts(b) {
             return usize::from(accepts(a));
         }

@@ -7,7 +7,7 @@
 use std::hash::{Hash, Hasher};
 
 use super::super::model::FlowTotals;
-use super::super::record::{DYNAMIC, Direction, Record, server_by_port};
+use super::super::record::{DYNAMIC, Record, Uniflow, server_by_port};
 use super::table::Table;
 use super::udp::Moments;
 
@@ -258,7 +258,7 @@ impl Exchanges {
         }
         let sampled = record.sampling > 1.0;
         let record = record.scaled();
-        let sent = |piece: &Direction| {
+        let sent = |piece: &Uniflow| {
             let payload = piece.payload(record.header);
             Sent {
                 packets: piece.packets,

@@ -22,7 +22,7 @@
 //! Without any evidence, nothing is subtracted. The other options of a SYN are estimated by the mean of the single
 //! SYNs.
 
-use super::super::record::{ACK, Direction, FIN, PSH, RST, SYN};
+use super::super::record::{ACK, FIN, PSH, RST, SYN, Uniflow};
 use super::table::Table;
 
 /// Options of a segment with timestamps, padded (RFC 7323 appendix A).
@@ -116,7 +116,7 @@ impl Headers {
     /// hosts are remembered.
     pub(super) fn hear(
         &mut self,
-        piece: &Direction,
+        piece: &Uniflow,
         header: u32,
         known: Stamps,
         hosts: &[u128; 2],
@@ -207,7 +207,7 @@ impl Headers {
     /// zero if these bytes may be options alone.
     pub(super) fn payload(
         &self,
-        side: &Direction,
+        side: &Uniflow,
         beyond: u64,
         stamps: Stamps,
         hosts: &[u128; 2],
@@ -264,8 +264,8 @@ pub(super) fn padding(header: u32) -> u64 {
 
 /// What is left of the payload of a side without the padding of its frames, of a connection without timestamps. If the
 /// other side sends the data, nearly all frames are acknowledgements.
-pub(super) fn without_padding(payload: u64, side: &Direction, other: &Direction, each: u64) -> u64 {
-    let hardly = |d: &Direction| d.bytes < d.packets.saturating_mul(TIMESTAMPS);
+pub(super) fn without_padding(payload: u64, side: &Uniflow, other: &Uniflow, each: u64) -> u64 {
+    let hardly = |d: &Uniflow| d.bytes < d.packets.saturating_mul(TIMESTAMPS);
     if each == 0 || !hardly(side) || other.packets == 0 || hardly(other) {
         return payload;
     }
@@ -274,7 +274,7 @@ pub(super) fn without_padding(payload: u64, side: &Direction, other: &Direction,
     payload.saturating_sub(padded.saturating_mul(each))
 }
 
-fn said_by(piece: &Direction, header: u32) -> Stamps {
+fn said_by(piece: &Uniflow, header: u32) -> Stamps {
     let (packets, header) = (piece.packets, u64::from(header));
     if packets == 0 {
         return Stamps::Unknown;
@@ -312,12 +312,12 @@ fn said_by(piece: &Direction, header: u32) -> Stamps {
 mod tests {
     use super::*;
 
-    fn piece(packets: u64, bytes: u64, flags: u8) -> Direction {
-        Direction {
+    fn piece(packets: u64, bytes: u64, flags: u8) -> Uniflow {
+        Uniflow {
             packets,
             bytes,
             flags: Some(flags),
-            ..Direction::default()
+            ..Uniflow::default()
         }
     }
 
@@ -355,7 +355,7 @@ mod tests {
 
     const HOSTS: [u128; 2] = [1, 2];
 
-    fn hear(h: &mut Headers, of: &Direction, known: Stamps) -> Stamps {
+    fn hear(h: &mut Headers, of: &Uniflow, known: Stamps) -> Stamps {
         h.hear(of, 40, known, &HOSTS, 0, 100)
     }
 
@@ -433,7 +433,7 @@ mod tests {
     fn records_without_flags_have_payload() {
         let mut headers = Headers::default();
         for n in [5, 30, 45, 60, 200] {
-            let request = Direction {
+            let request = Uniflow {
                 flags: None,
                 ..piece(n, n * 40 + 512, 0)
             };
@@ -441,7 +441,7 @@ mod tests {
             assert_eq!(headers.payload(&request, 512, stamps, &HOSTS), 512, "{n}");
         }
         // A handshake has none.
-        let handshake = Direction {
+        let handshake = Uniflow {
             flags: None,
             ..piece(3, 132, 0)
         };

@@ -50,11 +50,11 @@ pub(super) struct Tally {
     seen: u64,
     files: u64,
     /// Of clients and of servers.
-    sides: [Side; 2],
+    sides: [SampledDirection; 2],
 }
 
 #[derive(Clone, Debug, Default)]
-struct Side {
+struct SampledDirection {
     seen: u64,
     /// Directions whose SYN was sampled.
     syns: u64,
@@ -116,7 +116,7 @@ impl Tally {
     }
 }
 
-impl Side {
+impl SampledDirection {
     fn add(&mut self, o: &Observed) {
         if o.packets == 0 {
             return;

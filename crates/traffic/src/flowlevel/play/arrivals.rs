@@ -41,7 +41,7 @@ const EXACT: f64 = 1e-9;
 
 /// Position of a source in a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct RoundSlot {
     /// Start, relative to the start of the round.
     pub(super) at: Dur,
     /// Its quantile in the distributions of volumes and lifetimes.
@@ -131,7 +131,7 @@ impl Arrivals {
 
     /// Position of source `number`, of interval `index`, in a round of this seed. The starts of a block
     /// are uniform and independent within its part of the interval.
-    pub(super) fn place(&self, plan: &Plan, index: usize, number: u64, seed: u64) -> Place {
+    pub(super) fn place(&self, plan: &Plan, index: usize, number: u64, seed: u64) -> RoundSlot {
         let mut stream = Stream::indexed(seed, "arrival", number);
         let all = self.of(index);
         let block = (number - all.start) / BLOCK * BLOCK;
@@ -147,7 +147,7 @@ impl Arrivals {
         let rank = self.rank((stratum as f64 + stream.uniform()) / sources as f64);
         let lifetime = self.lifetimes.quantile(rank).max(1.0);
         let lasts = lifetime.min(self.round) * self.share;
-        Place {
+        RoundSlot {
             at,
             rank,
             lasts: Dur::from_nanos((lasts * 1e3 + 0.5) as u64),

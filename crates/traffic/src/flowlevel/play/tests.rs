@@ -3,7 +3,7 @@
 use swell_base::{Dur, Time};
 
 use super::super::tests::{configure, imitate, options, trace, trace_of};
-use super::super::{Direction, FlowModel, Options};
+use super::super::{FlowModel, Options, Uniflow};
 use super::*;
 
 mod slow;
@@ -125,7 +125,7 @@ fn a_file_longer_than_an_interval_is_counted_where_it_is() {
     let mut long = records[0];
     // Over minutes 2 to 4, at a steady rate.
     let (first, last) = (121_000_000_000, 299_000_000_000);
-    long.forward = Direction {
+    long.forward = Uniflow {
         packets: size / 1_500,
         bytes: size,
         first,

@@ -14,7 +14,7 @@ use swell_base::{Dur, Stream, Time, derived};
 
 use super::super::law::{Law, permuted};
 use super::super::model::{FlowModel, UdpKind, UdpSources};
-use super::arrivals::{Arrivals, Place};
+use super::arrivals::{Arrivals, RoundSlot};
 use super::{Playback, law_of, whole};
 
 /// Minimum spacing of a source's datagrams, in microseconds.
@@ -390,7 +390,13 @@ impl UdpPlan {
 
     /// Draws source `number` of a round of this seed: a stream that begins at `at`. Spacings and sizes of all
     /// sources of a round are stratified. Its end is that of its whole lifetime.
-    pub(super) fn draw_stream(&self, place: &Place, at: Time, number: u64, seed: u64) -> UdpSource {
+    pub(super) fn draw_stream(
+        &self,
+        place: &RoundSlot,
+        at: Time,
+        number: u64,
+        seed: u64,
+    ) -> UdpSource {
         let mut stream = Stream::indexed(seed, "source", number);
         let all = self.arrivals.all();
         let mut draw = |law: &Law, salt: u64| {
@@ -434,7 +440,7 @@ impl UdpPlan {
     /// exchange. The same `stream` gives the same source.
     pub(super) fn draw_one(
         &self,
-        place: &Place,
+        place: &RoundSlot,
         at: Time,
         part: [Dur; 2],
         stream: &mut Stream,

@@ -128,7 +128,7 @@ fn an_interval_of_an_instant_is_played_for_a_tenth_of_its_length() {
     let mut records = trace(6, 50, 59).records;
     let last = file(1, 2, 3_000, 60 * SECOND, 1_000_000);
     records.push(Record {
-        forward: Direction {
+        forward: Uniflow {
             last: last.forward.first,
             ..last.forward
         },

@@ -134,7 +134,7 @@ fn reply(asks: &Record, packets: u64, after: f64, seconds: f64) -> Record {
     (reply.source, reply.destination) = (asks.destination, asks.source);
     (reply.source_port, reply.destination_port) = (asks.destination_port, asks.source_port);
     let first = asks.forward.first + (after * 1e9) as i64;
-    reply.forward = Direction {
+    reply.forward = Uniflow {
         packets,
         bytes: packets * 1_228,
         first,

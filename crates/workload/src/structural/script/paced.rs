@@ -44,8 +44,8 @@ impl Script {
     /// `end` starts to send `bytes`.
     pub(super) fn write(&mut self, end: End, bytes: u64, steps: &mut Vec<Step>) {
         let model = Arc::clone(&self.model);
-        let places = &connection(&model, self.place).writes[end as usize];
-        let write = &mut self.writes[end as usize];
+        let places = &connection(&model, self.place).writes[end];
+        let write = &mut self.writes[end];
         write.left = write.left.saturating_add(bytes);
         // The entry lies exactly between the previous unit and this one, so the pause between units covers it.
         if let Some(w) = places.get(write.place as usize)
@@ -59,9 +59,9 @@ impl Script {
 
     /// Data of `end` arrived at the other end. If `end` was blocked, it continues when the acknowledgement arrives.
     pub(super) fn unblock(&mut self, end: End, steps: &mut Vec<Step>) {
-        let there = self.received[1 - end as usize];
+        let there = self.received[end.other()];
         let back = self.rtt() / 2;
-        let write = &mut self.writes[end as usize];
+        let write = &mut self.writes[end];
         if write.blocked && write.written.saturating_sub(there) <= SEND_BUFFER {
             write.blocked = false;
             steps.push(Step::Wait(back.max(Dur::from_nanos(1)), more(end)));
@@ -72,8 +72,8 @@ impl Script {
     pub(super) fn write_some(&mut self, end: End, steps: &mut Vec<Step>) {
         let model = Arc::clone(&self.model);
         let connection = connection(&model, self.place);
-        let there = self.received[1 - end as usize];
-        let write = &mut self.writes[end as usize];
+        let there = self.received[end.other()];
+        let write = &mut self.writes[end];
         if write.left == 0 {
             return;
         }
@@ -81,7 +81,7 @@ impl Script {
         if write.blocked {
             return;
         }
-        let place = connection.writes[end as usize].get(write.place as usize);
+        let place = connection.writes[end].get(write.place as usize);
         let piece = place.map_or(u64::MAX, |w| w.after.saturating_sub(write.since).max(1));
         let piece = piece.min(write.left);
         steps.push(Step::Send(end, piece));
@@ -105,7 +105,7 @@ impl Script {
         let (Some(turn), Some(next)) = (turns.get(here), turns.get(here + 1)) else {
             return;
         };
-        let leaving = self.writes[end as usize].leaving;
+        let leaving = self.writes[end].leaving;
         match end {
             End::Client if turn.response == 0 && next.request > 0 => {
                 self.state = State::Idle;
@@ -124,17 +124,17 @@ impl Script {
     /// The unit has been written; its last piece had `bytes`. If all outstanding data fits in a window, it leaves at
     /// once. If the same end continues, its pause then starts at that instant and not at the acknowledgement.
     fn wrote(&mut self, connection: &Connection, end: End, bytes: u64, steps: &mut Vec<Step>) {
-        let full = match connection.wire.ends[end as usize].mss {
+        let full = match connection.wire.ends[end].mss {
             0 => FULL,
             mss => u64::from(mss),
         };
-        let window = match [connection.server_window, connection.client_window][end as usize] {
+        let window = match [connection.server_window, connection.client_window][end] {
             0 => u64::MAX,
             most => u64::from(most),
         };
-        let up = self.up[end as usize];
-        let there = self.received[1 - end as usize];
-        let write = &mut self.writes[end as usize];
+        let up = self.up[end];
+        let there = self.received[end.other()];
+        let write = &mut self.writes[end];
         let under_way = write.written.saturating_sub(there);
         let at_once = match bytes <= full {
             true => SEND_BUFFER,

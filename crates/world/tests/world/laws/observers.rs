@@ -1,6 +1,7 @@
 //! Counters and taps observe a run and change nothing.
 
 use super::*;
+use swell_base::Direction;
 
 #[test]
 fn a_window_is_a_sawtooth() {
@@ -57,7 +58,7 @@ fn acknowledgements_behind_data_are_compressed_and_alone_are_not() {
 }
 
 /// One observation: instant, arrival or crossing, direction, and the identity of a datagram.
-type Sight = (Time, bool, usize, Option<(FlowId, u8, u64)>);
+type Sight = (Time, bool, usize, Option<(FlowId, End, u64)>);
 
 /// Reports every observation of a tap.
 struct Tells(mpsc::Sender<Sight>);
@@ -65,7 +66,7 @@ struct Tells(mpsc::Sender<Sight>);
 impl Tells {
     fn tell(&self, at: Time, arrives: bool, parties: &Parties, to_server: bool, packet: &Packet) {
         let direction = usize::from(to_server == parties.from_right);
-        let datagram = (!parties.tcp).then_some((packet.flow, packet.way, packet.seg.seq));
+        let datagram = (!parties.tcp).then_some((packet.flow, packet.from, packet.seg.seq));
         self.0.send((at, arrives, direction, datagram)).unwrap();
     }
 }

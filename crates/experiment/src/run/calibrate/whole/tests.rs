@@ -1,14 +1,14 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use swell_base::{Code, Dur, Stream};
+use swell_base::{Code, Direction, Dur, Stream};
 
 use super::*;
 use crate::backend::{Backend, MeasuredRates, Offered, RunError};
 use crate::made_up::MadeUp;
 use crate::observe::Observations;
 use crate::plan::Plan;
-use crate::run::{Ended, Options, run};
+use crate::run::{Options, RunOutcome, run};
 use crate::store::{Manifest, Measured};
 use crate::test_support::{experiment, model};
 
@@ -70,18 +70,18 @@ fn the_mean_over_all_draws_does_not_depend_on_those_at_hand() {
         drawn.map(|x| piece(x, carried(x), 0.0))
     };
     let near = |x: f64, y: f64| (x - y).abs() < 1e-9;
-    let expected = |all: &[Piece], d: usize| Line::of(all, d).at(8.0);
-    assert!(near(expected(&runs(|x| x), 1), 8.0));
-    assert!(near(expected(&runs(|x| 0.8 * x), 1), 6.4));
+    let expected = |all: &[Piece], d: Direction| Line::of(all, d).at(8.0);
+    assert!(near(expected(&runs(|x| x), Direction::Down), 8.0));
+    assert!(near(expected(&runs(|x| 0.8 * x), Direction::Down), 6.4));
     // A link that is full carries the same of any draw.
-    assert!(near(expected(&runs(|_| 2.5), 1), 2.5));
-    assert!(near(expected(&runs(|_| 0.0), 1), 0.0));
+    assert!(near(expected(&runs(|_| 2.5), Direction::Down), 2.5));
+    assert!(near(expected(&runs(|_| 0.0), Direction::Down), 0.0));
     // A draw that happens to be carried badly does not make a negative slope.
     let fallen = [piece(4.0, 4.0, 0.0), piece(6.0, 2.0, 0.0)];
-    assert!(near(expected(&fallen, 1), 3.0));
+    assert!(near(expected(&fallen, Direction::Down), 3.0));
     // All draws are equal, but not the mean.
     let same = [piece(4.0, 2.0, 0.0); 2];
-    assert!(near(expected(&same, 1), 4.0));
+    assert!(near(expected(&same, Direction::Down), 4.0));
 }
 
 #[test]
@@ -154,15 +154,18 @@ fn a_sample_is_enough_only_where_it_tells_the_rest() {
                     }
                 })
                 .collect();
-            let drawn: Vec<_> = all.iter().map(|p| Some([0.0, p.drawn(1)])).collect();
+            let drawn: Vec<_> = all
+                .iter()
+                .map(|p| Some([0.0, p.drawn(Direction::Down)]))
+                .collect();
             let chosen = sample(&drawn, first(16));
             let seen: Vec<Piece> = chosen.iter().map(|&r| all[r as usize]).collect();
             if !is_enough(&seen) {
                 continue;
             }
             small[which] += 1;
-            let line = Line::of(&seen, 1);
-            let told: f64 = all.iter().map(|p| line.at(p.drawn(1))).sum();
+            let line = Line::of(&seen, Direction::Down);
+            let told: f64 = all.iter().map(|p| line.at(p.drawn(Direction::Down))).sum();
             let came: f64 = all.iter().map(|p| p.rates()[1]).sum();
             assert!((told / came - 1.0).abs() < 0.03, "{which}: {told} {came}");
         }
@@ -241,7 +244,7 @@ fn manifest(text: &str, lost: Lost) -> (Manifest, Vec<f64>) {
         lost,
     };
     let ended = run(&plan, &clear, &options, &|_| {}, &|| false).unwrap();
-    let Ended::Complete(results) = ended else {
+    let RunOutcome::Complete(results) = ended else {
         panic!("nobody cancelled it");
     };
     let lengths = clear.lengths.into_inner().unwrap();

@@ -18,7 +18,7 @@ fn connection(number: u16, [first, last]: [f64; 2], down: u64) -> Record {
         destination_port: 2_000 + number,
         protocol: 6,
         header: 40,
-        forward: Direction {
+        forward: Uniflow {
             packets,
             bytes: down + 40 * packets,
             flags: Some(0x1b),

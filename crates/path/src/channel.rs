@@ -21,7 +21,7 @@ enum Supply {
 
 /// State of capacity, outages, delay and loss after all changes up to some instant.
 #[derive(Clone, Debug)]
-pub(crate) struct Wire {
+pub(crate) struct Channel {
     timeline: Timeline,
     supply: Supply,
     /// End of the latest outage in which packets wait, and of the latest in which packets are lost.
@@ -41,9 +41,9 @@ pub(crate) struct Sent {
     pub lost: bool,
 }
 
-impl Wire {
-    pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Wire {
-        Wire {
+impl Channel {
+    pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Channel {
+        Channel {
             timeline: Timeline::new(&config.changes, Change::of_wire),
             supply: match config.rate {
                 None => Supply::Unlimited,
@@ -59,8 +59,8 @@ impl Wire {
 
     /// The wire of a link that has not changed until now. Takes its rate (bit/s, 0 = unlimited), the remainder of its
     /// last division of bits by rate, and its loss.
-    pub fn so_far((rate, carry): (u64, u64), delay: Dur, loss: LossProcess) -> Wire {
-        Wire {
+    pub fn so_far((rate, carry): (u64, u64), delay: Dur, loss: LossProcess) -> Channel {
+        Channel {
             timeline: Timeline::new(&[], |_| false),
             supply: match rate {
                 0 => Supply::Unlimited,
@@ -270,12 +270,12 @@ impl Wire {
 ///
 /// Link-layer overhead is not subtracted. While a link has no rate, it counts as zero.
 pub fn offered(config: &LinkConfig, width: Dur, bins: usize) -> Vec<Rate> {
-    let mut wire = Wire::new(config, 0, "");
+    let mut channel = Channel::new(config, 0, "");
     let width = width.as_nanos().max(1);
     (0..bins as u64)
         .map(|i| {
             let edge = |n: u64| Time::from_nanos(n.saturating_mul(width));
-            let nanobits = wire.offers(edge(i), edge(i + 1));
+            let nanobits = channel.offers(edge(i), edge(i + 1));
             Rate::from_bps(u64::try_from(nanobits / u128::from(width)).unwrap_or(u64::MAX))
         })
         .collect()
@@ -283,9 +283,9 @@ pub fn offered(config: &LinkConfig, width: Dur, bins: usize) -> Vec<Rate> {
 
 /// Mean rate that a link can carry from `from` to `to`, by the definition of [`offered`].
 pub fn mean_offered(config: &LinkConfig, from: Time, to: Time) -> Rate {
-    let mut wire = Wire::new(config, 0, "");
+    let mut channel = Channel::new(config, 0, "");
     let span = u128::from(to.since(from).as_nanos().max(1));
-    let nanobits = wire.offers(from, to);
+    let nanobits = channel.offers(from, to);
     Rate::from_bps(u64::try_from(nanobits / span).unwrap_or(u64::MAX))
 }
 
@@ -297,13 +297,13 @@ mod tests {
     #[test]
     fn changes_that_are_over_are_forgotten() {
         let loss = LossProcess::new(crate::Loss::None, Stream::new(1, "wire"));
-        let mut wire = Wire::so_far((8_000, 0), Dur::ZERO, loss);
+        let mut channel = Channel::so_far((8_000, 0), Dur::ZERO, loss);
         let every = Change {
             every: Some(Dur::from_millis(300)),
             delay: Some(Dur::from_millis(7)),
             ..Change::default()
         };
-        wire.add(Time::ZERO, every);
+        channel.add(Time::ZERO, every);
         for i in 1..=1_000u64 {
             let now = Time::from_nanos(i * 1_000_000);
             let change = Change {
@@ -311,15 +311,15 @@ mod tests {
                 capacity: Some(Capacity::Rate(Rate::from_bps(i))),
                 ..Change::default()
             };
-            wire.add(now, change);
+            channel.add(now, change);
             assert!(
-                wire.timeline.kept() <= 3,
+                channel.timeline.kept() <= 3,
                 "{} at {now}",
-                wire.timeline.kept()
+                channel.timeline.kept()
             );
         }
-        wire.reach(Time::from_nanos(1_000_000_000));
-        assert!(matches!(wire.supply, Supply::Rate(1_000)));
-        assert_eq!(wire.delay, Dur::from_millis(7));
+        channel.reach(Time::from_nanos(1_000_000_000));
+        assert!(matches!(channel.supply, Supply::Rate(1_000)));
+        assert_eq!(channel.delay, Dur::from_millis(7));
     }
 }
