@@ -54,7 +54,7 @@ __all__ = [
     "Delays",
     "Deliveries",
     "DeliveriesSpec",
-    "Direction",
+    "Directions",
     "DrrClasses",
     "DrrQdisc",
     "Dur",
@@ -97,7 +97,6 @@ __all__ = [
     "PeerLink",
     "PieDelay",
     "PieQdisc",
-    "Place",
     "PoissonBackground",
     "PoissonForeground",
     "Preset",
@@ -215,13 +214,13 @@ Delays: TypeAlias = "Dur | Sequence[Dur] | Mapping[str, str]"
 DeliveriesSpec: TypeAlias = "str | Deliveries"
 """Either the path of a delivery trace, or a table with its `file` and what else differs."""
 
-Direction: TypeAlias = Literal[
+Directions: TypeAlias = Literal[
+    "both",
     "up",
     "down",
-    "both",
 ]
-"""A direction of the bottleneck. `up`: Left to right: away from the clients. `down`: Right to left:
-towards the clients. `both`: Both at the same time, by different connections."""
+"""One direction of the bottleneck, or both. `both`: Up and down. `up`: Left to right: away from the
+clients. `down`: Right to left: towards the clients."""
 
 DrrClasses: TypeAlias = Literal[
     "flow",
@@ -309,12 +308,6 @@ PieDelay: TypeAlias = Literal[
 packet that was dequeued last; zero if the queue is empty. `departure-rate`: Little's law: backlog
 over departure rate. The rate is measured over 16 KiB at a time and averaged with weight 1/8."""
 
-Place: TypeAlias = Literal[
-    "left",
-    "right",
-]
-"""A side of the bottleneck. `left`: Where the client is. `right`: Where the server is."""
-
 PresetSpec: TypeAlias = 'Literal["parking-lot", "residential", "leaf-spine"] | Preset'
 """Either the name of a network, or a table with its `kind` and what else differs."""
 
@@ -353,12 +346,11 @@ probability 0.1, weight 0.002. `ns2-modern`: ns-2.35 as released: thresholds and
 link, gentle, in bytes."""
 
 Side: TypeAlias = Literal[
-    "both",
-    "up",
-    "down",
+    "left",
+    "right",
 ]
-"""Directions of the bottleneck. `both`: Up and down. `up`: Left to right. `down`: Right to left:
-towards the clients."""
+"""A side of the network: left or right of its links. `left`: Where the clients are, if nothing else is
+said. `right`: Where the servers are, if nothing else is said."""
 
 Spacing: TypeAlias = Literal[
     "geometric",
@@ -926,8 +918,8 @@ class GreedyBackground(Table):
     they take in turn, or `{ from, to }` between which each draws its own. Default: 5ms; of a
     foreground, what makes the network's `rtt`, if that is given."""
 
-    direction: Direction | None = None
-    """Which way their data flows. Default: down."""
+    direction: Directions | None = None
+    """Which way their data flows; both at the same time by different connections. Default: down."""
 
     independent: bool | None = None
     """Whether each draws for itself how much later it begins. Where not, all begin later by the same
@@ -1210,7 +1202,7 @@ class Change(Table):
     deliveries: DeliveriesSpec | None = None
     """A packet-delivery trace instead of a rate from now on."""
 
-    direction: Side | None = None
+    direction: Directions | None = None
     """Which direction. Default both."""
 
     every: Dur | None = None
@@ -1637,8 +1629,8 @@ class GreedyForeground(Table):
     they take in turn, or `{ from, to }` between which each draws its own. Default: 5ms; of a
     foreground, what makes the network's `rtt`, if that is given."""
 
-    direction: Direction | None = None
-    """Which way their data flows. Default: down."""
+    direction: Directions | None = None
+    """Which way their data flows; both at the same time by different connections. Default: down."""
 
     independent: bool | None = None
     """Whether each draws for itself how much later it begins. Where not, all begin later by the same
@@ -2180,6 +2172,10 @@ class Network(Table):
     for all of them. Foreground clients and background users are on the left, servers on the right.
     "Up" is left to right, "down" right to left: towards the clients."""
 
+    access_delay: Dur | None = None
+    """One-way delay of the access path on each side, where neither a part nor `rtt` says otherwise.
+    Models and swarms have their own. Default 5ms; in the preset `leaf-spine` 5us."""
+
     change: Sequence[Change] | None = None
     """What changes during a run, and when."""
 
@@ -2248,7 +2244,7 @@ class Peer(Table):
     ready_timeout: Dur | None = None
     """The run fails if it is not ready by then. Default: 10s."""
 
-    side: Place | None = None
+    side: Side | None = None
     """Where it is. Hosts on one side reach each other without crossing the bottleneck. Default: right."""
 
 

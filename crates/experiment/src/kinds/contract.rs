@@ -1,25 +1,27 @@
 //! The interface of a kind of traffic: as keys of a file ([`Keys`]), and as fully specified traffic in a run
 //! ([`Plays`]).
 
+mod plays;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use swell_base::{Bytes, Dur, Rate, Warning};
-use swell_path::LinkConfig;
+use swell_base::{Bytes, Dur, Rate};
 use swell_tcp::Config;
 use swell_traffic::Model;
 use swell_traffic::flowlevel::FlowModel;
 use swell_workload::{Access, Object, Workload};
 
 pub(crate) use super::pace::Pace;
+pub(crate) use plays::{Crossed, Fetches, Plausible, Plays};
+pub use plays::{PathProperties, Setting};
+
 use super::{Active, Energy, Program, Trace, Traffic};
-use crate::backend::{Offered, RunError};
 use crate::exporter::{Exported, Exporter};
 use crate::file::check::Findings;
 use crate::file::{BackendKind, LoadBasis, RateSpec, Route, Stack};
 use crate::measure::{Failing, Measure};
-use crate::observe::Observations;
 use crate::plan::{Capture, Traces};
 use crate::store::{Measured, ModelFacts};
 
@@ -417,168 +419,6 @@ macro_rules! reads {
     };
 }
 pub(crate) use reads;
-
-/// What a part must know about its run.
-#[derive(Clone, Copy, Debug)]
-pub struct Setting<'r> {
-    /// Its role.
-    pub role: Role,
-    /// Its name.
-    pub name: &'r str,
-    /// Replication number.
-    pub replication: u32,
-    /// Seed of its random streams.
-    pub seed: u64,
-    /// When foregrounds begin.
-    pub warmup: Dur,
-    /// Length of the run.
-    pub duration: Dur,
-    /// Properties of its path.
-    pub way: PathProperties,
-    /// The number of its first independent source; other parts have the lower numbers.
-    pub first_source: u32,
-}
-
-/// Properties of the path of a part.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PathProperties {
-    /// Lowest rates, from its clients and towards them.
-    pub rates: [Rate; 2],
-    /// Round-trip propagation delay, without access paths.
-    pub round_trip: Dur,
-}
-
-impl Setting<'_> {
-    /// From the end of the warm-up to the end of the run, seconds.
-    pub(crate) fn seconds(&self) -> f64 {
-        let counted = self.duration.saturating_sub(self.warmup);
-        counted.as_secs_f64().max(1e-9)
-    }
-}
-
-/// The requests that made-up runs assume for a foreground.
-pub(crate) struct Fetches {
-    pub clients: u32,
-    pub sizes: Vec<swell_base::Bytes>,
-    pub think: Dur,
-    pub count: Option<u64>,
-}
-
-/// Figures that made-up runs assume for a background.
-pub(crate) struct Plausible {
-    /// Offered load up and down, bits per second.
-    pub bps: [f64; 2],
-    /// Burstiness.
-    pub burst: f64,
-    /// Factor by which its load was scaled.
-    pub grown: f64,
-}
-
-impl Plausible {
-    /// Figures for a load that is not scaled.
-    pub fn of(bps: [f64; 2], burst: f64) -> Plausible {
-        Plausible {
-            bps,
-            burst,
-            grown: 1.0,
-        }
-    }
-}
-
-/// A link on the path towards a foreground's clients, and its other traffic.
-pub(crate) struct Crossed<'w> {
-    /// Its capacity, bits per second; the mean after the warm-up if it changes.
-    pub capacity: f64,
-    /// The link with its changes, if it changes.
-    pub changing: Option<LinkConfig>,
-    /// Bytes that its link layer adds to each packet.
-    pub overhead: f64,
-    /// Link-layer bytes of other traffic that left it in each millisecond, from the start of the run.
-    pub others: &'w [u32],
-}
-
-/// A kind of traffic in a run, fully specified.
-pub(crate) trait Plays {
-    /// Its workload; `None` if nothing is sent, or a real program sends.
-    ///
-    /// # Errors
-    /// If it cannot be built.
-    fn machine(&self, at: &Setting<'_>) -> Result<Option<Machine>, RunError>;
-
-    /// Its workload over kernel sockets, as a foreground with the first request at `start`; `None` if only the
-    /// simulator supports it.
-    fn over_sockets(&self, start: Dur) -> Option<Machine> {
-        let _ = start;
-        None
-    }
-
-    /// The load that it offers between the end of the warm-up and the end of the run, if known.
-    ///
-    /// # Errors
-    /// If it cannot be built.
-    fn offered(&self, at: &Setting<'_>) -> Result<Option<Offered>, RunError> {
-        let _ = at;
-        Ok(None)
-    }
-
-    /// The contribution of one octave of a log-scale diagram to the variance of its bytes, over their squared mean. For
-    /// Poisson packets this is one over their mean number. `None` if unknown.
-    ///
-    /// # Errors
-    /// If it cannot be built.
-    fn variance(&self, at: &Setting<'_>, timescale: Dur) -> Result<Option<f64>, RunError> {
-        let _ = (at, timescale);
-        Ok(None)
-    }
-
-    /// Completes its observations as a foreground with facts that only the world knows. `path` are the links towards
-    /// its clients.
-    fn observed(&self, path: &[Crossed<'_>], observed: &mut Observations) {
-        let _ = (path, observed);
-    }
-
-    /// Doubts about its description.
-    fn doubts(&self, at: &Setting<'_>) -> Vec<Warning> {
-        let _ = at;
-        Vec::new()
-    }
-
-    /// Number of independent sources with numbered random streams.
-    fn numbered_sources(&self) -> u32 {
-        0
-    }
-
-    /// Name of the application class with this number.
-    fn class(&self, index: u32) -> String;
-
-    /// The server port of each class, and whether the class uses UDP.
-    fn ports(&self) -> Vec<(u16, bool)> {
-        Vec::new()
-    }
-
-    /// The program, if it is a real program.
-    fn program(&self) -> Option<&Program> {
-        None
-    }
-
-    /// One-way delay of its access path on the left, the longest of several.
-    fn delay(&self) -> Dur {
-        Dur::ZERO
-    }
-
-    /// Bytes of the handshake in the data of the client and of the server, at the beginning of each connection.
-    fn hello(&self) -> [u64; 2] {
-        [0; 2]
-    }
-
-    /// The requests that made-up runs assume for a foreground; `None` if it makes none.
-    fn fetches(&self) -> Option<Fetches> {
-        None
-    }
-
-    /// The figures that made-up runs assume for a background.
-    fn plausible(&self, at: &Setting<'_>) -> Plausible;
-}
 
 /// An access path with this delay.
 pub(crate) fn access(delay: Dur) -> Access {
