@@ -52,13 +52,13 @@ pub struct Change {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Directions {
-    /// Up and down.
-    #[default]
-    Both,
     /// Left to right: away from the clients.
     Up,
     /// Right to left: towards the clients.
     Down,
+    /// Up and down.
+    #[default]
+    Both,
 }
 
 impl Directions {
