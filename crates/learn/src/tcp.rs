@@ -15,6 +15,7 @@ mod acks;
 mod flight;
 mod half;
 mod holes;
+mod progress;
 mod sizes;
 mod stamps;
 mod window;
@@ -354,6 +355,7 @@ impl Tracked {
         let around = Around {
             round_trip,
             back: self.rtt[to].unwrap_or(0),
+            forth: self.path(to).unwrap_or(UNKNOWN_RTT),
             allowed: self.halves[to].announced,
             least_gap: self.least_gap,
             passed: self.passed,

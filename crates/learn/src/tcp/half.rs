@@ -5,6 +5,7 @@ use swell_capture::Tcp as Header;
 use super::acks::Acks;
 use super::flight::{Flight, Room};
 use super::holes::{Hole, Holes};
+use super::progress::Progress;
 use super::sizes::Sizes;
 use super::window::Window;
 use super::{DUPLICATE, News};
@@ -87,8 +88,10 @@ pub(crate) struct Half {
     pub(crate) sending: Peak,
     /// Pairs of its packets.
     pairs: Pairs,
-    /// The last ACK of at least two segments: its time, and the offset that data had reached by then.
+    /// The last ACK of at least two segments: its time, and the offset up to which data had reached the receiver's
+    /// line before what that ACK acknowledged had left it.
     last_ack: Option<(u64, u64)>,
+    progress: Progress,
     ack_pairs: Thinned,
     /// Whether data that had been lost before the tap have passed since the last ACK.
     repaired: bool,
@@ -134,6 +137,8 @@ pub(super) struct Around {
     pub(super) round_trip: u64,
     /// RTT between the tap and its sender, nanoseconds.
     pub(super) back: u64,
+    /// RTT between the tap and its receiver, nanoseconds.
+    pub(super) forth: u64,
     /// MSS option of the other end.
     pub(super) allowed: Option<u16>,
     /// Shortest spacing that the capture's clock can resolve, nanoseconds.
@@ -194,6 +199,7 @@ impl Half {
         self.probe = None;
         self.last = None;
         self.flight = Flight::default();
+        self.progress.clear();
         self.pairs.interrupted();
         self.holes.clear();
     }
@@ -317,14 +323,17 @@ impl Half {
 
     /// Capacity towards the receiver from the spacing of its ACKs. It uses ACKs of at least two segments,
     /// with more data in flight, so that the next ACK is paced by arrivals.
+    ///
+    /// The spacing is the line's if the line was never idle between: the data of the second ACK were waiting when those
+    /// of the first left. Without a wait, their ACK would have come one RTT after they passed, so they must have passed
+    /// an RTT before the first ACK. Otherwise the sender may have spaced them: by pacing, or before its window opened.
     fn spread(&mut self, offset: u64, at: u64, by: &By, news: &mut News) {
         let bytes = offset - self.acked;
         let under_way = self.next.saturating_sub(offset) >= u64::from(PAIR_BYTES);
         let counts = bytes >= 2 * u64::from(PAIR_BYTES) && self.acked > 1;
         if counts
-            && let Some((last, passed)) = self.last_ack
-            // A later ACK waited for the sender, or for its window.
-            && offset <= passed
+            && let Some((last, waiting)) = self.last_ack
+            && offset <= waiting
             && at >= last + by.least_gap
             && self.ack_pairs.take()
         {
@@ -333,7 +342,10 @@ impl Half {
             let wire = bytes + bytes / 1460 * 40;
             news.down = Some(wire * 8_000_000 / (at - last));
         }
-        self.last_ack = (counts && under_way).then_some((at, self.next));
+        self.last_ack = (counts && under_way).then(|| {
+            let waiting = self.progress.reached(at.saturating_sub(by.round_trip));
+            (at, waiting)
+        });
     }
 
     /// Processes a segment of this direction.
@@ -413,6 +425,7 @@ impl Half {
         }
         let full = self.sizes.full(allowed);
         self.room = (self.flight).sent(at, [offset, end], full, around.back);
+        self.progress.push(end, at, around.forth);
         self.sending.add(u64::from(ip_len), at, PACE_BIN);
         let write = self.sizes.segment(h, allowed) && in_order;
         self.acks.data(self.settled(), end, at, segments);
