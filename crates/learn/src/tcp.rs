@@ -309,6 +309,7 @@ impl Tracked {
             let by = By {
                 pure: h.payload == 0 && !h.has(Header::FIN),
                 full: self.halves[to].sizes.full(allowed),
+                large: self.halves[to].sizes.large(allowed),
                 stamp: h.options.timestamps.map(|t| t.0),
                 round_trip: self.path(from).unwrap_or(UNKNOWN_RTT),
                 least_gap: self.least_gap,

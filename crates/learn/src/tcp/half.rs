@@ -84,6 +84,8 @@ pub(crate) struct Half {
     probe: Option<(u64, u64)>,
     sample: Option<u64>,
     last: Option<Last>,
+    /// Bytes of the headers of its last data packet.
+    headers: u32,
     /// What it sends over time.
     pub(crate) sending: Peak,
     /// Pairs of its packets.
@@ -115,6 +117,8 @@ pub(super) struct By {
     pub(super) pure: bool,
     /// Payload of a full segment of the acknowledged direction.
     pub(super) full: u32,
+    /// Smallest packet of the acknowledged direction whose spacing indicates a capacity.
+    pub(super) large: u32,
     /// Its timestamp.
     pub(super) stamp: Option<u32>,
     /// RTT between the tap and its sender, nanoseconds.
@@ -329,17 +333,20 @@ impl Half {
     /// an RTT before the first ACK. Otherwise the sender may have spaced them: by pacing, or before its window opened.
     fn spread(&mut self, offset: u64, at: u64, by: &By, news: &mut News) {
         let bytes = offset - self.acked;
-        let under_way = self.next.saturating_sub(offset) >= u64::from(PAIR_BYTES);
-        let counts = bytes >= 2 * u64::from(PAIR_BYTES) && self.acked > 1;
+        // ACKs count payload.
+        let small = by.large < PAIR_BYTES;
+        let least = u64::from(if small { by.full } else { PAIR_BYTES });
+        let under_way = self.next.saturating_sub(offset) >= least;
+        let counts = bytes >= 2 * least && self.acked > 1;
         if counts
             && let Some((last, waiting)) = self.last_ack
             && offset <= waiting
             && at >= last + by.least_gap
             && self.ack_pairs.take()
         {
-            // Converts acknowledged bytes to bytes on the wire: 40 bytes of headers per segment of 1460
-            // (RFC 9293 section 3.7.1).
-            let wire = bytes + bytes / 1460 * 40;
+            // Acknowledged bytes, and the headers of their segments.
+            let segments = bytes.div_ceil(u64::from(by.full.max(1)));
+            let wire = bytes + segments * u64::from(self.headers);
             news.down = Some(wire * 8_000_000 / (at - last));
         }
         self.last_ack = (counts && under_way).then(|| {
@@ -429,13 +436,21 @@ impl Half {
         self.sending.add(u64::from(ip_len), at, PACE_BIN);
         let write = self.sizes.segment(h, allowed) && in_order;
         self.acks.data(self.settled(), end, at, segments);
+        self.headers = ip_len.saturating_sub(h.payload);
+        let large = self.sizes.large(allowed);
         news.up = (self.pairs)
-            .packet(in_order, at, ip_len, around.least_gap, around.passed)
+            .packet(
+                in_order,
+                at,
+                [ip_len, large],
+                around.least_gap,
+                around.passed,
+            )
             .or(news.up);
         self.last = Some(Last { end, at });
         // A receiver acknowledges every second full-sized segment at once (RFC 9293 section 3.8.6.3). So
         // only the ACK of the second one times the path; the ACK of the first may be delayed.
-        if self.unacked_packets == 2 && in_order && ip_len >= PAIR_BYTES {
+        if self.unacked_packets == 2 && in_order && ip_len >= large {
             self.probe = Some((end, at));
         }
         let bytes = end - self.next.max(offset).max(1) + filled;
