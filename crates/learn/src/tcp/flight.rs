@@ -30,6 +30,8 @@ pub(super) struct Room {
     pub(super) burst: Option<u64>,
     /// How much it sent at once before, bytes.
     pub(super) before: u64,
+    /// Whether an ACK reached the sender since it last sent.
+    pub(super) acked: bool,
 }
 
 /// ACKs that passed the tap at nearly the same time.
@@ -99,6 +101,8 @@ impl Flight {
             segment: self.room(start, u64::from(full), at, back),
             burst: self.room(start, self.burst.max(u64::from(full)), at, back),
             before: self.burst,
+            // A group that has begun to arrive is of ACKs close to each other.
+            acked: self.groups.front().is_some_and(|g| g.first + back <= at),
         };
         if pause > BATCH {
             self.burst = 0;

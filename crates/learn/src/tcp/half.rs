@@ -438,6 +438,10 @@ impl Half {
         self.acks.data(self.settled(), end, at, segments);
         self.headers = ip_len.saturating_sub(h.payload);
         let large = self.sizes.large(allowed);
+        // The ACK that came just before may have released this packet.
+        if self.room.acked {
+            self.pairs.interrupted();
+        }
         news.up = (self.pairs)
             .packet(
                 in_order,
