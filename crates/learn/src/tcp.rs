@@ -323,7 +323,10 @@ impl Tracked {
                     None => u64::MAX,
                 };
                 let back = self.rtt[from].unwrap_or(0);
-                self.halves[to].flight.acked(at, [acked, edge], back);
+                let settled = self.halves[to].settled();
+                self.halves[to]
+                    .flight
+                    .acked(at, [acked, edge], back, settled);
             }
             if let Some(sample) = self.halves[to].take_sample()
                 && sample <= LONGEST_RTT

@@ -204,6 +204,7 @@ impl Half {
         self.last = None;
         self.flight = Flight::default();
         self.progress.clear();
+        self.acks.repaired(0);
         self.pairs.interrupted();
         self.holes.clear();
     }
@@ -474,6 +475,7 @@ impl Half {
         }
         self.packets += (self.sizes).segments((end - offset) as u64, around.allowed);
         self.flight.lost(self.next);
+        self.acks.repaired(self.next);
         let [start, end] = [offset, end].map(|o| o.max(0) as u64);
         let filled = self.fill([start, end], at, around, news);
         if filled > 0 {
