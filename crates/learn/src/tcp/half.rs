@@ -9,6 +9,7 @@ use super::progress::Progress;
 use super::sizes::Sizes;
 use super::window::Window;
 use super::{DUPLICATE, News};
+use crate::clock::TICKS;
 use crate::hosts::{PACE_BIN, Peak};
 use crate::pairs::{PAIR_BYTES, Pairs, Thinned};
 
@@ -90,9 +91,7 @@ pub(crate) struct Half {
     pub(crate) sending: Peak,
     /// Pairs of its packets.
     pairs: Pairs,
-    /// The last ACK of at least two segments: its time, and the offset up to which data had reached the receiver's
-    /// line before what that ACK acknowledged had left it.
-    last_ack: Option<(u64, u64)>,
+    train: Option<Train>,
     progress: Progress,
     ack_pairs: Thinned,
     /// Whether data that had been lost before the tap have passed since the last ACK.
@@ -125,6 +124,16 @@ pub(super) struct By {
     pub(super) round_trip: u64,
     /// Shortest spacing that the capture's clock can resolve, nanoseconds.
     pub(super) least_gap: u64,
+}
+
+/// ACKs of at least two segments each, between which the receiver's line was busy.
+#[derive(Clone, Copy, Debug)]
+struct Train {
+    /// Time and offset of the first, nanoseconds.
+    began: u64,
+    offset: u64,
+    /// Offset up to which data had reached the line before those of the last ACK had left it.
+    waiting: u64,
 }
 
 /// The last data packet.
@@ -339,20 +348,28 @@ impl Half {
         let least = u64::from(if small { by.full } else { PAIR_BYTES });
         let under_way = self.next.saturating_sub(offset) >= least;
         let counts = bytes >= 2 * least && self.acked > 1;
-        if counts
-            && let Some((last, waiting)) = self.last_ack
-            && offset <= waiting
-            && at >= last + by.least_gap
+        let busy = self.train.filter(|t| counts && offset <= t.waiting);
+        // A clock with coarse ticks needs a longer train.
+        let long = busy.filter(|t| at >= t.began + by.least_gap);
+        if let Some(train) = long
             && self.ack_pairs.take()
         {
             // Acknowledged bytes, and the headers of their segments.
-            let segments = bytes.div_ceil(u64::from(by.full.max(1)));
-            let wire = bytes + segments * u64::from(self.headers);
-            news.down = Some(wire * 8_000_000 / (at - last));
+            let passed = offset - train.offset;
+            let segments = passed.div_ceil(u64::from(by.full.max(1)));
+            let wire = passed + segments * u64::from(self.headers);
+            news.down = Some(wire * 8_000_000 / (at - train.began));
         }
-        self.last_ack = (counts && under_way).then(|| {
-            let waiting = self.progress.reached(at.saturating_sub(by.round_trip));
-            (at, waiting)
+        let (began, offset) = match busy {
+            Some(train) if long.is_none() => (train.began, train.offset),
+            _ => (at, offset),
+        };
+        // Times are exact to a tick each.
+        let ticks = by.least_gap / TICKS * 2;
+        self.train = (counts && under_way).then(|| Train {
+            began,
+            offset,
+            waiting: (self.progress).reached(at.saturating_sub(by.round_trip + ticks)),
         });
     }
 

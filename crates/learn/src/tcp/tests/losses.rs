@@ -203,9 +203,9 @@ fn acks_after_a_loss_tell_nothing_of_their_frequency() {
     let mut at = 40 * MS;
     for round in 0..3u32 {
         let segment = |i: u32| (40 * round + i) * 1_460;
-        let ack = |t: &mut Tracked, i: u32, at: u64| {
+        let ack = |to: &mut Tracked, i: u32, time: u64| {
             let h = header(Header::ACK, 2, 10 + segment(i), 0);
-            t.packet(0, at, 52, &h, QUIET);
+            to.packet(0, time, 52, &h, QUIET);
         };
         for i in 0..40 {
             at += MS;
