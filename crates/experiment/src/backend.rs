@@ -221,6 +221,10 @@ pub struct RunSpec {
     pub synchrony: bool,
     /// Whether to fill the table `waterfall`.
     pub waterfall: bool,
+    /// Whether to fill the table `rtts`.
+    pub rtts: bool,
+    /// Whether to fill the table `gaps`.
+    pub gaps: bool,
     /// Flow exporters on the links.
     pub records: Option<Exporter>,
     /// File for the packets that arrive at links; `None` to keep no packets.

@@ -51,6 +51,10 @@ pub struct Observations {
     pub estimates: Vec<Estimate>,
     /// Table `waterfall`: the components of request times, where the experiment keeps them.
     pub waterfall: Vec<Share>,
+    /// Table `rtts`: round trips of the foreground's packets, where the experiment keeps them.
+    pub rtts: Vec<RoundTrip>,
+    /// Table `gaps`: idle times between windows of the foreground's senders, where the experiment keeps them.
+    pub gaps: Vec<WindowGap>,
     /// Doubts.
     pub warnings: Vec<Warning>,
 }
@@ -200,6 +204,45 @@ pub struct Share {
     pub link: Arc<str>,
     /// Duration, seconds.
     pub seconds: f64,
+}
+
+/// What showed a round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// A SYN or SYN-ACK and its acknowledgement.
+    Handshake,
+    /// Data and its acknowledgement.
+    Data,
+}
+
+/// A round trip of a packet of the foreground, at its sender: from its transmission to the first acknowledgement that
+/// covers it. Packets sent more than once, and those acknowledged together with one, have none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoundTrip {
+    /// Connection, from 0 in the order of their first packets.
+    pub connection: u32,
+    /// In which direction the packet was sent.
+    pub direction: Direction,
+    /// What showed it.
+    pub shown: Shown,
+    /// When the packet was sent, seconds since the start of the run.
+    pub at: f64,
+    /// Seconds until it was acknowledged.
+    pub rtt: f64,
+}
+
+/// The time between two windows of a sender of the foreground. A window is what it sends from one packet until that
+/// packet is acknowledged. Windows on the two sides of data from the other end have no gap between them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowGap {
+    /// Connection, from 0 in the order of their first packets.
+    pub connection: u32,
+    /// In which direction the windows were sent.
+    pub direction: Direction,
+    /// The last packet of the earlier window, seconds since the start of the run.
+    pub at: f64,
+    /// Seconds from there to the first packet of the later window.
+    pub gap: f64,
 }
 
 /// One bin of one direction of a link. Bytes are network-layer bytes.

@@ -336,6 +336,8 @@ impl Plan {
             delays: false,
             synchrony: false,
             waterfall: false,
+            rtts: false,
+            gaps: false,
             records: None,
             ..self.bare(cell)
         }
@@ -377,6 +379,8 @@ impl Plan {
             delays: false,
             synchrony: self.file.run.keep.synchrony,
             waterfall: self.file.run.keep.waterfall,
+            rtts: self.file.run.keep.rtts,
+            gaps: self.file.run.keep.gaps,
             records: self.file.run.keep.records.clone(),
             packets: None,
             output: None,

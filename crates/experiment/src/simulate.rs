@@ -4,6 +4,7 @@ pub(crate) mod before;
 mod build;
 mod discipline;
 mod observe;
+mod round_trips;
 pub mod stage;
 pub(crate) mod transport;
 mod waterfall;

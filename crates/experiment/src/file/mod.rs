@@ -123,6 +123,12 @@ pub struct Keep {
     /// Table `waterfall`: what the time of each request of a `web` or `page` foreground was spent on. Simulated only.
     #[serde(skip_serializing_if = "is_default")]
     pub waterfall: bool,
+    /// Table `rtts`: the round trip of each packet of the foreground's connections, at its sender. Simulated only.
+    #[serde(skip_serializing_if = "is_default")]
+    pub rtts: bool,
+    /// Table `gaps`: how long senders of the foreground were idle between two windows. Simulated only.
+    #[serde(skip_serializing_if = "is_default")]
+    pub gaps: bool,
     /// Directory `records`: flow records (IPFIX) per run, as a router on the link would export them. Simulated only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records: Option<Exporter>,
@@ -154,6 +160,8 @@ impl Default for Keep {
             waits: false,
             synchrony: false,
             waterfall: false,
+            rtts: false,
+            gaps: false,
             records: None,
             packets: false,
         }

@@ -11,6 +11,7 @@ use swell_world::{Tap, World};
 
 use super::build;
 use super::observe::{self, Acked, Counted};
+use super::round_trips::Ends;
 use super::waterfall::Watching;
 use crate::backend::{Offered, RunError, RunSpec};
 use crate::exporter::Exporting;
@@ -34,6 +35,8 @@ pub struct RunParts {
     exporters: Vec<Exporting>,
     /// Follows the foreground's packets, if the run keeps the waterfall.
     watching: Option<Watching>,
+    /// Observes the packets at the ends of the foreground's connections, if the run keeps round trips or gaps.
+    ends: Option<Ends>,
     /// Ledgers of the links at the end of the warm-up.
     warm: Option<Ledgers>,
     /// Counts of parts at the end of the warm-up, if a census is taken.
@@ -125,6 +128,15 @@ impl RunParts {
                 world.set_tap_on(link, watching.tap(link, own as u32));
             }
         }
+        let ends = (spec.rtts || spec.gaps).then(Ends::default);
+        let route = spec.foreground.as_ref().map(|part| &part.path[..]);
+        if let (Some(ends), Some(own), Some([client, .., server] | [client @ server])) =
+            (&ends, foreground, route)
+        {
+            for (link, tap) in ends.taps([client.link, server.link], own as u32) {
+                world.set_tap_on(link, tap);
+            }
+        }
         let mut recorders = Vec::new();
         for (link, path) in packets_of(spec).into_iter().enumerate() {
             let recorder = Recorder::create(&path, &spec.links[link].name, sources(None), seed)
@@ -160,6 +172,7 @@ impl RunParts {
             recorders,
             exporters,
             watching,
+            ends,
             warm: None,
             counted: Vec::new(),
             acked: Vec::new(),
@@ -243,6 +256,11 @@ impl RunParts {
             if let Some(watching) = self.watching {
                 let (access, hello) = (part.part.delay(), part.part.hello());
                 observed.waterfall = watching.shares(spec, &part.part.path, access, hello, &own);
+            }
+            if let Some(ends) = self.ends {
+                let (rtts, gaps) = ends.tables(part.part.delay());
+                observed.rtts = if spec.rtts { rtts } else { Vec::new() };
+                observed.gaps = if spec.gaps { gaps } else { Vec::new() };
             }
         }
         observed.requests = observe::requests(&own, spec.duration.as_secs_f64());

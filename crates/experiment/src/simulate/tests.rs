@@ -15,6 +15,7 @@ mod mixes;
 mod page;
 mod probe;
 mod replay;
+mod round_trips;
 mod sessions;
 mod stream;
 mod swarm;

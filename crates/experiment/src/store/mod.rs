@@ -26,7 +26,7 @@ pub(crate) use results::{read_cell, read_runs, write_cell, write_tables};
 pub const TABLES: [&str; 5] = ["requests", "bins", "scales", "flows", "links"];
 
 /// Names of the tables that exist only if they have rows.
-pub const KEPT: [&str; 7] = [
+pub const KEPT: [&str; 9] = [
     "waits",
     "delays",
     "synchrony",
@@ -34,13 +34,15 @@ pub const KEPT: [&str; 7] = [
     "parts",
     "estimates",
     "waterfall",
+    "rtts",
+    "gaps",
 ];
 
 /// The columns of a table of [`TABLES`] or [`KEPT`], in order.
 pub fn columns(table: &str) -> Option<Vec<Column>> {
     use crate::observe::{
-        Bin, Delay, Estimate, Flow, LinkTotals, MeasureSample, PartTotals, Request, Scale, Share,
-        Synchrony, Wait,
+        Bin, Delay, Estimate, Flow, LinkTotals, MeasureSample, PartTotals, Request, RoundTrip,
+        Scale, Share, Synchrony, Wait, WindowGap,
     };
     match table {
         "requests" => Some(table::all_columns::<Request>()),
@@ -55,6 +57,8 @@ pub fn columns(table: &str) -> Option<Vec<Column>> {
         "measures" => Some(table::all_columns::<MeasureSample>()),
         "estimates" => Some(table::all_columns::<Estimate>()),
         "waterfall" => Some(table::all_columns::<Share>()),
+        "rtts" => Some(table::all_columns::<RoundTrip>()),
+        "gaps" => Some(table::all_columns::<WindowGap>()),
         _ => None,
     }
 }

@@ -10,7 +10,7 @@ use super::{Manifest, StoreError, at};
 use crate::file::{self, File};
 use crate::observe::{
     Bin, Cell, Delay, Estimate, Flow, LinkTotals, MeasureSample, Observations, PartTotals, Request,
-    Scale, Share, Synchrony, Wait,
+    RoundTrip, Scale, Share, Synchrony, Wait, WindowGap,
 };
 
 /// A finished run directory.
@@ -183,7 +183,9 @@ pub(crate) fn write_tables(dir: &Path, runs: &[RunResult]) -> Result<(), StoreEr
     kept::<PartTotals>(dir, runs, |o| &o.parts)?;
     kept::<MeasureSample>(dir, runs, |o| &o.measures)?;
     kept::<Estimate>(dir, runs, |o| &o.estimates)?;
-    kept::<Share>(dir, runs, |o| &o.waterfall)
+    kept::<Share>(dir, runs, |o| &o.waterfall)?;
+    kept::<RoundTrip>(dir, runs, |o| &o.rtts)?;
+    kept::<WindowGap>(dir, runs, |o| &o.gaps)
 }
 
 /// Foreground, background and replication of a run.
@@ -263,5 +265,7 @@ pub(crate) fn read_runs(dir: &Path, cells: &[Cell]) -> Result<Vec<RunResult>, St
     kept::<MeasureSample>(dir, &places, &mut runs, |o| &mut o.measures)?;
     kept::<Estimate>(dir, &places, &mut runs, |o| &mut o.estimates)?;
     kept::<Share>(dir, &places, &mut runs, |o| &mut o.waterfall)?;
+    kept::<RoundTrip>(dir, &places, &mut runs, |o| &mut o.rtts)?;
+    kept::<WindowGap>(dir, &places, &mut runs, |o| &mut o.gaps)?;
     Ok(runs)
 }

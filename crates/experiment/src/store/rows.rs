@@ -5,7 +5,7 @@ use swell_base::Direction;
 use super::table::{Column, Columns, Kind, Row, Value};
 use crate::observe::{
     Bin, Cause, Delay, Estimate, Flow, LinkTotals, MeasureSample, Outcome, PartTotals, Request,
-    Scale, Share, Synchrony, Wait,
+    RoundTrip, Scale, Share, Shown, Synchrony, Wait, WindowGap,
 };
 
 pub(super) const fn column(
@@ -113,6 +113,22 @@ impl Value for Cause {
     fn take(values: &mut Columns) -> Option<Cause> {
         let name = values.take_text();
         Cause::ALL.into_iter().find(|c| c.name() == name)
+    }
+}
+
+impl Value for Shown {
+    fn put(&self, values: &mut Columns) {
+        values.put_text(match self {
+            Shown::Handshake => "handshake",
+            Shown::Data => "data",
+        });
+    }
+    fn take(values: &mut Columns) -> Option<Shown> {
+        match values.take_text().as_str() {
+            "handshake" => Some(Shown::Handshake),
+            "data" => Some(Shown::Data),
+            _ => None,
+        }
     }
 }
 
@@ -318,4 +334,37 @@ rows! {
     cause => column("cause", Text, "", "What it waited for: `handshake`, `request`, `server`, `response`, `rounds`, `queue-data`, `queue-acks`, `transmission`, `recovery` or `hosts`.");
     link => column("link", Text, "", "At which link; empty where it is none.");
     seconds => column("seconds", F64, "s", "How long.");
+}
+
+/// The column that tells the connections of a run apart.
+const CONNECTION: Column = column(
+    "connection",
+    U32,
+    "",
+    "Connection, from 0 in the order of their first packets.",
+);
+
+/// The end of a connection that sent a packet.
+const SENDER: Column = column(
+    "direction",
+    Text,
+    "",
+    "`up` (sent by the client) or `down` (sent by the server).",
+);
+
+rows! {
+    RoundTrip in "rtts":
+    connection => CONNECTION;
+    direction => SENDER;
+    shown => column("packet", Text, "", "What showed it: `handshake` (SYN or SYN-ACK) or `data`.");
+    at => column("at_s", F64, "s", "When the packet was sent, since the start of the run.");
+    rtt => column("rtt_s", F64, "s", "From there to the first acknowledgement that covers it, at its sender.");
+}
+
+rows! {
+    WindowGap in "gaps":
+    connection => CONNECTION;
+    direction => SENDER;
+    at => column("at_s", F64, "s", "When the last packet of a window was sent, since the start of the run.");
+    gap => column("gap_s", F64, "s", "From there to the first packet of the next window.");
 }

@@ -3,7 +3,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::observe::{
     Bin, Cause, Cell, Delay, Estimate, Flow, LinkTotals, MeasureSample, Observations, Outcome,
-    PartTotals, Request, Scale, Share, Synchrony, Wait,
+    PartTotals, Request, RoundTrip, Scale, Share, Shown, Synchrony, Wait, WindowGap,
 };
 use crate::store::results::RunResult;
 use swell_base::Direction;
@@ -143,6 +143,21 @@ fn run(background: &str, replication: u32) -> RunResult {
                     seconds: x,
                 })
                 .to_vec(),
+            rtts: [Shown::Handshake, Shown::Data]
+                .map(|shown| RoundTrip {
+                    connection: 36,
+                    direction: Direction::Down,
+                    shown,
+                    at: x,
+                    rtt: 37.0,
+                })
+                .to_vec(),
+            gaps: vec![WindowGap {
+                connection: 38,
+                direction: Direction::Up,
+                at: x,
+                gap: 39.0,
+            }],
             warnings: Vec::new(),
         },
     }

@@ -236,6 +236,8 @@ fn facts(plan: &Plan) -> Facts {
         delays: Direction::BOTH.map(|d| link.map_or(0.0, |l| l.directions[d].delay.as_secs_f64())),
         waits: run.keep.waits,
         synchrony: run.keep.synchrony,
+        rtts: run.keep.rtts,
+        gaps: run.keep.gaps,
         records: run.keep.records.is_some(),
     }
 }
@@ -336,6 +338,8 @@ pub(super) fn made_up(group: &Group) -> (Tables, f64) {
         delays: [0.01; 2],
         waits: group.waits,
         synchrony: group.synchrony,
+        rtts: group.rtts,
+        gaps: group.gaps,
         records: group.records,
     };
     let tables = Tables::new(observed, &facts);

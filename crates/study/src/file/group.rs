@@ -42,6 +42,10 @@ pub struct Group {
     pub(super) waits: bool,
     /// Whether the run keeps loss synchrony.
     pub(super) synchrony: bool,
+    /// Whether the run keeps round trips of packets.
+    pub(super) rtts: bool,
+    /// Whether the run keeps gaps between windows.
+    pub(super) gaps: bool,
     /// Whether the run keeps flow records.
     pub(super) records: bool,
 }
@@ -85,6 +89,8 @@ impl Group {
                 seconds: own.seconds(),
                 waits: false,
                 synchrony: false,
+                rtts: false,
+                gaps: false,
                 records: false,
                 name,
                 text: bench,
@@ -128,6 +134,8 @@ impl Group {
             seconds: plan.file.run.duration.as_secs_f64(),
             waits: plan.file.run.keep.waits,
             synchrony: plan.file.run.keep.synchrony,
+            rtts: plan.file.run.keep.rtts,
+            gaps: plan.file.run.keep.gaps,
             records: plan.file.run.keep.records.is_some(),
             name,
             text,

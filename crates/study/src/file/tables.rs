@@ -5,13 +5,13 @@ use std::sync::Arc;
 use rhai::{Array, Dynamic, Engine, ImmutableString};
 use swell_base::Direction;
 use swell_experiment::observe::{
-    Bin, Flow, Observations, Outcome, Request, Scale, Synchrony, Wait,
+    Bin, Flow, Observations, Outcome, Request, RoundTrip, Scale, Synchrony, Wait, WindowGap,
 };
 use swell_stats::{KaplanMeier, Observation};
 
 use super::records::Records;
 use super::script;
-use super::values::{self, CDF, Measures};
+use super::values::{self, CDF, Measures, Values};
 
 /// The largest packet without headers of the link layer, bytes.
 const PACKET: f64 = 1500.0;
@@ -42,6 +42,10 @@ pub(super) struct Facts {
     pub waits: bool,
     /// Whether loss synchrony is kept.
     pub synchrony: bool,
+    /// Whether round trips of packets are kept.
+    pub rtts: bool,
+    /// Whether gaps between windows are kept.
+    pub gaps: bool,
     /// Whether flow records are kept.
     pub records: bool,
 }
@@ -67,6 +71,8 @@ impl Tables {
         };
         let waits = facts.waits.then(|| Arc::new(observed.waits));
         let scales = Arc::new(observed.scales);
+        let rtts = facts.rtts.then(|| Arc::new(observed.rtts));
+        let gaps = facts.gaps.then(|| Arc::new(observed.gaps));
         let synchrony = |d: Direction| {
             let found = observed.synchrony.iter().find(|s| s.direction == d);
             facts
@@ -85,6 +91,8 @@ impl Tables {
             direction: d,
             waits: waits.clone(),
             synchrony: synchrony(d),
+            rtts: rtts.clone(),
+            gaps: gaps.clone(),
             scales: Arc::clone(&scales),
         };
         Tables {
@@ -119,6 +127,10 @@ pub(super) struct DirectionView {
     waits: Option<Arc<Vec<Wait>>>,
     /// Loss synchrony, if it is kept.
     synchrony: Option<Synchrony>,
+    /// Round trips of the foreground's packets sent either way, if they are kept.
+    rtts: Option<Arc<Vec<RoundTrip>>>,
+    /// Gaps between windows of the foreground sent either way, if they are kept.
+    gaps: Option<Arc<Vec<WindowGap>>>,
     /// Wavelet energies of both directions.
     scales: Arc<Vec<Scale>>,
 }
@@ -178,6 +190,33 @@ impl DirectionView {
             ),
             Some(synchrony) => Ok(synchrony),
         }
+    }
+
+    /// Round trips of the foreground's packets that were sent this way; otherwise why they are missing.
+    fn rtts(&self) -> Result<Values, &'static str> {
+        let Some(rows) = &self.rtts else {
+            return Err(
+                "round trips are not kept: write keep = { rtts = true } under [run] of the experiment",
+            );
+        };
+        let own = rows.iter().filter(|r| self.shows(r.direction, r.at));
+        Ok(Values::new(own.map(|r| r.rtt).collect()))
+    }
+
+    /// Gaps between windows of the foreground that were sent this way; otherwise why they are missing.
+    fn gaps(&self) -> Result<Values, &'static str> {
+        let Some(rows) = &self.gaps else {
+            return Err(
+                "gaps between windows are not kept: write keep = { gaps = true } under [run] of the experiment",
+            );
+        };
+        let own = rows.iter().filter(|g| self.shows(g.direction, g.at));
+        Ok(Values::new(own.map(|g| g.gap).collect()))
+    }
+
+    /// Whether something sent in this direction at this time is part of the view.
+    fn shows(&self, direction: Direction, at: f64) -> bool {
+        direction == self.direction && at >= self.from && at < self.to
     }
 
     /// The waiting times of both directions, recorded from the end of the warm-up on; otherwise why they are missing.
@@ -294,6 +333,8 @@ impl DirectionView {
             .register_get("compressed", |d: &mut D| {
                 together(d, |s| ratio(s.compressed as f64, s.acks as f64))
             })
+            .register_get("rtts", |d: &mut D| d.rtts().or_else(script::wrong))
+            .register_get("gaps", |d: &mut D| d.gaps().or_else(script::wrong))
             .register_fn("energy", |d: D, seconds: f64| energy(&d, false, seconds))
             .register_fn("energy", |d: D, seconds: i64| {
                 energy(&d, false, seconds as f64)

@@ -199,6 +199,8 @@ mod tests {
             waits: false,
             records: false,
             synchrony: false,
+            rtts: false,
+            gaps: false,
         };
         let mut engine = script::engine();
         register(&mut engine);

@@ -22,15 +22,19 @@ impl Measures {
     /// The values of one measure. An unknown name has no values: a run may be too short to report any.
     fn of(&self, name: &str) -> Values {
         let own = self.0.iter().filter(|row| row.measure == name);
-        Values(Arc::new(Ecdf::new(own.map(|row| row.value).collect())))
+        Values::new(own.map(|row| row.value).collect())
     }
 }
 
-/// Values of a measure.
+/// Values of a measure, round trips, or gaps.
 #[derive(Clone)]
-struct Values(Arc<Ecdf>);
+pub(super) struct Values(Arc<Ecdf>);
 
 impl Values {
+    pub(super) fn new(values: Vec<f64>) -> Values {
+        Values(Arc::new(Ecdf::new(values)))
+    }
+
     fn quantile(&self, p: f64) -> f64 {
         self.0.quantile(p.clamp(0.0, 1.0)).unwrap_or(f64::NAN)
     }

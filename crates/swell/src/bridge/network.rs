@@ -91,6 +91,8 @@ pub(super) fn of_file(
         delays: false,
         synchrony: false,
         waterfall: false,
+        rtts: false,
+        gaps: false,
         records: None,
         ..spec
     };
