@@ -277,7 +277,7 @@ impl Worker {
             };
             let batch = sent..sent + fitting(&sizes[sent..], room);
             let (rest, lengths) = (&headers[batch.clone()], &sizes[batch]);
-            match sys::send_many(source.fd.as_fd(), rest, lengths, &self.payload) {
+            match sys::send_many(source.fd.as_fd(), &[], rest, lengths, &self.payload) {
                 Ok(n) if n > 0 => {
                     let bytes: u64 = lengths[..n].iter().copied().map(u64::from).sum();
                     source.flow.up += bytes;

@@ -82,7 +82,7 @@ impl Group {
                 experiment: path.to_owned(),
                 seed: 1,
                 hash: bench.clone(),
-                seconds: own.seconds(),
+                seconds: own.duration().as_secs_f64(),
                 waits: false,
                 synchrony: false,
                 records: false,
