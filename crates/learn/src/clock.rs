@@ -58,7 +58,7 @@ const COARSE: u64 = 1_000_000;
 /// Fewer stamps may be round by chance.
 const STAMPS: u32 = 100;
 /// A spacing of this many ticks is accurate to a tenth.
-const TICKS: u64 = 10;
+pub(crate) const TICKS: u64 = 10;
 
 impl Clock {
     /// Learns the clock's resolution from a stamp.

@@ -345,8 +345,9 @@ pub(crate) fn doubts(m: &Model, c: &Counts, hosts: &Hosts, cut: u64) -> Vec<Warn
     }
     if left > 0.0 {
         let text = format!(
-            "{:.1} % of the application bytes belong to connections that began before the trace: \
-             what they carried before is not in the model, and their round trips rest on other connections",
+            "{:.1} % of the application bytes belong to connections without a beginning in the trace: they \
+             began before it, or the capture lacks their first packets. What those carried is not in the model, and \
+             their round trips rest on other connections",
             percent(left, application)
         );
         w.push(if percent(left, application) > 10.0 {

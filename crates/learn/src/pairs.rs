@@ -6,6 +6,9 @@ const ALL_PAIRS: u32 = 16;
 /// Smallest packet, in bytes, whose spacing indicates a capacity. For smaller ones, header times and timer
 /// granularity dominate.
 pub(crate) const PAIR_BYTES: u32 = 1000;
+/// The same for the full packets of connections that permit no larger ones. Any path carries an MSS of 536 (RFC 9293
+/// section 3.7.1).
+pub(crate) const LEAST_PAIR: u32 = 500;
 
 /// Finds pairs among the packets that one end of a connection sends.
 ///
@@ -57,18 +60,18 @@ impl Thinned {
 }
 
 impl Pairs {
-    /// Takes a packet with data, of `ip_len` bytes, at time `at`. `in_order`: its data follow those of the
-    /// last one. `passed`: packets that have passed from its sender and to its receiver, of all
+    /// Takes a packet with data, of `ip_len` bytes, at time `at`. Smaller ones than `least` make no pair. `in_order`:
+    /// its data follow those of the last one. `passed`: packets that have passed from its sender and to its receiver, of all
     /// connections. Times are nanoseconds. Returns a capacity in kbit/s if the packet completes a pair.
     pub(crate) fn packet(
         &mut self,
         in_order: bool,
         at: u64,
-        ip_len: u32,
+        [ip_len, least]: [u32; 2],
         least_gap: u64,
         passed: [u32; 2],
     ) -> Option<u64> {
-        let large = ip_len >= PAIR_BYTES;
+        let large = ip_len >= least;
         let row = match self.last {
             Some(last)
                 if last.first

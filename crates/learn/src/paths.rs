@@ -25,7 +25,8 @@
 //! Hosts behind one access link share its capacity. If most hosts of a side have the same capacity, hosts
 //! with too few pairs get it, too.
 //!
-//! The spacing of ACKs shows the slowest link that the data crossed, on either side of the tap. If the
+//! The spacing of ACKs shows the slowest link that the data crossed, on either side of the tap. It shows the
+//! receiver's only while data wait there, which the time between their passage and their ACK tells. If the
 //! data come through a shared link and the spacing shows no slower one, the receiver's own capacity is
 //! unknown.
 //!
@@ -428,7 +429,6 @@ fn at_any(times: &Reservoir, lost: &Reservoir) -> f64 {
     let Some(median) = times.quantile(0.5, |v, _| v) else {
         return 1.0;
     };
-    //DBG     if std::env::var_os("DBG").is_some() { eprintln!("{:?} LOST {:?}", { let mut k: Vec<u32> = times.kept.iter().map(|k| k.0).collect(); k.sort(); k}, lost.kept); }
     let losses = lost.kept.len();
     let below = lost.kept.iter().filter(|(v, _)| *v <= median).count();
     let share = below as f64 / losses.max(1) as f64;

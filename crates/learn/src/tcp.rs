@@ -15,6 +15,7 @@ mod acks;
 mod flight;
 mod half;
 mod holes;
+mod progress;
 mod sizes;
 mod stamps;
 mod window;
@@ -308,6 +309,7 @@ impl Tracked {
             let by = By {
                 pure: h.payload == 0 && !h.has(Header::FIN),
                 full: self.halves[to].sizes.full(allowed),
+                large: self.halves[to].sizes.large(allowed),
                 stamp: h.options.timestamps.map(|t| t.0),
                 round_trip: self.path(from).unwrap_or(UNKNOWN_RTT),
                 least_gap: self.least_gap,
@@ -321,7 +323,10 @@ impl Tracked {
                     None => u64::MAX,
                 };
                 let back = self.rtt[from].unwrap_or(0);
-                self.halves[to].flight.acked(at, [acked, edge], back);
+                let settled = self.halves[to].settled();
+                self.halves[to]
+                    .flight
+                    .acked(at, [acked, edge], back, settled);
             }
             if let Some(sample) = self.halves[to].take_sample()
                 && sample <= LONGEST_RTT
@@ -354,6 +359,7 @@ impl Tracked {
         let around = Around {
             round_trip,
             back: self.rtt[to].unwrap_or(0),
+            forth: self.path(to).unwrap_or(UNKNOWN_RTT),
             allowed: self.halves[to].announced,
             least_gap: self.least_gap,
             passed: self.passed,

@@ -1,7 +1,7 @@
 //! Measurements of the path to a host.
 
 use super::Hosts;
-use crate::pairs::PAIR_BYTES;
+use crate::pairs::LEAST_PAIR;
 use swell_base::Stream;
 
 /// Number of samples kept of each measured quantity of a host.
@@ -173,7 +173,7 @@ impl Hosts {
     /// Counts a packet from a host, if it is large enough to tell a rate.
     #[inline]
     pub(crate) fn large(&mut self, from: u32, ip_len: u32, at: u64) {
-        if ip_len >= PAIR_BYTES {
+        if ip_len >= LEAST_PAIR {
             let m = self.hosts[from as usize].measured.get_or_insert_default();
             m.sending.add(u64::from(ip_len), at, SENT_BIN);
         }
@@ -190,7 +190,7 @@ impl Hosts {
     /// Counts bytes that a host has acknowledged.
     #[inline]
     pub(crate) fn delivered(&mut self, to: u32, bytes: u64, at: u64) {
-        if bytes >= u64::from(PAIR_BYTES) {
+        if bytes >= u64::from(LEAST_PAIR) {
             let m = self.hosts[to as usize].measured.get_or_insert_default();
             m.receiving.add(bytes, at, DELIVERED_BIN);
         }

@@ -18,6 +18,9 @@ pub(crate) struct Acks {
     /// After that phase: small segments acknowledged individually and promptly, and delayed ACKs.
     prompt: u32,
     waited: u32,
+    /// Offset up to which data had been sent when the last loss was repaired. ACKs of data before it are of a receiver
+    /// that lacked some.
+    recover: u64,
     /// Pure ACKs in the middle of transfers, and the full segments they covered.
     bulk: u32,
     covered: u64,
@@ -46,6 +49,11 @@ impl Acks {
         self.outstanding = (self.outstanding + 1).min(FEW + 1);
     }
 
+    /// Records that data were sent again, when those up to `next` had been sent.
+    pub(super) fn repaired(&mut self, next: u64) {
+        self.recover = next;
+    }
+
     /// Number of segments that an ACK up to `offset` covers. `None` if too many were outstanding, or if it
     /// ends inside a segment.
     fn covers(&mut self, offset: u64) -> Option<usize> {
@@ -60,6 +68,12 @@ impl Acks {
     /// Records an ACK of `bytes` more bytes, up to `offset`.
     pub(super) fn acknowledged(&mut self, offset: u64, bytes: u64, at: u64, by: &By) {
         let full = u64::from(by.full.max(1));
+        // It covers what waited for the lost data.
+        if offset.saturating_sub(bytes) < self.recover {
+            self.covers(offset);
+            self.lone = None;
+            return;
+        }
         if by.pure && bytes >= full {
             self.bulk = self.bulk.saturating_add(1);
             self.covered += (bytes + full / 2) / full;

@@ -30,6 +30,8 @@ pub(super) struct Room {
     pub(super) burst: Option<u64>,
     /// How much it sent at once before, bytes.
     pub(super) before: u64,
+    /// Whether an ACK reached the sender since it last sent.
+    pub(super) acked: bool,
 }
 
 /// ACKs that passed the tap at nearly the same time.
@@ -61,15 +63,16 @@ pub(super) struct Flight {
 
 impl Flight {
     /// Records an ACK up to `offset`, with a receive window up to `edge`. `back` is the RTT between tap and
-    /// sender, nanoseconds.
-    pub(super) fn acked(&mut self, at: u64, [offset, edge]: [u64; 2], back: u64) {
+    /// sender, nanoseconds. `settled`: nothing is in flight.
+    pub(super) fn acked(&mut self, at: u64, [offset, edge]: [u64; 2], back: u64, settled: bool) {
         // Before any data, as most ends of most connections are: no memory is needed.
         if self.burst == 0 {
             (self.acked, self.edge) = (offset, edge);
             return;
         }
         let known = self.groups.back().map(|g| (g.offset, g.edge));
-        if known.unwrap_or((self.acked, self.edge)) == (offset, edge) {
+        // Otherwise one that says the same tells of a segment that has arrived, and may release another.
+        if settled && known.unwrap_or((self.acked, self.edge)) == (offset, edge) {
             return;
         }
         if let Some(group) = self.groups.back_mut()
@@ -99,6 +102,8 @@ impl Flight {
             segment: self.room(start, u64::from(full), at, back),
             burst: self.room(start, self.burst.max(u64::from(full)), at, back),
             before: self.burst,
+            // A group that has begun to arrive is of ACKs close to each other.
+            acked: self.groups.front().is_some_and(|g| g.first + back <= at),
         };
         if pause > BATCH {
             self.burst = 0;
@@ -166,7 +171,7 @@ mod tests {
             while let Some(&(time, offset)) = acks.front()
                 && time <= at
             {
-                flight.acked(time, [offset, u64::MAX], BACK);
+                flight.acked(time, [offset, u64::MAX], BACK, false);
                 acks.pop_front();
             }
             for i in 0..segments {
@@ -209,7 +214,7 @@ mod tests {
     fn a_sender_that_fills_the_receivers_window_is_not_idle() {
         let mut flight = Flight::default();
         let mut room = |at: u64, start: u64, acked: u64, window: u64| {
-            flight.acked(at * MS, [acked, acked + window], 0);
+            flight.acked(at * MS, [acked, acked + window], 0, false);
             flight
                 .sent((at + 30) * MS, [start, start + 1_000], FULL, 0)
                 .segment
@@ -225,16 +230,16 @@ mod tests {
     fn a_loss_makes_the_window_unknown() {
         let mut flight = Flight::default();
         flight.sent(0, [1, 20_001], FULL, 0);
-        flight.acked(10 * MS, [10_001, u64::MAX], 0);
+        flight.acked(10 * MS, [10_001, u64::MAX], 0, false);
         let room = flight.sent(30 * MS, [20_001, 21_001], FULL, 0);
         assert_eq!((room.segment, room.burst), (Some(10 * MS), None));
         flight.lost(21_001);
-        flight.acked(40 * MS, [20_001, u64::MAX], 0);
+        flight.acked(40 * MS, [20_001, u64::MAX], 0, false);
         let after = flight.sent(70 * MS, [21_001, 23_001], FULL, 0);
         assert_eq!((after.segment, after.burst), (None, None));
         // What the loss left in flight counted no more; what was sent since does.
         assert_eq!(flight.most(), 0);
-        flight.acked(80 * MS, [23_001, u64::MAX], 0);
+        flight.acked(80 * MS, [23_001, u64::MAX], 0, false);
         let later = flight.sent(90 * MS, [23_001, 25_001], FULL, 0);
         assert_eq!((later.segment, later.burst), (None, None));
         assert_eq!(flight.most(), 2_000);

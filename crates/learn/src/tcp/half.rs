@@ -5,9 +5,11 @@ use swell_capture::Tcp as Header;
 use super::acks::Acks;
 use super::flight::{Flight, Room};
 use super::holes::{Hole, Holes};
+use super::progress::Progress;
 use super::sizes::Sizes;
 use super::window::Window;
 use super::{DUPLICATE, News};
+use crate::clock::TICKS;
 use crate::hosts::{PACE_BIN, Peak};
 use crate::pairs::{PAIR_BYTES, Pairs, Thinned};
 
@@ -83,12 +85,14 @@ pub(crate) struct Half {
     probe: Option<(u64, u64)>,
     sample: Option<u64>,
     last: Option<Last>,
+    /// Bytes of the headers of its last data packet.
+    headers: u32,
     /// What it sends over time.
     pub(crate) sending: Peak,
     /// Pairs of its packets.
     pairs: Pairs,
-    /// The last ACK of at least two segments: its time, and the offset that data had reached by then.
-    last_ack: Option<(u64, u64)>,
+    train: Option<Train>,
+    progress: Progress,
     ack_pairs: Thinned,
     /// Whether data that had been lost before the tap have passed since the last ACK.
     repaired: bool,
@@ -112,12 +116,24 @@ pub(super) struct By {
     pub(super) pure: bool,
     /// Payload of a full segment of the acknowledged direction.
     pub(super) full: u32,
+    /// Smallest packet of the acknowledged direction whose spacing indicates a capacity.
+    pub(super) large: u32,
     /// Its timestamp.
     pub(super) stamp: Option<u32>,
     /// RTT between the tap and its sender, nanoseconds.
     pub(super) round_trip: u64,
     /// Shortest spacing that the capture's clock can resolve, nanoseconds.
     pub(super) least_gap: u64,
+}
+
+/// ACKs of at least two segments each, between which the receiver's line was busy.
+#[derive(Clone, Copy, Debug)]
+struct Train {
+    /// Time and offset of the first, nanoseconds.
+    began: u64,
+    offset: u64,
+    /// Offset up to which data had reached the line before those of the last ACK had left it.
+    waiting: u64,
 }
 
 /// The last data packet.
@@ -134,6 +150,8 @@ pub(super) struct Around {
     pub(super) round_trip: u64,
     /// RTT between the tap and its sender, nanoseconds.
     pub(super) back: u64,
+    /// RTT between the tap and its receiver, nanoseconds.
+    pub(super) forth: u64,
     /// MSS option of the other end.
     pub(super) allowed: Option<u16>,
     /// Shortest spacing that the capture's clock can resolve, nanoseconds.
@@ -194,6 +212,8 @@ impl Half {
         self.probe = None;
         self.last = None;
         self.flight = Flight::default();
+        self.progress.clear();
+        self.acks.repaired(0);
         self.pairs.interrupted();
         self.holes.clear();
     }
@@ -317,23 +337,40 @@ impl Half {
 
     /// Capacity towards the receiver from the spacing of its ACKs. It uses ACKs of at least two segments,
     /// with more data in flight, so that the next ACK is paced by arrivals.
+    ///
+    /// The spacing is the line's if the line was never idle between: the data of the second ACK were waiting when those
+    /// of the first left. Without a wait, their ACK would have come one RTT after they passed, so they must have passed
+    /// an RTT before the first ACK. Otherwise the sender may have spaced them: by pacing, or before its window opened.
     fn spread(&mut self, offset: u64, at: u64, by: &By, news: &mut News) {
         let bytes = offset - self.acked;
-        let under_way = self.next.saturating_sub(offset) >= u64::from(PAIR_BYTES);
-        let counts = bytes >= 2 * u64::from(PAIR_BYTES) && self.acked > 1;
-        if counts
-            && let Some((last, passed)) = self.last_ack
-            // A later ACK waited for the sender, or for its window.
-            && offset <= passed
-            && at >= last + by.least_gap
+        // ACKs count payload.
+        let small = by.large < PAIR_BYTES;
+        let least = u64::from(if small { by.full } else { PAIR_BYTES });
+        let under_way = self.next.saturating_sub(offset) >= least;
+        let counts = bytes >= 2 * least && self.acked > 1;
+        let busy = self.train.filter(|t| counts && offset <= t.waiting);
+        // A clock with coarse ticks needs a longer train.
+        let long = busy.filter(|t| at >= t.began + by.least_gap);
+        if let Some(train) = long
             && self.ack_pairs.take()
         {
-            // Converts acknowledged bytes to bytes on the wire: 40 bytes of headers per segment of 1460
-            // (RFC 9293 section 3.7.1).
-            let wire = bytes + bytes / 1460 * 40;
-            news.down = Some(wire * 8_000_000 / (at - last));
+            // Acknowledged bytes, and the headers of their segments.
+            let passed = offset - train.offset;
+            let segments = passed.div_ceil(u64::from(by.full.max(1)));
+            let wire = passed + segments * u64::from(self.headers);
+            news.down = Some(wire * 8_000_000 / (at - train.began));
         }
-        self.last_ack = (counts && under_way).then_some((at, self.next));
+        let (began, offset) = match busy {
+            Some(train) if long.is_none() => (train.began, train.offset),
+            _ => (at, offset),
+        };
+        // Times are exact to a tick each.
+        let ticks = by.least_gap / TICKS * 2;
+        self.train = (counts && under_way).then(|| Train {
+            began,
+            offset,
+            waiting: (self.progress).reached(at.saturating_sub(by.round_trip + ticks)),
+        });
     }
 
     /// Processes a segment of this direction.
@@ -413,16 +450,29 @@ impl Half {
         }
         let full = self.sizes.full(allowed);
         self.room = (self.flight).sent(at, [offset, end], full, around.back);
+        self.progress.push(end, at, around.forth);
         self.sending.add(u64::from(ip_len), at, PACE_BIN);
         let write = self.sizes.segment(h, allowed) && in_order;
         self.acks.data(self.settled(), end, at, segments);
+        self.headers = ip_len.saturating_sub(h.payload);
+        let large = self.sizes.large(allowed);
+        // The ACK that came just before may have released this packet.
+        if self.room.acked {
+            self.pairs.interrupted();
+        }
         news.up = (self.pairs)
-            .packet(in_order, at, ip_len, around.least_gap, around.passed)
+            .packet(
+                in_order,
+                at,
+                [ip_len, large],
+                around.least_gap,
+                around.passed,
+            )
             .or(news.up);
         self.last = Some(Last { end, at });
         // A receiver acknowledges every second full-sized segment at once (RFC 9293 section 3.8.6.3). So
         // only the ACK of the second one times the path; the ACK of the first may be delayed.
-        if self.unacked_packets == 2 && in_order && ip_len >= PAIR_BYTES {
+        if self.unacked_packets == 2 && in_order && ip_len >= large {
             self.probe = Some((end, at));
         }
         let bytes = end - self.next.max(offset).max(1) + filled;
@@ -442,6 +492,7 @@ impl Half {
         }
         self.packets += (self.sizes).segments((end - offset) as u64, around.allowed);
         self.flight.lost(self.next);
+        self.acks.repaired(self.next);
         let [start, end] = [offset, end].map(|o| o.max(0) as u64);
         let filled = self.fill([start, end], at, around, news);
         if filled > 0 {

@@ -2,6 +2,7 @@
 
 use swell_capture::Tcp as Header;
 
+use crate::pairs::{LEAST_PAIR, PAIR_BYTES};
 use crate::superpackets::{ETHERNET, LARGEST_PACKET, Largest};
 
 /// Any path carries segments of this size (default `SendMSS`, RFC 9293 section 3.7.1). A smaller largest
@@ -55,6 +56,16 @@ impl Sizes {
             None if largest <= ETHERNET => largest.max(LEAST_MSS),
             None => self.largest.full().unwrap_or(ETHERNET_MSS),
         }
+    }
+
+    /// Smallest packet whose spacing indicates a capacity. Where the ends permit only small segments, full ones do;
+    /// where they permit larger ones, small segments are writes, which the application may space.
+    pub(super) fn large(&self, allowed: Option<u16>) -> u32 {
+        let permitted = allowed.map(|a| u32::from(self.own.map_or(a, |own| own.min(a))));
+        // Options take the place of payload.
+        permitted.map_or(PAIR_BYTES, |mss| {
+            (mss + HEADERS).clamp(LEAST_PAIR, PAIR_BYTES)
+        })
     }
 
     /// Number of segments in `payload` bytes of one packet: at least one.

@@ -471,3 +471,76 @@ fn what_waits_for_acknowledgements_is_no_new_unit() {
     assert_eq!(turns(511), [5_000]);
     assert_eq!(turns(514), [4_000, 1_000], "it had got them all");
 }
+
+/// The receiver's line carries a segment in 0.6 ms (20 Mbit/s), and every second one is acknowledged. A sender that
+/// paces them at 10 Mbit/s leaves the line idle between, and the spacing of the ACKs says nothing of it. Bursts wait,
+/// of small segments too, and where the capture's clock has ticks of 1 ms.
+#[test]
+fn acks_of_a_paced_sender_are_not_spaced_by_the_line() {
+    for (segments, mss, found, tick) in [
+        (1u64, 1_460, false, 1),
+        (1, 1_460, false, MS),
+        (20, 1_460, true, 1),
+        (40, 1_460, true, MS),
+        (20, 536, true, 1),
+    ] {
+        let time = 600_000 * u64::from(mss + 40) / 1_500;
+        let mut t = open(1, 9);
+        t.halves[0].announced = Some(mss as u16);
+        t.least_gap = LEAST_GAP.max(10 * tick);
+        let (mut line, mut rates) = (0, Vec::new());
+        let mut events: Vec<(u64, bool, u32)> = Vec::new();
+        for i in 0..200u32 {
+            let at = 40 * MS + u64::from(i) / segments * segments * 2 * time;
+            line = line.max(at) + time;
+            events.push((at, true, i * mss));
+            if i % 2 == 1 {
+                events.push((line + 4 * MS, false, (i + 1) * mss));
+            }
+        }
+        events.sort_by_key(|&(at, is_data, _)| (at, !is_data));
+        for (exact, is_data, offset) in events {
+            let at = exact / tick * tick;
+            if is_data {
+                data(&mut t, 9, offset, mss, at);
+            } else {
+                let ack = header(Header::ACK, 2, 10 + offset, 0);
+                rates.extend(t.packet(0, at, 52, &ack, QUIET).down);
+            }
+        }
+        assert_eq!(!rates.is_empty(), found, "{rates:?}");
+        assert!(
+            rates
+                .iter()
+                .all(|&kbit| kbit.abs_diff(20_000) < if tick > 1 { 2_000 } else { 10 }),
+            "{rates:?}"
+        );
+    }
+}
+
+/// A server 30 ms away sends two segments for each ACK, and ACKs come 1.2 ms apart: that is not the rate of its line.
+/// The same segments without ACKs before them are.
+#[test]
+fn bursts_that_acks_release_are_not_spaced_by_the_line() {
+    for clocked in [true, false] {
+        let (mut t, mut rates) = (open(1, 9), Vec::new());
+        for i in 0..10 {
+            data(&mut t, 9, i * 1_460, 1_460, 40 * MS);
+        }
+        for i in 0..10u32 {
+            let last = 10 + 1_460 * if clocked { i + 1 } else { 10 };
+            let ack = header(Header::ACK, 2, last, 0);
+            let at = if clocked { 1_200_000 * u64::from(i) } else { 0 };
+            t.packet(0, 44 * MS + at, 52, &ack, QUIET);
+        }
+        for i in 0..20u32 {
+            let at = 74 * MS + 1_200_000 * u64::from(i / 2) + 5_000 * u64::from(i % 2);
+            rates.extend(data(&mut t, 9, (10 + i) * 1_460, 1_460, at).up);
+        }
+        assert_eq!(rates.is_empty(), clocked, "{rates:?}");
+        assert!(
+            rates.iter().skip(1).all(|&kbit| kbit == 20_000),
+            "{rates:?}"
+        );
+    }
+}

@@ -11,7 +11,7 @@ use swell_traffic::{Exchange, Turn, Wire, WireEnd};
 use super::Around;
 use crate::chunks::larger;
 use crate::hosts::{PACE_BIN, Peak};
-use crate::pairs::Pairs;
+use crate::pairs::{PAIR_BYTES, Pairs};
 use crate::superpackets::{ETHERNET, Largest};
 use crate::tcp::LONGEST_RTT;
 
@@ -227,7 +227,9 @@ impl Talk {
             least_gap,
             ..
         } = around;
-        if let Some(rate) = self.pairs[end].packet(true, at, ip_len, least_gap, passed) {
+        if let Some(rate) =
+            self.pairs[end].packet(true, at, [ip_len, PAIR_BYTES], least_gap, passed)
+        {
             self.rates[end].push((rate, at));
         }
     }

@@ -53,11 +53,19 @@ fn of_round_trips() {
 }
 
 /// The first 16 pairs of a connection count, then 8 of each octave; and segments of at least a thousand bytes, headers
-/// included. Of 59 pairs, these are 16, 8 and 6.
+/// included, or full ones where the ends permit no larger. Of 59 pairs, these are 16, 8 and 6.
 #[test]
 fn of_pairs() {
-    for (payload, pairs) in [(1_460, 30), (960, 30), (959, 0)] {
+    let unknown = [(None, 1_460, 30), (None, 960, 30), (None, 959, 0)];
+    let known = [
+        (Some(1_460), 959, 0),
+        (Some(536), 536, 30),
+        (Some(536), 535, 0),
+        (Some(459), 459, 0),
+    ];
+    for (mss, payload, pairs) in unknown.into_iter().chain(known) {
         let mut t = open(1, 9);
+        t.halves[0].announced = mss;
         let seen = (0..60u32).filter(|&i| {
             let at = 40 * MS + u64::from(i) * 1_200_000;
             data(&mut t, 9, i * payload, payload, at).up.is_some()

@@ -194,3 +194,32 @@ fn what_had_arrived_or_is_never_answered_was_not_lost() {
     }
     assert_eq!(t.halves[1].lost_beyond, 2);
 }
+
+/// A receiver that acknowledges every second segment. Of each 40, the 21st is lost beyond the tap: the ACK of its second
+/// copy covers all that came after it.
+#[test]
+fn acks_after_a_loss_tell_nothing_of_their_frequency() {
+    let mut t = open(1, 9);
+    let mut at = 40 * MS;
+    for round in 0..3u32 {
+        let segment = |i: u32| (40 * round + i) * 1_460;
+        let ack = |to: &mut Tracked, i: u32, time: u64| {
+            let h = header(Header::ACK, 2, 10 + segment(i), 0);
+            to.packet(0, time, 52, &h, QUIET);
+        };
+        for i in 0..40 {
+            at += MS;
+            data(&mut t, 9, segment(i), 1_460, at);
+            if i < 20 && i % 2 == 1 {
+                ack(&mut t, i + 1, at + 500_000);
+            } else if i > 20 {
+                ack(&mut t, 20, at + 500_000);
+            }
+        }
+        at += 40 * MS;
+        data(&mut t, 9, segment(20), 1_460, at);
+        at += 5 * MS;
+        ack(&mut t, 40, at);
+    }
+    assert_eq!(t.wire(false).ends[0].ack_every, 2);
+}
