@@ -159,8 +159,11 @@ impl Bench {
 
 impl RouterBench {
     fn check(&self) -> Result<(), String> {
-        if self.warmup >= self.duration || self.every == Dur::ZERO {
-            return Err("a router is looked at more often than never, after the warm-up".into());
+        // The counters are read at multiples of `every`. An interval begins at the first of them after the warm-up.
+        let every = self.every.as_nanos().max(1);
+        let first = self.warmup.as_nanos().div_ceil(every);
+        if self.every == Dur::ZERO || first >= self.duration.as_nanos() / every {
+            return Err("no interval of `every` begins and ends after the warm-up".into());
         }
         if !(1_000_000..=10_000_000_000).contains(&self.line.bps()) {
             return Err(format!(

@@ -301,7 +301,9 @@ fn what_is_simulated_and_what_is_not_are_not_mixed() {
         wrong(&format!("{before}{line}\n{rest}"))
     };
     assert!(router("routes = 3").contains("3 routes"));
-    assert!(router("warmup = '3s'").contains("after the warm-up"));
+    for interval in ["warmup = '3s'", "warmup = '2100ms'", "every = '2s'", "every = '0s'"] {
+        assert!(router(interval).contains("after the warm-up"), "{interval}");
+    }
     assert!(router("line = '10bit'").contains("between 1Mbit"));
     for load in ["size = 35", "size = []", "size = 40, burst = 0"] {
         let load = format!("load = {{ kind = 'constant', rate = '1Mbit', {load} }}");
