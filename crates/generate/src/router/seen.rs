@@ -97,14 +97,16 @@ impl Seen {
         self.lost = lost;
     }
 
-    /// The numbers of the run without everything before `settle`. For each interval: the rates `offered` and `forwarded`
-    /// (bit/s, link-layer headers included), `seconds`, the packets forwarded (`packets`), that left for the source
-    /// (`back`) and were dropped (`dropped`; of these, because the processor was too busy, `not_taken`) or missed by the
-    /// sink (`sink_missed`), the share of packets lost (`loss`), and the share of the router's processor that was spent
-    /// on forwarding (`busy`). Of the whole: mean and maximum length of runs of lost packets (`run_mean`, `run_max`), the
-    /// share lost of those that follow a lost packet (`after_loss`), the 99th percentile of the lateness of packets or
-    /// transfers in seconds (`late`), and the share of its packets that the generator did not send (`short`). What is
-    /// not known is left out.
+    /// The numbers of the run without everything before `settle`. For each interval: `seconds`, the bytes offered and
+    /// forwarded (`offered_bytes`, `forwarded_bytes`; link-layer headers included) and their rates (`offered`, `forwarded`;
+    /// bit/s), the packets forwarded (`packets`), that left for the source (`back`) and were dropped (`dropped`; of these,
+    /// because the processor was too busy, `not_taken`) or missed by the sink (`sink_missed`), the share of packets lost
+    /// (`loss`), and the time and share of the router's processor that was spent on forwarding (`busy_seconds`, `busy`).
+    /// The last interval is shorter if the generator had nothing more to send.
+    ///
+    /// Of the whole: mean and maximum length of runs of lost packets (`run_mean`, `run_max`), the share lost of those that
+    /// follow a lost packet (`after_loss`), the 99th percentile of the lateness of packets or transfers in seconds
+    /// (`late`), and the share of its packets that the generator did not send (`short`). What is not known is left out.
     pub fn numbers(&self, settle: Dur) -> Vec<Number> {
         let settled = Time::ZERO + settle;
         let counts: Vec<&Sample> = self.samples.iter().filter(|c| c.at >= settled).collect();
@@ -137,17 +139,18 @@ impl Seen {
 fn interval(a: &Sample, b: &Sample) -> impl Iterator<Item = Number> {
     let seconds = b.at.since(a.at).as_secs_f64();
     let more = |of: fn(&Sample) -> u64| of(b).saturating_sub(of(a)) as f64;
-    let rate = |bytes: f64| bytes * 8.0 / seconds;
     let (packets, dropped) = (more(|s| s.forwarded), more(Sample::dropped));
+    let [offered, forwarded] = [more(|s| s.offered_bytes), more(|s| s.forwarded_bytes)];
     let gone = packets + dropped;
     let known = a.elsewhere.zip(b.elsewhere);
-    let elsewhere = known.map(|(from, to)| to.saturating_sub(from) as f64 / 100.0);
-    let busy = elsewhere.map(|time| 1.0 - time / seconds);
+    let spent = known.map(|(from, to)| seconds - to.saturating_sub(from) as f64 / 100.0);
     let at = a.at;
     let all = [
         ("seconds", seconds),
-        ("offered", rate(more(|s| s.offered_bytes))),
-        ("forwarded", rate(more(|s| s.forwarded_bytes))),
+        ("offered_bytes", offered),
+        ("forwarded_bytes", forwarded),
+        ("offered", offered * 8.0 / seconds),
+        ("forwarded", forwarded * 8.0 / seconds),
         ("packets", packets),
         ("back", more(|s| s.back)),
         ("dropped", dropped),
@@ -155,7 +158,8 @@ fn interval(a: &Sample, b: &Sample) -> impl Iterator<Item = Number> {
         ("sink_missed", more(|s| s.sink_missed)),
         ("loss", if gone > 0.0 { dropped / gone } else { 0.0 }),
     ];
-    let all = all.into_iter().chain(busy.map(|share| ("busy", share)));
+    let busy = spent.map(|time| [("busy_seconds", time), ("busy", time / seconds)]);
+    let all = all.into_iter().chain(busy.into_iter().flatten());
     all.map(move |(name, value)| Number { name, value, at })
 }
 
@@ -262,6 +266,8 @@ mod tests {
         };
         assert_eq!(of("forwarded"), [800_000.0, 2_400_000.0]);
         assert_eq!(of("offered"), [800_000.0, 3_200_000.0]);
+        assert_eq!(of("offered_bytes"), [100_000.0, 400_000.0]);
+        assert_eq!(of("forwarded_bytes"), [100_000.0, 300_000.0]);
         assert_eq!(
             (of("dropped"), of("loss")),
             (vec![0.0, 100.0], vec![0.0, 0.25])

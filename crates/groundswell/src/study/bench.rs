@@ -128,3 +128,42 @@ impl Bencher for Hosts<'_> {
         Ok(observed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use swell_base::Time;
+    use swell_generate::router::Sample;
+    use swell_study::bundled::{Bundled, STUDY};
+
+    use super::*;
+
+    /// An unknown name has no values, so nothing else tells that a study asks for what no run yields.
+    #[test]
+    fn the_router_study_asks_for_what_runs_yield() {
+        let study = Bundled::named("router").expect("the study");
+        let (_, text) = study.files.iter().find(|f| f.0 == STUDY).expect("its file");
+        let asked = ["measures.of(\"", "measures.list(\""].into_iter();
+        let asked: BTreeSet<&str> = asked
+            .flat_map(|call| text.split(call).skip(1))
+            .filter_map(|rest| rest.split('"').next())
+            .collect();
+        let sample = |seconds, offered| Sample {
+            at: Time::ZERO + Dur::from_secs(seconds),
+            offered,
+            elsewhere: Some(0),
+            ..Sample::default()
+        };
+        let seen = Seen {
+            samples: vec![sample(0, 0), sample(1, 3)],
+            lost: vec![true, true, false],
+            ..Seen::default()
+        };
+        let router = seen.numbers(Dur::ZERO).into_iter().map(|n| n.name);
+        let agents = "bulk active done failed late memory_client memory_server idle_client idle_server reloaded_from \
+                      reloaded_to stopped";
+        let known: BTreeSet<&str> = router.chain(agents.split_whitespace()).collect();
+        assert_eq!(asked, known);
+    }
+}
