@@ -9,12 +9,13 @@ use rustix::io::{Errno, Result};
 use rustix::net::{RecvFlags, SendFlags, SocketType, recv, send, sockopt};
 use swell_traffic::flowlevel::Transfer;
 
-use super::connect::{begin_connect, mark, socket};
+use super::connect::{Ends, Marks, begin_connect, mark, socket};
 use super::flow::{Flow, Outcome};
 use super::paced::Paced;
-use super::playing::{Ends, Marks, Playing};
+use super::playing::Playing;
+use super::state::{CHUNK, Conn, State, seconds};
 use super::wire::{HEADER, Message, Request};
-use super::worker::{CHUNK, Conn, State, Worker, seconds};
+use super::worker::Worker;
 use swell_host::sys::tcp as sys;
 
 /// Most reads or writes on one connection before others are served.

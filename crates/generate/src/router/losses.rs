@@ -10,7 +10,8 @@ use rustix::io::Errno;
 use swell_host::sys::batch::{Batch, FRONT};
 use swell_host::sys::packet_drops;
 
-use super::pattern::PORT;
+/// The port that packets of the generator are sent to, that of the discard service (RFC 863), which never answers.
+pub(super) const PORT: u16 = 9;
 
 /// How long a reader sleeps when there is nothing to read: long compared to a packet, short compared to the time that
 /// fills its socket's buffer.

@@ -21,39 +21,24 @@
 mod losses;
 mod pattern;
 mod seen;
+mod settings;
 mod testbed;
 
-use std::error::Error;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use swell_base::{Dur, Time, Warning};
-use swell_host::{CABLE, Late, Rights, TokenBucket};
+use swell_host::{CABLE, Late, Rights};
 
 pub use pattern::Pattern;
 pub use seen::{Number, Sample, Seen};
+pub use settings::{BenchError, Settings};
 
 use crate::{Addresses, Client, Config, Key, Play, Role, Run, Server, SharedPlan, Target};
-use losses::{Marks, mark, number};
-use pattern::PORT;
+use losses::{Marks, PORT, mark, number};
 use testbed::Testbed;
-
-/// The router, and the duration of the measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Number of routes to the sink: a power of two, 1 to 65 536.
-    pub routes: u32,
-    /// Rate limit of the line to the sink; if `None`, the machine is the limit.
-    pub limit: Option<TokenBucket>,
-    /// Permit receive windows beyond 64 KB (RFC 7323 section 2), as the kernel does by default.
-    pub window_scaling: bool,
-    /// How long packets are sent.
-    pub span: Dur,
-    /// Interval between readings of the counters.
-    pub every: Dur,
-}
 
 /// The traffic from the source to the sink.
 pub enum Load {
@@ -68,9 +53,6 @@ pub enum Load {
         congestion: Vec<String>,
     },
 }
-
-/// Why a router could not be tested. If hosts cannot be created, it is a [`swell_host::Error`].
-pub type BenchError = Box<dyn Error + Send + Sync>;
 
 /// Most time that packets may be in flight after the last was sent. It is far longer than any queue here, to allow
 /// for a busy machine.

@@ -12,11 +12,9 @@ use swell_host::sys::batch::{AT_ONCE, roomy};
 use swell_host::sys::datagrams::send_many;
 use swell_host::{Late, Lateness, be_punctual};
 
-use super::BenchError;
-use super::losses::Marks;
+use super::losses::{Marks, PORT};
+use super::settings::BenchError;
 
-/// The port of the discard service (RFC 863), which never answers.
-pub(super) const PORT: u16 = 9;
 /// Length of an Ethernet header in bytes, which counters and rates of cables include.
 const LINK_HEADER: u64 = 14;
 /// Length of the IPv4 and UDP headers in bytes.

@@ -8,7 +8,8 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use swell_base::{Code, Time, Warning};
 use swell_host::{CABLE, CableEnd, Host, HostConfig, Rights, cable};
 
-use super::{BenchError, Sample, Settings};
+use super::seen::Sample;
+use super::settings::{BenchError, Settings};
 
 /// The source's address.
 pub(super) const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 202, 0, 1);

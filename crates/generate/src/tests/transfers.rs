@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use swell_base::{Rate, Stream};
 
 use super::*;
-use crate::playing::{Marks, Playing};
+use crate::connect::Marks;
+use crate::playing::Playing;
 
 const SIZES: [(u64, u64); 7] = [
     (0, 0),
