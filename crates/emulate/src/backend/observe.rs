@@ -8,10 +8,11 @@ use swell_experiment::kinds::Traffic;
 use swell_experiment::observe::{LinkTotals, Observations, Outcome, Request};
 use swell_experiment::stage;
 
-use super::Conditions;
-use super::play::{Done, Played};
-use super::programs::Exit;
-use super::requests::{self, Attempts, is_client, tried_until, waited_until};
+use super::attempt::{Done, Played};
+use super::exit::Exit;
+use super::place::is_client;
+use super::requests::{self, Attempts, tried_until, waited_until};
+use super::settings::Conditions;
 use crate::{Connection, Conversations, Ending};
 use swell_host::Offload;
 
