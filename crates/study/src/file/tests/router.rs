@@ -42,8 +42,8 @@ fn whole(
         ("forwarded_bytes", "forwarded", 8.0),
         ("busy_seconds", "busy", 1.0),
     ];
-    let sums = sums.map(|(sum, rate, parts)| {
-        let each = number(run, rate).into_iter().zip(SECONDS);
+    let sums = sums.map(|(sum, name, parts)| {
+        let each = number(run, name).into_iter().zip(SECONDS);
         (
             sum,
             each.map(|(rate, seconds)| rate * seconds / parts).collect(),
