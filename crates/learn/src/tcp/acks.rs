@@ -77,6 +77,8 @@ impl Acks {
         if offset.saturating_sub(bytes) < self.recover {
             self.covers(offset);
             self.lone = None;
+            // After a loss, receivers acknowledge at once for a while.
+            self.over |= self.quick > 0;
             return;
         }
         if by.pure && bytes >= full {

@@ -11,7 +11,7 @@ use super::window::Window;
 use super::{DUPLICATE, News};
 use crate::clock::TICKS;
 use crate::hosts::{PACE_BIN, Peak};
-use crate::pairs::{PAIR_BYTES, Pairs, Thinned};
+use crate::pairs::{Pairs, Thinned};
 
 /// A larger jump in sequence numbers is not a gap in the capture but another numbering (a mangled packet,
 /// a middlebox). Tracking restarts there and the jumped-over bytes are not counted.
@@ -114,8 +114,8 @@ pub(super) struct By {
     pub(super) pure: bool,
     /// Payload of a full segment of the acknowledged direction.
     pub(super) full: u32,
-    /// Smallest packet of the acknowledged direction whose spacing indicates a capacity.
-    pub(super) large: u32,
+    /// Smallest payload of the acknowledged direction whose spacing indicates a capacity.
+    pub(super) least: u32,
     /// Its timestamp.
     pub(super) stamp: Option<u32>,
     /// RTT between the tap and its sender, nanoseconds.
@@ -342,9 +342,7 @@ impl Half {
     /// an RTT before the first ACK. Otherwise the sender may have spaced them: by pacing, or before its window opened.
     fn spread(&mut self, offset: u64, at: u64, fresh: bool, by: &By, news: &mut News) {
         let bytes = offset - self.acked;
-        // ACKs count payload.
-        let small = by.large < PAIR_BYTES;
-        let least = u64::from(if small { by.full } else { PAIR_BYTES });
+        let least = u64::from(by.least);
         let under_way = self.next.saturating_sub(offset) >= least;
         let counts = fresh && bytes >= 2 * least && self.acked > 1;
         let busy = self.train.filter(|t| counts && offset <= t.waiting);
