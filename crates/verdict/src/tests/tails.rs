@@ -155,3 +155,33 @@ fn what_few_packets_wait_beyond_the_last_percentile_is_no_equality() {
     let open = &v.backgrounds[1].open;
     assert!(open.iter().any(|o| o.starts_with(said)), "{open:?}");
 }
+
+/// Beside many backgrounds nothing that is judged differs, and only the tail is missing. The reason is the answer, and not
+/// a figure that is settled.
+#[test]
+fn a_settled_figure_is_not_quoted_as_open() {
+    let mut results = results(6, |_, _| 1.0);
+    let others = ["other", "third", "fourth"];
+    for name in others {
+        let text = experiment(6).replace("name = \"poisson\"", &format!("name = \"{name}\""));
+        let other = file::read(&text, "x").unwrap().background.remove(1);
+        results.experiment.background.push(other);
+    }
+    let of_poisson: Vec<RunResult> = results.of("web", "poisson").cloned().collect();
+    let copies = others.iter().flat_map(|name| {
+        of_poisson.iter().cloned().map(|mut run| {
+            run.cell.background = (*name).into();
+            run
+        })
+    });
+    results.runs.extend(copies);
+    for run in &mut results.runs {
+        run.observed.requests.truncate(10);
+    }
+    let v = Verdict::of(&results).foregrounds.remove(0);
+    assert_eq!(v.matters, Answer::Unclear);
+    let said = "is not settled: 60 requests are too few for p90, which wants 100.";
+    let text = &v.paragraphs[0].text;
+    assert!(text.contains(said), "{text}");
+    assert!(!text.contains("the largest change"), "{text}");
+}
