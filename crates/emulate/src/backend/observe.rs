@@ -172,7 +172,8 @@ fn connection(index: usize, c: &Connection, begun: Time, end: Time) -> Request {
     let cut_off = c
         .exchanges
         .last()
-        .is_some_and(|e| e.outcome == crate::Outcome::CutOff && e.label.waits());
+        .filter(|e| e.label.waits() && e.label != crate::Label::Heartbeat)
+        .is_some_and(|e| e.outcome == crate::Outcome::CutOff);
     let outcome = match c.ending {
         Ending::Closing | Ending::ResetByClient if cut_off => Outcome::Unfinished,
         Ending::Closed | Ending::Closing | Ending::ResetByClient if c.last_byte.is_some() => {
@@ -420,7 +421,7 @@ mod tests {
     }
 
     /// Happy Eyeballs (RFC 8305): the first attempt got no answer, and the client connected over the other version. A
-    /// third connection was abandoned, and a fourth in the middle of an answer.
+    /// third connection was abandoned, a fourth in the middle of an answer, and a fifth in that of a heartbeat.
     #[test]
     fn an_attempt_that_was_given_up_is_in_no_row_and_begins_the_other() {
         use super::super::place::{CLIENT, SERVER};
@@ -481,8 +482,12 @@ mod tests {
             outcome: crate::Outcome::CutOff,
             label: crate::Label::Request,
         });
+        // The client closes while a heartbeat is under way.
+        let mut kept = in_answer.clone();
+        kept.start = at(2600);
+        kept.exchanges[0].label = crate::Label::Heartbeat;
         let conversations = Conversations {
-            connections: vec![lost, used, abandoned, in_answer],
+            connections: vec![lost, used, abandoned, in_answer, kept],
             ..Conversations::default()
         };
         let rows = opened(&conversations, &[], at(4000));
@@ -494,6 +499,7 @@ mod tests {
             (0, 1.0, 1.4, Outcome::Done),
             (1, 2.0, 3.0, Outcome::Unfinished),
             (2, 2.5, 3.0, Outcome::Unfinished),
+            (3, 2.6, 2.7, Outcome::Done),
         ];
         assert_eq!(rows, expected);
     }
