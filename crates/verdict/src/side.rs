@@ -105,13 +105,8 @@ impl ComparisonText<'_> {
 
     /// Why nothing is settled though intervals exclude one: they are of one measure each.
     fn singly(&self) -> Option<String> {
-        let apart = |j: &Judgement| {
-            let known = matches!(Known::of(&j.ratio), Known::Interval);
-            let beyond = j.ratio.value.ln().abs() > MARGIN.ln_1p();
-            known && beyond && (j.ratio.low > 1.0 || j.ratio.high < 1.0)
-        };
         let mut open = self.judged.iter().filter(|j| j.differs == Answer::Unclear);
-        (!self.judged.iter().any(Judgement::differs) && open.any(apart)).then(|| {
+        (!self.judged.iter().any(Judgement::differs) && open.any(Judgement::apart)).then(|| {
             format!(
                 "some differences show singly, but none beyond {} after correction for all measures",
                 percent(MARGIN)

@@ -185,3 +185,39 @@ fn a_settled_figure_is_not_quoted_as_open() {
     assert!(text.contains(said), "{text}");
     assert!(!text.contains("the largest change"), "{text}");
 }
+
+/// One request in fifty hangs for a while beside traffic: no decisive percentile shows it. The mean does, and p99 where
+/// there are a thousand requests.
+#[test]
+fn harm_to_one_request_in_fifty_is_harm() {
+    let hung = |requests: usize, took: f64| {
+        let mut results = results(10, |_, _| 1.0);
+        for run in &mut results.runs {
+            run.observed.requests.truncate(requests);
+            let beside = run.cell.background == "learnt";
+            let all = run.observed.requests.iter_mut();
+            for r in all.filter(|r| beside && r.index % 50 == 7) {
+                r.last_byte = r.start + took;
+                r.observed_until = r.last_byte;
+            }
+        }
+        judged(&results)
+    };
+    let of = |v: &ForegroundVerdict, statistic: Statistic| {
+        let mut all = of_learnt(v).judged.iter();
+        all.any(|j| j.statistic == statistic && j.measure.contains("time") && j.worse())
+    };
+    let (mean, p99) = (Statistic::Mean, Statistic::Percentile(0.99));
+    for (requests, took, found) in [(50, 1.5, [true, false]), (100, 0.3, [false, true])] {
+        let v = hung(requests, took);
+        assert_eq!(
+            of_learnt(&v).matters,
+            Some(Answer::Yes),
+            "{}",
+            full_text(&v)
+        );
+        assert_eq!([mean, p99].map(|s| of(&v, s)), found, "{}", full_text(&v));
+    }
+    let v = hung(100, 0.1);
+    assert_eq!(of_learnt(&v).matters, Some(Answer::No), "{}", full_text(&v));
+}
