@@ -465,7 +465,8 @@ fn label_heartbeats(all: &mut [Exchange]) {
         while to + 1 < all.len() && tiny(&all[to]) {
             let answered = to + 1 - from >= HEARTBEATS;
             let next = &all[to + 1];
-            if !tiny(next) && !(answered && to + 1 == last && cut_off(next)) {
+            let beats = tiny(next) || (answered && to + 1 == last && cut_off(next));
+            if !beats {
                 break;
             }
             let gap = all[to + 1].start.since(all[to].start);

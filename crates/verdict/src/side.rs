@@ -189,8 +189,8 @@ pub(super) fn paragraph(
     let reasons = ComparisonText::all_reasons;
     // What is open for a stated reason is explained by that reason, neither by its figure nor by one that is settled.
     let counts = |s: &ComparisonText<'_>, j: &Judgement| {
-        let open = j.differs == Answer::Unclear || s.all_reasons().is_empty();
-        answer != Answer::Unclear || (open && s.reasons_for(j).is_empty())
+        let asks = j.differs == Answer::Unclear || s.all_reasons().is_empty();
+        answer != Answer::Unclear || (asks && s.reasons_for(j).is_empty())
     };
     let most = sides
         .iter()

@@ -429,8 +429,8 @@ fn access_paths_of_a_leaf_spine_are_short() {
         assert_eq!(plan.rtt().to_string(), "40us");
         let of = |name: &str| {
             let cell = plan.cells.iter().find(|c| c.background == name).unwrap();
-            let spec = plan.spec(cell, &BTreeMap::new()).unwrap();
-            spec.background[0].traffic.clone()
+            let own = plan.spec(cell, &BTreeMap::new()).unwrap();
+            own.background[0].traffic.clone()
         };
         let (Traffic::Poisson(right), Traffic::Sessions(sessions)) = (of("right"), of("sessions"))
         else {
@@ -438,8 +438,8 @@ fn access_paths_of_a_leaf_spine_are_short() {
         };
         assert_eq!(right.delays.map(|d| d.to_string()), ["5us", "1us"]);
         assert_eq!(sessions.delay.to_string(), "5us");
-        let right = plan.file.background.iter().find(|b| b.name() == "right");
-        let mean = right.and_then(|b| b.delay(&plan.file.network));
+        let listed = plan.file.background.iter().find(|b| b.name() == "right");
+        let mean = listed.and_then(|b| b.delay(&plan.file.network));
         assert_eq!(mean.map(|d| d.to_string()).as_deref(), Some("3us"));
     }
 }
