@@ -469,7 +469,7 @@ fn windows_remain(files: [&file::File; 2]) -> Result<(), Error> {
     });
     let in_part = |share: f64| 0.0 < share && share < 1.0;
     let mut both = long.into_iter().zip(short);
-    match both.find(|(long, short)| in_part(long.1) && !in_part(short.1)) {
+    match both.find(|(whole, quick)| in_part(whole.1) && !in_part(quick.1)) {
         None => Ok(()),
         Some(((name, before), (_, now))) => Err(Error::usage(format!(
             "`{name}` sends {:.0} % of the time that counts, and {:.0} % in the quarter of it that --quick runs",
