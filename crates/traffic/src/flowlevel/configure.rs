@@ -311,7 +311,9 @@ impl Configurator {
         let ends = sides.into_iter().flatten().map(|d| d.last).max();
         let late = ends.zip(self.settled()).is_some_and(|(end, by)| end < by);
         self.doubtful.late += u64::from(late);
-        self.doubtful.repeated += u64::from(self.repeats.has(record));
+        // Of a sampled packet alone (sFlow) nothing tells a copy from the next packet of the same size.
+        let alone = record.sampling > 1.0 && record.forward.packets == 1;
+        self.doubtful.repeated += u64::from(!alone && self.repeats.has(record));
         for side in sides.into_iter().flatten() {
             let n = record.sampling;
             self.totals.packets = self.totals.packets.saturating_add(times(side.packets, n));
