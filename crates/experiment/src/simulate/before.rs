@@ -82,8 +82,8 @@ fn rest(transfer: Transfer, had: Dur, network: &Network) -> Option<Transfer> {
     if had >= up + down {
         return None;
     }
-    let left = |bytes: u64, had: f64, takes: f64| {
-        let sent = if takes > 0.0 { had / takes } else { 1.0 };
+    let left = |bytes: u64, seconds: f64, of: f64| {
+        let sent = if of > 0.0 { seconds / of } else { 1.0 };
         bytes.saturating_sub((bytes as f64 * sent.clamp(0.0, 1.0)) as u64)
     };
     let up_left = left(transfer.up, had, up);
