@@ -313,7 +313,7 @@ impl Configurator {
         self.doubtful.late += u64::from(late);
         // Of a sampled packet alone (sFlow) nothing tells a copy from the next packet of the same size.
         let alone = record.sampling > 1.0 && record.forward.packets == 1;
-        self.doubtful.repeated += u64::from(!alone && self.repeats.has(record));
+        let seen = (!alone).then(|| self.repeats.look(record));
         for side in sides.into_iter().flatten() {
             let n = record.sampling;
             self.totals.packets = self.totals.packets.saturating_add(times(side.packets, n));
@@ -339,6 +339,8 @@ impl Configurator {
                 &mut self.timeline,
             ),
         }
+        let repeated = seen.is_some_and(|s| self.repeats.has(s));
+        self.doubtful.repeated += u64::from(repeated);
         self.advance();
     }
 
