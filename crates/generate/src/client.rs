@@ -262,8 +262,9 @@ impl Worker {
                     conn.to_send -= sent as u64;
                     conn.flow.up += sent as u64;
                     conn.progress = seconds(now);
+                    // The header leaves at once. At a byte per second, waiting for it would be a stall.
                     if let Some(paced) = &mut conn.paced {
-                        paced.sent(sent as u64, now);
+                        paced.sent(sent.saturating_sub(header) as u64, now);
                     }
                     self.counts.sent_bytes += sent as u64;
                     self.pay(sent.saturating_sub(charged) as u64);

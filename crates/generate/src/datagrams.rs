@@ -119,6 +119,7 @@ impl Worker {
             asked: 0,
             requests: false,
             waits: false,
+            given_up: false,
             dscp,
             sequence: 0,
             flow,
@@ -152,6 +153,7 @@ impl Worker {
             if source.is_unanswered() && !std::mem::replace(&mut source.waits, true) {
                 self.queue.push(now + PATIENCE, Wake::Exchange(token));
             } else {
+                source.given_up = true;
                 self.source_over(token);
             }
             return;
@@ -250,7 +252,9 @@ impl Worker {
                 // Its server was gone, or the kernel accepted none of its datagrams.
                 None if flow.up == 0 => Outcome::Failed,
                 // Its datagrams or all of the answers were lost, as a query of which nothing comes back.
-                None if source.is_unanswered() => Outcome::Failed,
+                None if source.is_unanswered() && source.given_up => Outcome::Failed,
+                // The end of the run cut it off while it waited for answers.
+                None if source.is_unanswered() => Outcome::Unfinished,
                 None => Outcome::Done,
             };
             self.counts.sources_failed += u64::from(outcome == Outcome::Failed);

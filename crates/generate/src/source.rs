@@ -21,8 +21,10 @@ pub(super) struct Source {
     pub asked: u32,
     /// A datagram that asks for an answer was sent, or was to be sent.
     pub requests: bool,
-    /// It waits for its first answer after [`LINGER`].
+    /// It waits for its first answer after `LINGER` of `datagrams.rs`.
     pub waits: bool,
+    /// No answer came in that time, either.
+    pub given_up: bool,
     /// DSCP of the answers.
     pub dscp: u8,
     pub sequence: u32,

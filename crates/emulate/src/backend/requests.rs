@@ -319,6 +319,7 @@ mod tests {
                 client: CLIENT[0],
                 bytes: [0; 2],
                 stream,
+                quic: false,
                 exchanges: Vec::new(),
             };
             let conversations = Conversations {

@@ -289,8 +289,10 @@ pub(crate) trait Keys {
         None
     }
 
-    /// One-way delay of its access paths, the mean over both sides, if the file gives one.
-    fn delay(&self) -> Option<Dur> {
+    /// One-way delay of its access paths, the mean over both sides, if the file gives one. A side without one has
+    /// `access`, the network's.
+    fn delay(&self, access: Dur) -> Option<Dur> {
+        let _ = access;
         None
     }
 
@@ -413,7 +415,7 @@ macro_rules! reads {
         }
     };
     (@ delay) => {
-        fn delay(&self) -> Option<swell_base::Dur> {
+        fn delay(&self, _: swell_base::Dur) -> Option<swell_base::Dur> {
             self.delay
         }
     };

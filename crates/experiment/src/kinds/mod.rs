@@ -279,9 +279,9 @@ impl Part {
         self.matches().is_none() && self.keys().rateless().is_none()
     }
 
-    /// One-way delay of the access path on each side, if the file gives one.
-    pub fn delay(&self) -> Option<Dur> {
-        self.keys().delay()
+    /// One-way delay of the access path on each side, if the file gives one; the mean of two that differ.
+    pub fn delay(&self, network: &crate::file::Network) -> Option<Dur> {
+        self.keys().delay(network.access_delay())
     }
 
     /// Its measures as a foreground, the most informative first.
