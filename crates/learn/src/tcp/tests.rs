@@ -145,7 +145,7 @@ fn timestamps_tell_pauses_without_a_handshake() {
         let mut t = Tracked::new(0);
         let stamp = |h: &Header, value: u64, echo: u64| {
             let mut h = *h;
-            h.options.timestamps = stamped.then(|| ((value / MS) as u32, (echo / MS) as u32));
+            h.options.timestamps = stamped.then_some(((value / MS) as u32, (echo / MS) as u32));
             h
         };
         let (mut at, mut acked) = (40 * MS, 0);
