@@ -3,6 +3,7 @@ import concurrent.futures
 import contextlib
 import json
 import math
+import multiprocessing
 import os
 import pathlib
 import pickle
@@ -326,7 +327,8 @@ def test_ctrl_c_stops_a_sweep_and_its_workers(here, kind, who):
 
 
 def test_a_worker_that_its_pool_terminates_leaves_nothing_behind(here):
-    with concurrent.futures.ProcessPoolExecutor(1) as pool:
+    # A new process, without the handlers of this one.
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         number = pool.submit(os.getpid).result()
         batch = pool.submit(groundswell._worker.work, LONG, None, str(here), [], str(here / "long/cell-a/seeds-1-2"), "token")
         until = time.monotonic() + 60

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 
 from groundswell import _process
@@ -70,7 +70,7 @@ def sweep_up(directory: Path, token: str) -> None:
 
 
 @contextlib.contextmanager
-def _tidy() -> Iterator[Callable[[], bool]]:
+def _tidy() -> Generator[Callable[[], bool], None, None]:
     """In a process of a pool, signals leave no step halfway. Gives whether one came, after which the batch is to stop.
 
     A terminal sends Ctrl-C to all processes of the group. A pool that lost a worker terminates the others."""
