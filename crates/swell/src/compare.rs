@@ -73,9 +73,11 @@ fn check(c: &RunComparison, by: Option<&str>) -> Result<(), Fail> {
     }
     let keys: Vec<&str> = c.changes.iter().map(|change| &*change.key).collect();
     if by.is_empty() {
-        return Err(
-            Fail::usage("--by is empty: it names a key").hint(suggest(by, &keys, "they differ in"))
-        );
+        return Err(Fail::usage("--by is empty: it names a key").hint(suggest(
+            by,
+            &keys,
+            "they differ in",
+        )));
     }
     if c.beside(by).count() == keys.len() {
         let same = format!("{first} and {second} do not differ in {by}");

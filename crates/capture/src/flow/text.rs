@@ -181,11 +181,7 @@ impl Text {
     }
 
     /// The record of a line; `None` for a comment or header line.
-    fn line(
-        &mut self,
-        line: &[u8],
-        counts: &mut FlowCounts,
-    ) -> Result<Option<FlowRecord>, Wrong> {
+    fn line(&mut self, line: &[u8], counts: &mut FlowCounts) -> Result<Option<FlowRecord>, Wrong> {
         let mut row = Row::default();
         match &mut self.layout {
             Layout::Json => json::read(line, &mut row)?,
