@@ -9,6 +9,7 @@ use swell_capture::Tcp as Header;
 use swell_traffic::{Wire, WireEnd};
 
 use crate::chunks::{Chunks, Data, Idle};
+use crate::pairs::PAIR_BYTES;
 use crate::passed::Passed;
 
 mod acks;
@@ -306,10 +307,12 @@ impl Tracked {
         let mut settled_by_tap = true;
         if h.has(Header::ACK) {
             let allowed = self.halves[from].announced;
+            let full = self.halves[to].sizes.full(allowed);
             let by = By {
                 pure: h.payload == 0 && !h.has(Header::FIN),
-                full: self.halves[to].sizes.full(allowed),
-                large: self.halves[to].sizes.large(allowed),
+                full,
+                // Where no handshake tells that larger ones are not permitted, small ones may be small writes.
+                least: allowed.map_or(PAIR_BYTES, |_| full.min(PAIR_BYTES)),
                 stamp: h.options.timestamps.map(|t| t.0),
                 round_trip: self.path(from).unwrap_or(UNKNOWN_RTT),
                 least_gap: self.least_gap,

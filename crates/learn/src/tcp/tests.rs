@@ -483,6 +483,7 @@ fn acks_of_a_paced_sender_are_not_spaced_by_the_line() {
         (20, 1_460, true, 1),
         (40, 1_460, true, MS),
         (20, 536, true, 1),
+        (20, 980, true, 1),
     ] {
         let time = 600_000 * u64::from(mss + 40) / 1_500;
         let mut t = open(1, 9);
