@@ -199,7 +199,7 @@ impl Text {
                 let mut values = text.split(char::from(*separator));
                 for (column, number) in columns.iter().zip(1u64..) {
                     let value = values.next().ok_or(FlowSkip::BadRow);
-                    let put = value.and_then(|value| row.put(*column, value.trim()));
+                    let put = value.and_then(|it| row.put(*column, it.trim()));
                     put.map_err(|reason| Wrong {
                         reason,
                         column: Some(number.to_string().into()),
