@@ -167,8 +167,10 @@ impl Text {
             Ok(None) => {}
             Err(Wrong { reason, column }) => {
                 if reason == FlowSkip::BadRow {
-                    let line = self.number;
-                    counts.bad_row.get_or_insert(BadRow { line, column });
+                    counts.bad_row.get_or_insert(BadRow {
+                        line: self.number,
+                        column,
+                    });
                 }
                 counts.data_records += u64::from(matches!(
                     reason,
