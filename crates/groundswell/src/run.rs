@@ -311,12 +311,20 @@ impl Experiment {
                 }))
             }
             Err(failure @ Failure::Lock(LockError::Busy { .. })) => Err(busy(failure)),
-            Err(failure) if asks_for_more(&failure) => Err(Error::usage(failure).hint(
-                "--fresh throws the old runs away; or add runs of other seeds, with -o DIR --set run.seed=N, and \
-                 `swell show A B` judges both together",
-            )),
-            Err(failure @ Failure::Other { .. }) => Err(Error::usage(failure)
-                .hint("--fresh throws the old runs away; -o DIR writes elsewhere")),
+            Err(failure @ Failure::Other { .. }) => {
+                let hint = match further(&failure) {
+                    Some(there) => {
+                        // A replication has the seed of the one before it, plus one.
+                        let next = self.plan.file.run.seed.wrapping_add(u64::from(there));
+                        format!(
+                            "--fresh throws the old runs away; or add runs of further seeds, with -o DIR --set \
+                             run.seed={next}, and `swell show A B` judges both together"
+                        )
+                    }
+                    None => "--fresh throws the old runs away; -o DIR writes elsewhere".into(),
+                };
+                Err(Error::usage(failure).hint(hint))
+            }
             // Without a manifest, --fresh removes nothing either.
             Err(failure @ Failure::Unknown { .. }) => {
                 Err(Error::usage(failure).hint(own_directory(self.dir(), &self.plan.file.name)))
@@ -501,12 +509,14 @@ pub fn parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Whether a run directory differs in the number of replications alone.
-fn asks_for_more(failure: &Failure) -> bool {
+/// The number of replications of a run directory, if all that is asked of it beyond them is more of the same.
+fn further(failure: &Failure) -> Option<u32> {
     let Failure::Other { differences, .. } = failure else {
-        return false;
+        return None;
     };
-    matches!(&differences[..], [one] if one.what == "run.replications")
+    let [one] = &differences[..] else { return None };
+    let [there, here] = [&one.there, &one.here].map(|n| n.parse().ok());
+    there.filter(|n| one.what == "run.replications" && here > Some(*n))
 }
 
 #[cfg(test)]

@@ -347,6 +347,11 @@ pub(crate) trait Keys {
     /// Its measures as a foreground, the most informative first.
     fn measures(&self) -> Vec<Measure>;
 
+    /// Why a run may have no value of its measures, if it is known what may be the cause.
+    fn silent(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What shows that it does not work, apart from requests that fail.
     fn failing(&self) -> Vec<Failing> {
         Vec::new()

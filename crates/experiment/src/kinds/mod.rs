@@ -289,6 +289,11 @@ impl Part {
         self.keys().measures()
     }
 
+    /// Why a run may have no value of its measures, if it is known what may be the cause.
+    pub fn silent(&self) -> Option<&'static str> {
+        self.keys().silent()
+    }
+
     /// What shows that it does not work as a foreground, apart from requests that fail.
     pub fn failing(&self) -> Vec<crate::measure::Failing> {
         self.keys().failing()

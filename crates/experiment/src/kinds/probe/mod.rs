@@ -187,6 +187,12 @@ impl Keys for Probe {
         vec![OFF]
     }
 
+    fn silent(&self) -> Option<&'static str> {
+        Some(
+            "the run ended before an estimate did, or all packets of each train arrived at one instant",
+        )
+    }
+
     fn describe(&self, _: Role) -> String {
         let tool = match self.tool {
             Tool::Pathload => "pathload",
